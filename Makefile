@@ -1,0 +1,35 @@
+# make demo: measure libaio against io_uring on a scratch file. make test: everything CI runs; what measures or sets
+# something on the machine has it to itself.
+.PHONY: demo test check docs kernel-bisect clean
+
+demo:
+	@scripts/setup demo
+	@.venv/bin/iodelta run examples/demo.toml --leave-out; \
+	status=$$?; [ $$status -eq 0 ] || [ $$status -eq 1 ] || [ $$status -eq 3 ]
+
+test:
+	@scripts/setup test
+	@$(MAKE) --no-print-directory check docs
+	@scripts/native test
+	.venv/bin/pytest -n auto -m "not root and not fio"
+	.venv/bin/pytest -m "root or fio"
+
+check:
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+	@scripts/native check
+
+docs:
+	@scripts/setup docs
+	.venv/bin/python -m sphinx -q -W --keep-going -b html docs docs/_site
+	@echo docs/_site/index.html
+
+# Real kernels, built and booted: an hour the first time, goes on where it was; see benchmarks/kernel_bisect.
+kernel-bisect:
+	@scripts/setup kernels
+	.venv/bin/python -m benchmarks.kernel_bisect
+
+clean:
+	rm -rf native/target docs/_site docs/reference .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,1 @@
+"""Benchmarks: run from the repository, each with one command; none is installed."""

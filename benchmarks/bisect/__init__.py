@@ -1,0 +1,1 @@
+"""Searches of simulated histories: iodelta beside the published rules of other tools."""

@@ -1,0 +1,1 @@
+"""How much of what people have can be read, and how fast."""

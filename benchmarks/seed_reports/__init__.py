@@ -1,0 +1,1 @@
+"""The five reports that iodelta is measured against: their numbers, or their workloads on this machine, as pictures."""

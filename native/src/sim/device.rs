@@ -1,0 +1,69 @@
+//! A member's device: takes I/Os, and says when the next one ends.
+
+use super::empirical::{Empirical, EmpiricalModel};
+use super::flash::{Flash, FlashModel};
+use super::hdd::{Hdd, HddModel};
+use super::Ns;
+use crate::rng::Rng;
+
+/// One I/O on one device. `tag` is the caller's.
+#[derive(Clone, Copy, Debug)]
+pub struct Job {
+    pub tag: u32,
+    pub address: u64,
+    pub length: u32,
+    pub write: bool,
+}
+
+#[derive(Clone, Debug)]
+pub enum Model {
+    Hdd(HddModel),
+    Flash(FlashModel),
+    Empirical(Box<EmpiricalModel>),
+}
+
+#[derive(Debug)]
+pub enum Device {
+    Hdd(Box<Hdd>),
+    Flash(Flash),
+    Empirical(Empirical),
+}
+
+impl Device {
+    pub fn new(model: &Model) -> Self {
+        match model {
+            Model::Hdd(model) => Device::Hdd(Box::new(Hdd::new(model))),
+            Model::Flash(model) => Device::Flash(Flash::new(model)),
+            Model::Empirical(model) => Device::Empirical(Empirical::new(model)),
+        }
+    }
+
+    #[inline]
+    pub fn submit(&mut self, job: Job, now: Ns, rng: &mut Rng) {
+        match self {
+            Device::Hdd(device) => device.submit(job, now),
+            Device::Flash(device) => device.submit(job, now, rng),
+            Device::Empirical(device) => device.submit(job, now, rng),
+        }
+    }
+
+    /// When the next I/O ends; `NEVER` when it is idle.
+    #[inline]
+    pub fn next(&self) -> Ns {
+        match self {
+            Device::Hdd(device) => device.next(),
+            Device::Flash(device) => device.next(),
+            Device::Empirical(device) => device.next(),
+        }
+    }
+
+    /// Ends that I/O, at the time `next` told, and gives its tag.
+    #[inline]
+    pub fn complete(&mut self, now: Ns, rng: &mut Rng) -> u32 {
+        match self {
+            Device::Hdd(device) => device.complete(now),
+            Device::Flash(device) => device.complete(now, rng),
+            Device::Empirical(device) => device.complete(now, rng),
+        }
+    }
+}

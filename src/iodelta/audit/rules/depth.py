@@ -1,0 +1,194 @@
+"""Little's law: I/Os in flight = IOPS x mean latency, and no more than iodepth x jobs of them (Little 1961)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from iodelta.audit.columns import column
+from iodelta.audit.model import Evidence, Mark, Repair, rule
+from iodelta.audit.numbers import count, known, latency, parts, span
+from iodelta.ingest import Run
+from iodelta.trial import Quantity
+
+BEYOND = 0.05
+"""More I/Os in flight than there can be by more than this, rounding aside, is a wrong number."""
+
+GAP = 0.015
+"""Fewer by up to this is the time between an I/O's end and the next one's start."""
+
+LOST = 0.1
+"""Fewer by more than this in a table means that one of its numbers is something else."""
+
+MIXED = frozenset({"rw", "readwrite", "randrw", "trimwrite", "randtrimwrite"})
+
+SYNCHRONOUS = frozenset(
+    "sync psync vsync pvsync pvsync2 mmap falloc null ftruncate filecreate filestat filedelete filerename".split()
+)
+"""Engines that do one I/O at a time whatever iodepth says (fio's FIO_SYNCIO engines)."""
+
+
+def slots(run: Run) -> float | None:
+    """I/Os that can be in flight at once: iodepth x jobs; None when the source does not say.
+
+    On average over the time of the longest job, where the jobs did not all run at once.
+    """
+    depth = run.workload.iodepth
+    if depth is None and run.format in ("json", "json+") and run.options:
+        depth = 1
+    if run.workload.ioengine in SYNCHRONOUS:
+        depth = 1
+    if not depth:
+        return None
+    jobs = max(1, run.jobs or run.workload.numjobs or 1)
+    unequal = run.concurrency is not None and abs(run.concurrency - jobs) > GAP * jobs
+    return depth * max(1.0, run.concurrency) if unequal and run.concurrency else depth * jobs
+
+
+def in_flight(run: Run) -> Quantity | None:
+    """Mean I/Os in flight, with rounding's interval; None where a number is missing.
+
+    Over all directions together, as long as these ran at the same time: a verify phase does not.
+    """
+    low = value = high = 0.0
+    own = parts(run)
+    if run.workload.rw not in MIXED and run.format != "table":
+        own = own[:1]
+    for direction in own:
+        mean = latency(direction)
+        if mean is None or not known(mean.mean) or not known(direction.iops):
+            return None
+        value += direction.iops.value * mean.mean.value / 1e9
+        low += direction.iops.low * mean.mean.low / 1e9
+        high += direction.iops.high * mean.mean.high / 1e9
+    return Quantity(value, low, high, "I/Os in flight") if parts(run) else None
+
+
+def held_back(run: Run) -> bool:
+    """Whether the run was told not to keep its depth full, or waits for its own fsync."""
+    return run.sync is not None or any(
+        name.startswith(("rate", "thinktime", "latency_target", "iodepth_low", "iodepth_batch", "fsync", "fdatasync"))
+        for name in run.options
+    )
+
+
+@rule(
+    "little.impossible",
+    "hard",
+    says="more I/Os in flight than the depth allows",
+    needs="IOPS, mean latency, iodepth and jobs",
+    remedy="check units, run time, jobs and which latency this is",
+)
+def impossible(evidence: Evidence) -> Iterator[Mark]:
+    for index, run in enumerate(evidence.runs):
+        found, most = in_flight(run), slots(run)
+        if found is None or most is None or found.low <= most * (1 + BEYOND) * (1 + _before(run)):
+            continue
+        text = f"IOPS x mean latency makes {count(found.value)} I/Os in flight; at most {count(most)} can have been"
+        # A group's entry has the options of its last job: it may hold more jobs than its numjobs says.
+        group = run.group is not None and run.format in ("json", "json+")
+        unless = ", unless the group holds jobs of several sections"
+        yield Mark((index,), text + unless if group else text, severity="warning" if group else None)
+
+
+@rule(
+    "little.mismatch",
+    "hard",
+    says="IOPS and mean latency of a row contradict each other",
+    needs="a table with IOPS, mean latency, iodepth and jobs",
+    remedy="take the mean from fio's 'lat' line or its lat_ns; the first line of its text is often submission latency",
+)
+def mismatch(evidence: Evidence) -> Iterator[Mark]:
+    for index, run in evidence.rows():
+        found, most = in_flight(run), slots(run)
+        if found is None or most is None or found.high >= most * (1 - LOST):
+            continue
+        share = found.value / most
+        why = "half of the run or more was a stall, or one number is wrong"
+        if share < LOST:
+            why = "this is not total latency, probably fio's submission latency"
+        yield Mark(
+            (index,),
+            f"IOPS x mean latency makes {found.value:.2g} I/Os in flight of {count(most)} ({share:.2g} of it): {why}",
+            _mended(index, run, most) if share < LOST else (),
+        )
+
+
+def _before(run: Run) -> float:
+    """How much longer than the measured window its I/Os can have been in flight, as a share of it: fio counts the
+    whole latency of one that began in the ramp, which is the longest at most."""
+    if run.options.get("ramp_time", "0").strip("0 smu") == "":
+        return 0.0
+    reach = 0.0
+    for direction in parts(run):
+        taken = latency(direction)
+        if taken is not None and known(taken.max) and direction.runtime_ms:
+            reach = max(reach, taken.max.value / (1e6 * direction.runtime_ms))
+    return reach
+
+
+def _mended(index: int, run: Run, most: float) -> tuple[Repair, ...]:
+    """The mean that Little's law gives, when one direction did all I/O."""
+    if len(parts(run)) != 1:
+        return ()
+    iops = parts(run)[0].iops.value
+    for title, written in run.labels.items():
+        holds = column(title)
+        if holds is not None and holds.holds == "mean" and holds.scale and iops > 0:
+            mended = most / iops * 1e9 / holds.scale
+            return (
+                Repair(index, title, written, f"{mended:.3g}", "mean latency is iodepth x jobs / IOPS (Little's law)"),
+            )
+    return ()
+
+
+@rule(
+    "little.gap",
+    "warning",
+    says="the mean of a row leaves part of each I/O's time out",
+    needs="a table with IOPS, mean latency, iodepth and jobs, printed finely enough",
+    remedy="compare total latency (lat), not completion latency (clat), with other tools and engines",
+)
+def gap(evidence: Evidence) -> Iterator[Mark]:
+    for index, run in evidence.rows():
+        found, most = in_flight(run), slots(run)
+        if found is None or most is None or found.high < most * (1 - LOST):
+            continue
+        if found.high - found.low <= GAP * most and found.value < most * (1 - GAP):
+            iops = sum(direction.iops.value for direction in parts(run))
+            absent = span((most - found.value) / iops * 1e9)
+            text = f"{found.value:.4g} of {count(most)} I/Os were in flight: {absent} of each I/O are missing"
+            yield Mark((index,), f"{text} from the mean, as when it is completion latency")
+
+
+@rule(
+    "depth.not-reached",
+    "warning",
+    says="fewer I/Os were in flight than iodepth says",
+    needs="a run of fio with IOPS, mean latency, iodepth and jobs",
+    remedy="use direct I/O and an asynchronous engine; look at submission latency, CPU use and limits",
+)
+def not_reached(evidence: Evidence) -> Iterator[Mark]:
+    for index, run in evidence.measured():
+        found, most = in_flight(run), slots(run)
+        if found is None or most is None or most < 2 or held_back(run) or run.workload.ioengine in SYNCHRONOUS:
+            continue
+        if found.high < most * (1 - LOST):
+            yield Mark((index,), f"on average {count(found.value)} of {count(most)} I/Os were in flight")
+
+
+@rule(
+    "depth.ignored",
+    "warning",
+    says="a synchronous engine ignores iodepth",
+    needs="ioengine and iodepth",
+    remedy="call it depth 1, or use libaio or io_uring with direct=1",
+)
+def ignored(evidence: Evidence) -> Iterator[Mark]:
+    for index, run in evidence.measured():
+        asked, engine = run.workload.iodepth, run.workload.ioengine
+        engine = engine or ("psync" if run.format in ("json", "json+") and run.options else None)
+        if asked is not None and asked > 1 and engine in SYNCHRONOUS:
+            yield Mark((index,), f"{engine} does one I/O at a time: iodepth={asked} had no effect")
+
+
+RULES = (impossible, mismatch, gap, not_reached, ignored)

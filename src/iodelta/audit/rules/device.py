@@ -1,0 +1,200 @@
+"""What the device did against what fio asked of it: caches above it, other users of it, members below it.
+
+fio's disk statistics, like the kernel's, count whole devices over the whole run, its ramp included.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from iodelta.audit.model import Evidence, Mark, rule
+from iodelta.audit.numbers import known, parts
+from iodelta.ingest import Disk, Run
+from iodelta.ingest.numbers import seconds
+from iodelta.trial import Direction
+
+SERVED = 0.5
+"""A device that moved less than this share of fio's bytes did not serve the rest."""
+
+RAMP_RATE = 4.0
+"""So many times as fast as what it counts may fio have been in its ramp, which it does not count."""
+
+FOREIGN = 0.25
+"""More I/O on the device than this share beyond fio's own is somebody else's."""
+
+MEMBERS = 0.05
+"""Reads of the members may differ by this from the reads of the array."""
+
+LARGEST = 1 << 20
+"""No request of a file system or of read-ahead is larger, usually: for counts without sectors."""
+
+SMALL = 65536
+"""I/Os up to this size are not split on their way down."""
+
+
+class Moved(NamedTuple):
+    """Bytes and I/Os of one kind: fio's, and the device's (bytes None where only requests were counted)."""
+
+    ios: int
+    bytes: int
+    device_ios: int
+    device_bytes: int | None
+    member_bytes: int | None
+
+
+def _shared(evidence: Evidence) -> Iterator[tuple[tuple[int, ...], list[Run], tuple[Disk, ...]]]:
+    """Runs that ran in one fio, which counted its disks once for all of them. Left out: those of unknown counts."""
+    found: dict[tuple[str, tuple[Disk, ...]], list[int]] = {}
+    for index, run in evidence.measured():
+        if run.disks:
+            found.setdefault((run.place.file, run.disks), []).append(index)
+    for (_, disks), indexes in found.items():
+        runs = [evidence.runs[index] for index in indexes]
+        own = [direction for run in runs for direction in parts(run)]
+        if all(_ios(direction) and direction.kind != "mixed" for direction in own):
+            yield tuple(indexes), runs, tuple({disk.name: disk for disk in disks}.values())
+
+
+def _ios(direction: Direction) -> int:
+    """I/Os, from rate and run time where the source has no count; 0 when unknown."""
+    count = direction.iops.value * direction.runtime_ms / 1000 if known(direction.iops) else 0.0
+    return direction.ios or (round(count) if math.isfinite(count) else 0)
+
+
+def _tops(disks: tuple[Disk, ...]) -> list[Disk]:
+    """The devices fio worked on; stacked ones without those below them, also where the list does not mark these."""
+    tops = [disk for disk in disks if not disk.member]
+    return [disk for disk in tops if disk.name.startswith(("dm-", "md"))] or tops
+
+
+def _moved(runs: list[Run], disks: tuple[Disk, ...], kind: str) -> Moved:
+    own = [direction for run in runs for direction in parts(run) if direction.kind == kind]
+    tops, members = _tops(disks), [disk for disk in disks if disk.member]
+    return Moved(
+        sum(map(_ios, own)),
+        sum(direction.bytes for direction in own),
+        sum((d.read_ios + d.read_merges) if kind == "read" else (d.write_ios + d.write_merges) for d in tops),
+        _bytes(tops, kind),
+        _bytes(members, kind),
+    )
+
+
+def _names(disks: tuple[Disk, ...]) -> str:
+    names = [disk.name for disk in _tops(disks)]
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _synced(run: Run) -> bool:
+    """Whether fsync and its like made the file system write its own part."""
+    return run.sync is not None or any(
+        name in run.options for name in ("fsync", "fdatasync", "sync", "sync_file_range")
+    )
+
+
+def _bytes(disks: list[Disk], kind: str) -> int | None:
+    sectors = [disk.read_sectors if kind == "read" else disk.write_sectors for disk in disks]
+    return None if not disks or None in sectors else 512 * sum(count for count in sectors if count is not None)
+
+
+def _stretch(runs: list[Run]) -> float:
+    """How much more the device may have done than fio counted: its ramp, which may have been faster, is not counted."""
+    times = [max((d.runtime_ms for d in parts(run)), default=0) / 1000 for run in runs]
+    ramps = [_ramp(run) for run in runs]
+    return 1 + RAMP_RATE * max(ramps, default=0.0) / max(times) if times and max(times) > 0 else 1.0
+
+
+def _ramp(run: Run) -> float:
+    return seconds(run.options.get("ramp_time", "")) or 0.0
+
+
+@rule(
+    "cache.page-cache",
+    "warning",
+    says="I/O went through the page cache",
+    needs="direct",
+    remedy="use direct=1 to measure a device; keep it off only to measure what an application with a cache sees",
+)
+def page_cache(evidence: Evidence) -> Iterator[Mark]:
+    for index, run in evidence.measured():
+        if run.workload.direct is False and parts(run):
+            yield Mark((index,), "direct=0: memory answers what it holds", severity=None)
+
+
+@rule(
+    "cache.not-from-device",
+    "hard",
+    says="most of the I/O never reached the device",
+    needs="fio's disk statistics, or the machine's",
+    remedy="look for a cache above the device, for holes in the file, or for a file system that ignores direct",
+)
+def not_from_device(evidence: Evidence) -> Iterator[Mark]:
+    for indexes, runs, disks in _shared(evidence):
+        for kind in ("read", "write"):
+            moved = _moved(runs, disks, kind)
+            if not moved.bytes or (kind == "write" and any(run.workload.direct is not True for run in runs)):
+                continue
+            if not any(disk.read_ios or disk.write_ios for disk in disks) and runs[0].workload.direct is not False:
+                continue  # the device's counters are off (queue/iostats), or it is served past the block layer
+            most = moved.device_bytes if moved.device_bytes is not None else moved.device_ios * LARGEST
+            if all(run.workload.direct is True for run in runs) and moved.device_bytes is None:
+                most = moved.device_ios * moved.bytes // max(moved.ios, 1)
+            if most < SERVED * moved.bytes:
+                text = f"{_names(disks)} moved {most / moved.bytes:.0%} of the bytes that fio counted as {kind}"
+                yield Mark(indexes, text, severity=None if runs[0].workload.direct else "warning")
+
+
+@rule(
+    "device.other-io",
+    "warning",
+    says="the device did I/O that is not fio's",
+    needs="fio's disk statistics, or the machine's",
+    remedy="find who else uses the device, stop it, and repeat the run",
+)
+def other_io(evidence: Evidence) -> Iterator[Mark]:
+    for indexes, runs, disks in _shared(evidence):
+        if any("latency_target" in run.options for run in runs):
+            continue  # fio forgets its counts at every depth it tries
+        for kind in ("read",) if any(map(_synced, runs)) else ("read", "write"):
+            moved = _moved(runs, disks, kind)
+            total = sum(_ios(direction) for run in runs for direction in parts(run))
+            own = moved.ios * _stretch(runs)
+            if moved.device_bytes is not None and moved.bytes:
+                more = moved.device_bytes > moved.bytes * _stretch(runs) * (1 + FOREIGN) + (8 << 20)
+                extra = moved.device_bytes / moved.bytes - 1
+                text = f"{extra:.0%} more bytes than fio's were {_past(kind)}"
+            elif moved.ios:
+                own_parts = [part for run in runs for part in parts(run) if part.kind == kind]
+                size = max(part.bytes / max(_ios(part), 1) for part in own_parts)
+                more = size <= SMALL and moved.device_ios > own * (1 + FOREIGN) + 100
+                text = f"{moved.device_ios} {kind}s on the device, {moved.ios} of them fio's"
+            else:
+                more = moved.device_ios > FOREIGN * total + 100
+                text = f"{moved.device_ios} {kind}s on the device, and fio did none"
+            if more:
+                yield Mark(indexes, text)
+
+
+@rule(
+    "device.members",
+    "warning",
+    says="members and array disagree about what was read",
+    needs="counters of an array and of its members",
+    remedy="look for a resync, a scrub or another user of the members",
+)
+def members(evidence: Evidence) -> Iterator[Mark]:
+    for indexes, runs, disks in _shared(evidence):
+        moved = _moved(runs, disks, "read")
+        if not moved.device_bytes or moved.member_bytes is None or moved.device_bytes < (64 << 20):
+            continue
+        ratio = moved.member_bytes / moved.device_bytes
+        if abs(ratio - 1) > MEMBERS:
+            yield Mark(indexes, f"the members read {ratio:.3g} times what the array did")
+
+
+def _past(kind: str) -> str:
+    return "read" if kind == "read" else "written"
+
+
+RULES = (page_cache, not_from_device, other_io, members)

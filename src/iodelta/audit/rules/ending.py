@@ -1,0 +1,104 @@
+"""How a run ended: errors, incomplete I/Os, too early or too late."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from iodelta.audit.model import Evidence, Mark, rule
+from iodelta.audit.numbers import parts
+from iodelta.ingest import Run
+from iodelta.trial import Severity
+
+INCOMPLETE = 0.001
+"""More short or dropped I/Os than this share spoil the numbers."""
+
+EARLY = 0.98
+"""Less than this share of the time asked for is an early end."""
+
+
+@rule(
+    "run.error",
+    "hard",
+    says="fio reports an error",
+    needs="a run of fio",
+    remedy="see the lines fio wrote before its result, and repeat the run",
+)
+def error(evidence: Evidence) -> Iterator[Mark]:
+    for index, run in evidence.measured():
+        if run.error:
+            yield Mark((index,), f"error {run.error}")
+
+
+@rule(
+    "run.no-io",
+    "hard",
+    says="the run did no I/O",
+    needs="a run of fio",
+    remedy="see the lines fio wrote before its result",
+)
+def no_io(evidence: Evidence) -> Iterator[Mark]:
+    for index, run in evidence.measured():
+        if not parts(run) and not run.series and not run.error:
+            yield Mark((index,), "no direction has any I/O")
+
+
+@rule(
+    "run.incomplete-ios",
+    "hard",
+    says="I/Os came back short or were dropped",
+    needs="counts of short and dropped I/Os",
+    remedy="is the target's size a multiple of the block size, and is it large enough?",
+)
+def incomplete(evidence: Evidence) -> Iterator[Mark]:
+    for index, run in evidence.measured():
+        for direction in parts(run):
+            bad = direction.short + direction.dropped
+            if bad:
+                severity: Severity = "hard" if bad > INCOMPLETE * max(direction.ios, 1) else "warning"
+                text = f"{direction.short} short and {direction.dropped} dropped of {direction.ios} {direction.kind}s"
+                yield Mark((index,), text, severity=severity)
+
+
+@rule(
+    "run.early-end",
+    "warning",
+    says="the run ended before its time",
+    needs="runtime asked for and run time",
+    remedy="was it interrupted? time_based makes all runs last equally long",
+)
+def early(evidence: Evidence) -> Iterator[Mark]:
+    for index, run in evidence.measured():
+        asked, took = run.workload.runtime, _took(run)
+        if asked and 0 < took < EARLY * asked and not {"ss", "steadystate"} & run.options.keys():
+            done = _finished(run)
+            text = f"it measured {took:g} of {asked:g} s"
+            yield Mark(
+                (index,), f"{text}: the size given was done" if done else text, severity="note" if done else None
+            )
+
+
+def _finished(run: Run) -> bool:
+    """Whether the run had done all that ``size`` asked of it."""
+    moved, size = sum(direction.bytes for direction in parts(run)), run.workload.size
+    return size is not None and "time_based" not in run.options and moved >= 0.98 * size * max(1, run.jobs or 1)
+
+
+@rule(
+    "run.late-end",
+    "warning",
+    says="the run went on beyond its time",
+    needs="runtime asked for and run time",
+    remedy="some I/O hung on; look at the maximum latency and for stalls",
+)
+def late(evidence: Evidence) -> Iterator[Mark]:
+    for index, run in evidence.measured():
+        asked, took = run.workload.runtime, _took(run)
+        if asked and took > asked / EARLY + 0.1:
+            yield Mark((index,), f"it measured {took:g} s instead of {asked:g} s")
+
+
+def _took(run: Run) -> float:
+    return max((direction.runtime_ms for direction in parts(run)), default=0) / 1000
+
+
+RULES = (error, no_io, incomplete, early, late)

@@ -1,0 +1,89 @@
+"""Whether the machine itself held the load back: CPU, steal, quotas, clocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from iodelta.audit.model import Evidence, Mark, rule
+from iodelta.audit.numbers import known
+
+BUSY = 95.0
+"""Percent of its CPU from which a load generator has nothing left."""
+
+STOLEN = 0.01
+"""Share of CPU time that a hypervisor may take."""
+
+CLOCK = 0.1
+"""Mean clocks of runs of one arm may differ by this."""
+
+POLLING = ("hipri", "sqthread_poll", "iodepth_batch_complete_min=0")
+
+
+@rule(
+    "cpu.bound",
+    "warning",
+    says="the load generator used up its CPU",
+    needs="usr_cpu and sys_cpu",
+    remedy="give it more CPUs or jobs; this measures CPU cost rather than the device",
+)
+def bound(evidence: Evidence) -> Iterator[Mark]:
+    for index, run in evidence.measured():
+        if not known(run.usr_cpu) or not known(run.sys_cpu) or any(name in run.options for name in POLLING):
+            continue
+        used = run.usr_cpu.value + run.sys_cpu.value
+        if used >= BUSY:
+            yield Mark((index,), f"fio was busy {used:.0f} % of the time ({run.sys_cpu.value:.0f} % in the kernel)")
+
+
+@rule(
+    "cpu.stolen",
+    "warning",
+    says="the hypervisor took CPU time",
+    needs="the machine's counters",
+    remedy="measure on a machine of its own, or compare interleaved and with more blocks",
+)
+def stolen(evidence: Evidence) -> Iterator[Mark]:
+    for index, counters in enumerate(evidence.counters):
+        total = sum(value for name, value in counters.items() if name.startswith("cpu.") and name.endswith("_ms"))
+        share = counters.get("cpu.steal_ms", 0.0) / total if total > 0 else 0.0
+        if share > STOLEN:
+            yield Mark((index,), f"{share:.1%} of all CPU time was stolen")
+
+
+@rule(
+    "cpu.throttled",
+    "warning",
+    says="a quota or the heat held the CPUs back",
+    needs="the machine's counters",
+    remedy="lift the CPU quota of the control group; see to the cooling",
+)
+def throttled(evidence: Evidence) -> Iterator[Mark]:
+    for index, counters in enumerate(evidence.counters):
+        for name, what in (("cgroup.throttles", "by a CPU quota"), ("thermal.core_throttles", "by temperature")):
+            if counters.get(name, 0.0) > 0:
+                yield Mark((index,), f"throttled {counters[name]:.0f} times {what}")
+
+
+@rule(
+    "cpu.clock",
+    "note",
+    says="the CPUs ran at different clocks in runs that should be alike",
+    needs="the machine's counters over several runs of one variant",
+    remedy="set the governor to performance, or make it the variant that is compared",
+)
+def clock(evidence: Evidence) -> Iterator[Mark]:
+    if not evidence.counters:
+        return
+    for (cell, variant), indexes in evidence.of_arm().items():
+        clocks = {index: _clock(evidence.counters[index]) for index in indexes}
+        seen = {index: value for index, value in clocks.items() if value}
+        if len(seen) > 1 and max(seen.values()) > min(seen.values()) * (1 + CLOCK):
+            text = f"{min(seen.values()):.0f} to {max(seen.values()):.0f} MHz on average in runs of {variant} ({cell})"
+            yield Mark(tuple(seen), text)
+
+
+def _clock(counters: Mapping[str, float]) -> float:
+    return counters.get("cpu.mhz_mean", 0.0)
+
+
+RULES = (bound, stolen, throttled, clock)

@@ -1,0 +1,111 @@
+"""fio's own samples against its totals, and what each fio version is known to get wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from iodelta.audit.model import Evidence, Mark, rule
+from iodelta.audit.numbers import known, parts
+from iodelta.ingest import Run
+
+APART = 0.1
+"""The mean of fio's samples may differ by this from the run's own."""
+
+SHORT = 4000
+"""ms of a run with too few samples, of half a second each, for their mean to say anything."""
+
+SAMPLER_FIXED = (3, 18)
+
+
+def version(run: Run) -> tuple[int, ...]:
+    """(3, 33) of ``3.33``, (3, 19, 10) of ``3.19-10-g3bd2``; empty where it is not known."""
+    return _version(run.fio_version or "")
+
+
+@lru_cache(maxsize=64)
+def _version(text: str) -> tuple[int, ...]:
+    found = re.match(r"(?:fio-)?(\d+)\.(\d+)(?:[.-](\d+))?", text)
+    return tuple(int(part) for part in found.groups() if part) if found else ()
+
+
+@rule(
+    "sampler.stalls",
+    "warning",
+    says="fio's own mean of samples is not the run's mean",
+    needs="iops_mean of fio 3.18 or later, and totals",
+    remedy="use iops and bw_bytes; a higher sampled mean says that some windows had no I/O at all",
+)
+def stalls(evidence: Evidence) -> Iterator[Mark]:
+    for index, run in evidence.measured():
+        if version(run) < SAMPLER_FIXED:
+            continue
+        for direction in parts(run):
+            sampler = run.sampler(direction.kind, "iops")
+            if sampler is None or not known(sampler.mean) or not known(direction.iops) or not direction.iops.value:
+                continue
+            if sampler.min.value == sampler.max.value == 1:
+                text = "every I/O was its own sample (an IOPS log without log_avg_msec): the samples mean nothing"
+                yield Mark((index,), text, severity="note")
+            elif 0 < direction.runtime_ms < SHORT:
+                continue
+            elif sampler.mean.low > direction.iops.high * (1 + APART):
+                ratio = sampler.mean.value / direction.iops.value
+                text = f"{direction.kind}: samples average {ratio:.3g} times the run's {direction.iops.value:.6g} IOPS"
+                yield Mark((index,), f"{text}: stalls, or jobs that ended early")
+
+
+class Known(NamedTuple):
+    """A defect of fio from one version to another (both included), in the runs it touches."""
+
+    first: tuple[int, int]
+    last: tuple[int, int]
+    touches: Callable[[Run], bool]
+    text: str
+
+
+def _sampled(run: Run) -> bool:
+    return bool(run.samplers)
+
+
+def _grouped(run: Run) -> bool:
+    return bool(run.samplers) and (run.jobs or run.workload.numjobs or 1) > 1
+
+
+def _logged(run: Run) -> bool:
+    return run.format == "log"
+
+
+KNOWN = (
+    Known((2, 0), (3, 12), _grouped, "iops_mean and bw_mean are per job, not of the group (fio#519)"),
+    Known((3, 0), (3, 17), _sampled, "iops_mean and bw_mean are about 13 % too low"),
+    Known((2, 20), (3, 25), lambda run: run.format == "text", "some rates are printed up to 9 % too low"),
+    Known((3, 0), (3, 0), _logged, "values of long windows are far too low (fio#426)"),
+    Known((3, 18), (3, 19), _logged, "rows are doubled (fio#947)"),
+    Known((3, 18), (3, 24), _logged, "windows grow by a millisecond each"),
+    Known((3, 6), (3, 16), lambda run: run.format == "hist-log", "the upper half of the bins is garbage"),
+)
+"""Measured against fio's source history; the numbers are issues of axboe/fio."""
+
+
+@rule(
+    "fio.version",
+    "note",
+    says="this version of fio is known to get some of these numbers wrong",
+    needs="the version of fio",
+    remedy="use totals and run time, which are right, or a newer fio on both sides",
+)
+def old_fio(evidence: Evidence) -> Iterator[Mark]:
+    for defect in KNOWN:
+        runs = tuple(
+            index
+            for index, run in evidence.measured()
+            if version(run) and defect.first <= version(run)[:2] <= defect.last and defect.touches(run)
+        )
+        if runs:
+            yield Mark(runs, f"fio {evidence.runs[runs[0]].fio_version}: {defect.text}")
+
+
+RULES = (stalls, old_fio)

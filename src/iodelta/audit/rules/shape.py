@@ -1,0 +1,180 @@
+"""Mean and percentiles of one distribution bound each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from iodelta.audit.columns import column
+from iodelta.audit.model import Evidence, Mark, Repair, rule
+from iodelta.audit.numbers import count, known, latency, parts, span
+from iodelta.audit.rules.depth import slots
+from iodelta.ingest import Run
+from iodelta.trial import Direction, Latency, Quantity, bin_edges
+
+CAP = float(bin_edges(1855)[0])
+"""17 s: fio counts every longer I/O in its last bin."""
+
+BIN = 1 / 128
+"""Half the width of fio's widest bin: a percentile is a bin's centre, the I/O itself may be so much faster."""
+
+
+def _parts(evidence: Evidence) -> Iterator[tuple[int, Run, Direction, Latency]]:
+    for index, run in enumerate(evidence.runs):
+        for direction in parts(run):
+            for found in (direction.lat, direction.clat):
+                if found is not None and found.percentiles and known(found.mean):
+                    yield index, run, direction, found
+
+
+def _at(found: Latency) -> Iterator[tuple[float, Quantity]]:
+    """Percentiles between 50 and 100 that the source gives."""
+    return ((p, value) for p, value in sorted(found.percentiles.items()) if 50 <= p < 100 and known(value))
+
+
+@rule(
+    "mean.below-tail",
+    "hard",
+    says="the mean is lower than the slow I/Os alone make it",
+    needs="mean and a percentile of the same latency",
+    remedy="they are not of the same latency, or not in the same unit",
+)
+def below_tail(evidence: Evidence) -> Iterator[Mark]:
+    """Markov's inequality: 1 % of I/Os at or above p99 contribute at least p99 / 100 to the mean."""
+    for index, _, _, found in _parts(evidence):
+        for p, value in _at(found):
+            least = value.low * (1 - BIN) * (1 - p / 100)
+            if found.mean.high < least:
+                text = f"a p{p:g} of {span(value.value)} makes the mean at least {span(least)}"
+                yield Mark((index,), f"{text}, not {span(found.mean.value)}")
+                break
+
+
+@rule(
+    "mean.above-percentile",
+    "hard",
+    says="the mean of a row is above its p99 or p99.9",
+    needs="a table with mean and a percentile from p99 on",
+    remedy="look for a unit that was mixed up (fio's percentiles change between nsec, usec and msec from run to run)",
+)
+def above_percentile(evidence: Evidence) -> Iterator[Mark]:
+    """Possible only where the slowest 1 % take longer together than all others: in a table, a mix of units."""
+    for index, run, _, found in _parts(evidence):
+        if run.format != "table":
+            continue
+        for p, value in _at(found):
+            if p >= 99 and found.mean.low > value.high:
+                yield Mark((index,), f"the mean of {span(found.mean.value)} is above the p{p:g} of {span(value.value)}")
+                break
+
+
+@rule(
+    "mean.above-maximum",
+    "hard",
+    says="the mean is higher than percentile and maximum allow",
+    needs="mean, a percentile and the maximum of one latency",
+    remedy="these numbers are not of one run; read them again from fio's own output",
+)
+def above_maximum(evidence: Evidence) -> Iterator[Mark]:
+    for index, _, _, found in _parts(evidence):
+        if not known(found.max):
+            continue
+        for p, value in _at(found):
+            if value.high >= CAP:
+                break
+            most = max(value.high, found.min.low) * p / 100 * (1 + BIN) + found.max.high * (1 - p / 100)
+            if found.mean.low > most * (1 + BIN):
+                text = f"with p{p:g} {span(value.value)} and a maximum of {span(found.max.value)}"
+                yield Mark((index,), f"{text} the mean is at most {span(most)}, not {span(found.mean.value)}")
+                break
+
+
+@rule(
+    "mean.made-by-stalls",
+    "warning",
+    says="a few stalls make the mean",
+    needs="mean and p99 or p99.9 of a run",
+    remedy="look at latency over time and at the median; the mean and IOPS say little about a usual I/O",
+)
+def made_by_stalls(evidence: Evidence) -> Iterator[Mark]:
+    for index, run, _, found in _parts(evidence):
+        if run.format == "table":
+            continue
+        for p, value in _at(found):
+            if p >= 99 and found.mean.low > value.high:
+                yield Mark((index,), f"the mean of {span(found.mean.value)} is above the p{p:g} of {span(value.value)}")
+                break
+
+
+@rule(
+    "percentile.unit",
+    "hard",
+    says="a percentile is far below the mean that IOPS and depth imply",
+    needs="a table with IOPS, p99, iodepth and jobs",
+    remedy="multiply by 1000: fio prints percentiles in nsec, usec or msec, whichever fits the run",
+)
+def unit(evidence: Evidence) -> Iterator[Mark]:
+    for index, run in evidence.rows():
+        most = slots(run)
+        if most is None or len(parts(run)) != 1:
+            continue
+        direction = parts(run)[0]
+        found = latency(direction)
+        if found is None or not known(direction.iops) or not direction.iops.low > 0:
+            continue
+        mean = most / direction.iops.high * 1e9
+        slow = [(p, value) for p, value in _at(found) if p >= 99 and value.high < mean / 2]
+        if slow:
+            p, value = slow[0]
+            text = f"p{p:g} is {span(value.value)}, but {direction.iops.value:g} IOPS at depth {count(most)} make"
+            yield Mark(
+                (index,), f"{text} the mean {span(mean)}: a thousandfold", _scaled(index, run, [p for p, _ in slow])
+            )
+
+
+def _scaled(index: int, run: Run, percents: list[float]) -> tuple[Repair, ...]:
+    repairs = []
+    for title, written in run.labels.items():
+        holds = column(title)
+        if holds is not None and holds.holds == "percentile" and holds.percent in percents:
+            try:
+                mended = f"{float(written) * 1000:.10g}"
+            except ValueError:
+                continue
+            repairs.append(
+                Repair(
+                    index,
+                    title,
+                    written,
+                    mended,
+                    "percentiles in the unit of their heading, a thousand times what was written",
+                )
+            )
+    return tuple(repairs)
+
+
+@rule(
+    "percentile.capped",
+    "warning",
+    says="I/Os took longer than fio can tell",
+    needs="percentiles or bins",
+    remedy="use the maximum, or slat and clat logs, for I/Os of more than 17 s",
+)
+def capped(evidence: Evidence) -> Iterator[Mark]:
+    for index, run in evidence.measured():
+        if _old(run):
+            continue
+        for direction in parts(run):
+            found = latency(direction)
+            at = [p for p, value in sorted(found.percentiles.items()) if value.value >= CAP] if found else []
+            if at:
+                yield Mark(
+                    (index,), f"{direction.kind}: from p{at[0]:g} on every I/O lies in fio's last bin (17 s and longer)"
+                )
+
+
+def _old(run: Run) -> bool:
+    """fio before 3.0 had bins up to 16.7 s, in microseconds."""
+    return bool(run.fio_version and run.fio_version[0] in "12")
+
+
+RULES = (below_tail, above_percentile, above_maximum, made_by_stalls, unit, capped)

@@ -1,0 +1,72 @@
+"""Whether the measured window was steady: of one long run, and of all runs of a cell together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from iodelta.audit.model import Evidence, Mark, rule
+
+LONG = 20
+"""Seconds from which one run can be judged by itself."""
+
+DRIFT = 0.1
+"""Change over the window of a single run that is no longer noise of a steady state."""
+
+SURE = 0.01
+"""Level at which the slopes of many runs are one-sided."""
+
+
+@rule(
+    "steady.not-yet",
+    "warning",
+    says="the run was still changing while it was measured",
+    needs="per-second values over 20 s or more",
+    remedy="precondition the device or use a longer ramp_time",
+)
+def not_yet(evidence: Evidence) -> Iterator[Mark]:
+    if evidence.arms or not any(run.series for run in evidence.runs):
+        return
+    from iodelta.stats.steady import steadiness
+
+    for index, run in enumerate(evidence.runs):
+        for name, series in run.series.items():
+            if len(series) < LONG or not name.endswith(".iops"):
+                continue
+            found = steadiness(series, ramp=0, margin=2 * DRIFT)
+            if not found.steady:
+                yield Mark((index,), f"{name}: {found.why}")
+                break
+
+
+@rule(
+    "steady.slope",
+    "warning",
+    says="the runs of a cell all drift the same way while they are measured",
+    needs="per-second values of several runs of one variant",
+    remedy="use a longer ramp, the same for all variants: a verdict on the middle of a drift depends on its length",
+)
+def slope(evidence: Evidence) -> Iterator[Mark]:
+    if not any(run.series for run in evidence.runs):
+        return
+    from iodelta.stats.guards import balance
+    from iodelta.stats.steady import window_slope
+
+    for (cell, variant), indexes in evidence.of_arm().items():
+        slopes = [
+            window_slope(series)
+            for index in indexes
+            for name, series in evidence.runs[index].series.items()
+            if name.endswith(".iops") and len(series) > 2
+        ]
+        if not slopes:
+            continue
+        rising = sum(value > 0 for value in slopes)
+        middle = sorted(slopes)[len(slopes) // 2]
+        if balance(rising, len(slopes) - rising) < SURE and abs(middle) > evidence.margin:
+            share = f"{max(rising, len(slopes) - rising)} of {len(slopes)}"
+            yield Mark(
+                tuple(indexes), f"{share} runs of {variant} ({cell}) drift by about {middle:+.1%} over the window"
+            )
+
+
+RULES = (not_yet, slope)

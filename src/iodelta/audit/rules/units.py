@@ -1,0 +1,130 @@
+"""Bandwidth = IOPS x block size; and numbers that are none, or not in their column's unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from iodelta.audit.columns import Column, column
+from iodelta.audit.model import Evidence, Mark, Repair, rule
+from iodelta.audit.numbers import blank, known, number, parts
+from iodelta.ingest import Run
+from iodelta.trial import Direction
+
+OFF = 0.015
+"""Bandwidth and IOPS x block size may differ by this, rounding aside."""
+
+KNOWN_FACTORS = (
+    (1024.0**2 / 1000.0**2, "MB (1000 x 1000) multiplied by 1024 and called KiB"),
+    (1024.0 / 1000.0, "KB of 1000 bytes called KiB, or the reverse"),
+    (1000.0 / 1024.0, "KiB called KB of 1000 bytes"),
+    (1000.0**2 / 1024.0**2, "MiB called MB"),
+    (1024.0, "its unit is a step smaller"),
+    (1000.0, "its unit is a step smaller"),
+    (1 / 1024.0, "its unit is a step larger"),
+    (1 / 1000.0, "its unit is a step larger"),
+    (8.0, "bits called bytes"),
+)
+
+
+@rule(
+    "bandwidth.mismatch",
+    "hard",
+    says="bandwidth is not IOPS x block size",
+    needs="a table with IOPS, bandwidth and one block size",
+    remedy="check the unit in the heading: KiB is 1024 bytes, kB 1000",
+)
+def mismatch(evidence: Evidence) -> Iterator[Mark]:
+    for index, run in evidence.rows():
+        for direction in parts(run):
+            if run.workload.bs is None or not known(direction.iops) or not known(direction.bandwidth):
+                continue
+            if not direction.iops.value > 0 or any(_suffixed(title, text) for title, text in run.labels.items()):
+                continue
+            expected = direction.iops.value * run.workload.bs
+            low, high = direction.iops.low * run.workload.bs, direction.iops.high * run.workload.bs
+            if direction.bandwidth.high < low * (1 - OFF) or direction.bandwidth.low > high * (1 + OFF):
+                ratio = direction.bandwidth.value / expected
+                cause = next((text for factor, text in KNOWN_FACTORS if abs(ratio / factor - 1) < 0.005), "")
+                text = f"the bandwidth is {ratio:.4g} times {direction.iops.value:g} IOPS of {run.workload.bs} bytes"
+                yield Mark((index,), f"{text}: {cause}" if cause else text, _mended(index, run, direction))
+
+
+@rule(
+    "bandwidth.suffix",
+    "hard",
+    says="a cell has a unit of its own under a heading that names another",
+    needs="a table whose heading names the unit",
+    remedy="write every cell of a column in the unit of its heading",
+)
+def suffix(evidence: Evidence) -> Iterator[Mark]:
+    for index, run in evidence.rows():
+        for title, written in run.labels.items():
+            if _suffixed(title, written):
+                direction = parts(run)[0] if len(parts(run)) == 1 else None
+                repairs = _mended(index, run, direction) if direction else ()
+                yield Mark((index,), f"{written!r} under the heading {title!r}", repairs)
+
+
+def _suffixed(title: str, written: str) -> bool:
+    """Whether a bandwidth cell carries a unit where its heading names one already."""
+    holds, found = column(title), number(written)
+    if holds is None or found is None or holds.holds != "bandwidth" or holds.scale is None:
+        return False
+    return found[1][:1].casefold() in ("k", "m", "g")
+
+
+def _mended(index: int, run: Run, direction: Direction) -> tuple[Repair, ...]:
+    """Bandwidth from IOPS and block size, in the unit of its heading."""
+    if run.workload.bs is None or not known(direction.iops) or not direction.iops.value > 0:
+        return ()
+    for title, written in run.labels.items():
+        holds = column(title)
+        if holds is not None and holds.scale and _is_bandwidth_of(holds, direction, run):
+            mended = direction.iops.value * run.workload.bs / holds.scale
+            why = "bandwidth is IOPS x block size"
+            return (Repair(index, title, written, f"{mended:.0f}" if mended >= 1000 else f"{mended:.4g}", why),)
+    return ()
+
+
+def _is_bandwidth_of(holds: Column, direction: Direction, run: Run) -> bool:
+    return holds.holds == "bandwidth" and (holds.kind == direction.kind or len(parts(run)) == 1)
+
+
+@rule(
+    "number.missing",
+    "hard",
+    says="a cell holds words or a placeholder where a number belongs",
+    needs="a table",
+    remedy="repeat the run; leave the row out until then",
+)
+def missing(evidence: Evidence) -> Iterator[Mark]:
+    for index, run in evidence.rows():
+        bad = [
+            f"{written!r} under {title!r}"
+            for title, written in run.labels.items()
+            if (holds := column(title)) is not None
+            and holds.holds in ("iops", "bandwidth", "mean")
+            and not blank(written)
+            and number(written) is None
+        ]
+        if bad:
+            yield Mark((index,), ", ".join(bad))
+
+
+@rule(
+    "bytes.not-block-size",
+    "warning",
+    says="bytes moved are not I/Os x block size",
+    needs="a run of fio with I/O count, bytes and one block size",
+    remedy="look for short I/Os, several block sizes or a merged group of unlike jobs; IOPS of mixed sizes say little",
+)
+def not_block_size(evidence: Evidence) -> Iterator[Mark]:
+    for index, run in evidence.measured():
+        for direction in parts(run):
+            if run.workload.bs and direction.ios and direction.bytes:
+                size = direction.bytes / direction.ios
+                if abs(size / run.workload.bs - 1) > OFF:
+                    yield Mark((index,), f"{direction.kind}: {size:.0f} bytes per I/O, not {run.workload.bs}")
+
+
+RULES = (mismatch, suffix, missing, not_block_size)

@@ -1,0 +1,86 @@
+"""What the prose of a report says of its numbers: percentages, "up to", one person's effect and another's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from iodelta.ingest.prose import Change, changes, listed, paragraphs
+from iodelta.trial import Finding, Kind, Quantity
+
+_PERCENT = re.compile(r"([~≈]?)[-−+]?(\d+(?:\.\d+)?) ?%")
+_EFFECT = re.compile(r"\d+(?:\.\d+)? ?% (?:\w+ ){0,2}(?:regression|improvement|slower|faster|drop|loss|gain)s?", re.I)
+_UP_TO = re.compile(r"\bup to (?:about |~)?(\d+(?:\.\d+)?) ?%")
+
+
+def check_statements(text: str, file: str, *, measured: bool = True) -> tuple[Finding, ...]:
+    """What does not agree in the prose of a text: percentages with their numbers, "up to" with what is shown, one
+    person's effect with another's. ``measured``: results stand beside the words."""
+    stated = changes(text)
+    if not (measured or stated or any(listed(text, file))):
+        return tuple(_bare(text, file))
+    return (*_percentages(stated, file), *_up_to(text, stated, file), *_effect_sizes(stated, file))
+
+
+def _bare(text: str, file: str) -> Iterator[Finding]:
+    """Percentages without a number that they were made of."""
+    found = [(part.line(match.start()), match[0]) for part in paragraphs(text) for match in _EFFECT.finditer(part.text)]
+    if found:
+        words = f"{len(found)} effects are stated in percent ({found[0][1]!r}) and not one number that shows them"
+        remedy = "they can neither be checked nor compared: ask for IOPS, bandwidth or latency of both sides"
+        yield Finding("statement.bare", "note", f"{file}:{found[0][0]}", words, remedy)
+
+
+def _percentages(stated: Sequence[Change], file: str) -> Iterator[Finding]:
+    for change in stated:
+        given = _PERCENT.search(change.stated)
+        if given is None:
+            continue
+        n = float(given[2])
+        half = 0.5 * 10.0 ** -len(given[2].partition(".")[2]) + (0.02 * n if given[1] else 0)
+        low, shown, high = change.percent()
+        least, most = sorted((abs(low), abs(high))) if low * high > 0 else (0.0, max(abs(low), abs(high)))
+        if n - half > most or n + half < least:
+            text = f"it says {given[2]} %, its numbers make {shown:+.1f} % ({low:.1f} to {high:.1f} with rounding)"
+            yield Finding(
+                "statement.percent", "hard", f"{file}:{change.line}", text, "give the percentage of the numbers"
+            )
+
+
+def _up_to(text: str, stated: Sequence[Change], file: str) -> Iterator[Finding]:
+    """The largest change shown anywhere, in stated changes or listed rows of one case, against "up to n %"."""
+    shown = [change.percent() for change in stated]
+    named: dict[tuple[str, Kind], list[Quantity]] = {}
+    for run in listed(text, file):
+        for direction in run.directions:
+            named.setdefault((run.table, direction.kind), []).append(direction.bandwidth)
+    for values in named.values():
+        best = max(values, key=lambda value: value.value)
+        for value in values:
+            ratios = value.low / best.high, value.value / best.value, value.high / best.low
+            shown.append((100 * (ratios[0] - 1), 100 * (ratios[1] - 1), 100 * (ratios[2] - 1)))
+    if not shown:
+        return
+    most, likely = (max(abs(change[end]) for change in shown) for end in (0, 1))
+    for paragraph in paragraphs(text):
+        for match in _UP_TO.finditer(paragraph.text):
+            if float(match[1]) - 0.5 > most:
+                place = f"{file}:{paragraph.line(match.start())}"
+                words = f"{match[0]!r}, but the numbers shown differ by {likely:.1f} % at most"
+                yield Finding("statement.up-to", "warning", place, words, "show the numbers that it is about")
+
+
+def _effect_sizes(stated: Sequence[Change], file: str) -> Iterator[Finding]:
+    """Two people's changes of one thing, with the same sign and sizes that cannot both be right."""
+    alone = [change for change in stated if not change.cell]
+    for index, first in enumerate(alone):
+        for second in alone[index + 1 :]:
+            (low, a, high), (least, b, most) = first.percent(), second.percent()
+            if first.quoted == second.quoted or first.before.unit != second.before.unit or a * b <= 0:
+                continue
+            if high < least or most < low:
+                text = (
+                    f"{a:+.0f} % (line {first.line}) and {b:+.0f} % (line {second.line}) agree in sign but not in size"
+                )
+                remedy = "the direction is reproduced, the effect is not: find what differs between the two machines"
+                yield Finding("statement.effect-size", "warning", f"{file}:{second.line}", text, remedy)

@@ -1,0 +1,82 @@
+"""Tables somebody made, as what their rows say they are: variants of cells, idle or beside a load."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterator
+from typing import Literal
+
+from iodelta.audit.columns import naming
+from iodelta.audit.model import Evidence
+from iodelta.audit.numbers import known, number, parts
+from iodelta.ingest import Run
+
+_LOADED = re.compile(r"\b(?:with|on|loaded|load|busy)\b", re.IGNORECASE)
+_IDLE = re.compile(r"\b(?:no|without|off|idle|unloaded)\b", re.IGNORECASE)
+
+_COMPARED = re.compile(r"\b(?:variant|policy|kernel|scheduler|elevator|governor|commit)\b", re.IGNORECASE)
+"""What people compare, by the heading: a kernel's release looks like a number."""
+
+SECTION = "section"
+"""The key under which readers keep the heading of a part of a table (``With Defrag``)."""
+
+
+def variant_column(run: Run) -> str | None:
+    """The column whose values are compared: one called so, else the last that names the row and is no number."""
+    named = [(title, text) for title, text in reversed(naming(run).items()) if title != SECTION]
+    called = next((title for title, _ in named if _COMPARED.search(title)), None)
+    return called or next((title for title, text in named if number(text) is None), None)
+
+
+def variant(run: Run) -> str:
+    """What a row is of: the cell of its variant column."""
+    title = variant_column(run)
+    return run.labels[title] if title else ""
+
+
+def cell(run: Run) -> tuple[str, ...]:
+    """The names of a row other than its variant."""
+    own = variant_column(run)
+    return tuple(text for title, text in naming(run).items() if title != own)
+
+
+def context(run: Run) -> str:
+    """Title of its table and the names of a row other than its variant, as one text."""
+    return " ".join((run.table, *cell(run)))
+
+
+def load(run: Run) -> Literal["idle", "loaded"] | None:
+    """Whether title or names of a row say that it was measured beside a load."""
+    text = context(run)
+    if _IDLE.search(text):
+        return "idle"
+    return "loaded" if _LOADED.search(text) else None
+
+
+def without_load(run: Run) -> Hashable:
+    """What a row has in common with the same row under load."""
+    words = _LOADED.sub(" ", _IDLE.sub(" ", context(run)))
+    return (run.place.file, variant(run), workload(run), tuple(re.findall(r"[\w.]+", words.casefold())))
+
+
+def workload(run: Run) -> Hashable:
+    """What a row was asked to do, jobs that are not given being one."""
+    work = run.workload
+    return (work.rw, work.bs, work.iodepth, work.numjobs or 1)
+
+
+def groups(evidence: Evidence) -> Iterator[tuple[int, ...]]:
+    """Rows that differ in their variant only, in the order of the table."""
+    found: dict[Hashable, list[int]] = {}
+    for index, run in evidence.rows():
+        if variant_column(run) is not None:
+            found.setdefault((run.place.file, run.table, cell(run), tuple(run.labels)), []).append(index)
+    return (tuple(rows) for rows in found.values())
+
+
+def rate(run: Run) -> float | None:
+    """I/Os per second over all directions; None when unknown or zero."""
+    if not parts(run) or not all(known(direction.iops) for direction in parts(run)):
+        return None
+    total = sum(direction.iops.value for direction in parts(run))
+    return total if total > 0 else None

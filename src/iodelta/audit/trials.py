@@ -1,0 +1,94 @@
+"""The same rules over iodelta's own trials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from iodelta.audit.engine import RULES, judge
+from iodelta.audit.model import Evidence, Hit
+from iodelta.ingest import Disk, Run
+from iodelta.ingest.options import workload
+from iodelta.trial import Finding, Place, Quantity, Trial
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """What plan and environment know beyond the trials: fio options by (cell, variant), the target's devices (kernel
+    names) and the members below them, fio's version, and the margin."""
+
+    options: Mapping[tuple[str, str], Mapping[str, str]] = {}
+    devices: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
+    fio_version: str | None = None
+    margin: float = 0.01
+
+
+def audit_trials(trials: Iterable[Trial], facts: Facts) -> tuple[Finding, ...]:
+    """What the rules find in ``trials``: one finding per rule, cell and variant, with how many trials it touches.
+
+    Findings that the trials carry already are not repeated.
+    """
+    own = tuple(trials)
+    evidence = Evidence(
+        runs=tuple(_run(trial, facts) for trial in own),
+        counters=tuple(trial.counters for trial in own),
+        arms=tuple((trial.cell, trial.variant) for trial in own),
+        margin=facts.margin,
+    )
+    grouped: dict[tuple[str, str, str, str], list[Hit]] = {}
+    for hit in judge(evidence, RULES):
+        cell, variant = evidence.arms[hit.runs[0]]
+        grouped.setdefault((hit.finding.rule, hit.finding.severity, cell, variant), []).append(hit)
+    totals = {arm: len(indexes) for arm, indexes in evidence.of_arm().items()}
+    return tuple(
+        _one(hits, f"cell {cell}, {variant}", totals[cell, variant]) for (_, _, cell, variant), hits in grouped.items()
+    )
+
+
+def _one(hits: list[Hit], place: str, total: int) -> Finding:
+    finding, touched = hits[0].finding, {index for hit in hits for index in hit.runs}
+    several = f"{len(touched)} of {total} trials; the first: " if total > 1 and len(hits[0].runs) == 1 else ""
+    return msgspec.structs.replace(finding, place=place, explanation=several + finding.explanation)
+
+
+def _run(trial: Trial, facts: Facts) -> Run:
+    options = dict(facts.options.get((trial.cell, trial.variant), {}))
+    asked = workload(options)
+    jobs = asked.numjobs or 1
+    return Run(
+        place=trial.source if trial.source.file else Place(f"trial {trial.number}"),
+        format="json+",
+        jobname=trial.cell,
+        jobs=jobs,
+        directions=trial.directions,
+        options=options,
+        workload=asked,
+        fio_version=facts.fio_version,
+        started=trial.started,
+        usr_cpu=Quantity.exact(trial.usr_cpu / jobs, "%"),
+        sys_cpu=Quantity.exact(trial.sys_cpu / jobs, "%"),
+        disks=tuple(
+            disk
+            for names, member in ((facts.devices, False), (facts.members, True))
+            for name in names
+            if (disk := _disk(name, trial.counters, member=member)) is not None
+        ),
+        series=dict(trial.series),
+    )
+
+
+def _disk(name: str, counters: Mapping[str, float], *, member: bool) -> Disk | None:
+    if f"disk.{name}.read_ios" not in counters:
+        return None
+    count = {field: int(counters.get(f"disk.{name}.{field}", 0)) for field in ("read_ios", "write_ios")}
+    moved = {field: int(counters.get(f"disk.{name}.{field}", 0)) for field in ("read_bytes", "write_bytes")}
+    return Disk(
+        name,
+        **count,
+        read_sectors=moved["read_bytes"] // 512,
+        write_sectors=moved["write_bytes"] // 512,
+        read_merges=int(counters.get(f"disk.{name}.read_merges", 0)),
+        write_merges=int(counters.get(f"disk.{name}.write_merges", 0)),
+        member=member,
+    )

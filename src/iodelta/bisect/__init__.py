@@ -1,0 +1,1 @@
+"""Noisy bisection of anything ordered, and attribution of a change among several patches."""

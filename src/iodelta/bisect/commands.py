@@ -1,0 +1,72 @@
+"""The user's own commands: run with a time limit and a way to stop them, everything they say kept in a file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from iodelta.bisect.question import Words
+from iodelta.bisect.tree import Unbuildable, check_room
+from iodelta.machine import Machine
+from iodelta.workload.leftovers import MARKER, end_leftovers
+
+TAIL = 20_000
+
+
+class Stopped(Exception):  # noqa: N818  # no error: the user asked for it
+    """The user wants to stop; nothing of the visit counts."""
+
+
+def carry_out(
+    machine: Machine,
+    words: Words,
+    *,
+    what: str,
+    timeout: float,
+    output: Path,
+    cwd: str,
+    env: Mapping[str, str],
+    stop: Callable[[], bool],
+) -> tuple[str, float]:
+    """Run to the end; what it printed (standard output) and its seconds.
+
+    Both streams go to files that begin with ``output``. Raises Unbuildable when it fails or hangs, MeasureError when it
+    cannot be started or the disk is full, Stopped.
+    """
+    streams = [Path(f"{output}.{kind}") for kind in ("out", "err")]
+    for stream in streams:
+        stream.write_bytes(b"")
+    begun = time.monotonic()
+    process = machine.start(words, cwd=cwd, env=env, stdout=str(streams[0]), stderr=str(streams[1]))
+    try:
+        while (code := process.wait(0.2)) is None:
+            if stop():
+                raise Stopped
+            if time.monotonic() - begun > timeout:
+                process.stop()
+                if MARKER in env:
+                    end_leftovers(machine, env[MARKER])  # also what left the session that hangs
+                raise Unbuildable(f"{what} hangs: stopped after {timeout:g} s")
+    except BaseException:
+        process.stop()
+        raise
+    said, complained = (_tail(stream) for stream in streams)
+    if code:
+        check_room(output, complained + said)
+        how = f"ended with {code}" if code > 0 else f"was ended by signal {-code}"
+        raise Unbuildable(f"{what} {how}: {_reason(complained.strip() or said.strip()) or 'it said nothing'}")
+    return said, time.monotonic() - begun
+
+
+def _reason(text: str) -> str:
+    """A compiler's first error, else the last line: make ends with that there was one."""
+    lines = text.splitlines()
+    return next((line for line in lines if " error: " in line), lines[-1] if lines else "")[:200]
+
+
+def _tail(path: Path) -> str:
+    with open(path, "rb") as file:
+        file.seek(0, 2)
+        file.seek(max(0, file.tell() - TAIL))
+        return file.read().decode(errors="replace")

@@ -1,0 +1,206 @@
+"""A search on disk: replay the log, go on from there, one fsynced answer at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import random
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+from iodelta import __version__
+from iodelta.bisect.attribution import Attributing, PatchItems
+from iodelta.bisect.commands import Stopped
+from iodelta.bisect.git import Repository
+from iodelta.bisect.items import Titled, kind_of
+from iodelta.bisect.log import ENVIRONMENT, Answered, Asked, Ended, SearchFolder, Session, Undone
+from iodelta.bisect.measure import Silent
+from iodelta.bisect.model import Ask, Estimate, Outcome
+from iodelta.bisect.question import Better, Patches, Question
+from iodelta.bisect.search import Course, Search
+from iodelta.bisect.store import Store
+from iodelta.bisect.visit import Site, Visitor
+from iodelta.errors import IodeltaError, MeasureError, RequestError
+from iodelta.lab.folder import now
+from iodelta.lab.session import settle_pending
+from iodelta.machine import Machine
+from iodelta.probe.environment import environment
+from iodelta.probe.sysfs import boot_id
+from iodelta.stats.attribution import Attribution
+from iodelta.workload.leftovers import end_leftovers
+
+
+class SearchWatcher(Protocol):
+    """Told of each step of a search; must return quickly and must not raise."""
+
+    def note(self, text: str) -> None:
+        """Something worth a line."""
+
+    def ask(self, ask: Ask, title: str, store: Store) -> None:
+        """A visit begins."""
+
+    def answered(self, answered: Answered, title: str, store: Store) -> None:
+        """Its answer is on disk."""
+
+    def tick(self, seconds: float) -> None:
+        """So many seconds into a trial."""
+
+
+class Asking(Protocol):
+    """What decides on the next run: a ``Search``, or an ``Attributing``."""
+
+    store: Store
+    estimate: Estimate | None
+
+
+S = TypeVar("S", bound=Asking)
+R = TypeVar("R")
+
+
+class Replay(Generic[S, R]):
+    """A course after the answers that count: what is asked next, or what was found."""
+
+    def __init__(self, search: S, course: Course[R], kind: Titled, answers: Iterable[Answered]) -> None:
+        """Raises MeasureError when the answers do not follow from the question."""
+        self.search = search
+        self.kind = kind
+        self.outcome: R | None = None
+        self._course = course
+        self.ask: Ask | None = next(course)
+        for number, answered in enumerate(answers, 1):
+            if self.ask is None or self.ask.item != answered.item:
+                raise MeasureError(
+                    f"answer {number} in the log is about {answered.item[:12]}, which this version did not ask for",
+                    place="log.jsonl",
+                    remedy="go on with the version that the log's first line names",
+                )
+            self.send(answered)
+
+    def send(self, answered: Answered) -> None:
+        """One more answer."""
+        try:
+            self.ask = self._course.send(answered.answer)
+        except StopIteration as end:
+            self.ask, self.outcome = None, end.value
+
+
+Searched = Replay[Search, Outcome]
+Attributed = Replay[Attributing, Attribution | None]
+
+
+def new(path: Path, question: Question, machine: Machine) -> SearchFolder:
+    """Make the folder of a question that can be asked. Raises RequestError, MeasureError; then nothing is left."""
+    if not isinstance(question.subject, Patches):
+        kind_of(machine, question.subject).line()
+    return SearchFolder.make(path, question, __version__, f"{random.SystemRandom().getrandbits(64):016x}")
+
+
+def searched(machine: Machine, question: Question, answers: Iterable[Answered]) -> Searched:
+    """A search as far as the answers go. Raises MeasureError, RequestError."""
+    if isinstance(question.subject, Patches):
+        raise RequestError("this is an attribution", remedy="give it to `iodelta attribute`")
+    kind = kind_of(machine, question.subject)
+    search = Search(kind.line(), question.rules, kind.inside)
+    return Replay(search, search.run(), kind, answers)
+
+
+def attributed(machine: Machine, question: Question, answers: Iterable[Answered]) -> Attributed:
+    """An attribution as far as the answers go. Raises MeasureError, RequestError."""
+    if not isinstance(question.subject, Patches):
+        raise RequestError("this is a search", remedy="give it to `iodelta bisect`")
+    subject = question.subject
+    kind = PatchItems(Repository.open(machine, subject.repo), subject)
+    attributing = Attributing(len(subject.names), question.rules, question.blocks)
+    return Replay(attributing, attributing.run(), kind, answers)
+
+
+def go(
+    folder: SearchFolder,
+    machine: Machine,
+    replay: Callable[[Machine, Question, Iterable[Answered]], Replay[S, R]],
+    watcher: SearchWatcher,
+    *,
+    stop: Callable[[], bool],
+) -> Replay[S, R]:
+    """Run what is left of a course. Raises IodeltaError; what was answered is kept whatever happens."""
+    question, identifier = folder.question(), folder.opened().identifier
+    with folder.writing():
+        end_leftovers(machine, identifier)  # of a run that was killed
+        settle_pending(machine, Silent(watcher.note))
+        answers = folder.answers()
+        at = replay(machine, question, answers)
+        if at.ask is None:
+            return at
+        folder.append(Session(now(), boot_id(machine), os.getpid(), uname(machine)))
+        if question.steps.measure:  # else the trials have a record of their own, with the target in it
+            folder.write(ENVIRONMENT, environment(machine, None))
+        site = Site(
+            machine, question, at.kind, folder.path, identifier, stop=stop, say=watcher.note, tick=watcher.tick
+        )  # fmt: skip
+        try:
+            reason = follow(folder, at, site, watcher, stop, len(answers))
+        except IodeltaError as error:
+            with contextlib.suppress(IodeltaError):  # a full disk cannot take this line either
+                folder.append(Ended(now(), f"failed: {error.what}"))
+            raise
+        finally:
+            site.leave()
+        folder.append(Ended(now(), reason))
+        if reason == "complete":
+            site.remove_tree()
+    return at
+
+
+def follow(
+    folder: SearchFolder, at: Replay[S, R], site: Visitor, watcher: SearchWatcher, stop: Callable[[], bool], visits: int
+) -> str:
+    """Ask until the search is over, or the user stops it."""
+    while (ask := at.ask) is not None:
+        if stop():
+            return "interrupted"
+        visits += 1
+        title = at.kind.title(ask.item)
+        folder.append(Asked(now(), ask.item, ask.stage, ask.why))
+        watcher.ask(ask, title, at.search.store)
+        try:
+            visited = site.visit(ask, visits, known=bool(at.search.store.of(ask.item)))
+        except Stopped:
+            return "interrupted"
+        answered = Answered(now(), ask.item, ask.stage, visited.answer, visited.values, visited.trials)
+        folder.append(answered)
+        estimated = at.search.estimate
+        at.send(answered)
+        if at.search.estimate is not estimated and at.search.estimate is not None:
+            watcher.note(expectation(at.search.estimate, at.search.store, folder.question().better))
+        watcher.answered(answered, title, at.search.store)
+    return "complete"
+
+
+def expectation(estimate: Estimate, store: Store, better: Better) -> str:
+    """What a search will take, as said at the gate: runs, and time by what the visits so far took."""
+    share = -math.expm1(-estimate.step) if better == "higher" else math.expm1(estimate.step)
+    each = store.seconds / max(1, len(store.runs))
+    low, high = (max(1, round(runs * each / 60)) for runs in (estimate.runs_low, estimate.runs_high))
+    return (
+        f"the ends differ by {100 * share:.2g} %, {estimate.step / estimate.noise:.2g} times "
+        f"the noise of one run: about {estimate.runs_low} to {estimate.runs_high} more runs, {low} to {high} min"
+    )
+
+
+def undo(folder: SearchFolder, count: int = 1) -> list[Answered]:
+    """Take back the last answers; returns those. Nothing is deleted. Raises RequestError when there are too few."""
+    with folder.writing():
+        answers = folder.answers()
+        if not 0 < count <= len(answers):
+            raise RequestError(f"there are {len(answers)} answers to take back", place=str(folder.path))
+        taken = answers[-count:]
+        for answered in reversed(taken):
+            folder.append(Undone(now(), answered.item))
+    return taken
+
+
+def uname(machine: Machine) -> str:
+    """What the machine runs, in a line."""
+    return machine.run(["uname", "-srm"]).text.strip()

@@ -1,0 +1,189 @@
+"""A git repository, read by git itself: revisions, the line between two of them, what a merge brought in.
+
+Nothing here writes to the repository's checkout, index or refs. Hooks are off, and so is everything that the caller's
+environment (``GIT_DIR`` and the like, as inside a hook) would redirect.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import msgspec
+
+from iodelta.bisect.model import Line
+from iodelta.errors import MeasureError, RequestError
+from iodelta.machine import Completed, Machine
+from iodelta.stats.bisection import even_odds
+
+FAVOUR = 3.0
+"""Prior weight of a commit that touches the paths asked for."""
+
+_SCRUBBED = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_NAMESPACE",
+             "GIT_PREFIX", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_EXTERNAL_DIFF")  # fmt: skip
+_SETTINGS = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "advice.detachedHead=false", "gc.auto=0",
+             "color.ui=false", "core.quotePath=true", "submodule.recurse=false")  # fmt: skip
+_PATIENCE = 1800.0
+
+
+class Commit(msgspec.Struct, frozen=True):
+    """What a reader wants to know of a commit."""
+
+    sha: str
+    """Full hash."""
+    subject: str
+    """First line of its message."""
+    author: str
+    """Name of the author."""
+    email: str
+    """The author's e-mail address."""
+    date: str
+    """Date of authorship, as ISO 8601 in git's form."""
+    parents: tuple[str, ...]
+    """Full hashes of its parents; empty for a first commit."""
+
+
+class Repository:
+    """One repository, at the top of a checkout, bare, or a worktree of another."""
+
+    def __init__(self, machine: Machine, path: str) -> None:
+        self._machine = machine
+        self.path = path
+        self._known: dict[str, Commit] = {}
+
+    @classmethod
+    def open(cls, machine: Machine, path: str) -> Repository:
+        """The repository that holds ``path``. Raises RequestError when there is none, or git refuses it."""
+        found = cls(machine, os.path.abspath(path))
+        done = found.git("rev-parse", "--show-toplevel")
+        if done.returncode:
+            done = found.git("rev-parse", "--absolute-git-dir")
+        if done.returncode:
+            raise RequestError(
+                said(done) or "not a git repository", place=path, remedy="give the repository with --repo"
+            )
+        return cls(machine, done.text.rstrip("\n"))
+
+    def git(self, *args: str, cwd: str | None = None, stdin: bytes = b"", timeout: float = _PATIENCE) -> Completed:
+        """git with these arguments. Raises MachineError when it cannot be started."""
+        scrub = [word for name in _SCRUBBED for word in ("-u", name)]
+        settings = [word for setting in _SETTINGS for word in ("-c", setting)]
+        return self._machine.run(
+            ["env", *scrub, "git", "-C", cwd or self.path, *settings, *args],
+            env={"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_PAGER": "cat"},
+            stdin=stdin,
+            timeout=timeout,
+        )
+
+    def resolve(self, revision: str, place: str) -> str:
+        """The full hash of a commit. Raises RequestError."""
+        done = self.git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        if done.returncode:
+            shallow = " (the clone is shallow: `git fetch --unshallow` brings the rest)" if self.is_shallow() else ""
+            raise RequestError(
+                f"{revision!r} is no commit of this repository{shallow}",
+                place=place,
+                remedy="`git log --oneline` shows what there is; `git fetch` brings what is missing",
+            )
+        return done.text.strip()
+
+    def is_shallow(self) -> bool:
+        """Whether history is cut off somewhere."""
+        return self.git("rev-parse", "--is-shallow-repository").text.strip() == "true"
+
+    def line(self, good: str, bad: str, paths: Sequence[str] = ()) -> Line:
+        """The first-parent line from ``good`` to ``bad``. Raises RequestError when there is none."""
+        if good == bad:
+            raise RequestError("good and bad are the same commit", place=self.path)
+        done = self.git("merge-base", "--is-ancestor", good, bad)
+        if done.returncode not in (0, 1) or (done.returncode and b"error: " in done.stderr):
+            raise self._broken(done)
+        if done.returncode:
+            raise RequestError(*self._no_ancestor(good, bad))
+        items = (good, *self._between(good, bad))
+        return Line(items, self._prior(items, good, bad, paths))
+
+    def inside(self, merge: str, paths: Sequence[str] = ()) -> list[Line]:
+        """For a merge: the line from where each branch left to what it brought in. Raises RequestError."""
+        found = []
+        first, *others = self.commit(merge).parents
+        for other in others:
+            done = self.git("merge-base", first, other)
+            base = done.text.split()[0] if not done.returncode and done.text.strip() else ""
+            if base and base != other:
+                items = (base, *self._between(base, other))
+                found.append(Line(items, self._prior(items, base, other, paths), merge))
+        return found
+
+    def commit(self, sha: str) -> Commit:
+        """What is known of a commit. Raises RequestError."""
+        if sha not in self._known:
+            done = self.git("log", "-1", "--format=%s%x00%an%x00%ae%x00%ad%x00%P", "--date=iso", sha, "--")
+            parts = done.text.rstrip("\n").split("\0")
+            if done.returncode or len(parts) != 5:
+                raise self._broken(done)
+            subject, author, email, date, parents = parts
+            self._known[sha] = Commit(sha, subject, author, email, date, tuple(parents.split()))
+        return self._known[sha]
+
+    def oneline(self, sha: str) -> str:
+        """As ``git log -1 --oneline`` with a hash of 12 digits, as kernel lists want it."""
+        return f'{sha[:12]} ("{self.commit(sha).subject}")'
+
+    def patch(self, sha: str) -> bytes:
+        """What a commit changes, against its first parent, so that it applies anywhere. Raises MeasureError."""
+        if not self.commit(sha).parents:
+            raise RequestError("a first commit is no patch", place=sha[:12])
+        done = self.git("diff-tree", "-p", "--binary", "--full-index", "--no-ext-diff", f"{sha}^1", sha, "--")
+        if done.returncode:
+            raise self._broken(done)
+        return done.stdout
+
+    def is_dirty(self) -> bool:
+        """Whether the user's checkout has changes that are no commit: they are not part of what is measured."""
+        done = self.git("status", "--porcelain", "--untracked-files=no")
+        return not done.returncode and bool(done.text.strip())
+
+    def _between(self, good: str, bad: str) -> list[str]:
+        done = self.git("rev-list", "--first-parent", "--reverse", bad, f"^{good}", "--")
+        if done.returncode:
+            raise self._broken(done)
+        return done.text.split()
+
+    def _prior(self, items: Sequence[str], good: str, bad: str, paths: Sequence[str]) -> tuple[float, ...]:
+        if not paths:
+            return (1.0,) * (len(items) - 1)
+        done = self.git("rev-list", "--first-parent", bad, f"^{good}", "--", *paths)
+        # With --first-parent a merge is compared with that parent alone: it touches what it brings in.
+        if done.returncode:
+            raise self._broken(done)
+        touching = set(done.text.split())
+        return tuple(
+            even_odds(len(items), [n for n, item in enumerate(items) if item in touching], FAVOUR).tolist()
+        )  # fmt: skip
+
+    def _no_ancestor(self, good: str, bad: str) -> tuple[str]:
+        short_good, short_bad = good[:12], bad[:12]
+        if self.is_shallow():
+            what = f"no way from {short_good} to {short_bad} is known here: the clone is shallow. "
+            what += "`git fetch --unshallow` brings the rest"
+        elif not self.git("merge-base", "--is-ancestor", bad, good).returncode:
+            what = f"bad ({short_bad}) is older than good ({short_good}): exchange --good and --bad"
+        else:
+            base = self.git("merge-base", good, bad).text.split()
+            what = f"good ({short_good}) is not an ancestor of bad ({short_bad})"
+            what += f": they parted at {base[0][:12]}; ask with that as --good" if base else ", nor are they related"
+        return (what,)
+
+    def _broken(self, done: Completed) -> MeasureError:
+        return MeasureError(
+            f"git cannot read the history: {said(done)}",
+            place=self.path,
+            remedy="`git fsck` says what is missing; `git fetch` or `git fetch --unshallow` may bring it back",
+        )
+
+
+def said(done: Completed) -> str:
+    """What git complained of: its first error, else the last line of what it said."""
+    lines = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
+    return next((line for line in lines if line.startswith(("error:", "fatal:"))), lines[-1] if lines else "")

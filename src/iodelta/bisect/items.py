@@ -1,0 +1,154 @@
+"""What the items of a search are: commits, things on a list, settings that differ; and how one is made ready."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from iodelta.bisect.git import Repository
+from iodelta.bisect.model import Line
+from iodelta.bisect.question import Commits, Listed, Settings
+from iodelta.bisect.tree import Worktree
+from iodelta.errors import RequestError
+from iodelta.machine import Machine
+
+NOTHING = "(all as in good)"
+
+
+class Titled(Protocol):
+    """Items with names."""
+
+    def title(self, item: str) -> str:
+        """An item as a reader knows it."""
+
+
+class Kind(Titled, Protocol):
+    """The items of a search."""
+
+    def line(self) -> Line:
+        """From good to bad. Raises RequestError."""
+
+    def inside(self, item: str) -> Sequence[Line]:
+        """Lines that a merge brought in."""
+
+
+@runtime_checkable
+class InTree(Titled, Protocol):
+    """Items that a worktree is brought to."""
+
+    @property
+    def repository(self) -> Repository:
+        """Where they are."""
+
+    def prepare(self, tree: Worktree, item: str) -> None:
+        """Raises Unbuildable when the tree cannot be brought there."""
+
+
+class CommitItems:
+    """Commits; ``repository`` reads them."""
+
+    def __init__(self, repository: Repository, subject: Commits) -> None:
+        self.repository = repository
+        self._subject = subject
+
+    def line(self) -> Line:
+        return self.repository.line(self._subject.good, self._subject.bad, self._subject.paths)
+
+    def inside(self, item: str) -> Sequence[Line]:
+        return self.repository.inside(item, self._subject.paths)
+
+    def prepare(self, tree: Worktree, item: str) -> None:
+        tree.checkout(item)
+
+    def title(self, item: str) -> str:
+        return self.repository.oneline(item)
+
+
+class ListedItems:
+    """Texts in the user's own order."""
+
+    def __init__(self, subject: Listed) -> None:
+        self._subject = subject
+
+    def line(self) -> Line:
+        items = self._subject.items
+        doubled = [item for item in dict.fromkeys(items) if items.count(item) > 1]
+        if len(items) < 2 or doubled:
+            what = f"{doubled[0]!r} is on the list twice" if doubled else "a list needs two items, good first"
+            raise RequestError(what, place="--item")
+        return Line(items, (1.0,) * (len(items) - 1))
+
+    def inside(self, item: str) -> Sequence[Line]:
+        return ()
+
+    def title(self, item: str) -> str:
+        return item
+
+
+class SettingItems:
+    """Differing settings, switched from good to bad one after the other; an item is the last one switched."""
+
+    def __init__(self, subject: Settings) -> None:
+        self._subject = subject
+        names = {**subject.good, **subject.bad}
+        self.differing = tuple(name for name in names if subject.good.get(name) != subject.bad.get(name))
+
+    def line(self) -> Line:
+        if not self.differing:
+            raise RequestError("both environments have the same settings", place="--settings")
+        return Line((NOTHING, *self.differing), (1.0,) * len(self.differing))
+
+    def inside(self, item: str) -> Sequence[Line]:
+        return ()
+
+    def title(self, item: str) -> str:
+        if item == NOTHING:
+            return item
+        before, after = (one.get(item, "(absent)") for one in (self._subject.good, self._subject.bad))
+        return f"{item}: {before} -> {after}"
+
+    def state(self, item: str) -> dict[str, str]:
+        """All settings when those up to ``item`` are as in the bad environment."""
+        switched = set(self.differing[: self.differing.index(item) + 1]) if item != NOTHING else set()
+        state = dict(self._subject.good)
+        for name in switched:
+            state.pop(name, None)
+            if name in self._subject.bad:
+                state[name] = self._subject.bad[name]
+        return state
+
+    def text(self, item: str) -> str:
+        """The same in the form in which the settings were given."""
+        lines = []
+        for name, value in self.state(item).items():
+            unset = self._subject.form == "kconfig" and value == "n"
+            lines.append(f"# {name} is not set" if unset else f"{name}={value}")
+        return "\n".join(lines) + "\n"
+
+
+def kind_of(machine: Machine, subject: Commits | Listed | Settings) -> Kind:
+    """The items of a question. Raises RequestError."""
+    if isinstance(subject, Commits):
+        return CommitItems(Repository.open(machine, subject.repo), subject)
+    return ListedItems(subject) if isinstance(subject, Listed) else SettingItems(subject)
+
+
+def read_settings(text: str, place: str) -> tuple[dict[str, str], bool]:
+    """Settings of a file with ``name = value`` lines (sysctl, INI without sections) or of a kernel's .config; and
+    whether it is the latter. Raises RequestError."""
+    found: dict[str, str] = {}
+    kconfig = False
+    for number, line in enumerate(text.splitlines(), 1):
+        stripped = line.strip()
+        if unset := re.fullmatch(r"# (CONFIG_\w+) is not set", stripped):
+            found[unset[1]], kconfig = "n", True
+            continue
+        if not stripped or stripped[0] in "#;":
+            continue
+        match = re.fullmatch(r"([^=\s][^=]*?)\s*=\s*(.*)", stripped)
+        if not match or not match[1].isprintable():
+            raise RequestError(f"{stripped[:60]!r} is not name = value", place=f"{place}:{number}")
+        found[match[1]] = match[2]
+        kconfig = kconfig or match[1].startswith("CONFIG_")
+    return found, kconfig

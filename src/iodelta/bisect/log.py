@@ -1,0 +1,204 @@
+"""The folder of a search: its question, and an append-only log from which every decision follows.
+
+    question.json   the question, verbatim; hashed into the log
+    log.jsonl       append-only, fsynced: opened, session, asked, answered, undone, ended
+    output/         what builds and commands said
+    built/          kept artifacts, by item
+    environment.json  the machine that runs all of it, when a command prints the number
+    trials/         an experiment folder with every trial, when a cell is measured
+    tree/           the worktree
+
+A torn last line (a kill while it was written) is ignored by readers and cut by the next writer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from iodelta.bisect.model import Answer
+from iodelta.bisect.question import Question
+from iodelta.errors import MeasureError, RequestError
+from iodelta.lab.folder import now, sha256
+from iodelta.lab.lines import LineWriter, decoded
+from iodelta.probe.environment import sound
+
+QUESTION = "question.json"
+LOG = "log.jsonl"
+OUTPUT = "output"
+BUILT = "built"
+TRIALS = "trials"
+TREE = "tree"
+ENVIRONMENT = "environment.json"
+
+
+class Opened(msgspec.Struct, frozen=True, tag="opened"):
+    """The question is on disk and fixed from here on; ``identifier`` marks every process that is started for it."""
+
+    at: float
+    version: str
+    question_sha256: str
+    identifier: str
+
+
+class Session(msgspec.Struct, frozen=True, tag="session"):
+    """A run, or its continuation, began; ``machine`` says in a line on what."""
+
+    at: float
+    boot_id: str
+    pid: int
+    machine: str
+
+
+class Asked(msgspec.Struct, frozen=True, tag="asked"):
+    """A run was decided on, and why. Without an answer after it it was cut short, and will be asked again."""
+
+    at: float
+    item: str
+    stage: str
+    why: str
+
+
+class Answered(msgspec.Struct, frozen=True, tag="answered"):
+    """What came of it; ``values`` are those of the runs of the visit in the metric's unit, ``trials`` their numbers."""
+
+    at: float
+    item: str
+    stage: str
+    answer: Answer
+    values: tuple[float, ...] = ()
+    trials: tuple[int, ...] = ()
+
+
+class Undone(msgspec.Struct, frozen=True, tag="undone"):
+    """The last answer that counted counts no more."""
+
+    at: float
+    item: str
+
+
+class Ended(msgspec.Struct, frozen=True, tag="ended"):
+    """A session ended by itself: ``complete``, ``interrupted`` or ``failed: ...``."""
+
+    at: float
+    reason: str
+
+
+Event = Opened | Session | Asked | Answered | Undone | Ended
+_decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+
+
+class SearchFolder:
+    """One folder. Reading needs no lock; ``writing`` takes it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._log = LineWriter(path / LOG, self._failed)
+
+    @classmethod
+    def make(cls, path: Path, question: Question, version: str, identifier: str) -> SearchFolder:
+        """A new folder with its question on disk. Raises RequestError when there is something, MeasureError."""
+        if path.exists() or path.is_symlink():
+            raise RequestError("there is something already", place=str(path), remedy="name a new folder with --output")
+        data = msgspec.json.format(msgspec.json.encode(question), indent=1) + b"\n"
+        folder = cls(path)
+        try:
+            (path / OUTPUT).mkdir(parents=True)
+            with open(path / QUESTION, "xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise folder._failed(error) from error
+        with folder.writing():
+            folder.append(Opened(now(), version, sha256(data), identifier))
+        return folder
+
+    @classmethod
+    def open(cls, path: Path) -> SearchFolder:
+        """An existing folder. Raises RequestError when ``path`` is none."""
+        if not (path / QUESTION).is_file() or not (path / LOG).is_file():
+            raise RequestError(
+                f"not the folder of a bisection or attribution: it has no {QUESTION}",
+                place=str(path),
+                remedy="give the folder that `iodelta bisect` or `iodelta attribute` printed",
+            )
+        return cls(path)
+
+    def question(self) -> Question:
+        """The question, unchanged since it was asked. Raises MeasureError."""
+        try:
+            data = (self.path / QUESTION).read_bytes()
+            question = msgspec.json.decode(data, type=Question)
+        except (OSError, msgspec.MsgspecError) as error:
+            raise MeasureError(f"cannot be read: {error}", place=str(self.path / QUESTION)) from error
+        if self.opened().question_sha256 != sha256(data):
+            raise MeasureError(
+                "changed since the search began, so its log no longer follows from it",
+                place=str(self.path / QUESTION),
+                remedy="put the original back, or begin a new search",
+            )
+        return question
+
+    def opened(self) -> Opened:
+        """The first line of the log. Raises MeasureError."""
+        first = next(iter(self.events()), None)
+        if not isinstance(first, Opened):
+            raise MeasureError("the log does not begin as a search's", place=str(self.path / LOG))
+        return first
+
+    def events(self) -> list[Event]:
+        """Every whole line of the log, in order. Raises MeasureError naming a damaged line."""
+        try:
+            data = (self.path / LOG).read_bytes()
+        except OSError as error:
+            raise MeasureError(f"cannot read: {os.strerror(error.errno or 0)}", place=str(self.path / LOG)) from error
+        remedy = "put back a copy of the folder, if there is one; iodelta changes no line of it"
+        return decoded(data, _decoder, place=self.path / LOG, remedy=remedy)
+
+    def answers(self) -> list[Answered]:
+        """The answers that count, in order."""
+        found: list[Answered] = []
+        for event in self.events():
+            if isinstance(event, Answered):
+                found.append(event)
+            elif isinstance(event, Undone) and found:
+                found.pop()
+        return found
+
+    def writing(self) -> contextlib.AbstractContextManager[None]:
+        """Hold the folder for writing; a torn last line is cut. Raises RequestError when another run holds it."""
+        return self._log.held()
+
+    def append(self, event: Event) -> None:
+        """Append a line and sync it. Raises MeasureError (a full disk) and leaves whole lines only."""
+        self._log.append(event)
+
+    def write(self, name: str, value: object) -> None:
+        """Put a file of the folder there, as JSON. Raises MeasureError."""
+        try:
+            (self.path / name).write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def environment(self) -> dict[str, Any]:
+        """What is recorded of the machine that is measured, as plain data; empty before there is anything."""
+        for place in (self.path / TRIALS / ENVIRONMENT, self.path / ENVIRONMENT):
+            try:
+                return sound(msgspec.json.decode(place.read_bytes(), type=dict[str, Any]))
+            except FileNotFoundError:
+                continue
+            except (OSError, msgspec.MsgspecError) as error:
+                raise MeasureError(f"cannot be read: {error}", place=str(place)) from error
+        return {}
+
+    def _failed(self, error: OSError) -> MeasureError:
+        return MeasureError(
+            f"cannot write to the folder: {os.strerror(error.errno or 0)}",
+            place=str(self.path),
+            remedy="make room or make it writable, then give the folder again to go on; nothing measured is lost",
+        )

@@ -1,0 +1,226 @@
+"""One value of whatever is under test now: a trial of an experiment cell, or the number that a command prints."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import re
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from iodelta.bisect.commands import Stopped, carry_out
+from iodelta.bisect.question import Question, filled
+from iodelta.bisect.tree import Unbuildable
+from iodelta.errors import MeasureError, RequestError
+from iodelta.experiment import Experiment, parse
+from iodelta.lab.bench import problem_of
+from iodelta.lab.folder import Finished, Folder, Session, Started, now
+from iodelta.lab.plan import Plan, make_plan
+from iodelta.lab.schedule import Slot, trial_seed
+from iodelta.lab.session import begin, read_plan, settle_pending
+from iodelta.lab.setup import Survey, ready, survey
+from iodelta.machine import Machine, reach
+from iodelta.probe.environment import environment
+from iodelta.probe.sysfs import boot_id
+from iodelta.probe.topology import resolve
+from iodelta.trial import Trial
+from iodelta.verdict import Metric, metric, value_of
+
+TRIES = 2
+"""Times that a trial is made when fio could not be used; then it counts as this item's failure."""
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """A value in the metric's unit, how long it took, and the trial's number where there is one."""
+
+    value: float
+    seconds: float
+    trial: int = 0
+
+
+class Measure(Protocol):
+    """What a visit ends with."""
+
+    def read(self, item: str, visit: int, values: Mapping[str, str]) -> Reading:
+        """One run. Raises Unbuildable when this item cannot be measured, MeasureError when nothing can, Stopped."""
+
+    def close(self) -> None:
+        """Nothing more is measured."""
+
+
+class CommandMeasure:
+    """The last line that the user's command prints, as a number above zero."""
+
+    def __init__(self, machine: Machine, question: Question, output: Path, stop: Callable[[], bool]) -> None:
+        self._machine, self._question, self._output, self._stop = machine, question, output, stop
+        self.env: Mapping[str, str] = {}
+        self.cwd = question.cwd
+
+    def read(self, item: str, visit: int, values: Mapping[str, str]) -> Reading:
+        steps = self._question.steps
+        said, seconds = carry_out(
+            self._machine,
+            filled(steps.measure, dict(values)),
+            what="the measurement",
+            timeout=steps.measure_timeout,
+            output=self._output / f"{visit:05d}.measure",
+            cwd=self.cwd,
+            env=self.env,
+            stop=self._stop,
+        )
+        last = said.strip().rpartition("\n")[2].strip()
+        if not re.fullmatch(r"[+]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", last) or not 0 < float(last) < math.inf:
+            raise Unbuildable(f"the measurement's last line is no number above zero: {last[:60]!r}")
+        return Reading(float(last), seconds)
+
+    def close(self) -> None:
+        """It has left nothing open."""
+
+
+class CellMeasure:
+    """Trials of the one cell of an experiment, kept in an experiment folder of their own."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        question: Question,
+        path: Path,
+        stop: Callable[[], bool],
+        say: Callable[[str], None],
+        tick: Callable[[float], None],
+    ) -> None:
+        self._here, self._question, self._stop, self._say, self._tick = machine, question, stop, say, tick
+        self._path = path
+        self._metric = metric(question.metric)
+        self._machine: Machine | None = None
+        self._connection = contextlib.ExitStack()
+        self._session = False
+        self._surveyed: Survey | None = None
+        if path.exists():
+            self.folder = Folder.open(path)
+            self._plan = read_plan(self.folder)
+        else:
+            self._plan = make_plan(cell_experiment(question.experiment))
+            self.folder = begin(path, question.experiment, self._plan)
+        starts = [event.trial for event in self.folder.events() if isinstance(event, Started)]
+        self._next = max(starts, default=0) + 1
+
+    def read(self, item: str, visit: int, values: Mapping[str, str]) -> Reading:
+        begun = time.monotonic()
+        problem = ""
+        machine = self._there()
+        for _ in range(TRIES):
+            trial = self._trial(machine, visit, values)
+            value = value_of(trial, self._metric)[0]
+            problem = problem_of(trial)
+            if not problem and math.isfinite(value) and value > 0:
+                return Reading(value, time.monotonic() - begun, trial.number)
+            problem = problem or f"{self._metric.name} has no value in this trial"
+        raise Unbuildable(f"fio: {problem}"[:300])
+
+    def close(self) -> None:
+        """Leave the machine."""
+        self._connection.close()
+        self._machine = None
+
+    def _there(self) -> Machine:
+        """The machine that is measured. To another one the connection is made anew when something was put under test:
+        that may have booted it."""
+        if self._machine is not None and not self._question.steps.put:
+            return self._machine
+        self.close()
+        names = self._plan.experiment.machines
+        self._machine = self._connection.enter_context(reach(names[0])) if names else self._here
+        if names and not self._session:
+            settle_pending(self._machine, Silent(self._say))
+        return self._machine
+
+    def _trial(self, machine: Machine, visit: int, values: Mapping[str, str]) -> Trial:
+        plan = self._with_knobs(values)
+        cell, variant = plan.experiment.cells[0], plan.experiment.variants[0]
+        number, self._next = self._next, self._next + 1
+        seed = trial_seed(plan.seed, Slot(cell.name, visit, ()), 0, f"{variant.name}/{number}", fresh=True)
+        identity = Started(now(), number, cell.name, visit, 0, 0, variant.name, seed)
+        begun = time.monotonic()
+        found = self._survey(machine, plan)
+        for reason in (*found.unavailable.values(), *found.unmeasurable.values()):
+            raise MeasureError(reason, place=cell.name, remedy="choose another engine")
+        with self.folder.writing():
+            destroy = self._question.destroy
+            with ready(machine, plan, found, self.folder, Silent(self._say), destroy, self._stop) as bench:
+                if not self._session:
+                    name = f"environment-{number}.json" if number > 1 else "environment.json"
+                    self.folder.write_struct(name, environment(machine, bench.target))
+                    target = msgspec.to_builtins(bench.target)
+                    self.folder.append(Session(now(), boot_id(machine), os.getpid(), target, name, machine.name))
+                    self._session = True
+                self.folder.append(identity, sync=False)
+                condition = plan.experiment.condition(cell.condition)
+                with contextlib.ExitStack() as stack:
+                    loaded = condition.background or condition.background_fio
+                    background = stack.enter_context(bench.background(condition)) if loaded else None
+                    trial = bench.trial(identity, cell, variant, background, stop=self._stop, on_tick=self._tick)
+                if trial is None:
+                    raise Stopped
+                self.folder.append(Finished(now(), number, time.monotonic() - begun, problem_of(trial)))
+        return trial
+
+    def _survey(self, machine: Machine, plan: Plan) -> Survey:
+        """What the machine offers: asked once, and again when what is put under test has made another target."""
+        if self._surveyed is not None and not self._surveyed.scratch:
+            path = plan.experiment.target.path or machine.directory
+            if resolve(machine, path) == self._surveyed.target:
+                return self._surveyed
+        elif self._surveyed is not None:
+            return self._surveyed
+        self._surveyed = survey(machine, plan.experiment)
+        return self._surveyed
+
+    def _with_knobs(self, values: Mapping[str, str]) -> Plan:
+        """The plan with the question's knobs set for this item."""
+        experiment = with_knobs(self._plan.experiment, self._question.knobs, values)
+        return msgspec.structs.replace(self._plan, experiment=experiment)
+
+
+class Silent:
+    """A watcher of the lab whose notes alone are heard: the search has its own."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self.note = say
+
+    def begin(self, plan: object, folder: str, done: int) -> None: ...
+    def trial(self, slot: object, variant: str, number: int) -> None: ...
+    def tick(self, seconds: float) -> None: ...
+    def measured(self, trial: object) -> None: ...
+    def judged(self, judgement: object, spent: float, left: float) -> None: ...
+    def preparing(self, what: str, share: float) -> None: ...
+
+
+def with_knobs(experiment: Experiment, knobs: Mapping[str, str], values: Mapping[str, str]) -> Experiment:
+    """The experiment with knobs set in which ``{item}`` and the like are replaced by ``values``."""
+    texts = filled(tuple(knobs.values()), dict(values))
+    own = {**experiment.variants[0].knobs, **dict(zip(knobs, texts, strict=True))}
+    variants = tuple(msgspec.structs.replace(variant, knobs=own) for variant in experiment.variants)
+    return msgspec.structs.replace(experiment, variants=variants)
+
+
+def cell_experiment(text: str) -> Experiment:
+    """The experiment of a search's cell. Raises RequestError unless it has one cell."""
+    experiment = parse(text, "the measured cell", numbered=False)
+    if len(experiment.cells) != 1:
+        raise RequestError(
+            f"a search follows one cell, and this makes {len(experiment.cells)}",
+            place="workload",
+            remedy="give every fio option one value",
+        )
+    return experiment
+
+
+def cell_metric(experiment: Experiment, name: str) -> Metric:
+    """The metric asked for, else the first of the cell. Raises RequestError for an unknown one."""
+    return metric(name) if name else make_plan(experiment).rules.metrics[0]

@@ -1,0 +1,147 @@
+"""What a search speaks: a line of items, asks and answers, culprits and what else was found. Frozen, JSON-encodable.
+
+Values are logarithms, higher is worse; a step of 0.02 is 2 % more of a cost, or about 2 % less of a rate.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Stage = Literal["gate", "probe", "search", "confirm", "block"]
+
+
+class Line(msgspec.Struct, frozen=True):
+    """Items from good to bad, by identity, with a prior weight for each but the first."""
+
+    items: tuple[str, ...]
+    prior: tuple[float, ...]
+    via: str = ""
+    """The merge whose inside this is; empty for the line that was asked about."""
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """What a search is held to, fixed before its first run. Changes as logarithms."""
+
+    margin: float = 0.01
+    """The change that matters; steps below half of it are not looked for."""
+    stop: float = 0.95
+    """Probability of the best range at which it is put to the test against its parent."""
+    alpha: float = 0.05
+    """Two-sided level of that test, which alone makes a claim."""
+    exact: float = 0.0
+    """Above 0: the measure repeats to within this, and one run of an item is enough."""
+    pairs: int = 60
+    """Pairs of runs that the endpoints get to show a difference."""
+    most_runs: int = 2000
+    """Runs after which a search is given up."""
+    weakest: float = 0.5
+    """Effect over noise below which a search is refused."""
+    force: bool = False
+    """Search though the effect is weaker than ``weakest``."""
+    several: bool = True
+    """Go on to look for other culprits after the first."""
+    seed: int = 1
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """The next run: which item, at which stage, why; ``must``: it was chosen as an end, so it has to be measurable."""
+
+    item: str
+    stage: Stage
+    why: str
+    must: bool = False
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What came of an ask: a value, or None with the ``reason`` why this item cannot be tested. Seconds.
+
+    ``kept``: another run of this item needs no build.
+    """
+
+    value: float | None
+    reason: str = ""
+    build: float = 0.0
+    run: float = 1.0
+    kept: bool = False
+
+
+class Effect(msgspec.Struct, frozen=True):
+    """A step between two levels with its interval at 95 %."""
+
+    size: float
+    low: float
+    high: float
+
+
+class Culprit(msgspec.Struct, frozen=True):
+    """A change that was confirmed by a test of its own: ``parent`` against ``item``, adjacent but for ``skipped``."""
+
+    item: str
+    parent: str
+    skipped: tuple[str, ...]
+    """Untestable items between them: any of these, or ``item``, made the change."""
+    effect: Effect
+    pairs: int
+    p: float
+    """One-sided, of the pairs alone."""
+    share: float
+    """Posterior probability when it was put to the test."""
+    runs: int
+    """Runs of the whole search when it was confirmed."""
+    via: tuple[str, ...] = ()
+    """Merges that brought it in, outermost first."""
+
+    @property
+    def suspects(self) -> tuple[str, ...]:
+        """The items among which the change lies, in order."""
+        return (*self.skipped, self.item)
+
+
+class Suspect(msgspec.Struct, frozen=True):
+    """A range that the posterior names and the pair test did not confirm: no claim."""
+
+    first: str
+    last: str
+    share: float
+    why: str
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """A part of the line in which no further step was found: none above ``largest`` is left, at 95 %."""
+
+    good: str
+    bad: str
+    step: float
+    largest: float
+    improves: bool = False
+    """Whether the level falls in it: a later improvement hides part of what was found before."""
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """What the gate saw, and what a search takes by it."""
+
+    step: float
+    error: float
+    noise: float
+    runs_low: int
+    runs_high: int
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """All that a search found. ``refused`` says why it did not begin, or ended without an answer."""
+
+    culprits: tuple[Culprit, ...] = ()
+    suspects: tuple[Suspect, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    refused: str = ""
+    estimate: Estimate | None = None
+
+
+class Run(msgspec.Struct, frozen=True):
+    """One value of one item; ``time`` counts runs."""
+
+    time: int
+    item: str
+    value: float

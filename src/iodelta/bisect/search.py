@@ -1,0 +1,420 @@
+"""The search: which item to run next, and what the answers amount to. No I/O: a generator of asks, fed with answers.
+
+Given the same line, rules and answers it takes the same course, so a log of answers is all the state there is. Stages
+of a range: the gate shows that its ends differ (or that probes inside do); the posterior is followed by expected
+information per second until one group of indistinguishable items has the probability asked for; then the first of it
+is measured against its parent in fresh randomised pairs, and only this test makes a claim. What is left on either side
+is looked into in the same way, with all runs reused.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Callable, Generator, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from iodelta.bisect.model import Answer, Ask, Culprit, Effect, Estimate, Gap, Line, Outcome, Rules, Stage, Suspect
+from iodelta.bisect.store import Store
+from iodelta.stats.bisection import Evidence, Step, capacity, pooled
+from iodelta.stats.effect import hodges_lehmann, tails_rows
+from iodelta.stats.sequential import Schedule, nominal_tails, schedule
+
+PASSED = 0.02
+"""One-sided level at which ends count as different; not a claim, so many looks are taken."""
+
+PROBED = 0.0005
+"""The same for the best of ten pairs among probes."""
+
+FUTILE = 0.01
+"""Probability of a step that matters below which two places are compared no further."""
+
+LATER = 0.25
+"""Share of the largest step found down to which others are looked for. At a half, a second culprit half as large was
+found in six simulated histories of ten, at a quarter in nine (69 of 76), for a third more runs in all."""
+
+PROBE_ROUNDS = 12
+FEWEST = 3
+"""Runs of each end before it is asked whether they differ."""
+
+LOOKS = (7, 9, 11, 14, 17, 20, 25, 32, 40, 50, 64, 80, 100, 128, 160)
+"""Numbers of pairs at which culprit and parent are compared."""
+
+RESERVE = 0.1
+
+LOST = 0.2
+"""Probability below which a culprit on test is given up for a better one."""
+
+ATTEMPTS = 4
+
+SECOND = 2e-5
+"""One-sided level at which a second step is taken for real, so that the range is narrowed to the first."""
+
+RECHECK = 4
+"""Runs after which it is asked again whether there is a second step."""
+
+SETTLED = 20
+"""Runs of a search before it is asked whether there is a step at all."""
+
+PATIENCE = 3
+"""A search that takes so many times the runs it was expected to take at most is given up."""
+
+T = TypeVar("T")
+Course = Generator[Ask, Answer, T]
+Bin = tuple[int, int, int]
+"""A stretch of a line, first and last place included, whose runs are taken together; first the place to run."""
+
+Inside = Callable[[str], Sequence[Line]]
+
+
+def nothing_inside(item: str) -> Sequence[Line]:
+    """For items that are no merges."""
+    return ()
+
+
+class Search:
+    """One search over a line; ``run`` is the generator. ``inside`` gives the lines that a merge brought in."""
+
+    def __init__(self, line: Line, rules: Rules, inside: Inside = nothing_inside) -> None:
+        self.line = line
+        self.rules = rules
+        self.store = Store()
+        self.estimate: Estimate | None = None
+        self.culprits: list[Culprit] = []
+        self.suspects: list[Suspect] = []
+        self.gaps: list[Gap] = []
+        self.where: tuple[Line, int, int] = (line, 0, len(line.items) - 1)
+        """The range that is being looked into."""
+        self._inside = inside
+        self._random = random.Random(rules.seed)
+        self._least = rules.margin / 2
+
+    def run(self) -> Course[Outcome]:
+        """All culprits of the line."""
+        refused = yield from self._stretches(self.line, ())
+        return Outcome(tuple(self.culprits), tuple(self.suspects), tuple(self.gaps), refused, self.estimate)
+
+    # --------------------------------------------------------------------------------------------------- ranges
+
+    def _stretches(self, line: Line, via: tuple[str, ...]) -> Course[str]:
+        waiting = [(0, len(line.items) - 1)]
+        while waiting:
+            first, last = waiting.pop(0)
+            top = not self.culprits and not via
+            if last <= first:
+                continue
+            target = self.rules.margin if top else max(self.rules.margin, LATER * max(self._found(), default=0.0))
+            ends = yield from self._suspicious(line, first, last, target, top)
+            if ends is None:
+                if top:
+                    return self._nothing(line.items[first], line.items[last])
+                continue
+            if top and (weak := self._too_weak(line, *ends)):
+                return weak
+            known = len(self.suspects)
+            found = yield from self._culprit(line, *ends, target, via)
+            if found is None:
+                if top and len(self.suspects) == known:
+                    return "the difference that the ends showed at first did not hold"
+                if top:
+                    return "the runs named no item that its own test confirms"
+                continue
+            before, after = found
+            if not self.rules.several:
+                return ""
+            waiting += [(first, before), (after, last)]
+        return ""
+
+    def _found(self) -> list[float]:
+        return [culprit.effect.size for culprit in self.culprits]
+
+    def _suspicious(
+        self, line: Line, first: int, last: int, target: float, top: bool
+    ) -> Course[tuple[int, int] | None]:
+        """The part of a range in which the level rises: all of it, or between two probes; None when it does not."""
+        self.where = (line, first, last)
+        pair = yield from self._rises(line, [(first, first, first), (last, last, last)], target, "gate", top)
+        if pair is None and (top or not self.rules.exact):
+            pair = yield from self._rises(line, self._bins(line, first, last), target, "probe", top)
+        step = self.store.step([line.items[first]], [line.items[last]])
+        if pair is None and step is not None:
+            largest = step.size + 2 * step.error
+            if abs(largest) < 2 * self.rules.exact:  # smaller steps are not seen
+                largest = 2 * self.rules.exact
+            self.gaps.append(Gap(line.items[first], line.items[last], step.size, largest, largest < -self._least))
+        return pair
+
+    def _rises(
+        self, line: Line, bins: list[Bin], target: float, stage: Stage, top: bool
+    ) -> Course[tuple[int, int] | None]:
+        """Run the bins in turn until some later one lies higher than an earlier: the range from one to the other. None
+        when no rise of ``target`` is left possible, or the runs allowed for it are used up."""
+        level = PASSED if stage == "gate" else PROBED
+        most = self.rules.pairs if stage == "gate" else PROBE_ROUNDS
+        most = most if top else most // 2
+        fewest = 2 if self.rules.exact else FEWEST
+        while True:
+            runs = [self._measured(line, one) for one in bins]
+            counts = [sum(len(self.store.of(item)) for item in items) for items in runs]
+            rises: list[tuple[float, int, int]] = []
+            wanting: set[int] = set()
+            for a, b in itertools.combinations(range(len(bins)), 2):
+                step = self.store.step(runs[a], runs[b]) if min(counts[a], counts[b]) >= fewest else None
+                if step is not None and self._tail(step) < level and step.size >= self._least:
+                    rises.append((self._tail(step), a, b))
+                elif step is None or (step.tail_above(target) > FUTILE and not self.rules.exact):
+                    wanting |= {one for one in (a, b) if counts[one] < most}
+            if rises:
+                _, a, b = min(rises)
+                return line.items.index(runs[a][0], bins[a][1]), line.items.index(runs[b][-1], bins[b][1])
+            wanting = {one for one in wanting if line.items[bins[one][0]] not in self.store.broken}
+            if not wanting:
+                return None
+            fewer = min(counts[one] for one in wanting)
+            behind = [one for one in sorted(wanting) if counts[one] == fewer]
+            self._random.shuffle(behind)
+            for one in behind:
+                place = bins[one][0]
+                why = "do the ends differ?" if stage == "gate" else "is a rise hidden inside?"
+                yield from self._ask(line.items[place], stage, why, must=place in self.where[1:])
+
+    def _measured(self, line: Line, one: Bin) -> list[str]:
+        return [item for item in line.items[one[1] : one[2] + 1] if self.store.of(item)]
+
+    def _bins(self, line: Line, first: int, last: int) -> list[Bin]:
+        """Five stretches around the ends and the quarter points; in each an item to run: one measured before if there
+        is one, else the nearest to the middle that is not broken."""
+        found = []
+        length = last - first
+        for part in range(5):
+            low = first + (length * (2 * part - 1) // 8 + 1 if part else 0)
+            high = first + (length * (2 * part + 1) // 8 if part < 4 else length)
+            middle = first + length * part // 4
+            sound = [place for place in range(low, high + 1) if line.items[place] not in self.store.broken]
+            if sound:
+                near = min(sound, key=lambda p: (not self.store.of(line.items[p]), abs(p - middle)))
+                found.append((middle if part in (0, 4) else near, low, high))
+        return found
+
+    def _tail(self, step: Step) -> float:
+        if self.rules.exact:
+            return 0.0 if step.size > 2 * self.rules.exact else 1.0
+        return step.tail()
+
+    def _too_weak(self, line: Line, first: int, last: int) -> str:
+        """Estimate what the search takes; why it is refused, or nothing."""
+        step = self.store.step([line.items[first]], [line.items[last]])
+        if step is None:
+            return ""
+        noise = max(step.noise, self.rules.exact, 1e-9)
+        ratio = step.size / noise
+        self.estimate = Estimate(step.size, step.error, noise, *self._expected(last - first, step))
+        if ratio >= self.rules.weakest or self.rules.force:
+            return ""
+        repeat = math.ceil((1.5 / ratio) ** 2)
+        return (
+            f"the ends differ by {ratio:.2f} of one run's noise, so a search would take about "
+            f"{self.estimate.runs_low} to {self.estimate.runs_high} runs; average {repeat} runs a visit or make them "
+            "longer, or force it"
+        )
+
+    def _expected(self, items: int, step: Step) -> tuple[int, int]:
+        """Runs that a search among so many candidates takes: once to three times the floor log2(items) over the
+        information in a run, and the pairs of the test."""
+        # What got through the gate is likely to be overestimated.
+        ratio = min(max(step.size - step.error, self._least) / max(step.noise, self.rules.exact, 1e-9), 20.0)
+        floor = math.log2(items + 1) / max(capacity(ratio), 1e-3)
+        pairs = 2.0 if self.rules.exact else 2 * max(8.0, 20 / ratio**2)
+        return math.ceil(floor + pairs), math.ceil(3 * floor + pairs)
+
+    def _nothing(self, good: str, bad: str) -> str:
+        gap = next((gap for gap in self.gaps if (gap.good, gap.bad) == (good, bad)), None)
+        if gap is None:
+            return "the ends could not be compared"
+        side = "worse" if gap.step > 0 else "better"
+        left = f" above {100 * math.expm1(gap.largest):.2g} %" if gap.largest > 0 else ""
+        return (
+            f"the ends do not differ: bad is {100 * math.expm1(abs(gap.step)):.2g} % {side} than good by these runs, "
+            f"and a slow-down{left} can be excluded"
+        )
+
+    # --------------------------------------------------------------------------------------- one culprit in a range
+
+    def _culprit(
+        self, line: Line, first: int, last: int, target: float, via: tuple[str, ...]
+    ) -> Course[tuple[int, int] | None]:
+        """Find and test one culprit; the places of its parent and of itself on the line, None when none is confirmed.
+        A culprit that is a merge is looked into."""
+        narrow = True
+        for _ in range(ATTEMPTS):
+            group = yield from self._locate(line, first, last, target, narrow)
+            if group is None:
+                if not narrow or self.where[1:] == (first, last):
+                    return None
+                narrow = False  # what it was narrowed to holds nothing after all
+                continue
+            before, after, share = group
+            culprit = yield from self._confirm(line, before, after, share, via)
+            if isinstance(culprit, Culprit):
+                known = len(self.culprits)
+                if not culprit.skipped:
+                    for branch in self._inside(culprit.item):
+                        yield from self._stretches(branch, (*via, culprit.item))
+                        self.where = (line, first, last)
+                if len(self.culprits) == known:  # nothing inside accounts for it: the merge itself, or no merge
+                    self.culprits.append(culprit)
+                return before, after
+            if culprit:  # the test ended without a claim
+                self.suspects.append(Suspect(line.items[before + 1], line.items[after], share, culprit))
+                return None
+        self.suspects.append(Suspect(line.items[first + 1], line.items[last], 1.0, "no candidate held its test"))
+        return None
+
+    def _locate(
+        self, line: Line, first: int, last: int, target: float, narrow: bool
+    ) -> Course[tuple[int, int, float] | None]:
+        """Parent and culprit (the nearest testable ones) and their probability, once it suffices; None when more runs
+        show that no step of ``target`` is there after all, or those allowed are used up."""
+        begun = len(self.store.runs)
+        evidence: Evidence | None = None
+        while True:
+            if evidence is None:
+                if narrow:
+                    first, last = self._with_one_step(line, first, last)
+                self.where = (line, first, last)
+                items = line.items[first : last + 1]
+                evidence = self._evidence(line, first, last)
+            posterior = evidence.posterior()
+            testable = self.store.testable(items)
+            low, high, share = max(pooled(posterior, evidence.prior, testable), key=lambda group: group[2])
+            spent = len(self.store.runs) - begun
+            if share >= self.rules.stop:
+                missing = [place for place in (low - 1, high) if not self.store.of(items[place])]
+                if not missing:
+                    return first + low - 1, first + high, share
+                # Only an item that was run is known to be testable.
+                item, why = items[missing[0]], "beside the most probable culprit"
+            else:
+                step = evidence.step(posterior, low)
+                if spent >= SETTLED and step.size + 2 * step.error < target:
+                    self.gaps.append(Gap(items[0], items[-1], step.size, step.size + 2 * step.error))
+                    return None
+                if spent >= self._patience(last - first, step):
+                    why = f"{len(self.store.runs)} runs were not enough"
+                    self.suspects.append(Suspect(items[low], items[high], share, why))
+                    return None
+                places = evidence.worth_asking(posterior, testable)
+                gain = evidence.information(posterior, places, len(self.store.runs))
+                price = self.store.price(items, places.tolist())
+                best = int(np.argmax(gain / price))
+                item = items[int(places[best])]
+                why = f"{gain[best]:.2g} bit for {price[best]:.2g} s; best guess so far {100 * share:.0f} %"
+            runs, clipped = len(self.store.runs), self.store.clipped
+            yield from self._ask(item, "search", why)
+            if len(self.store.runs) > runs:
+                run = self.store.runs[-1]
+                evidence.add(items.index(item), run.value, run.time)
+                if self.store.clipped != clipped or len(self.store.runs) % RECHECK == 0:
+                    evidence = None
+
+    def _evidence(self, line: Line, first: int, last: int) -> Evidence:
+        return self.store.evidence(line, first, last, least=self._least, floor=self.rules.exact)
+
+    def _with_one_step(self, line: Line, first: int, last: int) -> tuple[int, int]:
+        """The part of a range in which its most probable step is the only one that the runs show. The rest is looked
+        into later; a model of one step would waver between two that are equally large."""
+        while True:
+            found = []
+            posterior = self._evidence(line, first, last).posterior()
+            group = int(np.argmax(posterior.share))
+            low, high = first + int(posterior.edges[group]), first + int(posterior.edges[group + 1])
+            for one, other in ((first, low), (high, last)):
+                if step := self._clear_step(line, one, other):
+                    below, above = step[1:]
+                    rest = (first, below) if below >= high else (above, last)
+                    # What is left must have a step of its own, or the second is the only one there is.
+                    if self._clear_step(line, *rest):
+                        found.append((step[0], *rest))
+            if not found:
+                return first, last
+            _, first, last = min(found)
+
+    def _clear_step(self, line: Line, first: int, last: int) -> tuple[float, int, int] | None:
+        """Level at which the runs between two places show a step, and the measured places around it; None when they
+        show none."""
+        if last <= first or (part := self._evidence(line, first, last)).runs < 4:
+            return None
+        posterior = part.posterior()
+        group = int(np.argmax(posterior.share))
+        below, above = int(posterior.edges[group]), int(posterior.edges[group + 1])
+        step = part.step(posterior, above)
+        if not step.freedom or step.size < self._least or self._tail(step) >= SECOND:
+            return None
+        return self._tail(step), first + below, first + above
+
+    def _patience(self, candidates: int, step: Step) -> int:
+        """Runs after which a search is given up: a multiple of what it should take; once something was found, of what
+        that took."""
+        left = self.rules.most_runs - len(self.store.runs)
+        if self.culprits:
+            return min(left, max(100, PATIENCE * self.culprits[0].runs))
+        return min(left, PATIENCE * self._expected(candidates, step)[1])
+
+    def _confirm(
+        self, line: Line, before: int, after: int, share: float, via: tuple[str, ...]
+    ) -> Course[Culprit | str]:
+        """Culprit against parent in fresh pairs. A culprit, or why there is none; empty to go on searching."""
+        parent, item = line.items[before], line.items[after]
+        first, last = self.where[1:]
+        evidence = self._evidence(line, first, last)
+        posterior = evidence.posterior()
+        step = evidence.step(posterior, after - first)
+        plan = schedule((1,)) if self.rules.exact else self._looks(step)
+        looks = plan.blocks
+        levels = dict(zip(looks, nominal_tails(plan, self.rules.alpha / 2), strict=True))
+        differences: list[float] = []
+        for pairs in range(1, looks[-1] + 1):
+            order = [parent, item]
+            self._random.shuffle(order)
+            for one in order:
+                why = f"pair {pairs} of at most {looks[-1]}: is it slower than its parent?"
+                yield from self._ask(one, "confirm", why, must=True)
+                evidence.add(line.items.index(one) - first, self.store.runs[-1].value, self.store.runs[-1].time)
+            differences.append(self.store.of(item)[-1][1] - self.store.of(parent)[-1][1])
+            if pairs not in levels:
+                continue
+            d = np.asarray(differences)
+            p = float(tails_rows(d[None, :], 0.0)[0][0])
+            if self.rules.exact:
+                p = 0.0 if d[0] > 2 * self.rules.exact else 1.0
+            if p <= levels[pairs]:
+                skipped = line.items[before + 1 : after]
+                return Culprit(
+                    item, parent, skipped, self._effect(d), pairs, p, share, len(self.store.runs), via
+                )  # fmt: skip
+            left = evidence.posterior().at_or_below(np.array([before - first, after - first]), evidence.prior)
+            if float(left[1] - left[0]) < LOST:
+                return ""
+        return f"{looks[-1]} pairs of runs do not show that it is slower than {parent[:12]}"
+
+    def _effect(self, d: np.ndarray) -> Effect:
+        if self.rules.exact:
+            return Effect(float(d[0]), float(d[0]) - self.rules.exact, float(d[0]) + self.rules.exact)
+        found = hodges_lehmann(d)
+        return Effect(found.value, found.low, found.high)
+
+    def _looks(self, step: Step) -> Schedule:
+        """Looks up to twice the pairs that a t test at 1 % would need to find this step nine times in ten; a tenth of
+        the level is kept for three times as many, since what a search has found is likely to be overestimated."""
+        ratio = max(step.size / max(step.noise, 1e-12), 0.3)
+        most = min(max(12, math.ceil(52 / ratio**2)), LOOKS[-1])
+        looks = (*(look for look in LOOKS if look < 0.9 * most), most)
+        extension = tuple(math.ceil(part * most) for part in (1.3, 1.7, 2.2, 3.0))
+        return schedule(looks, reserve=RESERVE, extension=extension)
+
+    def _ask(self, item: str, stage: Stage, why: str, *, must: bool = False) -> Course[None]:
+        answer = yield Ask(item, stage, why, must)
+        self.store.add(item, answer)

@@ -1,0 +1,106 @@
+"""All runs of a search and what they cost, shared by every range that is looked into."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iodelta.bisect.model import Answer, Line, Run
+from iodelta.stats.bisection import Evidence, Step, step_between
+
+NEAR = 5.0
+"""Items over which a broken one makes its neighbours doubtful."""
+
+DOUBT = 0.7
+
+FAR = 5.0
+"""Robust sd from the median of its item at which a run is winsorised; of normal noise one run in two million."""
+
+FEW = 9
+NORMAL_MEDIAN = 0.6745
+
+
+class Store:
+    """Runs in the order of time, items that cannot be tested, and seconds spent."""
+
+    def __init__(self) -> None:
+        self.runs: list[Run] = []
+        self.broken: dict[str, str] = {}
+        self.seconds = 0.0
+        self._builds: list[float] = []
+        self._durations: list[float] = []
+        self._kept: set[str] = set()
+        self._values: dict[str, list[tuple[float, float]]] = {}
+        self.clipped: dict[int, float] = {}
+        """Time of a run far from the others of its item -> the value it counts with."""
+
+    def add(self, item: str, answer: Answer) -> None:
+        """Note what an ask brought."""
+        self.seconds += answer.build + answer.run
+        if answer.build:
+            self._builds.append(answer.build)
+        if answer.kept:
+            self._kept.add(item)
+        if answer.value is None:
+            self.broken[item] = answer.reason
+            return
+        self._durations.append(answer.run)
+        run = Run(len(self.runs), item, answer.value)
+        self.runs.append(run)
+        self._values.setdefault(item, []).append((run.time, run.value))
+        self._clip()
+
+    def of(self, item: str) -> list[tuple[float, float]]:
+        """(time, value) of an item's runs."""
+        return self._values.get(item, [])
+
+    def step(self, low: Sequence[str], high: Sequence[str]) -> Step | None:
+        """The step from some items to others by all their runs; None while these do not suffice."""
+        return step_between(*([self._counted(run) for item in side for run in self.of(item)] for side in (low, high)))
+
+    def evidence(self, line: Line, first: int, last: int, *, least: float, floor: float) -> Evidence:
+        """Everything known about ``line`` between two of its positions, for a search there."""
+        evidence = Evidence(np.asarray(line.prior[first:last], dtype=float), least=least, floor=floor)
+        places = {item: place for place, item in enumerate(line.items[first : last + 1])}
+        for run in self.runs:
+            if (place := places.get(run.item)) is not None:
+                evidence.add(place, self._counted((run.time, run.value))[1], run.time)
+        return evidence
+
+    def _counted(self, run: tuple[float, float]) -> tuple[float, float]:
+        return run[0], self.clipped.get(int(run[0]), run[1])
+
+    def _clip(self) -> None:
+        """Winsorise: a run counts as no further than ``FAR`` robust sd from its item's median. One fio that was starved
+        of CPU must not outweigh ten that were not; none is left out."""
+        medians = {item: float(np.median([v for _, v in own])) for item, own in self._values.items() if len(own) >= 3}
+        off = {run.time: run.value - medians[run.item] for run in self.runs if run.item in medians}
+        self.clipped = {}
+        if len(off) < FEW:
+            return
+        reach = FAR * float(np.median(np.abs(list(off.values())))) / NORMAL_MEDIAN
+        for time, distance in off.items():
+            if abs(distance) > reach > 0.0:
+                run = self.runs[time]
+                self.clipped[time] = medians[run.item] + math.copysign(reach, distance)
+
+    def testable(self, items: Sequence[str]) -> NDArray[np.bool_]:
+        """Which of the items are not known to be broken."""
+        return np.array([item not in self.broken for item in items])
+
+    def price(self, items: Sequence[str], places: Sequence[int]) -> NDArray[np.float64]:
+        """Expected seconds of a run of each of ``items[place]``, divided by the odds that it can be tested at all."""
+        run = float(np.mean(self._durations)) if self._durations else 1.0
+        build = float(np.mean(self._builds)) if self._builds else 0.0
+        bad = np.array([place for place, item in enumerate(items) if item in self.broken])
+        found = []
+        for place in places:
+            item = items[place]
+            sound = 1.0
+            if item not in self._values and len(bad):
+                sound = 1.0 - DOUBT * math.exp(-float(np.abs(bad - place).min() - 1) / NEAR)
+            found.append((run + (0.0 if item in self._kept else build)) / sound)
+        return np.asarray(found)

@@ -1,0 +1,126 @@
+"""What in a stranger's experiment is more than a workload: named one by one, so that nothing of it runs unasked.
+
+fio has some 250 options, and every version adds some. Those in ``SHAPES`` say how I/O looks, and nothing else; any
+other needs ``--allow-commands``: it may run a program (exec_prerun), load code (ioengine=external:), make or truncate
+files anywhere (mem=mmap:/path), talk to a network or socket (engines net, nbd, http), or change the machine (cgroup).
+What iodelta's own runs refuse (``iodelta.jobfile``) stays refused, whatever is allowed here.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+
+import msgspec
+
+from iodelta.experiment import Cell, Condition, Experiment, Option, Variant, io_uring
+from iodelta.jobfile import canonical, owned, runs_command
+
+SHAPES = frozenset(
+    "rw rw_sequencer bs bsrange bssplit bs_is_seq_rand bs_unaligned ba iodepth iodepth_batch "
+    "iodepth_batch_complete_min iodepth_batch_complete_max iodepth_low serialize_overlap io_submit_mode size io_size "
+    "offset offset_align offset_increment number_ios loops random_generator random_distribution percentage_random "
+    "norandommap softrandommap randrepeat allrandrepeat randseed nrfiles openfiles file_service_type filesize "
+    "fadvise_hint fallocate fsync fdatasync write_barrier sync_file_range direct atomic buffered overwrite numjobs "
+    "thread nice prio prioclass cmdprio_percentage cmdprio_class cmdprio cmdprio_bssplit thinktime thinktime_spin "
+    "thinktime_blocks thinktime_blocks_type thinktime_iotime rate rate_min rate_iops rate_iops_min rate_process "
+    "rate_ignore_thinktime rate_cycle max_latency latency_target latency_window latency_percentile latency_run "
+    "rwmixread rwmixwrite rwmixcycle invalidate sync create_serialize create_fsync end_fsync fsync_on_close "
+    "pre_read exitall exitall_on_error exit_what continue_on_error ignore_error max_open_zones "
+    "zero_buffers refill_buffers scramble_buffers buffer_compress_percentage buffer_compress_chunk dedupe_percentage "
+    "dedupe_mode dedupe_working_set_percentage clocksource gtod_reduce gtod_cpu disable_lat disable_clat disable_slat "
+    "disable_bw_measurement kb_base significant_figures disk_util description startdelay lockmem hugepage-size "
+    "cpus_allowed cpus_allowed_policy cpumask numa_cpu_nodes numa_mem_policy fixedbufs registerfiles sqthread_poll "
+    "sqthread_poll_cpu hipri hipri_percentage nonvectored uncached nowait force_async userspace_reap libaio_vectored "
+    "verify verify_interval verify_offset verify_fatal verify_backlog verify_backlog_batch do_verify verifysort "
+    "cpuload cpuchunks flow flow_id flow_watermark flow_sleep unit_base stonewall".split()
+)
+"""fio options (first names, 3.16 to 3.42) that only say how I/O looks."""
+
+ENGINES = frozenset("io_uring libaio mmap null posixaio psync pvsync pvsync2 splice sync vsync cpuio".split())
+"""Engines that do what ``rw`` says to the target, and nothing else."""
+
+MEMORY = frozenset("malloc shm shmhuge mmap mmaphuge mmapshared cudamalloc".split())
+"""``mem`` without a file: with one, fio makes and truncates it."""
+
+KNOBS = re.compile(
+    r"block\.(scheduler|nr_requests|read_ahead_kb|wbt_lat_usec|rq_affinity|nomerges|io_poll|iosched\.\w+)"
+    r"|btrfs\.read_policy|md\.stripe_cache_size|cpu\.(governor|epp|boost)|cpus|numa|memory\.drop_caches"
+    r"|mount\.options|cgroup\.io_max|irq\.affinity"
+    r"|sysctl\.vm\.(dirty_\w+|swappiness|vfs_cache_pressure)|sysctl\.kernel\.(numa_balancing|timer_migration)",
+    re.ASCII,
+)
+"""Settings of the target's devices, of the CPUs and of the load, which iodelta puts back. Others may be a door:
+``sysctl.kernel.core_pattern`` names a program that the kernel runs as root."""
+
+
+class Danger(msgspec.Struct, frozen=True):
+    """One thing that needs consent of its own: where it stands, what it is, and why it is none of the usual."""
+
+    place: str
+    what: str
+    why: str
+
+
+def dangers(experiment: Experiment) -> tuple[Danger, ...]:
+    """Everything that needs ``--allow-commands``, each place by itself."""
+    tool = next((tool for cell in experiment.cells if (tool := cell.option(io_uring.TOOL))), "")
+    found = [*_conditions(experiment.conditions), *_variants(experiment.variants, tool), *_cells(experiment.cells)]
+    return tuple(dict.fromkeys(found))
+
+
+def _conditions(conditions: tuple[Condition, ...]) -> Iterator[Danger]:
+    for one in conditions:
+        place = f"condition {one.name}"
+        if one.background:
+            yield Danger(place, shlex.join(one.background), "a background load is a command of its maker")
+        if one.background_fio:
+            words = " ".join(name if value is None else f"{name}={value}" for name, value in one.background_fio)
+            yield Danger(place, words, "a fio background may name its own files")
+        yield from _knobs(place, one.knobs)
+
+
+def _variants(variants: tuple[Variant, ...], tool: str) -> Iterator[Danger]:
+    for one in variants:
+        yield from _knobs(f"variant {one.name}", one.knobs)
+        yield from _options(f"variant {one.name}", one.options, tool)
+
+
+def _cells(cells: tuple[Cell, ...]) -> Iterator[Danger]:
+    for one in cells:
+        yield from _options("workload", one.options, one.option(io_uring.TOOL) or "")
+
+
+def _knobs(place: str, settings: dict[str, str]) -> Iterator[Danger]:
+    for name, value in settings.items():
+        if name == "command":
+            yield Danger(place, value, "a command knob runs commands of its maker")
+        elif not KNOBS.fullmatch(name):
+            yield Danger(place, f"{name} = {value}", "not among the settings that can only change how I/O is done")
+
+
+def _options(place: str, options: tuple[Option, ...], tool: str = "") -> Iterator[Danger]:
+    for name, value in options:
+        if why := _why_not(name, value) if tool else _why(name, value):
+            yield Danger(place, name if value is None else f"{name}={value}", why)
+
+
+def _why_not(name: str, value: str | None) -> str:
+    """Of an option of ``t/io_uring``, which only reads: why it is not allowed, or nothing."""
+    if name == io_uring.TOOL:
+        return runs_command(name, value) or ""
+    return "" if io_uring.name_of(name) else "t/io_uring has no such option"
+
+
+def _why(name: str, value: str | None) -> str:
+    first = canonical(name)
+    if why := runs_command(name, value):
+        return why
+    if ours := owned(name):
+        return ours.why
+    if first == "ioengine":
+        return "" if value in ENGINES else "not an engine that only reads and writes the target"
+    if first == "mem":
+        return "" if value in MEMORY else "memory in a file: fio makes and truncates it"
+    return "" if first in SHAPES else "not known as an option that only says how I/O looks"

@@ -1,0 +1,141 @@
+"""What tells who and where: the names, numbers and addresses that a bundle must not carry.
+
+Two sources. What the folder itself records as a name or serial number; and what this machine is called now, since the
+same words may stand in any text: a path, an error, a command line. Forms that can be told by their look alone (UUIDs,
+MAC and IP addresses, by-id names, homes) are found by ``patterns`` wherever they stand.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import pwd
+import re
+import socket
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+Literals = dict[str, str]
+"""Text -> kind."""
+
+SERIALS = frozenset("serial wwid uuid partition_uuid wwn eui nguid fsid".split())
+"""Last parts of the keys under which environments and identities keep what a device is called."""
+
+LABELS = frozenset({"label"})
+PATHS = frozenset("path real_path backing_file source mount target folder cwd".split())
+HOMES = ("/home/", "/root/", "/Users/", "/media/", "/run/media/")
+
+_FILES = (
+    ("serial", "/sys/block/*/serial"),
+    ("serial", "/sys/block/*/device/serial"),
+    ("serial", "/sys/block/*/wwid"),
+    ("serial", "/sys/block/*/device/wwid"),
+    ("serial", "/sys/class/dmi/id/*_serial"),
+    ("serial", "/sys/class/dmi/id/product_uuid"),
+    ("serial", "/sys/class/dmi/id/chassis_asset_tag"),
+    ("machine id", "/etc/machine-id"),
+    ("machine id", "/var/lib/dbus/machine-id"),
+    ("MAC address", "/sys/class/net/*/address"),
+    ("host name", "/etc/hostname"),
+)
+
+_EMPTY = re.compile(
+    r"(?i)0*|(00:)*00|none|n/?a|default string|not specified|to be filled.*|system serial number|unknown"
+)
+"""What firmware says that has no serial number."""
+
+
+def of_this_machine() -> Literals:
+    """What this machine, its disks and its people are called. Reads a few files; what is not there is no identity."""
+    found: Literals = {}
+    for kind, pattern in _FILES:
+        for path in glob.glob(pattern):
+            try:
+                text = Path(path).read_bytes().decode("utf-8", "replace").strip("\0 \n")
+            except OSError:  # root's only, or gone
+                continue
+            found |= _one(text, kind)
+    for name in (os.uname().nodename, _canonical_name()):
+        found |= _host(name)
+    for user in (os.environ.get(name, "") for name in ("USER", "LOGNAME", "SUDO_USER")):
+        found |= _one(user, "user name")
+    for account in pwd.getpwall():
+        if 1000 <= account.pw_uid < 60000:
+            found |= _one(account.pw_name, "user name")
+    for directory, kind in (("by-id", "disk name"), ("by-uuid", "serial"), ("by-label", "label")):
+        for path in glob.glob(f"/dev/disk/{directory}/*"):
+            found |= _one(re.sub(r"-part\d+$", "", Path(path).name), kind)
+    return found
+
+
+def of_owner(path: Path) -> Literals:
+    """Who owns the folder."""
+    try:
+        return _one(path.owner(), "user name")
+    except (KeyError, OSError):
+        return {}
+
+
+def of_document(document: Any) -> Literals:
+    """What an environment, a journal line or a record says that it is: values under the keys that hold identities."""
+    found: Literals = {}
+    for path, value in _walk(document):
+        kind = kind_of(path, value)
+        if kind == "host name":
+            found |= _host(value)
+        elif kind == "disk name":
+            found |= _one(re.sub(r"-part\d+$", "", value.rpartition("/")[2]), kind)
+        elif kind:
+            found |= _one(value, kind)
+    return found
+
+
+def kind_of(path: tuple[str, ...], value: str) -> str:
+    """The kind of identity that the text at ``path`` of a document is; empty when it is none by its place."""
+    last = path[-1] if path else ""
+    word = last.rpartition(".")[2]
+    if last == "hostname" or path[-2:] == ("host", "name") or (path[-2:] == ("host", "machine") and value != "local"):
+        return "host name"
+    if word in SERIALS:
+        return "serial"
+    if word in LABELS:
+        return "label"
+    if last == "by_id":
+        return "disk name"
+    return "home" if word in PATHS and value.startswith(HOMES) else ""
+
+
+def _walk(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+    todo = [(path, value)]
+    while todo:
+        here, one = todo.pop()
+        if isinstance(one, Mapping):
+            todo += [((*here, str(key)), inner) for key, inner in one.items()]
+        elif isinstance(one, list):
+            todo += [(here, inner) for inner in one]
+        elif isinstance(one, str):
+            yield here, one
+
+
+def _host(name: str) -> Literals:
+    """A host's full name, and the first part of it. ``localhost`` is everybody's."""
+    short = name.partition(".")[0]
+    return {} if short in ("localhost", "") else _one(name, "host name") | _one(short, "host name")
+
+
+def _canonical_name() -> str:
+    """The full name as the resolver's own file gives it; no question leaves this machine."""
+    try:
+        lines = Path("/etc/hosts").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    own = socket.gethostname()
+    words = next((line.split("#")[0].split()[1:] for line in lines if own in line.split("#")[0].split()[1:]), [])
+    return next((word for word in words if word.startswith(f"{own}.")), "")
+
+
+def _one(text: str, kind: str) -> Literals:
+    text = text.strip()
+    usable = text and not _EMPTY.fullmatch(text) and len(text) <= 256 and text.isprintable()
+    return {text: kind} if usable else {}

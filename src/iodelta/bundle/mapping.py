@@ -1,0 +1,303 @@
+"""A stranger's experiment on this machine: another target, other CPUs; what cannot be mapped is said, never dropped."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from iodelta.errors import RequestError
+from iodelta.experiment import Cell, Condition, Experiment, Option, Target, Variant, parse, toml_text
+from iodelta.jobfile import canonical
+from iodelta.knob import knob
+from iodelta.knob.affinity import DEVICE_QUEUES
+from iodelta.machine import Machine
+from iodelta.probe.queues import numbers
+from iodelta.probe.topology import Target as Found
+
+CPU_OPTIONS = frozenset("cpus_allowed sqthread_poll_cpu gtod_cpu verify_async_cpus".split())
+"""fio options (first names) whose values are CPUs."""
+NODE_OPTIONS = frozenset({"numa_cpu_nodes", "numa_mem_policy"})
+KINDS = ("cpus", "numa")
+LONGEST_NAME = 1000
+"""Characters of a cell's name."""
+
+Maps = Mapping[str, Mapping[str, str]]
+"""``cpus`` or ``numa`` -> set there (``*``: any that is not here) -> set here."""
+
+
+class Mapped(msgspec.Struct, frozen=True):
+    """The experiment as it would run here."""
+
+    experiment: Experiment
+    text: str
+    """Its file."""
+    notes: tuple[str, ...]
+    """What is not as it was there."""
+
+
+def maps(given: Sequence[str]) -> Maps:
+    """``--map cpus=0-31:0-1``, or ``cpus=0-1`` for every set that is not here. Raises RequestError."""
+    found: dict[str, dict[str, str]] = {kind: {} for kind in KINDS}
+    for text in given:
+        kind, _, rest = text.partition("=")
+        there, colon, here = rest.rpartition(":")
+        if kind not in KINDS or not numbers(here) or (colon and not numbers(there.removeprefix("node:"))):
+            raise RequestError(
+                f"{text!r} is no mapping", place="--map", remedy="as in --map cpus=0-31:0-1, or --map numa=0"
+            )
+        found[kind][there or "*"] = here
+    return found
+
+
+def checked(experiment: Experiment, place: str) -> Experiment:
+    """The experiment of a stranger's plan, read again as an experiment file would be, with all its refusals.
+
+    A plan may say more than a file can; whatever a file could not say is refused. Names of cells are the plan's.
+    Raises RequestError.
+    """
+    if not experiment.conditions or not experiment.cells:
+        raise _unsayable(place)
+    plain = _plain(experiment)
+    again = parse(rendered(plain), place, numbered=False)
+    named = tuple(
+        msgspec.structs.replace(one, name=own.name) for one, own in zip(again.cells, plain.cells, strict=False)
+    )
+    sizes = [value for cell in experiment.cells for name, value in cell.options if name == "size"]
+    if (
+        _says(again) != _says(plain)
+        or not all(re.fullmatch(r"\d{1,15}[kmgtpKMGTP%]?", size or "") for size in sizes)
+        or any(not cell.name.isprintable() or len(cell.name) > LONGEST_NAME for cell in named)
+        or len({cell.name for cell in named}) < len(named)
+    ):
+        raise _unsayable(place)
+    return experiment
+
+
+def _unsayable(place: str) -> RequestError:
+    return RequestError(
+        "its plan says what no experiment file can say",
+        place=place,
+        remedy="ask its maker for a bundle that `iodelta pack` made",
+    )
+
+
+def _says(one: Experiment) -> tuple[object, ...]:
+    """What an experiment says, apart from what its cells are called."""
+    cells = [(cell.condition, cell.options) for cell in one.cells]
+    return one.question, one.baseline, one.margin, one.target, cells, one.variants, one.conditions, one.design
+
+
+def _plain(experiment: Experiment) -> Experiment:
+    """As a file says it: flags have values, and sizes of single cells (which a file gives as a list) are left out."""
+
+    def options(given: tuple[Option, ...]) -> tuple[Option, ...]:
+        return tuple((name, "1" if value is None else value) for name, value in given if name != "size")
+
+    return msgspec.structs.replace(
+        experiment,
+        cells=tuple(msgspec.structs.replace(one, options=options(one.options)) for one in experiment.cells),
+        variants=tuple(msgspec.structs.replace(one, options=options(one.options)) for one in experiment.variants),
+        conditions=tuple(
+            msgspec.structs.replace(one, background_fio=_filled(one.background_fio)) for one in experiment.conditions
+        ),
+    )
+
+
+def _filled(given: tuple[Option, ...]) -> tuple[Option, ...]:
+    return tuple((name, "1" if value is None else value) for name, value in given)
+
+
+def rendered(experiment: Experiment) -> str:
+    """The text of an experiment file for it, a workload of its own for each cell of the first condition."""
+    first = experiment.conditions[0].name
+    cells = [cell for cell in experiment.cells if cell.condition == first]
+    design = msgspec.to_builtins(experiment.design)
+    variants = [one for one in experiment.variants if not (experiment.design.placebo and one.name == "placebo")]
+    return toml_text(
+        {
+            "question": experiment.question,
+            "baseline": experiment.baseline,
+            "margin": experiment.margin,
+            "target": {key: value for key, value in msgspec.to_builtins(experiment.target).items() if value},
+            "workload": {f"cell-{number}": _options(cell.options) for number, cell in enumerate(cells, 1)},
+            "variant": {one.name: {**one.knobs, **_options(one.options, "fio.")} for one in variants},
+            "condition": {one.name: _condition(one) for one in experiment.conditions if one.name},
+            "design": {key: value for key, value in design.items() if value not in (None, "")},
+        }
+    )
+
+
+def _options(options: tuple[Option, ...], prefix: str = "") -> dict[str, str]:
+    return {f"{prefix}{name}": "1" if value is None else value for name, value in options}
+
+
+def _condition(one: Condition) -> dict[str, Any]:
+    background: Any = list(one.background) or _options(one.background_fio)
+    return {**({"background": background} if background else {}), **one.knobs}
+
+
+def onto(experiment: Experiment, text: str, target: str, size: str, given: Maps, here: Mapping[str, str]) -> Mapped:
+    """The experiment with its target and CPU sets put in their places here.
+
+    ``text`` is its file as it came, ``here`` what this machine offers: CPUs and nodes as lists. Raises RequestError
+    that lists every set that cannot be mapped.
+    """
+    notes: list[str] = []
+    if target or experiment.target.path:
+        notes.append(f"target: {experiment.target.path or 'a scratch file'} there, {target or 'a scratch file'} here")
+    if size and size != experiment.target.size:
+        notes.append(f"size: {experiment.target.size or 'all of the target'} there, {size} here")
+    sets = {(kind, value): _placed(kind, value, given, here) for kind, value in _sets(experiment)}
+    missing = [f"{kind} {value}" for (kind, value), there in sets.items() if not there]
+    if missing:
+        raise RequestError(
+            f"this machine has no {'; '.join(missing)} (cpus {here['cpus']}, numa {here['numa']})",
+            place="--map",
+            remedy="say what stands for each, as in --map cpus=0-31:0-1, or --leave-out to go on without",
+        )
+    notes += [f"{kind}: {value} there, {mine} here" for (kind, value), mine in sets.items() if value != mine]
+    changed = _moved(experiment, Target(target, size or experiment.target.size), sets)
+    doubled = _doubled(changed, experiment)
+    if doubled:
+        raise RequestError(
+            f"by this mapping variants {' and '.join(doubled)} become the same",
+            place="--map",
+            remedy="map their sets to different ones, or leave one out of the question",
+        )
+    return Mapped(changed, _file(text, experiment, changed, sets), tuple(notes))
+
+
+def unplaceable(experiment: Experiment, given: Maps, here: Mapping[str, str]) -> dict[str, str]:
+    """Variants whose CPU or node sets are not here and are not mapped, with the reason."""
+    found = {}
+    for variant in experiment.variants:
+        lacking = [f"{k} {v}" for k, v in _own_sets(variant.knobs, variant.options) if not _placed(k, v, given, here)]
+        if lacking:
+            found[variant.name] = f"this machine has no {', '.join(lacking)}"
+    return found
+
+
+def unsettable(machine: Machine, experiment: Experiment, target: Found) -> dict[str, str]:
+    """Variants with a knob that cannot be set here, with the reason. Reads only."""
+    found = {}
+    for variant in experiment.variants:
+        for name, value in variant.knobs.items():
+            try:
+                one = knob(name, machine, target)
+                if reason := one.available():
+                    raise RequestError(reason, place=name)
+                one.check(value, variant.knobs)
+            except RequestError as error:
+                found[variant.name] = f"{error.place}: {error.what}"
+    return found
+
+
+def _sets(experiment: Experiment) -> list[tuple[str, str]]:
+    found: dict[tuple[str, str], None] = {}
+    for condition in experiment.conditions:
+        found |= dict.fromkeys(_own_sets(condition.knobs, condition.background_fio))
+    for variant in experiment.variants:
+        found |= dict.fromkeys(_own_sets(variant.knobs, variant.options))
+    for cell in experiment.cells:
+        found |= dict.fromkeys(_own_sets({}, cell.options))
+    return list(found)
+
+
+def _own_sets(knobs: Mapping[str, str], options: tuple[Option, ...]) -> list[tuple[str, str]]:
+    found = [(name, value) for name, value in knobs.items() if name in KINDS]
+    for name, value in options:
+        kind = _kind(name)
+        if kind and value:
+            found.append((kind, value))
+    return found
+
+
+def _kind(name: str) -> str:
+    first = canonical(name)
+    return "cpus" if first in CPU_OPTIONS else "numa" if first in NODE_OPTIONS else ""
+
+
+def _placed(kind: str, value: str, given: Maps, here: Mapping[str, str]) -> str:
+    """What stands here for a set of there; empty when nothing does."""
+    prefix, wanted = "", value
+    if kind == "numa" and (policy := re.fullmatch(r"([a-z]+:)(.+)", value)):
+        prefix, wanted = policy[1], policy[2]
+    if wanted in given[kind]:
+        return prefix + given[kind][wanted]
+    if numbers(wanted) and numbers(wanted) <= numbers(here[kind]):
+        return value
+    node = wanted.removeprefix("node:")
+    if wanted == DEVICE_QUEUES or (node != wanted and numbers(node) and numbers(node) <= numbers(here["numa"])):
+        return value  # it means the same here, of other CPUs
+    return prefix + given[kind]["*"] if "*" in given[kind] else ""
+
+
+def _moved(experiment: Experiment, target: Target, sets: Mapping[tuple[str, str], str]) -> Experiment:
+    def knobs(given: dict[str, str]) -> dict[str, str]:
+        return {name: sets.get((name, value), value) for name, value in given.items()}
+
+    def options(given: tuple[Option, ...]) -> tuple[Option, ...]:
+        return tuple((name, sets.get((_kind(name), value), value) if value else value) for name, value in given)
+
+    return msgspec.structs.replace(
+        experiment,
+        target=target,
+        cells=tuple(Cell(one.name, one.condition, options(one.options)) for one in experiment.cells),
+        variants=tuple(Variant(one.name, knobs(one.knobs), options(one.options)) for one in experiment.variants),
+        conditions=tuple(
+            Condition(one.name, one.background, options(one.background_fio), knobs(one.knobs))
+            for one in experiment.conditions
+        ),
+    )
+
+
+def _doubled(changed: Experiment, before: Experiment) -> tuple[str, ...]:
+    """Two variants that differed there and do not here."""
+    for number, one in enumerate(changed.variants):
+        for place in range(number):
+            other = changed.variants[place]
+            if (one.knobs, one.options) == (other.knobs, other.options):
+                was, is_ = before.variants[place], before.variants[number]
+                if (was.knobs, was.options) != (is_.knobs, is_.options):
+                    return other.name, one.name
+    return ()
+
+
+def _file(text: str, before: Experiment, changed: Experiment, sets: Mapping[tuple[str, str], str]) -> str:
+    """The file as it came with what was mapped in its place, where that says the same; else written anew."""
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return rendered(changed)
+    if not isinstance(data.get("workload"), dict) or "job_file" in data["workload"]:
+        return rendered(changed)
+    data["target"] = {key: value for key, value in msgspec.to_builtins(changed.target).items() if value}
+    for table in ("workload", "variant", "condition"):
+        data[table] = _replaced(data.get(table, {}), sets)
+    for key in ("filename", "directory", "size"):
+        data["workload"].pop(key, None)
+    again = toml_text(data)
+    try:
+        same = _says(parse(again, "experiment.toml", base=Path("/nonexistent"))) == _says(changed)
+    except RequestError:
+        same = False
+    return again if same else rendered(changed)
+
+
+def _replaced(table: Any, sets: Mapping[tuple[str, str], str]) -> Any:
+    if not isinstance(table, dict):
+        return table
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        name = key.removeprefix("fio.")
+        kind = name if name in KINDS else _kind(name)
+        if isinstance(value, list):
+            found[key] = [sets.get((kind, one), one) if isinstance(one, str) else one for one in value]
+        else:
+            found[key] = sets.get((kind, value), value) if isinstance(value, str) else _replaced(value, sets)
+    return found

@@ -1,0 +1,70 @@
+"""A bundle as an experiment folder that can only be read: nothing is unpacked to disk."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NoReturn
+
+from iodelta.bundle.archive import Manifest, digest_of, looks_packed, unpacked
+from iodelta.errors import MeasureError, RequestError
+from iodelta.lab.folder import EXPERIMENT, JOURNAL, Event, Folder
+
+
+class Packed(Folder):
+    """The folder in a bundle; ``digest`` is the bundle's SHA-256."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.manifest: Manifest
+        self.manifest, self._members = unpacked(path)
+        self.digest = digest_of(path)
+        for name in (EXPERIMENT, JOURNAL):
+            if not self.has(name):
+                raise RequestError(f"there is no {name} in this bundle", place=str(path), remedy="ask for another one")
+
+    def has(self, name: str) -> bool:
+        return name in self._members
+
+    def read(self, name: str) -> bytes:
+        try:
+            return self._members[name]
+        except KeyError:
+            raise MeasureError("is not in this bundle", place=f"{self.path}!{name}") from None
+
+    def write(self, name: str, data: bytes) -> None:
+        self._refuse()
+
+    def write_raw(self, trial: int, kinds: Mapping[str, bytes]) -> None:
+        self._refuse()
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        self._refuse()
+        yield
+
+    def append(self, event: Event, *, sync: bool = True) -> None:
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise RequestError(
+            "a bundle is only read",
+            place=str(self.path),
+            remedy="`iodelta reproduce` measures it again; `tar --zstd -xf` makes a folder of it",
+        )
+
+
+def is_bundle(path: Path | str) -> bool:
+    """Whether this file is a bundle, sound or not."""
+    return looks_packed(Path(path))
+
+
+def is_own(path: Path | str) -> bool:
+    """Whether this is an experiment of iodelta's: a folder, or a bundle of one."""
+    return (Path(path) / JOURNAL).is_file() or is_bundle(path)
+
+
+def opened(path: Path | str) -> Folder:
+    """The experiment folder at ``path``, or the one in the bundle there. Raises RequestError."""
+    return Packed(Path(path)) if is_bundle(path) else Folder.open(Path(path))

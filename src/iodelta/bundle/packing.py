@@ -1,0 +1,223 @@
+"""A folder to a bundle: what travels, with every identity replaced, and an account of what was removed."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import fcntl
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import zstandard
+
+from iodelta import __version__
+from iodelta.bundle.archive import NAME, Manifest, Removed, packed, sha256
+from iodelta.bundle.identity import Literals, of_document, of_owner, of_this_machine
+from iodelta.bundle.pseudonyms import Pseudonyms
+from iodelta.errors import MeasureError, RequestError
+from iodelta.experiment import Experiment
+from iodelta.lab.account import Account
+from iodelta.lab.calibration import FILE as CALIBRATION
+from iodelta.lab.folder import EXPERIMENT, JOURNAL, PLAN, RAW, Folder
+from iodelta.lab.lines import whole
+from iodelta.lab.plan import Plan
+from iodelta.lab.session import read_plan
+
+STREAMS = ("stdout", "stderr", "log", "output")
+"""What a record keeps as bytes, which JSON carries as base64."""
+
+
+class Packing(msgspec.Struct, frozen=True):
+    """A bundle, and what became of the folder in it."""
+
+    data: bytes
+    manifest: Manifest
+    replaced: tuple[tuple[str, str, str], ...]
+    """Kind, placeholder, and what it stands for: for the folder's owner alone."""
+    words: tuple[str, ...]
+    """Names that are ordinary words as well: replaced where they stand as names, and left in running text."""
+    left_out: tuple[str, ...]
+    """Files of the folder that do not travel."""
+
+
+def pack(folder: Folder, *, keep_identity: bool = False, machine: Literals | None = None) -> Packing:
+    """Pack a folder that nobody writes to. ``machine`` are the identities of the present one, looked up if not given.
+
+    Raises RequestError for a folder in use or without a session, MeasureError for a damaged one.
+    """
+    with _at_rest(folder):
+        plan = read_plan(folder)
+        account = Account(folder.events())
+        if not account.sessions:
+            raise RequestError(
+                "nothing was measured in this folder",
+                place=str(folder.path),
+                remedy=f"`iodelta run {folder.path}` first",
+            )
+        files, left_out = _files(folder.path, account)
+        contents = {name: folder.read(name) for name in files}
+    originals = sha256(contents[PLAN]), sha256(contents[EXPERIMENT])
+    names = Pseudonyms({}, ())
+    if not keep_identity:
+        names = Pseudonyms(_literals(folder.path, contents, machine), _vocabulary(plan))
+        contents = {name: _without(name, data, names) for name, data in contents.items()}
+        digests = {name: sha256(contents[name]) for name in (PLAN, EXPERIMENT)}
+        contents[JOURNAL] = _sealed(contents[JOURNAL], digests[PLAN], digests[EXPERIMENT])
+    manifest = Manifest(
+        made_by=__version__,
+        name=names.text(folder.path.resolve().name) if not keep_identity else folder.path.resolve().name,
+        state=names.text(account.state) if not keep_identity else account.state,
+        plan_sha256=originals[0],
+        experiment_sha256=originals[1],
+        identity_kept=keep_identity,
+        removed=_removed(names),
+    )
+    data = packed(manifest, contents)
+    replaced = sorted((kind, word, text) for text, (kind, word) in names.given.items())
+    return Packing(data, manifest, tuple(replaced), names.only_as_names, left_out)
+
+
+@contextlib.contextmanager
+def _at_rest(folder: Folder) -> Iterator[None]:
+    """Raises RequestError while somebody writes to the folder."""
+    try:
+        descriptor = os.open(folder.path / JOURNAL, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise MeasureError(f"cannot read the journal: {error.strerror}", place=str(folder.path / JOURNAL)) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as error:
+        raise RequestError(
+            "this experiment is being measured", place=str(folder.path), remedy="pack it when it has ended"
+        ) from error
+    finally:
+        os.close(descriptor)
+
+
+def _files(path: Path, account: Account) -> tuple[list[str], tuple[str, ...]]:
+    """Names of the files that travel: an experiment's own, and the raw files of trials that the journal knows."""
+    found = [file.name for file in path.iterdir() if file.name != RAW]
+    found += [f"{RAW}/{file.name}" for file in (path / RAW).iterdir()] if (path / RAW).is_dir() else []
+    travels: list[str] = []
+    stays: list[str] = []
+    for name in sorted(found):
+        trial = re.match(r"raw/(\d+)\.", name)
+        known = trial is None or int(trial[1]) in account.finished
+        regular = (path / name).is_file() and not (path / name).is_symlink()
+        (travels if regular and known and NAME.fullmatch(name) else stays).append(name)
+    return travels, tuple(stays)
+
+
+def _literals(path: Path, contents: dict[str, bytes], machine: Literals | None) -> Literals:
+    found = dict(of_this_machine() if machine is None else machine) | of_owner(path)
+    for name, data in contents.items():
+        if name.startswith("environment"):
+            found |= of_document(_json(name, data))
+    for line in whole(contents[JOURNAL]):
+        found |= of_document(_json(JOURNAL, line))
+    return found
+
+
+def _vocabulary(plan: Plan) -> frozenset[str]:
+    """Every word of the experiment: a name that is one of them cannot be told from it in running text."""
+    words = set()
+    todo: list[Any] = [msgspec.to_builtins(_wordy(plan.experiment))]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, dict):
+            todo += [*one, *one.values()]
+        elif isinstance(one, list | tuple):
+            todo += one
+        elif isinstance(one, str):
+            words.update(re.findall(r"[A-Za-z0-9_-]+|[A-Za-z0-9]+", one))
+    return frozenset(words)
+
+
+def _wordy(experiment: Experiment) -> Experiment:
+    """Without what may hold names by right: question, target, commands."""
+    bare = [msgspec.structs.replace(one, background=()) for one in experiment.conditions]
+    return msgspec.structs.replace(experiment, question="", target=type(experiment.target)(), conditions=tuple(bare))
+
+
+def _without(name: str, data: bytes, names: Pseudonyms) -> bytes:
+    """A file without identities; byte for byte as it was when it held none."""
+    if name.startswith(f"{RAW}/"):
+        try:
+            unpacked = zstandard.ZstdDecompressor().decompress(data)
+        except zstandard.ZstdError as error:
+            raise MeasureError(f"damaged: {error}", place=name) from error
+        clean = _record(name, unpacked, names) if ".record." in name else _text(unpacked, names)
+        if clean == unpacked:
+            return data
+        return zstandard.ZstdCompressor(level=9, write_checksum=True).compress(clean)
+    if name == EXPERIMENT:
+        return _text(data, names)
+    if name == JOURNAL:
+        return b"".join(_line(line, names) + b"\n" for line in whole(data))
+    before = _json(name, data)
+    after = names.document(before)
+    if name == CALIBRATION:  # a digest of machine and disk: the same machine could be recognised by it
+        after = [{**one, "key": names.name(str(one.get("key", "")), "machine id")} for one in after]
+    return data if after == before else msgspec.json.format(msgspec.json.encode(after), indent=1) + b"\n"
+
+
+def _line(line: bytes, names: Pseudonyms) -> bytes:
+    before = _json(JOURNAL, line)
+    after = names.document(before)
+    return line if after == before else msgspec.json.encode(after)
+
+
+def _record(name: str, data: bytes, names: Pseudonyms) -> bytes:
+    before = _json(name, data)
+    after = names.document(before)
+    for run, clean in zip(_runs(before), _runs(after), strict=True):
+        for stream in STREAMS:
+            text = run.get(stream)
+            if isinstance(text, str):
+                try:
+                    plain = base64.b64decode(text, validate=True)
+                except binascii.Error as error:
+                    raise MeasureError(f"damaged: {stream} is not base64", place=name) from error
+                clean[stream] = base64.b64encode(_text(plain, names)).decode()
+    return data if after == before else msgspec.json.encode(after)
+
+
+def _runs(record: Any) -> list[dict[str, Any]]:
+    """All runs of a record: the first, and what a boot of several has more."""
+    more = record.get("more")
+    runs = [record.get("run"), *(more if isinstance(more, list) else [])]
+    return [run for run in runs if isinstance(run, dict)]
+
+
+def _text(data: bytes, names: Pseudonyms) -> bytes:
+    return names.text(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+
+def _json(name: str, data: bytes) -> Any:
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.MsgspecError as error:
+        raise MeasureError(f"damaged: {error}", place=name) from error
+
+
+def _sealed(journal: bytes, plan: str, experiment: str) -> bytes:
+    """The journal with the digests of plan and experiment as they travel."""
+    lines = []
+    for line in journal.splitlines():
+        event = _json(JOURNAL, line)
+        if event.get("type") == "planned":
+            line = msgspec.json.encode({**event, "plan_sha256": plan, "experiment_sha256": experiment})
+        lines.append(line + b"\n")
+    return b"".join(lines)
+
+
+def _removed(names: Pseudonyms) -> tuple[Removed, ...]:
+    different = Counter(kind for kind, _ in names.given.values())
+    return tuple(Removed(kind, count, names.places[kind]) for kind, count in sorted(different.items()))

@@ -1,0 +1,167 @@
+"""From a bundle to a plan for this machine, shown before anything of it is run. Looks up, changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from iodelta.bundle.dangers import Danger, dangers
+from iodelta.bundle.mapping import Maps, checked, maps, onto, unplaceable, unsettable
+from iodelta.bundle.packed import Packed
+from iodelta.errors import RequestError
+from iodelta.experiment import Experiment, overridden
+from iodelta.experiment.values import seconds
+from iodelta.jobfile import runs_command
+from iodelta.lab.account import Account
+from iodelta.lab.folder import EXPERIMENT
+from iodelta.lab.plan import Plan, make_plan
+from iodelta.lab.session import read_plan, without
+from iodelta.lab.setup import Survey, survey
+from iodelta.machine import LocalMachine, Machine
+from iodelta.probe.topology import resolve
+
+LEAST = 12
+"""Blocks that a reproduction looks at: its one look is not stopped early by a lucky start."""
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """A reproduction as it would run here."""
+
+    experiment: Experiment
+    text: str
+    plan: Plan
+    found: Survey
+    notes: tuple[str, ...]
+    """What is not as it was there."""
+    dangers: tuple[Danger, ...]
+    """What needs consent of its own."""
+
+
+def prepare(
+    bundle: Packed,
+    machine: Machine,
+    *,
+    target: str = "",
+    size: str = "",
+    given: Sequence[str] = (),
+    budget: str = "",
+    leave_out: bool = False,
+    blocks: int = LEAST,
+) -> Prepared:
+    """Plan a bundle's experiment on ``machine``. ``blocks``: how many are wanted of each cell.
+
+    Nothing of the bundle is run and nothing is set. Raises RequestError for what cannot be, naming all of it.
+    """
+    place = str(bundle.path)
+    theirs = whole(bundle).experiment
+    here = () if machine.name == LocalMachine.name else (machine.name,)
+    experiment = msgspec.structs.replace(checked(theirs, place), machines=here)
+    _runs_no_program(experiment, place)
+    text = bundle.read(EXPERIMENT).decode("utf-8", "replace")
+    if budget:
+        try:
+            more = seconds(budget)
+        except ValueError as error:
+            raise RequestError(str(error), place="--budget") from error
+        experiment = msgspec.structs.replace(experiment, design=msgspec.structs.replace(experiment.design, budget=more))
+        text = overridden(text, design={"budget": budget}) or text
+    if experiment.target.path and not target:
+        raise RequestError(
+            f"it was measured on {_described(bundle, experiment)}, and only you know what stands for that here",
+            place=place,
+            remedy="name a block device, file or directory with --target",
+        )
+    offered = {"cpus": _allowed(machine, "Cpus_allowed_list"), "numa": _allowed(machine, "Mems_allowed_list")}
+    mapping = maps(given)
+    absent = unplaceable(experiment, mapping, offered)
+    notes: list[str] = []
+    if absent and leave_out:
+        experiment, told = _reduced(experiment, absent)
+        notes += told
+    mapped = onto(experiment, text, target, size, mapping, offered)
+    absent = unsettable(machine, mapped.experiment, resolve(machine, target or machine.directory))
+    if absent:
+        if not leave_out:
+            reasons = "; ".join(f"{name}: {reason}" for name, reason in absent.items())
+            raise RequestError(
+                f"not every variant can be set here: {reasons}",
+                place=place,
+                remedy="--leave-out goes on without these, and says so",
+            )
+        experiment, told = _reduced(mapped.experiment, absent)
+        notes += told
+        nothing: Maps = {"cpus": {}, "numa": {}}
+        mapped = onto(experiment, mapped.text, target, size or experiment.target.size, nothing, offered)
+    text = mapped.text
+    if here or theirs.machines:
+        text = overridden(text, top={"machine": machine.name}) or text
+    found = survey(machine, mapped.experiment, engines=False)
+    return Prepared(
+        mapped.experiment,
+        text,
+        with_one_look(make_plan(mapped.experiment), blocks),
+        found,
+        (*notes, *mapped.notes),
+        dangers(mapped.experiment),
+    )
+
+
+def whole(bundle: Packed) -> Plan:
+    """The plan of an experiment that came to its end. Raises RequestError for one that did not, MeasureError."""
+    account = Account(bundle.events())
+    if not account.over:
+        raise RequestError(
+            f"the experiment in it did not come to its end ({account.state}): there is nothing yet to reproduce",
+            place=str(bundle.path),
+            remedy="ask its maker to finish it (`iodelta run FOLDER`) and to pack it again",
+        )
+    return read_plan(bundle)
+
+
+def _runs_no_program(experiment: Experiment, place: str) -> None:
+    """Programs that fio itself would run are refused, whatever is allowed. Raises RequestError."""
+    options = [option for cell in experiment.cells for option in cell.options]
+    options += [option for variant in experiment.variants for option in variant.options]
+    for name, value in options:
+        if danger := runs_command(name, value):
+            raise RequestError(
+                f"{danger}, which iodelta never lets fio do",
+                place=place,
+                remedy="ask its maker for an experiment without it; a command knob can be seen, and undone",
+            )
+
+
+def with_one_look(plan: Plan, blocks: int) -> Plan:
+    """The plan with a single look, at about as many blocks as were asked for: an estimate that was stopped the moment
+    it looked good would be too large, and here the size is the question. A screen of many cells stays as it is."""
+    if plan.rules.family == "screen":
+        return plan
+    most = min(plan.rules.max_blocks, max(1, int(plan.budget_rounds)))
+    rules = msgspec.structs.replace(plan.rules, looks=(min(most, max(LEAST, blocks)),))
+    return msgspec.structs.replace(plan, rules=rules)
+
+
+def _reduced(experiment: Experiment, absent: dict[str, str]) -> tuple[Experiment, list[str]]:
+    left = [one.name for one in experiment.variants if one.name not in absent]
+    if experiment.baseline in absent or len(left) < 2:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in absent.items())
+        raise RequestError(
+            f"without them nothing is left to compare: {reasons}", remedy="map what is missing: --map, --target"
+        )
+    return without(experiment, absent), [f"left out: {name}: {reason}" for name, reason in absent.items()]
+
+
+def _described(bundle: Packed, experiment: Experiment) -> str:
+    sessions = Account(bundle.events()).sessions
+    there = sessions[0].target if sessions else {}
+    size = there.get("size_bytes")
+    parts = [str(there.get("kind") or "a target"), experiment.target.path]
+    if isinstance(size, int) and size:
+        parts.append(f"({size} bytes)")
+    return " ".join(parts)
+
+
+def _allowed(machine: Machine, name: str) -> str:
+    lines = machine.read("/proc/self/status").splitlines()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(f"{name}:")), "")

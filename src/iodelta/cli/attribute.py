@@ -1,0 +1,91 @@
+"""``iodelta attribute``: how much each of several patches costs, alone and together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from iodelta.cli.search_options import folder as folder_options
+from iodelta.cli.search_options import measuring, repository, time_limits
+from iodelta.errors import RequestError
+
+if TYPE_CHECKING:
+    from iodelta.bisect.question import Question
+
+EXAMPLES = """
+\b
+Examples:
+  Three commits on top of a base, measured by a number:
+    iodelta attribute v6.18 --patch 8e550632 --patch 718eee05 --patch fix.patch --build 'make -j8' \\
+        --measure './bench' --better higher
+  Commits that the base already has: each is taken out in turn (reverted):
+    iodelta attribute HEAD --revert --patch HEAD~3 --patch HEAD~7 --build ./build.sh --artifact mod.ko \\
+        --put './reload.sh {built}' --target /dev/nullb0 -- --rw=randread --bs=4k --direct=1
+  What would it do next; go on after a kill:
+    iodelta attribute iodelta-attribute-20260102-030405 --plan
+    iodelta attribute iodelta-attribute-20260102-030405
+"""
+
+
+@click.command("attribute", epilog=EXAMPLES)
+@click.argument("what", metavar="BASE | FOLDER")
+@click.argument("fio", nargs=-1, type=click.UNPROCESSED)
+@click.option("--patch", "patches", multiple=True, metavar="REV|FILE", help="A commit or patch file, in order; repeat.")
+@click.option("--revert", is_flag=True, help="BASE has the patches; what is off is reverted.")
+@repository
+@measuring("Builds a combination, in its tree.", "A knob to set for every run.")
+@click.option("--blocks", default=12, show_default=True, type=click.IntRange(2, 500), help="At most so many blocks.")
+@click.option("--margin", default="1%", show_default=True, help="Stop when all shares are known to within this.")
+@time_limits
+@folder_options("Of a folder: what it would do next and why; measure nothing.")
+@click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
+def command(what: str, fio: tuple[str, ...], **options: object) -> None:
+    """Attribute a change to patches: what each costs alone, and what they cost together.
+
+    Up to four patches all combinations are built and run, in blocks of random order; above, a fraction from which
+    single effects are clear and pairs known in groups. Combinations that do not apply, build or run are left out, and
+    it is said what cannot be known without them. Commands and placeholders are those of `iodelta bisect`.
+
+    Exit codes: 0 all patches together are not slower, 1 they are, 2 the request is wrong, 3 inconclusive, 4 could not
+    measure.
+    """
+    from iodelta.bisect.driver import attributed
+    from iodelta.bisect.log import QUESTION
+    from iodelta.cli.searching import carry_on, new_folder, open_folder
+    from iodelta.machine import LocalMachine
+    from iodelta.report.search.attribution import account
+
+    machine = LocalMachine()
+    if (Path(what) / QUESTION).is_file():
+        folder = open_folder(Path(what), fio, options)
+    else:
+        folder = new_folder("attribute", ask(what, fio, options), machine, options)
+    carry_on(folder, machine, attributed, account, options)
+
+
+def ask(base: str, fio: tuple[str, ...], options: dict[str, object]) -> Question:
+    """The question that the options ask. Raises RequestError."""
+    from iodelta.bisect.git import Repository
+    from iodelta.bisect.question import Patches
+    from iodelta.cli.searching import Asked
+    from iodelta.machine import LocalMachine
+
+    asked = Asked(options, fio)
+    repository = Repository.open(LocalMachine(), str(options["repo"]))
+    names, texts = [], []
+    for patch in asked.many("patches"):
+        if Path(patch).is_file():
+            names.append(Path(patch).name)
+            texts.append(Path(patch).read_bytes())
+        else:
+            commit = repository.resolve(patch, f"--patch {patch}")
+            names.append(repository.oneline(commit))
+            texts.append(repository.patch(commit))
+    if not names:
+        raise RequestError("there are no patches", place="command line", remedy="--patch REV or --patch FILE, repeated")
+    subject = Patches(
+        repository.path, repository.resolve(base, "BASE"), tuple(names), tuple(texts), bool(options["revert"])
+    )
+    return asked.question(subject, blocks=cast(int, options["blocks"]))

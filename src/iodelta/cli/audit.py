@@ -1,0 +1,131 @@
+"""``iodelta audit``: can these numbers be believed?"""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from iodelta.errors import MeasureError, RequestError
+
+if TYPE_CHECKING:
+    from iodelta.report.foreign.audit import Audited
+
+EXAMPLES = """
+\b
+Examples:
+  iodelta audit results/
+  iodelta audit blog-table.md --repair mended.md
+  iodelta audit table.txt --claims 'queue has the highest IOPS in QD1; pid is 25 % below queue in SeqRead'
+  iodelta audit --rules
+"""
+
+PROSE = 1 << 20
+"""A file larger than this is not read as prose."""
+
+
+@click.command("audit", epilog=EXAMPLES)
+@click.argument("paths", nargs=-1)
+@click.option(
+    "--claims", default="", help="Sentences about the tables to check, set off by ; (or a file: @claims.txt)."
+)
+@click.option("--repair", type=click.Path(path_type=Path), help="Write the mended tables here, every change marked.")
+@click.option("--all", "whole", is_flag=True, help="Every single place, not examples.")
+@click.option("--rules", is_flag=True, help="List the rules.")
+@click.option("--name-pattern", help="What file names say, as in '{variant}/{cell}-{replicate}.json'.")
+@click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
+def command(
+    paths: tuple[str, ...],
+    claims: str,
+    repair: Path | None,
+    whole: bool,
+    rules: bool,
+    name_pattern: str | None,
+    format_: str,
+) -> None:
+    """Find impossible, inconsistent and unsafe numbers in PATHS: fio results, tables, prose, archives, iodelta's own
+    folders; - is standard input.
+
+    Exit codes: 0 no hard finding, 1 a hard finding or a false claim, 2 the request is wrong, 4 nothing to judge.
+    """
+    from rich.console import Console
+
+    from iodelta.report.foreign.audit import lines, rule_lines
+
+    console = Console(highlight=False)
+    if rules:
+        for line in rule_lines():
+            console.print(line, soft_wrap=True)
+        return
+    if not paths:
+        raise RequestError(
+            "there is nothing to audit", place="audit", remedy="name files or folders; - is standard input"
+        )
+    found = _audited(paths, claims, name_pattern)
+    if repair is not None:
+        _repair(found, repair)
+    if format_ == "json":
+        from iodelta.report.documents import written
+
+        sys.stdout.buffer.write(written(found))
+    else:
+        for line in lines(found, whole=whole):
+            console.print(line, soft_wrap=True)
+    sys.exit(found.exit_code)
+
+
+def _audited(paths: tuple[str, ...], claims: str, pattern: str | None) -> Audited:
+    from iodelta.audit.claims import check_claims
+    from iodelta.audit.statements import check_statements
+    from iodelta.bundle.packed import is_own
+    from iodelta.report.foreign.audit import audited
+    from iodelta.report.foreign.paths import own_findings, read_all
+
+    own = [path for path in paths if path != "-" and is_own(path)]
+    others = [path for path in paths if path not in own]
+    data = sys.stdin.buffer.read() if "-" in others else b""
+    layout, found = read_all(others, stdin=io.BytesIO(data), pattern=pattern)
+    texts = {path: text for path in others if (text := _prose(path, data)) is not None}
+    measured = {run.place.file for run in found.runs}
+    statements = [
+        finding for path, text in texts.items() for finding in check_statements(text, path, measured=path in measured)
+    ]
+    experiments = [own_findings(Path(path)) for path in own]
+    statements += [finding for _, findings in experiments for finding in findings]
+    words = Path(claims[1:]).read_text(encoding="utf-8") if claims.startswith("@") else claims
+    spoken = {finding.place.rpartition(":")[0] for finding in statements}
+    refusals = [refusal for refusal in layout.refusals if refusal.place.file not in spoken]
+    trials = sum(count for count, _ in experiments)
+    return audited(found, check_claims(words, found), statements, refusals, trials)
+
+
+def _prose(path: str, data: bytes) -> str | None:
+    """A file of words, or None for folders, archives, JSON and what is too large."""
+    if path != "-":
+        try:
+            if not Path(path).is_file() or Path(path).stat().st_size > PROSE:
+                return None
+            data = Path(path).read_bytes()
+        except OSError:
+            return None
+    if not data or len(data) > PROSE or b"\0" in data or re.match(rb"\s*(\{|\[\s*[\[{\d\"])", data):
+        return None
+    return data.decode("utf-8", errors="replace")
+
+
+def _repair(found: Audited, path: Path) -> None:
+    from iodelta.report.foreign.audit import mended
+
+    text = mended(found)
+    if not text:
+        click.echo("nothing here can be mended exactly", err=True)
+        return
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise MeasureError(f"cannot write the mended tables: {error.strerror}", place=str(path)) from error
+    click.echo(f"{len(found.repairs)} cells mended, each marked: {path}", err=True)

@@ -1,0 +1,157 @@
+"""``iodelta bisect``: which commit, item or setting made it slower, from noisy runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from iodelta.cli.search_options import folder as folder_options
+from iodelta.cli.search_options import measuring, repository, time_limits
+from iodelta.errors import RequestError
+
+if TYPE_CHECKING:
+    from iodelta.bisect.question import Listed, Question, Settings
+
+EXAMPLES = """
+\b
+Examples:
+  Commits of a program, measured by a number that it prints:
+    iodelta bisect --good v1.0 --bad v1.1 --build 'make -j8' --measure './bench' --better higher
+  Commits of a kernel module, measured with fio; only what was built is kept:
+    iodelta bisect --repo linux --good v6.18 --bad v6.19 --paths block --build ./build.sh \\
+        --artifact mod.ko --put './reload.sh {built}' --target /dev/nullb0 -- --rw=randread --bs=4k --direct=1
+  Values of a sysctl, and package versions:
+    iodelta bisect --item 5 --item 10 --item 20 --item 40 --set sysctl.vm.dirty_ratio={item} \\
+        --target /srv -- --rw=write --bs=64k
+    iodelta bisect --items versions.txt --put 'apt-get install -y fio={item}' --measure ./bench.sh --better lower
+  Which of the settings that differ between two machines:
+    iodelta bisect --settings a.sysctl b.sysctl --put 'sysctl -p {settings}' --measure ./bench.sh --better higher
+  What would it do next and why; take the last answer back; go on after a kill or reboot:
+    iodelta bisect iodelta-bisect-20260102-030405 --plan
+    iodelta bisect iodelta-bisect-20260102-030405 --undo 1
+    iodelta bisect iodelta-bisect-20260102-030405
+"""
+
+
+@click.command("bisect", epilog=EXAMPLES)
+@click.argument("what", required=False)
+@click.argument("fio", nargs=-1, type=click.UNPROCESSED)
+@click.option("--good", default="", metavar="REV", help="A commit from before the slow-down.")
+@click.option("--bad", default="", metavar="REV", help="A commit from after it.")
+@repository
+@click.option("--paths", multiple=True, metavar="PATH", help="Commits that touch this are likelier; may be repeated.")
+@click.option("--item", "items", multiple=True, help="Instead of commits: an item of an ordered list, good first.")
+@click.option("--items", "items_file", type=click.Path(path_type=Path), help="The same, one item a line.")
+@click.option("--settings", nargs=2, type=click.Path(path_type=Path), metavar="GOOD BAD",
+              help="Instead: two files of settings; which of those that differ explains the gap?")  # fmt: skip
+@measuring("Builds the item, in its tree.", "A knob to set, {item} in its value.")
+@click.option("--margin", default="1%", show_default=True, help="The change that matters to you.")
+@click.option("--exact", default="", metavar="SHARE", help="The measure repeats to within this, as in 0.01%: one run.")
+@time_limits
+@click.option("--first", is_flag=True, help="Stop at the first culprit.")
+@click.option("--force", is_flag=True, help="Search though the effect is below half of a run's noise.")
+@click.option("--runs", type=click.IntRange(1), help="At most so many visits.")
+@folder_options("What it would do next and why; measure nothing.")
+@click.option("--format", "format_", type=click.Choice(["console", "json", "mail", "git"]), default="console",
+              help="git: as `git bisect log` would say it.")  # fmt: skip
+def command(what: str | None, fio: tuple[str, ...], **options: object) -> None:
+    """Find the commits that made it slower. WHAT is the folder of an earlier call, to go on with it.
+
+    The ends are compared first; without a difference nothing is searched. Then the posterior over all commits decides
+    what to measure next; what cannot be built, booted or measured is skipped and never called bad. A commit is
+    accused only after a test of its own, in fresh pairs of runs against its parent. Work is done in a separate
+    worktree in the folder: checkout and index of the repository are not touched.
+
+    Commands are split into words and run without a shell, in the tree; {item} (commit, list item), {tree}, {built}
+    (kept artifacts) and {settings} are replaced, and are in the environment as IODELTA_ITEM and so on. For pipes write
+    'sh -c "..."' and use the environment. A command that fails or hangs skips its item.
+
+    Exit codes: 0 no slow-down, 1 culprit found, 2 the request is wrong, 3 inconclusive, 4 could not measure.
+    """
+    from iodelta.bisect.driver import searched
+    from iodelta.cli.searching import carry_on, new_folder, open_folder
+    from iodelta.machine import LocalMachine
+    from iodelta.report.search.answer import account
+
+    machine = LocalMachine()
+    if what is not None and (what.startswith("-") or not Path(what).exists()):
+        fio, what = (what, *fio), None
+    if what is not None and Path(what).is_dir():
+        folder = open_folder(Path(what), fio, options)
+    else:
+        if what is not None:
+            raise RequestError("not a folder", place=what, remedy="fio's options come after --")
+        if options["undo"] or options["show_"]:
+            raise RequestError("--undo and --show are about a folder", remedy="give it first")
+        question = ask(fio, options)
+        at = searched(machine, question, ())
+        click.echo(candidates(at.search.line.items, at.kind.title), err=True)
+        if options["plan_"]:
+            click.echo(f"next: {at.kind.title(at.ask.item)}: {at.ask.why}" if at.ask else "nothing to do")
+            return
+        folder = new_folder("bisect", question, machine, options)
+    carry_on(folder, machine, searched, account, options)
+
+
+def candidates(items: Sequence[str], title: Callable[[str], str]) -> str:
+    """What will be searched, before anything is built."""
+    count = f"{len(items) - 1} candidate{'s' * (len(items) > 2)}"
+    return f"{count} between {title(items[0])} and {title(items[-1])}"
+
+
+def ask(fio: tuple[str, ...], options: dict[str, object]) -> Question:
+    """The question that the options ask. Raises RequestError."""
+    from iodelta.bisect.git import Repository
+    from iodelta.bisect.question import Commits
+    from iodelta.cli.searching import Asked
+    from iodelta.machine import LocalMachine
+
+    asked = Asked(options, fio)
+    ways = [name for name in ("good", "items", "items_file", "settings") if options[name]]
+    if options["bad"] and "good" not in ways:
+        ways.append("good")
+    if len(ways) != 1 and sorted(ways) != ["items", "items_file"]:
+        raise RequestError(
+            "what shall be searched?" if not ways else "commits, a list or settings: one of them",
+            place="command line",
+            remedy="--good REV --bad REV for commits, --item or --items for a list, --settings GOOD BAD for settings",
+        )
+    repo = ""
+    if options["settings"]:
+        subject: Commits | Listed | Settings = _settings(options["settings"])
+    elif "good" in ways:
+        if not (options["good"] and options["bad"]):
+            raise RequestError("give both --good and --bad", place="command line")
+        repository = Repository.open(LocalMachine(), str(options["repo"]))
+        repo = repository.path
+        good = repository.resolve(str(options["good"]), "--good")
+        bad = repository.resolve(str(options["bad"]), "--bad")
+        paths = tuple(path for text in asked.many("paths") for path in text.split())
+        subject = Commits(repo, good, bad, paths)
+        if repository.is_dirty():
+            click.echo("the checkout has uncommitted changes; they are not part of what is measured", err=True)
+    else:
+        subject = _listed(asked.many("items"), options["items_file"])
+    return asked.question(subject)
+
+
+def _listed(items: tuple[str, ...], file: object) -> Listed:
+    from iodelta.bisect.question import Listed
+    from iodelta.cli.searching import text_of
+
+    if isinstance(file, Path):
+        items = (*items, *(line.strip() for line in text_of(file).splitlines() if line.strip()))
+    return Listed(items)
+
+
+def _settings(files: object) -> Settings:
+    from iodelta.bisect.items import read_settings
+    from iodelta.bisect.question import Settings
+    from iodelta.cli.searching import text_of
+
+    assert isinstance(files, tuple)
+    (good, one), (bad, other) = (read_settings(text_of(file), str(file)) for file in files)
+    return Settings(good, bad, "kconfig" if one or other else "plain")

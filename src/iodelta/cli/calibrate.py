@@ -1,0 +1,147 @@
+"""``iodelta calibrate``: what this machine can see."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import msgspec
+
+from iodelta.cli.contact import contact, on_machine
+from iodelta.cli.watching import watcher
+from iodelta.errors import MeasureError
+from iodelta.experiment import Experiment, parse, seconds, shorthand
+from iodelta.knob import knob
+from iodelta.lab.account import Account
+from iodelta.lab.calibration import (
+    Calibration,
+    Injection,
+    a_against_a,
+    calibration_of,
+    injected,
+    injections_in,
+    key_of,
+    store,
+)
+from iodelta.lab.plan import Plan, make_plan
+from iodelta.lab.progress import Watcher
+from iodelta.lab.runner import Outcome, load_trials
+from iodelta.lab.session import begin, go
+from iodelta.lab.setup import survey
+from iodelta.lab.signals import stop_on_signals
+from iodelta.machine import Machine
+from iodelta.report.answers import CalibrationAnswer
+from iodelta.report.calibration import lines
+from iodelta.report.documents import written
+from iodelta.trial import Trial
+
+DEFAULT = ("--rw=randread", "--bs=4k", "--direct=1", "--ioengine=libaio", "--iodepth=1")
+
+EXAMPLES = """
+\b
+Examples:
+  iodelta calibrate --budget 10m
+  iodelta calibrate --target /dev/sdb --budget 1h -- --rw=randread --bs=4k --direct=1 --iodepth=32
+  iodelta calibrate --machine ssh:storage1 --target /dev/nvme0n1 --budget 1h
+"""
+
+
+@click.command("calibrate", epilog=EXAMPLES)
+@click.argument("fio", nargs=-1, type=click.UNPROCESSED)
+@on_machine
+@click.option("--target", default="", help="Block device, file or directory; a scratch file here when left out.")
+@click.option("--size", default="", help="How much of it, as fio spells sizes.")
+@click.option("--trial", default="2s", show_default=True, help="Seconds of one trial.")
+@click.option("--ramp", default="500ms", show_default=True, help="Seconds before it that do not count.")
+@click.option("--budget", default="10m", show_default=True, help="Time for everything.")
+@click.option("--margin", default="1%", show_default=True, help="The change that matters to you.")
+@click.option("--seed", type=int, help="Seed of order and offsets; drawn and recorded when left out.")
+@click.option("--output", type=click.Path(path_type=Path), help="Where the experiment folders go.")
+@click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
+def command(
+    fio: tuple[str, ...],
+    machine: str,
+    target: str,
+    size: str,
+    trial: str,
+    ramp: str,
+    budget: str,
+    margin: str,
+    seed: int | None,
+    output: Path | None,
+    format_: str,
+) -> None:
+    """Compare a workload with itself through the whole pipeline, then with known slow-downs.
+
+    Prints the noise by source, a bound of the false-alarm rate, and the smallest change this machine can see in ten
+    minutes, an hour and a night. Every later report on this machine, disk and workload quotes it; calibrating again
+    adds to it. Where no throttle can be set (cgroup.io_max in `iodelta knobs`), there are no known slow-downs.
+    """
+    whole = seconds(budget)
+    text = shorthand(
+        variants=["a", "again"],
+        fio=fio or DEFAULT,
+        top={"machine": machine, "margin": margin},
+        target={"path": target, "size": size},
+        design={"trial": trial, "ramp": ramp, "budget": budget, "seed": seed},
+    )
+    experiment = parse(text, "command line", numbered=False)
+    if len(experiment.cells) > 1:
+        experiment = msgspec.structs.replace(experiment, cells=experiment.cells[:1])
+        click.echo(f"calibrating the first cell only: {experiment.cells[0].name}", err=True)
+    where = output or Path(time.strftime("iodelta-calibration-%Y%m%d-%H%M%S"))
+    place = click.get_current_context().with_resource(contact(*experiment.machines))
+    found = survey(place, experiment)
+    throttle = knob("cgroup.io_max", place, found.target).available()
+    share = whole if throttle else whole * 0.6
+    with stop_on_signals() as stop, watcher(format_) as watching:
+
+        def measure(name: str, question: Experiment) -> tuple[Plan, Outcome, list[Trial]]:
+            return _measure(where / name, text, question, place, watching, stop)
+
+        plan, outcome, trials = measure("a-against-a", a_against_a(experiment, share))
+        label = " ".join(word.removeprefix("--") for word in (fio or DEFAULT))
+        key = key_of(place, found.target, experiment.cells[0], experiment.variants[0])
+        rates = [direction.iops.value for one in trials for direction in one.directions]
+        injections: tuple[Injection, ...] = ()
+        if not throttle and outcome.reason != "interrupted" and rates:
+            slowed = injected(experiment, whole - share, statistics.median(rates))
+            injections = injections_in(measure("injected", slowed)[1].judgement)
+    taken = statistics.mean(one.seconds for one in trials) if trials else plan.trial_seconds
+    calibration = calibration_of(key, label, found.target, outcome.judgement, trials, taken, injections)
+    if not calibration.comparisons:
+        raise MeasureError(
+            "no comparison came to its first look", place=str(where), remedy="give a larger --budget or shorter trials"
+        )
+    _tell(calibration, throttle, format_)
+    path = store(calibration)
+    click.echo(f"kept in {path}; folders in {where}", err=True)
+
+
+def _measure(
+    path: Path,
+    text: str,
+    experiment: Experiment,
+    machine: Machine,
+    watching: Watcher,
+    stop: Callable[[], bool],
+) -> tuple[Plan, Outcome, list[Trial]]:
+    plan = make_plan(experiment)
+    folder = begin(path, text, plan)
+    outcome = go(folder, machine, watching, stop=stop)
+    trials = load_trials(folder, Account(folder.events()).counted(v.name for v in experiment.variants))
+    return plan, outcome, list(trials.values())
+
+
+def _tell(calibration: Calibration, throttle: str | None, format_: str) -> None:
+    if format_ == "json":
+        sys.stdout.buffer.write(written(CalibrationAnswer(calibration, calibration.bound)))
+        return
+    for line in lines(calibration):
+        click.echo(line)
+    if throttle:
+        click.echo(f"No known slow-downs: {throttle}")

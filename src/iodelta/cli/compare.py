@@ -1,0 +1,80 @@
+"""``iodelta compare``: what two sets of results allow to be said."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from iodelta.cli.report import FORMATS, charts_of, deliver, delivered
+from iodelta.errors import RequestError
+
+EXAMPLES = """
+\b
+Examples:
+  iodelta compare old.json new.json
+  iodelta compare results-6.12/ results-6.18/
+  iodelta compare results/ --name-pattern '{variant}/{cell}-{replicate}.json' --baseline none
+  iodelta compare old.json new.json --format mail
+  iodelta compare old/ new/ --format html --output report.html
+"""
+
+
+@click.command("compare", epilog=EXAMPLES)
+@click.argument("paths", nargs=-1, required=True, metavar="BASE [NEW]...")
+@click.option("--baseline", help="The side to compare with: a path's name, or a variant's; the first when left out.")
+@click.option("--margin", default="1%", show_default=True, help="The change that matters to you.")
+@click.option("--name-pattern", help="What file names say, as in '{variant}/{cell}-{replicate}.json'.")
+@click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
+@delivered
+def command(
+    paths: tuple[str, ...],
+    baseline: str | None,
+    margin: str,
+    name_pattern: str | None,
+    format_: str,
+    output: Path | None,
+    charts: Path | None,
+) -> None:
+    """Compare results from anywhere: BASE with each NEW, or the variants inside one folder.
+
+    Six interleaved pairs of runs or more give a verdict; replicates that were not interleaved an interval and the
+    risk that lies in their order; single runs the difference and how finely it is known. What else differs between
+    the sides is listed.
+
+    Exit codes: 0 nothing worse, 1 regression, 2 the request is wrong, 3 inconclusive or no verdict, 4 nothing in
+    common.
+    """
+    from iodelta.bundle.packed import is_own
+    from iodelta.experiment.values import fraction
+    from iodelta.report.comparison.comparison import compare
+    from iodelta.report.foreign.paths import read_one
+
+    try:
+        share = fraction(margin)
+    except ValueError as error:
+        raise RequestError(str(error), place="--margin") from error
+    if len(paths) == 1 and is_own(paths[0]):
+        raise RequestError(
+            "this experiment has verdicts of its own", place=paths[0], remedy=f"iodelta report {paths[0]} shows them"
+        )
+    layouts = [read_one(path, stdin=sys.stdin.buffer, pattern=name_pattern) for path in paths]
+    found = compare(layouts, paths, baseline=baseline, margin=share, environments=_environments(paths))
+    deliver(found, lambda: charts_of(found, layouts, paths, baseline), format_, output, charts)
+    sys.exit(found.exit_code)
+
+
+def _environments(paths: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """What was recorded of the machine, by the side's name, for those of our own making."""
+    from iodelta.bundle.packed import is_own
+    from iodelta.report.comparison.sides import short_names
+
+    own = {name: path for name, path in zip(short_names(paths), paths, strict=True) if is_own(path)}
+    if not own:
+        return {}  # what reads our own folders takes a while to load
+    from iodelta.report.account.load import recorded
+
+    known = {name: recorded(Path(path)) for name, path in own.items()}
+    return {name: one for name, one in known.items() if one is not None}

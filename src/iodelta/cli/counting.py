@@ -1,0 +1,128 @@
+"""Path mode on the command line: an experiment whose clock counts instructions is begun, gone on with, reported."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from iodelta.errors import MeasureError, RequestError
+from iodelta.lab.folder import Booted, Folder
+from iodelta.lab.signals import stop_on_signals
+from iodelta.report.words import duration, inert
+
+if TYPE_CHECKING:
+    from iodelta.experiment import Experiment
+    from iodelta.path.judge import PathAccount
+    from iodelta.path.plan import BootPlan, PathPlan
+
+
+def begin(
+    experiment: Experiment, text: str, path: Path, format_: str, *, dry_run: bool = False, row: bool = False
+) -> None:
+    """Plan it, show the plan, and make the boots. Ends with the account's exit code."""
+    from iodelta.path import run
+    from iodelta.path.plan import make_plan
+
+    plan = make_plan(experiment, row=row)
+    _show(plan)
+    if not dry_run:
+        go_on(run.begin(path, text, plan), format_)
+
+
+def go_on(folder: Folder, format_: str) -> NoReturn:
+    """Make the boots that are left, and say what they say. Ends with the account's exit code."""
+    from iodelta.path import run
+    from iodelta.report.path import derive
+
+    with stop_on_signals() as stop:
+        run.go(folder, _Lines(), stop=stop)
+    account = derive(folder)
+    _tell(account, format_, functions=False)
+    if format_ == "console":
+        click.echo(f"Folder: {inert(str(folder.path))}")
+    sys.exit(account.exit_code)
+
+
+def rebuild(folder: Folder, format_: str) -> None:
+    """Derived files from the boots' raw output."""
+    from iodelta.report.path import derive
+
+    account = derive(folder)
+    if format_ == "json":
+        from iodelta.report.answers import RebuildAnswer
+        from iodelta.report.documents import written
+
+        sys.stdout.buffer.write(written(RebuildAnswer(("verdict.json", "report.html"), account.boots)))
+        return
+    click.echo(f"{folder.path / 'verdict.json'} and report.html made again from {account.boots} boots")
+
+
+def report(folder: Folder, format_: str, output: Path | None, *, functions: bool) -> NoReturn:
+    """The account in a format. Ends with its exit code."""
+    from iodelta.path.judge import judge
+    from iodelta.report.path import rendered
+
+    account = judge(folder)
+    if output is None:
+        _tell(account, format_, functions=functions)
+    elif format_ == "console":
+        raise RequestError("what a terminal shows is not written to a file", place="--output", remedy="add --format")
+    else:
+        try:
+            output.write_bytes(rendered(account, format_, functions=functions))
+        except OSError as error:
+            raise MeasureError(f"cannot write the report: {error.strerror}", place=str(output)) from error
+    sys.exit(account.exit_code)
+
+
+def _tell(account: PathAccount, format_: str, *, functions: bool) -> None:
+    from iodelta.report.path import lines, rendered
+
+    if format_ != "console":
+        sys.stdout.buffer.write(rendered(account, format_, functions=functions))
+        return
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    for line in lines(account, functions=functions):
+        console.print(line, soft_wrap=True)
+
+
+def _show(plan: PathPlan) -> None:
+    """The plan, before anything starts."""
+    for arm in plan.arms:
+        package = f" ({inert(arm.kernel.package)})" if arm.kernel.package.strip() else ""
+        click.echo(f"{inert(arm.variant)}: boots {inert(arm.kernel.release)}{package}, {arm.memory} MiB", err=True)
+    cells = len(plan.experiment.cells)
+    click.echo(
+        f"{len(plan.boots)} boots of {cells} {'cell' if cells == 1 else 'cells'} each, two at a time; instructions are "
+        "counted, no time is measured",
+        err=True,
+    )
+    if plan.functions:
+        click.echo(f"no table of functions: {plan.functions}", err=True)
+
+
+class _Lines:
+    """A line for every boot."""
+
+    def __init__(self) -> None:
+        self._begun = time.monotonic()
+        self._planned = 0
+
+    def begin(self, plan: PathPlan, folder: str, done: int) -> None:
+        self._planned = len(plan.boots)
+        click.echo(f"folder {inert(folder)}{f', {done} boots already there' if done else ''}", err=True)
+
+    def booted(self, one: BootPlan, event: Booted, done: int, left: float) -> None:
+        what = {"exact": "", "again": ", the same again", "functions": ", for functions"}.get(
+            one.purpose, f", layout {one.seed}"
+        )
+        ended = inert(event.problem) or duration(event.seconds)
+        click.echo(
+            f"boot {done} of {self._planned}: {inert(one.variant)}{what}: {ended}; some {duration(left)} left", err=True
+        )

@@ -1,0 +1,70 @@
+"""``iodelta fio``: the programs that iodelta builds for itself."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from iodelta.report.words import inert
+
+
+@click.group(
+    "fio", epilog="\b\nExamples:\n  iodelta fio build\n", context_settings={"help_option_names": ["-h", "--help"]}
+)
+def command() -> None:
+    """A static fio, for guests, and t/io_uring, which no distribution packages."""
+
+
+@command.command("build", epilog="\b\nExamples:\n  iodelta fio build\n  iodelta fio build --source fio-3.39\n")
+@click.option(
+    "--source",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="An unpacked tree of fio; without it the distribution's source package is fetched by apt.",
+)
+@click.option("--again", is_flag=True, help="Build also when the cache has a whole build.")
+@click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console", show_default=True)
+def build(source: Path | None, again: bool, format_: str) -> None:
+    """Build a static fio and t/io_uring into the cache, from the distribution's own source of fio.
+
+    Nothing is changed outside of ~/.cache/iodelta (IODELTA_CACHE names another place). A build that was interrupted
+    goes on where it was.
+    """
+    from iodelta.tools.fio import build_fio, built_fio
+
+    found = None if again or source else built_fio()
+    if found is None:
+        with _progress() as on_step:
+            found = build_fio(source=source, on_step=on_step)
+    if format_ == "json":
+        from iodelta.report.answers import FioBuildAnswer
+        from iodelta.report.documents import written
+
+        sys.stdout.buffer.write(written(FioBuildAnswer(str(found.fio), str(found.io_uring), found.version)))
+        return
+    for path in (found.fio, found.io_uring):
+        click.echo(f"{inert(str(path))}  (fio {inert(found.version)}, static)")
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str, float | None], None]]:
+    """A line that is written over on a terminal; elsewhere a line for each thing done, and one each quarter of it."""
+    last = ""
+    live = sys.stderr.isatty()
+
+    def on_step(text: str, share: float | None) -> None:
+        nonlocal last
+        percent = "" if share is None else f" {100 * share if live else 25 * int(4 * share):.0f} %"
+        if text + percent != last:
+            last = text + percent
+            sys.stderr.write(f"\r\x1b[K{last}" if live else f"{last}\n")
+            sys.stderr.flush()
+
+    try:
+        yield on_step
+    finally:
+        if live and last:
+            sys.stderr.write("\r\x1b[K")

@@ -1,0 +1,146 @@
+"""``iodelta kernel``: kernels for virtual machines, and the path's history through a row of them."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from iodelta.errors import MeasureError, RequestError
+from iodelta.report.words import inert
+
+if TYPE_CHECKING:
+    from iodelta.vm.kernels import Kernel
+    from iodelta.vm.packages import Package
+
+_EXAMPLES = """
+\b
+Examples:
+  iodelta kernel list
+  iodelta kernel fetch 6.1 6.12
+  iodelta kernel sweep 6.12.100..6.12.117 -- --rw=randread --bs=4k --direct=1 --ioengine=io_uring
+"""
+_FORMAT = click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
+
+
+@click.group("kernel", epilog=_EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """Kernels that can be booted as variants in a virtual machine."""
+
+
+@command.command("list", epilog="\b\nExamples:\n  iodelta kernel list\n")
+@_FORMAT
+def list_(format_: str) -> None:
+    """List kernels that are here, and those that the system's package manager has."""
+    from iodelta.vm import kernels, packages
+
+    here = tuple(kernels.here())
+    try:
+        available, reason = tuple(packages.available()), ""
+    except MeasureError as error:
+        available, reason = (), str(error)
+    if format_ == "json":
+        _json(here, available)
+        return
+    for kernel in here:
+        click.echo(f"here       {inert(kernel.release):<34} {inert(kernel.package or kernel.image)}")
+    known = {kernel.release for kernel in here}
+    for package in available:
+        if package.release not in known:
+            click.echo(f"available  {inert(package.release):<34} {inert(package.package)} {inert(package.version)}")
+    if reason:
+        click.echo(reason, err=True)
+
+
+@command.command(
+    "fetch", epilog="\b\nExamples:\n  iodelta kernel fetch 6.12\n  iodelta kernel fetch 6.1.170..6.1.180\n"
+)
+@click.argument("names", nargs=-1, required=True)
+@_FORMAT
+def fetch(names: tuple[str, ...], format_: str) -> None:
+    """Download kernels from the system's package manager: releases, versions or their beginnings, or FIRST..LAST.
+
+    A package is verified by the package list's checksum and unpacked into ~/.cache/iodelta; nothing is installed.
+    """
+    from iodelta.vm import packages
+
+    available = packages.available()
+    wanted = []
+    for name in names:
+        ends = _ends(name)
+        wanted += packages.between(*ends, available) if ends else [packages.choose(name, available)]
+    found = []
+    for package in dict.fromkeys(wanted):
+        kernel = packages.fetch(package)
+        found.append(kernel)
+        if format_ == "console":
+            click.echo(f"{inert(kernel.release)}  ({inert(package.package)} {inert(package.version)})")
+    if format_ == "json":
+        _json(tuple(found), ())
+
+
+@command.command(
+    "sweep",
+    epilog="\b\nExamples:\n  iodelta kernel sweep 6.12.100..6.12.117 -- --rw=randread --bs=4k --direct=1\n",
+)
+@click.argument("row", metavar="FIRST..LAST")
+@click.argument("fio", nargs=-1, type=click.UNPROCESSED)
+@click.option("--condition", "conditions", multiple=True, metavar="NAME:KNOB=VALUE,...", help="As in iodelta run.")
+@click.option("--target", default="", help="What the guest measures; null_blk when left out.")
+@click.option("--output", type=click.Path(path_type=Path), help="The experiment folder to make.")
+@click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
+def sweep(
+    row: str, fio: tuple[str, ...], conditions: tuple[str, ...], target: str, output: Path | None, format_: str
+) -> None:
+    """Count the instructions of an I/O under every fetched kernel from FIRST to LAST, each against the one before."""
+    from iodelta.cli.counting import begin
+    from iodelta.experiment import parse, shorthand
+    from iodelta.vm import kernels
+
+    ends = _ends(row)
+    if ends is None:
+        raise RequestError("give the row as FIRST..LAST", place=row, remedy="as in 6.12.100..6.12.117")
+    members = [
+        kernel
+        for kernel in kernels.here()
+        if kernel.package and kernels.within(kernels.order(kernel.package), *map(kernels.order, ends))
+    ]
+    if len(members) < 2:
+        raise MeasureError(
+            f"{len(members)} of the kernels from {ends[0]} to {ends[1]} are here; a row needs two",
+            place="iodelta kernel sweep",
+            remedy=f"`iodelta kernel fetch {row}` gets those that the package manager has",
+        )
+    text = shorthand(
+        variants=[f"{_short(kernel)}:kernel={kernel.release}" for kernel in members],
+        fio=fio,
+        conditions=conditions,
+        top={
+            "question": f"How long was the path from {ends[0]} to {ends[1]}?",
+            "machine": "vm",
+            "clock": "instructions",
+        },
+        target={"path": target},
+    )
+    path = output or Path(time.strftime("iodelta-sweep-%Y%m%d-%H%M%S"))
+    begin(parse(text, "command line"), text, path, format_, row=True)
+
+
+def _ends(text: str) -> tuple[str, str] | None:
+    first, dots, last = text.partition("..")
+    return (first, last) if dots and first and last else None
+
+
+def _short(kernel: Kernel) -> str:
+    """6.12.117-1 of a package's version: the name of its variant."""
+    return kernel.package.partition(" ")[2].partition("~")[0]
+
+
+def _json(here: tuple[Kernel, ...], available: tuple[Package, ...]) -> None:
+    from iodelta.report.answers import KernelsAnswer
+    from iodelta.report.documents import written
+
+    sys.stdout.buffer.write(written(KernelsAnswer(here, available)))

@@ -1,0 +1,69 @@
+"""``iodelta knobs``: what can be set here."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from iodelta.cli.contact import contact, on_machine
+from iodelta.report.words import inert
+
+if TYPE_CHECKING:
+    from iodelta.knob import KnobInfo
+
+WIDTH = 80
+
+
+@click.command(
+    "knobs",
+    epilog="\b\nExamples:\n  iodelta knobs\n  iodelta knobs --target /dev/sdb\n  iodelta knobs --format json\n"
+    "  iodelta knobs --machine ssh:storage1 --target /dev/nvme0n1\n",
+)
+@on_machine
+@click.option("--target", default="", help="Block device, file or directory; the current directory when left out.")
+@click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console", show_default=True)
+def command(machine: str, target: str, format_: str) -> None:
+    """List every knob: its present value and what it may be set to, or why it cannot be set on this machine."""
+    from iodelta.knob import catalogue
+    from iodelta.probe.topology import resolve
+
+    with contact(machine) as place:
+        found = resolve(place, target or place.directory)
+        knobs = catalogue(place, found)
+    if format_ == "json":
+        from iodelta.report.answers import KnobsAnswer
+        from iodelta.report.documents import written
+
+        sys.stdout.buffer.write(written(KnobsAnswer(found, knobs)))
+        return
+    click.echo(f"For {inert(found.path)}" + (f" on {found.device}" if found.device else ""))
+    for line in lines(knobs):
+        click.echo(line)
+
+
+def lines(knobs: Sequence[KnobInfo]) -> Iterator[str]:
+    """80 columns: name and present value, below them what is allowed; then what cannot be set here, by reason."""
+    width = max((len(info.name) for info in knobs), default=0) + 2
+    for info in knobs:
+        if not info.reason:
+            present = inert(info.present) or "(nothing to show)"
+            yield from textwrap.wrap(f"{info.name:<{width}}{present}", WIDTH, subsequent_indent=" " * width)
+            yield from _wrapped(f"allowed: {inert(info.allowed)}")
+    reasons: dict[str, list[str]] = {}
+    for info in knobs:
+        if info.reason:
+            reasons.setdefault(info.reason, []).append(info.name)
+    if reasons:
+        yield ""
+        yield "Not here:"
+    for reason, names in reasons.items():
+        yield from textwrap.wrap(", ".join(names), WIDTH)
+        yield from _wrapped(inert(reason))
+
+
+def _wrapped(text: str) -> Iterator[str]:
+    yield from textwrap.wrap(text, WIDTH, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)

@@ -1,0 +1,113 @@
+"""The ``iodelta`` command: its sub-commands are imported when they are called, so that ``--help`` stays quick."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+from typing import Any, NoReturn
+
+import click
+
+from iodelta import __version__
+from iodelta.errors import IodeltaError
+
+COMMANDS = {
+    "run": "Measure: run an experiment, or continue one.",
+    "report": "Show what an experiment found.",
+    "show": "Show what is in these results, whatever they are.",
+    "compare": "Compare results from anywhere, and say what they allow to be said.",
+    "audit": "Can these numbers be believed?",
+    "bisect": "Find the commits, or other ordered things, that made it slower.",
+    "attribute": "Find how much each of several patches costs, alone and together.",
+    "calibrate": "Find out what this machine can see: noise, false alarms, smallest change.",
+    "kernel": "Kernels to boot in virtual machines: list, fetch, and follow a path through a row of them.",
+    "knobs": "List what can be set on this machine, and why the rest cannot.",
+    "restore": "Put back what a crashed run left changed.",
+    "env": "Show what this machine is.",
+    "pack": "Pack an experiment folder into one file to send, without the names of this machine.",
+    "reproduce": "Measure somebody's bundle here: are its changes seen on this machine too?",
+    "policy": "Read policies of mirrors: list, explain, simulate, run for real.",
+    "fio": "Build a static fio and t/io_uring from the distribution's source.",
+    "scenario": "Run questions that were once posted, which make what they measure.",
+    "rebuild": "Make the derived files of a folder again from its raw data.",
+}
+"""Name -> one-line help, in the order ``--help`` shows; ``iodelta.cli.NAME`` holds the command ``command``."""
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command's module only when that command is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        found = importlib.import_module(f"iodelta.cli.{cmd_name}").command
+        assert isinstance(found, click.Command)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(args[0], COMMANDS, 1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise click.UsageError(f"no command {args[0]!r}.{hint} Commands: {', '.join(COMMANDS)}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """As a shell expects of a command that a signal ended; click would say 1, which here is a regression."""
+        try:
+            try:
+                return super().invoke(ctx)
+            finally:
+                sys.stdout.flush()
+        except KeyboardInterrupt:
+            sys.stderr.write("iodelta: stopped\n")
+            sys.exit(128 + signal.SIGINT)
+        except (BrokenPipeError, SystemExit) as end:
+            if isinstance(end, SystemExit) and not isinstance(end.__context__, BrokenPipeError):
+                raise
+            # Nobody reads any more, which rich makes an exit of 1; what is still buffered must not fail once more.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(128 + signal.SIGPIPE)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="iodelta")
+def cli() -> None:
+    """Did this change make my I/O slower or faster, by how much, and how sure is that?
+
+    \b
+    Two schedulers on a disk, 4k random reads at two depths (reads only, nothing is written):
+      iodelta run --target /dev/sdb \\
+        --variant none:block.scheduler=none \\
+        --variant dl:block.scheduler=mq-deadline \\
+        -- --rw=randread --bs=4k --ioengine=libaio --direct=1 --iodepth=1,32
+
+    \b
+    Two engines on a scratch file, no root:
+      iodelta run --variant libaio:fio.ioengine=libaio --variant uring:fio.ioengine=io_uring \\
+        -- --rw=randread --bs=4k --direct=1 --iodepth=1,32
+
+    Exit codes: 0 nothing worse, 1 regression, 2 the request is wrong, 3 inconclusive, 4 could not measure.
+    """
+
+
+def main() -> NoReturn:
+    """The entry point: an ``IodeltaError`` becomes its message and exit code, anything else is a defect."""
+    try:
+        cli(prog_name="iodelta")
+    except IodeltaError as error:
+        sys.stderr.write(f"iodelta: {error}\n")
+        sys.exit(error.exit_code)
+    raise AssertionError("click exits by itself")

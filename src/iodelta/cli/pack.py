@@ -1,0 +1,127 @@
+"""``iodelta pack``: an experiment folder as one file to send."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from iodelta.errors import MeasureError, RequestError
+
+if TYPE_CHECKING:
+    from iodelta.bundle.packing import Packing
+
+EXAMPLES = """
+\b
+Examples:
+  iodelta pack iodelta-20260102-030405
+  iodelta pack iodelta-20260102-030405 -o to-the-list.iodelta.tar.zst
+  iodelta pack iodelta-20260102-030405 -o archive.iodelta.tar.zst --keep-identity
+"""
+SHOWN = 40
+
+
+@click.command("pack", epilog=EXAMPLES)
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="The file to make; FOLDER.iodelta.tar.zst else.")
+@click.option("--keep-identity", is_flag=True, help="Leave host names, serial numbers and addresses in it.")
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console", show_default=True)
+def command(folder: Path, output: Path | None, keep_identity: bool, force: bool, format_: str) -> None:
+    """Pack FOLDER into one file that others can read (report, show, compare, audit, env) and measure again
+    (reproduce). The same folder gives the same bytes.
+
+    Host and user names, serial numbers, UUIDs, MAC and IP addresses, names of disks and paths below homes are
+    replaced, each by the same placeholder wherever it stands, and listed here for you alone. What you wrote yourself
+    (the question, names of variants, other paths) stays: read `experiment.toml` before you send it.
+    """
+    from iodelta.bundle.archive import SUFFIX, sha256
+    from iodelta.bundle.packing import pack
+    from iodelta.lab.folder import Folder
+    from iodelta.report.account.load import load
+
+    opened = Folder.open(folder)
+    made = pack(opened, keep_identity=keep_identity)
+    place = output or Path(f"{folder.resolve().name}{SUFFIX}")
+    written = _write(place, made.data, force)
+    try:
+        _same(load(opened).judgement, written)
+    except BaseException:
+        place.unlink()
+        raise
+    if format_ == "json":
+        from iodelta.report.answers import PackAnswer, Removed
+        from iodelta.report.documents import written as as_json
+
+        removed = tuple(Removed(*one) for one in made.replaced)
+        left = tuple(map(str, made.left_out))
+        answer = PackAnswer(str(place), len(made.data), sha256(made.data), removed, left, made.manifest.state)
+        sys.stdout.buffer.write(as_json(answer))
+        return
+    for line in _account(made, keep_identity):
+        click.echo(line)
+    click.echo(f"{place}: {len(made.data)} bytes, SHA-256 {sha256(made.data)}")
+
+
+def _write(place: Path, data: bytes, force: bool) -> Path:
+    if (place.exists() or place.is_symlink()) and not force:
+        raise RequestError("there is something already", place=str(place), remedy="name another -o FILE, or --force")
+    try:
+        with tempfile.NamedTemporaryFile(dir=place.parent, prefix=f".{place.name}.", delete=False) as file:
+            try:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+                os.chmod(file.name, 0o644)
+                os.replace(file.name, place)
+            except BaseException:
+                os.unlink(file.name)
+                raise
+    except OSError as error:
+        raise MeasureError(
+            f"cannot write the bundle: {error.strerror}", place=str(place), remedy="make room"
+        ) from error
+    return place
+
+
+def _same(judgement: object, place: Path) -> None:
+    """Read back, it must say what the folder says. Raises MeasureError."""
+    from iodelta.bundle.packed import Packed
+    from iodelta.report.account.load import load
+
+    if load(Packed(place)).judgement != judgement:
+        raise MeasureError(
+            "the bundle would not say what the folder says: a name was removed that meant something in the results",
+            place=str(place),
+            remedy="--keep-identity packs it as it is; please report this",
+        )
+
+
+def _account(made: Packing, kept: bool) -> list[str]:
+    from iodelta.report.words import inert
+
+    if kept:
+        return ["Nothing was removed: host names, serial numbers and addresses are in it (--keep-identity)."]
+    places = {one.kind: one.places for one in made.manifest.removed}
+    lines = ["Removed (the list is for you; the bundle holds the placeholders only):"] if made.replaced else []
+    for kind, word, text in made.replaced[:SHOWN]:
+        lines.append(f"  {kind:<12} {word:<12} for {inert(text)}")
+    if len(made.replaced) > SHOWN:
+        lines.append(f"  and {len(made.replaced) - SHOWN} more")
+    if places:
+        lines.append("  in " + ", ".join(f"{count} places ({kind})" for kind, count in sorted(places.items())))
+    if not made.replaced:
+        lines.append("No name, number or address was found that had to be removed.")
+    if made.words:
+        names = ", ".join(map(inert, made.words))
+        lines.append(f"Ordinary words, replaced only where they stand as a name: {names}")
+    if made.left_out:
+        more = f" and {len(made.left_out) - 8} more" if len(made.left_out) > 8 else ""
+        lines.append(f"Left out: {', '.join(map(inert, made.left_out[:8]))}{more}")
+    if made.manifest.state not in ("complete", "budget"):
+        lines.append(f"The experiment did not come to its end ({inert(made.manifest.state)}): it cannot be reproduced.")
+    return lines

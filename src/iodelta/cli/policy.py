@@ -1,0 +1,385 @@
+"""``iodelta policy``: read policies of mirrors listed, explained, simulated and run for real."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import click
+
+from iodelta.errors import RequestError
+
+FIVE = ("pid", "round-robin", "latency", "latency-rr", "queue")
+"""The policies of the benchmark that began it, when none are named."""
+
+_format = click.option(
+    "--format", "format_", type=click.Choice(["console", "json"]), default="console", show_default=True
+)
+_bs = click.option("--bs", default="4k", show_default=True, help="Block size, as fio spells sizes.")
+_jobs = click.option("--jobs", default=1, show_default=True, help="Jobs, each of that depth and with a pid of its own.")
+_WORKLOAD = (
+    click.option("--policy", "policies", multiple=True, metavar="NAME[:KEY=VALUE,...]", help="Repeat for more."),
+    click.option(
+        "--rw", type=click.Choice(["randread", "read", "randrw", "rw"]), default="randread", show_default=True
+    ),
+    click.option("--read-percent", type=click.IntRange(0, 100), help="Of mixed workloads; 70 when left out."),
+    _bs,
+    click.option("--iodepth", "iodepths", default="1,32", show_default=True, metavar="N,N"),
+    _jobs,
+)
+
+
+def _workload(command: Callable[..., None]) -> Callable[..., None]:
+    """The options of policies x workloads, in this order in the help."""
+    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(_WORKLOAD), command)
+
+
+@click.group(
+    "policy",
+    epilog="""
+\b
+Examples:
+  iodelta policy list
+  iodelta policy explain round-robin pid --bs 1m --rate 900 --rate 300
+  iodelta policy simulate --member hdd:7200 --member hdd:5400 --member ssd --layout raid1
+  iodelta policy calibrate /dev/sdb /dev/sdc --output members.json
+  iodelta policy simulate --calibration members.json --policy queue --policy zfs
+  iodelta policy mirror /dev/sdb /dev/sdc --policy queue --policy pid --iodepth 32
+  iodelta policy defrag /mnt/pool --size 256m
+""",
+)
+def command() -> None:
+    """Which mirror does a read go to, and what does that make of your disks?"""
+
+
+@command.command("list")
+@_format
+def list_(format_: str) -> None:
+    """List the read policies: rule, source, tie-break, parameters."""
+    from iodelta.policy.answers import PolicyListAnswer
+    from iodelta.policy.native import policies
+
+    found = policies()
+    if format_ == "json":
+        _json(PolicyListAnswer(found))
+        return
+    from iodelta.report.policy import catalogue
+
+    _say(catalogue(found))
+
+
+@command.command("explain")
+@click.argument("policies", nargs=-1, required=True)
+@click.option("--copies", default=2, show_default=True, help="Copies of each byte.")
+@click.option("--rate", "rates", type=float, multiple=True, help="What each member alone does, I/Os per second.")
+@_bs
+@click.option("--iodepth", default=1, show_default=True)
+@_jobs
+@click.option("--raid10", is_flag=True, help="Striped: btrfs cuts reads at 64 KiB.")
+@click.option("--iops", type=float, help="What the array does, for times that are counted in decisions.")
+@_format
+def explain(
+    policies: tuple[str, ...],
+    copies: int,
+    rates: tuple[float, ...],
+    bs: str,
+    iodepth: int,
+    jobs: int,
+    raid10: bool,
+    iops: float | None,
+    format_: str,
+) -> None:
+    """Say why a policy will do what it does, and what one would see if that is so. Needs no native core."""
+    from iodelta.policy.answers import ExplainAnswer, PolicyExplanation
+    from iodelta.policy.explain import Array, explain
+
+    if any(rate <= 0 for rate in rates) or iodepth < 1 or jobs < 1 or (iops is not None and iops <= 0):
+        raise RequestError("rates, depth, jobs and iops are above 0", place="command line")
+    copies = len(rates) or copies
+    length = _size(bs, "--bs")
+    array = Array(copies=copies, rates=rates, length=length, iodepth=iodepth, jobs=jobs, raid10=raid10, iops=iops)
+    found = tuple(PolicyExplanation(policy, explain(policy, array)) for policy in policies)
+    if format_ == "json":
+        _json(ExplainAnswer(array, found))
+        return
+    from iodelta.report.policy import explanations
+
+    _say(explanations(found))
+
+
+@command.command("simulate")
+@click.option(
+    "--member", "members", multiple=True, metavar="MODEL", help="hdd:7200, hdd:5400:90 (MiB/s), ssd, ssd:stalls."
+)
+@click.option(
+    "--calibration", type=click.Path(path_type=Path), help="Members as `iodelta policy calibrate` measured them."
+)
+@click.option(
+    "--layout",
+    type=click.Choice(["mirror", "raid1", "raid1c3", "raid1c4", "raid10"]),
+    help="mirror, or raid1 for models.",
+)
+@_workload
+@click.option("--load", is_flag=True, help="A defragmentation beside it: reads, and bursts of writes to all copies.")
+@click.option("--cache", type=click.Choice(["none", "array", "members"]), default="none", show_default=True)
+@click.option("--worlds", default=5, show_default=True, help="Different layouts and pids; the spread is over them.")
+@click.option("--seconds", default=30.0, show_default=True, help="Simulated seconds of each.")
+@click.option("--seed", default=1, show_default=True)
+@_format
+def simulate(
+    members: tuple[str, ...],
+    calibration: Path | None,
+    layout: str | None,
+    policies: tuple[str, ...],
+    rw: str,
+    read_percent: int | None,
+    bs: str,
+    iodepths: str,
+    jobs: int,
+    load: bool,
+    cache: str,
+    worlds: int,
+    seconds: float,
+    seed: int,
+    format_: str,
+) -> None:
+    """Predict policies on modelled or calibrated members, by discrete events."""
+    from iodelta.policy.answers import SimulationAnswer
+    from iodelta.policy.calibrate import load as load_calibration
+    from iodelta.policy.native import check_policy
+    from iodelta.policy.predict import CACHES, LAYOUTS, Asked, members_of, predict
+
+    if bool(members) == bool(calibration):
+        raise RequestError(
+            "members are either modelled or calibrated", place="command line", remedy="--member ..., or --calibration"
+        )
+    if worlds < 1 or seconds <= 0 or jobs < 1:
+        raise RequestError("worlds, seconds and jobs are above 0", place="command line")
+    measured = load_calibration(calibration) if calibration else None
+    found = tuple(one.member for one in measured.members) if measured else members_of(members)
+    asked = Asked(
+        members=found,
+        policies=tuple(check_policy(policy) for policy in policies or FIVE),
+        iodepths=_numbers(iodepths),
+        layout=LAYOUTS[layout or ("mirror" if measured else "raid1")],
+        random=rw.startswith("rand"),
+        length=_size(bs, "--bs"),
+        jobs=jobs,
+        read_percent=_reads(rw, read_percent),
+        loaded=load,
+        cache=CACHES[cache],
+        seconds=seconds,
+        seeds=tuple(range(seed, seed + worlds)),
+    )
+    predictions = predict(asked)
+    closure = max((one.closure for one in measured.members), default=0.0) if measured else None
+    held = measured.held_out if measured else ()
+    if format_ == "json":
+        _json(SimulationAnswer(predictions, asked.seeds, closure, held))
+        return
+    from iodelta.report.policy import predictions as lines
+    from iodelta.report.policy import trust
+
+    _say(lines(predictions, worlds))
+    _say(trust(closure, held))
+
+
+@command.command("calibrate")
+@click.argument("members", nargs=-1, required=True)
+@click.option("--output", type=click.Path(path_type=Path), required=True, help="The file to write.")
+@click.option("--seconds", default=2.0, show_default=True, help="At each depth.")
+@click.option("--seed", default=1, show_default=True)
+@click.option("--destroy", multiple=True, metavar="MEMBER", help="May be overwritten: writes are measured too.")
+@_format
+def calibrate(
+    members: tuple[str, ...], output: Path, seconds: float, seed: int, destroy: tuple[str, ...], format_: str
+) -> None:
+    """Measure each member alone at depths 1 to 64, then the mirror, to see how well it is predicted.
+
+    Reads only, unless --destroy names each member: then writes too.
+    """
+    from iodelta.policy.calibrate import calibrate, store
+
+    if not 0.1 <= seconds <= 3600:
+        raise RequestError("0.1 to 3600 seconds at each depth", place="--seconds")
+    found = calibrate(
+        members, seconds=seconds, seed=seed, destroy=destroy, said=lambda text: click.echo(text, err=True)
+    )
+    store(output, found)
+    if format_ == "json":
+        _json(found)
+        return
+    from iodelta.report.policy import calibration
+
+    _say(calibration(found))
+
+
+@command.command("mirror")
+@click.argument("members", nargs=-1, required=True)
+@_workload
+@click.option("--size", default="", help="How much of the members, from their beginning.")
+@click.option("--seconds", default=5.0, show_default=True, help="Of each run.")
+@click.option("--ramp", default=0.5, show_default=True, help="Seconds before it that do not count.")
+@click.option("--stall", default=10.0, show_default=True, help="Seconds after which a silent member is passed over.")
+@click.option("--seed", default=1, show_default=True, help="Each run has fresh offsets and pids, drawn from it.")
+@click.option("--buffered", is_flag=True, help="Through the page cache instead of O_DIRECT.")
+@click.option("--compare-all", is_flag=True, help="Compare all bytes of the members first, not a sample.")
+@click.option("--destroy", multiple=True, metavar="MEMBER", help="This very member may be overwritten.")
+@click.option("--experiment", is_flag=True, help="Print the `iodelta run` that measures this with blocks and verdicts.")
+@_format
+def mirror(
+    members: tuple[str, ...],
+    policies: tuple[str, ...],
+    rw: str,
+    read_percent: int | None,
+    bs: str,
+    iodepths: str,
+    jobs: int,
+    size: str,
+    seconds: float,
+    ramp: float,
+    stall: float,
+    seed: int,
+    buffered: bool,
+    compare_all: bool,
+    destroy: tuple[str, ...],
+    experiment: bool,
+    format_: str,
+) -> None:
+    """Read real members through each policy: one look. For a verdict, --experiment prints the `iodelta run` to make.
+
+    MEMBERS are block devices or files that hold the same bytes. Nothing is written unless the workload is mixed and
+    --destroy names each member.
+    """
+    from iodelta.policy.answers import MirrorAnswer, mirrored
+    from iodelta.policy.mirror import SAMPLE, Request, inspect, run
+    from iodelta.policy.native import check_policy
+
+    chosen = tuple(check_policy(policy) for policy in policies or FIVE)
+    depths = _numbers(iodepths)
+    reads = _reads(rw, read_percent)
+    if experiment:
+        click.echo(_experiment(members, chosen, rw, bs, iodepths, jobs, reads, size, buffered))
+        return
+    if not 0 < seconds <= 1e6 or not 0 <= ramp <= 1e6 or not 0 < stall <= 1e6 or jobs < 1:
+        raise RequestError("seconds, stall and jobs are above 0", place="command line")
+    length = _size(bs, "--bs")
+    _, wrong = inspect(
+        members, pieces=0 if compare_all else SAMPLE, size=_size(size, "--size") if size else None, seed=seed
+    )
+    found = []
+    for number, (depth, policy) in enumerate((depth, policy) for depth in depths for policy in chosen):
+        request = Request(
+            members=members,
+            policy=policy,
+            random=rw.startswith("rand"),
+            length=length,
+            iodepth=depth,
+            jobs=jobs,
+            read_percent=reads,
+            size=_size(size, "--size") if size else None,
+            seed=seed + number,
+            ramp=ramp,
+            seconds=seconds,
+            direct=not buffered,
+            stall=stall,
+            trace=seconds / 100,
+        )
+        done = run(request, destroy=destroy)
+        found.append(mirrored(policy, depth, done))
+    if format_ == "json":
+        _json(MirrorAnswer(tuple(found), wrong))
+    else:
+        from iodelta.report.policy import findings, runs
+
+        _say(runs(found))
+        _say(findings((*wrong, *(finding for one in found for finding in one.findings))))
+        click.echo("One run of each, in this order: a look, no verdict. --experiment prints the command for one.")
+    if any(finding.severity == "hard" for one in found for finding in one.findings):
+        sys.exit(4)
+
+
+@command.command("defrag")
+@click.argument("directory", type=click.Path(path_type=Path))
+@click.option(
+    "--size", default="64m", show_default=True, help="Of the file that is defragmented; needs three times it."
+)
+@_format
+def defrag(directory: Path, size: str, format_: str) -> None:
+    """Defragment on a btrfs until stopped: a background load that does as much in every pass.
+
+    A file of small extents is kept in DIRECTORY and a clone of it is defragmented again and again; in the end both are
+    deleted. As the load of a condition its rate is measured, and the file under test is left alone:
+
+    background = "iodelta policy defrag {target.mount}"
+    """
+    from iodelta.lab.signals import stop_on_signals
+    from iodelta.policy.answers import DefragAnswer
+    from iodelta.policy.defrag import keep_defragmenting
+
+    with stop_on_signals() as stop:
+        passes = keep_defragmenting(directory, _size(size, "--size"), stop)
+    if format_ == "json":
+        _json(DefragAnswer(passes, _size(size, "--size")))
+    else:
+        click.echo(f"{passes} passes of {size}", err=True)
+
+
+def _experiment(
+    members: Sequence[str],
+    policies: Sequence[str],
+    rw: str,
+    bs: str,
+    iodepths: str,
+    jobs: int,
+    reads: int,
+    size: str,
+    buffered: bool,
+) -> str:
+    import os
+    import re
+    import shlex
+
+    paths = [os.path.abspath(member) for member in members]
+    words = ["iodelta", "run", "--target", paths[0], *(("--size", size) if size else ())]
+    for policy in policies:
+        name = re.sub(r"[^A-Za-z0-9._+-]", "-", policy)
+        words += ["--variant", f"{name}:mirror.read_policy={shlex.join([policy, *paths])}"]
+    words += ["--placebo", "--", f"--rw={rw}", f"--bs={bs}", f"--iodepth={iodepths}", f"--direct={int(not buffered)}"]
+    words += ["--ioengine=io_uring", *((f"--numjobs={jobs}",) if jobs > 1 else ())]
+    words += [f"--rwmixread={reads}"] if reads < 100 else []
+    return shlex.join(words)
+
+
+def _reads(rw: str, percent: int | None) -> int:
+    """Percent of reads: only a mixed workload has others."""
+    return (70 if percent is None else percent) if rw in ("randrw", "rw") else 100
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    found = tuple(int(part) for part in text.split(",") if part.strip().isdecimal())
+    if not found or len(found) != len(text.split(",")) or min(found) < 1:
+        raise RequestError(f"{text!r} is no list of depths", place="--iodepth", remedy="as in 1,32")
+    return found
+
+
+def _size(text: str, place: str) -> int:
+    from iodelta.experiment.values import size_bytes
+
+    try:
+        return size_bytes(text)
+    except ValueError as error:
+        raise RequestError(str(error), place=place) from error
+
+
+def _say(lines: Iterable[str]) -> None:
+    for line in lines:
+        click.echo(line)
+
+
+def _json(document: object) -> None:
+    from iodelta.report.documents import written
+
+    sys.stdout.buffer.write(written(document))

@@ -1,0 +1,32 @@
+"""``iodelta rebuild``: derived files from raw data."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from iodelta.lab.folder import Folder
+from iodelta.report.account.load import PAGE, TRIALS, VERDICT, derive
+
+
+@click.command("rebuild", epilog="\b\nExamples:\n  iodelta rebuild iodelta-20260102-030405\n")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console", show_default=True)
+def command(folder: Path, format_: str) -> None:
+    """Make verdict.json, trials.parquet and report.html of FOLDER again from its raw data and plan."""
+    opened = Folder.open(folder)
+    if opened.counts_instructions():
+        from iodelta.cli.counting import rebuild
+
+        rebuild(opened, format_)
+        return
+    account = derive(opened)
+    if format_ == "json":
+        from iodelta.report.answers import RebuildAnswer
+        from iodelta.report.documents import written
+
+        sys.stdout.buffer.write(written(RebuildAnswer((VERDICT, TRIALS, PAGE), account.trials)))
+        return
+    click.echo(f"{folder / VERDICT}, {TRIALS} and {PAGE} made again from {account.trials} trials")

@@ -1,0 +1,211 @@
+"""``iodelta report``: what a folder or foreign results say, in the form its reader needs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from iodelta.errors import MeasureError, RequestError
+
+if TYPE_CHECKING:
+    from iodelta.ingest.layouts import Layout
+    from iodelta.report.account.cache import Charts
+    from iodelta.report.comparison.comparison import Comparison
+    from iodelta.report.formats.render import Told
+
+FORMATS = ("console", "mail", "markdown", "html", "csv", "json")
+
+EXAMPLES = """
+\b
+Examples:
+  iodelta report iodelta-20260102-030405
+  iodelta report iodelta-20260102-030405 --format mail > report.txt
+  iodelta report iodelta-20260102-030405 --format html --output report.html
+  iodelta report iodelta-20260102-030405 --charts pictures
+  iodelta report iodelta-20260102-030405 --explain 'iodepth=32'
+  iodelta report iodelta-20260102-030405 --reproducer > reproduce.sh
+  iodelta report table-from-a-mail.txt --format markdown
+"""
+
+
+def delivered(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say where a report goes."""
+    for option in (
+        click.option(
+            "--charts", type=click.Path(path_type=Path), metavar="DIR", help="Write every chart as SVG and PNG."
+        ),
+        click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="Write the report there."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command("report", epilog=EXAMPLES)
+@click.argument("path", metavar="FOLDER")
+@click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
+@click.option("--explain", "cell", default="", metavar="CELL", help="Explain the verdicts of one cell, block by block.")
+@delivered
+@click.option("--functions", is_flag=True, help="Of counted instructions: which kernel functions got longer.")
+@click.option("--reproducer", is_flag=True, help="Print a shell script with the same trials that needs only fio.")
+def command(
+    path: str, format_: str, cell: str, functions: bool, reproducer: bool, output: Path | None, charts: Path | None
+) -> None:
+    """Judge a FOLDER again from its raw data and print the account, also while it is still being written.
+
+    Foreign results (whatever `iodelta show` reads) are reported too: compared, where they hold several variants. So is
+    the folder of `iodelta bisect` or `iodelta attribute`.
+
+    Exit codes: 0 nothing worse, 1 regression, 3 inconclusive, 4 nothing measured.
+    """
+    from iodelta.bundle.packed import is_bundle
+
+    own = (Path(path) / "experiment.toml").is_file() or is_bundle(path)
+    if not own and not Path(path).exists():
+        raise RequestError("there is nothing at this path", place=path, remedy="name a folder that `iodelta run` made")
+    if (cell or reproducer) and not own:
+        raise RequestError(
+            "only iodelta's own experiments can be explained block by block or written as a script",
+            place=path,
+            remedy="give a folder that `iodelta run` made",
+        )
+    if not own and (Path(path) / "question.json").is_file():  # of a bisection or attribution
+        from iodelta.cli.searching import report
+
+        if output or charts:
+            raise RequestError(
+                "a search is printed, and has no pictures", place=path, remedy="leave --output and --charts out"
+            )
+        report(Path(path), format_)
+    from iodelta.lab.folder import Folder
+
+    if (Path(path) / "experiment.toml").is_file() and Folder(Path(path)).counts_instructions():
+        from iodelta.cli.counting import report as counted
+
+        if cell or reproducer or charts is not None:
+            raise RequestError(
+                "this folder holds counts of instructions: --explain, --reproducer and --charts are about times",
+                place=path,
+                remedy="--functions says where a change sits",
+            )
+        counted(Folder(Path(path)), format_, output, functions=functions)
+        return
+    if functions:
+        raise RequestError(
+            "functions are counted with the instruction clock only",
+            place=path,
+            remedy="iodelta run --machine vm --clock instructions makes such a folder",
+        )
+    if reproducer:
+        from iodelta.report.again.script import reproducer_of
+
+        sys.stdout.write(reproducer_of(Path(path)))
+        return
+    drawn = format_ == "html" or charts is not None
+    told, exit_code, draw = _folder(Path(path), cell, drawn=drawn) if own else _foreign(path)
+    if told is not None:
+        deliver(told, draw, format_, output, charts)
+    sys.exit(exit_code)
+
+
+def deliver(
+    told: Told, draw: Callable[[], Charts], format_: str, output: Path | None = None, charts: Path | None = None
+) -> None:
+    """Print it, or write it to ``output``; ``charts`` is where its pictures go. Raises MeasureError, RequestError."""
+    if output is not None and format_ == "console":
+        raise RequestError("what a terminal shows is not written to a file", place="--output", remedy="add --format")
+    if charts is not None:
+        from iodelta.report.charts.export import export
+
+        made = export((figure for _, own in draw() for figure in own), charts)
+        click.echo(f"{len(made)} pictures in {charts}", err=True)
+    if format_ == "console":
+        tell(told)
+        return
+    if format_ == "html":
+        from iodelta.report.html.told import html_of
+
+        data = html_of(told, draw())
+    else:
+        from iodelta.report.formats.render import rendered
+
+        data = rendered(told, format_)
+    if output is None:
+        sys.stdout.buffer.write(data)
+        return
+    try:
+        output.write_bytes(data)
+    except OSError as error:
+        raise MeasureError(f"cannot write the report: {error.strerror}", place=str(output)) from error
+
+
+def tell(told: Told) -> None:
+    """Print it for a terminal."""
+    from rich.console import Console
+
+    from iodelta.report.foreign.runs import Shown
+
+    if isinstance(told, Shown):  # quick: it needs no statistics
+        from iodelta.report.foreign import table
+
+        terminal = Console(highlight=False)
+        for line in table.lines(told, terminal.width if terminal.is_terminal else table.WIDTH):
+            terminal.print(line, soft_wrap=True)
+        return
+    from iodelta.report.comparison import console as comparing
+    from iodelta.report.comparison.comparison import Comparison
+    from iodelta.report.formats import console
+
+    if isinstance(told, Comparison):
+        terminal = Console(highlight=False)
+        for line in comparing.lines(told):
+            terminal.print(line, soft_wrap=True)
+        return
+    console.show(Console(), told)
+
+
+def _folder(path: Path, cell: str, *, drawn: bool) -> tuple[Told | None, int, Callable[[], Charts]]:
+    from iodelta.bundle.packed import opened
+    from iodelta.report.account.load import charted, load
+
+    account, charts = charted(opened(path)) if drawn else (load(opened(path)), ())
+    if not cell:
+        return account, account.exit_code, lambda: charts
+    from iodelta.report.account.explain import explain
+
+    for line in explain(account, cell):
+        click.echo(line)
+    return None, account.exit_code, lambda: charts
+
+
+def _foreign(path: str) -> tuple[Told, int, Callable[[], Charts]]:
+    """An import: a comparison of its variants, else what is in it."""
+    from iodelta.audit import audit
+    from iodelta.report.comparison.comparison import compare
+    from iodelta.report.foreign.paths import read_one
+    from iodelta.report.foreign.runs import shown
+
+    layout = read_one(path)
+    if not layout.entries and not layout.refusals:
+        raise RequestError(
+            "not an experiment folder (it has no experiment.toml), and there is no result in it",
+            place=path,
+            remedy="give the folder that `iodelta run` printed, or results that `iodelta show` can read",
+        )
+    if len(layout.variants()) > 1:
+        found = compare([layout], [path])
+        return found, found.exit_code, lambda: charts_of(found, [layout], [path])
+    rows = shown(layout, audit(entry.run for entry in layout.entries), each=True, paths=[path])
+    return rows, 0 if rows.rows else 4, tuple
+
+
+def charts_of(
+    found: Comparison, layouts: Sequence[Layout], paths: Sequence[str], baseline: str | None = None
+) -> Charts:
+    """The charts of a comparison."""
+    from iodelta.report.html import told
+
+    return told.charts_of(found, layouts, paths, baseline)

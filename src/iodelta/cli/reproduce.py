@@ -1,0 +1,249 @@
+"""``iodelta reproduce``: somebody's experiment on this machine, after a look and a word."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from iodelta.cli.contact import contact, on_machine
+from iodelta.errors import RequestError
+
+if TYPE_CHECKING:
+    from iodelta.bundle.packed import Packed
+    from iodelta.bundle.planning import Prepared
+    from iodelta.machine import Machine
+    from iodelta.report.reproduction.reproduction import Reproduced, Side
+
+EXAMPLES = """
+\b
+Examples:
+  iodelta reproduce theirs.iodelta.tar.zst --target /dev/nvme1n1 --dry-run
+  iodelta reproduce theirs.iodelta.tar.zst --target /dev/nvme1n1
+  iodelta reproduce theirs.iodelta.tar.zst --machine ssh:storage1 --target /dev/nvme1n1
+  iodelta reproduce theirs.iodelta.tar.zst --target /dev/ublkb0 --map cpus=0-31:0,12,24,36
+  iodelta reproduce theirs.iodelta.tar.zst --against my-folder    # measured already: side by side
+  iodelta reproduce their-table.md --against my-table.md
+"""
+
+
+@click.command("reproduce", epilog=EXAMPLES)
+@click.argument("bundle")
+@on_machine
+@click.option("--target", default="", help="What stands here for its target: block device, file or directory.")
+@click.option("--size", default="", help="How much of it, as fio spells sizes.")
+@click.option(
+    "--map", "given", multiple=True, metavar="cpus=THERE:HERE", help="CPU set (or numa=) for CPU set. Repeat."
+)
+@click.option("--leave-out", is_flag=True, help="Go on without the variants that cannot be set here.")
+@click.option("--budget", default="", help="Time for everything, as in 30m; its own when left out.")
+@click.option("--against", default="", help="Measure nothing: put this folder, bundle or table beside it.")
+@click.option("--output", type=click.Path(path_type=Path), help="The experiment folder to make.")
+@click.option("--destroy", multiple=True, metavar="DEVICE", help="This very device or file may be overwritten.")
+@click.option("--yes", is_flag=True, help="Accept what is shown without being asked.")
+@click.option("--allow-commands", is_flag=True, help="Also accept what is marked DANGER: commands of its maker.")
+@click.option("--dry-run", is_flag=True, help="Show what would be run and set, and stop.")
+@click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
+def command(
+    bundle: str,
+    machine: str,
+    target: str,
+    size: str,
+    given: tuple[str, ...],
+    leave_out: bool,
+    budget: str,
+    against: str,
+    output: Path | None,
+    destroy: tuple[str, ...],
+    yes: bool,
+    allow_commands: bool,
+    dry_run: bool,
+    format_: str,
+) -> None:
+    """Measure the experiment of BUNDLE on this machine (or --machine) and say whether its changes are seen here too,
+    in direction and in size.
+
+    First it shows what it would run and set here, and asks. Nothing runs, is set or is written before that, and no
+    option or command of the bundle that could do more than I/O without --allow-commands.
+
+    Exit codes: 0 reproduced, 1 not (other size, other direction, not seen), 2 the request is wrong, 3 undecided,
+    4 could not measure.
+    """
+    from iodelta.report.reproduction.reproduction import origin_of, own_side, side_at, side_by_side
+
+    if against:
+        there, here, origin = side_at(bundle), side_at(against), origin_of(against)
+        notes = origin.notes if origin else ()
+        if origin and origin.there.digest != there.digest:
+            notes = (*notes, f"{against} is the reproduction of another bundle, {origin.there.name}")
+        _tell(side_by_side(there, here, _margin(bundle), notes), format_)
+        return
+    there_folder = _experiment(bundle)
+    there = own_side(there_folder)
+    place = output or Path(time.strftime("reproduction-%Y%m%d-%H%M%S"))
+    with contact(machine) as where:
+        prepared = _prepared(there_folder, there, where, target, size, given, budget, leave_out)
+        _show(prepared, there, there_folder, place, error=format_ == "json")
+        if dry_run:
+            return
+        _accepted(prepared, there_folder, place, yes=yes, allow_commands=allow_commands)
+        found = _measure(there_folder, there, prepared, where, place, destroy, format_, allow_commands)
+    _tell(found, format_)
+
+
+def _experiment(bundle: str) -> Packed:
+    from iodelta.bundle.packed import Packed, is_bundle
+
+    path = Path(bundle)
+    if path.is_file() and not is_bundle(path):
+        raise RequestError(
+            "there is no experiment in it, so nothing that could be run here",
+            place=bundle,
+            remedy="`iodelta pack FOLDER` makes a bundle; --against puts results of any kind side by side",
+        )
+    if path.is_dir():
+        raise RequestError(
+            "this is a folder, not a bundle", place=bundle, remedy=f"`iodelta pack {bundle}` makes a bundle of it"
+        )
+    if not path.exists():
+        raise RequestError("there is nothing at this path", place=bundle, remedy="name a bundle")
+    return Packed(path)
+
+
+def _margin(path: str) -> float:
+    from iodelta.bundle.packed import is_own, opened
+    from iodelta.lab.session import read_plan
+
+    return read_plan(opened(path)).experiment.margin if is_own(path) else 0.01
+
+
+def _prepared(
+    bundle: Packed,
+    there: Side,
+    machine: Machine,
+    target: str,
+    size: str,
+    given: tuple[str, ...],
+    budget: str,
+    leave_out: bool,
+) -> Prepared:
+    from iodelta.bundle.planning import prepare, whole
+    from iodelta.report.reproduction.reproduction import planned_blocks
+
+    blocks = planned_blocks(there, whole(bundle).experiment.margin)
+    return prepare(
+        bundle,
+        machine,
+        target=target,
+        size=size,
+        given=given,
+        budget=budget,
+        leave_out=leave_out,
+        blocks=blocks,
+    )
+
+
+def _show(prepared: Prepared, there: Side, bundle: Packed, place: Path, *, error: bool) -> None:
+    from rich.console import Console
+
+    from iodelta.report.again.plan import show_plan
+    from iodelta.report.reproduction.console import command_lines, plan_lines
+    from iodelta.report.words import inert
+
+    console = Console(stderr=error, highlight=False)
+    for line in plan_lines(prepared, there, bundle.manifest.made_by):
+        console.print(line, soft_wrap=True, markup=False)
+    show_plan(console, prepared.plan, prepared.found, whole=True)
+    console.print()
+    for line in command_lines(prepared):
+        console.print(line, soft_wrap=True, markup=False)
+    console.print(f"Folder    {inert(str(place))}, new", soft_wrap=True, markup=False)
+
+
+def _accepted(prepared: Prepared, bundle: Packed, place: Path, *, yes: bool, allow_commands: bool) -> None:
+    """Raises RequestError unless everything shown was accepted."""
+    if place.exists() or place.is_symlink():
+        raise RequestError("there is something already", place=str(place), remedy="name a new folder with --output")
+    if prepared.dangers and not allow_commands:
+        raise RequestError(
+            f"{len(prepared.dangers)} things in it could do more than I/O on the target (DANGER above)",
+            place=str(bundle.path),
+            remedy="if you trust its maker with this machine, say --allow-commands as well",
+        )
+    if yes:
+        return
+    nothing = "nothing was run, set or written"
+    if not sys.stdin.isatty():
+        raise RequestError(
+            f"not accepted, {nothing}", place=str(bundle.path), remedy="say --yes where nobody can be asked"
+        )
+    try:
+        agreed = click.confirm("Run this here?", default=False, err=True)
+    except click.Abort:
+        click.echo("", err=True)
+        agreed = False
+    if not agreed:
+        raise RequestError(f"not accepted, {nothing}", place=str(bundle.path), remedy="--dry-run shows it again")
+
+
+def _measure(
+    bundle: Packed,
+    there: Side,
+    prepared: Prepared,
+    machine: Machine,
+    place: Path,
+    destroy: tuple[str, ...],
+    format_: str,
+    allow_commands: bool,
+) -> Reproduced:
+    import msgspec
+    from rich.console import Console
+
+    from iodelta.cli.watching import watcher
+    from iodelta.lab.session import start
+    from iodelta.lab.setup import survey
+    from iodelta.lab.signals import stop_on_signals
+    from iodelta.report.account.load import derive
+    from iodelta.report.formats.console import show
+    from iodelta.report.reproduction.reproduction import FILE, Origin, own_side, side_by_side
+
+    unavailable = survey(machine, prepared.experiment).unavailable
+    if unavailable:
+        reasons = "; ".join(f"{variant}: {reason}" for variant, reason in unavailable.items())
+        raise RequestError(f"not every variant can run here: {reasons}", place=str(bundle.path))
+    margin = prepared.plan.rules.margin
+    origin = Origin(there, margin, prepared.notes, bundle.manifest.plan_sha256, allow_commands)
+    beside = {FILE: msgspec.json.format(msgspec.json.encode(origin), indent=1) + b"\n"}
+    with stop_on_signals() as stop, watcher(format_) as watching:
+        folder = start(
+            place, prepared.text, prepared.plan, machine, watching, stop=stop, destroy=destroy, beside=beside
+        )
+    account = derive(folder)
+    if format_ != "json":
+        show(Console(), account)
+        click.echo("")
+        if account.state not in ("complete", "budget"):
+            click.echo(
+                f"It is not at its end: `iodelta run {place}` goes on; then "
+                f"`iodelta reproduce {bundle.path} --against {place}`.\n"
+            )
+    return side_by_side(there, own_side(folder), margin, prepared.notes)
+
+
+def _tell(found: Reproduced, format_: str) -> None:
+    from rich.console import Console
+
+    if format_ == "json":
+        from iodelta.report.documents import written
+
+        sys.stdout.buffer.write(written(found))
+    else:
+        from iodelta.report.reproduction.console import lines
+
+        console = Console(highlight=False)
+        for line in lines(found):
+            console.print(line, soft_wrap=True)
+    sys.exit(found.exit_code)

@@ -1,0 +1,261 @@
+"""``iodelta scenario``: the experiments that make what they measure."""
+
+from __future__ import annotations
+
+import json
+import sys
+import textwrap
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from iodelta.cli.contact import contact, on_machine
+from iodelta.cli.report import FORMATS, deliver, delivered
+from iodelta.report.words import inert
+
+if TYPE_CHECKING:
+    from iodelta.lab.folder import Folder
+    from iodelta.machine import Machine
+    from iodelta.probe.topology import Target
+    from iodelta.scenarios.model import Need, Scenario
+
+WIDTH = 80
+
+BOOTED = "20m"
+"""What a small run may take whose every trial is a boot."""
+
+_format = click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
+_full = click.option("--full", is_flag=True, help="The size of the question as it was posted, not a minute or two.")
+
+
+@click.group(
+    "scenario",
+    epilog="""
+\b
+Examples:
+  iodelta scenario list
+  iodelta scenario show queue-depth-sweep --full
+  iodelta scenario run queue-depth-sweep
+  iodelta scenario run queue-depth-sweep --vm --kernel 6.12
+  iodelta scenario run queue-depth-sweep --full --target /dev/disk/by-id/... --format mail -o report.txt
+""",
+)
+def command() -> None:
+    """Questions that somebody once posted, as experiments that make and remove what they measure."""
+
+
+@command.command("list")
+@on_machine
+@_format
+def list_(machine: str, format_: str) -> None:
+    """List the scenarios, and what this machine lacks for them."""
+    from iodelta.scenarios.answers import ScenarioListAnswer, offered
+    from iodelta.scenarios.catalogue import SCENARIOS
+
+    with contact(machine) as place:
+        found = tuple(offered(one, one.missing(place)) for one in SCENARIOS)
+    if format_ == "json":
+        from iodelta.report.documents import written
+
+        sys.stdout.buffer.write(written(ScenarioListAnswer(found)))
+        return
+    for one in found:
+        click.echo(one.name)
+        for line in (*_wrapped(one.title), *_lacking(one.missing)):
+            click.echo(line)
+
+
+@command.command("show")
+@click.argument("name")
+@_full
+@on_machine
+@_format
+def show(name: str, full: bool, machine: str, format_: str) -> None:
+    """Show a scenario: whose question it was, what it needs and makes, and its experiment file."""
+    from iodelta.scenarios.answers import answer
+    from iodelta.scenarios.catalogue import scenario
+
+    one = scenario(name)
+    with contact(machine) as place:
+        found = answer(one, one.missing(place), full=full)
+    if format_ == "json":
+        from iodelta.report.documents import written
+
+        sys.stdout.buffer.write(written(found))
+        return
+    click.echo(f"{found.name}: {found.title}")
+    for line in (*_wrapped(found.about), *_wrapped(f"It makes: {found.makes}"), *_lacking(found.missing)):
+        click.echo(line)
+    click.echo("  In its experiment @NAME@ stands for what is known once everything was made:")
+    click.echo(f"\n{found.experiment}", nl=False)
+
+
+@command.command("run")
+@click.argument("name")
+@_full
+@click.option("--target", default="", help="Measure this instead; or the directory to make everything in.")
+@on_machine
+@click.option("--vm", is_flag=True, help="In a throw-away guest that has what it needs, made by qemu.")
+@click.option("--kernel", "kernels", multiple=True, help="The guest's: 6.12, a bzImage. Of several each is a variant.")
+@click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
+@delivered
+@click.option("--folder", type=click.Path(path_type=Path), help="The experiment folder to make.")
+def run(
+    name: str,
+    full: bool,
+    target: str,
+    machine: str,
+    vm: bool,
+    kernels: tuple[str, ...],
+    format_: str,
+    output: Path | None,
+    charts: Path | None,
+    folder: Path | None,
+) -> None:
+    """Make what the scenario NAME measures, measure it, remove it, and report.
+
+    Exit codes: 0 nothing worse, 1 regression, 2 the request is wrong, 3 inconclusive, 4 could not measure: something
+    that it needs is missing here.
+    """
+    import msgspec
+
+    from iodelta.errors import MeasureError, RequestError
+    from iodelta.report.account.load import charted, derive
+    from iodelta.scenarios.catalogue import scenario
+    from iodelta.scenarios.model import ORIGIN, Origin
+
+    one = scenario(name)
+    beside = {ORIGIN: msgspec.json.encode(Origin(name, full, kernels, vm, target, machine))}
+    if kernels and not vm:
+        raise RequestError("a kernel is booted in a guest", place="--kernel", remedy="say --vm too")
+    if vm:
+        machine, target = _guest(one, kernels, machine, target)
+    if len(kernels) > 1:
+        made = _booted(one, kernels, machine, beside, full=full, folder=folder, format_=format_)
+    else:
+        with contact(machine) as place:
+            own = _own(one, place, target)
+            if missing := one.missing(place, makes=own is None):
+                reasons = "; ".join(f"{need.what}: {need.reason}" for need in missing)
+                remedies = "\n  ".join(f"{need.what}: {need.remedy}" for need in missing)
+                raise MeasureError(f"cannot run here: {reasons}", place=name, remedy=remedies)
+            made = _measured(
+                one, place, beside, full=full, own=own, home=target, named=machine, folder=folder, format_=format_
+            )
+    account = derive(made)
+    drawn = format_ == "html" or charts is not None
+    told, figures = charted(made) if drawn else (account, ())
+    deliver(told, lambda: figures, format_, output, charts)
+    if one.tell is not None:
+        for line in one.tell(made):
+            click.echo(line, err=format_ != "console")
+    sys.exit(account.exit_code)
+
+
+def _guest(one: Scenario, kernels: tuple[str, ...], machine: str, target: str) -> tuple[str, str]:
+    """The name of a guest for it, and what is measured there. Raises RequestError."""
+    from iodelta.errors import RequestError
+    from iodelta.vm.targets import PLACE
+
+    if machine or target:
+        raise RequestError("a guest has its own target", place="--vm", remedy="leave out --machine and --target")
+    if not one.guest:
+        raise RequestError(
+            "no guest would have more of what it needs", place=f"{one.name} --vm", remedy="run it without --vm"
+        )
+    if len(kernels) > 1 and one.in_guest is None:
+        raise RequestError("its variants cannot be kernels", place=one.name, remedy="give one --kernel")
+    return f"vm:{f'{kernels[0]},' if len(kernels) == 1 else ''}{one.guest}", PLACE
+
+
+def _booted(
+    one: Scenario,
+    kernels: tuple[str, ...],
+    named: str,
+    beside: Mapping[str, bytes],
+    *,
+    full: bool,
+    folder: Path | None,
+    format_: str,
+) -> Folder:
+    """The folder of a run whose variants are kernels: each trial boots one. Raises IodeltaError."""
+    from iodelta.cli.contact import contacts
+    from iodelta.cli.run import planned
+    from iodelta.cli.watching import watcher
+    from iodelta.experiment import parse
+    from iodelta.lab.session import start
+    from iodelta.lab.signals import stop_on_signals
+
+    variants = "\n".join(f"[variant.{json.dumps(kernel)}]\nkernel = {json.dumps(kernel)}\n" for kernel in kernels)
+    values = {**(one.in_guest or {}), "variants": variants, "baseline": kernels[0], "new": kernels[-1]}
+    values |= {} if full else {"budget": BOOTED}
+    text = f"machine = {json.dumps(named)}\n{one.text(values, full=full)}"
+    with contacts((named,), boots=True) as (machine,), stop_on_signals() as stop, watcher(format_) as watching:
+        plan = planned((machine,), parse(text, one.name), leave_out=False, dry_run=False, format_=format_)
+        return start(folder or _new(one), text, plan, machine, watching, stop=stop, beside=beside)
+
+
+def _own(one: Scenario, machine: Machine, target: str) -> Target | None:
+    """What the user wants measured instead of what it would make; None for the latter. Raises RequestError."""
+    from iodelta.probe.topology import resolve
+
+    found = resolve(machine, target) if target else None
+    if found is not None:
+        one.check_target(found.kind, target)
+    return found if found is not None and found.kind != "directory" else None
+
+
+def _measured(
+    one: Scenario,
+    machine: Machine,
+    beside: Mapping[str, bytes],
+    *,
+    full: bool,
+    own: Target | None,
+    home: str,
+    named: str,
+    folder: Path | None,
+    format_: str,
+) -> Folder:
+    """The folder of a run; ``home`` is where to make things, here when empty. Raises IodeltaError."""
+    from iodelta.cli.run import planned
+    from iodelta.cli.watching import watcher
+    from iodelta.errors import MeasureError
+    from iodelta.experiment import parse
+    from iodelta.lab.session import settle_pending, start
+    from iodelta.lab.signals import stop_on_signals
+    from iodelta.scenarios.stage import staged
+
+    place = home if home and own is None else machine.directory
+    with stop_on_signals() as stop, watcher(format_) as watching:
+        settle_pending(machine, watching)
+        watching.note(f"{one.name} makes: {one.makes}" if own is None else f"{one.name} measures {own.path}")
+        with staged(machine, watching, full=full, target=own, home=place, stop=stop) as stage:
+            text = one.text(one.prepare(stage), full=full)
+            if named:
+                text = f"machine = {json.dumps(named)}\n{text}"
+            if stop():
+                raise MeasureError("stopped before the first trial", place=one.name)
+            plan = planned((machine,), parse(text, one.name), leave_out=True, dry_run=False, format_=format_)
+            return start(folder or _new(one), text, plan, machine, watching, stop=stop, beside=beside)
+
+
+def _new(one: Scenario) -> Path:
+    return Path(time.strftime(f"{one.name}-%Y%m%d-%H%M%S"))
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="  ")
+
+
+def _lacking(missing: Sequence[Need]) -> Iterator[str]:
+    for need in missing:
+        yield from textwrap.wrap(
+            f"needs {inert(need.what)}: {inert(need.reason)} ({inert(need.remedy)})",
+            WIDTH,
+            initial_indent="  ",
+            subsequent_indent="    ",
+        )

@@ -1,0 +1,300 @@
+"""What ``bisect`` and ``attribute`` share on the command line: how a thing is measured, progress, output."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn, cast
+
+import click
+import msgspec
+from click.core import ParameterSource
+
+from iodelta.bisect.counted import EXACT, UNIT, metric_of
+from iodelta.bisect.driver import R, Replay, S, attributed, go, new, searched, undo
+from iodelta.bisect.log import Answered, SearchFolder
+from iodelta.bisect.model import Ask, Rules
+from iodelta.bisect.question import Better, Patches, Question, Steps, Subject, command_words
+from iodelta.bisect.store import Store
+from iodelta.errors import RequestError
+from iodelta.experiment import seconds, shorthand
+from iodelta.experiment.values import fraction
+from iodelta.lab.signals import stop_on_signals
+from iodelta.machine import LocalMachine, Machine
+from iodelta.report.words import inert, quantity
+
+if TYPE_CHECKING:
+    from iodelta.report.search.answer import SearchAccount
+    from iodelta.report.search.attribution import AttributionAccount
+
+
+class Measured(msgspec.Struct, frozen=True):
+    """What is followed."""
+
+    metric: str
+    unit: str
+    better: Better
+    experiment: str = ""
+
+
+class Asked:
+    """Options as click gave them, read as parts of a question. Every method raises RequestError."""
+
+    def __init__(self, options: dict[str, object], fio: tuple[str, ...]) -> None:
+        self._options, self._fio = options, fio
+
+    def text(self, name: str) -> str:
+        return str(self._options.get(name) or "")
+
+    def many(self, name: str) -> tuple[str, ...]:
+        return cast(tuple[str, ...], self._options.get(name) or ())
+
+    def steps(self) -> Steps:
+        build, put, measure = (command_words(self.text(name), f"--{name}") for name in ("build", "put", "measure"))
+        artifacts = self.many("artifacts")
+        if artifacts and not build:
+            raise RequestError("there is no --build that could leave it", place="--artifact")
+        for name in artifacts:
+            if Path(name).is_absolute() or ".." in Path(name).parts:
+                raise RequestError("an artifact is named relative to the tree", place=f"--artifact {name}")
+        return Steps(
+            build,
+            artifacts,
+            put,
+            measure,
+            build_timeout=self._seconds("build_timeout"),
+            put_timeout=self._seconds("put_timeout"),
+            measure_timeout=self._seconds("measure_timeout"),
+            repeat=cast(int, self._options["repeat"]),
+        )
+
+    def rules(self) -> Rules:
+        given = cast("int | None", self._options["seed"])
+        exact = self._share("exact") if self.text("exact") else EXACT if self._counts else 0.0
+        return Rules(
+            margin=math.log1p(self._share("margin")),
+            exact=math.log1p(exact),
+            force=bool(self._options.get("force")),
+            several=not self._options.get("first"),
+            most_runs=cast("int | None", self._options.get("runs")) or Rules().most_runs,
+            seed=random.SystemRandom().getrandbits(31) if given is None else given,
+        )
+
+    def measured(self) -> Measured:
+        """The metric of the cell, or the number that a command prints."""
+        from iodelta.bisect.measure import cell_experiment, cell_metric
+
+        if self.text("measure"):
+            if self.text("machine") or self.text("clock"):
+                raise RequestError(
+                    "--measure is a command of yours, and runs here",
+                    place="--machine" if self.text("machine") else "--clock",
+                    remedy="let it go there: --measure 'ssh HOST ...'; or leave it out, and fio is run there",
+                )
+            given = [name for name in ("target", "size", "trial", "ramp", "metric") if self._options.get(name)]
+            if self._fio or given or self._options.get("knobs"):
+                raise RequestError("either --measure, or fio with its target and knobs", place="command line")
+            if not self._options["better"]:
+                raise RequestError("say which way the number is better", place="--measure", remedy="--better higher")
+            return Measured("the number", "", cast(Better, self._options["better"]))
+        if self._options["better"]:
+            raise RequestError("fio's metrics know which way they are better", place="--better")
+        text = shorthand(
+            fio=self._fio,
+            variants=["item"],
+            top={"machine": self.text("machine"), "clock": self.text("clock")},
+            target={"path": self.text("target"), "size": self.text("size")},
+            design={"trial": self.text("trial"), "ramp": self.text("ramp"), "placebo": True},
+        )
+        experiment = cell_experiment(text)
+        if self.text("machine").partition(":")[0] == "vm" and not self._counts:
+            raise RequestError(
+                "a search counts the instructions of a guest, and takes no times in one",
+                place="--machine",
+                remedy="add --clock instructions; `iodelta run --machine vm` takes times of two kernels",
+            )
+        if self._counts:
+            return Measured(metric_of(experiment, self.text("metric")), UNIT, "lower", text)
+        found = cell_metric(experiment, self.text("metric"))
+        return Measured(found.name, found.unit, found.better, text)
+
+    @property
+    def _counts(self) -> bool:
+        return self.text("clock") == "instructions"
+
+    def knobs(self) -> dict[str, str]:
+        found = {}
+        for text in self.many("knobs"):
+            name, equals, value = text.partition("=")
+            if not equals or not name:
+                raise RequestError(f"{text!r} is not KNOB=VALUE", place="--set", remedy="iodelta knobs lists them")
+            found[name] = value
+        if self._counts and self.text("build") and not any("{built}" in value for value in found.values()):
+            raise RequestError(
+                "what is built is not what is booted", place="--set", remedy="name the kernel: --set kernel={built}"
+            )
+        return found
+
+    def question(self, subject: Subject, *, blocks: int = 8) -> Question:
+        """All of it, about ``subject``."""
+        measured = self.measured()
+        return Question(
+            subject=subject,
+            steps=self.steps(),
+            rules=self.rules(),
+            metric=measured.metric,
+            unit=measured.unit,
+            better=measured.better,
+            experiment=measured.experiment,
+            knobs=self.knobs(),
+            destroy=self.many("destroy"),
+            words=("iodelta", *sys.argv[1:]),
+            cwd=os.getcwd(),
+            blocks=blocks,
+        )
+
+    def _seconds(self, name: str) -> float:
+        try:
+            return seconds(self.text(name))
+        except ValueError as error:
+            raise RequestError(str(error), place=f"--{name.replace('_', '-')}") from error
+
+    def _share(self, name: str) -> float:
+        try:
+            return fraction(self.text(name))
+        except ValueError as error:
+            raise RequestError(str(error), place=f"--{name}") from error
+
+
+class Lines:
+    """Progress as lines on standard error."""
+
+    def __init__(self, folder: Path, question: Question) -> None:
+        self._question = question
+        self.note(f"folder {folder}; Ctrl-C ends it cleanly, giving the folder again goes on")
+
+    def note(self, text: str) -> None:
+        click.echo(inert(text), err=True)
+
+    def tick(self, seconds: float) -> None:
+        """Too often for a line."""
+
+    def ask(self, ask: Ask, title: str, store: Store) -> None:
+        """The line comes with the answer."""
+
+    def answered(self, answered: Answered, title: str, store: Store) -> None:
+        answer = answered.answer
+        said = " ".join(quantity(value, self._question.unit) for value in answered.values)
+        came = f"skipped: {answer.reason}" if answer.value is None else said
+        self.note(f"{len(store.runs):>4} {answered.stage:<8}{title[:44]:<45}{came}")
+
+
+def open_folder(path: Path, fio: tuple[str, ...], options: dict[str, object]) -> SearchFolder:
+    """The folder of an earlier call, with what --undo takes back taken back. Raises RequestError, also when a question
+    was given as well."""
+    wrong = sorted(given_options(options) - {"plan_", "undo", "show_", "format_"})
+    if fio or wrong:
+        raise RequestError(
+            "the question is in the folder already",
+            place=str(path),
+            remedy="to go on, only --plan, --undo, --show and --format can be given"
+            + (f", not --{wrong[0].rstrip('_')}" if not fio else ""),
+        )
+    folder = SearchFolder.open(path)
+    if options["undo"]:
+        for answered in undo(folder, cast(int, options["undo"])):
+            click.echo(f"taken back: {answered.item[:12]} ({answered.stage})", err=True)
+    return folder
+
+
+def new_folder(kind: str, question: Question, machine: Machine, options: dict[str, object]) -> SearchFolder:
+    """The folder of a new question. Raises RequestError, MeasureError."""
+    place = options["output"]
+    return new(place if isinstance(place, Path) else fresh_name(kind), question, machine)
+
+
+def carry_on(
+    folder: SearchFolder,
+    machine: Machine,
+    replay: Callable[[Machine, Question, Iterable[Answered]], Replay[S, R]],
+    account: Callable[[SearchFolder, Question, Replay[S, R]], SearchAccount | AttributionAccount],
+    options: dict[str, object],
+) -> NoReturn:
+    """Go on with a folder, or only look at it; print what it amounts to, and exit."""
+    question = folder.question()
+    if options["plan_"] or options["undo"] or options["show_"]:
+        at = replay(machine, question, folder.answers())
+    else:
+        with stop_on_signals() as stop:
+            at = go(folder, machine, replay, Lines(folder.path, question), stop=stop)
+    found = account(folder, question, at)
+    output(found, str(options["format_"]), plan=bool(options["plan_"]))
+    sys.exit(0 if options["plan_"] or options["undo"] else found.exit_code)
+
+
+def report(path: Path, format_: str) -> NoReturn:
+    """What is known of a folder, in a format that its kind has; and exit. Raises RequestError."""
+    folder = SearchFolder.open(path)
+    patches = isinstance(folder.question().subject, Patches)
+    formats = ("console", "json") if patches else ("console", "mail", "json")
+    if format_ not in formats:
+        what = "an attribution" if patches else "a bisection"
+        raise RequestError(f"{what} is not told as {format_}", place="--format", remedy=", ".join(formats))
+    options: dict[str, object] = {"plan_": False, "undo": None, "show_": True, "format_": format_}
+    if patches:
+        from iodelta.report.search.attribution import account as of_patches
+
+        carry_on(folder, LocalMachine(), attributed, of_patches, options)
+    from iodelta.report.search.answer import account as of_search
+
+    carry_on(folder, LocalMachine(), searched, of_search, options)
+
+
+def output(account: SearchAccount | AttributionAccount, format_: str, *, plan: bool) -> None:
+    """Print an account in the format asked for."""
+    from rich.console import Console
+
+    if plan:
+        click.echo(f"next: {inert(account.next)}" if account.next else "nothing is left to do")
+    elif format_ == "json":
+        from iodelta.report.documents import written
+
+        sys.stdout.buffer.write(written(account))
+    elif account.schema == "iodelta.attribution/1":
+        from iodelta.report.search.attribution import show as show_attribution
+
+        show_attribution(Console(), account)
+    elif format_ == "mail":
+        from iodelta.report.search.mail import mail
+
+        click.echo(mail(account), nl=False)
+    elif format_ == "git":
+        click.echo(account.git_log, nl=False)
+    else:
+        from iodelta.report.search.console import show
+
+        show(Console(), account)
+
+
+def given_options(options: Iterable[str]) -> set[str]:
+    """Which of the options were on the command line."""
+    context = click.get_current_context()
+    return {name for name in options if context.get_parameter_source(name) == ParameterSource.COMMANDLINE}
+
+
+def fresh_name(kind: str) -> Path:
+    """A folder's name that tells when it was begun."""
+    return Path(time.strftime(f"iodelta-{kind}-%Y%m%d-%H%M%S"))
+
+
+def text_of(path: Path) -> str:
+    """A file's text. Raises RequestError."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RequestError(f"cannot be read: {error}", place=str(path)) from error

@@ -1,0 +1,43 @@
+"""``iodelta show``: what is in these results, whatever they are."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from iodelta.cli.report import FORMATS, deliver
+from iodelta.errors import MeasureError
+
+EXAMPLES = """
+\b
+Examples:
+  iodelta show result.json
+  iodelta show results/ old.tar.gz mail.txt
+  fio --output-format=json job.fio | iodelta show -
+  iodelta show results/ --format csv > results.csv
+"""
+
+
+@click.command("show", epilog=EXAMPLES)
+@click.argument("paths", nargs=-1, required=True)
+@click.option("--each", is_flag=True, help="Every run, however many; else more than 40 rows become medians.")
+@click.option("--name-pattern", help="What file names say, as in '{variant}/{cell}-{replicate}.json'.")
+@click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
+def command(paths: tuple[str, ...], each: bool, name_pattern: str | None, format_: str) -> None:
+    """Show what is in PATHS, in one table: fio results of any kind, t/io_uring, tables, archives, folders; - is
+    standard input. Latencies are total latency where the source has it.
+
+    Exit codes: 0 something was read, 2 a path does not exist, 4 nothing could be read.
+    """
+    from iodelta.report.foreign.paths import read_all
+    from iodelta.report.foreign.runs import shown
+
+    layout, audited = read_all(paths, stdin=sys.stdin.buffer, pattern=name_pattern)
+    found = shown(layout, audited, each=each or format_ != "console", paths=paths)
+    deliver(found, tuple, format_)
+    something = bool(found.rows or found.devices)
+    if not something and format_ == "console":
+        why = "the reasons are above" if found.refusals else "there is no file in it"
+        raise MeasureError("nothing here could be read", place=", ".join(paths), remedy=why)
+    sys.exit(0 if something else 4)

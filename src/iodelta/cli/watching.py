@@ -1,0 +1,229 @@
+"""Watching a run: a live view on a terminal, plain lines elsewhere. Drawn once a second, between fio's work."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import IO, Any, cast
+
+import click
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from iodelta.lab.plan import Plan
+from iodelta.lab.progress import Watcher
+from iodelta.lab.schedule import Slot
+from iodelta.report.words import duration, inert, interval, metric_name, percent
+from iodelta.trial import Trial
+from iodelta.verdict import Judgement, Verdict, next_step
+
+
+class Unheard:
+    """A stream that nobody may be reading any more (``| head``, a closed terminal): no reason to stop measuring."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with self._closing():
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with self._closing():
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    @contextlib.contextmanager
+    def _closing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError:  # what is buffered must go somewhere, or it fails again when the interpreter ends
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._stream.fileno())
+            os.close(nowhere)
+
+
+SHOWN_CELLS = 20
+"""Rows of the live table; of more cells those still open come first."""
+
+
+SETTLED = ("decided", "exhausted")
+"""Steps after which no more blocks of a cell are run."""
+
+
+class PlainWatcher:
+    """One line per event worth a line, for logs and pipes."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._plan: Plan | None = None
+        self._prepared = 0.0
+        self._round = 0
+
+    def begin(self, plan: Plan, folder: str, done: int) -> None:
+        self._plan, self._round = plan, 0
+        again = f", {done} trials already there" if done else ""
+        self._say(
+            f"measuring: {len(plan.experiment.cells)} cells, {len(plan.experiment.variants)} variants, "
+            f"at most {duration(plan.experiment.design.budget)}{again}; folder {inert(folder)}"
+        )
+
+    def note(self, text: str) -> None:
+        self._say(inert(text))
+
+    def trial(self, slot: Slot, variant: str, number: int) -> None:
+        """Too often for a line."""
+
+    def tick(self, seconds: float) -> None:
+        """Too often for a line."""
+
+    def measured(self, trial: Trial) -> None:
+        """Too often for a line."""
+
+    def judged(self, judgement: Judgement, spent: float, left: float) -> None:
+        if self._plan is None:
+            return
+        steps = [next_step(judgement.of(cell.name)) for cell in self._plan.experiment.cells]
+        closed = sum(step in SETTLED for step in steps)
+        self._round += 1
+        self._say(
+            f"round {self._round} done: {closed} of {len(steps)} cells decided, {duration(spent)} spent, "
+            f"about {duration(left)} left"
+        )
+
+    def preparing(self, what: str, share: float) -> None:
+        if share in (0.0, 1.0) or share - self._prepared >= 0.25:
+            self._prepared = share
+            self._say(f"{inert(what)}: {100 * share:.0f} %")
+
+
+class LiveWatcher:
+    """A table that is drawn again in place."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live: Live | None = None
+        self._plan: Plan | None = None
+        self._judgement: Judgement | None = None
+        self._now = "getting ready"
+        self._head = ""
+        self._seconds = 0.0
+        self._spent = 0.0
+        self._left: float | None = None
+        self._block = 0
+
+    def begin(self, plan: Plan, folder: str, done: int) -> None:
+        self._plan = plan
+        others = [v.name for v in plan.experiment.variants if v.name != plan.experiment.baseline]
+        self._head = f"{', '.join(others)} against {plan.experiment.baseline}"
+        again = f"; {done} trials already there" if done else ""
+        self.note(f"Folder {folder}{again}. Ctrl-C ends it cleanly; iodelta run FOLDER goes on.")
+        self._start()
+
+    def note(self, text: str) -> None:
+        self._console.print(inert(text), style="yellow", highlight=False, markup=False)
+
+    def trial(self, slot: Slot, variant: str, number: int) -> None:
+        self._block = slot.block + 1
+        self._now = f"{inert(slot.cell)}: {variant}, trial {number}"
+        self._seconds = 0.0
+        self._draw()
+
+    def tick(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._draw()
+
+    def measured(self, trial: Trial) -> None:
+        self._spent += trial.seconds
+
+    def judged(self, judgement: Judgement, spent: float, left: float) -> None:
+        self._judgement, self._spent, self._left = judgement, spent, left
+        self._draw()
+
+    def preparing(self, what: str, share: float) -> None:
+        self._now = f"{inert(what)}: {100 * share:.0f} %"
+        self._start()
+        self._draw()
+
+    def close(self) -> None:
+        """Give the terminal back."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def _start(self) -> None:
+        if self._live is None:
+            self._live = Live(console=self._console, auto_refresh=False, transient=True)
+            self._live.start()
+
+    def _draw(self) -> None:
+        if self._live is not None:
+            self._live.update(self._view(), refresh=True)
+
+    def _view(self) -> Group:
+        if self._plan is None:
+            return Group(Text(self._now))
+        design = self._plan.experiment.design
+        whole = design.ramp + design.trial
+        bar = "#" * round(10 * min(1.0, self._seconds / whole))
+        left = f", about {duration(self._left)} left" if self._left is not None else ""
+        lines = [
+            Text(f"{self._head}: block {self._block} of {self._plan.rules.max_blocks} at most", style="bold"),
+            Text(f"{duration(self._spent)} of {duration(design.budget)}{left}"),
+            Text(f"[{bar:<10}] {self._now}"),
+        ]
+        return (
+            Group(*lines, _table(self._plan, self._judgement, self._console.width))
+            if self._judgement
+            else Group(*lines)
+        )
+
+
+def _table(plan: Plan, judgement: Judgement, width: int) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim", width=min(80, width))
+    for name in ("cell", "variant", "blocks", "", "change so far", "state"):
+        table.add_column(name, no_wrap=True, overflow="ellipsis")
+    rows = []
+    for cell in plan.experiment.cells:
+        verdicts = judgement.of(cell.name)
+        for variant in {verdict.variant: None for verdict in verdicts}:
+            own = [verdict for verdict in verdicts if verdict.variant == variant]
+            rows.append((next_step(own), own))
+    for step, own in sorted(rows, key=lambda row: row[0] in SETTLED)[:SHOWN_CELLS]:
+        first = own[0]
+        words = " ".join(dict.fromkeys(v.word for v in own))
+        state = words if step in SETTLED else "waiting for others" if step == "waiting" else "deciding"
+        name = metric_name(first.metric, with_kind=False)
+        table.add_row(inert(first.cell), first.variant, str(first.blocks), name, _so_far(first), state)
+    return table
+
+
+def _so_far(verdict: Verdict) -> str:
+    change = verdict.change or verdict.mean
+    if change is None:
+        return "-"
+    if change.low is None or change.high is None:
+        return percent(change.value)
+    return f"{percent(change.value, (change.high - change.low) / 2)} ({interval(change.low, change.high)})"
+
+
+@contextlib.contextmanager
+def watcher(format_: str) -> Iterator[Watcher]:
+    """A live view where people look, plain lines on standard error elsewhere."""
+    heard = cast(IO[str], Unheard(sys.stderr))
+    console = Console(file=heard)
+    if format_ == "console" and console.is_terminal:
+        live = LiveWatcher(console)
+        try:
+            yield live
+        finally:
+            live.close()
+    else:
+        yield PlainWatcher(lambda line: click.echo(line, file=heard))

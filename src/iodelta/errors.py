@@ -1,0 +1,52 @@
+"""The one exception tree: every message says what happened, where, and what to do next.
+
+The command line turns an ``IodeltaError`` into its message on standard error and its ``exit_code``; anything else is
+a defect of iodelta and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class IodeltaError(Exception):
+    """Something the user can act on. ``place`` is a file:line, device, knob or trial; ``remedy`` the next step."""
+
+    exit_code: ClassVar[int] = 4
+
+    def __init__(self, what: str, *, place: str = "", remedy: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.place = place
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        head = f"{self.place}: {self.what}" if self.place else self.what
+        return f"{head}\n  {self.remedy}" if self.remedy else head
+
+
+class RequestError(IodeltaError):
+    """The request itself is wrong (a key, a value, a path, a refused target): nothing was started. Exit 2."""
+
+    exit_code: ClassVar[int] = 2
+
+
+class RefusedError(RequestError):
+    """The safety guard will not write to this target. Exit 2, device bytes unchanged."""
+
+
+class MeasureError(IodeltaError):
+    """The measurement could not be made or went on no longer: finished trials are kept. Exit 4."""
+
+
+class MachineError(MeasureError):
+    """A command could not be run, or a file not read or written, on the machine."""
+
+
+class LostError(MeasureError):
+    """The machine does not answer any more. No MachineError: what cannot be asked must never pass for what is not
+    there."""
+
+
+class KnobError(MeasureError):
+    """A knob cannot be read, set, or did not take the value that was written."""

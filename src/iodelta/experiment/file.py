@@ -1,0 +1,306 @@
+"""The experiment file (TOML): every refusal names the key, its line and what is allowed."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import msgspec
+
+from iodelta.errors import RequestError
+from iodelta.experiment.expand import Workload, assemble
+from iodelta.experiment.model import INSTRUMENTS, NAME, Condition, Design, Experiment, Option, Target, Variant, variant
+from iodelta.experiment.values import fraction, seconds, size_bytes, split_command
+from iodelta.jobfile import read_job_file
+
+
+class Source:
+    """A TOML text that can say on which line a key stands: the place for error messages."""
+
+    def __init__(self, text: str, name: str, *, numbered: bool = True) -> None:
+        self.name = name
+        self._lines = text.splitlines() if numbered else []
+
+    def place(self, *path: str) -> str:
+        """``file:line`` of the key at ``path`` (tables first), or of the nearest table above it, or the file."""
+        for depth in range(len(path), 0, -1):
+            line = self._line(path[:depth])
+            if line:
+                return f"{self.name}:{line}"
+        return self.name
+
+    def _line(self, path: Sequence[str]) -> int:
+        table: tuple[str, ...] = ()
+        for number, line in enumerate(self._lines, 1):
+            header = re.match(r"\s*\[+\s*(.+?)\s*\]+\s*(#.*)?$", line)
+            if header:
+                table = _dotted(header[1])
+                if table[: len(path)] == tuple(path):
+                    return number
+                continue
+            key = re.match(r"\s*((?:\"[^\"]*\"|'[^']*'|[\w-]+)(?:\s*\.\s*(?:\"[^\"]*\"|'[^']*'|[\w-]+))*)\s*=", line)
+            if key and (*table, *_dotted(key[1])) == tuple(path):
+                return number
+        return 0
+
+    def refuse(self, what: str, *path: str, remedy: str = "") -> NoReturn:
+        raise RequestError(what, place=self.place(*path), remedy=remedy)
+
+
+def _dotted(text: str) -> tuple[str, ...]:
+    return tuple(part.strip().strip("\"'") for part in re.findall(r"\"[^\"]*\"|'[^']*'|[^.\s]+", text))
+
+
+def load(path: Path) -> Experiment:
+    """Read an experiment file. Raises RequestError that names the key, its line and what is allowed."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RequestError(f"cannot read the experiment file: {error}", place=str(path)) from error
+    return parse(text, str(path), base=path.parent)
+
+
+def parse(text: str, name: str = "experiment.toml", *, base: Path = Path(), numbered: bool = True) -> Experiment:
+    """The experiment in a TOML text; ``base`` is where a relative ``job_file`` is looked up. Raises RequestError.
+
+    ``numbered`` false leaves line numbers out of messages: the text was made from a command line.
+    """
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        line = re.search(r"at line (\d+)", str(error))
+        place = f"{name}:{line[1]}" if line else name
+        raise RequestError(f"not valid TOML: {error}", place=place, remedy="see docs/experiment-file.md") from error
+    source = Source(text, name, numbered=numbered)
+    _known(source, data, (), _TOP)
+    design = _design(source, data.get("design", {}))
+    target = _target(source, data.get("target", {}))
+    workloads = _workloads(source, data.get("workload"), base)
+    variants = tuple(_variant(source, n, t) for n, t in _tables(source, data, "variant").items())
+    conditions = tuple(_condition(source, n, t) for n, t in _tables(source, data, "condition").items())
+    margin = _number(source, data.get("margin", "1%"), fraction, "margin")
+    baseline = data.get("baseline", variants[0].name if variants else "")
+    machines = _machines(source, data.get("machine", []))
+    clock = data.get("clock", "wall")
+    if clock not in ("wall", "instructions"):
+        source.refuse('clock must be "wall" or "instructions"', "clock")
+    if clock == "instructions" and machines != ("vm",):
+        source.refuse(
+            "instructions are counted in a virtual machine only", "clock", remedy='say machine = "vm" (--machine vm)'
+        )
+    experiment = assemble(
+        str(data.get("question", "")),
+        baseline,
+        margin,
+        target,
+        workloads,
+        variants,
+        conditions,
+        design,
+        refuse=source.refuse,
+    )
+    return msgspec.structs.replace(
+        experiment, machines=machines, clock=clock, instruments=_instruments(source, data.get("instrument", {}))
+    )
+
+
+def _machines(source: Source, value: Any) -> tuple[str, ...]:
+    """One name or a list of them; none for this machine."""
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list) or not all(isinstance(name, str) and name.strip() for name in names):
+        source.refuse('machine must be a name, as in machine = "ssh:HOST"', "machine")
+    if len(set(names)) < len(names):
+        source.refuse("a machine is named twice", "machine")
+    return () if names == ["local"] else tuple(names)
+
+
+_TOP = (
+    "question",
+    "baseline",
+    "margin",
+    "machine",
+    "clock",
+    "target",
+    "workload",
+    "variant",
+    "condition",
+    "design",
+    "instrument",
+)
+
+
+def _known(source: Source, table: Mapping[str, Any], path: tuple[str, ...], allowed: Iterable[str]) -> None:
+    names = list(allowed)
+    for key in table:
+        if key not in names:
+            near = difflib.get_close_matches(key, names, 1)
+            hint = f"did you mean {near[0]}? " if near else ""
+            where = f"[{'.'.join(path)}]" if path else "the experiment file"
+            source.refuse(f"{where} has no key {key!r}", *path, key, remedy=f"{hint}allowed: {', '.join(names)}")
+
+
+def _tables(source: Source, data: Mapping[str, Any], kind: str) -> dict[str, dict[str, Any]]:
+    tables = data.get(kind, {})
+    if not isinstance(tables, dict):
+        source.refuse(f"{kind} must be tables: [{kind}.NAME]", kind)
+    for name, table in tables.items():
+        if not isinstance(table, dict):
+            source.refuse(f"{kind}.{name} must be a table: [{kind}.{name}]", kind, name)
+        if not NAME.fullmatch(name):
+            source.refuse(
+                f"{name!r} cannot be the name of a {kind}",
+                kind,
+                name,
+                remedy="letters, digits and . _ + - only, 48 at most, a letter or digit first",
+            )
+    return dict(tables)
+
+
+def _design(source: Source, table: Mapping[str, Any]) -> Design:
+    _known(source, table, ("design",), Design.__struct_fields__)
+    values: dict[str, Any] = dict(table)
+    for key in ("trial", "ramp", "budget", "settle"):
+        if key in values:
+            values[key] = _number(source, values[key], seconds, "design", key)
+    if "level" in values:
+        values["level"] = _number(source, values["level"], fraction, "design", "level")
+    try:
+        design = msgspec.convert(values, Design, strict=True)
+    except msgspec.ValidationError as error:
+        named = re.search(r"\$\.(\w+)", str(error))
+        what = str(error).partition(" - at")[0]
+        source.refuse(f"{named[1]}: {what}" if named else what, "design", *([named[1]] if named else []))
+    for key, least, most in (("trial", 0.2, 86400), ("blocks", 1, 2000), ("budget", 1, 30 * 86400), ("ramp", 0, 86400)):
+        if not least <= getattr(design, key) <= most:
+            source.refuse(f"{key} must lie between {least} and {most}", "design", key)
+    if not 0.5 < design.level < 1:
+        source.refuse("level must lie between 50 % and 100 %, as in 95 %", "design", "level")
+    return design
+
+
+def _instruments(source: Source, table: Any) -> tuple[str, ...]:
+    if not isinstance(table, dict) or not all(isinstance(value, bool) for value in table.values()):
+        source.refuse("instrument is a table of true or false, as in [instrument] perf = true", "instrument")
+    _known(source, table, ("instrument",), INSTRUMENTS)
+    return tuple(name for name in INSTRUMENTS if table.get(name))
+
+
+def _target(source: Source, table: Mapping[str, Any]) -> Target:
+    _known(source, table, ("target",), Target.__struct_fields__)
+    for key, value in table.items():
+        if not isinstance(value, str) or not value.strip() or "\0" in value:
+            source.refuse(f'{key} must be a non-empty text, as in path = "/dev/sdb", size = "10g"', "target", key)
+    if "size" in table:
+        _number(source, table["size"], size_bytes, "target", "size")
+    files = table.get("files", "x")
+    if not re.fullmatch(r"[A-Za-z0-9_$.-]+(/[A-Za-z0-9_$.-]+)*", files) or ".." in files:
+        source.refuse('files are names inside the directory, as in files = "$jobnum/$filenum"', "target", "files")
+    return Target(**table)
+
+
+def _variant(source: Source, name: str, table: Mapping[str, Any]) -> Variant:
+    return variant(name, {k: _text(source, v, "variant", name, k) for k, v in _flat(table).items()})
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """TOML writes ``block.scheduler = "none"`` without quotes as a nested table; a knob's name is the dotted path."""
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        name = prefix + key
+        if isinstance(value, dict) and name != "command":
+            flat.update(_flat(value, name + "."))
+        else:
+            flat[name] = value
+    return flat
+
+
+def _condition(source: Source, name: str, table: Mapping[str, Any]) -> Condition:
+    settings = dict(table)
+    background = settings.pop("background", None)
+    words: tuple[str, ...] = ()
+    job: tuple[Option, ...] = ()
+    if isinstance(background, str):
+        words = split_command(background, source.place("condition", name, "background"))
+    elif isinstance(background, list) and background and all(isinstance(word, str) for word in background):
+        words = tuple(background)
+    elif isinstance(background, dict):
+        job = tuple((k, _text(source, v, "condition", name, "background", k)) for k, v in background.items())
+    elif background is not None:
+        source.refuse(
+            "background must be a command (text or list of words) or a table of fio options",
+            "condition",
+            name,
+            "background",
+        )
+    knobs = {k: _text(source, v, "condition", name, k) for k, v in _flat(settings).items()}
+    return Condition(name, words, job, knobs)
+
+
+def _text(source: Source, value: Any, *path: str) -> str:
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    if isinstance(value, str | int | float):
+        text = str(value)
+        if "\n" in text or "\0" in text:
+            source.refuse("a value is one line of text", *path)
+        return text
+    if path[-1] == "command" and isinstance(value, dict):
+        return msgspec.json.encode(value).decode()
+    source.refuse(f"{path[-1]} needs a single value, not {value!r}", *path)
+
+
+def _number(source: Source, value: Any, convert: Any, *path: str) -> Any:
+    try:
+        return convert(value)
+    except (ValueError, TypeError) as error:
+        source.refuse(str(error), *path)
+
+
+def _workloads(source: Source, table: Any, base: Path) -> tuple[Workload, ...]:
+    if not isinstance(table, dict) or not table:
+        source.refuse(
+            "there is no [workload]", "workload", remedy='add one, as in [workload] rw = "randread" bs = "4k"'
+        )
+    common: dict[str, Any] = {k: v for k, v in table.items() if not isinstance(v, dict)}
+    named: dict[str, dict[str, Any]] = {k: v for k, v in table.items() if isinstance(v, dict)}
+    job_file = common.pop("job_file", None)
+    if job_file is not None:
+        if not isinstance(job_file, str):
+            source.refuse("job_file must be the path of a fio job file", "workload", "job_file")
+        if named:
+            source.refuse("give either job_file or named workloads, not both", "workload", "job_file")
+        extra = {k: _values(source, v, "workload", k) for k, v in common.items()}
+        return tuple(
+            Workload(section.name, tuple({**{k: (v,) for k, v in section.options}, **extra}.items()), section.notes)
+            for section in read_job_file(base / job_file)
+        )
+    if not named:
+        return (Workload("", tuple((k, _values(source, v, "workload", k)) for k, v in common.items())),)
+    for name in named:
+        if not NAME.fullmatch(name):
+            source.refuse(f"{name!r} cannot be the name of a workload", "workload", name)
+    return tuple(
+        Workload(
+            name,
+            tuple(
+                {
+                    **{k: _values(source, v, "workload", k) for k, v in common.items()},
+                    **{k: _values(source, v, "workload", name, k) for k, v in own.items()},
+                }.items()
+            ),
+        )
+        for name, own in named.items()
+    )
+
+
+def _values(source: Source, value: Any, *path: str) -> tuple[str | None, ...]:
+    values = value if isinstance(value, list) else [value]
+    if not values:
+        source.refuse("an empty list makes no cell", *path)
+    if not re.fullmatch(r"[A-Za-z0-9_]+", path[-1]):
+        source.refuse(f"{path[-1]!r} is not the name of a fio option", *path)
+    return tuple(_text(source, v, *path) for v in values)

@@ -1,0 +1,139 @@
+"""What an experiment is: frozen data, no parsing."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+Option = tuple[str, str | None]
+"""A fio option as fio spells it; None for a flag given without a value."""
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,47}")
+FIO_PREFIX = "fio."
+"""A variant's ``fio.ioengine`` sets the fio option ``ioengine`` for that variant; everything else is a knob."""
+
+
+INSTRUMENTS = ("perf", "block")
+"""``perf``: counts and symbols of the CPUs; ``block``: how long requests stay in each stage of the block layer."""
+
+
+class Target(msgspec.Struct, frozen=True):
+    """What is measured: a block device, file or directory; no path means a scratch file iodelta makes."""
+
+    path: str = ""
+    size: str = ""
+    files: str = ""
+    """Of the files that a directory holds already, the names, as fio's ``filename_format`` spells them:
+    ``$jobnum/$filenum``. iodelta made and marked that directory; its entries may lead to other filesystems."""
+
+
+class Variant(msgspec.Struct, frozen=True):
+    """A named set of knob settings, and of fio options that this variant alone uses."""
+
+    name: str
+    knobs: dict[str, str] = {}
+    options: tuple[Option, ...] = ()
+
+
+class Condition(msgspec.Struct, frozen=True):
+    """Something held while variants are compared: a background load (command words, or a fio job), or knobs."""
+
+    name: str
+    background: tuple[str, ...] = ()
+    background_fio: tuple[Option, ...] = ()
+    knobs: dict[str, str] = {}
+
+
+class Design(msgspec.Struct, frozen=True):
+    """How much is measured and decided by which rules; seconds throughout."""
+
+    trial: float = 5.0
+    ramp: float = 1.0
+    budget: float = 1800.0
+    blocks: int = 80
+    """No cell gets more blocks than this."""
+    metrics: tuple[str, ...] = ()
+    """Primary metrics; empty for the defaults of each direction."""
+    level: float = 0.95
+    seed: int | None = None
+    fresh_seeds: bool = True
+    """A fresh fio random seed for every trial; false gives every trial the same offsets."""
+    settle: float = 0.0
+    """Pause after a change of knobs, before the trial."""
+    family: Literal["", "each", "holm", "screen"] = ""
+    """How many comparisons are corrected for; empty: by their number (see ``iodelta.verdict.Rules``)."""
+    placebo: bool = False
+    """Add an arm that is the baseline under another name."""
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """One workload under one condition: what variants are compared in."""
+
+    name: str
+    condition: str
+    options: tuple[Option, ...]
+
+    def option(self, name: str) -> str | None:
+        """The value of a fio option in this cell, or None when it is absent (or a flag)."""
+        return next((value for key, value in reversed(self.options) if key == name), None)
+
+
+class Experiment(msgspec.Struct, frozen=True):
+    """One question, ready to be planned."""
+
+    question: str
+    baseline: str
+    margin: float
+    target: Target
+    cells: tuple[Cell, ...]
+    variants: tuple[Variant, ...]
+    conditions: tuple[Condition, ...]
+    design: Design
+    notes: tuple[str, ...] = ()
+    """What measuring it cell by cell changes against how its fio job file would have run."""
+    machines: tuple[str, ...] = ()
+    """Where trials happen, as in ``ssh:HOST``; none: on this machine. Of several each makes blocks in its turn."""
+    clock: Literal["wall", "instructions"] = "wall"
+    """``instructions``: the length of the path through the kernel is counted in a virtual machine, no time measured."""
+
+    instruments: tuple[str, ...] = ()
+    """Which instruments look at every variant of every cell, in runs of their own when all trials were made."""
+
+    def variant(self, name: str) -> Variant:
+        """The variant ``name``; KeyError when there is none."""
+        return next(v for v in self.variants if v.name == name)
+
+    def condition(self, name: str) -> Condition:
+        """The condition ``name``; StopIteration when there is none."""
+        return next(c for c in self.conditions if c.name == name)
+
+    def knob_names(self) -> tuple[str, ...]:
+        """Every knob that some variant or condition sets, sorted."""
+        knobs = [v.knobs for v in self.variants] + [c.knobs for c in self.conditions]
+        return tuple(sorted({name for settings in knobs for name in settings}))
+
+    @property
+    def boots(self) -> bool:
+        """Whether variants differ in what is booted: then each of their trials has a boot of its own."""
+        return self.clock == "wall" and any(map(of_boot, self.knob_names()))
+
+    def runs_commands(self) -> tuple[str, ...]:
+        """Every command of the user's own that this experiment would run, as shown before anything starts."""
+        backgrounds = [shlex.join(c.background) for c in self.conditions if c.background]
+        knobs = [v.knobs for v in self.variants] + [c.knobs for c in self.conditions]
+        return (*backgrounds, *(settings["command"] for settings in knobs if "command" in settings))
+
+
+def of_boot(setting: str) -> bool:
+    """Whether a setting is one of a whole boot: the kernel, its command line, the guest it runs in."""
+    return setting in ("kernel", "kernel.cmdline") or setting.startswith("vm.")
+
+
+def variant(name: str, settings: Mapping[str, str]) -> Variant:
+    """A variant from dotted settings: ``fio.NAME`` are fio options, all others knobs."""
+    options = tuple((k.removeprefix(FIO_PREFIX), v) for k, v in settings.items() if k.startswith(FIO_PREFIX))
+    return Variant(name, {k: v for k, v in settings.items() if not k.startswith(FIO_PREFIX)}, options)

@@ -1,0 +1,172 @@
+"""The command-line shorthand: words become the text of an experiment file, so there is one way to read both."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from iodelta.errors import RequestError
+from iodelta.experiment.model import NAME
+
+TAKES_COMMAS = frozenset(
+    "bs blocksize bsrange blocksize_range bssplit ba blockalign cpus_allowed log_compression_cpus rate rate_min "
+    "rate_iops rate_iops_min numa_cpu_nodes numa_mem_policy random_distribution cmdprio_percentage cmdprio_class "
+    "cmdprio cmdprio_bssplit".split()
+)
+"""Options in which fio gives a comma a meaning of its own (read,write,trim; CPU lists): never split here.
+
+fio 3.33 HOWTO. ``--bs=4k,8k`` means 4k reads and 8k writes; two cells are ``--bs=4k --bs=8k``.
+"""
+
+_BARE_KNOBS = ("cpus", "numa", "kernel")
+_PLACE = "command line"
+
+
+Table = Mapping[str, str | int | bool | list[str] | None]
+_NONE: Table = MappingProxyType({})
+
+
+def shorthand(
+    *,
+    variants: Sequence[str],
+    fio: Sequence[str],
+    conditions: Sequence[str] = (),
+    top: Table = _NONE,
+    target: Table = _NONE,
+    design: Table = _NONE,
+) -> str:
+    """The experiment file that ``iodelta run --variant ... -- fio options`` stands for, as TOML text.
+
+    ``variants`` are ``NAME:knob=value,knob=value``, ``conditions`` the same or ``NAME:COMMAND ARG ...``. A repeated fio
+    option, or a comma in an option to which fio gives commas no meaning, is a list. Empty values are left out. Raises
+    RequestError.
+    """
+    data: dict[str, object] = {
+        **_given(top),
+        "target": _given(target),
+        "workload": _workload(fio),
+        "variant": _variants(variants),
+        "condition": _conditions(conditions),
+        "design": _given(design),
+    }
+    return _toml(data)
+
+
+def overridden(text: str, *, top: Table = _NONE, target: Table = _NONE, design: Table = _NONE) -> str | None:
+    """An experiment file's text with values of the command line put in their place; None when there are none.
+
+    Comments are lost. Raises RequestError for a text that is not TOML.
+    """
+    if not any(map(_given, (top, target, design))):
+        return None
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise RequestError(f"not valid TOML: {error}", place="experiment file") from error
+    data.update(_given(top))
+    for name, table in (("target", target), ("design", design)):
+        data[name] = {**data.get(name, {}), **_given(table)}
+    return _toml(data)
+
+
+def _given(table: Table) -> dict[str, object]:
+    return {key: value for key, value in table.items() if value not in ("", None, [])}
+
+
+def _workload(words: Sequence[str]) -> dict[str, object]:
+    options: dict[str, list[str]] = {}
+    for word in words:
+        match = re.fullmatch(r"--([A-Za-z0-9_]+)(?:=(.*))?", word)
+        if not match:
+            raise RequestError(
+                f"{word!r} is not a fio option",
+                place=_PLACE,
+                remedy="after --, give fio options as in --rw=randread --bs=4k --iodepth=1,32",
+            )
+        key, value = match[1], "1" if match[2] is None else match[2]
+        options.setdefault(key, []).extend([value] if key in TAKES_COMMAS else value.split(","))
+    if not options:
+        raise RequestError(
+            "there is no workload", place=_PLACE, remedy="add fio options after --, as in -- --rw=randread --bs=4k"
+        )
+    return {key: values[0] if len(values) == 1 else values for key, values in options.items()}
+
+
+def _variants(texts: Sequence[str]) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for text in texts:
+        name, _, rest = text.partition(":")
+        settings = found.setdefault(_name(name, text, "--variant NAME:knob=value,knob=value"), {})
+        settings.update(_settings(rest, f"--variant {text!r}"))
+    return found
+
+
+def _settings(text: str, option: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    last = ""
+    for part in text.split(",") if text else []:
+        key, equals, value = part.partition("=")
+        # A comma starts a new setting only before a knob's name: cpus=0,2 and noatime,commit=5 stay whole.
+        if equals and _knob(key):
+            last = key
+            found[key] = value
+        elif last:
+            found[last] += "," + part
+        else:
+            raise RequestError(
+                f"{option}: {part!r} is not knob=value",
+                place=_PLACE,
+                remedy="iodelta knobs lists what can be set here; fio.NAME=VALUE sets a fio option",
+            )
+    return found
+
+
+def _knob(key: str) -> bool:
+    return "." in key or key.startswith("sysfs:") or key in _BARE_KNOBS
+
+
+def _conditions(texts: Sequence[str]) -> dict[str, dict[str, str]]:
+    found = {}
+    for text in texts:
+        name, _, rest = text.partition(":")
+        _name(name, text, "--condition NAME, --condition NAME:knob=value or --condition 'NAME:COMMAND ARG ...'")
+        key, equals, _ = rest.partition("=")
+        if equals and re.fullmatch(r"[a-z_]+\.[\w.]+|sysfs:\S+", key):  # no command is called so
+            found[name] = _settings(rest, f"--condition {text!r}")
+        else:
+            found[name] = {"background": rest.strip()} if rest.strip() else {}
+    return found
+
+
+def _name(name: str, text: str, form: str) -> str:
+    if not NAME.fullmatch(name):
+        raise RequestError(f"{text!r}: {name!r} cannot be a name", place=_PLACE, remedy=form)
+    return name
+
+
+def toml_text(data: Mapping[str, object]) -> str:
+    """Plain data as the text of an experiment file; no None in it."""
+    return _toml(data)
+
+
+def _toml(data: Mapping[str, object], path: str = "") -> str:
+    plain = [f"{_key(k)} = {_value(v)}" for k, v in data.items() if not isinstance(v, Mapping)]
+    tables = [
+        _toml(v, f"{path}.{_key(k)}" if path else _key(k))
+        for k, v in data.items()
+        if isinstance(v, Mapping) and (v or path)
+    ]
+    head = [f"[{path}]"] if path and (plain or not tables) else []
+    return "\n".join([*head, *plain, *([""] if head or plain else []), *tables])
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _value(name)
+
+
+def _value(value: object) -> str:
+    """JSON is TOML for texts, numbers, booleans and lists, but for the one control character it leaves alone."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,122 @@
+"""Text as it comes out of mails, web pages, terminals and editors, made plain; each line keeps its original number."""
+
+from __future__ import annotations
+
+import binascii
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from iodelta.ingest import escaped, markup, prefixes
+
+_ESCAPE = re.compile(r"\x1b(?:\[[0-?]{0,40}[ -/]{0,10}[@-~]|\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)?|[@-Z\\^_()][0-9A-B]?)")
+_QUOTE = re.compile(r"[ \t]{0,8}(?:>(?![=>\d])[ \t]?|>(?=>)){1,8}")
+_PROGRESS = re.compile(r"Jobs: \d{1,9} \(f=\d{1,9}\)(?:.{0,400}?\[eta [^\[\]]{1,30}\])?")
+"""What fio writes over and over while it runs: rates of the moment, and no result."""
+_UNFIT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_FULL_WIDTH = str.maketrans({"，": ", ", "：": ": "})
+_TYPESET = _FULL_WIDTH | str.maketrans("“”„", '"""')
+"""What editors make of quotes."""
+_FIXED_SPACE = re.compile(r"(?<!\d)\xa0|\xa0(?!\d{3})")
+"""A fixed space, but for one that groups digits."""
+_LOOK = 8192
+"""Bytes by which text is told from other things."""
+_HEADERS = 1 << 16
+"""Characters in which a mail says how it was sent."""
+_BASE64 = re.compile(r"(?:^[A-Za-z0-9+/=]{40,100}\r?\n){2,100000}(?:^[A-Za-z0-9+/=]{1,100}\r?$)?", re.M)
+
+
+class Line(NamedTuple):
+    """A cleaned line and the 1-based number of the original line it stands in."""
+
+    number: int
+    text: str
+
+
+def looks_binary(head: bytes) -> bool:
+    """Whether the beginning of a file is no text in any encoding that fio's output comes in."""
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or _bare_utf_16(head):
+        return False
+    head = head[:_LOOK]
+    return head.count(0) > len(head) // 50 or sum(head.count(code) for code in (1, 2, 3, 4, 5, 6, 14)) > 4
+
+
+def _bare_utf_16(head: bytes) -> str:
+    """The byte order of UTF-16 without its mark: text of Latin letters has a zero in every other byte."""
+    odd, even = head[1:_LOOK:2], head[:_LOOK:2]
+    for order, zeros, letters in (("utf-16-le", odd, even), ("utf-16-be", even, odd)):
+        if len(zeros) > 16 and zeros.count(0) > 0.9 * len(zeros) and letters.count(0) == 0:
+            return order
+    return ""
+
+
+def lines(data: bytes) -> list[Line]:
+    """``data`` without mail quotes, escape sequences, carriage returns, soft line ends, markup, and what stands
+    before every line; strings that hold lines are opened.
+
+    A carriage return begins a new line with the same number: what a terminal would have overwritten is kept.
+    """
+    numbers: list[int] = []
+    found: list[str] = []
+    for number, raw in escaped.opened(_unfolded(_decoded(data))):
+        for part in raw.split("\r") if "\r" in raw else (raw,):
+            plain = _plain(part)
+            if plain or (not part.strip() and "\r" not in raw):
+                numbers.append(number)
+                found.append(plain)
+    return list(map(Line, numbers, prefixes.without(found)))
+
+
+def _unfolded(text: str) -> Iterator[tuple[int, str]]:
+    """Lines with their numbers, those that quoted-printable has broken put together."""
+    quoted, held = text.count("=3D") >= 3, ""
+    for number, raw in enumerate(text.split("\n"), 1):
+        if quoted:
+            raw = held + raw.rstrip("\r")
+            if raw.endswith("=") and len(raw) < 4000:
+                held = raw[:-1]
+                continue
+            raw, held = _unquoted(raw), ""
+        yield number, raw
+
+
+def _decoded(data: bytes) -> str:
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        text = data.decode("utf-16", "replace")
+    elif order := _bare_utf_16(data):
+        text = data.decode(order, "replace")
+    else:
+        text = data.decode("utf-8-sig", "replace")
+    if "\nContent-Transfer-Encoding: base64" in text[:_HEADERS]:
+        text = _BASE64.sub(_of_base64, text)
+    return markup.plain(text)
+
+
+def _of_base64(found: re.Match[str]) -> str:
+    """The text of a mail that was sent as base64; what is none is left."""
+    try:
+        return binascii.a2b_base64(found[0]).decode("utf-8", "replace")
+    except ValueError:
+        return found[0]
+
+
+def _plain(text: str) -> str:
+    if not text.isprintable():
+        if "\x1b" in text:
+            text = _ESCAPE.sub("", text)
+        text = _UNFIT.sub("", _FIXED_SPACE.sub(" ", text.replace("\t", "    ")))
+    if ">" in text:
+        text = text[quote.end() :] if (quote := _QUOTE.match(text)) else text
+    if not text.isascii():
+        text = text.translate(_TYPESET if '"' not in text else _FULL_WIDTH)
+    if "Jobs: " in text:
+        text = _PROGRESS.sub("", text)
+    return text
+
+
+def _unquoted(text: str) -> str:
+    """Quoted-printable: ``=3D`` is ``=``."""
+    if "=" not in text:
+        return text
+    raw = re.sub(rb"=([0-9A-F]{2})", lambda found: bytes([int(found[1], 16)]), text.encode("utf-8", "replace"))
+    return raw.decode("utf-8", "replace")

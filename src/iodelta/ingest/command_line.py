@@ -1,0 +1,65 @@
+"""The fio command line that somebody left above its report: a text report repeats only four of the options."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+
+from iodelta.jobfile import canonical
+
+_COMMAND = re.compile(r"(?:^|[\s/+$#>])fio((?: {1,4}\S{1,400}){1,60})")
+_LOOK_BACK = 60
+"""Lines above the report among which it is looked for."""
+_SAME = {"readwrite": "rw", "randreadwrite": "randrw"}
+
+
+def command_options(said: Sequence[str]) -> dict[str, str]:
+    """The options of the last fio command among ``said``: by long name, a flag as ''.
+
+    Nothing when it starts several jobs; without the values that only the shell knew.
+    """
+    lines = said[-_LOOK_BACK:]
+    for at in range(len(lines) - 1, -1, -1):
+        found = _COMMAND.search(lines[at][:4000]) if "fio" in lines[at] else None
+        if found is None or "--" not in lines[at] + "".join(lines[at + 1 : at + 3]):
+            continue
+        text = found[1].strip()
+        for more in lines[at + 1 : at + 30]:
+            if not (text.endswith("\\") or more.lstrip().startswith("--")):
+                break
+            text = f"{text.removesuffix(chr(92))} {more.strip()[:1000]}"
+        options = _options(text)
+        if options:
+            return options
+    return {}
+
+
+def _options(text: str) -> dict[str, str]:
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        return {}
+    options: dict[str, str] = {}
+    names = 0
+    for at, word in enumerate(words):
+        if not word.startswith("--") or len(word) < 4:
+            continue
+        name, equals, value = word[2:].partition("=")
+        if not equals and at + 1 < len(words) and not words[at + 1].startswith("-"):
+            value = words[at + 1]
+        names += name == "name"
+        if "$" not in value and "`" not in value:
+            options[name] = value
+    return options if names <= 1 else {}
+
+
+def agrees(command: Mapping[str, str], banner: Mapping[str, str]) -> bool:
+    """Whether a command line can be that of a job with this banner."""
+    given = {canonical(name): value for name, value in command.items()}
+    for name in ("rw", "ioengine", "iodepth"):
+        one, other = given.get(name, ""), banner.get(name, "")
+        one = _SAME.get(one.partition(":")[0], one.partition(":")[0])
+        if one and other and one != other:
+            return False
+    return True

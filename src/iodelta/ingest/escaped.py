@@ -1,0 +1,59 @@
+"""Text that a program has written as a string: its line ends are ``\\n``. Ansible's results, container logs, reprs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+LEAST = 5
+"""Escaped line ends in a line that is taken for a string, """
+LONGEST = 200
+"""and how many of its characters there may be for each."""
+_TERSE = re.compile(r"(?:[\"']|\\n)[2-5];fio-\d")
+_OPENING = re.compile(r"(?:^|(?<=[\s=(,\[{:bru]))[\"']")
+_ESCAPES = {quote: re.compile(rf"\\(?:u([0-9a-fA-F]{{4}})|(.))|{quote}") for quote in "\"'"}
+_MEANT = {"n": "\n", "r": "\n", "t": "\t"}
+_ALONE = re.compile(r'\s{0,60}("(?:[^"\\]|\\.){0,20000}"),?\s{0,60}')
+_CONTAINER = re.compile(r'\{"log": ?("(?:[^"\\]|\\.){0,20000}")')
+
+
+def opened(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """``lines`` with their numbers, and in place of one that holds a string the lines in that.
+
+    After a string of many lines a list of JSON strings holds the same once more (Ansible) and is left out.
+    """
+    many = False
+    for number, raw in lines:
+        if '"' not in raw and "'" not in raw:
+            yield number, raw
+        elif many and _ALONE.fullmatch(raw):
+            continue
+        elif raw.count("\\n") >= max(LEAST, len(raw) // LONGEST) or _TERSE.search(raw):
+            many = True
+            yield from ((number, line) for line in _unescaped(raw))
+        elif (string := _CONTAINER.match(raw)) or (string := _ALONE.fullmatch(raw)):
+            yield from ((number, line) for line in _decoded(string[1]))
+        else:
+            yield number, raw
+
+
+def _unescaped(raw: str) -> list[str]:
+    """A line with strings in it; a quote that is not escaped ends or begins one."""
+    first = raw.find("\\n")
+    opening = _OPENING.search(raw, 0, first if first >= 0 else len(raw))
+    return _ESCAPES[opening[0] if opening else '"'].sub(_meant, raw).splitlines()
+
+
+def _meant(found: re.Match[str]) -> str:
+    if found[1]:
+        return chr(int(found[1], 16))
+    return _MEANT.get(found[2], found[2]) if found[2] else "\n"
+
+
+def _decoded(string: str) -> list[str]:
+    try:
+        return msgspec.json.decode(string.encode("utf-8", "replace"), type=str).splitlines() or [""]
+    except msgspec.DecodeError:
+        return [string]

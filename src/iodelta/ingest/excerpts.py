@@ -1,0 +1,100 @@
+"""Lines that somebody has picked out of fio's reports (``grep IOPS``), or written as ``IOPS=345k BW=1348MiB/s``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from iodelta.ingest import text_lines as say
+from iodelta.ingest.cleaning import Line
+from iodelta.ingest.model import Run, Workload, unknown
+from iodelta.ingest.numbers import decimals, num2str
+from iodelta.ingest.table_cells import Heading, facts, heading, row
+from iodelta.ingest.text_report import bandwidth
+from iodelta.ingest.wording import clean
+from iodelta.trial import Direction, Kind, Place
+
+_HINTS = ("IOPS=", "IOPS =", "iops=", "iops =", "bw=", "BW=", "aggrb=")
+MOST = 10_000
+"""Lines that are taken."""
+LONGEST = 100
+"""Characters of a name."""
+_BACK = 3
+"""Lines above an excerpt among which its name is looked for."""
+_RATE = re.compile(r"\b((?:read|write|trim|mixed) ?: ?(?:IOPS=|io=).{10,300}?msec\)?)")
+_GROUP = re.compile(r"\b(READ|WRITE|TRIM|MIXED): (?:bw|io)=.{10,300}?msec")
+_PAIR = re.compile(r"\b([A-Za-z][\w.%]{0,20}) ?= ?(\d(?:[\d.,]{0,20}\d)?(?: ?[a-zA-Zµμ/]{1,8})?)(?=[\s,;|)]|$)")
+
+
+def hinted(text: str) -> bool:
+    """Whether ``text`` may hold such a line."""
+    return any(word in text for word in _HINTS)
+
+
+def runs(lines: Sequence[Line], file: str) -> list[Run]:
+    """A run for each such line; its name is what stands before it, or above it."""
+    found: list[Run] = []
+    for index, line in enumerate(lines):
+        if len(found) == MOST or not hinted(line.text[:1000]):
+            continue
+        text, place = line.text[:1000], Place(file, line.number)
+        if (match := _RATE.search(text)) or (match := _GROUP.search(text)):
+            direction = _rates(match[1]) if match.re is _RATE else _group(text[match.start() :])
+            if direction is not None:
+                name = _name(text[: match.start()]) or _above(lines, index)
+                found.append(_run(place, name, direction))
+        elif len(pairs := list(_PAIR.finditer(text))) > 1 and pairs[0].start() <= LONGEST:
+            name = _name(text[: pairs[0].start()]) or _above(lines, index)
+            headings = [Heading("name", None), *(heading(pair[1]) for pair in pairs)]
+            measures = [h.column for h in headings if h.column is not None]
+            if len(measures) > 1 and any(measure.of == "rate" for measure in measures):
+                made = row(headings, [name, *(pair[2] for pair in pairs)], place, "")
+                found += [run for run in made if any(d.iops.value > 0 or d.bandwidth.value > 0 for d in run.directions)]
+    return found
+
+
+def _run(place: Place, name: str, direction: Direction) -> Run:
+    asked = facts({}, name.replace("_", " ").replace("-", " "))
+    whole = Workload(rw=asked.rw, bs=asked.bs, iodepth=asked.iodepth, numjobs=asked.numjobs)
+    return Run(place=place, format="text", jobname=name or "excerpt", directions=(direction,), workload=whole)
+
+
+def _rates(text: str) -> Direction | None:
+    stated = say.rates(say.statement(text), None)
+    if stated is None:
+        return None
+    return Direction(
+        stated.kind,
+        0,
+        int(stated.amount.value),
+        stated.runtime_ms,
+        stated.iops.quantity("1/s"),
+        bandwidth(stated),
+    )
+
+
+def _group(text: str) -> Direction | None:
+    """A line of ``Run status group``: bandwidth over all jobs, the longest of which took the time."""
+    kinds: dict[str, Kind] = {"READ": "read", "WRITE": "write", "TRIM": "trim", "MIXED": "mixed"}
+    name, _, rest = text.partition(":")
+    fields = dict(re.findall(r"(\w+)= ?([^, ]+)", rest))
+    if "bw" in fields:
+        speed = num2str(fields["bw"], None)
+    else:
+        speed = num2str(fields.get("aggrb", ""), (2, 0), kilo=1024)
+    last = decimals(re.sub(r".*-|msec", "", fields.get("run") or fields.get("maxt", "")))
+    if speed is None or last is None:
+        return None
+    return Direction(kinds[name], 0, 0, int(last.value), unknown("1/s"), speed.quantity("B/s"))
+
+
+def _name(before: str) -> str:
+    return clean(" ".join(before.split()).strip(" :;,|*>-=("))
+
+
+def _above(lines: Sequence[Line], index: int) -> str:
+    """The nearest line above that is short and no excerpt itself."""
+    for line in reversed(lines[max(0, index - _BACK) : index]):
+        if line.text.strip() and len(line.text) <= LONGEST and not hinted(line.text):
+            return _name(line.text)
+    return ""

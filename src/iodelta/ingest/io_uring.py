@@ -1,0 +1,196 @@
+"""The output of fio's ``t/io_uring``, of every generation (fio 3.13 to 3.42), as runs.
+
+What a line says and how its fields are combined: ``iodelta.workload.io_uring``. The first line holds the warm-up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from iodelta.ingest.cleaning import Line
+from iodelta.ingest.model import Refusal, Run, unknown
+from iodelta.ingest.numbers import percentile, whole
+from iodelta.ingest.options import workload
+from iodelta.ingest.text_lines import STEP, percentiles
+from iodelta.ingest.wording import clean, clean_all
+from iodelta.trial import Direction, Finding, Latency, Place, Quantity
+from iodelta.workload.io_uring import ERRORS, RATE, TROUBLE, Second, mean
+
+_HEADER = re.compile(r"Added file \S|submitter=\d|polled=[01],|Engine=\w|Using TSC rate|(?:sq|cq)_ring ptr|sqes ptr")
+_TAIL = re.compile(r"(?:\^C)?Exiting on|Maximum IOPS=")
+_FIELD = re.compile(r"\b([A-Za-z_]{1,14})=([^,\s]{1,120})")
+_COMMAND = re.compile(r"(?:^|[\s/])io_uring((?: {1,3}-[A-Za-z] ?\d{0,15})+)(.{0,300})")
+_SWITCH = re.compile(r"-([A-Za-z]) ?(\d{1,15})?")
+_LATENCY = re.compile(r"percentiles \((tsc ticks|usec|nsec)\)")
+_NAMES = {"b": "bs", "d": "iodepth", "s": "batch_submit", "c": "batch_complete", "n": "numjobs", "r": "runtime"}
+_BLOCKS = tuple(512 << power for power in range(12))
+
+
+class _Block:
+    """What one start of t/io_uring printed."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.options: dict[str, str] = {}
+        self.seconds: list[Second] = []
+        self.submitters: set[str] = set()
+        self.spreads: list[tuple[str, str]] = []
+        self.trouble: list[str] = []
+        self.errors = 0
+        self.ended = False
+        self.timed_out = False
+
+    def header(self, text: str) -> None:
+        for name, value in _FIELD.findall(text):
+            if name == "submitter":
+                self.submitters.add(value)
+            elif name not in ("tid", "node"):
+                self.options.setdefault(name, value)
+
+
+def outputs(lines: Sequence[Line], used: bytearray, file: str) -> list[Run | Refusal]:
+    """Every t/io_uring output among ``lines``; their indexes are marked in ``used``."""
+    blocks: list[_Block] = []
+    command: dict[str, str] = {}
+    now: _Block | None = None
+    for index, line in enumerate(lines):
+        text = " ".join(line.text[:2000].split())
+        if used[index] or not text:
+            continue
+        if "IOPS=" in text and (found := RATE.search(text)):
+            if now is None or now.ended:
+                now = _Block(line.number)
+                blocks.append(now)
+            now.seconds.append(Second(found))
+        elif _HEADER.match(text):
+            if now is None or now.seconds or now.ended:
+                now = _Block(line.number)
+                now.options, command = command, {}
+                blocks.append(now)
+            now.header(text)
+        elif now is not None and _TAIL.match(text):
+            now.ended = True
+            now.timed_out = now.timed_out or "timeout" in text
+        elif now is not None and (begun := _LATENCY.search(text)):
+            now.spreads.append((begun[1], ""))
+        elif now is not None and now.spreads and "th=[" in text:
+            now.spreads[-1] = (now.spreads[-1][0], f"{now.spreads[-1][1]} {text}")
+        elif now is not None and TROUBLE.search(text):
+            now.trouble.append(text)
+        elif now is not None and (errors := ERRORS.match(text)):
+            now.errors += int(errors[2])
+        elif "io_uring" in text and (called := _COMMAND.search(text)):
+            command = _command(called[1], called[2])
+        else:
+            continue
+        used[index] = 1
+    runs = (_run(block, Place(file, block.number)) for block in blocks)
+    return [run for run in runs if run is not None]
+
+
+def _command(switches: str, rest: str) -> dict[str, str]:
+    """The switches of a command line, by fio's names where it has one."""
+    found = {_NAMES.get(letter, f"-{letter}"): value for letter, value in _SWITCH.findall(switches)}
+    if rest.strip():
+        found["filename"] = rest.strip()
+    return found
+
+
+def _run(block: _Block, place: Place) -> Run | Refusal | None:
+    if not block.seconds:
+        if not (block.trouble or block.submitters):
+            return None
+        why = f": {clean(block.trouble[0])}" if block.trouble else ""
+        return Refusal(place, f"t/io_uring printed no rate{why}")
+    findings: list[Finding] = []
+    where = f"{place.file}:{place.line}"
+    counted = block.seconds[1:] or block.seconds
+    if len(block.seconds) == 1:
+        findings.append(Finding("uring.one-line", "warning", where, "a single line, which includes the warm-up"))
+    if block.trouble:
+        findings.append(Finding("uring.trouble", "warning", where, clean("; ".join(block.trouble[:3]))))
+    if block.errors:
+        text = f"{block.errors} I/Os failed; they are subtracted from the IOPS"
+        findings.append(Finding("uring.errors", "warning", where, text))
+    if any(unit == "tsc ticks" for unit, _ in block.spreads):
+        text = "its latencies are in ticks of a clock whose rate it does not say: left out"
+        findings.append(Finding("uring.ticks", "note", where, text, "give -T, the TSC rate"))
+    size = _block_size(block)
+    fits = [second.fits(size) if size else second.iops for second in counted]
+    if size and None in fits:
+        text = f"IOPS and BW contradict each other for blocks of {size} bytes in some lines"
+        findings.append(Finding("uring.disagree", "warning", where, text))
+    rates = [fit or second.iops for fit, second in zip(fits, counted, strict=True)]
+    iops = mean(rates)
+    options = _options(block, size)
+    spread = _spread(block)
+    lat = Latency(0, unknown("ns"), unknown("ns"), unknown("ns"), unknown("ns"), spread) if spread else None
+    bandwidth = Quantity(iops.value * size, iops.low * size, iops.high * size, "B/s") if size else unknown("B/s")
+    return Run(
+        place=place,
+        format="io_uring",
+        jobname="t/io_uring",
+        jobs=len(block.submitters) or None,
+        directions=(Direction("read", 0, 0, _lasted(block), iops, bandwidth, lat=lat),),
+        options=clean_all(options),
+        workload=workload(options),
+        series={"read.iops": tuple((second.fits(size) or second.iops).value for second in block.seconds)}
+        if size
+        else {"read.iops": tuple(second.iops.value for second in block.seconds)},
+        findings=tuple(findings),
+    )
+
+
+def _lasted(block: _Block) -> int:
+    """Run time in ms: a line a second, and the last second of -r is not printed; 0 where the end was left out."""
+    asked = whole(block.options.get("runtime", ""))
+    if block.timed_out and asked:
+        return 1000 * asked
+    return 1000 * (len(block.seconds) + block.timed_out) if block.ended else 0
+
+
+def _block_size(block: _Block) -> int | None:
+    """As told by the command line, else the one that makes every line's BW its IOPS; None without a BW."""
+    told = block.options.get("bs", "")
+    if told.isdigit() and 0 < int(told) <= _BLOCKS[-1]:
+        return int(told)
+    if any(second.mib is None for second in block.seconds):
+        return None
+    possible = [size for size in _BLOCKS if all(second.fits(size) is not None for second in block.seconds)]
+    return possible[0] if len(possible) == 1 else None
+
+
+def _options(block: _Block, size: int | None) -> dict[str, str]:
+    """What the header says, by the names of fio's job options where there is one."""
+    told = dict(block.options)
+    options = {"rw": "read" if told.pop("-R", "1") == "0" else "randread", "ioengine": told.pop("Engine", "io_uring")}
+    depth = told.pop("QD", None)
+    if depth is not None:
+        told["iodepth"] = depth
+    if "buffered" in told:  # passthrough has no page cache whatever -O says
+        options["direct"] = "1" if told["buffered"] == "0" or told.get("-u") == "1" else "0"
+    if size:
+        options["bs"] = str(size)
+    if block.submitters:
+        options["numjobs"] = str(len(block.submitters))
+    if "file" in told:
+        options["filename"] = told.pop("file")
+    return options | {name: value for name, value in told.items() if name not in ("bs", "numjobs")}
+
+
+def _spread(block: _Block) -> dict[float, Quantity]:
+    """Percentiles: those of one thread, or between those of all: a mixture's quantile lies between its parts'."""
+    threads = [
+        {percent: percentile(value, STEP[unit[0]], True) for percent, value in percentiles(text)}
+        for unit, text in block.spreads
+        if unit != "tsc ticks"
+    ]
+    if not threads:
+        return {}
+    found = {}
+    for percent in threads[0]:
+        values = [thread[percent] for thread in threads if percent in thread]
+        low, high = min(v.low for v in values), max(v.high for v in values)
+        found[percent] = Quantity(sum(v.value for v in values) / len(values), low, high, "ns")
+    return found

@@ -1,0 +1,76 @@
+"""fio's JSON documents inside a larger text: taken out of it, each with what fio had said before."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+
+import msgspec
+
+from iodelta.ingest import json_report
+from iodelta.ingest.cleaning import Line, lines
+from iodelta.ingest.merge import Report
+from iodelta.ingest.model import Refusal, Run
+from iodelta.ingest.notes import remarks
+from iodelta.trial import Finding, Place
+
+_SAID = 64 * 1024
+"""Bytes before a document in which fio's remarks are looked for."""
+
+
+def in_bytes(data: bytes, file: str) -> tuple[list[Report], bytes]:
+    """The sound documents of ``data``, and ``data`` with only their line ends left: the quick way.
+
+    Quoted, cut or damaged ones are left where they are, for ``in_lines``.
+    """
+    reports: list[Report] = []
+    rest: list[bytes] = []
+    if data.count(b"=3D") > 2:  # quoted-printable has changed what it quotes
+        return reports, data
+    end, line = 0, 1
+    for start, span in json_report.documents(data):
+        text = data[start : span.end]
+        runs = None if span.open else json_report.whole_document(text, file)
+        if not runs:
+            continue
+        line += data.count(b"\n", end, start)
+        said = (spoken.text for spoken in lines(data[max(end, start - _SAID) : start]))
+        reports.append(_with(runs, remarks(said, file), line - 1))
+        ends = text.count(b"\n")
+        rest += [data[end:start], b"\n" * ends]
+        end, line = span.end, line + ends
+    return reports, b"".join([*rest, data[end:]]) if reports else data
+
+
+def in_lines(cleaned: Sequence[Line], used: bytearray, file: str) -> list[Report]:
+    """The documents among cleaned lines, damaged ones too; their indexes are marked in ``used``."""
+    rows = [line.text.encode("utf-8", "replace") for line in cleaned]
+    ends = list(accumulate(len(row) + 1 for row in rows))
+    data = b"\n".join(rows)
+    numbers = [line.number for line in cleaned]
+    reports: list[Report] = []
+    said_from = 0
+    for start, span in json_report.documents(data):
+        first, last = bisect_right(ends, start), bisect_right(ends, span.end - 1)
+        findings = remarks((line.text for line in cleaned[said_from:first]), file)
+        said_from = last + 1
+        used[first : last + 1] = b"\1" * (last + 1 - first)
+        found = json_report.read_document(data, start, span, Place(file, first + 1))
+        reports.append(_with(found, findings, 0, numbers))
+    return [report for report in reports if report]
+
+
+def _with(
+    items: Iterable[Run | Refusal], findings: tuple[Finding, ...], shift: int, numbers: Sequence[int] = ()
+) -> Report:
+    """With the remarks, and the line in the original: ``shift`` further down, or as ``numbers`` say."""
+    report: Report = []
+    for item in items:
+        line = item.place.line + shift
+        place = Place(item.place.file, numbers[min(line, len(numbers)) - 1] if numbers else line)
+        if isinstance(item, Refusal):
+            report.append(Refusal(place, item.reason))
+        else:
+            report.append(msgspec.structs.replace(item, place=place, findings=(*findings, *item.findings)))
+    return report

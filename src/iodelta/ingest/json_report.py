@@ -1,0 +1,309 @@
+"""fio's JSON and JSON+ of every version since 2.0.10, as runs."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+import msgspec
+
+from iodelta.ingest.json_text import Extent, closed, extent, holders, lenient, tolerant
+from iodelta.ingest.model import Disk, Priority, Refusal, Run, Sampler, unknown
+from iodelta.ingest.numbers import Version, version_of
+from iodelta.ingest.options import workload
+from iodelta.ingest.unified import without_sum
+from iodelta.ingest.wording import clean, clean_all
+from iodelta.trial import Direction, Finding, Kind, Place, Quantity
+from iodelta.workload.fio_schema import RawDirection, RawDisk, RawDocument, RawJob, direction, latency
+
+KINDS: tuple[Kind, ...] = ("read", "write", "trim", "mixed")
+
+_SIX_DECIMALS = (2, 17)
+_HALF = 0.005
+"""Half a unit of the two decimals that JSON had at first; 2.17 is the first seen with six."""
+
+_decoder = msgspec.json.Decoder(RawDocument)
+_UNEQUAL = 0.02
+"""Jobs that run side by side end so nearly together."""
+MOST_DOCUMENTS = 30_000
+"""Documents of a file that are looked at; the smallest that fio writes has three kilobytes."""
+_USUAL = re.compile(rb'\{\s{0,20}"fio version"\s{0,20}:')
+"""As fio begins a document; other programs sort its keys or add some."""
+_DOCUMENT = (b'"fio version"', b'"jobs"', b'"client_stats"')
+_JOB = (b'"jobname"',)
+
+
+def whole_document(data: bytes, file: str) -> list[Run | Refusal] | None:
+    """``data`` as one undamaged document: the quick way. None when it is something else."""
+    try:
+        document = _decoder.decode(data)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+    if not (document.version or document.jobs or document.clients):
+        return None
+    return _read(document, data, Place(file, 1), [])
+
+
+def documents(data: bytes) -> list[tuple[int, Extent]]:
+    """Offset and extent of every fio document in ``data``, in order; text may be around and between them.
+
+    Where there is none, of every job that has lost its document. No more than ``MOST_DOCUMENTS``.
+    """
+    heads = [found.start() for found in islice(_USUAL.finditer(data), MOST_DOCUMENTS)]
+    if len(heads) < min(sum(data.count(key) for key in (b'"jobs"', b'"client_stats"')), MOST_DOCUMENTS):
+        heads = holders(data, _DOCUMENT) or heads
+    if not heads and any(b'"%s"' % kind.encode() in data for kind in KINDS):
+        heads = holders(data, _JOB)
+    starts = sorted(set(heads))[:MOST_DOCUMENTS]
+    if not starts:
+        return []
+    found = ((start, extent(data, start, limit)) for start, limit in zip(starts, [*starts[1:], len(data)], strict=True))
+    return [(start, span) for start, span in found if span is not None]
+
+
+def read_document(data: bytes, start: int, span: Extent, place: Place) -> list[Run | Refusal]:
+    """The runs of one document found by ``documents``; ``place`` is that of its opening bracket."""
+    text = closed(data, start, span)
+    findings: list[Finding] = []
+    alone = b'"jobs"' not in text and b'"client_stats"' not in text and b'"jobname"' in text
+    if alone:
+        text = b'{"jobs":[%b]}' % text
+        explanation = "only a job is left of the document: its version, time, disks and global options are missing"
+        findings.append(Finding("read.cut", "warning", _where(place), explanation))
+    try:
+        document = _decoder.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        try:
+            document, lost = lenient(RawDocument, tolerant(text))
+        except ValueError as error:
+            return [Refusal(place, f"its JSON cannot be read: {clean(str(error))}")]
+        if lost:
+            explanation = f"{lost} values of this JSON are not what fio writes there and were left out"
+            findings.append(Finding("read.damaged", "warning", _where(place), explanation))
+    if alone and all(getattr(job, kind) is None for job in document.jobs for kind in KINDS):
+        return []  # another program's
+    if not (document.jobs or document.clients):
+        return [Refusal(place, "it ends before its first job" if span.open else "fio's JSON without any job")]
+    runs = _read(document, text, place, findings)
+    return _cut(runs, text, span) if span.open else runs
+
+
+def _read(document: RawDocument, data: bytes, place: Place, findings: list[Finding]) -> list[Run | Refusal]:
+    version = version_of(document.version)
+    jobs = document.jobs or _members(document.clients)
+    places = _places(data, place, len(document.jobs or document.clients))
+    stacked = [number for number, disk in enumerate(document.disks) if disk.aggr_util is not None]
+    below = min(stacked, default=len(document.disks))
+    disks = tuple(
+        (disk.hostname, _disk(disk, member=number > below and number not in stacked))
+        for number, disk in enumerate(document.disks)
+    )
+    alone = len(jobs) - len({(job.hostname, job.jobname, job.groupid) for job in jobs})
+    return [
+        _run(document, job, version, where, disks, alone == 0, tuple(findings))
+        for job, where in zip(jobs, places, strict=False)
+    ]
+
+
+def _members(clients: list[RawJob]) -> list[RawJob]:
+    """Without fio's own sum over the hosts, which would count everything twice; it stands last."""
+    return [job for job in clients if job.jobname != "All clients"] or clients
+
+
+def _places(data: bytes, place: Place, jobs: int) -> Iterator[Place]:
+    """Where each job begins: the line of its name."""
+    keys = (b'"jobname"', b'"groupid"')  # a job without a name lacks the first
+    at = next((found for key in keys if len(found := _all(key, data, jobs + 1)) == jobs), [0] * jobs)
+    line, before = place.line, 0
+    for offset in at:
+        line += data.count(b"\n", before, offset)
+        before = offset
+        yield Place(place.file, line)
+
+
+def _all(key: bytes, data: bytes, most: int) -> list[int]:
+    """Offsets of the first ``most`` occurrences."""
+    at: list[int] = []
+    while len(at) < most and (found := data.find(key, at[-1] + 1 if at else 0)) >= 0:
+        at.append(found)
+    return at
+
+
+def _run(
+    document: RawDocument,
+    job: RawJob,
+    version: Version | None,
+    place: Place,
+    disks: tuple[tuple[str, Disk], ...],
+    grouped: bool,
+    findings: tuple[Finding, ...],
+) -> Run | Refusal:
+    raw = [(kind, part) for kind in KINDS if (part := getattr(job, kind)) is not None]
+    try:
+        directions = [_direction(kind, part, version) for kind, part in raw if _did_io(part)]
+        sync = latency(job.sync.lat_ns, job.sync.total_ios) if job.sync else None
+        priorities = tuple(priority for kind, part in raw for priority in _priorities(kind, part))
+    except ValueError as error:
+        return Refusal(place, f"job {clean(job.jobname)!r} has a histogram that fio cannot have written: {error}")
+    options = {**document.options, **job.options}
+    asked = workload(options)
+    printed = document.printed
+    started = None if job.job_start is None else job.job_start / 1000
+    if started is None and printed is not None and job.elapsed is not None:
+        started = printed - job.elapsed
+    if job.eta > 0 and job.eta != 2**31 - 1:
+        explanation = f"fio printed this {job.eta} s before its end: it is not the final result"
+        findings = (*findings, Finding("read.interim", "warning", _where(place), explanation))
+    if job.steadystate is not None and not job.steadystate.attained:
+        text = f"steady state ({clean(job.steadystate.ss)}) was asked for and never attained"
+        findings = (*findings, Finding("fio.steady-state", "warning", _where(place), text))
+    findings += tuple(finding for kind, part in raw for finding in _disagreement(kind, part, place))
+    concurrency = _concurrency(job, directions) if grouped else None
+    jobs = _jobs(asked.numjobs or 1, concurrency) if grouped else 1
+    if jobs > (asked.numjobs or 1):
+        text = f"a group of {jobs} jobs of several sections, with the name of the first and the options of the last"
+        findings = (*findings, Finding("read.group", "note", _where(place), text))
+    half = _HALF if version is not None and version < _SIX_DECIMALS else 0.0
+    return Run(
+        place=place,
+        format="json+" if any(_has_bins(part) for _, part in raw) else "json",
+        jobname=clean(job.jobname),
+        group=job.groupid,
+        jobs=jobs,
+        concurrency=concurrency,
+        directions=without_sum(directions, asked.rw),
+        sync=sync,
+        options=clean_all(options),
+        workload=asked,
+        fio_version=clean(document.version).removeprefix("fio-") or None,
+        started=started,
+        ended=printed,
+        elapsed=None if job.elapsed is None else float(job.elapsed),
+        host=clean(job.hostname),
+        error=job.error,
+        usr_cpu=_printed(job.usr_cpu, "%", half),
+        sys_cpu=_printed(job.sys_cpu, "%", half),
+        context_switches=job.ctx,
+        depths={clean(depth): _printed(share, "%", half) for depth, share in job.iodepth_level.items()},
+        disks=tuple(disk for host, disk in disks if host == job.hostname or not job.hostname),
+        samplers=tuple(sampler for kind, part in raw if _did_io(part) for sampler in _samplers(kind, part, half)),
+        priorities=priorities,
+        findings=findings,
+    )
+
+
+def _did_io(raw: RawDirection) -> bool:
+    return bool(raw.total_ios or raw.io_bytes or raw.io_kbytes or raw.iops)
+
+
+def _direction(kind: Kind, raw: RawDirection, version: Version | None) -> Direction:
+    nanoseconds = raw.clat_ns is not None or raw.lat_ns is not None or raw.slat_ns is not None
+    kibibytes = version <= (2, 20) if version is not None else not nanoseconds and raw.io_kbytes is None
+    return direction(kind, raw, kibibytes=kibibytes)
+
+
+def _disagreement(kind: Kind, raw: RawDirection, place: Place) -> Iterator[Finding]:
+    """fio prints the I/Os over the run time itself; before 2.2.6 cut to an integer."""
+    if not raw.total_ios or not raw.runtime or raw.iops is None:
+        return
+    counted = raw.total_ios * 1000 / raw.runtime
+    if not counted - 1.01 <= raw.iops <= counted + 0.01 + counted / raw.runtime:
+        text = f"{kind}: iops is written as {raw.iops:g}, but the I/Os over the run time make {counted:.6g}"
+        remedy = "the count is used; was the file edited?"
+        yield Finding("read.disagree", "warning", _where(place), text, remedy)
+
+
+def _has_bins(raw: RawDirection) -> bool:
+    return any(part is not None and part.bins for part in (raw.clat_ns, raw.lat_ns, raw.slat_ns, raw.clat, raw.lat))
+
+
+def _concurrency(job: RawJob, directions: Sequence[Direction]) -> float | None:
+    """fio 3.8 and later sum the run times of a group's members."""
+    longest = max((d.runtime_ms for d in directions), default=0)
+    return job.job_runtime / longest if job.job_runtime and longest else None
+
+
+def _jobs(numjobs: int, concurrency: float | None) -> int:
+    """How many jobs an entry is of: ``numjobs`` unless the run times say one, or that more ran side by side."""
+    if concurrency is None:
+        return numjobs
+    nearest = round(concurrency)
+    if nearest > numjobs and abs(concurrency - nearest) < _UNEQUAL * nearest:
+        return nearest
+    return 1 if concurrency < 1.5 else numjobs
+
+
+def _printed(value: float | None, unit: str, half: float) -> Quantity:
+    return unknown(unit) if value is None else Quantity(value, value - half, value + half, unit)
+
+
+def _samplers(kind: Kind, raw: RawDirection, half: float) -> Iterator[Sampler]:
+    if raw.iops_mean is not None:
+        yield Sampler(
+            kind,
+            "iops",
+            Quantity.exact(raw.iops_mean, "1/s"),
+            Quantity(raw.iops_min, raw.iops_min, raw.iops_min + 1, "1/s"),
+            Quantity(raw.iops_max, raw.iops_max, raw.iops_max + 1, "1/s"),
+            Quantity.exact(raw.iops_stddev, "1/s"),
+            raw.iops_samples,
+        )
+    if raw.bw_mean:
+        yield Sampler(
+            kind,
+            "bw",
+            _printed(raw.bw_mean * 1024, "B/s", half * 1024),
+            Quantity(raw.bw_min * 1024, raw.bw_min * 1024, (raw.bw_min + 1) * 1024, "B/s"),
+            Quantity(raw.bw_max * 1024, raw.bw_max * 1024, (raw.bw_max + 1) * 1024, "B/s"),
+            _printed(raw.bw_dev * 1024, "B/s", half * 1024),
+            raw.bw_samples,
+        )
+
+
+def _priorities(kind: Kind, raw: RawDirection) -> Iterator[Priority]:
+    named = [(f"{p.prioclass}/{p.prio}/{p.priohint}", p.clat_ns or p.lat_ns) for p in raw.prios]
+    named += [("high", raw.clat_high_prio or raw.lat_high_prio), ("low", raw.clat_low_prio or raw.lat_low_prio)]
+    for name, part in named:
+        found = latency(part, 0)
+        if found is not None:
+            yield Priority(kind, clean(name), found)
+
+
+def _disk(raw: RawDisk, *, member: bool) -> Disk:
+    return Disk(
+        name=clean(raw.name),
+        read_ios=raw.read_ios,
+        write_ios=raw.write_ios,
+        read_sectors=raw.read_sectors,
+        write_sectors=raw.write_sectors,
+        read_merges=raw.read_merges,
+        write_merges=raw.write_merges,
+        read_ticks=raw.read_ticks,
+        write_ticks=raw.write_ticks,
+        in_queue=raw.in_queue,
+        util=raw.util if math.isfinite(raw.util) else math.nan,
+        member=member,
+    )
+
+
+def _cut(runs: list[Run | Refusal], text: bytes, span: Extent) -> list[Run | Refusal]:
+    """The document ends early: inside its last job when at least the document, the list and the job are open."""
+    last = runs[-1]
+    if len(span.open) < 3 or not isinstance(last, Run):
+        return runs
+    whole = last.directions
+    begun = list(re.finditer(rb'"(read|write|trim|mixed)"\s{0,20}:\s{0,20}\{', text))
+    end = len(text) - len(span.open)
+    if begun and (part := extent(text, begun[-1].end() - 1, end)) is not None and part.open:
+        whole = tuple(d for d in whole if d.kind != begun[-1][1].decode())
+    if not whole:
+        return [*runs[:-1], Refusal(last.place, f"the file ends inside job {last.jobname!r}")]
+    explanation = f"the file ends inside this job; only {' and '.join(d.kind for d in whole)} had been written whole"
+    finding = Finding("read.cut", "hard", _where(last.place), explanation, "run it again, or get the whole file")
+    return [*runs[:-1], msgspec.structs.replace(last, directions=whole, findings=(*last.findings, finding))]
+
+
+def _where(place: Place) -> str:
+    return f"{place.file}:{place.line}"

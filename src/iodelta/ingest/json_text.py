@@ -1,0 +1,133 @@
+"""JSON as it is found: with nan and inf, cut short, with raw control characters or stray commas; decoded all the same.
+
+Time and memory are linear in the text, whatever it holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from types import UnionType
+from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin
+
+import msgspec
+
+DEEPEST = 64
+"""Brackets inside brackets that are followed; fio nests seven."""
+
+_TOKEN = re.compile(rb'"(?:[^"\\\n]|\\.)*+"?|[{}\[\]]')
+_OPENER = {b"}": b"{", b"]": b"["}
+_CLOSER = {b"{": b"}", b"[": b"]"}
+_RAW_CONTROL = bytes(32 if code < 32 and code not in (10, 13) else code for code in range(256))
+
+_HALF_PAIR = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+)
+"""Half of a surrogate pair, escaped: no character."""
+
+T = TypeVar("T")
+
+
+class Extent(NamedTuple):
+    """Where a JSON object ends, and for one that is cut short where its last whole part ends."""
+
+    end: int
+    """Just after its closing bracket, or after its last whole part."""
+    open: bytes
+    """The brackets still open there, outermost first; empty for a whole object."""
+
+
+def extent(data: bytes, start: int, limit: int) -> Extent | None:
+    """The extent of the object whose ``{`` is at ``start``, looking no further than ``limit``.
+
+    None when it is no JSON: brackets that do not match, or more than ``DEEPEST`` of them.
+    """
+    stack: list[bytes] = []
+    last = Extent(start, b"{")
+    for found in _TOKEN.finditer(data, start, limit):
+        token = found[0]
+        if token in _CLOSER:
+            stack.append(token)
+            if len(stack) > DEEPEST:
+                return None
+        elif token in _OPENER:
+            if not stack or stack.pop() != _OPENER[token]:
+                return None
+            last = Extent(found.end(), b"".join(stack))
+            if not stack:
+                return last
+    return last if last.end > start else None
+
+
+def holders(data: bytes, keys: Sequence[bytes]) -> list[int]:
+    """Offsets of the ``{`` of the objects that have one of ``keys``, whatever is around them; sorted."""
+    found: set[int] = set()
+    stack: list[int] = []
+    for match in _TOKEN.finditer(data):
+        token = match[0]
+        if token in _CLOSER:
+            stack.append(match.start())
+            del stack[: -2 * DEEPEST]
+        elif token in _OPENER:
+            if stack and data[stack[-1]] == _OPENER[token][0]:
+                stack.pop()
+        elif token in keys and stack and data[stack[-1]] == ord("{"):
+            found.add(stack[-1])
+    return sorted(found)
+
+
+def closed(data: bytes, start: int, span: Extent) -> bytes:
+    """The text of ``span`` as a whole object: open brackets are closed."""
+    return data[start : span.end] + b"".join(_CLOSER[bytes([code])] for code in reversed(span.open))
+
+
+def tolerant(text: bytes) -> Any:
+    """The value of ``text`` after the usual damage is mended. Raises ValueError when it is no JSON even so."""
+    text = text.decode("utf-8", "replace").encode().translate(_RAW_CONTROL)
+    text = re.sub(rb"([:\[,]\s{0,20})[+-]?(?:nan|inf|infinity)\b", rb"\1null", text, flags=re.I)
+    text = re.sub(rb"[+-]?\d{25,}+(?:\.\d++)?(?:[eE][+-]?\d++)?|\d++(?:\.\d++)?[eE][+-]?\d{3,}+", b"null", text)
+    text = re.sub(rb",(\s{0,100}[}\]])", rb"\1", text)
+    text = _HALF_PAIR.sub(rb"\\ufffd", text)
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        text = re.sub(rb'\\(?!["\\/bfnrtu])', rb"\\\\", text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ValueError(str(error)) from error
+
+
+def lenient(kind: type[T], value: Any) -> tuple[T, int]:
+    """``value`` as the msgspec struct ``kind``, leaving out what does not fit, and how many parts that were."""
+    lost = [0]
+    found = _fit(kind, value, lost)
+    return (kind() if found is _LOST else found), lost[0]
+
+
+_LOST = object()
+
+
+def _fit(kind: Any, value: Any, lost: list[int]) -> Any:
+    try:
+        return msgspec.convert(value, kind, strict=False)
+    except (msgspec.ValidationError, OverflowError):
+        pass
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and isinstance(value, dict):
+        fields = [f for f in msgspec.structs.fields(kind) if f.encode_name in value]
+        parts = {f.name: _fit(f.type, value[f.encode_name], lost) for f in fields}
+        return kind(**{name: part for name, part in parts.items() if part is not _LOST})
+    inner = get_args(kind)
+    if get_origin(kind) is list and isinstance(value, list):
+        return [part for part in (_fit(inner[0], item, lost) for item in value) if part is not _LOST]
+    if get_origin(kind) is dict and isinstance(value, dict):
+        fitted = {key: _fit(inner[1], item, lost) for key, item in value.items()}
+        return {key: part for key, part in fitted.items() if part is not _LOST}
+    if get_origin(kind) in (Union, UnionType) and isinstance(value, dict):
+        structs = [arm for arm in inner if isinstance(arm, type) and issubclass(arm, msgspec.Struct)]
+        if structs:
+            return _fit(structs[0], value, lost)
+    lost[0] += 1
+    return _LOST

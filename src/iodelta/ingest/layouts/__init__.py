@@ -1,0 +1,116 @@
+"""Folders as experiments: which run is of which cell, under which variant, in which order."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Hashable, Iterable, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from iodelta.ingest.layouts import content, naming
+from iodelta.ingest.layouts.fsperf import is_database, read_database
+from iodelta.ingest.layouts.model import Entry, Layout, Spot
+from iodelta.ingest.layouts.order import Ordered, order_finding, order_of
+from iodelta.ingest.layouts.parts import clones, together
+from iodelta.ingest.model import Imported, Run
+from iodelta.ingest.reading import read
+
+__all__ = ["Entry", "Layout", "Ordered", "arrange", "order_finding", "order_of", "read_layout"]
+
+
+def read_layout(path: str | os.PathLike[str], *, stdin: BinaryIO | None = None, pattern: str | None = None) -> Layout:
+    """What is in ``path`` (a file, folder, archive, fsperf database, or ``-``) as an experiment.
+
+    Raises RequestError for a path that does not exist or a pattern that cannot be read.
+    """
+    if str(path) != "-" and is_database(Path(path)):
+        return read_database(Path(path))
+    return arrange(read([path], stdin=stdin), path, pattern=pattern)
+
+
+def arrange(found: Imported, root: str | os.PathLike[str], *, pattern: str | None = None) -> Layout:
+    """The runs in ``found`` by cell and variant: by ``pattern``, else by the names of a known tool, else by what the
+    runs were asked to do. ``root`` is the path they were read from: names are looked at below it. fio's logs are left
+    out where there are reports: they are of the same runs."""
+    reports = [run for run in found.runs if run.format not in ("log", "hist-log")]
+    runs = clones(_once(reports or found.runs))
+    paths = [_below(run.place.file, root) for run in runs]
+    named = naming.pattern(pattern) if pattern else naming.recognised(paths)
+    if named is None:
+        return Layout("content", content.entries(runs, paths), found.device_stats, found.refusals)
+    rows = [
+        (entry, spot)
+        for entry, path in zip(content.entries(runs, paths), paths, strict=True)
+        if (spot := named.spot(path)) is not None
+    ]
+    return Layout(named.kind, _numbered(_whole(_best(rows))), found.device_stats, found.refusals)
+
+
+_ARCHIVE = re.compile(r"\.(?:tar(?:\.\w{2,3})?|t[gxb]z|zip)!(?:\./)?")
+
+Row = tuple[Entry, Spot]
+
+
+def _best(rows: Sequence[Row]) -> list[Row]:
+    """Of copies of one file the better ones only."""
+    ranks: dict[Hashable, int] = {}
+    for _, spot in rows:
+        ranks[_file(spot)] = max(spot.rank, ranks.get(_file(spot), 0))
+    return [(entry, spot) for entry, spot in rows if spot.rank == ranks[_file(spot)]]
+
+
+def _file(spot: Spot) -> Hashable:
+    return (spot.variant, spot.cell, spot.condition, spot.replicate, spot.part)
+
+
+def _whole(rows: Sequence[Row]) -> list[Row]:
+    """Parts of one run (volumes, clients) together; cells named after their job where a file holds several."""
+    jobs: dict[Hashable, set[str]] = {}
+    groups: dict[Hashable, list[Row]] = {}
+    for number, (entry, spot) in enumerate(rows):
+        jobs.setdefault(_file(spot), set()).add(entry.run.jobname)
+        own = (spot.variant, spot.cell, spot.condition, spot.replicate) if spot.part else number
+        groups.setdefault(own, []).append((entry, spot))
+    found = []
+    for group in groups.values():
+        entry, spot = group[0]
+        several = not spot.part and len(jobs[_file(spot)]) > 1
+        cell = " ".join(part for part in (spot.cell or entry.cell, entry.run.jobname if several else "") if part)
+        run = together([part.run for part, _ in group])
+        found.append((Entry(run, cell, spot.variant, spot.condition), spot))
+    return found
+
+
+def _numbered(rows: Iterable[Row]) -> tuple[Entry, ...]:
+    """With the replicate that the name says, else counted."""
+    counts: dict[Hashable, int] = {}
+    found = []
+    for entry, spot in rows:
+        key = (entry.cell, entry.variant, entry.condition)
+        counts[key] = counts.get(key, -1) + 1
+        number = spot.replicate if spot.replicate is not None else counts[key]
+        found.append(msgspec.structs.replace(entry, replicate=number))
+    return tuple(found)
+
+
+def _once(runs: Sequence[Run]) -> list[Run]:
+    """Without what an archive holds of a folder that it was unpacked to beside it."""
+    lying = {run.place.file for run in runs}
+    return [run for run in runs if (path := _unpacked(run.place.file)) == run.place.file or path not in lying]
+
+
+def _unpacked(file: str) -> str:
+    """Where a member of an archive lies when that is unpacked to a folder of its name."""
+    return _ARCHIVE.sub("/", file)
+
+
+def _below(file: str, root: str | os.PathLike[str]) -> str:
+    """The path of a file below the folder or archive given, archives as folders; its name for a file given itself."""
+    path = re.sub("!(?:\\./)?", "/", file)
+    top = str(Path(root))
+    if path == top:
+        return os.path.basename(path)
+    return path.removeprefix(top).lstrip("/") if path.startswith((f"{top}/", f"{top}!")) or top == "." else path

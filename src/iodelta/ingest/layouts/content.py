@@ -1,0 +1,140 @@
+"""Folders that bear no known tool's names: cells from what the runs were asked to do, variants from what differs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from iodelta.ingest.layouts.model import Entry
+from iodelta.ingest.model import Run, Workload
+
+_REPLICATE = re.compile(
+    r"[-_. ]?(?:(?:run|sample|iter(?:ation)?|rep(?:licate)?|try|loop)[-_. ]?)?(?<!\d)(\d{1,4})$", re.IGNORECASE
+)
+_ENDING = re.compile(r"(?:\.(?:json|txt|log|out|fio|terse|csv|md|gz|xz|zst|bz2))+$", re.IGNORECASE)
+
+CELL_OPTIONS = (
+    "size filesize io_size rwmixread rwmixwrite bsrange bssplit rate rate_iops fsync fdatasync thinktime "
+    "percentage_random random_distribution"
+).split()
+"""Options beside rw, bs, iodepth and numjobs that say what is measured."""
+
+NO_VARIANT = frozenset(
+    "name rw readwrite bs blocksize iodepth numjobs output output-format filename directory write_bw_log write_lat_log "
+    "write_iops_log write_hist_log runtime ramp_time randseed description log_avg_msec log_hist_msec".split()
+)
+"""Options that name the cell, or differ for no reason that bears on the result; any other may be the variant."""
+
+
+def workload_name(work: Workload) -> str:
+    """``randread 4k iodepth 32 4 jobs``: what a run was asked to do, as far as it is known."""
+    parts = [
+        work.rw or "",
+        _size(work.bs) if work.bs else "",
+        f"iodepth {work.iodepth}" if work.iodepth is not None else "",
+        f"{work.numjobs} jobs" if work.numjobs and work.numjobs > 1 else "",
+    ]
+    return " ".join(part for part in parts if part)
+
+
+def split_name(path: str) -> tuple[str, int | None]:
+    """A path without its ending and without the number of the replicate, and that number."""
+    name = _ENDING.sub("", path)
+    found = _REPLICATE.search(name)
+    before = name[: found.start()].rstrip("/") if found else ""
+    if found is None or not before:
+        return name.rstrip("-_. "), None
+    return before, int(found[1])
+
+
+def entries(runs: Sequence[Run], paths: Sequence[str]) -> tuple[Entry, ...]:
+    """The runs by what they were asked to do; ``paths`` are their files, relative to the folder given."""
+    cells = cell_names(runs)
+    named = _numbered_names(paths)
+    variants = _variants(runs, [name for name, _ in named], cells)
+    return tuple(
+        Entry(run, cell, variant, replicate=number if number is not None else 0)
+        for run, cell, variant, (_, number) in zip(runs, cells, variants, named, strict=True)
+    )
+
+
+def _numbered_names(paths: Sequence[str]) -> list[tuple[str, int | None]]:
+    """``split_name`` of each; a number is that of a replicate only where others near it have the same name before it
+    (``a-1``, ``a-2``, but not ``fio-2.17``, ``fio-2.21``)."""
+    split = {path: split_name(path) for path in dict.fromkeys(paths)}
+    numbers: dict[str, set[int | None]] = {}
+    for name, number in split.values():
+        numbers.setdefault(name, set()).add(number)
+    counted = {name for name, found in numbers.items() if _dense([number for number in found if number is not None])}
+    return [split[path] if split[path][0] in counted else (_ENDING.sub("", path), None) for path in paths]
+
+
+def _dense(numbers: Sequence[int]) -> bool:
+    return len(numbers) > 1 and max(numbers) - min(numbers) < 2 * len(numbers)
+
+
+def cell_names(runs: Sequence[Run]) -> list[str]:
+    """By workload, with the job's name where two jobs of one file would be the same cell, and with the options in which
+    runs of the same workload still differ."""
+    plain = [workload_name(run.workload) for run in runs]
+    jobs: dict[tuple[str, str, float | None], set[str]] = {}
+    for run, cell in zip(runs, plain, strict=True):
+        jobs.setdefault((run.place.file, cell, run.ended), set()).add(run.jobname)
+    several = any(len(names) > 1 for names in jobs.values())
+    plain = [
+        " ".join(part for part in (run.jobname if several or not cell else "", cell) if part) or "run"
+        for run, cell in zip(runs, plain, strict=True)
+    ]
+    of_cell: dict[str, list[Run]] = {}
+    for run, cell in zip(runs, plain, strict=True):
+        of_cell.setdefault(cell, []).append(run)
+    differing = {cell: _differing(own) for cell, own in of_cell.items()}
+    return [f"{cell} {_extra(run.options, differing[cell])}".strip() for run, cell in zip(runs, plain, strict=True)]
+
+
+def _extra(options: Mapping[str, str], names: Sequence[str]) -> str:
+    return " ".join(f"{name}={options[name]}" for name in names if options.get(name))
+
+
+def _differing(runs: Sequence[Run]) -> list[str]:
+    """The options that say what is measured and in which ``runs`` differ, each only where the others before it do not
+    tell the runs apart already."""
+    found: list[str] = []
+    for name in CELL_OPTIONS:
+        before = {tuple(run.options.get(one) for one in found) for run in runs}
+        with_it = {tuple(run.options.get(one) for one in [*found, name]) for run in runs}
+        if len(with_it) > len(before):
+            found.append(name)
+    return found
+
+
+def _variants(runs: Sequence[Run], names: Sequence[str], cells: Sequence[str]) -> list[str]:
+    """From folders and file names what the cell does not explain; else from options that differ."""
+    words = [re.split(r"[/_]", name) for name in names]
+    if len({len(parts) for parts in words}) == 1 and words:
+        kept = [place for place in range(len(words[0])) if not _explained([parts[place] for parts in words], cells)]
+        varying = [place for place in kept if len({parts[place] for parts in words}) > 1]
+        if varying:
+            return ["_".join(parts[place] for place in varying) for parts in words]
+    elif len(set(names)) > 1:
+        return list(names)
+    options = {name for run in runs for name in run.options} - NO_VARIANT - set(CELL_OPTIONS)
+    differing = [name for name in sorted(options) if len({run.options.get(name) for run in runs}) > 1]
+    return [_extra(run.options, differing) or names[index] for index, run in enumerate(runs)]
+
+
+def _explained(parts: Sequence[str], cells: Sequence[str]) -> bool:
+    """Whether a part of the names follows from the cell: one value for each cell, several in all."""
+    if len(set(parts)) == 1:
+        return True
+    found: dict[str, set[str]] = {}
+    for part, cell in zip(parts, cells, strict=True):
+        found.setdefault(cell, set()).add(part)
+    return all(len(values) == 1 for values in found.values())
+
+
+def _size(count: int) -> str:
+    for power, unit in ((40, "t"), (30, "g"), (20, "m"), (10, "k")):
+        if count >= 1 << power and count % (1 << power) == 0:
+            return f"{count >> power}{unit}"
+    return str(count)

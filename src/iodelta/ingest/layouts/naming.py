@@ -1,0 +1,178 @@
+"""What known tools' file names say: fio-plot's bench-fio, kdevops, cbt, pbench, a btrfs policy script, own patterns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from iodelta.errors import RequestError
+from iodelta.ingest.layouts.model import Spot
+
+MOST = 0.8
+"""So large a share of the files must bear a tool's names for the folder to be that tool's."""
+
+_MODE = r"(?:rand)?(?:read|write|rw|trim)|readwrite|trimwrite"
+_SIZE = r"\d+[kKmMgG]?"
+_BENCH_FIO = re.compile(
+    rf"(?P<series>.*?)(?:/?(?P<mixed>(?:rand)?rw|readwrite)(?P<share>\d+))?(?:/?(?P<bs>{_SIZE}))?(?:/run-(?P<run>\d+))?"
+    rf"/(?P<mode>{_MODE})-(?P<depth>\d+)-(?P<jobs>\d+)\.json"
+)
+_KDEVOPS = re.compile(
+    rf"(?:(?P<series>.*?)/)?(?:fio-tests-results-[^/]+/)?results_(?P<mode>\w+?)_bs(?P<bs>{_SIZE})_iodepth(?P<depth>\d+)"
+    r"_jobs(?P<jobs>\d+)\.(?P<format>json|txt)"
+)
+_CBT_LEVEL = re.compile(r"((?:osd|client|raw)_ra|op_size|concurrent_procs|total_iodepth|iodepth|numjobs)-(\d+)")
+_CBT_FILE = re.compile(r"(?P<json>json_)?output\.(?P<part>.+)")
+_PBENCH = re.compile(
+    r"(?:(?P<series>.*?)/)?(?P<number>\d+)-(?P<mode>[a-z,]+)-(?P<bs>\d+)KiB(?:-(?P<device>[^/]+?))?(?:-fail\d+)?/"
+    r"sample(?P<sample>\d+)/(?:.*/)?"
+    r"(?:fio-result\.txt|result\.json)"
+)
+_POLICIES = re.compile(
+    r"(?:(?P<series>.*?)/)?defrag_(?P<defrag>on|off)_policy_(?P<policy>.+?)_fio_(?P<test>.+?)_fio\.txt"
+)
+
+
+class Naming(NamedTuple):
+    """A tool's naming: what a path, relative to the folder given, says; None where the name is not the tool's."""
+
+    kind: str
+    spot: Callable[[str], Spot | None]
+
+
+def bench_fio(path: str) -> Spot | None:
+    """``TARGET/4k/randread-32-1.json``, mixed ones below ``randrw75/4k/`` (fio-plot's benchmark runner)."""
+    found = _BENCH_FIO.fullmatch(path if "/" in path else f"/{path}")
+    if found is None:
+        return None
+    mode = found["mode"] + (f" {found['share']} % read" if found["share"] else "")
+    cell = _cell(mode, found["bs"], found["depth"], found["jobs"])
+    return Spot(found["series"].strip("/"), cell, replicate=_number(found["run"]))
+
+
+def kdevops(path: str) -> Spot | None:
+    """``HOST/results_randread_bs4k_iodepth32_jobs1.json``; the ``.txt`` beside it is a second run without logs."""
+    found = _KDEVOPS.fullmatch(path)
+    if found is None:
+        return None
+    cell = _cell(found["mode"], found["bs"], found["depth"], found["jobs"])
+    return Spot((found["series"] or "").rpartition("/")[2], cell, replicate=0 if found["format"] == "json" else 1)
+
+
+def cbt(path: str) -> Spot | None:
+    """``00000000/LibrbdFio/op_size-00004096/concurrent_procs-003/iodepth-032/randread/output.0.HOST``.
+
+    Volumes and clients of one test run at the same time: their files are parts of one run. ``json_output`` is the
+    JSON of ``output``, taken out.
+    """
+    *folders, name = path.split("/")
+    found = _CBT_FILE.fullmatch(name)
+    if found is None:
+        return None
+    levels = [match for folder in folders if (match := _CBT_LEVEL.fullmatch(folder))]
+    at = next((number for number, folder in enumerate(folders) if re.fullmatch(r"\d{8}", folder)), None)
+    if not levels and at is None:
+        return None
+    named = [f"{level[1]} {int(level[2])}" for level in levels]
+    first = at if at is not None else next(n for n, folder in enumerate(folders) if _CBT_LEVEL.fullmatch(folder))
+    rest = [f for f in folders[first:] if not _CBT_LEVEL.fullmatch(f) and not re.fullmatch(r"\d{8}|id-\w+", f)]
+    tests = [folder for folder in folders[first:] if folder.startswith("id-")]
+    series = [folder for folder in folders[:first] if folder != "results"]
+    return Spot(
+        "/".join(series),
+        ", ".join([*rest, *named]) or ", ".join(tests),
+        replicate=int(folders[at]) if at is not None else None,
+        part=found["part"],
+        rank=1 if found["json"] else 0,
+    )
+
+
+def pbench(path: str) -> Spot | None:
+    """``fio_NAME_DATE/1-randread-4KiB/sample1/fio-result.txt``; ``reference-result`` points to one of the samples. With
+    a job for each device its name follows the block size."""
+    found = _PBENCH.fullmatch(path)
+    if found is None:
+        return None
+    series = (found["series"] or "").rpartition("/")[2]
+    cell = _cell(found["mode"], f"{found['bs']}k", None, None)
+    return Spot(series, f"{cell} {found['device'] or ''}".strip(), replicate=int(found["sample"]))
+
+
+def read_policies(path: str) -> Spot | None:
+    """``defrag_on_policy_queue_fio_randread_4k_qd32_fio.txt``: the script of the btrfs read policy gist of 2025."""
+    found = _POLICIES.fullmatch(path)
+    if found is None:
+        return None
+    cell = " ".join(found["test"].split("_"))
+    return Spot(found["policy"], cell, f"defrag {found['defrag']}", part="")
+
+
+KNOWN = (
+    Naming("btrfs read policy script", read_policies),
+    Naming("kdevops fio-tests", kdevops),
+    Naming("pbench-fio", pbench),
+    Naming("bench-fio", bench_fio),
+    Naming("cbt", cbt),
+)
+
+
+def recognised(paths: Iterable[str]) -> Naming | None:
+    """The tool whose names most of ``paths`` bear, or None."""
+    files = list(dict.fromkeys(paths))
+    for naming in KNOWN:
+        if files and sum(naming.spot(path) is not None for path in files) >= MOST * len(files):
+            return naming
+    return None
+
+
+FIELDS = {"variant": "[^/]{1,255}?", "cell": "[^/]{1,255}?", "condition": "[^/]{1,255}?", "replicate": r"\d{1,9}"}
+
+
+def pattern(text: str) -> Naming:
+    """The naming that ``{variant}/{cell}-{replicate}.json`` describes, at the end of a path.
+
+    Fields are variant, cell, condition and replicate (a number), each once and none with a slash; ``*`` is anything.
+    Raises RequestError for a pattern that cannot be read.
+    """
+    parts = re.split(r"(\{\w*\}|\*)", text)
+    named = [part[1:-1] for part in parts if part.startswith("{")]
+    wrong = ""
+    if not {"variant", "cell"} & set(named):
+        wrong = "it has neither {variant} nor {cell}"
+    elif len(set(named)) < len(named):
+        wrong = "a field occurs twice"
+    elif unknown := [name for name in named if name not in FIELDS]:
+        wrong = f"there is no field {{{unknown[0]}}}"
+    if wrong:
+        raise RequestError(
+            f"cannot read the pattern {text!r}: {wrong}",
+            place="--name-pattern",
+            remedy="write it as in '{variant}/{cell}-{replicate}.json'; fields: variant, cell, condition, replicate",
+        )
+    compiled = re.compile("(?:.*/)?" + "".join(map(_expression, parts)))
+
+    def spot(path: str) -> Spot | None:
+        found = compiled.fullmatch(path)
+        if found is None:
+            return None
+        given = found.groupdict(default="")
+        number = _number(given.get("replicate"))
+        return Spot(given.get("variant", ""), given.get("cell", ""), given.get("condition", ""), number)
+
+    return Naming(text, spot)
+
+
+def _expression(part: str) -> str:
+    if part == "*":
+        return "[^/]*?"
+    return f"(?P<{part[1:-1]}>{FIELDS[part[1:-1]]})" if part.startswith("{") else re.escape(part)
+
+
+def _cell(mode: str, bs: str | None, depth: str | None, jobs: str | None) -> str:
+    parts = [mode, bs or "", f"iodepth {depth}" if depth else "", f"{jobs} jobs" if jobs and jobs != "1" else ""]
+    return " ".join(part for part in parts if part)
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text else None

@@ -1,0 +1,66 @@
+"""The order in which runs were made, from their time stamps, and what it allows to be said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from iodelta.ingest.layouts.model import Entry
+from iodelta.ingest.model import Run
+from iodelta.trial import Finding
+
+Order = Literal["interleaved", "one after the other", "mixed", "unknown"]
+
+
+class Ordered(msgspec.Struct, frozen=True):
+    """How two variants of a cell were run; ``phrase`` says it in letters, A the baseline.
+
+    ``blocks`` are adjacent pairs (baseline, variant) in time where ``order`` is interleaved; one run may be left over.
+    """
+
+    order: Order
+    phrase: str
+    blocks: tuple[tuple[Entry, Entry], ...] = ()
+
+
+def ended(run: Run) -> float | None:
+    """When a run ended, Unix seconds; its start where only that is known."""
+    return run.ended if run.ended is not None else run.started
+
+
+def order_of(baseline: Sequence[Entry], variant: Sequence[Entry]) -> Ordered:
+    """How the runs of two variants followed each other."""
+    runs = [(ended(entry.run), side, entry) for side, own in (("A", baseline), ("B", variant)) for entry in own]
+    times = [time for time, _, _ in runs if time is not None]
+    if len(times) < len(runs) or len(set(times)) < len(times) or len({e.run.local_time for _, _, e in runs}) > 1:
+        return Ordered("unknown", "the results do not say in which order the runs were made")
+    runs.sort(key=lambda item: item[0] or 0.0)
+    letters = "".join(side for _, side, _ in runs)
+    blocks = tuple(
+        (first[2], second[2]) if first[1] == "A" else (second[2], first[2])
+        for first, second in zip(runs[::2], runs[1::2], strict=False)
+        if first[1] != second[1]
+    )
+    shown = letters if len(letters) <= 24 else f"{letters[:21]}..."
+    if len(letters) <= 2 * len(blocks) + 1 and len(blocks) > 1:
+        return Ordered("interleaved", shown, blocks)
+    if letters in ("A" * len(baseline) + "B" * len(variant), "B" * len(variant) + "A" * len(baseline)):
+        return Ordered("one after the other", shown)
+    return Ordered("mixed", shown)
+
+
+def order_finding(found: Ordered, place: str) -> Finding | None:
+    """The risk that lies in the order; None where the runs were interleaved."""
+    remedy = "run the variants interleaved, in random order: drift and warm-up then fall on both alike"
+    if found.order == "interleaved":
+        return None
+    if found.order == "unknown":
+        return Finding("order.unknown", "warning", place, found.phrase, remedy)
+    what = (
+        "all runs of one variant came before all of the other"
+        if found.order == "one after the other"
+        else ("the runs were not made in pairs")
+    )
+    return Finding("order.not-interleaved", "warning", place, f"{what} ({found.phrase})", remedy)

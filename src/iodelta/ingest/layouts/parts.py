@@ -1,0 +1,88 @@
+"""Runs that ran together as one run: clones of a job, volumes, clients."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+
+import msgspec
+
+from iodelta.ingest.model import Run, unknown
+from iodelta.trial import Direction, Quantity
+from iodelta.workload.fio_json import FioJob, merged
+
+MOST = 10_000
+"""Clones of one job, where numjobs is not known."""
+
+
+def clones(runs: Iterable[Run]) -> tuple[Run, ...]:
+    """Jobs that fio did not report as a group (same file, name and group) as one run; others as they are."""
+    groups: list[list[Run]] = []
+    before: Hashable = None
+    for run in runs:
+        key = _clone_of(run)
+        if key is not None and key == before and len(groups[-1]) < (run.workload.numjobs or MOST):
+            groups[-1].append(run)
+        else:
+            groups.append([run])
+        before = key
+    return tuple(together(group) for group in groups)
+
+
+def _clone_of(run: Run) -> Hashable:
+    """What clones have in common; None for a run that is none. Reports of one job in a file differ in their time;
+    where fio gave none (before 2.0.9), only numjobs tells clones from them."""
+    if run.group is None or run.jobs != 1 or (run.ended is None and (run.workload.numjobs or 1) < 2):
+        return None
+    return (run.place.file, run.jobname, run.group, run.ended, run.workload)
+
+
+def together(runs: Sequence[Run]) -> Run:
+    """Runs that ran at the same time as one: counts and bins add up, mean and spread are pooled, rates are summed.
+
+    Percentiles can be had from bins only. Where a source gives no counts, only the sum of the rates is left.
+    """
+    if len(runs) == 1:
+        return runs[0]
+    first = runs[0]
+    counted = all(direction.ios and direction.runtime_ms for run in runs for direction in run.directions)
+    if counted:
+        jobs = [
+            FioJob(name="", group=0, error=0, directions=run.directions, usr_cpu=0.0, sys_cpu=0.0, context_switches=0)
+            for run in runs
+        ]
+        directions = merged(jobs).directions
+    else:
+        directions = _summed([direction for run in runs for direction in run.directions])
+    return msgspec.structs.replace(
+        first,
+        jobs=sum(run.jobs or 1 for run in runs),
+        concurrency=None,
+        directions=directions,
+        started=min((run.started for run in runs if run.started is not None), default=None),
+        ended=max((run.ended for run in runs if run.ended is not None), default=None),
+        error=next((run.error for run in runs if run.error), 0),
+        usr_cpu=unknown("%"),
+        sys_cpu=unknown("%"),
+        samplers=(),
+        series={},
+        findings=tuple(dict.fromkeys(finding for run in runs for finding in run.findings)),
+    )
+
+
+def _summed(parts: Sequence[Direction]) -> tuple[Direction, ...]:
+    kinds = dict.fromkeys(part.kind for part in parts)
+    found = []
+    for kind in kinds:
+        own = [part for part in parts if part.kind == kind]
+        iops, bandwidth = (_sum([getattr(part, name) for part in own]) for name in ("iops", "bandwidth"))
+        found.append(Direction(kind, sum(p.ios for p in own), sum(p.bytes for p in own), 0, iops, bandwidth))
+    return tuple(found)
+
+
+def _sum(parts: Sequence[Quantity]) -> Quantity:
+    return Quantity(
+        sum(part.value for part in parts),
+        sum(part.low for part in parts),
+        sum(part.high for part in parts),
+        parts[0].unit,
+    )

@@ -1,0 +1,236 @@
+"""The rows of a fio log, a gigabyte in seconds and in constant memory: totals, bins and seconds of each direction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from iodelta.ingest.tar import Readable
+from iodelta.trial import BINS
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+CHUNK = 8 << 20
+"""Bytes that are parsed at once."""
+LONGEST = 8 * 86400
+"""Seconds that a log may span."""
+KINDS = 3
+"""Directions: 0 read, 1 write, 2 trim."""
+_MOST = (LONGEST * 1000, 2**53, KINDS, 2**40)
+"""No time, value, direction or block size of fio reaches these."""
+_APART = 2**54
+"""More than any column of a sound row holds."""
+_LOOK = 2000
+"""Rows by which averages are told from single I/Os."""
+
+
+class Chunk(NamedTuple):
+    """Some rows, column by column, and how many more were no rows."""
+
+    times: Ints
+    values: Ints
+    kinds: Ints
+    blocks: Ints
+    damaged: int
+
+
+class Side(NamedTuple):
+    """One direction of a log."""
+
+    rows: int
+    bytes: int
+    """Sum of the block sizes."""
+    total: float
+    squares: float
+    """Sum of the values and of their squares."""
+    low: float
+    high: float
+    last: int
+    """Milliseconds from the start of the log to its last row."""
+    bins: Ints
+    counts: Ints
+    sums: Floats
+    """Rows, and the sum of their values, in each second."""
+    early: Ints
+    """Times of the first rows."""
+
+    def window(self) -> float:
+        """Milliseconds per row when rows are averages, else 0: then they are single I/Os.
+
+        Averages come at most once per direction and window, at its multiples; windows without I/O have none. Their
+        block size is 0 unless the job has a single one.
+        """
+        times = self.early
+        if len(times) < 2:
+            return 0.0 if self.bytes else float(times[0])
+        gaps = np.diff(times)
+        if gaps.min() <= 0:
+            return 0.0
+        width = float(np.median(gaps[gaps <= 1.5 * np.percentile(gaps, 5)]))
+        off = np.abs(gaps - np.round(gaps / width) * width)
+        regular = width >= 10 and float(np.mean(off <= max(2.0, 0.02 * width))) > 0.9
+        return width if regular or not self.bytes else 0.0
+
+
+class Totals:
+    """What has been read of a log so far, all directions in one pass."""
+
+    def __init__(self, *, latencies: bool) -> None:
+        self._latencies = latencies
+        self._sums = np.zeros((4, KINDS))  # rows, bytes, values, squares
+        self._low, self._high = np.full(KINDS, np.inf), np.full(KINDS, -np.inf)
+        self._last = np.zeros(KINDS, dtype=np.int64)
+        self._bins = np.zeros((KINDS, BINS), dtype=np.int64)
+        self._counts = np.zeros((0, KINDS), dtype=np.int64)
+        self._seconds = np.zeros((0, KINDS))
+        self._early: list[list[int]] = [[] for _ in range(KINDS)]
+        self._origin: int | None = None
+        self.damaged = 0
+
+    def add(self, chunk: Chunk) -> None:
+        """More rows; those that no fio can have written are counted and left out."""
+        self.damaged += chunk.damaged
+        if not len(chunk.times):
+            return
+        if self._origin is None:  # rows of log_unix_epoch count from 1970, others from the start of the job
+            first = int(chunk.times[0])
+            self._origin = first // 1000 * 1000 if first > LONGEST * 1000 else 0
+        rows: tuple[Ints, ...] = (chunk.times - self._origin, chunk.values, chunk.kinds, chunk.blocks)
+        if any(int(row.min()) < 0 or int(row.max()) >= most for row, most in zip(rows, _MOST, strict=True)):
+            rows = _sound(rows)
+            self.damaged += len(chunk.times) - len(rows[0])
+        if len(rows[0]):
+            self._add(*rows)
+
+    def sides(self) -> dict[int, Side]:
+        """The directions that have rows, by fio's number."""
+        present = [kind for kind in range(KINDS) if self._sums[0, kind]]
+        return {kind: self._side(kind) for kind in present}
+
+    def _side(self, kind: int) -> Side:
+        rows, size, total, squares = self._sums[:, kind].tolist()
+        beyond = int(np.flatnonzero(self._counts[:, kind])[-1]) + 1
+        return Side(
+            rows=int(rows),
+            bytes=int(size),
+            total=total,
+            squares=squares,
+            low=float(self._low[kind]),
+            high=float(self._high[kind]),
+            last=int(self._last[kind]),
+            bins=self._bins[kind],
+            counts=self._counts[:beyond, kind],
+            sums=self._seconds[:beyond, kind],
+            early=np.asarray(self._early[kind], dtype=np.int64),
+        )
+
+    def _add(self, times: Ints, values: Ints, kinds: Ints, blocks: Ints) -> None:
+        numbers = values.astype(np.float64)
+        rows = np.bincount(kinds, minlength=KINDS)
+        weighed = (blocks, numbers, numbers * numbers)
+        self._sums += [rows, *(np.bincount(kinds, weights=column, minlength=KINDS) for column in weighed)]
+        present = np.flatnonzero(rows).tolist()
+        for column, low, high in ((values, self._low, self._high), (times, None, self._last)):
+            for kind, (least, greatest) in zip(present, _extremes(column, kinds, present), strict=True):
+                high[kind] = max(high[kind], greatest)
+                if low is not None:
+                    low[kind] = min(low[kind], least)
+        for kind in present:
+            early = self._early[kind]
+            if len(early) < _LOOK:
+                early += times[kinds == kind][: _LOOK - len(early)].tolist()
+        if self._latencies:
+            index = _bins(values, numbers) + kinds * BINS
+            self._bins += np.bincount(index, minlength=KINDS * BINS).reshape(KINDS, BINS)
+        second = np.maximum(times - 1, 0) // 1000  # a window's row stands at its end
+        first, beyond = int(second.min()), int(second.max()) + 1
+        if beyond > len(self._counts):
+            more = ((0, beyond - len(self._counts)), (0, 0))
+            self._counts, self._seconds = np.pad(self._counts, more), np.pad(self._seconds, more)
+        slot, slots = (second - first) * KINDS + kinds, (beyond - first) * KINDS
+        self._counts[first:beyond] += np.bincount(slot, minlength=slots).reshape(-1, KINDS)
+        self._seconds[first:beyond] += np.bincount(slot, weights=numbers, minlength=slots).reshape(-1, KINDS)
+
+
+def _extremes(column: Ints, kinds: Ints, present: list[int]) -> list[tuple[int, int]]:
+    """Least and greatest of ``column`` in each of the kinds ``present``; of two without copying either's rows."""
+    if len(present) == 1:
+        return [(int(column.min()), int(column.max()))]
+    if len(present) == 2:
+        apart = (kinds == present[1]) * _APART
+        above, below = column + apart, column - apart
+        return [(int(above.min()), int(below.max())), (int(below.min()) + _APART, int(above.max()) - _APART)]
+    parts = [column[kinds == kind] for kind in present]
+    return [(int(part.min()), int(part.max())) for part in parts]
+
+
+def _bins(values: Ints, numbers: Floats) -> Ints:
+    """``trial.bin_index`` of each value: exponent and first six bits of the mantissa of a double are the bin."""
+    index = (numbers.view(np.int64) >> 46) - (1028 << 6)
+    return np.minimum(np.where(values < 64, values, index), BINS - 1)
+
+
+def _sound(rows: tuple[Ints, ...]) -> tuple[Ints, ...]:
+    """Those rows that a fio can have written."""
+    sound = np.ones(len(rows[0]), dtype=bool)
+    for row, most in zip(rows, _MOST, strict=True):
+        sound &= (row >= 0) & (row < most)
+    return tuple(row[sound] for row in rows)
+
+
+def chunks(head: bytes, rest: Readable, shift: int) -> Iterator[Chunk]:
+    """The rows of a log that begins with ``head``, the next chunk being parsed while one is worked on.
+
+    ``shift`` is 1 when a maximum stands between value and direction. What ``rest`` raises passes through.
+    """
+    parsed = (_parsed(rows, shift) for rows in _whole_rows(head, rest))
+    with ThreadPoolExecutor(1) as pool:
+        pending = pool.submit(next, parsed, None)
+        while (chunk := pending.result()) is not None:
+            pending = pool.submit(next, parsed, None)
+            yield chunk
+
+
+def _whole_rows(head: bytes, rest: Readable) -> Iterator[bytes]:
+    left, at_end = head, False
+    while not at_end:
+        part = rest.read(CHUNK)
+        at_end = not part
+        cut = part.rfind(b"\n") + 1
+        if at_end:
+            yield left
+        elif cut:
+            yield left + part[:cut]
+            left = part[cut:]
+        else:
+            left = left + part if len(left) < CHUNK else b"?"  # no row of fio's is that long
+
+
+def _parsed(rows: bytes, shift: int) -> Chunk:
+    import polars as pl
+
+    columns = rows[: rows.find(b"\n") + 1 or None].count(b",") + 1
+    names = [f"column_{number}" for number in range(1, max(columns, 4 + shift) + 1)]
+    wanted = [names[number] for number in (0, 1, 2 + shift, 3 + shift)]
+    schema = {name: pl.Int64 if name in wanted else pl.String for name in names}
+    try:
+        table = pl.read_csv(
+            rows,
+            has_header=False,
+            schema=schema,
+            columns=wanted,
+            quote_char=None,
+            ignore_errors=True,
+            truncate_ragged_lines=True,
+        )
+    except pl.exceptions.PolarsError:
+        nothing = np.zeros(0, dtype=np.int64)
+        return Chunk(nothing, nothing, nothing, nothing, rows.count(b"\n"))
+    whole = table.drop_nulls()
+    times, values, kinds, blocks = (whole.get_column(name).to_numpy() for name in wanted)
+    return Chunk(times, values, kinds, blocks, len(table) - len(whole))

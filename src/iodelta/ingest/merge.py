@@ -1,0 +1,233 @@
+"""One run shown several times in one file, by status-interval or in several formats: kept once, the rest a check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from iodelta.ingest.model import Refusal, Run
+from iodelta.ingest.options import known
+from iodelta.trial import Direction, Finding, Latency, Quantity
+
+_RANK = {"json+": 0, "json": 1, "text": 2, "terse5": 3, "terse4": 4, "terse3": 5, "terse2": 6}
+_SAME_START = 2.0
+"""Seconds by which printed - elapsed may differ between reports of one run: fio counts whole seconds."""
+
+_CLONES = 64
+"""Reports of one format before one of another that are looked at as its clones."""
+
+Report = list[Run | Refusal]
+
+
+def once(reports: Sequence[Report]) -> list[Run | Refusal]:
+    """``reports`` (one per document, invocation or block of records, in order) with each run kept once."""
+    return [run for report in _one_format(_last(reports)) for run in report]
+
+
+def _last(reports: Sequence[Report]) -> list[Report]:
+    """Of cumulative reports of one run, as status-interval prints them, the last."""
+    kept: list[Report] = []
+    counts: list[int] = []
+    latest: dict[str, int] = {}
+    for report in reports:
+        form = _format(report)
+        before = latest.get(form)
+        if before is not None and form in _RANK and _continues(kept[before], report):
+            kept[before] = report
+            counts[before] += 1
+        else:
+            latest[form] = len(kept)
+            kept.append(report)
+            counts.append(1)
+    return [_marked(report, count) for report, count in zip(kept, counts, strict=True)]
+
+
+def _format(report: Report) -> str:
+    return next((run.format for run in report if isinstance(run, Run)), "")
+
+
+def _marked(report: Report, count: int) -> Report:
+    if count == 1:
+        return report
+    text = f"the last of {count} cumulative reports (status-interval) is used"
+    return [
+        msgspec.structs.replace(run, findings=(*run.findings, Finding("read.status-interval", "note", _at(run), text)))
+        if isinstance(run, Run)
+        else run
+        for run in report
+    ]
+
+
+def _continues(earlier: Report, later: Report) -> bool:
+    """Whether ``later`` is the same run some time on: all that only grows has grown, and nothing says otherwise."""
+    before = [run for run in earlier if isinstance(run, Run)]
+    pairs = [(run, _twin(run, later)) for run in before]
+    grown = False
+    for run, twin in pairs:
+        if twin is None or (run.pid and twin.pid and run.pid != twin.pid) or run.fio_version != twin.fio_version:
+            return False
+        if run.started and twin.started and abs(run.started - twin.started) > _SAME_START:
+            return False
+        known = bool((run.pid and twin.pid) or (run.started and twin.started))
+        for old in run.directions:
+            new = twin.direction(old.kind)
+            if new is None or new.runtime_ms < old.runtime_ms or new.ios < old.ios or new.bytes < old.bytes:
+                return False
+            if not known and not _could_grow(old, new):
+                return False
+            grown = grown or new.runtime_ms > old.runtime_ms
+        grown = grown or not run.directions
+    return bool(pairs) and grown
+
+
+def _could_grow(old: Direction, new: Direction) -> bool:
+    """Whether ``new`` can be ``old`` and more: extremes move outwards only, and the rest at no unheard-of rate."""
+    pairs = [(getattr(old, name), getattr(new, name)) for name in ("slat", "clat", "lat")]
+    known = [(a, b) for a, b in pairs if a is not None and b is not None]
+    if not all(b.max.high >= a.max.low and b.min.low <= a.min.high for a, b in known):
+        return False
+    if old.bytes == new.bytes:
+        return all(a.mean.overlaps(b.mean) for a, b in known)
+    added = (new.bytes - old.bytes) * old.runtime_ms
+    return added <= 5 * old.bytes * (new.runtime_ms - old.runtime_ms + 1)
+
+
+def _twin(run: Run, report: Report) -> Run | None:
+    """The entry of ``report`` for the same job: same name, group and place among those."""
+    found = [r for r in report if isinstance(r, Run) and (r.jobname, r.group) == (run.jobname, run.group)]
+    return found[0] if len(found) == 1 else None
+
+
+def _one_format(reports: Sequence[Report]) -> list[Report]:
+    """Neighbours that show the same runs in different formats as one report, in the best of them."""
+    kept: list[Report] = []
+    for report in reports:
+        for count in range(_alike(kept) if kept and _format(kept[-1]) != _format(report) else 0, 0, -1):
+            before = [run for one in kept[-count:] for run in one]  # terse records of clones stand apart
+            matches = list(_matches(before, report))
+            runs = [sum(isinstance(run, Run) for run in side) for side in (before, report)]
+            if matches and len(matches) == min(runs):
+                kept[-count:] = [_joined(before, report, matches)]
+                break
+        else:
+            kept.append(report)
+    return kept
+
+
+def _alike(kept: Sequence[Report]) -> int:
+    """How many of the last reports are of the format of the last."""
+    forms = [_format(report) for report in kept[-_CLONES:]]
+    return next((n for n, form in enumerate(reversed(forms)) if form != forms[-1]), len(forms))
+
+
+def _matches(before: Report, report: Report) -> Iterator[tuple[Run, Run]]:
+    """Pairs of entries that show one job: counts and run time agree."""
+    left = [run for run in report if isinstance(run, Run)]
+    for run in before:
+        if not isinstance(run, Run):
+            continue
+        twin = next((other for other in left if _same(run, other)), None)
+        if twin is not None:
+            left.remove(twin)
+            yield run, twin
+
+
+def _same(run: Run, other: Run) -> bool:
+    if (run.jobname, run.group) != (other.jobname, other.group):
+        return False
+    if run.fio_version and other.fio_version and run.fio_version != other.fio_version:
+        return False
+    if other.format in run.also or other.format == run.format:
+        return False
+    a, b = run.directions, other.directions
+    if run.error and run.error == other.error and not (a and b):
+        return True
+    if {d.kind for d in a} != {d.kind for d in b} and "mixed" not in {d.kind for d in (*a, *b)}:
+        return False
+    return len(a) == len(b) and all(_same_direction(x, y) for x, y in zip(a, b, strict=True))
+
+
+def _same_direction(x: Direction, y: Direction) -> bool:
+    """The counts agree as far as both formats give them; two runs of one job hardly ever do."""
+    counts = x.ios == y.ios or not (x.ios and y.ios)
+    return counts and x.runtime_ms == y.runtime_ms and x.iops.overlaps(y.iops) and x.bandwidth.overlaps(y.bandwidth)
+
+
+def _joined(before: Report, report: Report, matches: Sequence[tuple[Run, Run]]) -> Report:
+    """In the order of the fuller report, each pair as one run; entries of one side alone are kept."""
+    of = {id(run): pair for pair in matches for run in pair}
+    base, rest = (before, report) if len(before) >= len(report) else (report, before)
+    joined: Report = [_best(*of[id(run)]) if id(run) in of else run for run in base]
+    return joined + [run for run in rest if id(run) not in of]
+
+
+def _best(first: Run, second: Run) -> Run:
+    """The better format, with what only the other knows filled in, and where they contradict each other found."""
+    best, other = sorted((first, second), key=lambda run: _RANK.get(run.format, 9))
+    both = list(zip(best.directions, other.directions, strict=True)) if best.directions and other.directions else []
+    disagree = [text for a, b in both for text in _differences(a, b)]
+    findings = (*best.findings, *(f for f in other.findings if f.rule not in {x.rule for x in best.findings}))
+    if disagree:
+        text = f"the file also shows this run as {other.format}, where {'; '.join(disagree[:5])}"
+        findings = (*findings, Finding("read.disagree", "warning", _at(best), text))
+    return msgspec.structs.replace(
+        best,
+        directions=tuple(_filled(a, b) for a, b in both) or best.directions or other.directions,
+        jobs=other.jobs if other.format == "text" else best.jobs if best.jobs is not None else other.jobs,
+        pid=best.pid if best.pid is not None else other.pid,
+        ended=best.ended if best.ended is not None else other.ended,
+        local_time=best.local_time if best.ended is not None else other.local_time,
+        fio_version=best.fio_version or other.fio_version,
+        options=best.options or other.options,
+        workload=known(best.workload, other.workload),
+        sync=best.sync or other.sync,
+        disks=best.disks or other.disks,
+        depths=best.depths or other.depths,
+        samplers=best.samplers or other.samplers,
+        also=(*best.also, other.format, *(form for form in other.also if form not in best.also)),
+        findings=findings,
+    )
+
+
+def _filled(best: Direction, other: Direction) -> Direction:
+    """Counts and latencies that only ``other`` has."""
+    parts: dict[str, Latency | None] = {}
+    for name in ("slat", "clat", "lat"):
+        mine, theirs = getattr(best, name), getattr(other, name)
+        parts[name] = mine or theirs
+        if mine is not None and theirs is not None and not mine.percentiles and not mine.histogram:
+            parts[name] = msgspec.structs.replace(mine, percentiles=theirs.percentiles)
+    return msgspec.structs.replace(
+        best,
+        ios=best.ios or other.ios,
+        bytes=best.bytes or other.bytes,
+        iops=other.iops if other.ios and not best.ios else best.iops,
+        **parts,
+    )
+
+
+def _differences(a: Direction, b: Direction) -> Iterator[str]:
+    """Quantities whose intervals do not meet."""
+    for name, x, y in shared(a, b):
+        if not x.overlaps(y):
+            yield f"{a.kind} {name} is {y.value:g} {y.unit} and not {x.value:g}"
+
+
+def shared(a: Direction, b: Direction) -> Iterator[tuple[str, Quantity, Quantity]]:
+    """Name and both values of every quantity that two accounts of one direction give."""
+    yield "iops", a.iops, b.iops
+    yield "bandwidth", a.bandwidth, b.bandwidth
+    for name in ("slat", "clat", "lat"):
+        x, y = getattr(a, name), getattr(b, name)
+        if x is None or y is None:
+            continue
+        for part in ("mean", "stddev", "min", "max"):
+            yield f"{name} {part}", getattr(x, part), getattr(y, part)
+        for percent, value in x.percentiles.items():
+            if percent in y.percentiles:
+                yield f"{name} p{percent:g}", value, y.percentiles[percent]
+
+
+def _at(run: Run) -> str:
+    return f"{run.place.file}:{run.place.line}"

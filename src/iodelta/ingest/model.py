@@ -1,0 +1,203 @@
+"""What a foreign file turned into: runs, device counters, and refusals with their reasons."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import msgspec
+
+from iodelta.trial import Direction, Finding, Kind, Latency, Place, Quantity
+
+Format = Literal[
+    "json+",
+    "json",
+    "terse2",
+    "terse3",
+    "terse4",
+    "terse5",
+    "text",
+    "io_uring",
+    "log",
+    "hist-log",
+    "table",
+]
+
+
+def unknown(unit: str) -> Quantity:
+    """A number that the source does not give: nan, anywhere from 0 up."""
+    return Quantity(math.nan, 0.0, math.inf, unit)
+
+
+class Workload(msgspec.Struct, frozen=True):
+    """What the run was asked to do, as far as the source says. None: it does not say (fio's default may hold)."""
+
+    rw: str | None = None
+    bs: int | None = None
+    """Bytes per I/O, when it is one size in the directions used."""
+    ioengine: str | None = None
+    iodepth: int | None = None
+    numjobs: int | None = None
+    direct: bool | None = None
+    size: int | None = None
+    """Bytes."""
+    runtime: float | None = None
+    """Seconds asked for."""
+
+
+class Sampler(msgspec.Struct, frozen=True):
+    """fio's own periodic samples of a rate. Not the run's mean: windows without I/O are left out, and more."""
+
+    kind: Kind
+    of: Literal["iops", "bw"]
+    """``bw`` values are bytes per second."""
+    mean: Quantity
+    min: Quantity
+    max: Quantity
+    stddev: Quantity
+    samples: int | None = None
+    """How many; None where the source does not say."""
+
+
+class Priority(msgspec.Struct, frozen=True):
+    """The latency of the I/Os of one I/O priority, where a run had several."""
+
+    kind: Kind
+    name: str
+    """``class/level/hint`` as fio prints it, or ``high`` and ``low`` before 3.30."""
+    latency: Latency
+
+
+class Disk(msgspec.Struct, frozen=True):
+    """One line of fio's disk statistics: whole-device counters over the run, other users and the ramp included."""
+
+    name: str
+    read_ios: int = 0
+    write_ios: int = 0
+    read_sectors: int | None = None
+    """Sectors of 512 bytes; None where the source does not say."""
+    write_sectors: int | None = None
+    """Sectors of 512 bytes; None where the source does not say."""
+    read_merges: int = 0
+    """Reads merged with one that was queued."""
+    write_merges: int = 0
+    """Writes merged with one that was queued."""
+    read_ticks: int = 0
+    """Milliseconds that reads took, summed over them."""
+    write_ticks: int = 0
+    """Milliseconds that writes took, summed over them."""
+    in_queue: int = 0
+    """Milliseconds that I/Os spent in the queue, summed over them."""
+    util: float = math.nan
+    """Percent."""
+    member: bool = False
+    """Whether it lies below another device of the list."""
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """One measured job or group of jobs, as one source gives it.
+
+    In ``directions`` a count (``ios``, ``bytes``, ``runtime_ms``, ``Latency.count``) is 0 where the source does not
+    say (the last is rate times run time in a terse record), and a ``Quantity`` is ``unknown`` (nan, 0 to infinity).
+    Only directions with I/O are listed. The kind ``mixed`` stands for all directions together, where fio reported
+    only that.
+    """
+
+    place: Place
+    format: Format
+    jobname: str = ""
+    group: int | None = None
+    jobs: int | None = None
+    """How many jobs the numbers are of."""
+    concurrency: float | None = None
+    """How many of them ran at once on average: their summed run time over the longest; None if it does not say."""
+    directions: tuple[Direction, ...] = ()
+    """One per direction with I/O."""
+    sync: Latency | None = None
+    """Latency of fsync and its like."""
+    options: dict[str, str] = {}
+    """Global, then job options, as spelt; from the banner where there is nothing else. A flag has the value ''."""
+    workload: Workload = Workload()
+    fio_version: str | None = None
+    """Without ``fio-``: ``3.33``, ``3.19-10-g3bd2``; None where the source does not say."""
+    started: float | None = None
+    ended: float | None = None
+    """Unix seconds; see ``local_time``."""
+    local_time: bool = False
+    """``started`` and ``ended`` were read from a wall clock without time zone, as if it were UTC."""
+    elapsed: float | None = None
+    """Seconds since the start of fio, other groups included."""
+    pid: int | None = None
+    """Process id that fio printed; None where the source does not say."""
+    host: str = ""
+    error: int = 0
+    usr_cpu: Quantity = unknown("%")
+    sys_cpu: Quantity = unknown("%")
+    """Percent of the members' summed run time, as fio prints it."""
+    context_switches: int | None = None
+    depths: dict[str, Quantity] = {}
+    """Share of I/Os (percent) found at each depth: ``1 2 4 8 16 32 >=64``; above 100 in sum with fsync or a ramp."""
+    disks: tuple[Disk, ...] = ()
+    """fio's disk statistics; empty where the source has none."""
+    samplers: tuple[Sampler, ...] = ()
+    """fio's periodic samples; empty where the source has none."""
+    priorities: tuple[Priority, ...] = ()
+    """Latency by I/O priority; empty unless a run had several."""
+    series: dict[str, tuple[float, ...]] = {}
+    """Per-second values over the run, gaps as zeros: ``read.iops``, ``write.bw`` (B/s), ``read.clat`` (ns)."""
+    labels: dict[str, str] = {}
+    """The cells of a table's row, keyed by column title, exactly as written."""
+    table: str = ""
+    """Title of the table the row is in."""
+    also: tuple[Format, ...] = ()
+    """Other formats in which the same file shows this run; they were used as a check."""
+    findings: tuple[Finding, ...] = ()
+
+    def direction(self, kind: Kind) -> Direction | None:
+        """The direction ``kind``, or None when the run did none of it."""
+        return next((d for d in self.directions if d.kind == kind), None)
+
+    def sampler(self, kind: Kind, of: Literal["iops", "bw"]) -> Sampler | None:
+        """fio's own samples of ``of`` in direction ``kind``, or None."""
+        return next((s for s in self.samplers if s.kind == kind and s.of == of), None)
+
+
+class DeviceStats(msgspec.Struct, frozen=True):
+    """One line of a btrfs ``read_stats`` dump: what a device has served since mount or checkpoint."""
+
+    place: Place
+    device: str
+    fields: dict[str, float]
+    """By the kernel's names: ``cumulative_ios``, ``cumulative_wait`` (ns), ``age`` ..."""
+    at: float | None = None
+    """Time stamp above it, Unix seconds as if UTC."""
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """What could not be read, and why."""
+
+    place: Place
+    reason: str
+
+
+class Imported(msgspec.Struct, frozen=True):
+    """Everything found in the given paths, in the order of the paths and of the places inside them."""
+
+    runs: tuple[Run, ...] = ()
+    device_stats: tuple[DeviceStats, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+
+
+__all__ = [
+    "DeviceStats",
+    "Disk",
+    "Finding",
+    "Format",
+    "Imported",
+    "Priority",
+    "Refusal",
+    "Run",
+    "Sampler",
+    "Workload",
+    "unknown",
+]

@@ -1,0 +1,37 @@
+"""What fio said beside its report, and what that means for the numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from iodelta.ingest.wording import clean
+from iodelta.trial import Finding, Severity
+
+_REMARKS: tuple[tuple[str, re.Pattern[str], Severity, str], ...] = (
+    ("fio.signal", re.compile(r"terminating on signal \d+|got signal=\d+"), "warning", "it was stopped before its end"),
+    (
+        "fio.depth-ignored",
+        re.compile(r"note: both iodepth >= 1 and synch"),
+        "note",
+        "the depth asked for had no effect",
+    ),
+    ("fio.past-end", re.compile(r"refusing extend"), "warning", "the file was smaller than size"),
+    ("fio.error", re.compile(r"^fio: .{0,300}\b(?:err|error)="), "warning", "a job failed"),
+    (
+        "fio.lost-disk-stats",
+        re.compile(r"clock not CPU consistent|clock setup failed"),
+        "note",
+        "another clock was used",
+    ),
+)
+
+
+def remarks(said: Iterable[str], place: str) -> tuple[Finding, ...]:
+    """Findings from the lines around a report; each kind once, with the words of fio."""
+    found: dict[str, Finding] = {}
+    for line in said:
+        for rule, pattern, severity, meaning in _REMARKS:
+            if rule not in found and pattern.search(line[:1000]):
+                found[rule] = Finding(rule, severity, place, f"{meaning}: {clean(line.strip()[:200])}")
+    return tuple(found.values())

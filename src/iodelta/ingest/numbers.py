@@ -1,0 +1,156 @@
+"""fio's printed numbers, as intervals: what may have been there before each format rounded it.
+
+Facts are from fio's ``lib/num2str.c`` and ``stat.c`` at their tags.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import NamedTuple
+
+from iodelta.trial import BINS, Quantity, bin_edges, bin_index
+from iodelta.workload.fio_schema import US_BINS
+
+COUNT_MAX = 2**63
+"""fio counts in 64 bits; anything above is damage."""
+
+Version = tuple[int, int]
+
+_PREFIX = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
+_NUM = re.compile(r"(\d{1,20})(?:\.(\d{1,12}))?\s?([kmgtpeKMGTPE]?)(i?)(?:[bB](?:it)?)?(?:/s)?")
+_SIZE = re.compile(r"(\d{1,20})(?:\.(\d{1,6}))?\s?([kKmMgGtTpP]?)([iI]?)([bB]?)")
+
+
+class Printed(NamedTuple):
+    """A printed number: its best value and the interval it may stand for."""
+
+    value: float
+    low: float
+    high: float
+
+    def quantity(self, unit: str, scale: float = 1.0) -> Quantity:
+        """As a Quantity, each bound times ``scale``."""
+        return Quantity(self.value * scale, self.low * scale, self.high * scale, unit)
+
+
+def version_of(text: str | None) -> Version | None:
+    """``3.33`` or ``fio-2.2.10-5-gabc`` as (3, 33) or (2, 2); None when it says nothing."""
+    found = re.match(r"(?:fio-)?(\d{1,3})\.(\d{1,3})", text or "")
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def num2str(text: str, version: Version | None, *, kilo: int = 1000, truncated: bool = True) -> Printed | None:
+    """What fio's ``num2str`` was given when it printed ``text``; None when that is no such number.
+
+    ``kilo`` is the step of the prefixes unless the text says ``i`` (1024). ``truncated``: the number was cut to an
+    integer before. Three kinds of fraction: up to 2.19 its digits mean nothing (1023/1024 prints as ".2"), 2.20 to
+    3.25 lose a carry (10,970 prints as "10.0k"), later ones round. All drop what divisions before the last left over.
+    """
+    found = _NUM.fullmatch(text.strip())
+    if found is None:
+        return None
+    whole, digits, prefix, binary = int(found[1]), found[2] or "", found[3].upper(), found[4]
+    if whole > COUNT_MAX:
+        return None
+    step = 1024 if binary else kilo
+    power = _PREFIX[prefix]
+    if version is not None and version < (2, 17) and prefix in ("P", "E"):
+        power -= 1  # the list of prefixes had no T
+    unit = float(step) ** power
+    if not power:
+        value = whole + (int(digits) / 10 ** len(digits) if digits else 0.0)
+        half = 0.5 / 10 ** len(digits) if digits else 0.0
+        return Printed(value, value - half, value + (half or float(truncated)))
+    lost = 1 / step if power > 1 else 1 / unit  # the remainder of the division before, or the integer truncation
+    if not digits:
+        return Printed(whole * unit, (whole - 0.5) * unit, (whole + 0.5 + lost) * unit)
+    value = whole + int(digits) / 10 ** len(digits)
+    half = 0.5 / 10 ** len(digits)
+    low, high = value - half, value + half + lost
+    if version is None or version < (2, 20):
+        low, high = min(low, float(whole)), max(high, float(whole + 1))
+    if (version is None or (2, 20) <= version < (3, 26)) and not digits.strip("0"):
+        high = max(high, float(whole + 1) + lost)
+    if version is not None and version < (2, 20):
+        value, low, high = whole + 0.5, float(whole), float(whole + 1)
+    return Printed(value * unit, low * unit, high * unit)
+
+
+def decimals(text: str) -> Printed | None:
+    """A plain number with its decimals: half a unit of the last place to either side; None when it is none."""
+    found = re.fullmatch(r"[+-]?\d{1,20}(?:\.(\d{1,20}))?", text.strip())
+    if found is None:
+        return None
+    value = float(found[0])
+    half = 0.5 / 10 ** len(found[1] or "")
+    return Printed(value, value - half, value + half)
+
+
+def size(text: str, kilo: int = 1024) -> int | None:
+    """Bytes in fio's own spelling of a size (``4k``, ``1M``, ``4096B``, ``128KiB``); None if it is none.
+
+    ``kilo`` is the step of its prefixes: 1024 unless the job says kb_base=1000.
+    """
+    found = _SIZE.fullmatch(text.strip())
+    if found is None:
+        return None
+    value = float(f"{found[1]}.{found[2] or 0}") * float(kilo) ** _PREFIX[found[3].upper()]
+    return int(value) if value < COUNT_MAX else None
+
+
+def seconds(text: str) -> float | None:
+    """Seconds in fio's own spelling of a time (``30``, ``30s``, ``5m``, ``500ms``); None if it is none."""
+    found = re.fullmatch(r"(\d{1,15})\s?(us|usec|ms|msec|s|sec|m|min|h|hr|d)?", text.strip().lower())
+    if found is None:
+        return None
+    scale = {"u": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600, "d": 86400}
+    unit = found[2] or "s"
+    return int(found[1]) * scale["u" if unit[0] == "u" else "ms" if unit.startswith("ms") else unit[0]]
+
+
+def whole(text: str) -> int | None:
+    """A count as fio prints it; None when it is none or beyond 64 bits."""
+    text = text.strip()
+    if not (text.isascii() and text.isdigit() and len(text) < 20):
+        return None
+    value = int(text)
+    return value if value < COUNT_MAX else None
+
+
+def percentile(value: int, step: int, nanoseconds: bool | None, *, up: bool = True) -> Quantity:
+    """A percentile printed as a whole number of ``step`` ns: whatever lies in a bin whose centre prints so.
+
+    fio >= 2.99 has bins of ns and divides the centre by 1000 once or twice, rounding ``up`` in text and down in terse
+    (``nanoseconds``). Before, bins were of us, and only msec were divided. None: either.
+    """
+    if value >= COUNT_MAX // step:
+        return Quantity(float(value) * step, float(value) * step, math.inf, "ns")
+    readings = []
+    if nanoseconds is not False:
+        readings.append((step, 1))
+    if nanoseconds is not True:
+        readings.append((max(step // 1000, 1), 1000 if step > 1 else 1))
+    found = [_shortened(value, divided, scale, up) for divided, scale in readings]
+    return Quantity(found[0].value, min(q.low for q in found), max(q.high for q in found), "ns")
+
+
+def _shortened(value: int, divided: int, scale: int, up: bool) -> Quantity:
+    """``value`` is a bin centre, in units of ``scale`` ns, over ``divided``."""
+    first, last = value * divided, (value + 1) * divided - 1
+    if up:
+        first, last = (value - 1) * divided + 1, value * divided
+    bins = map(bin_edges, range(bin_index(max(first, 0)), bin_index(max(last, 0)) + 1))
+    fits = [edges for edges in bins if first <= _centre(edges) <= last]
+    if not fits:  # no fio prints this: somebody rounded
+        bounds = (max(first - 1, 0) * scale, (last + 1) * scale)
+        return Quantity(float(value * divided * scale), float(bounds[0]), float(bounds[1]), "ns")
+    low, high = fits[0][0] * scale, float(fits[-1][1] * scale)
+    if bin_index(fits[-1][0]) >= (US_BINS if scale > 1 else BINS) - 1:
+        high = math.inf  # the last bin takes all that is longer
+    middle = (_centre(fits[0]) + _centre(fits[-1])) * scale / 2
+    return Quantity(middle, float(low), high, "ns")
+
+
+def _centre(edges: tuple[int, int]) -> int:
+    return edges[0] + (edges[1] - edges[0]) // 2 if edges[1] - edges[0] > 1 else edges[0]

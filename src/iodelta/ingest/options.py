@@ -1,0 +1,75 @@
+"""What a run was asked to do, from fio options as somebody spelt them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from iodelta.ingest.model import Workload
+from iodelta.ingest.numbers import seconds, size, whole
+from iodelta.ingest.wording import clean
+from iodelta.jobfile import canonical
+
+_RW = {"readwrite": "rw", "randreadwrite": "randrw"}
+_BANNER = re.compile(r"\((R|W|T)\) ([\w.]{1,24})-([\w.]{1,24})")
+_PLACES = {"read": 0, "write": 1, "trim": 2}
+
+
+def workload(options: Mapping[str, str]) -> Workload:
+    """The facts in ``options``; what they do not say, or say in a way only fio understands, is None."""
+    given = {canonical(name): value.strip() for name, value in options.items()}
+    rw = clean(given.get("rw", "").split(":")[0])
+    rw = _RW.get(rw, rw)
+    kilo = 1000 if given.get("kb_base") == "1000" else 1024
+    return Workload(
+        rw=rw or None,
+        bs=_block(given, rw, kilo),
+        ioengine=clean(given.get("ioengine", "")) or None,
+        iodepth=whole(given.get("iodepth", "")),
+        numjobs=whole(given.get("numjobs", "")),
+        direct=_flag(given, "direct"),
+        size=size(given.get("size", ""), kilo),
+        runtime=seconds(given.get("runtime", "")),
+    )
+
+
+def known(best: Workload, other: Workload) -> Workload:
+    """What is asked for: the gaps of one account filled by the other."""
+    gaps = {name: getattr(other, name) for name in best.__struct_fields__ if getattr(best, name) is None}
+    return msgspec.structs.replace(best, **gaps)
+
+
+def banner_options(rw: str, bs: str, ioengine: str, iodepth: str) -> dict[str, str]:
+    """The four options that fio's text report repeats; the block sizes of three directions become one where equal.
+
+    The spelling changed: ``4K-4K/4K-4K``, ``4096B-4096B,4096B-4096B,..`` (2.17), ``(R) 4096B-4096B, (W) ...`` (2.21).
+    """
+    named = _BANNER.findall(bs)
+    ranges = [f"{low}-{high}" for _, low, high in named] or re.split(r"[,/]", bs)
+    fixed = [low if low == high else text for text in ranges for low, _, high in [text.strip().partition("-")]]
+    options = {"rw": rw, "ioengine": ioengine, "iodepth": iodepth}
+    if fixed and all(text for text in fixed):
+        options["bs"] = fixed[0] if len(set(fixed)) == 1 else ",".join(fixed)
+    return options
+
+
+def _block(given: Mapping[str, str], rw: str, kilo: int) -> int | None:
+    """One size for all directions that ``rw`` uses, or None. A single value holds for all (fio's ``bs=r,w,t``)."""
+    if "bsrange" in given or "bssplit" in given:
+        return None
+    sizes = [size(part, kilo) for part in given.get("bs", "").split(",")]
+    if not sizes:
+        return None
+    used = {"read", "write", "trim"}
+    plain = rw.removeprefix("rand")
+    used = {"rw": {"read", "write"}, "trimwrite": {"write", "trim"}}.get(plain, {plain} if plain in _PLACES else used)
+    wanted = {sizes[min(_PLACES[kind], len(sizes) - 1)] for kind in used}
+    return wanted.pop() if len(wanted) == 1 else None
+
+
+def _flag(given: Mapping[str, str], name: str) -> bool | None:
+    if name not in given:
+        return None
+    return {"": True, "1": True, "0": False}.get(given[name])

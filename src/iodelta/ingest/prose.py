@@ -1,0 +1,180 @@
+"""Numbers in the prose of a report: the changes it states, and the rows it lists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from iodelta.ingest.model import Run, Workload, unknown
+from iodelta.ingest.wording import clean
+from iodelta.trial import Direction, Kind, Latency, Place, Quantity
+
+LONGEST = 1 << 16
+"""Characters of a text that are looked at."""
+MOST = 500
+"""Changes that a text may state."""
+
+_UNITS = {
+    "iops": ("IOPS", 1.0),
+    **{f"{p}{i}b/s": ("B/s", b**n) for i, b in (("", 1000.0), ("i", 1024.0)) for n, p in enumerate("kmg", 1)},
+    **{unit: ("ns", scale) for unit, scale in (("ns", 1.0), ("us", 1e3), ("usec", 1e3), ("ms", 1e6), ("msec", 1e6))},
+}
+_STEP = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
+_VALUE = (
+    r"(?:~|≈|about )?(?<![\d,])(\d[\d,]{0,24}(?:\.\d{1,12})?) ?([kKMG](?![A-Za-z]))? ?"
+    r"(IOPS|[KMG]i?B(?:yte)?/s(?:ec)?|[nu]s|usec|ms(?:ec)?)?(?![\w/])"
+)
+_GIVEN = r"(?: ?\(([^()]{1,40})\))?"
+_CHANGES = (
+    re.compile(rf"{_VALUE} ?(?:→|-+>|=>) ?(?:\w+: ?)?{_VALUE}{_GIVEN}"),
+    re.compile(rf"\bfrom {_VALUE} to {_VALUE}{_GIVEN}"),
+    re.compile(rf"\bgood\b[^.]{{1,60}}? {_VALUE}(?=[ ,.]).{{1,80}}?\bbad\b[^.]{{1,60}}? {_VALUE}(?=[ ,.]){_GIVEN}"),
+)
+_CELL = re.compile(r"\b(?:iodepth|qd|depth) ?=? ?\d+", re.IGNORECASE)
+_LISTED = re.compile(rf"\b([A-Za-z]\w{{0,19}}): {_VALUE}")
+
+
+class Change(NamedTuple):
+    """One stated change, with its line, the depth of mail quoting it stands at (whose words it is) and its cell."""
+
+    before: Quantity
+    after: Quantity
+    stated: str
+    line: int
+    quoted: int
+    cell: str
+
+    def percent(self) -> tuple[float, float, float]:
+        """The change in percent of the value before: lowest, as written, highest."""
+        a, b = self.before, self.after
+        return 100 * (b.low / a.high - 1), 100 * (b.value / a.value - 1), 100 * (b.high / a.low - 1)
+
+
+class Paragraph(NamedTuple):
+    """Lines of one speaker as one text; ``lines`` has the number of the line at which each of its parts begins."""
+
+    text: str
+    quoted: int
+    starts: tuple[tuple[int, int], ...]
+
+    def line(self, offset: int) -> int:
+        """The line of the file in which the character at ``offset`` stands."""
+        return max(number for at, number in self.starts if at <= offset)
+
+
+def paragraphs(text: str) -> Iterator[Paragraph]:
+    """Mail quotes unwrapped: lines of equal quoting and no blank line between them."""
+    parts: list[str] = []
+    starts: list[tuple[int, int]] = []
+    depth = length = 0
+    for number, line in enumerate([*text[:LONGEST].split("\n"), ""], 1):
+        quote = re.match(r"(?:\s*>)*", line)
+        marks = quote[0].count(">") if quote else 0
+        words = " ".join(line[quote.end() if quote else 0 :].split())
+        if parts and (not words or marks != depth):
+            yield Paragraph(" ".join(parts), depth, tuple(starts))
+            parts, starts, length = [], [], 0
+        if words:
+            starts.append((length, number))
+            parts.append(words)
+            length += len(words) + 1
+            depth = marks
+
+
+def changes(text: str) -> tuple[Change, ...]:
+    """The changes that a text states: ``554 IOPS → 535 IOPS (-3.4 %)``, ``from 36M to 13M``, a good and a bad case."""
+    found = []
+    for paragraph in paragraphs(text):
+        taken: list[range] = []
+        for pattern in _CHANGES:
+            for match in pattern.finditer(paragraph.text):
+                before, after = _quantity(*match.groups()[:3]), _quantity(*match.groups()[3:6])
+                overlaps = any(match.start() in span for span in taken)
+                if before is None or after is None or overlaps or not before.low > 0:
+                    continue
+                unit = before.unit if before.unit != "1" else after.unit
+                if unit == "1" and "IOPS" in paragraph.text[max(0, match.start() - 60) : match.end()]:
+                    unit = "IOPS"
+                if unit == "1" or {before.unit, after.unit} - {unit, "1"}:
+                    continue
+                taken.append(range(match.start(), match.end()))
+                cells = _CELL.findall(paragraph.text[: match.start()])
+                place = paragraph.line(match.start()), paragraph.quoted, cells[-1] if cells else ""
+                found.append(Change(_in(before, unit), _in(after, unit), match[7] or "", *place))
+                if len(found) == MOST:
+                    return tuple(found)
+    return tuple(found)
+
+
+def rows(text: str, file: str) -> tuple[Run, ...]:
+    """Rows of a table that was written as a list: a heading for each row, ``RR: 780 MB/s - RW: 754 MB/s`` below it; and
+    the two sides of changes whose cell gives an iodepth."""
+    return (*listed(text, file), *_sides(text, file))
+
+
+def _quantity(digits: str | None, prefix: str | None, unit: str | None) -> Quantity | None:
+    if not digits:
+        return None
+    plain = digits.replace(",", "")
+    name = (unit or "").casefold().replace("byte", "b").replace("sec", "s").replace("uss", "us").replace("mss", "ms")
+    kind, scale = _UNITS.get(name, ("1", 1.0))
+    scale *= _STEP[(prefix or "").casefold()]
+    value, half = float(plain), 0.5 * 10.0 ** -len(plain.partition(".")[2])
+    return Quantity(value * scale, (value - half) * scale, (value + half) * scale, kind)
+
+
+def _in(quantity: Quantity, unit: str) -> Quantity:
+    return Quantity(quantity.value, quantity.low, quantity.high, unit)
+
+
+def listed(text: str, file: str) -> Iterator[Run]:
+    """Rows of a table that was written as a list of a heading and a line of rates for each."""
+    case = heading = ""
+    for number, line in enumerate(text[:LONGEST].split("\n"), 1):
+        words = " ".join(line.split())
+        rates = {name: quantity for name, *parts in _LISTED.findall(words) if (quantity := _quantity(*parts))}
+        own = [(kind, rate) for name, rate in rates.items() if rate.unit == "B/s" and (kind := _kind(name))]
+        if own and heading:
+            yield Run(
+                place=Place(file, number),
+                format="table",
+                table=clean(case),
+                labels={"setting": clean(heading)} | {f"{kind} MB/s": f"{rate.value / 1e6:g}" for kind, rate in own},
+                directions=tuple(_direction(kind, None, rate) for kind, rate in own),
+            )
+            heading = ""
+        elif words.endswith(":") and len(words) < 120:
+            case, heading = heading or case, words.rstrip(": ")
+
+
+def _kind(name: str) -> Kind | None:
+    if name.upper() in ("RR", "READ", "R"):
+        return "read"
+    return "write" if name.upper() in ("RW", "WRITE", "W") else None
+
+
+def _sides(text: str, file: str) -> Iterator[Run]:
+    cells: dict[str, list[Change]] = {}
+    for change in changes(text):
+        if change.cell:
+            cells.setdefault(change.cell, []).append(change)
+    for cell, stated in cells.items():
+        for side in ("before", "after"):
+            numbers = {change.before.unit: getattr(change, side) for change in stated}
+            late = numbers.get("ns")
+            latency = Latency(0, late, unknown("ns"), unknown("ns"), unknown("ns")) if late else None
+            yield Run(
+                place=Place(file, stated[0].line),
+                format="table",
+                table="changes stated in the text",
+                labels={"cell": clean(cell), "side": side},
+                workload=Workload(iodepth=int(re.findall(r"\d+", cell)[0])),
+                directions=(_direction("read", numbers.get("IOPS"), numbers.get("B/s"), latency),),
+            )
+
+
+def _direction(
+    kind: Kind, iops: Quantity | None, bandwidth: Quantity | None = None, latency: Latency | None = None
+) -> Direction:
+    return Direction(kind, 0, 0, 0, iops or unknown("1/s"), bandwidth or unknown("B/s"), latency)

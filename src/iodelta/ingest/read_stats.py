@@ -1,0 +1,54 @@
+"""Dumps of btrfs ``read_stats``, as ``grep '^' .../devinfo/*/read_stats`` prints them, with time stamps between."""
+
+from __future__ import annotations
+
+import calendar
+import math
+import re
+from collections.abc import Sequence
+
+from iodelta.ingest.cleaning import Line
+from iodelta.ingest.model import DeviceStats
+from iodelta.ingest.wording import clean
+from iodelta.probe.counters import parse_read_stats
+from iodelta.trial import Place
+
+_GREP = re.compile(r"(\S{0,400}?/)?(?:devinfo/)?(\d{1,9})/read_stats:(.{1,2000})")
+_BARE = re.compile(r"(?:cumulative )?ios[ :=]{1,3}\d{1,19}\s.{0,400}\bavg[ :=]{1,3}\d")
+HINT = re.compile(r"/read_stats:|cumulative ios|\bios[ :=]{1,3}\d")
+_STAMP = re.compile(r"Timestamp: (\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)")
+
+
+def dumps(lines: Sequence[Line], used: bytearray, file: str) -> list[DeviceStats]:
+    """What each device had served at each time; the indexes of the lines are marked in ``used``."""
+    found: list[tuple[int, str, float | None, str]] = []
+    at: float | None = None
+    for index, line in enumerate(lines):
+        text = line.text.strip()[:3000]
+        if used[index]:
+            continue
+        if stamp := _STAMP.search(text):
+            numbers = [int(part) for part in stamp.groups()]
+            at = float(calendar.timegm((*numbers, 0, 0, 0))) if 0 < numbers[1] < 13 and numbers[0] >= 1970 else None
+            continue
+        grepped = _GREP.match(text) if "/read_stats:" in text else None
+        if grepped is None and not _BARE.match(text):
+            continue
+        used[index] = 1
+        device, words = (grepped[2], grepped[3]) if grepped else ("", text)
+        if found and found[-1][1:3] == (device, at) and not set(parse_read_stats(words)) & _names(found[-1][3]):
+            found[-1] = (*found[-1][:3], f"{found[-1][3]}\n{words}")  # a file of several lines
+        else:
+            found.append((line.number, device, at, words))
+    return [
+        DeviceStats(Place(file, number), clean(device), _finite(parse_read_stats(words)), when)
+        for number, device, when, words in found
+    ]
+
+
+def _names(words: str) -> set[str]:
+    return set(parse_read_stats(words))
+
+
+def _finite(fields: dict[str, float]) -> dict[str, float]:
+    return {clean(name): value for name, value in fields.items() if math.isfinite(value)}

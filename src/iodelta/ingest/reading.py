@@ -1,0 +1,143 @@
+"""The one entrance: paths in, runs and refusals out; never an exception for what a file contains."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, BinaryIO
+
+from iodelta.ingest import json_report
+from iodelta.ingest.cleaning import looks_binary
+from iodelta.ingest.model import DeviceStats, Imported, Refusal, Run
+from iodelta.ingest.numbers import version_of
+from iodelta.ingest.sources import Source, UnreadableError, sources, sources_of
+from iodelta.trial import Place
+
+if TYPE_CHECKING:
+    from iodelta.ingest.logs import Summary
+
+LARGEST = 64 << 20
+"""Bytes of a file that is no log: fio writes tens of kilobytes, a thousand hosts with histograms tens of megabytes."""
+
+_ZLIB = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
+"""As zlib begins: fio's logs when log_store_compressed is set."""
+
+Found = Run | DeviceStats | Refusal
+
+
+def read(paths: Iterable[str | os.PathLike[str]], *, stdin: BinaryIO | None = None) -> Imported:
+    """Everything in ``paths``: files, folders (recursively), archives, and ``-`` for ``stdin``.
+
+    Every file is either read or refused with the reason. Raises RequestError for a path that does not exist.
+    """
+    return _sorted(scan(paths, stdin=stdin))
+
+
+def _sorted(items: Iterable[Found]) -> Imported:
+    found = list(items)
+    return Imported(
+        runs=tuple(item for item in found if isinstance(item, Run)),
+        device_stats=tuple(item for item in found if isinstance(item, DeviceStats)),
+        refusals=tuple(item for item in found if isinstance(item, Refusal)),
+    )
+
+
+def read_bytes(data: bytes, name: str) -> Imported:
+    """``read`` of one file's contents; its ``name`` is shown as its place, and tells what a fio log holds."""
+    return _sorted(_scan(sources_of(data, name)))
+
+
+def scan(paths: Iterable[str | os.PathLike[str]], *, stdin: BinaryIO | None = None) -> Iterator[Found]:
+    """``read``, one finding at a time: no more than one file is held.
+
+    fio's logs come last: only the reports beside them tell in which unit their latencies are.
+    """
+    return _scan(sources(paths, stdin))
+
+
+def _scan(opened: Iterable[Source | Refusal]) -> Iterator[Found]:
+    held: list[Summary] = []
+    versions: dict[str, set[str]] = {}
+    for source in opened:
+        if isinstance(source, Refusal):
+            yield source
+            continue
+        for item in _read_one(source):
+            if not isinstance(item, Run | DeviceStats | Refusal):
+                held.append(item)
+                continue
+            if isinstance(item, Run) and item.fio_version:
+                versions.setdefault(_folder(item.place), set()).add(item.fio_version)
+            yield item
+    for log in held:
+        version = _version_beside(log.place, versions)
+        yield log.run(version_of(version), version)
+
+
+def _version_beside(place: Place, versions: dict[str, set[str]]) -> str | None:
+    """The fio of the reports in the nearest folder that has some; any of them when all measure in the same unit."""
+    folder = _folder(place)
+    while folder not in versions and folder:
+        folder = folder.rpartition("/")[0]
+    beside = sorted(versions.get(folder) or set().union(*versions.values()))
+    eras = {found >= (2, 99) for text in beside if (found := version_of(text)) is not None}
+    return beside[-1] if len(eras) == 1 else None
+
+
+def _folder(place: Place) -> str:
+    return place.file.rpartition("/")[0]
+
+
+def _read_one(source: Source) -> Iterator[Found | Summary]:
+    place = Place(source.name)
+    if not source.head:
+        yield Refusal(place, "an empty file")
+        return
+    if source.head.startswith(_ZLIB) and not source.head[:64].isascii():
+        yield Refusal(place, "compressed by zlib: if it is a log of fio, fio --inflate-log=FILE writes it as text")
+        return
+    if source.head.startswith(b"SQLite format 3\0"):
+        yield Refusal(place, "an SQLite database: fsperf's is read when it is named itself, not in a folder")
+        return
+    if looks_binary(source.head):
+        yield Refusal(place, "binary data, and no archive")
+        return
+    try:
+        log = _log(source) if source.head[:64].lstrip()[:1].isdigit() else None
+        data = b"" if log is not None else _whole(source)
+    except UnreadableError as error:
+        yield Refusal(place, f"cannot be read to its end: {error}")
+        return
+    if log is not None:
+        yield log
+        return
+    if len(data) > LARGEST:
+        yield Refusal(place, f"larger than {LARGEST >> 20} MiB and no fio log")
+        return
+    yield from _report(data, source.name)
+
+
+def _report(data: bytes, name: str) -> Iterable[Found]:
+    """What is in a file that is no log: mostly one whole document of fio, else anything."""
+    if data[:256].lstrip()[:1] == b"{" and (whole := json_report.whole_document(data, name)):
+        return whole
+    from iodelta.ingest.report import read_text  # all the other readers take a while to load
+
+    return read_text(data, name)
+
+
+def _log(source: Source) -> Run | Refusal | Summary | None:
+    """What is in a log; None when its rows say that it is none."""
+    from iodelta.ingest import hist_logs, logs  # numpy and polars take a tenth of a second to load
+
+    if hist_logs.is_hist_log(source.head):
+        return hist_logs.summarise(source.name, source.head, source.rest)
+    return logs.summarise(source.name, source.head, source.rest) if logs.is_log(source.head) else None
+
+
+def _whole(source: Source) -> bytes:
+    parts, size = [source.head], len(source.head)
+    while size <= LARGEST and (part := source.rest.read(1 << 20)):
+        parts.append(part)
+        size += len(part)
+    return b"".join(parts)

@@ -1,0 +1,109 @@
+"""All that one text holds: JSON, terse records, normal reports, t/io_uring, tables, read_stats, in any mix."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from iodelta.ingest import (
+    excerpts,
+    io_uring,
+    json_found,
+    kbench,
+    prose,
+    read_stats,
+    tables,
+    terse,
+    text_report,
+)
+from iodelta.ingest.cleaning import Line, lines
+from iodelta.ingest.merge import Report, once
+from iodelta.ingest.model import DeviceStats, Refusal, Run
+from iodelta.ingest.wording import clean
+from iodelta.trial import Place
+
+MOST_LINES = 1_000_000
+"""Lines of a text that are held at once: thirty thousand reports."""
+
+Found = Run | DeviceStats | Refusal
+
+_JOB_FILE = re.compile(r"\[global\w*\]|(?:rw|readwrite|ioengine|filename)\s?=\s?\S+")
+_COMPLAINT = re.compile(r"fio: |fio version .{0,40}required|failed to (?:open|set)")
+_BEGUN = re.compile(r": \(g=\d{1,9}\): rw=|^Starting \d{1,6} (?:process|thread)")
+
+
+def read_text(data: bytes, file: str) -> list[Found]:
+    """Everything in ``data``, which came from ``file``, in its order; a Refusal with the reason if that is nothing."""
+    reports, data = json_found.in_bytes(data, file)
+    if data.count(b"\n") + data.count(b"\r") > MOST_LINES:
+        reports.append([Refusal(Place(file), f"more than {MOST_LINES} lines and no fio log")])
+        return list(once(reports))
+    cleaned = lines(data)
+    used = bytearray(len(cleaned))
+    whole = "\n".join(line.text for line in cleaned)
+    if any(key in whole for key in ('"jobs"', '"client_stats"', '"fio version"', '"jobname"')):
+        reports += json_found.in_lines(cleaned, used, file)
+    if whole.count(";") >= terse.LEAST:
+        reports += terse.records(cleaned, used, file)
+    if "(groupid=" in whole:
+        reports += _split(text_report.reports(cleaned, used, file))
+    if "IOPS=" in whole or "submitter=" in whole:
+        reports += [[run] for run in io_uring.outputs(cleaned, used, file)]
+    if "(Read/Write)" in whole:
+        reports += [list(runs) for runs in kbench.summaries(cleaned, used, file)]
+    stats = read_stats.dumps(cleaned, used, file) if read_stats.HINT.search(whole) else []
+    if tables.hinted(whole):
+        reports += [list(rows) for rows in tables.tables(cleaned, used, file)]
+    found: list[Found] = [*once(sorted(reports, key=_line)), *stats]
+    if not found and excerpts.hinted(whole):
+        found += excerpts.runs(cleaned, file)
+    return found or _told(cleaned, whole, file) or [Refusal(Place(file), _why_nothing(cleaned))]
+
+
+def _told(cleaned: Sequence[Line], whole: str, file: str) -> list[Found]:
+    """The numbers of a text that only tells them."""
+    return [
+        msgspec.structs.replace(run, place=Place(file, cleaned[run.place.line - 1].number))
+        for run in prose.rows(whole, file)
+    ]
+
+
+def _line(report: Report) -> int:
+    return report[0].place.line
+
+
+def _split(runs: Sequence[Run | Refusal]) -> list[Report]:
+    """One report per invocation: a group that was seen before begins the next."""
+    reports: list[Report] = []
+    for run in runs:
+        repeated = isinstance(run, Run) and bool(reports) and _repeats(run, reports[-1])
+        if not reports or repeated:
+            reports.append([])
+        reports[-1].append(run)
+    return reports
+
+
+def _repeats(run: Run, report: Report) -> bool:
+    """Whether ``run`` belongs to another invocation than the runs of ``report``: version, pid or group say so."""
+    before = [r for r in report if isinstance(r, Run)]
+    if not before:
+        return False
+    last = before[-1]
+    if run.fio_version != last.fio_version or (run.group or 0) < (last.group or 0):
+        return True
+    return any((r.jobname, r.group, r.pid) == (run.jobname, run.group, run.pid) for r in before)
+
+
+def _why_nothing(cleaned: Sequence[Line]) -> str:
+    text = [line.text.strip() for line in cleaned[:5000] if line.text.strip()]
+    if not text:
+        return "nothing but blank lines"
+    if any(_BEGUN.search(line[:1000]) for line in text):
+        return "fio was started, but there is no report: it was killed, or the output is cut"
+    if complaint := next((line for line in text if _COMPLAINT.match(line)), ""):
+        return f"fio printed no result, but {clean(complaint[:200])!r}"
+    if sum(1 for line in text[:50] if _JOB_FILE.match(line)) >= 2:
+        return "a fio job file: what to run, not what came of it"
+    return "no fio report, JSON, terse record, t/io_uring output, log or result table in it"

@@ -1,0 +1,169 @@
+"""A table whose columns a web page or mail has flattened to single spaces, taken apart again.
+
+Numbers with spaces for thousands ("6 793 27 171 0.146") are told apart by the number of columns and, where that is
+not enough, by the block size: bandwidth is IOPS times it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise
+
+from iodelta.ingest.cleaning import Line
+from iodelta.ingest.numbers import size
+from iodelta.ingest.table_cells import Column, cell, column
+
+_UNIT = r"\((?:[kmg]?i?b/s|[mnuµμ]?s(?:ec)?|iops)\)"
+_MEASURE = re.compile(
+    rf"(?:(?:read|write|trim|total|random|seq) )?(?:iops|(?:bw|bandwidth|throughput)(?: {_UNIT})?|"
+    rf"(?:(?:avg|mean|average|max|min|p\d{{1,2}}(?:\.\d{{1,4}})?|\d{{1,2}}(?:\.\d{{1,4}})?\s?(?:%|th)) )?"
+    rf"(?:[sc]?lat(?:ency)?|percentile)(?: {_UNIT})?|p\d{{1,2}}(?:\.\d{{1,4}})? {_UNIT})",
+    re.I,
+)
+_NUMERIC = re.compile(r"[~≈]?\d[\d.,\xa0\u202f\u2009]{0,20}(?:[kKMG]i?B?(?:/s)?)?$")
+_GROUP = re.compile(r"\d{3}(?:\.\d{1,9})?$")
+_BLOCK = re.compile(r"\b(\d{1,4})\s?([kKmM])(?:i?B)?\b")
+_NUMBERED = ("jobs", "job", "numjobs", "threads", "qd", "depth", "iodepth")
+_WORDS = 40
+_SECTION = 4
+"""Words of a section's line, at most."""
+_CELL = re.compile(r"very \w{1,8}|\S{1,20}")
+_MOST_GROUPS = 5
+"""Groups of three digits in a number: a million GB/s in KiB/s has four."""
+_MOST_WAYS = 500
+
+Rows = list[tuple[int, list[str], str]]
+
+
+def flattened(lines: Sequence[Line], first: int) -> tuple[list[str], Rows] | None:
+    """Titles and rows (index, cells, section) of the table with its titles at index ``first``; None if it is none.
+
+    The last title before the measures names one word of each row; a row without the words before it means those of
+    the row above; a short line between rows is a section.
+    """
+    head = _head(lines[first].text.strip())
+    if head is None:
+        return None
+    names, measures = head
+    columns = [column(text) for text in measures]
+    rows: Rows = []
+    section, above, known = "", [""] * (len(names) - 1), set[str]()
+    for index in range(first + 1, len(lines)):
+        text = lines[index].text.strip()
+        parts = _words(text)
+        taken = _taken_apart(parts, len(columns), known)
+        if taken is None:
+            following = _words(lines[index + 1].text) if index + 1 < len(lines) else []
+            if not 0 < len(parts) <= _SECTION or _taken_apart(following, len(columns), known) is None:
+                break
+            section = text
+            continue
+        labels, numbers = taken
+        if len(names) == 1:
+            labels = [" ".join(labels)]
+        elif len(labels) > 1:
+            above = _named(labels[:-1], names[:-1])
+        known.add(labels[-1])
+        rows.append((index, [*above, labels[-1], *_grouped(numbers, columns, _block(above))], section))
+    return ([*names, *measures], rows) if len(rows) >= 2 else None
+
+
+def _words(text: str) -> list[str]:
+    """Split at plain spaces: a narrow or fixed one belongs to its number."""
+    return [word for word in re.split(r"[ \t]+", text[:1000].strip()) if word]
+
+
+def _head(text: str) -> tuple[list[str], list[str]] | None:
+    """Names and measures of a line of titles: at least two measures, and nothing but measures after the first."""
+    found = list(_MEASURE.finditer(text[:1000]))
+    if len(found) < 2 or not text[: found[0].start()].strip():
+        return None
+    between = [text[a.end() : b.start()] for a, b in pairwise(found)] + [text[found[-1].end() :]]
+    if any(part.strip() for part in between):
+        return None
+    words = text[: found[0].start()].split()
+    numbered = next((at for at, word in enumerate(words[:-1]) if word.lower() in _NUMBERED), None)
+    if numbered is None:
+        names = [" ".join(words[:-1])] if len(words) > 1 else []
+    else:
+        parts = (words[:numbered], words[numbered : numbered + 1], words[numbered + 1 : -1])
+        names = [" ".join(part) for part in parts if part]
+    return [*names, words[-1]], [match[0] for match in found]
+
+
+def _taken_apart(parts: Sequence[str], measures: int, known: set[str]) -> tuple[list[str], list[str]] | None:
+    """The words of a row and its numbers, as many as there are ``measures`` or more; None when it is no row.
+
+    Where a number is missing ("~0", "very high", "-"), the row is told by its last word being ``known``.
+    """
+    if not 1 < len(parts) <= _WORDS:
+        return None
+    at = len(parts)
+    while at > 0 and _NUMERIC.match(parts[at - 1]):
+        at -= 1
+    if at > 0 and len(parts) - at >= measures:
+        return list(parts[:at]), list(parts[at:])
+    for place, word in enumerate(parts[:-1]):
+        rest = " ".join(parts[place + 1 :])
+        cells = _CELL.findall(rest)
+        if word in known and len(cells) == measures and "".join(cells).replace(" ", "") == rest.replace(" ", ""):
+            return list(parts[: place + 1]), cells
+    return None
+
+
+def _named(words: Sequence[str], names: Sequence[str]) -> list[str]:
+    """``words`` shared out to ``names``: a title such as Jobs takes the number, the others what is before and after."""
+    numbered = next((at for at, name in enumerate(names) if name.lower() in _NUMBERED), None)
+    number = next((at for at, word in enumerate(words) if word.isdigit()), None)
+    if numbered is None or number is None:
+        return [" ".join(words), *[""] * (len(names) - 1)]
+    parts = ([words[:number]] if numbered else []) + [words[number : number + 1], words[number + 1 :]]
+    shared = [" ".join(part) for part in parts]
+    return (shared + [""] * len(names))[: len(names)]
+
+
+def _grouped(numbers: list[str], columns: Sequence[Column | None], block: int | None) -> list[str]:
+    """As many cells as ``columns``: groups of three digits are joined to the number before them."""
+    if len(numbers) == len(columns):
+        return numbers
+    ways = list(islice(_ways(numbers, len(columns)), _MOST_WAYS))
+    if not ways:
+        return [*numbers[: len(columns) - 1], " ".join(numbers[len(columns) - 1 :])]
+    return min(ways, key=lambda cells: _strain(cells, columns, block))
+
+
+def _ways(numbers: Sequence[str], cells: int) -> Iterator[list[str]]:
+    """Every way to read ``numbers`` as ``cells`` numbers."""
+    if not cells or len(numbers) < cells:
+        if not cells and not numbers:
+            yield []
+        return
+    if len(numbers) > cells * _MOST_GROUPS:
+        return
+    for taken in range(1, min(len(numbers) - cells + 2, _MOST_GROUPS + 1)):
+        if taken > 1 and not (_GROUP.match(numbers[taken - 1]) and numbers[taken - 2].isdigit()):
+            break
+        if taken > 1 and len(numbers[0]) > 3:
+            break
+        for rest in _ways(numbers[taken:], cells - 1):
+            yield [" ".join(numbers[:taken]), *rest]
+
+
+def _strain(cells: Sequence[str], columns: Sequence[Column | None], block: int | None) -> float:
+    """How far bandwidth is from IOPS times the block size, summed over the directions; else the longest number."""
+    strain = 0.0
+    values = [found[0].value if (found := cell(text)) is not None else 0.0 for text in cells]
+    for one, value in zip(columns, values, strict=True):
+        if one is None or one.stat != "bw" or block is None or not one.scale or not value:
+            continue
+        for other, iops in zip(columns, values, strict=True):
+            if other is not None and other.stat == "iops" and other.kind == one.kind and iops:
+                strain += abs(math.log(value * one.scale / (iops * block)))
+    return strain or max(len(text) for text in cells) / 1000
+
+
+def _block(words: Sequence[str]) -> int | None:
+    found = _BLOCK.search(" ".join(words))
+    return size(f"{found[1]}{found[2]}") if found else None

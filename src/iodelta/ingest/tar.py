@@ -1,0 +1,151 @@
+"""The regular files of a tar stream, front to back, in constant memory.
+
+Written here and not taken from ``tarfile`` because that reads a header's declared gigabytes into memory, and because
+nothing but regular files is wanted. Formats: ustar, GNU (long names), pax (path and size), POSIX.1-1988 v7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+BLOCK = 512
+_LONGEST_NAME = 64 * 1024
+_LINKS = {"1": "a hard link", "2": "a symbolic link", "3": "a device", "4": "a device", "6": "a named pipe"}
+
+
+class Readable(Protocol):
+    """What can be read from front to back."""
+
+    def read(self, size: int = ..., /) -> bytes: ...
+
+
+class TarError(ValueError):
+    """The stream is no tar archive, or is damaged or cut."""
+
+
+class Member(NamedTuple):
+    """A member: its data in ``body`` if it is a regular file, else ``other`` says what it is."""
+
+    name: str
+    size: int
+    body: Readable | None
+    other: str = ""
+
+
+class _Body:
+    """The data of one member; what the caller leaves unread is skipped."""
+
+    def __init__(self, stream: Readable, size: int) -> None:
+        self._stream = stream
+        self.left = size
+
+    def read(self, size: int = -1) -> bytes:
+        wanted = self.left if size < 0 else min(size, self.left)
+        data = self._stream.read(wanted) if wanted else b""
+        if wanted and not data:
+            raise TarError(f"the archive ends {self.left} bytes before the end of this member")
+        self.left -= len(data)
+        return data
+
+
+def is_tar(head: bytes) -> bool:
+    """Whether a stream that begins with ``head`` is a tar archive."""
+    return len(head) >= BLOCK and any(head[:BLOCK]) and _checksum_fits(head[:BLOCK])
+
+
+def members(stream: Readable) -> Iterator[Member]:
+    """The members in order; each ``body`` is good until the next is asked for. Raises TarError."""
+    name, size = "", -1
+    while header := _exactly(stream, BLOCK):
+        if not any(header):
+            return
+        if len(header) < BLOCK or not _checksum_fits(header):
+            raise TarError("the archive is damaged: a header does not fit its checksum")
+        declared = _number(header[124:136])
+        kind = chr(header[156])
+        if kind in "LKxg":  # names, links and attributes of the member that follows
+            if declared > _LONGEST_NAME:
+                raise TarError(f"a name or attribute of {declared} bytes")
+            text = _exactly(stream, _padded(declared))[:declared]
+            if kind == "L":
+                name = text.rstrip(b"\0").decode("utf-8", "replace")
+            elif kind == "x":
+                attributes = _pax(text)
+                name = attributes.get("path", name)
+                size = int(attributes["size"]) if attributes.get("size", "").isdigit() else size
+            continue
+        here = name or _short_name(header)
+        length = declared if size < 0 or len(str(size)) > 15 else size
+        name, size = "", -1
+        if kind == "S":
+            yield Member(here, length, None, "a sparse file")
+        elif kind in _LINKS:
+            yield Member(here, 0, None, _LINKS[kind])
+            continue
+        elif kind == "5":
+            length = 0
+        elif kind in "0\0007":
+            body = _Body(stream, length)
+            yield Member(here, length, body)
+            length, padding = body.left, _padded(length) - length
+            _skip(stream, length + padding)
+            continue
+        _skip(stream, _padded(length))
+
+
+def _exactly(stream: Readable, size: int) -> bytes:
+    parts: list[bytes] = []
+    while size > 0 and (part := stream.read(min(size, 1 << 20))):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def _skip(stream: Readable, size: int) -> None:
+    while size > 0:
+        part = stream.read(min(size, 1 << 20))
+        if not part:
+            raise TarError("the archive ends early")
+        size -= len(part)
+
+
+def _padded(size: int) -> int:
+    return -(-size // BLOCK) * BLOCK
+
+
+def _number(field: bytes) -> int:
+    """Octal, or GNU's base 256. Raises TarError."""
+    if field[0] & 0x80:
+        return int.from_bytes(bytes([field[0] & 0x7F]) + field[1:], "big")
+    text = field.split(b"\0")[0].strip()
+    try:
+        return int(text, 8) if text else 0
+    except ValueError:
+        raise TarError("the archive is damaged: a size is no number") from None
+
+
+def _checksum_fits(header: bytes) -> bool:
+    field = header[148:156].split(b"\0")[0].strip()
+    if not field.isdigit() or field.strip(b"01234567"):
+        return False
+    return int(field, 8) == sum(header) - sum(header[148:156]) + 8 * 32
+
+
+def _short_name(header: bytes) -> str:
+    prefix = header[345:500].split(b"\0")[0] if header[257:262] == b"ustar" and header[263:265] == b"00" else b""
+    name = header[:100].split(b"\0")[0]
+    return (prefix + b"/" + name if prefix else name).decode("utf-8", "replace")
+
+
+def _pax(text: bytes) -> dict[str, str]:
+    """``length key=value`` records; a damaged one ends them."""
+    found: dict[str, str] = {}
+    while text:
+        digits, space, _ = text.partition(b" ")
+        if not space or not digits.isdigit() or len(digits) > 6 or int(digits) > len(text):
+            break
+        key, _, value = text[len(digits) + 1 : int(digits) - 1].partition(b"=")
+        found[key.decode("utf-8", "replace")] = value.decode("utf-8", "replace")
+        text = text[int(digits) :]
+    return found

@@ -1,0 +1,214 @@
+"""fio's terse records, versions 2 to 5, wherever they stand in a line."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from iodelta.ingest.cleaning import Line
+from iodelta.ingest.model import Disk, Format, Refusal, Run, Sampler, unknown
+from iodelta.ingest.numbers import decimals, percentile, version_of, whole
+from iodelta.ingest.unified import without_sum
+from iodelta.ingest.wording import clean
+from iodelta.trial import Direction, Kind, Latency, Place, Quantity
+from iodelta.workload.fio_schema import rate
+
+_MODERN = re.compile(r"([345]);(fio-\d[^;\s]{0,60});")
+_OLD = re.compile(r"2;[^;]{0,200};\d{1,9};\d{1,9};\d{1,19};\d{1,19};\d{1,19};\d{1,19};\d{1,19};")
+LEAST = 40
+"""Semicolons in a line that may be a record; 1.x has the fewest, above 100 with percentiles."""
+_BUCKETS = 22
+"""Latency buckets: ten of us, twelve of ms."""
+_TAIL = 5 + 7 + _BUCKETS
+"""CPU, depths, buckets."""
+_DISK = 9
+_NAME = 8
+"""Semicolons that a job's name may have."""
+_LONGEST = 1000
+"""Fields of a record that are looked at; 3.33 writes 189 with one disk in version 5."""
+
+
+def records(lines: Sequence[Line], used: bytearray, file: str) -> list[list[Run | Refusal]]:
+    """Every terse record among ``lines``, neighbours together; their indexes are marked in ``used``."""
+    found: list[list[Run | Refusal]] = []
+    before = -2
+    for index, line in enumerate(lines):
+        if used[index] or line.text.count(";") < LEAST:
+            continue
+        start = _MODERN.search(line.text) or _OLD.search(line.text)
+        if start is None:
+            continue
+        used[index] = 1
+        run = _record(line.text[start.start() :].split(";", _LONGEST), Place(file, line.number))
+        if isinstance(run, Run) and run.jobname == "All clients" and found:
+            continue  # fio's own sum over its clients would count everything twice
+        if index > before + 1 or _shown(run, found[-1]):
+            found.append([])
+        found[-1].append(run)
+        before = index
+    return found
+
+
+def _shown(run: Run | Refusal, report: Sequence[Run | Refusal]) -> bool:
+    """Whether ``report`` has the job already: another report begins."""
+    before = [(r.jobname, r.group) for r in report if isinstance(r, Run)]
+    return isinstance(run, Run) and (run.jobname, run.group) in before
+
+
+def _record(fields: Sequence[str], place: Place) -> Run | Refusal:
+    terse = int(fields[0])
+    head = 4 if terse == 2 else 5
+    version = version_of(fields[1]) if terse > 2 else None
+    size = 47 if terse == 5 else 41
+    shapes = (2, 3, 1) if terse == 3 else (3, 4, 1)
+    fits = ((at, n) for at in range(head, head + _NAME) for n in shapes if _tail_at(fields, at + n * size))
+    begin, (head, blocks) = head - 3, next(fits, (head, 0))
+    name, group, error = ";".join(fields[begin : head - 2]), whole(fields[head - 2]), _signed(fields[head - 1])
+    if not blocks or group is None or error is None:
+        return Refusal(place, f"a terse record of version {terse} with {len(fields)} fields: it is cut or damaged")
+    tail = head + blocks * size
+    nanoseconds = None if version is None else version >= (2, 99)
+    directions: list[Direction] = []
+    samplers: list[Sampler] = []
+    for number, kind in enumerate(_kinds(terse, blocks)):
+        block = fields[head + number * size : head + (number + 1) * size]
+        direction = _direction(kind, block, nanoseconds)
+        if direction is None:
+            return Refusal(place, f"a terse record of version {terse} with damaged numbers for {kind}")
+        if direction.bytes or direction.iops.value:
+            directions.append(direction)
+            samplers += _samplers(kind, block)
+    shares = [decimals(text.removesuffix("%")) for text in fields[tail + 5 : tail + 12]]
+    formats: dict[int, Format] = {2: "terse2", 3: "terse3", 4: "terse4", 5: "terse5"}
+    return Run(
+        place=place,
+        format=formats[terse],
+        jobname=clean(name),
+        group=group,
+        directions=without_sum(directions, None),
+        fio_version=clean(fields[1]).removeprefix("fio-") if terse > 2 else None,
+        error=error,
+        usr_cpu=_exact(fields[tail].removesuffix("%"), "%"),
+        sys_cpu=_exact(fields[tail + 1].removesuffix("%"), "%"),
+        context_switches=whole(fields[tail + 2]),
+        depths={
+            depth: share.quantity("%")
+            for depth, share in zip(("1", "2", "4", "8", "16", "32", ">=64"), shares, strict=True)
+            if share is not None
+        },
+        disks=tuple(_disks(fields[tail + _TAIL :])),
+        samplers=tuple(samplers),
+    )
+
+
+def _kinds(terse: int, blocks: int) -> tuple[Kind, ...]:
+    """One block is unified_rw_reporting=1; one more than usual is ``both``, with the sum last."""
+    every: tuple[Kind, ...] = ("read", "write", "mixed") if terse == 3 else ("read", "write", "trim", "mixed")
+    return ("mixed",) if blocks == 1 else every[:blocks]
+
+
+def _tail_at(fields: Sequence[str], at: int) -> bool:
+    """Whether the CPU, depth and bucket fields begin at ``at``."""
+    if len(fields) < at + _TAIL:
+        return False
+    percents = [fields[at], fields[at + 1], *fields[at + 5 : at + _TAIL]]
+    return all(text.strip().endswith("%") for text in percents) and whole(fields[at + 2]) is not None
+
+
+def _direction(kind: Kind, block: Sequence[str], nanoseconds: bool | None) -> Direction | None:
+    kib, _, iops, runtime = (whole(text) for text in block[:4])
+    if kib is None or iops is None or runtime is None:
+        return None
+    count = iops * runtime // 1000  # all that is said of it: a share of it tells how many lie beyond a percentile
+    spread = dict(found for text in block[12:32] if (found := _percentile(text, nanoseconds)) is not None)
+    return Direction(
+        kind=kind,
+        ios=0,
+        bytes=kib * 1024,
+        runtime_ms=runtime,
+        iops=Quantity(iops, iops, iops + 1, "1/s"),
+        bandwidth=rate(kib * 1024, runtime, "B/s", spare=1023),
+        lat=_latency(count, block[32:36], {}),
+        clat=_latency(count, block[8:12], spread),
+        slat=_latency(count, block[4:8], {}),
+    )
+
+
+def _percentile(text: str, nanoseconds: bool | None) -> tuple[float, Quantity] | None:
+    percent, _, value = text.partition("%=")
+    point, microseconds = decimals(percent), whole(value)
+    if point is None or microseconds is None or not 0 < point.value <= 100:
+        return None
+    return point.value, percentile(microseconds, 1000, nanoseconds, up=False)
+
+
+def _latency(count: int, fields: Sequence[str], spread: dict[float, Quantity]) -> Latency | None:
+    """min, max (cut to us), mean and deviation; None when nothing was measured, which fio writes as zeros."""
+    low, high = whole(fields[0]), whole(fields[1])
+    mean, stddev = _exact(fields[2], "ns", 1000), _exact(fields[3], "ns", 1000)
+    if low is None or high is None or not (high or mean.value):
+        return None
+    smallest, largest = (Quantity(n * 1000.0, n * 1000.0, n * 1000.0 + 1000, "ns") for n in (low, high))
+    return Latency(count, mean, stddev, smallest, largest, spread)
+
+
+def _exact(text: str, unit: str, scale: float = 1) -> Quantity:
+    found = decimals(text)
+    return unknown(unit) if found is None else found.quantity(unit, scale)
+
+
+def _samplers(kind: Kind, block: Sequence[str]) -> list[Sampler]:
+    found = [_sampler(kind, "bw", (*block[36:38], *block[39:42]))]
+    if len(block) == 47:
+        found.append(_sampler(kind, "iops", block[42:47]))
+    return [s for s in found if math.isfinite(s.mean.value) and s.mean.value > 0]
+
+
+def _sampler(kind: Kind, of: Literal["bw", "iops"], fields: Sequence[str]) -> Sampler:
+    """min, max, mean, deviation, and in version 5 the count."""
+    scale, unit = (1024.0, "B/s") if of == "bw" else (1.0, "1/s")
+    smallest, largest = (Quantity(n * scale, n * scale, (n + 1) * scale, unit) for n in map(_zero, fields[:2]))
+    samples = whole(fields[4]) if len(fields) > 4 else None
+    return Sampler(kind, of, _exact(fields[2], unit, scale), smallest, largest, _exact(fields[3], unit, scale), samples)
+
+
+def _zero(text: str) -> int:
+    return whole(text) or 0
+
+
+def _disks(fields: Sequence[str]) -> list[Disk]:
+    """Nine fields each, a member's after the word ``slaves``; errors and a description may follow."""
+    found: list[Disk] = []
+    member = False
+    for at in range(0, len(fields) - _DISK + 1, _DISK):
+        name, *numbers, util = fields[at : at + _DISK]
+        counts = [whole(text) for text in numbers]
+        busy = decimals(util.strip().removesuffix("%"))
+        if None in counts or busy is None:
+            break
+        if name == "slaves":
+            member = True
+            continue
+        ios, merges, ticks = (counts[n : n + 2] for n in (0, 2, 4))
+        found.append(
+            Disk(
+                clean(name),
+                ios[0] or 0,
+                ios[1] or 0,
+                read_merges=merges[0] or 0,
+                write_merges=merges[1] or 0,
+                read_ticks=ticks[0] or 0,
+                write_ticks=ticks[1] or 0,
+                in_queue=counts[6] or 0,
+                util=busy.value,
+                member=member,
+            )
+        )
+    return found
+
+
+def _signed(text: str) -> int | None:
+    value = whole(text.removeprefix("-"))
+    return None if value is None else -value if text.startswith("-") else value

@@ -1,0 +1,184 @@
+"""The lines of fio's normal report, one by one: what each says, whichever of fio 1.x to 3.42 wrote it."""
+
+from __future__ import annotations
+
+import calendar
+import math
+import re
+from typing import NamedTuple
+
+from iodelta.ingest.model import Disk
+from iodelta.ingest.numbers import Printed, Version, decimals, num2str, whole
+from iodelta.trial import Kind
+
+BANNER = re.compile(
+    r"(\S.{0,250}?): \(g=(\d{1,9})\): rw=(\S{1,40}), bs=(.{1,200}?), ioengine=(\S{1,80}), iodepth=(\d{1,9})"
+)
+VERSION = re.compile(
+    r"(?:<.{1,80}> )?fio-(\d[\w.+~-]{0,60})$|hostname=.{1,200}, fio=fio-(\d[\w.+~-]{0,60}),|"
+    r"(\d\.\d{1,2}(?:\.\d{1,2})?)$"
+)
+STARTING = re.compile(r"Starting (\d{1,6}) (?:process|thread)")
+HEAD = re.compile(
+    r"(\S.{0,500}?)?: ?\(groupid=(\d{1,9}), jobs=(\d{1,9})\): err=\s{0,4}(-?\d{1,9})(?: ?\((.{0,400}?)\))?: "
+    r"pid=(\d{1,10})"
+)
+END = re.compile(
+    r"Run status group|Disk stats|All clients:|Additional Terse|fio: |(?:.{0,80}[$#+>] {1,3})?(?:sudo )?fio -"
+)
+"""What cannot stand in a job's report: it ends it."""
+
+_DATE = re.compile(r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (\w{3}) {1,2}(\d{1,2}) (\d\d):(\d\d):(\d\d) (\d{4})")
+_TIGHT = re.compile(r" ?([=,:()]) ?")
+_HEADS = re.compile(
+    r"read|write|trim|mixed|(?:[sc]?lat|sync)\((?:n|u|m)sec\)|bw\([^()]{1,12}\)|iops|cpu|IO depths|submit|complete|"
+    r"issued\b.{0,12}|latency|errors|fsync/.{0,60}|steadystate|block lifetime percentiles|states|Description|"
+    r"(?:[sc]?lat|sync) .{0,60}percentiles\(.{0,8}|(?:[sc]?lat|high|low) prio.{0,60}"
+)
+_BW = re.compile(
+    r"([\d.]{1,24}[kmgtpe]?i?)(b|bit)?(?:/s)?(?:\(([\d.]{1,24}[kmgtpe]?i?)?(?:b|bit)?(?:/s)?\))?"
+    r"\(([\d.]{1,24}[kmgtpe]?i?)b?/(\d{1,18})msec\)",
+    re.I,
+)
+_PERCENTILES = re.compile(r"([sc]?lat|sync) percentiles\((nsec|usec|msec)\)")
+_PERCENTILE = re.compile(r"(\d{1,3}\.\d{1,12})th=\[? ?(\d{1,19}) ?\]?")
+_ISSUED = re.compile(r"total=([\drwd=/,]{1,120}),? ?short=([\drwd=/,]{1,120})(?:,? ?drop(?:ped)?=([\drwd=/,]{1,120}))?")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+STEP = {"n": 1, "u": 1_000, "m": 1_000_000}
+"""Nanoseconds of fio's nsec, usec and msec."""
+
+
+class Statement(NamedTuple):
+    """A line of a job's report: ``clat(usec)``, and ``min`` to ``27``, with all spaces that vary taken out."""
+
+    head: str
+    fields: dict[str, str]
+    text: str
+
+
+class Rates(NamedTuple):
+    """A direction line."""
+
+    kind: Kind
+    iops: Printed
+    bandwidth: tuple[Printed, ...]
+    """Bytes per second, in the one or two spellings given."""
+    amount: Printed
+    """Bytes."""
+    runtime_ms: int
+
+
+def statement(line: str) -> Statement:
+    """``line`` taken apart. A group of three digits after a comma belongs to the number before it."""
+    text = _TIGHT.sub(r"\1", " ".join(line[:4000].split()))
+    head, _, body = text.partition(":")
+    fields: dict[str, str] = {}
+    key = ""
+    for part in body.split(","):
+        name, equals, value = part.rpartition("=") if part.startswith(">=") else part.partition("=")
+        if equals:
+            key = name.strip()
+            fields.setdefault(key, value)
+        elif key and len(part) == 3 and part.isdigit():
+            fields[key] += part
+    return Statement(head, fields, text)
+
+
+def begins(stated: Statement) -> bool:
+    """Whether a line is the beginning of one of fio's, and not the rest of a line that was wrapped."""
+    return stated.text.startswith("|") or "th=[" in stated.text[:20] or _HEADS.fullmatch(stated.head) is not None
+
+
+def rates(stated: Statement, version: Version | None) -> Rates | None:
+    """A direction line of any version. Before 2.17 letters meant powers of 1024."""
+    fields = stated.fields
+    if stated.head not in ("read", "write", "trim", "mixed"):
+        return None
+    if "BW" in fields:
+        found = _BW.match(fields["BW"])
+        if found is None:
+            return None
+        bandwidth, unit, alternative, amount, runtime = found.groups()
+        iops = num2str(fields.get("IOPS", ""), version)
+        total = num2str(amount, version, truncated=False)
+        speeds = [num2str(text, version) for text in (bandwidth, alternative) if text]
+    elif "runt" in fields:
+        version, unit, runtime = version or (2, 0), "bit" if "bit" in fields.get("bw", "") else "B", fields["runt"]
+        iops = num2str(fields.get("iops", ""), version)
+        total = num2str(fields.get("io", ""), version, kilo=1024, truncated=False)
+        speeds = [num2str(fields.get("bw", ""), version, kilo=1024)]
+    else:
+        return None
+    milliseconds = whole(runtime.removesuffix("msec").strip())
+    part = 0.125 if unit == "bit" else 1.0
+    known = tuple(Printed(*(bound * part for bound in speed)) for speed in speeds if speed is not None)
+    if iops is None or total is None or not known or milliseconds is None:
+        return None
+    return Rates(stated.head, iops, known, total, milliseconds)  # type: ignore[arg-type]
+
+
+def percentile_head(stated: Statement) -> tuple[str, int] | None:
+    """Of which latency, and the ns of the unit, for the percentiles that follow."""
+    found = _PERCENTILES.match(stated.text)
+    return (found[1], STEP[found[2][0]]) if found else None
+
+
+def percentiles(text: str) -> list[tuple[float, int]]:
+    """Percent and value of each percentile in the text of percentile lines."""
+    return [(float(percent), int(value)) for percent, value in _PERCENTILE.findall(text)]
+
+
+def sampler_scale(stated: Statement) -> float | None:
+    """What turns the numbers of a ``bw (KiB/s)`` line into bytes per second; None when the unit is unknown."""
+    unit = stated.head.removeprefix("bw").strip("() ").replace(" ", "").removesuffix("/s")
+    power = {"k": 1, "m": 2, "g": 3}.get(unit[:1].lower())
+    if power is None:
+        return None
+    # fio says MiB even where it counts in thousands, and KB meant 1024 before 2.17.
+    step = 1000.0 if unit.startswith("k") else 1024.0
+    return math.pow(step, power) / (8 if unit.endswith("bit") else 1)
+
+
+def issued(stated: Statement) -> tuple[list[int], list[int], list[int]] | None:
+    """Total, short and dropped I/Os by direction: read, write, trim, sync as far as given."""
+    found = _ISSUED.search(stated.text)
+    if found is None:
+        return None
+    total, short, dropped = ([int(n) for n in re.findall(r"\d{1,19}", part or "")] for part in found.groups())
+    return total, short, dropped
+
+
+def disk(line: str, *, member: bool) -> Disk | None:
+    """A line of disk statistics."""
+    stated = statement(line)
+    pairs = [stated.fields.get(name, "").partition("/") for name in ("ios", "merge", "ticks", "sectors")]
+    ios, merges, ticks, sectors = ((whole(first), whole(second)) for first, _, second in pairs)
+    util = decimals(stated.fields.get("util", "").removesuffix("%"))
+    if ios[0] is None or ios[1] is None or util is None:
+        return None
+    return Disk(
+        name=stated.head,
+        read_ios=ios[0],
+        write_ios=ios[1],
+        read_sectors=sectors[0],
+        write_sectors=sectors[1],
+        read_merges=merges[0] or 0,
+        write_merges=merges[1] or 0,
+        read_ticks=ticks[0] or 0,
+        write_ticks=ticks[1] or 0,
+        in_queue=whole(stated.fields.get("in_queue", "")) or 0,
+        util=util.value,
+        member=member,
+    )
+
+
+def when(line: str) -> float | None:
+    """The date fio prints, as Unix seconds as if it were UTC."""
+    found = _DATE.search(line)
+    if found is None or found[1] not in _MONTHS:
+        return None
+    day, hour, minute, second, year = (int(found[n]) for n in (2, 3, 4, 5, 6))
+    if not (1970 <= year < 3000 and 0 < day < 32):
+        return None
+    return float(calendar.timegm((year, _MONTHS.index(found[1]) + 1, day, hour, minute, second)))

@@ -1,0 +1,342 @@
+"""fio's normal report of 1.x to 3.42, wherever it stands in a text, as runs."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+from iodelta.ingest import text_lines as say
+from iodelta.ingest.cleaning import Line
+from iodelta.ingest.command_line import agrees, command_options
+from iodelta.ingest.model import Disk, Refusal, Run, Sampler, unknown
+from iodelta.ingest.notes import remarks
+from iodelta.ingest.numbers import Printed, Version, decimals, num2str, percentile, size, version_of, whole
+from iodelta.ingest.options import banner_options, workload
+from iodelta.ingest.unified import without_sum
+from iodelta.ingest.wording import clean, clean_all
+from iodelta.trial import Direction, Finding, Kind, Latency, Place, Quantity
+from iodelta.workload.fio_schema import rate
+
+_ETA = re.compile(r"\[eta [^\[\]]{0,40}\]|\^C")
+_WRAPPED = 3
+"""Lines that one of fio's may have been wrapped into, after the first."""
+
+
+class _Part:
+    """One direction of a job, or its syncs, as the lines come in."""
+
+    def __init__(self, rates: say.Rates | None) -> None:
+        self.rates = rates
+        self.times: dict[str, say.Statement] = {}
+        self.percentiles: dict[str, tuple[int, str]] = {}
+        self.samplers: list[say.Statement] = []
+
+
+class _Job:
+    """One job's block: its head, and the statements below it."""
+
+    def __init__(self, number: int, head: re.Match[str], text: str) -> None:
+        self.number = number
+        self.name = _ETA.split(head[1] or "")[-1].strip()
+        self.group, self.jobs, self.error = int(head[2]), int(head[3]), int(head[4])
+        self.verror, self.pid = head[5] or "", int(head[6])
+        self.lines = [text]
+        self.wrapped = 0
+
+    def add(self, text: str) -> None:
+        """One more line: a statement of its own, or the rest of the one before."""
+        if say.begins(say.statement(text)):
+            self.lines.append(text)
+            self.wrapped = 0
+        elif self.wrapped < _WRAPPED:
+            self.lines[-1] += " " + text
+            self.wrapped += 1
+
+
+class _Invocation:
+    """What one start of fio printed."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.version: str | None = None
+        self.banners: list[tuple[str, int, dict[str, str]]] = []
+        self.jobs: list[_Job] = []
+        self.names: set[str] = set()
+        self.disks: list[Disk] = []
+        self.stacked = False
+
+    def again(self) -> _Invocation:
+        """The same start of fio, before its next report."""
+        now = _Invocation()
+        now.said, now.version, now.banners = list(self.said), self.version, self.banners
+        return now
+
+    def options(self, job: _Job) -> dict[str, str]:
+        """Of the command line, and of the banner of a job: by name and group, by name, by group if it is no other's."""
+        command = command_options(self.said)
+        for wanted in ((job.name, job.group), (job.name, None), (None, job.group)):
+            for name, group, options in self.banners:
+                if wanted[0] in (name, None) and wanted[1] in (group, None):
+                    if name != job.name and name in self.names:
+                        continue
+                    return {**command, **options} if agrees(command, options) else options
+        return command
+
+
+def reports(lines: Sequence[Line], used: bytearray, file: str) -> list[Run | Refusal]:
+    """Every job of every normal report among ``lines``; their indexes are marked in ``used``."""
+    found: list[Run | Refusal] = []
+    now = _Invocation()
+    said: list[str] = []
+    """Since the last report."""
+    job: _Job | None = None
+    in_disks = False
+    for index, line in enumerate(lines):
+        text = line.text.strip()
+        if not text or used[index]:
+            continue
+        if ": (g=" in text and (banner := say.BANNER.search(_window(lines, index, ": (g="))):
+            if now.jobs:
+                found += _runs(now, file)
+                now = _Invocation()
+            name = _ETA.split(banner[1])[-1].strip()
+            now.banners.append((name, int(banner[2]), banner_options(*banner.groups()[2:])))
+            job, in_disks = None, False
+        elif "(groupid=" in text and (head := say.HEAD.search(_window(lines, index, "(groupid="))):
+            if in_disks and head[1] != "All clients":  # another client, or status-interval: a report of its own
+                found += _runs(now, file)
+                now, in_disks = now.again(), False
+            job = _Job(line.number, head, text[:4000])
+            now.jobs.append(job)
+            now.names.add(job.name)
+            now.said, said = now.said + said, []
+        elif say.END.match(text):
+            job, in_disks = None, text.startswith("Disk stats")
+            said.append(text)
+        elif job is not None:
+            job.add(text[:4000])
+        elif in_disks and ": ios=" in text:
+            if disk := say.disk(_unwrapped(lines, index, text), member=now.stacked):
+                now.disks.append(disk)
+            now.stacked = now.stacked or "aggrios=" in text  # the members of a stacked device follow it
+        elif not now.jobs and (version := say.VERSION.match(text)) and (version[1] or version[2] or now.banners):
+            now.version = version[1] or version[2] or version[3]
+        else:
+            said.append(text)
+            if not say.STARTING.match(text):
+                continue
+        used[index] = 1
+    return found + _runs(now, file)
+
+
+def _window(lines: Sequence[Line], index: int, landmark: str) -> str:
+    """The part of a line, however long, around its first ``landmark``, and the lines it may be wrapped into."""
+    text = lines[index].text.strip()
+    at = text.find(landmark)
+    rest = " ".join(line.text[:200].strip() for line in lines[index + 1 : index + 3])
+    return f"{text[max(0, at - 500) : at + 1000]} {rest}"
+
+
+def _unwrapped(lines: Sequence[Line], index: int, text: str) -> str:
+    """A line of disk statistics with what it was wrapped into: its last word is a share."""
+    for line in lines[index + 1 : index + 1 + _WRAPPED]:
+        if text.endswith("%") or ": ios=" in line.text:
+            break
+        text += " " + line.text[:1000].strip()
+    return text
+
+
+def _runs(now: _Invocation, file: str) -> list[Run | Refusal]:
+    findings = remarks(now.said, file)
+    # fio's own sum over its clients would count everything twice
+    jobs = [job for job in now.jobs if job.name != "All clients"] or now.jobs
+    return [_run(now, job, Place(file, job.number), findings) for job in jobs]
+
+
+def _run(now: _Invocation, job: _Job, place: Place, findings: tuple[Finding, ...]) -> Run | Refusal:
+    version = version_of(now.version)
+    statements = [say.statement(line) for line in job.lines[1:]]
+    parts, sync = _parts(statements, version)
+    fields = {stated.head: stated.fields for stated in statements}
+    options = now.options(job)
+    target = fields.get("latency", {}).get("target", "0")
+    if target.strip("0.ns"):
+        options = {**options, "latency_target": target}
+    asked = workload(options)
+    total, short, dropped = next((got for s in statements if (got := say.issued(s))), ([], [], []))
+    nanoseconds = _counts_nanoseconds(statements, version)
+    directions: list[Direction] = []
+    for part in parts:
+        if part.rates is None or (part.rates.kind == "mixed" and directions):
+            continue  # 3.27 to 3.38 print zeros for the sum of the directions
+        direction = _direction(part, part.rates, (total, short, dropped), asked.bs, version, nanoseconds)
+        if direction.iops.value or direction.bytes:
+            directions.append(direction)
+            findings += _disagreement(part.rates, direction, place)
+    if not directions and not job.error:
+        return Refusal(place, f"the report of job {clean(job.name)!r} has no line with its rate")
+    ignored = whole(fields.get("errors", {}).get("total", ""))
+    if ignored:
+        text = f"{ignored} errors were ignored (continue_on_error)"
+        findings += (Finding("fio.errors", "warning", f"{place.file}:{place.line}", text),)
+    if fields.get("steadystate", {}).get("attained") == "no":
+        text = "steady state was asked for and never attained"
+        findings += (Finding("fio.steady-state", "warning", f"{place.file}:{place.line}", text),)
+    cpu, depths = fields.get("cpu", {}), fields.get("IO depths", {})
+    return Run(
+        place=place,
+        format="text",
+        jobname=clean(job.name),
+        group=job.group,
+        jobs=job.jobs,
+        directions=without_sum(directions, asked.rw),
+        sync=_latency(sync, "sync", 0, version, nanoseconds) if sync else None,
+        options=clean_all(options),
+        workload=asked,
+        fio_version=now.version,
+        ended=say.when(job.lines[0]),
+        local_time=say.when(job.lines[0]) is not None,
+        pid=job.pid,
+        error=job.error,
+        usr_cpu=_percent(cpu.get("usr", "")),
+        sys_cpu=_percent(cpu.get("sys", "")),
+        context_switches=whole(cpu.get("ctx", "")),
+        depths={depth: _percent(share) for depth, share in depths.items()},
+        disks=tuple(now.disks),
+        samplers=tuple(s for part in parts if part.rates for s in _samplers(part, part.rates.kind)),
+        findings=findings,
+    )
+
+
+def _parts(statements: Sequence[say.Statement], version: Version | None) -> tuple[list[_Part], _Part | None]:
+    """The statements, sorted to the direction lines above them; those of the syncs apart."""
+    parts: list[_Part] = []
+    sync: _Part | None = None
+    part = _Part(None)
+    target = ""
+    for stated in statements:
+        head = say.percentile_head(stated)
+        if stated.text.startswith("|") or "th=[" in stated.text[:20]:
+            if target:
+                step, text = part.percentiles[target]
+                part.percentiles[target] = (step, f"{text} {stated.text}")
+            continue
+        target = ""
+        if (found := say.rates(stated, version)) is not None:
+            part = _Part(found)
+            parts.append(part)
+        elif stated.head.startswith("fsync/"):
+            part = sync = _Part(None)
+        elif head is not None:
+            target = head[0]
+            part.percentiles[target] = (head[1], stated.text.partition(":")[2])
+        elif stated.head.partition("(")[0] in ("slat", "clat", "lat", "sync") and "avg" in stated.fields:
+            part.times[stated.head.partition("(")[0]] = stated
+        elif stated.head.startswith("bw(") or stated.head == "iops":
+            part.samplers.append(stated)
+    return parts, sync
+
+
+def _counts_nanoseconds(statements: Sequence[say.Statement], version: Version | None) -> bool | None:
+    """Whether this fio measured in ns (2.99 and later) or us; None when nothing tells."""
+    if version is not None:
+        return version >= (2, 99)
+    if any("(nsec)" in s.head or s.head == "iops" or s.head.startswith("issued rwts") for s in statements):
+        return True
+    return False if any("runt" in s.fields for s in statements) else None
+
+
+def _direction(
+    part: _Part,
+    rates: say.Rates,
+    counts: tuple[list[int], list[int], list[int]],
+    block: int | None,
+    version: Version | None,
+    nanoseconds: bool | None,
+) -> Direction:
+    ios, short, dropped = (_count(numbers, rates.kind) for numbers in counts)
+    exact = block * ios if block is not None else 0
+    known = exact if exact and rates.amount.low <= exact <= rates.amount.high and not short else 0
+    return Direction(
+        kind=rates.kind,
+        ios=ios,
+        bytes=known or int(rates.amount.value),
+        runtime_ms=rates.runtime_ms,
+        iops=rate(ios, rates.runtime_ms, "1/s") if ios and rates.runtime_ms else rates.iops.quantity("1/s"),
+        bandwidth=rate(known, rates.runtime_ms, "B/s") if known and rates.runtime_ms else bandwidth(rates),
+        lat=_latency(part, "lat", ios, version, nanoseconds),
+        clat=_latency(part, "clat", ios, version, nanoseconds),
+        slat=_latency(part, "slat", ios, version, nanoseconds),
+        short=short,
+        dropped=dropped,
+    )
+
+
+def _count(numbers: Sequence[int], kind: Kind) -> int:
+    """Of read, write, trim: one of them, or the sum for ``mixed``."""
+    if kind == "mixed":
+        return sum(numbers[:3])
+    place = ("read", "write", "trim").index(kind)
+    return numbers[place] if place < len(numbers) else 0
+
+
+def bandwidth(rates: say.Rates) -> Quantity:
+    """Where all that is printed about it agrees: both spellings, and the amount over the run time."""
+    candidates = [*rates.bandwidth]
+    if rates.runtime_ms > 1:
+        bounds = (rates.amount.low * 1000 / (rates.runtime_ms + 1), rates.amount.high * 1000 / (rates.runtime_ms - 1))
+        candidates.append(Printed(rates.amount.value * 1000 / rates.runtime_ms, *bounds))
+    low, high = max(c.low for c in candidates), min(c.high for c in candidates)
+    if low > high:
+        return rates.bandwidth[0].quantity("B/s")
+    return Quantity(min(max(rates.bandwidth[0].value, low), high), low, high, "B/s")
+
+
+def _disagreement(rates: say.Rates, direction: Direction, place: Place) -> tuple[Finding, ...]:
+    if rates.iops.quantity("1/s").overlaps(direction.iops):
+        return ()
+    text = f"{rates.kind}: IOPS is printed as {rates.iops.value:g}, but the I/Os issued make {direction.iops.value:.6g}"
+    remedy = "the issued count is used; was the report edited?"
+    return (Finding("read.disagree", "warning", f"{place.file}:{place.line}", text, remedy),)
+
+
+def _latency(part: _Part, name: str, count: int, version: Version | None, nanoseconds: bool | None) -> Latency | None:
+    stated = part.times.get(name)
+    step, text = part.percentiles.get(name, (1, ""))
+    spread = {percent: percentile(value, step, nanoseconds) for percent, value in say.percentiles(text)}
+    if stated is None:
+        return Latency(count, *(unknown("ns"),) * 4, spread) if spread else None
+    unit = say.STEP[stated.head.partition("(")[2][:1]]
+    bounds = [num2str(stated.fields.get(key, ""), version, truncated=unit > 1) for key in ("min", "max")]
+    averages = [decimals(stated.fields.get(key, "")) for key in ("avg", "stdev")]
+    low, high, mean, stddev = (unknown("ns") if p is None else p.quantity("ns", unit) for p in (*bounds, *averages))
+    return Latency(count, mean, stddev, low, high, spread)
+
+
+def _percent(text: str) -> Quantity:
+    found = decimals(text.removesuffix("%"))
+    return unknown("%") if found is None else found.quantity("%")
+
+
+def _samplers(part: _Part, kind: Kind) -> list[Sampler]:
+    found: list[Sampler] = []
+    for stated in part.samplers:
+        scale = 1.0 if stated.head == "iops" else say.sampler_scale(stated)
+        mean, stddev = (decimals(stated.fields.get(key, "")) for key in ("avg", "stdev"))
+        low, high = (size(stated.fields.get(key, "")) for key in ("min", "max"))
+        if None in (scale, mean, stddev, low, high):
+            continue
+        unit = "1/s" if stated.head == "iops" else "B/s"
+        found.append(
+            Sampler(
+                kind,
+                "iops" if stated.head == "iops" else "bw",
+                mean.quantity(unit, scale),  # type: ignore[union-attr,arg-type]
+                Quantity(low * scale, low * scale, (low + 1) * scale, unit),  # type: ignore[operator]
+                Quantity(high * scale, high * scale, (high + 1) * scale, unit),  # type: ignore[operator]
+                stddev.quantity(unit, scale),  # type: ignore[union-attr,arg-type]
+                whole(stated.fields.get("samples", "")),
+            )
+        )
+    return [s for s in found if math.isfinite(s.mean.value)]

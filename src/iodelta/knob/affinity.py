@@ -1,0 +1,132 @@
+"""Which CPUs and memory nodes the load may use: words in front of its command, so nothing else is bound."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from iodelta.errors import KnobError, MachineError
+from iodelta.knob.base import EMPTY, Knob, Saved, refuse, whole
+from iodelta.machine import Machine
+from iodelta.probe.queues import first_cpus, nodes, numbers, queues, spelled
+
+DEVICE_QUEUES = "device-queues"
+
+
+class Binding(Knob):
+    """A list of numbers (``0-3,8``) that the load is bound to by ``program``, of ``package``."""
+
+    program: ClassVar[str]
+    package: ClassVar[str]
+    offered: ClassVar[str]
+    """The line of /proc/PID/status that lists what a process may use."""
+
+    def bound(self, value: str) -> str:
+        """The list that a process started behind the launcher's words really has."""
+        raise NotImplementedError
+
+    def named(self, value: str) -> frozenset[int]:
+        """The numbers that a value stands for; none for one that says nothing."""
+        return numbers(value)
+
+    def available(self) -> str | None:
+        try:
+            self.machine.run([self.program, "--version"])
+        except MachineError:
+            return f"needs {self.program} (package {self.package})"
+        return None
+
+    def allowed(self) -> str:
+        return f"numbers within {self.read()}, as in 0-3,8"
+
+    def read(self) -> str:
+        return _line(self.machine.read("/proc/self/status"), self.offered)
+
+    def save(self, values: Sequence[str] = ()) -> Saved:
+        return self.record(())
+
+    def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
+        wanted = self.named(value)
+        if not wanted or not wanted <= numbers(self.read()):
+            raise refuse(self.name, value, self.allowed())
+
+    def apply(self, value: str) -> None:
+        """Nothing is set on the machine: the launcher binds the load."""
+
+    def verify(self, value: str) -> None:
+        bound = self.bound(value)
+        if numbers(bound) != self.named(value):
+            raise KnobError(
+                f"asked for {value}, a process bound so may use {bound or 'nothing'}",
+                place=self.name,
+                remedy=f"allowed: {self.allowed()}",
+            )
+
+    @classmethod
+    def restore(cls, machine: Machine, saved: Saved) -> str:
+        return "only the load was bound: nothing to put back"
+
+    def _run(self, *words: str) -> str:
+        done = self.machine.run(words)
+        if done.returncode != 0:
+            raise KnobError(
+                f"{' '.join(words)} failed: {done.stderr.decode(errors='replace').strip()}",
+                place=self.name,
+                remedy=f"allowed: {self.allowed()}",
+            )
+        return done.text
+
+
+class Cpus(Binding):
+    """``cpus``, through taskset(1). fio's own ``cpus_allowed`` can bind each job further.
+
+    Beside a list: ``node:0``, the CPUs of a NUMA node; ``device-queues``, a CPU for each hardware queue of the target.
+    """
+
+    names = ("cpus",)
+    program = "taskset"
+    package = "util-linux"
+    offered = "Cpus_allowed_list"
+
+    def allowed(self) -> str:
+        words = [f"node:{node}" for node in nodes(self.machine)]
+        words += [DEVICE_QUEUES] if self._of_queues() else []
+        return ", or ".join([super().allowed(), *words])
+
+    def named(self, value: str) -> frozenset[int]:
+        if value == DEVICE_QUEUES:
+            return self._of_queues()
+        if value.startswith("node:"):
+            return nodes(self.machine).get(int(value[5:]) if whole(value[5:]) else -1, frozenset())
+        return numbers(value)
+
+    def launcher(self, value: str) -> tuple[str, ...]:
+        return ("taskset", "-c", spelled(self.named(value)))
+
+    def _of_queues(self) -> frozenset[int]:
+        found = (queues(self.machine, disk) for disk in self.target.disks)
+        return frozenset().union(*(first_cpus(one.feeding) for one in found))
+
+    def bound(self, value: str) -> str:
+        return _line(self._run(*self.launcher(value), "cat", "/proc/self/status"), self.offered)
+
+
+class Numa(Binding):
+    """``numa``: CPUs and memory of these nodes, through numactl(8)."""
+
+    names = ("numa",)
+    program = "numactl"
+    package = "numactl"
+    offered = "Mems_allowed_list"
+
+    def launcher(self, value: str) -> tuple[str, ...]:
+        return ("numactl", f"--cpunodebind={value}", f"--membind={value}", "--")
+
+    def bound(self, value: str) -> str:
+        # A memory policy is not shown in /proc; numactl lists it, separated by blanks.
+        shown = self._run(*self.launcher(value), "numactl", "--show")
+        return ",".join(_line(shown, "membind").split())
+
+
+def _line(text: str, name: str) -> str:
+    return next((line.partition(":")[2].strip() for line in text.splitlines() if line.startswith(f"{name}:")), "")

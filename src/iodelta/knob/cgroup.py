@@ -1,0 +1,190 @@
+"""I/O limits for the load alone, in a control group of its own that is made for it and removed again.
+
+Source: Documentation/admin-guide/cgroup-v2.rst (io.max), Documentation/admin-guide/cgroup-v1/blkio-controller.rst.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+
+from iodelta.errors import KnobError
+from iodelta.knob.base import EMPTY, Knob, Saved, refuse, whole
+from iodelta.knob.files import needs_write, put, text_of
+from iodelta.machine import Machine
+from iodelta.probe.devices import device
+from iodelta.probe.mounts import mounts
+from iodelta.probe.sysfs import attribute
+from iodelta.probe.topology import Target
+
+V1 = {"rbps": "read_bps", "wbps": "write_bps", "riops": "read_iops", "wiops": "write_iops"}
+"""Limits of io.max, and the same of the older blkio throttle."""
+
+JOIN = 'echo $$ > "$0" && exec "$@"'
+"""Constant: the group's file and the load's words come as positional arguments."""
+
+
+class IoMax(Knob):
+    """``cgroup.io_max``: ``riops=5000 wbps=max``, for each whole disk under the target."""
+
+    names = ("cgroup.io_max",)
+
+    def __init__(self, machine: Machine, target: Target, name: str) -> None:
+        super().__init__(machine, target, name)
+        self._unified, self._parent, self._reason = hierarchy(machine)
+        self._group = f"{self._parent}/iodelta-{uuid.uuid4().hex[:12]}"
+
+    def available(self) -> str | None:
+        if not self.target.disks:
+            return f"needs a block device: {self.target.reason}"
+        return self._reason or needs_write(self.machine, f"{self._parent}/cgroup.procs")
+
+    def allowed(self) -> str:
+        text = "any of rbps= wbps= (bytes/s) riops= wiops= (IOs/s), each a whole number above 0, or max"
+        # Their pages are written back by a kernel thread of the root group.
+        return text if self._unified else f"{text}; through cgroup v1, which does not limit buffered writes"
+
+    def read(self) -> str:
+        return _spell(dict.fromkeys(V1, "max"))
+
+    def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
+        self._limits(value)
+
+    def save(self, values: Sequence[str] = ()) -> Saved:
+        record = [("group", self._group)]
+        if self._unified and "io" not in text_of(self.machine, f"{self._parent}/cgroup.subtree_control").split():
+            record.append(("enabled io in", f"{self._parent}/cgroup.subtree_control"))
+        return self.record(tuple(record))
+
+    def apply(self, value: str) -> None:
+        limits = self._limits(value)
+        if not self.machine.glob(self._group):
+            self._make()
+        for disk in self.target.disks:
+            number = device(self.machine, disk).devno
+            if self._unified:
+                self._put("io.max", f"{number} {_spell(limits)}")
+                continue
+            for key, name in V1.items():
+                limit = "0" if limits[key] == "max" else limits[key]
+                self._put(f"blkio.throttle.{name}_device", f"{number} {limit}")
+
+    def verify(self, value: str) -> None:
+        wanted = self._limits(value)
+        for disk in self.target.disks:
+            present = self._present(device(self.machine, disk).devno)
+            if present != wanted:
+                raise KnobError(
+                    f"asked for {_spell(wanted)}, the kernel took the write and shows {_spell(present)} for {disk}",
+                    place=self._group,
+                    remedy=f"allowed: {self.allowed()}",
+                )
+
+    def launcher(self, value: str) -> tuple[str, ...]:
+        return ("sh", "-c", JOIN, f"{self._group}/cgroup.procs")
+
+    @classmethod
+    def restore(cls, machine: Machine, saved: Saved) -> str:
+        group = saved.values[0][1]
+        if not re.fullmatch(r"/.*/iodelta-[0-9a-f]{12}", group):
+            raise KnobError(f"the record names {group!r}, which is no group of iodelta's", place=saved.knob)
+        account = "the group is gone already"
+        if machine.glob(group):
+            _remove(machine, group)
+            account = f"removed {group}"
+        for _, control in saved.values[1:]:
+            if not machine.glob(f"{control.rsplit('/', 1)[0]}/iodelta-*"):
+                account += f"; {_disable(machine, control)}"
+        return account
+
+    def _make(self) -> None:
+        if self._unified:
+            control = f"{self._parent}/cgroup.subtree_control"
+            if "io" not in text_of(self.machine, control).split():
+                put(self.machine, control, "+io", "a parent group with processes of its own cannot pass io on")
+        done = self.machine.run(["mkdir", "--", self._group])
+        if done.returncode != 0:
+            raise KnobError(
+                f"cannot be made: {done.stderr.decode(errors='replace').strip()}",
+                place=self._group,
+                remedy="are control groups read-only here (in a container)?",
+            )
+
+    def _put(self, file: str, text: str) -> None:
+        put(self.machine, f"{self._group}/{file}", text, f"allowed: {self.allowed()}")
+
+    def _present(self, number: str) -> dict[str, str]:
+        if self._unified:
+            lines = (line.split() for line in text_of(self.machine, f"{self._group}/io.max").splitlines())
+            words = next((words[1:] for words in lines if words[:1] == [number]), [])
+            return dict.fromkeys(V1, "max") | {key: limit for key, _, limit in (word.partition("=") for word in words)}
+        found = {}
+        for key, name in V1.items():
+            text = text_of(self.machine, f"{self._group}/blkio.throttle.{name}_device")
+            pairs = (line.split() for line in text.splitlines())
+            found[key] = next((limit for device_number, limit in pairs if device_number == number), "max")
+        return found
+
+    def _limits(self, value: str) -> dict[str, str]:
+        limits = dict.fromkeys(V1, "max")
+        for word in value.split():
+            key, _, limit = word.partition("=")
+            top = 2**32 - 2 if key.endswith("iops") else 2**64 - 2  # the kernel cuts what is larger, down to 0 IOs/s
+            if key not in V1 or not (limit == "max" or (whole(limit) and 0 < int(limit) <= top)):
+                raise refuse(self.name, value, self.allowed())
+            limits[key] = limit if limit == "max" else str(int(limit))
+        if not value.split():
+            raise refuse(self.name, value, self.allowed())
+        return limits
+
+
+def hierarchy(machine: Machine) -> tuple[bool, str, str]:
+    """Whether the unified one can limit I/O, where to make the group, and why nowhere."""
+    table = mounts(machine)
+    unified = [mount.point for mount in table if mount.fstype == "cgroup2"]
+    for point in unified:
+        if "io" in (attribute(machine, f"{point}/cgroup.controllers") or "").split():
+            return True, point, ""
+    for mount in table:
+        if mount.fstype == "cgroup" and "blkio" in mount.options:
+            if machine.glob(f"{mount.point}/blkio.throttle.read_iops_device"):
+                return False, mount.point, ""
+            return False, mount.point, f"{mount.point} cannot throttle: the kernel has no CONFIG_BLK_DEV_THROTTLING"
+    where = f"{unified[0]} has no io controller" if unified else "no cgroup2 is mounted"
+    return False, "", f"needs control groups that limit I/O: {where}, and no blkio of cgroup v1 is mounted"
+
+
+def _remove(machine: Machine, group: str) -> None:
+    """Remove a group of ours; a load that outlived its trial is ended after a while, since only a load is in there."""
+    done = machine.run(["rmdir", "--", group])
+    begun = time.monotonic()
+    while done.returncode != 0 and machine.glob(group):
+        waited = time.monotonic() - begun
+        pids = (attribute(machine, f"{group}/cgroup.procs") or "").split()
+        if waited > 10:
+            raise KnobError(
+                f"cannot be removed: {done.stderr.decode(errors='replace').strip()}",
+                place=group,
+                remedy=f"end its processes ({' '.join(pids) or 'none listed'}), then iodelta restore",
+            )
+        if waited > 1 and pids:
+            machine.run(["kill", "-KILL", "--", *pids])
+        time.sleep(0.05)
+        done = machine.run(["rmdir", "--", group])
+
+
+def _disable(machine: Machine, control: str) -> str:
+    """Take the io controller away again, unless somebody else has come to use it."""
+    try:
+        put(machine, control, "-io", f"by hand: echo -io > {control}")
+    except KnobError as error:
+        if "EBUSY" not in error.what:
+            raise
+        return f"io stays enabled in {control}: others use it now"
+    return f"io is off again in {control}"
+
+
+def _spell(limits: Mapping[str, str]) -> str:
+    return " ".join(f"{key}={limit}" for key, limit in limits.items())

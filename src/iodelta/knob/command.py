@@ -1,0 +1,125 @@
+"""A setting that only the user's own commands can make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from iodelta.errors import KnobError, RequestError
+from iodelta.knob.base import EMPTY, Knob, KnobInfo, Saved
+from iodelta.machine import Machine
+from iodelta.probe.sysfs import attribute
+from iodelta.probe.topology import Target
+
+Words = tuple[str, ...]
+
+MACHINE_ID = "/etc/machine-id"
+"""A record that came from elsewhere must not make this machine run its commands."""
+
+
+class Commands(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Argument lists. ``restore`` undoes ``apply``, also when run twice; ``verify`` exits 0 when the setting holds."""
+
+    apply: Words
+    restore: Words
+    verify: Words = ()
+
+
+class Command(Knob):
+    """``command``: its value is a table of argument lists, as JSON text.
+
+    ``apply`` runs when the machine is turned to the variant, ``verify`` before each of its trials, ``restore`` when it
+    is turned to another variant, at the end, and after a crash.
+    """
+
+    names = ("command",)
+
+    def __init__(self, machine: Machine, target: Target, name: str) -> None:
+        super().__init__(machine, target, name)
+        self._present: str | None = None
+
+    @classmethod
+    def catalogue(cls, machine: Machine, target: Target) -> tuple[KnobInfo, ...]:
+        return (KnobInfo("command", "", cls(machine, target, "command").allowed()),)
+
+    def available(self) -> str | None:
+        return None
+
+    def allowed(self) -> str:
+        return '{apply = ["PROGRAM", "ARGUMENT"], restore = [...], verify = [...]}; verify may be left out'
+
+    def read(self) -> str:
+        return ""
+
+    def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
+        self._commands(value)
+
+    def save(self, values: Sequence[str] = ()) -> Saved:
+        undo = tuple(("restore", msgspec.json.encode(self._commands(value).restore).decode()) for value in values)
+        machine = ("machine", attribute(self.machine, MACHINE_ID) or "")
+        return self.record((machine, *dict.fromkeys(undo)), volatile=False)
+
+    def apply(self, value: str) -> None:
+        if value == self._present:
+            return
+        self._undo()
+        self._present = value  # before it runs: half applied needs restoring too
+        _run(self.machine, "apply", self._commands(value).apply)
+
+    def verify(self, value: str) -> None:
+        if words := self._commands(value).verify:
+            _run(self.machine, "verify", words)
+
+    def release(self, saved: Saved) -> None:
+        self._undo()
+
+    @classmethod
+    def restore(cls, machine: Machine, saved: Saved) -> str:
+        (_, origin), *undo = saved.values
+        if origin != (attribute(machine, MACHINE_ID) or ""):
+            return "nothing to do: the commands were run on another machine"
+        commands = [msgspec.json.decode(words, type=Words) for _, words in reversed(undo)]
+        for words in commands:
+            _run(machine, "restore", words)
+        return "ran " + "; ".join(map(_short, commands))
+
+    def _undo(self) -> None:
+        if self._present is not None:
+            _run(self.machine, "restore", self._commands(self._present).restore)
+            self._present = None
+
+    def _commands(self, value: str) -> Commands:
+        try:
+            commands = msgspec.json.decode(value, type=Commands)
+        except msgspec.MsgspecError as error:
+            raise RequestError(str(error), place=self.name, remedy=f"allowed: {self.allowed()}") from error
+        if (
+            not commands.apply
+            or not commands.restore
+            or any("\0" in word for words in _all(commands) for word in words)
+        ):
+            raise RequestError(
+                "apply and restore must each name a program", place=self.name, remedy=f"allowed: {self.allowed()}"
+            )
+        return commands
+
+
+def _all(commands: Commands) -> tuple[Words, ...]:
+    return (commands.apply, commands.restore, commands.verify)
+
+
+def _short(words: Words) -> str:
+    """A command for a reader: of a script of several lines only what it was about."""
+    return " ".join(f"({len(word.splitlines())} lines)" if "\n" in word else word for word in words)
+
+
+def _run(machine: Machine, step: str, words: Words) -> None:
+    done = machine.run(words)
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()[-1:]
+        raise KnobError(
+            f"{step} {' '.join(words)} ended with {done.returncode}: {''.join(said) or 'it said nothing'}",
+            place="command",
+            remedy="run it by hand to see why",
+        )

@@ -1,0 +1,94 @@
+"""How fast the CPUs may run. Source: Documentation/admin-guide/pm/{cpufreq,intel_pstate,amd-pstate}.rst."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iodelta.errors import RequestError
+from iodelta.knob.base import EMPTY
+from iodelta.knob.files import FileKnob, ResettingKnob, text_of
+from iodelta.probe.sysfs import attribute
+
+CPUFREQ = "/sys/devices/system/cpu/cpufreq"
+NO_TURBO = "/sys/devices/system/cpu/intel_pstate/no_turbo"
+
+
+class PolicyKnob(FileKnob):
+    """A file of every cpufreq policy: set on each, and read back on each."""
+
+    file: str
+    offers: str
+
+    def paths(self) -> tuple[str, ...]:
+        return tuple(self.machine.glob(f"{CPUFREQ}/policy*/{self.file}"))
+
+    def absent(self) -> str:
+        if self.machine.glob(f"{CPUFREQ}/policy*"):
+            driver = attribute(self.machine, f"{CPUFREQ}/policy0/scaling_driver") or "unknown"
+            return f"the cpufreq driver ({driver}) has no {self.file}"
+        return f"needs cpufreq: no {CPUFREQ}/policy* (a virtual machine, or no driver for this CPU)"
+
+    def allowed(self) -> tuple[str, ...]:
+        offers = [text_of(self.machine, path.replace(self.file, self.offers)).split() for path in self.paths()]
+        return tuple(word for word in offers[0] if all(word in offer for offer in offers)) if offers else ()
+
+
+class Governor(PolicyKnob, ResettingKnob):
+    """``cpu.governor``. ``performance`` also forces the energy preference of intel_pstate and amd_pstate."""
+
+    names = ("cpu.governor",)
+    file = "scaling_governor"
+    offers = "scaling_available_governors"
+
+    def covers(self, name: str) -> bool:
+        return name in EnergyPreference.names
+
+    def resets(self, path: str) -> tuple[str, ...]:
+        return tuple(self.machine.glob(path.replace(self.file, EnergyPreference.file)))
+
+
+class EnergyPreference(PolicyKnob):
+    """``cpu.epp``, energy against performance as the hardware should weigh it."""
+
+    names = ("cpu.epp",)
+    file = "energy_performance_preference"
+    offers = "energy_performance_available_preferences"
+
+    def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
+        super().check(value, beside)
+        present = {attribute(self.machine, path) for path in self.machine.glob(f"{CPUFREQ}/policy*/scaling_governor")}
+        governors = {beside["cpu.governor"]} if "cpu.governor" in beside else present
+        if "performance" in governors and value != "performance":
+            raise RequestError(
+                f"{value!r} is refused by the kernel (EBUSY) while the governor is performance",
+                place=self.name,
+                remedy="set cpu.governor = powersave in the same variant",
+            )
+
+
+class Boost(FileKnob):
+    """``cpu.boost``: 1 lets the CPUs run above their nominal frequency, 0 does not."""
+
+    names = ("cpu.boost",)
+
+    def paths(self) -> tuple[str, ...]:
+        return tuple(self.machine.glob(f"{CPUFREQ}/boost") or self.machine.glob(NO_TURBO))
+
+    def absent(self) -> str:
+        return f"needs {CPUFREQ}/boost or {NO_TURBO}: this CPU or its driver has neither"
+
+    def allowed(self) -> tuple[str, ...]:
+        return ("0", "1")
+
+    def read(self) -> str:
+        return self._raw(super().read())
+
+    def apply(self, value: str) -> None:
+        super().apply(self._raw(value))
+
+    def verify(self, value: str) -> None:
+        super().verify(self._raw(value))
+
+    def _raw(self, value: str) -> str:
+        """intel_pstate asks the opposite question."""
+        return {"0": "1", "1": "0"}.get(value, value) if NO_TURBO in self.paths() else value

@@ -1,0 +1,222 @@
+"""Settings that are small text files of the kernel: one reader and one writer for apply, verify and restore."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+
+from iodelta.errors import KnobError, MachineError
+from iodelta.knob.base import EMPTY, Knob, Saved, attachment, check_text, describe, reason_of, refuse, retry_busy
+from iodelta.machine import Machine
+from iodelta.probe.sysfs import attribute, status, sysfs_name
+from iodelta.probe.topology import Target
+
+ROOTS = ("/sys/", "/proc/sys/", "/proc/irq/")
+"""Where the kernel's settings are; nothing is written anywhere else."""
+
+
+class FileKnob(Knob):
+    """A value that is the same text in each of ``paths``."""
+
+    def __init__(self, machine: Machine, target: Target, name: str) -> None:
+        super().__init__(machine, target, name)
+        self._pinned: tuple[tuple[str, str], ...] = ()
+
+    @abstractmethod
+    def paths(self) -> tuple[str, ...]:
+        """The files that ``apply`` writes; empty when this machine or target has none."""
+
+    @abstractmethod
+    def absent(self) -> str:
+        """Why ``paths`` is empty or its files are not there."""
+
+    def also(self) -> tuple[str, ...]:
+        """Files that a write to ``paths`` changes as a side effect: saved, and restored after them."""
+        return ()
+
+    @classmethod
+    def parse(cls, text: str) -> str:
+        """The value in a file's text; the kernel marks the active one of a list by brackets."""
+        return active(text)
+
+    def same(self, path: str, wanted: str, present: str) -> bool:
+        """Whether ``present`` is what the kernel shows after ``wanted`` was taken."""
+        return wanted == present
+
+    def disks(self) -> tuple[str, ...]:
+        """Kernel names of the disks that the paths belong to."""
+        return ()
+
+    def available(self) -> str | None:
+        paths = self.paths()
+        if not paths:
+            return self.absent()
+        return unusable(self.machine, paths[0], self.absent())
+
+    def read(self) -> str:
+        present = dict.fromkeys(self.parse(text_of(self.machine, path)) for path in self.paths())
+        return " | ".join(present)
+
+    def save(self, values: Sequence[str] = ()) -> Saved:
+        found = [(path, self.parse(text_of(self.machine, path))) for path in self.paths()]
+        beside = [(path, attribute(self.machine, path)) for path in self.also()]
+        found += [(path, self.parse(text)) for path, text in beside if text is not None]
+        saved = self.record(found, disks=self.disks())
+        self._pinned = saved.disks
+        return saved
+
+    def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
+        check_text(self.name, value)
+        allowed = self.allowed()
+        if isinstance(allowed, tuple) and value not in allowed:
+            raise refuse(self.name, value, allowed)
+
+    def apply(self, value: str) -> None:
+        for path in self.paths():
+            if not self.same(path, value, self.parse(text_of(self.machine, path))):
+                if other := _another_disk(self.machine, self._pinned, path):
+                    raise KnobError(other, place=path, remedy="start a new experiment on the disk you mean")
+                put(self.machine, path, value, f"allowed: {describe(self.allowed())}")
+
+    def verify(self, value: str) -> None:
+        for path in self.paths():
+            present = self.parse(text_of(self.machine, path))
+            if not self.same(path, value, present):
+                raise KnobError(
+                    f"asked for {value!r}, the kernel took the write and shows {present!r}",
+                    place=path,
+                    remedy=f"allowed: {describe(self.allowed())}",
+                )
+
+    @classmethod
+    def restore(cls, machine: Machine, saved: Saved) -> str:
+        accounts: dict[str, None] = {}
+        errors: list[str] = []
+        for path, text in saved.values:
+            if not path.startswith(ROOTS) or ".." in path.split("/"):
+                raise KnobError(f"the record names {path!r}, which is no kernel setting", place=saved.knob)
+            if other := _another_disk(machine, saved.disks, path):
+                accounts[f"{path} left alone: {other}"] = None
+                continue
+            if not machine.glob(path):
+                accounts[f"{path} is gone, and the setting with it"] = None
+                continue
+            try:
+                if cls.parse(text_of(machine, path)) != text:
+                    put(machine, path, text, f"by hand: echo {text} > {path}")
+                    accounts[f"{path} = {text} again"] = None
+            except KnobError as error:
+                errors.append(str(error))
+        errors += _differing(cls, machine, saved) if not errors else []
+        if errors:
+            raise KnobError("; ".join(errors), place=saved.knob, remedy="iodelta restore tries again")
+        return "; ".join(accounts) or "is at its original value"
+
+
+class ResettingKnob(FileKnob):
+    """A setting whose change makes the kernel reset others.
+
+    So that a variant means the same in every block: the value found at ``save`` always comes back with the other
+    settings as they were found, any other value with those the kernel gave when it was first applied.
+    """
+
+    def __init__(self, machine: Machine, target: Target, name: str) -> None:
+        super().__init__(machine, target, name)
+        self._states: dict[tuple[str, str], tuple[tuple[str, str], ...]] = {}
+
+    @abstractmethod
+    def resets(self, path: str) -> tuple[str, ...]:
+        """The files that a write to ``path`` resets, in the order in which they must be put back."""
+
+    def also(self) -> tuple[str, ...]:
+        return tuple(other for path in self.paths() for other in self.resets(path))
+
+    def save(self, values: Sequence[str] = ()) -> Saved:
+        saved = super().save(values)
+        for path in self.paths():
+            self._states[path, self.parse(text_of(self.machine, path))] = self._state(path)
+        return saved
+
+    def apply(self, value: str) -> None:
+        super().apply(value)
+        for path in self.paths():
+            for other, text in self._states.setdefault((path, value), self._state(path)):
+                if attribute(self.machine, other) != text:
+                    put(self.machine, other, text, f"as it was under {value} before")
+
+    def _state(self, path: str) -> tuple[tuple[str, str], ...]:
+        found = ((other, attribute(self.machine, other)) for other in self.resets(path))
+        return tuple((other, text) for other, text in found if text is not None)
+
+
+def _differing(family: type[FileKnob], machine: Machine, saved: Saved) -> Iterable[str]:
+    """What does not read back as saved, once everything was written."""
+    for path, text in dict(saved.values).items():
+        if machine.glob(path) and not _another_disk(machine, saved.disks, path):
+            present = family.parse(text_of(machine, path))
+            if present != text:
+                yield f"{path}: wrote {text!r}, the kernel shows {present!r}"
+
+
+def _another_disk(machine: Machine, pinned: tuple[tuple[str, str], ...], path: str) -> str:
+    """Says so when ``path`` now belongs to another disk than the one whose setting was saved; else empty."""
+    for disk, before in pinned:
+        if f"/{sysfs_name(disk)}/" in path:
+            now = attachment(machine, disk)
+            if now != before and machine.glob(path):
+                return f"{disk} is another disk now ({now or 'nothing attached'}; it was {before})"
+    return ""
+
+
+def put(machine: Machine, path: str, text: str, remedy: str) -> None:
+    """Write one value. Raises KnobError with path, value and the kernel's reason."""
+    try:
+        retry_busy(lambda: machine.write(path, text))
+    except MachineError as error:
+        raise KnobError(f"cannot set {text!r}: {reason_of(error)}", place=path, remedy=remedy) from error
+
+
+def text_of(machine: Machine, path: str) -> str:
+    """Text of a setting. Raises KnobError."""
+    try:
+        return machine.read(path)
+    except MachineError as error:
+        raise KnobError(
+            f"cannot be read: {reason_of(error)}", place=path, remedy="did the device or filesystem go away?"
+        ) from error
+
+
+def active(text: str) -> str:
+    """``none [mq-deadline]`` -> ``mq-deadline``; a text without brackets is the value."""
+    found = re.search(r"(?:^|\s)\[([^\]]+)\](?:\s|$)", text)
+    return found[1] if found else text.strip()
+
+
+def choices(text: str) -> tuple[str, ...]:
+    """``none [mq-deadline]`` -> both; a text without brackets offers no list."""
+    words = text.split()
+    return tuple(word.strip("[]") for word in words) if any(word.startswith("[") for word in words) else ()
+
+
+def unusable(machine: Machine, path: str, absent: str) -> str | None:
+    """Why a file cannot be set, or None. Writes nothing."""
+    found = status(machine, path)
+    if found is None:
+        return absent
+    try:
+        machine.read(path)
+    except MachineError as error:
+        return f"{path} cannot be read back: {reason_of(error)}"
+    if not found.mode & 0o222:
+        return f"the kernel offers {path} for reading only"
+    return needs_write(machine, path)
+
+
+def needs_write(machine: Machine, path: str) -> str | None:
+    """Why this user cannot write there, or None."""
+    if machine.run(["test", "-w", path]).returncode == 0:
+        return None
+    if machine.run(["id", "-u"]).text.strip() != "0":
+        return f"needs root: {path}"
+    return f"{path} is on a read-only filesystem (in a container?)"

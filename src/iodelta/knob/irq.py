@@ -1,0 +1,57 @@
+"""Which CPUs take a disk's interrupts. Source: Documentation/core-api/irq/irq-affinity.rst."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iodelta.errors import KnobError
+from iodelta.knob.affinity import Cpus
+from iodelta.knob.base import EMPTY
+from iodelta.knob.files import FileKnob
+from iodelta.machine import Machine
+from iodelta.probe.devices import interrupts
+from iodelta.probe.queues import numbers, spelled
+from iodelta.probe.topology import Target
+
+
+class IrqAffinity(FileKnob):
+    """``irq.affinity``: the CPUs that may take the interrupts of the target's controllers, spelt as ``cpus``.
+
+    Interrupts that the kernel spreads over the CPUs itself (most NVMe and virtio queues) it lets nobody move.
+    """
+
+    names = ("irq.affinity",)
+
+    def __init__(self, machine: Machine, target: Target, name: str) -> None:
+        super().__init__(machine, target, name)
+        self._cpus = Cpus(machine, target, "cpus")
+
+    def paths(self) -> tuple[str, ...]:
+        found = dict.fromkeys(n for disk in self.target.disks for n in interrupts(self.machine, disk))
+        return tuple(f"/proc/irq/{number}/smp_affinity_list" for number in found)
+
+    def absent(self) -> str:
+        disks = ", ".join(self.target.disks)
+        return f"{disks} takes no interrupts of its own" if disks else f"needs a disk: {self.target.reason}"
+
+    def allowed(self) -> str:
+        return self._cpus.allowed()
+
+    def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
+        self._cpus.check(value)
+
+    def apply(self, value: str) -> None:
+        try:
+            super().apply(spelled(self._cpus.named(value)))
+        except KnobError as error:
+            raise KnobError(
+                error.what,
+                place=error.place,
+                remedy="the kernel spreads these interrupts itself (managed); bind the load instead: cpus",
+            ) from error
+
+    def verify(self, value: str) -> None:
+        super().verify(spelled(self._cpus.named(value)))
+
+    def same(self, path: str, wanted: str, present: str) -> bool:
+        return numbers(wanted) == numbers(present)

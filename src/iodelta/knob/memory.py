@@ -1,0 +1,74 @@
+"""Page cache, dentries and inodes dropped before a trial. Source: Documentation/admin-guide/sysctl/vm.rst."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from iodelta.errors import KnobError
+from iodelta.knob.base import EMPTY, Knob, Saved, refuse
+from iodelta.knob.files import needs_write, put
+from iodelta.machine import Machine
+from iodelta.probe.sysfs import attribute
+from iodelta.probe.topology import Target
+
+DROP = "/proc/sys/vm/drop_caches"
+COUNTERS = {"1": ("drop_pagecache",), "2": ("drop_slab",), "3": ("drop_pagecache", "drop_slab")}
+
+
+class DropCaches(Knob):
+    """``memory.drop_caches``: an action before each trial, with nothing to put back.
+
+    Only clean pages can be dropped, so the target is written back first. It reaches no cache below the block layer
+    (bcache, dm-cache, a controller's memory), nor the page cache of another machine that serves the disk.
+    """
+
+    names = ("memory.drop_caches",)
+
+    def __init__(self, machine: Machine, target: Target, name: str) -> None:
+        super().__init__(machine, target, name)
+        self._before: dict[str, int] = {}
+
+    def available(self) -> str | None:
+        return needs_write(self.machine, DROP)
+
+    def allowed(self) -> tuple[str, ...]:
+        return tuple(COUNTERS)
+
+    def read(self) -> str:
+        return ""
+
+    def save(self, values: Sequence[str] = ()) -> Saved:
+        return self.record(())
+
+    def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
+        if value not in COUNTERS:
+            raise refuse(self.name, value, "1 (page cache), 2 (dentries and inodes), 3 (both)")
+
+    def apply(self, value: str) -> None:
+        self._before = self._count(value)
+        whole = () if self.target.kind == "block" else ("-f",)
+        done = self.machine.run(["sync", *whole, "--", self.target.real_path])
+        if done.returncode != 0:
+            raise KnobError(
+                f"cannot be written back before its cache is dropped: {done.stderr.decode(errors='replace').strip()}",
+                place=self.target.path,
+                remedy="is the device still there?",
+            )
+        put(self.machine, DROP, value, "allowed: 1, 2, 3, as root")
+
+    def verify(self, value: str) -> None:
+        for name, count in self._count(value).items():
+            if count <= self._before.get(name, 0):
+                raise KnobError(
+                    f"wrote {value!r}, and {name} in /proc/vmstat still is {count}: nothing was dropped",
+                    place=DROP,
+                    remedy="a container's kernel may ignore the write: leave memory.drop_caches out",
+                )
+
+    @classmethod
+    def restore(cls, machine: Machine, saved: Saved) -> str:
+        return "an action, with nothing to put back"
+
+    def _count(self, value: str) -> dict[str, int]:
+        pairs = (line.split() for line in (attribute(self.machine, "/proc/vmstat") or "").splitlines())
+        return {name: int(count) for name, count in pairs if name in COUNTERS[value]}

@@ -1,0 +1,199 @@
+"""Options of the mounted filesystem that holds the target, changed by remounting.
+
+Source: mount(8), Documentation/admin-guide/ext4.rst, btrfs(5). A remount keeps those of the filesystem's own options
+that it does not name, and clears those of the VFS; an option at its default is not shown. So only options whose
+default is known here can be set: their originals can be put back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from iodelta.errors import KnobError, RequestError
+from iodelta.knob.base import EMPTY, Knob, Saved
+from iodelta.machine import Machine
+from iodelta.probe.mounts import Mount, mounts
+from iodelta.probe.topology import Target
+
+VFS = frozenset("rw ro nosuid nodev noexec nosymfollow sync dirsync mand".split())
+"""Flags that a remount clears unless it names them. They are kept, and cannot be set."""
+
+
+class Option(msgspec.Struct, frozen=True):
+    """An option that can be set and put back."""
+
+    default: str
+    """The word for what holds while none is shown."""
+    pattern: str
+    spelled: str
+
+
+def _flag(name: str, *, on: bool) -> Option:
+    return Option(name if on else f"no{name}", f"(no)?{name}", f"{name}, no{name}")
+
+
+def _number(name: str, default: int) -> Option:
+    return Option(f"{name}={default}", rf"{name}=\d{{1,9}}", f"{name}=N")
+
+
+ANY = {
+    "atime": Option("strictatime", "noatime|relatime|strictatime", "noatime, relatime, strictatime"),
+    "diratime": _flag("diratime", on=True),
+    "lazytime": _flag("lazytime", on=False),
+}
+OWN = {
+    "ext4": {
+        "barrier": _flag("barrier", on=True),
+        "discard": _flag("discard", on=False),
+        "auto_da_alloc": _flag("auto_da_alloc", on=True),
+        "commit": _number("commit", 5),
+        "inode_readahead_blks": _number("inode_readahead_blks", 32),
+        "max_batch_time": _number("max_batch_time", 15000),
+        "min_batch_time": _number("min_batch_time", 0),
+    },
+    "btrfs": {
+        "autodefrag": _flag("autodefrag", on=False),
+        "barrier": _flag("barrier", on=True),
+        "commit": _number("commit", 30),
+        "compress": Option(
+            "compress=no", r"compress(-force)?=(no|lzo|zlib(:\d+)?|zstd(:-?\d+)?)", "compress=ALGORITHM[:LEVEL]"
+        ),
+        "discard": Option("nodiscard", "nodiscard|discard(=async)?", "nodiscard, discard, discard=async"),
+        "flushoncommit": _flag("flushoncommit", on=False),
+        "metadata_ratio": _number("metadata_ratio", 0),
+        "ssd": _flag("ssd", on=False),
+    },
+}
+
+
+class MountOptions(Knob):
+    """``mount.options``: ``noatime,commit=30`` on top of the options found; a variant without it has those alone."""
+
+    names = ("mount.options",)
+
+    def __init__(self, machine: Machine, target: Target, name: str) -> None:
+        super().__init__(machine, target, name)
+        self._found: Mount | None = None
+
+    def available(self) -> str | None:
+        if not self.target.mount:
+            return f"needs a mounted filesystem: {self.target.path} is on none"
+        if not self.target.devices:
+            return f"needs a filesystem on a block device: {self.target.reason}"
+        if {"ro", "rw"} <= set(self._mount().options):
+            return f"{self.target.mount} is a read-only view of a writable filesystem: a remount would change both"
+        if self.machine.run(["id", "-u"]).text.strip() != "0":
+            return "needs root, to remount"
+        return None
+
+    def allowed(self) -> str:
+        return ", ".join(option.spelled for option in _options(self.target.fstype).values())
+
+    def read(self) -> str:
+        return ",".join(self._mount().options)
+
+    def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
+        keys = [_key(self.target.fstype, word) for word in value.split(",")]
+        for key, word in zip(keys, value.split(","), strict=True):
+            if key is None:
+                raise RequestError(
+                    f"{word!r} cannot be set by a remount that can be undone",
+                    place=self.name,
+                    remedy=f"allowed on {self.target.fstype}: {self.allowed()}",
+                )
+            if keys.count(key) > 1:
+                raise RequestError(f"{value!r} sets {key} twice", place=self.name, remedy="keep one of them")
+
+    def save(self, values: Sequence[str] = ()) -> Saved:
+        self._found = mount = self._mount()
+        record = (("point", mount.point), ("devno", mount.devno), ("options", ",".join(mount.options)))
+        return self.record(record)
+
+    def apply(self, value: str) -> None:
+        mount = self._mount()
+        if not _holds(_shown(mount.fstype, mount.options), self._wanted(value)):
+            _remount(self.machine, mount, self._wanted(value))
+
+    def verify(self, value: str) -> None:
+        mount, wanted = self._mount(), self._wanted(value)
+        if not _holds(_shown(mount.fstype, mount.options), wanted):
+            raise KnobError(
+                f"asked for {value!r}, the filesystem took the remount and shows {','.join(mount.options)}",
+                place=mount.point,
+                remedy="it may not change this option while mounted: mount it so before the experiment",
+            )
+
+    @classmethod
+    def restore(cls, machine: Machine, saved: Saved) -> str:
+        record = dict(saved.values)
+        mount = _find(machine, record["point"])
+        if mount is None or mount.devno != record["devno"]:
+            return f"nothing to do: what was mounted on {record['point']} no longer is, and its options went with it"
+        options = tuple(record["options"].split(","))
+        if set(mount.options) == set(options):
+            return "has its original options"
+        _remount(machine, mount, _shown(mount.fstype, options))
+        now = _find(machine, mount.point)
+        if now is None or set(now.options) != set(options):
+            raise KnobError(
+                f"remounted, and shows {','.join(now.options) if now else 'nothing'} instead of {record['options']}",
+                place=mount.point,
+                remedy=f"by hand: mount -o remount,{record['options']} {mount.source} {mount.point}",
+            )
+        return f"{mount.point} is mounted with {record['options']} again"
+
+    def _mount(self) -> Mount:
+        found = _find(self.machine, self.target.mount)
+        if found is None:
+            raise KnobError("is no longer mounted", place=self.target.mount, remedy="mount it again")
+        return found
+
+    def _wanted(self, value: str) -> dict[str, str]:
+        """What should be shown: the options found, overlaid by those of ``value``, without defaults."""
+        found = self._found or self._mount()
+        return _shown(found.fstype, (*found.options, *value.split(",")))
+
+
+def _find(machine: Machine, point: str) -> Mount | None:
+    """The topmost mount there."""
+    return next((mount for mount in reversed(mounts(machine)) if mount.point == point), None)
+
+
+def _options(fstype: str) -> dict[str, Option]:
+    return ANY | OWN.get(fstype, {})
+
+
+def _key(fstype: str, word: str) -> str | None:
+    matches = (key for key, option in _options(fstype).items() if re.fullmatch(option.pattern, word, re.ASCII))
+    return next(matches, None)
+
+
+def _shown(fstype: str, words: Sequence[str]) -> dict[str, str]:
+    """Settable options by key, later words before earlier, those at their default left out."""
+    last = {key: word for word in words if (key := _key(fstype, word))}
+    return {key: word for key, word in last.items() if word != _options(fstype)[key].default}
+
+
+def _holds(present: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    """``compress=zstd`` is shown as ``compress=zstd:3``."""
+    return present.keys() == wanted.keys() and all(
+        present[key] == word or present[key].startswith(f"{word}:") for key, word in wanted.items()
+    )
+
+
+def _remount(machine: Machine, mount: Mount, wanted: Mapping[str, str]) -> None:
+    present, options = _shown(mount.fstype, mount.options), _options(mount.fstype)
+    words = [word for word in mount.options if word in VFS]
+    words += [word for key, word in wanted.items() if key in ANY or present.get(key) != word]
+    words += [options[key].default for key in present if key not in wanted]
+    # With both source and mount point named, mount(8) does not mix in what fstab says.
+    done = machine.run(["mount", "-o", ",".join(["remount", *words]), "--", mount.source, mount.point])
+    if done.returncode != 0:
+        raise KnobError(
+            f"cannot be remounted with {','.join(words)}: {done.stderr.decode(errors='replace').strip()}",
+            place=mount.point,
+            remedy="dmesg may say more",
+        )

@@ -1,0 +1,147 @@
+"""Every knob there is, by name; and the moves over several of them: check, turn to a variant, restore all."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from iodelta.errors import IodeltaError, KnobError, RequestError
+from iodelta.knob.affinity import Cpus, Numa
+from iodelta.knob.base import Knob, KnobInfo, Saved
+from iodelta.knob.block import NrRequests, QueueAttribute, ReadAhead, Scheduler, SchedulerTunable, WritebackThrottle
+from iodelta.knob.btrfs import ReadPolicy
+from iodelta.knob.cgroup import IoMax
+from iodelta.knob.command import Command
+from iodelta.knob.cpu import Boost, EnergyPreference, Governor
+from iodelta.knob.irq import IrqAffinity
+from iodelta.knob.md import StripeCacheSize
+from iodelta.knob.memory import DropCaches
+from iodelta.knob.mirror import MirrorPolicy
+from iodelta.knob.mount import MountOptions
+from iodelta.knob.sysctl import Sysctl
+from iodelta.knob.sysfs import Sysfs
+from iodelta.machine import Machine
+from iodelta.probe.sysfs import boot_id
+from iodelta.probe.topology import Target
+
+FAMILIES: tuple[type[Knob], ...] = (
+    Command,
+    MountOptions,
+    Sysctl,
+    Sysfs,
+    StripeCacheSize,
+    ReadPolicy,
+    Governor,
+    EnergyPreference,
+    Boost,
+    Scheduler,
+    NrRequests,
+    ReadAhead,
+    WritebackThrottle,
+    QueueAttribute,
+    SchedulerTunable,
+    IrqAffinity,
+    IoMax,
+    Numa,
+    Cpus,
+    MirrorPolicy,
+    DropCaches,
+)
+"""In the order in which they must be applied, and restored: what may reset others comes before them."""
+
+
+class Restored(msgspec.Struct, frozen=True):
+    """What became of one record: ``account`` when it is done, else ``error``."""
+
+    saved: Saved
+    account: str = ""
+    error: str = ""
+
+
+def knob(name: str, machine: Machine, target: Target) -> Knob:
+    """The knob of that name. Raises RequestError with near matches for an unknown one."""
+    return _family(name)(machine, target, name)
+
+
+def order(names: Iterable[str]) -> tuple[str, ...]:
+    """Names in the order in which they must be applied. Raises RequestError for an unknown one."""
+    return tuple(sorted(names, key=_rank))
+
+
+def catalogue(machine: Machine, target: Target) -> tuple[KnobInfo, ...]:
+    """What can be set on this machine for this target, and where not, why."""
+    return tuple(info for family in FAMILIES for info in family.catalogue(machine, target))
+
+
+def check(knobs: Mapping[str, Knob], settings: Mapping[str, str]) -> None:
+    """One variant's settings, before anything is written. Raises RequestError."""
+    for name in order(settings):
+        if reason := knobs[name].available():
+            raise RequestError(reason, place=name, remedy="iodelta knobs lists what can be set here")
+        knobs[name].check(settings[name], settings)
+
+
+def turn(knobs: Mapping[str, Knob], saved: Mapping[str, Saved], settings: Mapping[str, str]) -> tuple[str, ...]:
+    """Bring the machine from any variant to the one with ``settings``; returns the words to put before the load.
+
+    ``knobs`` are all those of the experiment, each with its record in ``saved``, on disk already. What the variant
+    does not set goes back to its original value; what it sets is applied and read back. Call it before every trial.
+    Raises KnobError.
+    """
+    words: tuple[str, ...] = ()
+    owners = [knobs[name] for name in settings]
+    for name in order(knobs):
+        one = knobs[name]
+        if name in settings:
+            one.apply(settings[name])
+            words += one.launcher(settings[name])
+        elif not any(other is not one and other.covers(name) for other in owners):
+            one.release(saved[name])
+            owners.append(one)
+    for name in order(settings):  # after all of them, since one may undo another
+        knobs[name].verify(settings[name])
+    return words
+
+
+def restore(machine: Machine, saved: Saved) -> str:
+    """Put one original back, from the record alone, idempotently; says what was done. Raises KnobError."""
+    if not _known(saved.knob):
+        raise KnobError(
+            "this version of iodelta does not know the knob", place=saved.knob, remedy=f"by hand: {saved.values}"
+        )
+    if saved.volatile and saved.boot != boot_id(machine):
+        return "nothing to do: the machine was started anew since, which undid the setting"
+    return _family(saved.knob).restore(machine, saved)
+
+
+def restore_all(machine: Machine, records: Iterable[Saved]) -> Iterator[Restored]:
+    """Put all originals back, ``records`` as they were saved; one that fails does not keep the others.
+
+    Of several records of one knob the first holds the original, so it is restored last.
+    """
+    latest_first = list(records)[::-1]
+    latest_first.sort(key=lambda one: _rank(one.knob) if _known(one.knob) else len(FAMILIES))
+    for record in latest_first:
+        try:
+            yield Restored(record, account=restore(machine, record))
+        except IodeltaError as error:
+            yield Restored(record, error=str(error))
+
+
+def _known(name: str) -> bool:
+    return any(family.matches(name) for family in FAMILIES)
+
+
+def _family(name: str) -> type[Knob]:
+    found = next((family for family in FAMILIES if family.matches(name)), None)
+    if found is None:
+        names = [pattern for family in FAMILIES for pattern in family.names]
+        near = difflib.get_close_matches(name, names, n=3, cutoff=0.5) or names
+        raise RequestError("there is no such knob", place=name, remedy=f"did you mean {', '.join(near)}?")
+    return found
+
+
+def _rank(name: str) -> int:
+    return FAMILIES.index(_family(name))

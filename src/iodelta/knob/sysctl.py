@@ -1,0 +1,71 @@
+"""Kernel settings below /proc/sys. Source: sysctl(8), Documentation/admin-guide/sysctl/."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from iodelta.errors import RequestError
+from iodelta.knob.base import KnobInfo, Saved
+from iodelta.knob.files import FileKnob
+from iodelta.machine import Machine
+from iodelta.probe.topology import Target
+
+ROOT = "/proc/sys"
+EITHER = (
+    ("vm/dirty_bytes", "vm/dirty_ratio"),
+    ("vm/dirty_background_bytes", "vm/dirty_background_ratio"),
+    ("vm/overcommit_kbytes", "vm/overcommit_ratio"),
+)
+"""Two spellings of one setting: to write one makes the other 0, and 0 itself cannot be written back."""
+
+
+class Sysctl(FileKnob):
+    """``sysctl.NAME``, as in ``sysctl.vm.dirty_ratio``; ``net/ipv4/conf/eth0.7/forwarding`` for names with dots."""
+
+    names = ("sysctl.*",)
+
+    @classmethod
+    def catalogue(cls, machine: Machine, target: Target) -> tuple[KnobInfo, ...]:
+        return (
+            KnobInfo("sysctl.NAME", "", f"any setting below {ROOT} that can be read back, as in sysctl.vm.dirty_ratio"),
+        )
+
+    @classmethod
+    def parse(cls, text: str) -> str:
+        return " ".join(text.split())
+
+    def covers(self, name: str) -> bool:
+        return name.startswith("sysctl.") and f"{ROOT}/{_relative(name)}" in self.also()
+
+    def paths(self) -> tuple[str, ...]:
+        return (f"{ROOT}/{_relative(self.name)}",)
+
+    def absent(self) -> str:
+        return f"this kernel has no {self.paths()[0]}"
+
+    def also(self) -> tuple[str, ...]:
+        pairs = (pair for pair in EITHER if _relative(self.name) in pair)
+        return tuple(f"{ROOT}/{other}" for pair in pairs for other in pair if other != _relative(self.name))
+
+    def allowed(self) -> str:
+        return "what the kernel takes (Documentation/admin-guide/sysctl/)"
+
+    def same(self, path: str, wanted: str, present: str) -> bool:
+        return self.parse(wanted) == present
+
+    def save(self, values: Sequence[str] = ()) -> Saved:
+        saved = super().save(values)
+        return msgspec.structs.replace(saved, values=tuple(sorted(saved.values, key=lambda pair: pair[1] == "0")))
+
+
+def _relative(name: str) -> str:
+    """Dots separate, and a slash stands for a dot, unless a slash comes first (sysctl(8)). Raises RequestError."""
+    text = name.removeprefix("sysctl.")
+    first = next((c for c in text if c in "./"), ".")
+    path = text if first == "/" else text.translate(str.maketrans("./", "/."))
+    parts = path.split("/")
+    if any(part in ("", ".", "..") or any(c in part for c in "*?[]") for part in parts):
+        raise RequestError(f"{text!r} is no name of a setting", place=name, remedy="as in sysctl.vm.dirty_ratio")
+    return path

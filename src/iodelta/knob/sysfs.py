@@ -1,0 +1,68 @@
+"""Any other one-line setting below /sys or /proc/sys, named by its path."""
+
+from __future__ import annotations
+
+from iodelta.errors import RequestError
+from iodelta.knob.base import KnobInfo
+from iodelta.knob.files import ROOTS, FileKnob, choices
+from iodelta.knob.sysctl import EITHER, ROOT
+from iodelta.machine import Machine
+from iodelta.probe.sysfs import attribute
+from iodelta.probe.topology import Target
+
+OWN = {
+    "/queue/scheduler": "block.scheduler",
+    "/queue/nr_requests": "block.nr_requests",
+    "/scaling_governor": "cpu.governor",
+    **{f"{ROOT}/{path}": f"sysctl.{path.replace('/', '.')}" for pair in EITHER for path in pair},
+}
+"""What has a knob of its own because a write to it changes other settings."""
+
+
+class Sysfs(FileKnob):
+    """``sysfs:PATH``. The path is resolved when the knob is made: what is written to is below /sys or /proc/sys."""
+
+    names = ("sysfs:*",)
+
+    def __init__(self, machine: Machine, target: Target, name: str) -> None:
+        super().__init__(machine, target, name)
+        self.path = _resolved(machine, name)
+
+    @classmethod
+    def catalogue(cls, machine: Machine, target: Target) -> tuple[KnobInfo, ...]:
+        return (
+            KnobInfo("sysfs:PATH", "", "any one-line file below /sys or /proc/sys that can be read back, by its path"),
+        )
+
+    def paths(self) -> tuple[str, ...]:
+        return (self.path,)
+
+    def disks(self) -> tuple[str, ...]:
+        return tuple(part for part in self.path.split("/")[2:-1] if self.machine.glob(f"/sys/block/{part}"))
+
+    def absent(self) -> str:
+        return f"there is no {self.path}"
+
+    def available(self) -> str | None:
+        if len((attribute(self.machine, self.path) or "").splitlines()) > 1:
+            return f"{self.path} has several lines: it is not one setting"
+        return super().available()
+
+    def allowed(self) -> tuple[str, ...] | str:
+        return choices(attribute(self.machine, self.path) or "") or "what the kernel takes"
+
+
+def _resolved(machine: Machine, name: str) -> str:
+    path = name.removeprefix("sysfs:")
+    real = machine.run(["readlink", "-f", "--", path]).text.rstrip("\n") if path.startswith(ROOTS) else ""
+    clean = real.isprintable() and not any(c in real for c in "*?[]")
+    if not clean or not real.startswith(ROOTS) or ".." in path.split("/"):
+        raise RequestError(
+            "is no path below /sys or /proc/sys", place=name, remedy="as in sysfs:/sys/block/sda/queue/add_random"
+        )
+    for end, better in OWN.items():
+        if real.endswith(end):
+            raise RequestError(
+                "a write there resets other settings", place=name, remedy=f"use {better}, which puts them back"
+            )
+    return real

@@ -1,0 +1,141 @@
+"""What a folder's journal amounts to: which trials count, what is left to do, what was spent."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+
+from iodelta.lab.folder import Abandoned, Ended, Event, Extended, Failed, Finished, Planned, Repeated, Session, Started
+from iodelta.trial import Finding
+
+OVER = ("complete", "budget")
+"""Ends after which nothing is left to do, unless the experiment is extended."""
+
+
+class Account:
+    """The journal, folded event by event; adding one costs the same however long it is. Trial numbers are its own."""
+
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        self.planned: Planned | None = None
+        self.started: dict[int, Started] = {}
+        self.finished: dict[int, Finished] = {}
+        self.failed: dict[int, str] = {}
+        self.lost: dict[int, str] = {}
+        """Finished trials whose raw files cannot be read any more, with the reason."""
+        self.abandoned: dict[str, str] = {}
+        """Cell -> reason."""
+        self.repeats: list[Repeated] = []
+        self.sessions: list[Session] = []
+        self.state = "running"
+        """How the last session ended, as in ``Ended``; ``running`` while it has no end (or was killed)."""
+        self.extended: Extended | None = None
+        self.budget_ends: list[int] = []
+        """Numbers of the last trials before a session ended because its budget did."""
+        self.spent = 0.0
+        """Seconds of finished trials, in all sessions."""
+        self.next_trial = 1
+        self._attempts: dict[tuple[str, int], dict[int, list[Started]]] = defaultdict(lambda: defaultdict(list))
+        self._noisy: dict[str, set[int]] = defaultdict(set)
+        for event in events:
+            self.add(event)
+
+    def add(self, event: Event) -> None:
+        """Take one more event into account."""
+        match event:
+            case Planned():
+                self.planned = event
+            case Started():
+                self.started[event.trial] = event
+                self._attempts[event.cell, event.block][event.attempt].append(event)
+                self.next_trial = max(self.next_trial, event.trial + 1)
+            case Finished():
+                self.finished[event.trial] = event
+                self.spent += event.seconds
+            case Failed():
+                self.failed[event.trial] = event.reason
+            case Repeated():
+                self.repeats.append(event)
+                if event.why == "noise":
+                    self._noisy[event.cell].add(event.block)
+            case Abandoned():
+                self.abandoned[event.cell] = event.reason
+            case Session():
+                self.sessions.append(event)
+                self.state = "running"
+            case Extended():
+                self.extended = event
+                self.state = "running"
+            case Ended():
+                self.state = event.reason
+                if event.reason == "budget" and self.finished:
+                    self.budget_ends.append(max(self.finished))
+            case _:
+                pass  # knob records are the undo log's account, not the trials'
+
+    @property
+    def over(self) -> bool:
+        """Whether the experiment came to its end: only an extension would go on."""
+        return self.state in OVER
+
+    def lose(self, trial: int, reason: str) -> None:
+        """A finished trial turns out to be unreadable: it counts no more, and its block is open again."""
+        self.lost[trial] = reason
+
+    def problem(self, trial: int) -> str:
+        """What spoilt a trial; empty when nothing did, or when it never finished."""
+        found = self.failed.get(trial) or self.lost.get(trial, "")
+        return found or (self.finished[trial].problem if trial in self.finished else "")
+
+    def is_usable(self, trial: int) -> bool:
+        """Whether a trial finished without a problem."""
+        return trial in self.finished and not self.problem(trial)
+
+    def usable(self) -> dict[int, Started]:
+        """The identities of the finished trials without a problem."""
+        return {number: self.started[number] for number in self.finished if self.is_usable(number)}
+
+    def attempts(self, cell: str, block: int) -> dict[int, list[Started]]:
+        """The trials begun for a block, by attempt."""
+        return self._attempts.get((cell, block), {})
+
+    def noise_repeats(self, cell: str) -> frozenset[int]:
+        """The blocks of a cell that were made again for noise."""
+        return frozenset(self._noisy.get(cell, ()))
+
+    def is_complete(self, cell: str, block: int, variants: Collection[str]) -> bool:
+        """Whether a block has counted trials."""
+        return bool(self._counted(self.attempts(cell, block), variants))
+
+    def complete(self, variants: Collection[str]) -> list[tuple[str, int]]:
+        """Cell and number of every block that has counted trials."""
+        return [place for place in self._attempts if self.is_complete(*place, variants)]
+
+    def counted(self, variants: Iterable[str]) -> dict[int, Started]:
+        """The usable trials of complete blocks: of each block the last attempt in which every variant is usable.
+
+        An attempt follows another only because that one was spoilt, noisy or unreadable, by rules that were fixed
+        before the first trial and look at no measured level: nothing is chosen by its value.
+        """
+        wanted = tuple(variants)
+        found = [one for attempts in self._attempts.values() for one in self._counted(attempts, wanted)]
+        return {one.trial: one for one in sorted(found, key=lambda one: one.trial)}
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What a reader must know of the journal: trials that are lost, blocks that were made again for noise."""
+        found = [
+            Finding("folder.lost", "warning", f"trial {number}", reason, "its block counts no more")
+            for number, reason in sorted(self.lost.items())
+        ]
+        for cell, blocks in sorted(self._noisy.items()):
+            last = next(one.reason for one in reversed(self.repeats) if one.cell == cell and one.why == "noise")
+            count = "1 block was" if len(blocks) == 1 else f"{len(blocks)} blocks were"
+            text = f"{count} made again because of noise, whatever was measured; the last: {last}"
+            found.append(Finding("noise.repeats", "note", f"cell {cell}", text, "measure on a quieter machine"))
+        return tuple(found)
+
+    def _counted(self, attempts: dict[int, list[Started]], variants: Collection[str]) -> list[Started]:
+        for _, begun in sorted(attempts.items(), reverse=True):
+            usable = {one.variant: one for one in begun if self.is_usable(one.trial)}
+            if all(name in usable for name in variants):
+                return [usable[name] for name in variants]
+        return []

@@ -1,0 +1,349 @@
+"""The bench makes one trial: turn the knobs, count, run fio, count again, keep all of it, read it back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+
+import msgspec
+
+from iodelta.errors import LostError, MeasureError, RequestError
+from iodelta.experiment import Cell, Condition, Experiment, Variant
+from iodelta.experiment.io_uring import TOOL
+from iodelta.knob import Knob, Saved, turn
+from iodelta.knob.base import attachment
+from iodelta.knob.mirror import mirrored
+from iodelta.lab.folder import Folder, Started
+from iodelta.lab.guard import WritePermit
+from iodelta.lab.plan import Plan
+from iodelta.lab.quality import noise
+from iodelta.lab.writing import READS
+from iodelta.machine import Machine
+from iodelta.probe.caches import cache_findings
+from iodelta.probe.counters import Counters
+from iodelta.probe.emulated import emulation_findings
+from iodelta.probe.mirrors import Mirrors
+from iodelta.probe.topology import Target, resolve, status
+from iodelta.trial import Background, Finding, Place, Trial
+from iodelta.workload.background import BackgroundLoad, background_findings, background_fio, substitute
+from iodelta.workload.fio import run
+from iodelta.workload.leftovers import marked
+from iodelta.workload.model import FioRequest, FioResult, FioRun
+from iodelta.workload.pooled import pooled
+from iodelta.workload.result import read_run
+
+RECORD = "record"
+
+NOWHERE: Mapping[str, tuple[Finding, ...]] = MappingProxyType({})
+
+
+class Record(msgspec.Struct, frozen=True):
+    """What is kept of a trial beside fio's own output: enough, with it, to make the ``Trial`` again."""
+
+    run: FioRun
+    """Its ``output`` is empty here; it lies beside, byte for byte."""
+    counters: dict[str, float]
+    background: Background | None
+    findings: tuple[Finding, ...] = ()
+    more: tuple[FioRun, ...] = ()
+    """Further runs of the same load in the same boot, with their output."""
+
+    def results(self, output: bytes) -> FioResult:
+        """What all its runs measured; ``output`` is the first one's."""
+        first = read_run(msgspec.structs.replace(self.run, output=output))
+        return pooled([first, *map(read_run, self.more)])
+
+
+def raw_name(done: FioRun) -> str:
+    """What the file of a trial's own output is called."""
+    return "fio.json" if done.request.tool == "fio" else "io_uring.txt"
+
+
+def assemble(identity: Started, record: Record, result: FioResult, source: str = "") -> Trial:
+    """The trial of a record and what fio measured: the same live and from a folder."""
+    return Trial(
+        number=identity.trial,
+        cell=identity.cell,
+        variant=identity.variant,
+        block=identity.block,
+        position=identity.position,
+        seed=identity.seed,
+        started=record.run.started,
+        seconds=sum(one.seconds for one in (record.run, *record.more)),
+        directions=result.directions,
+        attempt=identity.attempt,
+        usr_cpu=result.usr_cpu,
+        sys_cpu=result.sys_cpu,
+        context_switches=result.context_switches,
+        counters={**record.counters, **result.counters},
+        background=record.background,
+        series=result.series,
+        findings=(*record.findings, *result.findings),
+        source=Place(source),
+    )
+
+
+def request_for(
+    experiment: Experiment,
+    cell: Cell,
+    variant: Variant,
+    target: Target,
+    *,
+    seed: int,
+    size: int | None,
+    version: tuple[int, int],
+    workdir: str,
+    launcher: tuple[str, ...] = (),
+    io_uring: str = "",
+) -> FioRequest:
+    """What fio is asked for in one trial; a variant's own fio options replace the cell's.
+
+    ``io_uring`` is the path there of ``t/io_uring``, for cells that are measured by it.
+    """
+    own = dict(variant.options)
+    tool = cell.option(TOOL)
+    return FioRequest(
+        options=(*((k, v) for k, v in cell.options if k not in own and k != TOOL), *variant.options),
+        tool="t/io_uring" if tool else "fio",
+        fio=(io_uring or tool) if tool else "fio",
+        target=target.real_path,
+        target_kind="device" if target.kind == "block" else target.kind,
+        runtime=experiment.design.trial,
+        ramp=experiment.design.ramp,
+        seed=seed,
+        workdir=workdir,
+        size=size,
+        files=experiment.target.files,
+        launcher=launcher,
+        version=version,
+    )
+
+
+def background_words(condition: Condition, target: Target) -> tuple[str, ...]:
+    """The command of a condition's background load on ``target``; empty without one. Raises RequestError."""
+    if condition.background_fio:
+        return background_fio(condition.background_fio, target.real_path, directory=target.kind == "directory")
+    values = {"target.path": target.real_path, "target.mount": target.mount, "target.device": target.device or ""}
+    return substitute(condition.background, {name: value for name, value in values.items() if value})
+
+
+def problem_of(trial: Trial) -> str:
+    """Why a trial cannot be used; empty when it can."""
+    return _told(finding for finding in trial.findings if finding.severity == "hard")
+
+
+def noise_of(trial: Trial) -> str:
+    """What disturbed a usable trial; empty when nothing did."""
+    return _told(finding for finding in trial.findings if finding.rule.startswith("noise."))
+
+
+def _told(findings: Iterable[Finding]) -> str:
+    return "; ".join(f"{finding.explanation} ({finding.rule})" for finding in findings)
+
+
+def lone_device(cell: Cell, variant: Variant, condition: Condition, target: Target) -> str | None:
+    """The device whose I/O during a trial should be fio's alone; None where that cannot be said.
+
+    Buffered I/O, a background load, a mirror, several devices; of a filesystem also writes, to which it adds its own;
+    ``t/io_uring``, which also reads in seconds that it does not count.
+    """
+    given = dict((*cell.options, *variant.options))
+    direct = given.get("direct", "0") in ("1", None)
+    reads = (given.get("rw") or given.get("readwrite") or "read").partition(":")[0] in READS
+    loaded = bool(condition.background or condition.background_fio or mirrored(variant.knobs) or cell.option(TOOL))
+    if not direct or loaded or len(target.devices) != 1 or not (reads or target.kind == "block"):
+        return None
+    return target.device
+
+
+class Bench:
+    """One machine, one target, ready to make trials of one experiment."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        plan: Plan,
+        folder: Folder,
+        target: Target,
+        *,
+        size: int | None,
+        fio_version: tuple[int, int],
+        workdir: str,
+        knobs: Mapping[str, Knob],
+        saved: Mapping[str, Saved],
+        permit: WritePermit | None,
+        placement: Mapping[str, tuple[Finding, ...]] = NOWHERE,
+        io_uring: str = "",
+    ) -> None:
+        self._machine = machine
+        self._plan = plan
+        self._experiment = plan.experiment
+        self._folder = folder
+        self.target = target
+        self._size = size
+        self._version = fio_version
+        self._workdir = workdir
+        self._knobs = knobs
+        self._saved = saved
+        self._permit = permit
+        self._placement = placement
+        self._io_uring = io_uring
+        self._counters = Counters(machine, target)
+        self._mirrors = Mirrors(machine, target)
+        self._standing = (*cache_findings(machine, target), *emulation_findings(machine))
+        self._env = marked(plan.identifier)
+        self._attached = self._attachments()
+
+    def check_target(self) -> None:
+        """Raises MeasureError when the target has vanished or become another device since the run began."""
+        try:
+            with self._machine.together("target"):
+                now = resolve(self._machine, self.target.path).identity
+        except RequestError:
+            raise self._vanished() from None
+        # Of the links some name the contents, which a write workload changes.
+        before, after = (msgspec.structs.replace(one, by_id=()) for one in (self.target.identity, now))
+        if before != after:
+            raise self._vanished()
+
+    def _attachments(self) -> tuple[str, ...]:
+        """What tells a disk, or a file, from another that takes its place: cheap enough to ask before each trial."""
+        if self.target.kind == "block":
+            return tuple(attachment(self._machine, disk) for disk in self.target.disks)
+        found = status(self._machine, self.target.real_path)
+        return (f"{found.devno} {found.inode}",) if found else ()
+
+    def _vanished(self) -> MeasureError:
+        return MeasureError(
+            "the target has vanished, or is another device now",
+            place=self.target.path,
+            remedy=f"bring it back, then `iodelta run {self._folder.path}` goes on",
+        )
+
+    def background(self, condition: Condition) -> BackgroundLoad:
+        """The condition's background load, to be entered. Raises RequestError for a placeholder it cannot fill."""
+        words = background_words(condition, self.target)
+        return BackgroundLoad(self._machine, words, workdir=self._workdir, env=self._env)
+
+    def trial(
+        self,
+        identity: Started,
+        cell: Cell,
+        variant: Variant,
+        background: BackgroundLoad | None,
+        *,
+        stop: Callable[[], bool],
+        on_tick: Callable[[float], None],
+        runs: int = 1,
+    ) -> Trial | None:
+        """Make one trial and put its raw record on disk; None when ``stop`` ended it.
+
+        Of several ``runs`` of its load, one after the other, it is the mean.
+
+        Raises KnobError, RefusedError, MeasureError."""
+        condition = self._experiment.condition(cell.condition)
+        launcher = self._turned(condition, variant, stop)
+        load: list[int] = []  # its pid, once it has started
+
+        def tick(seconds: float) -> None:
+            self._counters.sample()
+            self._mirrors.sample(*load)
+            on_tick(seconds)
+
+        before = self._counters.snapshot()
+        made: list[FioRun] = []
+        while len(made) < runs and all(one.ended == "finished" for one in made):
+            load.clear()
+            request = self._request(cell, variant, identity.seed + len(made), launcher)
+            made.append(run(self._machine, request, stop=stop, on_start=load.append, on_tick=tick, env=self._env))
+        after = self._counters.snapshot()
+        done, *more = made
+        if made[-1].ended == "stopped":
+            return None
+        result = pooled([read_run(one) for one in made])
+        account, findings = self._beside(background, done, result)
+        copies = self._mirrors.account() if not mirrored(variant.knobs) else {}
+        findings = (*findings, *self._placement.get(variant.name, ()), *self._standing, *self._mirrors.findings(copies))
+        record = Record(
+            run=msgspec.structs.replace(done, output=b""),
+            counters={**self._counters.difference(before, after), **copies},
+            background=account,
+            findings=findings,
+            more=tuple(more),
+        )
+        trial = assemble(identity, record, result)
+        disturbed = noise(
+            trial,
+            self._plan.quality,
+            ramp=self._experiment.design.ramp,
+            margin=self._experiment.margin,
+            device=lone_device(cell, variant, condition, self.target),
+        )
+        record = msgspec.structs.replace(record, findings=(*record.findings, *disturbed))
+        self._folder.write_raw(identity.trial, {raw_name(done): done.output, RECORD: msgspec.json.encode(record)})
+        return msgspec.structs.replace(trial, findings=(*record.findings, *trial.findings[len(findings) :]))
+
+    def unmeasured(
+        self, cell: Cell, variant: Variant, seed: int, words: tuple[str, ...], *, stop: Callable[[], bool]
+    ) -> FioRun:
+        """The load of a trial behind further words, an instrument's: no trial, and not kept. Raises as ``trial``."""
+        launcher = self._turned(self._experiment.condition(cell.condition), variant, stop)
+        return run(self._machine, self._request(cell, variant, seed, (*words, *launcher)), stop=stop, env=self._env)
+
+    def _turned(self, condition: Condition, variant: Variant, stop: Callable[[], bool]) -> tuple[str, ...]:
+        """The machine as the variant wants it, the target still what it was; words to put before the load."""
+        settings = {**condition.knobs, **variant.knobs}
+        with self._machine.together("turn", condition.name, variant.name):
+            if self._attachments() != self._attached:
+                raise self._vanished()
+            launcher = turn(self._knobs, self._saved, settings)
+        if self._permit is not None:
+            self._permit.recheck()
+        if settings:
+            pause(self._experiment.design.settle, stop)
+        return launcher
+
+    def _request(self, cell: Cell, variant: Variant, seed: int, launcher: tuple[str, ...]) -> FioRequest:
+        return request_for(
+            self._experiment,
+            cell,
+            variant,
+            self.target,
+            seed=seed,
+            size=self._size,
+            version=self._version,
+            workdir=self._workdir,
+            launcher=launcher,
+            io_uring=self._io_uring,
+        )
+
+    def _beside(
+        self, background: BackgroundLoad | None, done: FioRun, result: FioResult
+    ) -> tuple[Background | None, tuple[Finding, ...]]:
+        """The background load's account of itself during a run."""
+        if background is None:
+            return None, ()
+        window = result.window or (done.started + self._experiment.design.ramp, done.started + done.seconds)
+        try:
+            account = background.account(window)
+        except LostError:
+            raise
+        except MeasureError as error:
+            words = " ".join(background.words)
+            return None, (Finding("background.gone", "hard", words, f"the background load is gone: {error.what}"),)
+        return account, background_findings(account)
+
+
+def pause(seconds: float, stop: Callable[[], bool]) -> None:
+    """Wait, but not longer than until somebody wants to stop."""
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0 and not stop():
+        time.sleep(min(left, 0.1))
+
+
+def read_trial(folder: Folder, identity: Started) -> Trial:
+    """A finished trial from its raw files. Raises MeasureError when they are missing or damaged."""
+    record = msgspec.json.decode(folder.read_raw(identity.trial, RECORD), type=Record)
+    result = record.results(folder.read_raw(identity.trial, raw_name(record.run)))
+    return assemble(identity, record, result, f"{folder.path.name}/raw/{identity.trial:06d}")

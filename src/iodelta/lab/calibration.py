@@ -1,0 +1,244 @@
+"""Calibration: A against A through the whole pipeline, then known slow-downs, on this machine and this cell.
+
+The A/A part is one experiment of identical cells, each an independent comparison of a variant with itself; what it
+calls a change is a false alarm. Where a throttle can be set, a second experiment compares one rate with rates 1, 2
+and 3.5 % lower. What comes out is kept in the state directory, grows with every calibration of the same machine,
+disk and workload, and is copied into the folder of every later experiment, so that its reports can quote it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from iodelta.experiment import Cell, Experiment, Variant
+from iodelta.jobfile import canonical
+from iodelta.lab.plan import make_plan
+from iodelta.lab.undo import state_directory
+from iodelta.machine import Machine
+from iodelta.probe.topology import Target
+from iodelta.stats.calibration import Noise, alarms_beyond, false_alarm_bound, noise_sources, smallest_change
+from iodelta.trial import Finding, Trial
+from iodelta.verdict import Judgement, Metric, value_of
+
+FILE = "calibration.json"
+INJECTED = (0.01, 0.02, 0.035)
+"""Known slow-downs: what people argue about on mailing lists."""
+
+BLOCKS_EACH = 20
+"""Blocks that an A/A comparison takes until it is found equivalent, about: it sizes their number."""
+
+THROTTLE = 0.6
+"""The injected experiment's base rate, as a share of the rate measured without a throttle."""
+
+
+class MetricNoise(msgspec.Struct, frozen=True):
+    """The noise of one metric, sd of logarithms, and the smallest change seen with 90 % power in a given time."""
+
+    metric: Metric
+    noise: Noise
+    lag1: float
+    """Correlation of a block's log difference with the next block's."""
+    ten_minutes: float | None
+    hour: float | None
+    night: float | None
+
+
+class Injection(msgspec.Struct, frozen=True):
+    """A known slow-down and what was said of it."""
+
+    change: float
+    word: str
+    low: float | None
+    high: float | None
+    blocks: int
+
+
+class Calibration(msgspec.Struct, frozen=True):
+    """What A/A and known changes showed of one workload on one disk of one machine."""
+
+    key: str
+    """Machine, disk and workload in one digest."""
+    workload: str
+    disk: str
+    made: float
+    """Unix seconds of the latest part."""
+    comparisons: int
+    alarms: int
+    metrics: tuple[MetricNoise, ...]
+    """The noise of each metric."""
+    injections: tuple[Injection, ...] = ()
+    """What was said of known changes; empty where none was made."""
+
+    @property
+    def bound(self) -> float:
+        """95 % upper bound of the false-alarm rate (Clopper-Pearson)."""
+        return false_alarm_bound(self.alarms, self.comparisons)
+
+
+def key_of(machine: Machine, target: Target, cell: Cell, variant: Variant) -> str:
+    """One digest of machine, disk and what fio does there under the baseline: what a calibration holds for."""
+    identity = machine.run(["cat", "/etc/machine-id"]).text.strip()
+    disks = ",".join(target.disks)
+    options = msgspec.json.encode(
+        {canonical(name): value for name, value in (*cell.options, *variant.options)}, order="deterministic"
+    )
+    return hashlib.sha256(f"{identity}/{disks}/".encode() + options).hexdigest()[:16]
+
+
+def a_against_a(experiment: Experiment, budget: float) -> Experiment:
+    """As many identical cells as the budget pays for, each comparing the first cell's workload with itself."""
+    cell, variant = experiment.cells[0], experiment.variants[0]
+    trial_seconds = make_plan(msgspec.structs.replace(experiment, cells=(cell,))).trial_seconds
+    count = max(2, round(budget / (BLOCKS_EACH * 2 * trial_seconds)))
+    return msgspec.structs.replace(
+        experiment,
+        question=f"What does iodelta say of {cell.name} against itself?",
+        baseline="a",
+        cells=tuple(Cell(f"comparison {n}", cell.condition, cell.options) for n in range(1, count + 1)),
+        variants=(Variant("a", variant.knobs, variant.options), Variant("again", variant.knobs, variant.options)),
+        design=msgspec.structs.replace(experiment.design, budget=budget, family="each"),
+    )
+
+
+def injected(experiment: Experiment, budget: float, iops: float) -> Experiment:
+    """One cell under a throttle of ``THROTTLE`` x ``iops`` reads or writes a second, and ``INJECTED`` lower ones."""
+    cell, variant = experiment.cells[0], experiment.variants[0]
+    base = THROTTLE * iops
+
+    def throttled(name: str, rate: float) -> Variant:
+        limit = f"riops={round(rate)} wiops={round(rate)}"
+        return Variant(name, {**variant.knobs, "cgroup.io_max": limit}, variant.options)
+
+    return msgspec.structs.replace(
+        experiment,
+        question="Are known slow-downs found?",
+        baseline="full",
+        cells=(cell,),
+        variants=(throttled("full", base), *(throttled(f"minus-{100 * x:g}", base * (1 - x)) for x in INJECTED)),
+        design=msgspec.structs.replace(experiment.design, budget=budget),
+    )
+
+
+def noise_of(trials: Sequence[Trial], metrics: Sequence[Metric], seconds_per_trial: float) -> tuple[MetricNoise, ...]:
+    """Noise by source from an A/A stream, in run order. Metrics without enough values are left out."""
+    blocks: dict[tuple[str, int], list[Trial]] = {}
+    for trial in sorted(trials, key=lambda one: one.number):
+        blocks.setdefault((trial.cell, trial.block), []).append(trial)
+    pairs = [pair for pair in blocks.values() if len(pair) == 2]
+    found = []
+    for metric in metrics:
+        values = np.array([[value_of(trial, metric)[0] for trial in pair] for pair in pairs])
+        values = values[np.all(np.isfinite(values) & (values > 0), axis=1)] if len(values) else values
+        if len(values) < 4:
+            continue
+        noise = noise_sources(values[:, 0], values[:, 1])
+        differences = np.diff(np.log(values), axis=1)[:, 0]
+        differences -= differences.mean()
+        power = float(differences @ differences)
+        lag1 = float(differences[1:] @ differences[:-1]) / power if power else 0.0
+        visible = [
+            smallest_change(int(time_ / (2 * seconds_per_trial)), noise.block_sd) for time_ in (600.0, 3600.0, 28800.0)
+        ]
+        found.append(MetricNoise(metric, noise, lag1, *visible))
+    return tuple(found)
+
+
+def alarms_in(judgement: Judgement) -> tuple[int, int]:
+    """Comparisons judged, and how many of them were called a change: by the first metric, the others depend on it."""
+    first = judgement.rules.metrics[0]
+    judged = [v for v in judgement.verdicts if v.metric == first and v.look is not None]
+    return len(judged), sum(v.word in ("regression", "improvement") for v in judged)
+
+
+def injections_in(judgement: Judgement) -> tuple[Injection, ...]:
+    """What was said of each known slow-down, by the first metric (the rate)."""
+    found = []
+    for change in INJECTED:
+        own = [v for v in judgement.verdicts if v.variant == f"minus-{100 * change:g}"]
+        if own:
+            v = own[0]
+            low, high = (v.change.low, v.change.high) if v.change else (None, None)
+            found.append(Injection(-change, v.word, low, high, v.blocks))
+    return tuple(found)
+
+
+def doubt(calibrations: Sequence[Calibration], level: float) -> Finding | None:
+    """Why changes are only suspected: A/A comparisons here were called a change more often than ``level`` explains."""
+    for one in calibrations:
+        if alarms_beyond(one.alarms, one.comparisons, level):
+            text = (
+                f"{one.alarms} of {one.comparisons} comparisons of a variant with itself were called a change, more "
+                f"than the level of {100 * level:g} % explains: a change here is only suspected"
+            )
+            remedy = "find what disturbs this machine or what one trial leaves to the next, then calibrate again"
+            return Finding("calibration.false-alarms", "warning", one.workload, text, remedy)
+    return None
+
+
+def merged(old: Calibration | None, new: Calibration) -> Calibration:
+    """The latest noise, with the A/A comparisons of both."""
+    if old is None:
+        return new
+    return msgspec.structs.replace(
+        new,
+        comparisons=old.comparisons + new.comparisons,
+        alarms=old.alarms + new.alarms,
+        injections=new.injections or old.injections,
+    )
+
+
+def stored() -> Mapping[str, Calibration]:
+    """All calibrations of this machine, by key; none where there is no file or it cannot be read."""
+    try:
+        return msgspec.json.decode((state_directory() / FILE).read_bytes(), type=dict[str, Calibration])
+    except (OSError, msgspec.MsgspecError):
+        return {}
+
+
+def calibrations_for(machine: Machine, target: Target, experiment: Experiment) -> tuple[Calibration, ...]:
+    """What is known of an experiment's cells on this machine and disk: copied into its folder when it begins."""
+    known = stored()
+    baseline = experiment.variant(experiment.baseline)
+    keys = dict.fromkeys(key_of(machine, target, cell, baseline) for cell in experiment.cells) if known else ()
+    return tuple(known[key] for key in keys if key in known)
+
+
+def store(calibration: Calibration) -> Path:
+    """Keep a calibration beside the others. Raises OSError."""
+    path = state_directory() / FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    everything = {**stored(), calibration.key: merged(stored().get(calibration.key), calibration)}
+    temporary = path.with_name(f".{FILE}.{os.getpid()}")
+    temporary.write_bytes(msgspec.json.encode(everything))
+    temporary.replace(path)
+    return path
+
+
+def calibration_of(
+    key: str,
+    workload: str,
+    target: Target,
+    judgement: Judgement,
+    trials: Sequence[Trial],
+    seconds_per_trial: float,
+    injections: tuple[Injection, ...] = (),
+) -> Calibration:
+    """What an A/A experiment amounts to."""
+    comparisons, alarms = alarms_in(judgement)
+    return Calibration(
+        key=key,
+        workload=workload,
+        disk=", ".join(target.disks),
+        made=time.time(),
+        comparisons=comparisons,
+        alarms=alarms,
+        metrics=noise_of(trials, judgement.rules.metrics, seconds_per_trial),
+        injections=injections,
+    )

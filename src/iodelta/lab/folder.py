@@ -1,0 +1,345 @@
+"""The experiment folder: raw apart from derived, and a journal that survives a kill at any moment.
+
+A folder appears whole, with question, plan and journal, or not at all. ``journal.jsonl`` is append-only; what a line
+says is on disk before the line, and the line before the next thing happens. A torn last line (a kill while it was
+written) is ignored by readers and cut by the next writer. A reader may open a folder while it is written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import msgspec
+import zstandard
+
+from iodelta.errors import MeasureError, RequestError
+from iodelta.lab.lines import LineWriter, decoded
+
+EXPERIMENT = "experiment.toml"
+ENVIRONMENT = "environment.json"
+PLAN = "plan.json"
+JOURNAL = "journal.jsonl"
+RAW = "raw"
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+
+LARGEST_RAW = 256 << 20
+"""Bytes that a raw file may unpack to: a folder may come from a stranger. fio writes tens of kilobytes."""
+
+
+class Planned(msgspec.Struct, frozen=True, tag="planned"):
+    """The plan is on disk: order, rules and experiment are fixed from here on."""
+
+    at: float
+    plan_sha256: str
+    experiment_sha256: str
+    version: str
+
+
+class Session(msgspec.Struct, frozen=True, tag="session"):
+    """A run (or its continuation) began on a booted machine."""
+
+    at: float
+    boot_id: str
+    pid: int
+    target: dict[str, Any]
+    environment: str
+    """The environment file of this session."""
+    machine: str = ""
+    """Its name, as in ``ssh:HOST``; of several hosts each has a session of its own."""
+
+
+class KnobSaved(msgspec.Struct, frozen=True, tag="knob-saved"):
+    """The original value of a knob, on disk before the first write to it."""
+
+    at: float
+    saved: dict[str, Any]
+
+
+class KnobRestored(msgspec.Struct, frozen=True, tag="knob-restored"):
+    """A knob has its original value again."""
+
+    at: float
+    knob: str
+
+
+class Started(msgspec.Struct, frozen=True, tag="started"):
+    """A trial is about to run."""
+
+    at: float
+    trial: int
+    cell: str
+    block: int
+    attempt: int
+    position: int
+    variant: str
+    seed: int
+
+
+class Finished(msgspec.Struct, frozen=True, tag="finished"):
+    """A trial is over and its raw record is on disk; ``problem`` is empty for a usable one."""
+
+    at: float
+    trial: int
+    seconds: float
+    """Wall time since the trial before it ended, or the session began: iodelta's own work is in it."""
+    problem: str = ""
+
+
+class Repeated(msgspec.Struct, frozen=True, tag="repeated"):
+    """A block is made again: a trial was ``spoilt`` and cannot be used, or there was too much ``noise`` in one."""
+
+    at: float
+    cell: str
+    block: int
+    attempt: int
+    """The attempt that is given up."""
+    why: Literal["spoilt", "noise"]
+    reason: str
+
+
+class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    """A trial that could not be run at all (a knob, the machine, the guard), with the reason."""
+
+    at: float
+    trial: int
+    reason: str
+
+
+class Abandoned(msgspec.Struct, frozen=True, tag="abandoned"):
+    """A cell that could not be measured, with its reason; the experiment went on without it."""
+
+    at: float
+    cell: str
+    reason: str
+
+
+class Extended(msgspec.Struct, frozen=True, tag="extended"):
+    """More blocks or budget were asked for after the end; judged from the alpha held in reserve."""
+
+    at: float
+    budget: float
+    blocks: int
+
+
+class Ended(msgspec.Struct, frozen=True, tag="ended"):
+    """A session ended by itself: ``complete``, ``budget``, ``interrupted`` or ``failed: ...``."""
+
+    at: float
+    reason: str
+
+
+class Booted(msgspec.Struct, frozen=True, tag="booted"):
+    """A guest of path mode ended and what it wrote is on disk; ``problem`` is empty when it came to its own end."""
+
+    at: float
+    boot: int
+    seconds: float
+    problem: str = ""
+    console: tuple[str, ...] = ()
+    """The last lines of its console, when there was a problem."""
+
+
+_DAMAGED = "put back a copy of the folder, if there is one; iodelta changes nothing that it has written once"
+
+Event = (
+    Planned
+    | Session
+    | KnobSaved
+    | KnobRestored
+    | Started
+    | Finished
+    | Repeated
+    | Failed
+    | Abandoned
+    | Extended
+    | Ended
+    | Booted
+)
+_decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+_T = TypeVar("_T")
+
+
+class Folder:
+    """One experiment folder. Reading needs no lock; ``writing`` takes it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._journal = LineWriter(path / JOURNAL, self._failed)
+
+    @classmethod
+    @contextlib.contextmanager
+    def making(cls, path: Path) -> Iterator[Folder]:
+        """A draft beside ``path`` to be filled; it becomes ``path`` at the end, and is gone after an error.
+
+        Raises RequestError when there is something already, MeasureError when no folder can be made there.
+        """
+        if path.exists() or path.is_symlink():
+            raise RequestError("there is something already", place=str(path), remedy="name a new folder with --output")
+        draft = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+        try:
+            (draft / RAW).mkdir(parents=True)
+            yield cls(draft)
+            _sync_directory(draft)
+            draft.rename(path)
+            _sync_directory(path.parent)
+        except (OSError, MeasureError) as error:
+            what = error.what if isinstance(error, MeasureError) else os.strerror(error.errno or 0)
+            raise MeasureError(
+                f"cannot make the folder: {what}",
+                place=str(path),
+                remedy="nothing was started; make room, or name another folder with --output",
+            ) from error
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+
+    @classmethod
+    def open(cls, path: Path) -> Folder:
+        """An existing folder. Raises RequestError when ``path`` is not one."""
+        if not (path / EXPERIMENT).is_file():
+            raise RequestError(
+                "not an experiment folder: it has no experiment.toml",
+                place=str(path),
+                remedy="give the folder that `iodelta run` printed, or an experiment file",
+            )
+        return cls(path)
+
+    def counts_instructions(self) -> bool:
+        """Whether this is an experiment of path mode (``clock = "instructions"``). Raises MeasureError."""
+        return self.has(PLAN) and self.read_struct(PLAN, _Clock).clock == "instructions"
+
+    # ------------------------------------------------------------------------------------------------- files
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file whole or not at all: a reader never sees half of it. Synced. Raises MeasureError."""
+        final = self.path / name
+        temporary = final.with_name(f".{final.name}.{os.getpid()}")
+        try:
+            with open(temporary, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fdatasync(file.fileno())
+            temporary.replace(final)
+            _sync_directory(final.parent)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise self._failed(error) from error
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a file."""
+        return (self.path / name).exists()
+
+    def read(self, name: str) -> bytes:
+        """A file's bytes. Raises MeasureError."""
+        try:
+            return (self.path / name).read_bytes()
+        except OSError as error:
+            raise MeasureError(f"cannot read: {os.strerror(error.errno or 0)}", place=str(self.path / name)) from error
+
+    def write_struct(self, name: str, value: Any) -> bytes:
+        """Write a struct as indented JSON; returns the bytes written."""
+        data = msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
+        self.write(name, data)
+        return data
+
+    def read_struct(self, name: str, kind: type[_T]) -> _T:
+        """Read a struct back. Raises MeasureError naming the file when it does not fit."""
+        try:
+            return msgspec.json.decode(self.read(name), type=kind)
+        except msgspec.MsgspecError as error:
+            raise MeasureError(f"damaged: {error}", place=str(self.path / name), remedy=_DAMAGED) from error
+
+    def write_raw(self, trial: int, kinds: Mapping[str, bytes]) -> None:
+        """Keep raw bytes of a trial, zstd-compressed: ``raw/000123.KIND.zst``. On disk, names included, on return.
+
+        Half-written ones need no care: raw files without a ``finished`` line belong to nobody. Raises MeasureError.
+        """
+        compressor = zstandard.ZstdCompressor(level=3, write_checksum=True)
+        try:
+            with contextlib.ExitStack() as stack:
+                files = [stack.enter_context(open(self.path / _raw_name(trial, kind), "wb")) for kind in kinds]
+                for file, data in zip(files, kinds.values(), strict=True):
+                    file.write(compressor.compress(data))
+                    file.flush()
+                for file in files:
+                    os.fdatasync(file.fileno())
+            # A new file's name is its directory's data: on btrfs the journal's own sync would not bring it along.
+            _sync_directory(self.path / RAW)
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def read_raw(self, trial: int, kind: str) -> bytes:
+        """Raw bytes of a trial. Raises MeasureError when they are missing or damaged."""
+        name = _raw_name(trial, kind)
+        data = self.read(name)
+        try:
+            if zstandard.frame_content_size(data) > LARGEST_RAW:
+                raise zstandard.ZstdError(f"it unpacks to more than {LARGEST_RAW >> 20} MiB")
+            return zstandard.ZstdDecompressor().decompress(data)
+        except zstandard.ZstdError as error:
+            raise MeasureError(f"damaged: {error}", place=str(self.path / name), remedy=_DAMAGED) from error
+
+    # ----------------------------------------------------------------------------------------------- journal
+
+    def writing(self) -> contextlib.AbstractContextManager[None]:
+        """Hold the folder for writing; a torn last line is cut. Raises RequestError when another run holds it."""
+        return self._journal.held()
+
+    def append(self, event: Event, *, sync: bool = True) -> None:
+        """Append to the journal and sync it. Raises MeasureError (a full disk) and leaves whole lines only.
+
+        A line that may be lost with what comes after it, as that of a trial in flight, needs no ``sync`` of its own.
+        """
+        self._journal.append(event, sync=sync)
+
+    def events(self) -> list[Event]:
+        """Every whole line of the journal, in order. Raises MeasureError naming a damaged line."""
+        if not self.has(JOURNAL):
+            return []
+        return decoded(self.read(JOURNAL), _decoder, place=self.path / JOURNAL, remedy=_DAMAGED)
+
+    def _failed(self, error: OSError) -> MeasureError:
+        remedy = f"make room, then `iodelta run {self.path}` goes on" if error.errno in FULL else ""
+        return MeasureError(
+            f"cannot write to the experiment folder: {os.strerror(error.errno or 0)}",
+            place=str(self.path),
+            remedy=remedy or f"make it writable, then `iodelta run {self.path}` goes on",
+        )
+
+
+class _Clock(msgspec.Struct, frozen=True):
+    """Of a plan, whichever it is."""
+
+    clock: str = "wall"
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _raw_name(trial: int, kind: str) -> str:
+    return f"{RAW}/{trial:06d}.{kind}.zst"
+
+
+def sha256(data: bytes) -> str:
+    """Hex digest, as recorded in the journal."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def now() -> float:
+    """Unix seconds."""
+    return time.time()

@@ -1,0 +1,289 @@
+"""The safety guard: no write reaches data whose owner did not name it, and none reaches what is in use.
+
+A write workload needs a ``WritePermit``. What is in use now is refused whatever the user says; what merely holds
+something (a signature, a partition table, a file with contents) needs ``--destroy`` with that very device or file.
+iodelta's own scratch files need neither: they lie in a directory that iodelta made and marked.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+from types import TracebackType
+
+import msgspec
+
+from iodelta.errors import MachineError, RefusedError, RequestError
+from iodelta.machine import LocalMachine, Machine
+from iodelta.probe.mounts import mount_of
+from iodelta.probe.signatures import read_signatures
+from iodelta.probe.topology import Stat, Target, resolve, status
+from iodelta.probe.usage import Reason, Uses, current_uses, device_reasons, file_reasons
+
+SCRATCH = "iodelta-scratch"
+MARK = "IODELTA-SCRATCH.txt"
+MARK_TEXT = "iodelta made this directory. Everything in it may be overwritten or deleted at any time.\n"
+
+KERNEL_FILESYSTEMS = frozenset(
+    "binfmt_misc bpf cgroup cgroup2 configfs debugfs devpts devtmpfs efivarfs fusectl hugetlbfs mqueue proc pstore "
+    "securityfs selinuxfs sysfs tracefs".split()
+)
+
+
+class WritePermit:
+    """Leave to write to one target, for as long as it stays the device or file it was.
+
+    On this machine the permit of a block device also holds it opened with O_EXCL: the kernel then refuses to mount
+    it, swap on it, or give it to md, dm or btrfs, while fio can still open it. Close it, or use it in ``with``.
+    """
+
+    def __init__(self, machine: Machine, target: Target, lifted: tuple[Reason, ...], held: int | None) -> None:
+        self.target = target
+        self.lifted = lifted
+        """What would have stood against it, had the user not named it: to be shown before anything starts."""
+        self._machine = machine
+        self._held = held
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether the device is held, so that nothing else can claim it."""
+        return self._held is not None
+
+    def recheck(self) -> None:
+        """Before each write trial (some 5 ms): still the same device, still unused. Raises RefusedError."""
+        with self._machine.together("recheck"):
+            try:
+                found = resolve(self._machine, self.target.path)
+            except RequestError as error:
+                raise RefusedError(
+                    "the target has vanished since the run began",
+                    place=self.target.path,
+                    remedy="reconnect it and run the same command again",
+                ) from error
+            _same(self.target, found)
+            for reason in refuse_reasons(self._machine, found):
+                if reason.absolute:
+                    raise _refused(reason)
+
+    def close(self) -> None:
+        """Let go of the device."""
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
+
+    def __enter__(self) -> WritePermit:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def refuse_reasons(machine: Machine, target: Target, size: int | None = None) -> tuple[Reason, ...]:
+    """What stands against writing, as far as it can be known without opening the target: for plans and dry runs.
+
+    ``size`` is how many bytes a file will have; of a directory it is asked whether a scratch file of that size can be
+    made in it. Signatures are not among the reasons: they have to be read.
+    """
+    uses = current_uses(machine)
+    if target.kind == "block":
+        return device_reasons(machine, target.device or "", uses)
+    return _file_reasons(machine, target, uses, size)
+
+
+def check_write(machine: Machine, target: Target, destroy: Sequence[str] = (), size: int | None = None) -> WritePermit:
+    """Leave to write to ``target``, looked up just now. Raises RefusedError with the reason and the remedy.
+
+    ``destroy`` are the paths of ``--destroy``; one of them must lead to the target itself when it holds anything.
+    ``size`` is how many bytes a file will have. Of a block device the signatures are read; nothing is written.
+    """
+    if target.kind == "directory" and not is_scratch(machine, target.real_path):
+        what = "is a directory, in which iodelta writes only to scratch files of its own"
+        raise RefusedError(what, place=target.path, remedy="name a file or a block device")
+    named = _named(machine, target, destroy)
+    reasons = refuse_reasons(machine, target, size)
+    for reason in reasons:
+        if reason.absolute:
+            raise _refused(reason)
+    held = _hold(machine, target)
+    try:
+        _same(target, resolve(machine, target.path))  # what was checked, what is held and what is read are one device
+        if target.kind == "block":
+            reasons += _signature_reasons(machine, target, held)
+        for reason in reasons:
+            if reason.absolute or not named:
+                raise _refused(reason, f"--destroy {_stable_path(target)}", destroy)
+    except BaseException:
+        if held is not None:
+            os.close(held)
+        raise
+    return WritePermit(machine, target, reasons, held)
+
+
+def make_scratch(machine: Machine, parent: str) -> str:
+    """A marked directory for scratch files in ``parent``; the one that an earlier run made is taken again.
+
+    Raises RefusedError when something of that name is there that iodelta did not make, MachineError when it cannot
+    be made.
+    """
+    path = f"{parent.rstrip('/')}/{SCRATCH}"
+    if is_scratch(machine, path):
+        return path
+    made = machine.run(["mkdir", "--", path])
+    if made.returncode != 0 and status(machine, path) and not _is_empty(machine, path):
+        raise RefusedError(
+            "is there already, and iodelta did not make it",
+            place=path,
+            remedy="move it away, or choose another directory for the scratch file",
+        )
+    marked = machine.run(["tee", "--", f"{path}/{MARK}"], stdin=MARK_TEXT.encode())
+    if marked.returncode != 0:
+        raise MachineError(
+            f"cannot make a scratch directory: {(made.stderr or marked.stderr).decode(errors='replace').strip()}",
+            place=path,
+            remedy="choose a directory that you may write to",
+        )
+    return path
+
+
+def is_scratch(machine: Machine, directory: str) -> bool:
+    """Whether iodelta made and marked this directory."""
+    try:
+        return machine.read(f"{directory}/{MARK}") == MARK_TEXT
+    except MachineError:
+        return False
+
+
+def _file_reasons(machine: Machine, target: Target, uses: Uses, size: int | None) -> tuple[Reason, ...]:
+    path, found = target.real_path, status(machine, target.real_path)
+    if found is None:
+        return (Reason(path, "has vanished", "run the same command again", True),)
+    mount = mount_of(path, uses.mounts)
+    reasons = []
+    if (mount and mount.fstype in KERNEL_FILESYSTEMS) or path.startswith(("/proc/", "/sys/")):
+        reasons.append(Reason(path, "is no stored file but an interface of the kernel", "choose another target", True))
+    if mount and mount.point == "/dev":
+        reasons.append(Reason(path, "is a plain file below /dev", "is the name of the device spelt right?", True))
+    if mount and "ro" in mount.options:
+        reasons.append(Reason(path, f"is on {mount.point}, mounted read-only", "choose another directory", True))
+    reasons += _space_reasons(machine, target, found, size)
+    if target.kind == "file":
+        reasons += file_reasons(path, found, uses)
+        reasons += _content_reasons(machine, target, found)
+    return tuple(reasons)
+
+
+def _content_reasons(machine: Machine, target: Target, found: Stat) -> tuple[Reason, ...]:
+    path = target.real_path
+    if found.links > 1:
+        return (Reason(path, f"has {found.links - 1} other names (hard links)", "name a file of its own", False),)
+    if found.size == 0 or is_scratch(machine, path.rsplit("/", 1)[0]):
+        return ()
+    remedy = "name a directory instead, iodelta makes a scratch file there"
+    return (Reason(path, f"is a file of {found.size} bytes that iodelta did not make", remedy, False),)
+
+
+def _is_empty(machine: Machine, directory: str) -> bool:
+    listed = machine.run(["ls", "-A", "--", directory])
+    return listed.returncode == 0 and not listed.stdout.strip()
+
+
+def _space_reasons(machine: Machine, target: Target, found: Stat, size: int | None) -> tuple[Reason, ...]:
+    """fio would stop with ENOSPC in the middle of a trial, and everybody else on that filesystem with it."""
+    done = machine.run(["stat", "-f", "-c", "%a %S", "--", target.real_path])
+    if done.returncode != 0 or size is None:
+        return ()
+    blocks, each = done.text.split()
+    free, needed = int(blocks) * int(each), size - (found.allocated if target.kind == "file" else 0)
+    if needed <= free:
+        return ()
+    what = f"needs {needed} bytes more, {free} are free on {target.mount or 'its filesystem'}"
+    return (Reason(target.real_path, what, "make room or give a smaller [target] size", True),)
+
+
+def _signature_reasons(machine: Machine, target: Target, held: int | None) -> tuple[Reason, ...]:
+    try:
+        found = read_signatures(machine, target.real_path, target.size_bytes)
+    except MachineError as error:
+        raise RefusedError(
+            f"cannot be read, so nobody knows what it holds: {error.what}",
+            place=target.path,
+            remedy="run as root; if the device is failing, write nothing to it",
+        ) from error
+    reasons = [Reason(target.path, f"holds data: {name}", "choose an empty device", False) for name in found]
+    if "ZFS" in found and held is None and machine.glob("/proc/spl/kstat/zfs/*/state"):
+        what = "has a ZFS label, and pools are imported here"
+        reasons.append(Reason(target.path, what, "`zpool export` it and unload zfs first", True))
+    return tuple(reasons)
+
+
+def _hold(machine: Machine, target: Target) -> int | None:
+    """Open the device exclusively where that is possible: only in our own process, so only on this machine."""
+    if target.kind != "block" or not isinstance(machine, LocalMachine):
+        return None
+    try:
+        descriptor = os.open(target.real_path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.EBUSY:
+            what = "the kernel says that it is in use (a mount in another namespace, a pool, a volume)"
+            raise RefusedError(what, place=target.path, remedy="stop what uses it, or choose another device") from error
+        raise RefusedError(
+            f"cannot be opened: {os.strerror(error.errno or 0)}", place=target.path, remedy="run as root"
+        ) from error
+    number = os.fstat(descriptor).st_rdev
+    if f"{os.major(number)}:{os.minor(number)}" != target.devno:
+        os.close(descriptor)
+        raise _replaced(target)
+    return descriptor
+
+
+def _named(machine: Machine, target: Target, destroy: Sequence[str]) -> bool:
+    """Whether ``--destroy`` names this very device or file, by whatever path."""
+    wanted = target.devno if target.kind == "block" else target.real_path
+    named = False
+    for path in destroy:
+        try:
+            other = resolve(machine, path)
+        except RequestError as error:
+            raise RequestError(
+                f"--destroy: {error.what}", place=path, remedy="name the device or file whose contents may go"
+            ) from error
+        named |= other.kind == target.kind and wanted == (other.devno if other.kind == "block" else other.real_path)
+    return named
+
+
+def _same(target: Target, found: Target) -> None:
+    """The path still leads to the device or file that was looked up. Raises RefusedError."""
+    same = (target.kind, target.real_path) == (found.kind, found.real_path)
+    if target.kind == "block":
+        # Of the links some name the contents (lvm-pv-uuid-...), which our own writes change.
+        before, now = (msgspec.structs.replace(one.identity, by_id=()) for one in (target, found))
+        same = same and before == now
+    else:
+        # fio replaces a file that it lays out, so the inode may change; the place may not.
+        same = same and (target.mount, target.fstype) == (found.mount, found.fstype)
+    if not same:
+        raise _replaced(target)
+
+
+def _replaced(target: Target) -> RefusedError:
+    return RefusedError(
+        "this path leads to another device or file than when the run began",
+        place=target.path,
+        remedy="name the target by its stable path (/dev/disk/by-id/...) and run the same command again",
+    )
+
+
+def _stable_path(target: Target) -> str:
+    return target.identity.by_id[0] if target.identity.by_id else target.path
+
+
+def _refused(reason: Reason, consent: str = "", destroy: Sequence[str] = ()) -> RefusedError:
+    remedy = reason.remedy
+    if consent and not reason.absolute:
+        remedy += f"; or, if its contents may be destroyed, say {consent}"
+        if destroy:
+            remedy += f" (given: {', '.join(destroy)}, which is not the target)"
+    return RefusedError(f"{reason.what}; iodelta does not write to it", place=reason.place, remedy=remedy)

@@ -1,0 +1,152 @@
+"""Runs of a load under an instrument, after all trials were made: none of them is a trial, none counts.
+
+An instrument slows what it looks at, so it never looks at a measured trial. What it finds, or why it cannot look, is
+kept in the folder (``instruments.json``) and told beside the verdicts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from iodelta.errors import IodeltaError, LostError, MachineError
+from iodelta.experiment import Cell, Variant
+from iodelta.lab.bench import Bench
+from iodelta.lab.folder import Folder
+from iodelta.lab.plan import Plan
+from iodelta.lab.progress import Watcher
+from iodelta.lab.undo import undo_by, undo_log
+from iodelta.lab.workdir import workdir
+from iodelta.machine import Machine
+from iodelta.probe import profile, stages
+from iodelta.probe.profile import Profile
+from iodelta.probe.stages import TRACEFS, Stage
+from iodelta.workload.model import FioRun
+from iodelta.workload.result import read_run
+
+FILE = "instruments.json"
+
+SEED = 1
+
+
+class Looked(msgspec.Struct, frozen=True):
+    """One variant of one cell under all instruments."""
+
+    cell: str
+    """The cell's name."""
+    variant: str
+    """The variant's name."""
+    counts: dict[str, float | None] = {}
+    """Event -> count for one I/O; None where this machine cannot count it."""
+    profile: Profile | None = None
+    """Functions of the kernel; null without perf."""
+    stages: tuple[Stage, ...] = ()
+    """Of the block layer; empty where they were not traced."""
+
+
+class Instruments(msgspec.Struct, frozen=True):
+    """What instruments saw, in runs of their own."""
+
+    looked: tuple[Looked, ...] = ()
+    """Every variant of every cell that could be seen."""
+    missing: dict[str, str] = {}
+    """Instrument -> why it could not look."""
+
+
+def look_closer(
+    machine: Machine, bench: Bench, plan: Plan, folder: Folder, watcher: Watcher, stop: Callable[[], bool]
+) -> None:
+    """Run every variant of every cell once under each instrument that the experiment asks for, and write it down.
+
+    What fails is a reason in the file; only a lost machine is an error. Does nothing when it was done before.
+    """
+    wanted = plan.experiment.instruments
+    if not wanted or folder.has(FILE):
+        return
+    reasons = {"perf": profile.missing, "block": stages.missing}
+    missing = {name: reason for name in wanted if (reason := reasons[name](machine))}
+    use = [name for name in wanted if name not in missing]
+    looked = []
+    cases = [(cell, variant) for cell in plan.experiment.cells for variant in plan.experiment.variants]
+    for number, (cell, variant) in enumerate(cases if use else []):
+        watcher.preparing(f"instruments: {cell.name}, {variant.name}", number / len(cases))
+        if stop():
+            missing["all"] = "stopped by the user before every cell was seen"
+            break
+        try:
+            looked.append(_look(machine, bench, plan, folder, cell, variant, use, stop))
+        except LostError:
+            raise
+        except IodeltaError as error:
+            missing[f"{cell.name}, {variant.name}"] = str(error)
+    folder.write_struct(FILE, Instruments(tuple(looked), missing))
+
+
+def _look(
+    machine: Machine,
+    bench: Bench,
+    plan: Plan,
+    folder: Folder,
+    cell: Cell,
+    variant: Variant,
+    use: list[str],
+    stop: Callable[[], bool],
+) -> Looked:
+    found = Looked(cell.name, variant.name)
+    with workdir(machine) as place:
+        if "perf" in use:
+            done = bench.unmeasured(cell, variant, SEED, profile.stat_words(f"{place}/stat"), stop=stop)
+            ios = _ios(done)
+            counts = profile.counts(machine.read(f"{place}/stat"))
+            found = msgspec.structs.replace(
+                found, counts={name: None if count is None else count / ios for name, count in counts.items()}
+            )
+            done = bench.unmeasured(cell, variant, SEED, profile.record_words(f"{place}/data"), stop=stop)
+            found = msgspec.structs.replace(found, profile=profile.profile(machine, f"{place}/data", _ios(done)))
+    if "block" in use:
+        with _instance(machine, bench, plan, folder) as instance:
+            stages.begin(machine, instance, bench.target.disks)
+            bench.unmeasured(cell, variant, SEED, (), stop=stop)
+            found = msgspec.structs.replace(found, stages=stages.end(machine, instance))
+    return found
+
+
+def _ios(done: FioRun) -> int:
+    """All I/Os of a run. Raises MachineError when there were none."""
+    result = read_run(done)
+    total = sum(direction.ios for direction in result.directions)
+    if not total:
+        said = "; ".join(finding.explanation for finding in result.findings if finding.severity == "hard")
+        raise MachineError(f"no I/O under the instrument: {said or 'fio did none'}", place=done.args[0])
+    return total
+
+
+@contextlib.contextmanager
+def _instance(machine: Machine, bench: Bench, plan: Plan, folder: Folder) -> Iterator[str]:
+    """An instance of tracing of its own; what is made for it is in an undo log before, as any setting is."""
+    instance = f"{TRACEFS}/instances/iodelta-{plan.identifier}"
+    with undo_log(machine, f"{plan.identifier}-instrument", folder.path) as log:
+        if not stages.mounted(machine):
+            log.keep(lambda: [undo_by(machine, bench.target, ["sh", "-c", UNMOUNT, "sh", TRACEFS])])
+            _done(machine, "mount", "-t", "tracefs", "tracefs", TRACEFS)
+        log.keep(lambda: [undo_by(machine, bench.target, ["sh", "-c", REMOVE, "sh", instance])])
+        _done(machine, "mkdir", "--", instance)
+        yield instance
+
+
+UNMOUNT = '! grep -q " $1 tracefs " /proc/self/mounts || umount -- "$1"'
+REMOVE = '[ ! -d "$1" ] || rmdir -- "$1"'
+"""Constants for sh: what they are about comes as an argument."""
+
+
+def _done(machine: Machine, *words: str) -> None:
+    done = machine.run(words, timeout=60)
+    if done.returncode != 0:
+        raise MachineError(f"{words[0]}: {done.stderr.decode(errors='replace').strip()}", place=words[-1])
+
+
+def seen(folder: Folder) -> Instruments | None:
+    """What instruments saw in this folder's experiment; None when nothing was asked for, or not yet."""
+    return folder.read_struct(FILE, Instruments) if folder.has(FILE) else None

@@ -1,0 +1,148 @@
+"""The plan: everything that is decided before the first trial, written to the folder and hashed into its journal."""
+
+from __future__ import annotations
+
+import random
+from typing import Literal
+
+import msgspec
+
+from iodelta.experiment import Cell, Experiment, size_bytes
+from iodelta.experiment.io_uring import TOOL
+from iodelta.lab.quality import Quality
+from iodelta.lab.schedule import Schedule, make_schedule
+from iodelta.trial import Finding, Kind
+from iodelta.verdict import Metric, Rules, metric, metrics_for
+
+OVERHEAD = 0.45
+"""Seconds that a trial takes beyond ramp and runtime before it was ever timed: fio's own start and end."""
+
+BOOT = 8.0
+"""Seconds that a guest takes to be ready and to be thrown away, before one was timed."""
+
+HEADROOM = 2
+"""Cells that are decided early leave their time to the others, so up to this many times a cell's even share of the
+budget is planned; when the budget ends first, a last unplanned look spends what alpha is left."""
+
+_KINDS: dict[str, tuple[Kind, ...]] = {
+    "read": ("read",),
+    "randread": ("read",),
+    "write": ("write",),
+    "randwrite": ("write",),
+    "rw": ("read", "write"),
+    "readwrite": ("read", "write"),
+    "randrw": ("read", "write"),
+    "trim": ("trim",),
+    "randtrim": ("trim",),
+    "trimwrite": ("trim", "write"),
+    "randtrimwrite": ("trim", "write"),
+}
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What will be measured, in which order, and by which rules it will be decided. Seconds and bytes."""
+
+    experiment: Experiment
+    rules: Rules
+    schedule: Schedule
+    seed: int
+    identifier: str
+    """Names this experiment in the undo log and in the environment of every process it starts."""
+    trial_seconds: float
+    """Expected wall time of one trial."""
+    quality: Quality = Quality()
+    """When a block is made again for noise."""
+    schema: Literal[1] = 1
+
+    @property
+    def per_round(self) -> int:
+        """Trials in one round: a block of every cell."""
+        return len(self.experiment.cells) * len(self.experiment.variants)
+
+    @property
+    def budget_rounds(self) -> float:
+        """Rounds of all cells that the budget pays for."""
+        return self.experiment.design.budget / (self.per_round * self.trial_seconds)
+
+
+def kinds_of(cell: Cell) -> tuple[Kind, ...]:
+    """The directions a cell's workload does, from its ``rw``; fio's default is read."""
+    rw = cell.option("rw") or cell.option("readwrite") or "read"
+    return _KINDS.get(rw.partition(":")[0], ("read",))
+
+
+def primary_metrics(experiment: Experiment) -> tuple[Metric, ...]:
+    """The metrics asked for, else the defaults of every direction done. Raises RequestError for an unknown one."""
+    if experiment.design.metrics:
+        return tuple(metric(name) for name in experiment.design.metrics)
+    kinds = dict.fromkeys(kind for cell in experiment.cells for kind in kinds_of(cell))
+    if experiment.cells[0].option(TOOL):  # t/io_uring has rates alone: its latencies are in ticks of an unknown clock
+        return (metric("read.iops"),)
+    return metrics_for(kinds, block_size=min(_block_size(cell) for cell in experiment.cells))
+
+
+def _block_size(cell: Cell) -> int:
+    text = cell.option("bs") or cell.option("blocksize") or "4k"
+    try:
+        return size_bytes(text.split(",")[0])
+    except ValueError:
+        return 4096
+
+
+def make_plan(experiment: Experiment) -> Plan:
+    """Plan ``experiment``; a seed that it does not give is drawn here and recorded. Raises RequestError."""
+    design = experiment.design
+    seed = design.seed if design.seed is not None else random.SystemRandom().getrandbits(31)
+    trial_seconds = design.ramp + design.trial + design.settle + OVERHEAD
+    if experiment.boots:  # two runs in each of the first
+        trial_seconds += BOOT + design.ramp + design.trial + OVERHEAD
+    metrics = primary_metrics(experiment)
+    others = len(experiment.variants) - 1
+    comparisons = sum(
+        sum(name.kind in (*kinds_of(cell), "cpu") for name in metrics) * others for cell in experiment.cells
+    )
+    share = design.budget / (len(experiment.cells) * len(experiment.variants) * trial_seconds)
+    rounds = max(1, min(design.blocks, int(HEADROOM * share)))
+    rules = Rules.for_blocks(
+        rounds,
+        metrics,
+        comparisons=comparisons,
+        margin=experiment.margin,
+        alpha=1 - design.level,
+        family=design.family or None,
+        seed=seed,
+    )
+    identifier = f"{random.SystemRandom().getrandbits(64):016x}"
+    schedule = make_schedule(experiment, seed, rules.max_blocks)
+    return Plan(experiment, rules, schedule, seed, identifier, trial_seconds)
+
+
+def warnings(plan: Plan) -> tuple[Finding, ...]:
+    """What the user should know before the start: a verdict out of reach, cells that measure the page cache."""
+    found = []
+    if unreachable := plan.rules.reachable():
+        found.append(unreachable)
+    share = int(plan.budget_rounds)
+    if not unreachable and share < plan.rules.looks[0]:
+        found.append(
+            Finding(
+                "plan.budget",
+                "warning",
+                "[design] budget",
+                f"the budget pays for {share} blocks of every cell; the first look is at {plan.rules.looks[0]}",
+                "give a larger budget, shorter trials or fewer cells",
+            )
+        )
+    buffered = [c.name for c in plan.experiment.cells if c.option("direct") in (None, "0", "")]
+    engines_cached = [c.name for c in plan.experiment.cells if c.option("ioengine") == "mmap"]
+    if buffered and not engines_cached:
+        found.append(
+            Finding(
+                "plan.page-cache",
+                "warning",
+                f"{len(buffered)} of {len(plan.experiment.cells)} cells",
+                "direct=1 is not set: these cells measure the page cache as much as the device",
+                "add direct=1 unless the page cache is what you ask about",
+            )
+        )
+    return tuple(found)

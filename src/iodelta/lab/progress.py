@@ -1,0 +1,35 @@
+"""What a run tells whoever watches it: plain calls, no printing here."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from iodelta.lab.plan import Plan
+from iodelta.lab.schedule import Slot
+from iodelta.trial import Trial
+from iodelta.verdict import Judgement
+
+
+class Watcher(Protocol):
+    """Told of each step; must return quickly and must not raise."""
+
+    def begin(self, plan: Plan, folder: str, done: int) -> None:
+        """The run begins (or continues, with ``done`` trials made before)."""
+
+    def note(self, text: str) -> None:
+        """Something worth a line: a repeat, an abandoned cell, a restored knob."""
+
+    def trial(self, slot: Slot, variant: str, number: int) -> None:
+        """A trial begins."""
+
+    def tick(self, seconds: float) -> None:
+        """``seconds`` into the trial; about once a second."""
+
+    def measured(self, trial: Trial) -> None:
+        """A usable trial is on disk."""
+
+    def judged(self, judgement: Judgement, spent: float, left: float) -> None:
+        """The state of all cells after a round: seconds of the budget spent, and seconds expected still."""
+
+    def preparing(self, what: str, share: float) -> None:
+        """Something long before the first trial: a scratch file is written, 0..1 of it done."""

@@ -1,0 +1,111 @@
+"""Was a trial disturbed: by other I/O on the device, by other guests on the CPUs, by not being steady?
+
+The limits are fixed in the plan before the first trial and are the same for every variant. None looks at the level of
+what was measured, and it is always the whole block that is made again, once, so the comparison is not biased. A
+machine that is always noisy spends its allowance of repeats and then counts what it gets, with the findings shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from iodelta.trial import Finding, Kind, Trial
+
+SLACK = 1 << 20
+"""Bytes of other I/O that are never too much: a superblock, a directory, a probe of udev's."""
+
+RAMP_RATE = 4.0
+"""fio does not count what it moves in its ramp. That may have gone so many times as fast as what it counts: were the
+same rate assumed, a trial that turned slow would be taken for a disturbed one, and repeated for its value."""
+
+_NORMAL_MEDIAN, _NORMAL_99 = 0.6745, 2.576
+"""Median of |z|, and its 99 % point, of a standard normal z."""
+
+_BUSY = ("user", "nice", "system", "irq", "softirq", "steal")
+
+
+class Quality(msgspec.Struct, frozen=True):
+    """The limits, as shares, and the allowance."""
+
+    other_io: float = 0.25
+    """Bytes on the device beyond what fio may have moved itself, of what it counted."""
+    steal: float = 0.05
+    """Time that the hypervisor took away, of the time in which the CPUs had work..."""
+    steal_least: float = 0.02
+    """...and at least this share of the trial's duration, two ticks of a second."""
+    steady_from: int = 10
+    """Seconds from which the measured window is long enough to ask whether it was steady."""
+    free_repeats: int = 2
+    """Blocks of a cell that may be made again for noise, however few blocks it has so far."""
+    repeats: float = 0.2
+    """Blocks of a cell that may be made again for noise: so many, and this share of its blocks so far."""
+
+
+def may_repeat(quality: Quality, blocks: int, repeated: int) -> bool:
+    """Whether a cell may make another block again for noise, after ``blocks`` blocks with ``repeated`` made again."""
+    return repeated < quality.free_repeats + quality.repeats * blocks
+
+
+def noise(trial: Trial, quality: Quality, *, ramp: float, margin: float, device: str | None) -> tuple[Finding, ...]:
+    """What disturbed a trial; each finding is a reason to make its block again.
+
+    ``device`` names the disk whose I/O should be fio's alone, None where that cannot be said: buffered I/O, several
+    devices, a filesystem that adds its own to what is written, a background load. ``ramp`` in seconds.
+    """
+    found = []
+    place = f"trial {trial.number}"
+    if device is not None and (other := _other_io(trial, ramp, device)) is not None:
+        own, foreign = other
+        if foreign > quality.other_io * own + SLACK:
+            text = f"{device} moved {foreign / 2**20:.1f} MiB for others, {100 * foreign / own:.0f} % of what fio moved"
+            found.append(_finding("noise.other-io", place, text, "find out who uses the device: iotop, lsof"))
+    counters = trial.counters
+    stolen, busy = counters.get("cpu.steal_ms", 0.0), sum(counters.get(f"cpu.{name}_ms", 0.0) for name in _BUSY)
+    if stolen > max(quality.steal * busy, 1000 * quality.steal_least * trial.seconds):
+        text = f"{100 * stolen / busy:.0f} % of the CPU time was stolen by other guests of this host"
+        found.append(_finding("noise.steal", place, text, "measure on a host, or a guest with CPUs of its own"))
+    for name, series in trial.series.items():
+        if len(series) >= quality.steady_from:
+            change = drift(series)
+            if abs(change) > margin:
+                text = f"{name} moved by {100 * change:+.1f} % over the measured window, more than the margin"
+                found.append(_finding("noise.unsteady", place, text, "give a longer [design] ramp"))
+    return tuple(found)
+
+
+def drift(series: Sequence[float]) -> float:
+    """Relative change from the first to the last third of a window (9 values at least); 0 where noise explains it.
+
+    Noise is taken from the steps between neighbouring seconds (their median: one jump does not hide itself), and
+    counted as if neighbours were correlated by a half, which makes means of n values sqrt(6/n) as wide as steps say.
+    """
+    data = np.asarray(series, dtype=float)
+    third, mean = len(data) // 3, float(data.mean())
+    if third < 3 or not mean:
+        return 0.0
+    change = float(data[-third:].mean() - data[:third].mean())
+    sd = float(np.median(np.abs(np.diff(data)))) / (_NORMAL_MEDIAN * np.sqrt(2.0))
+    return change / mean if abs(change) > _NORMAL_99 * sd * np.sqrt(2 * 6 / third) else 0.0
+
+
+def _other_io(trial: Trial, ramp: float, device: str) -> tuple[float, float] | None:
+    """Bytes that fio counted, and those that others moved for certain; None when nothing was counted."""
+    own = foreign = 0.0
+    kinds: tuple[Kind, ...] = ("read", "write")
+    for kind in kinds:
+        direction = trial.direction(kind)
+        moved = trial.counters.get(f"disk.{device}.{kind}_bytes")
+        if moved is None:
+            return None
+        ours = direction.bytes if direction else 0
+        most = ours * (1 + RAMP_RATE * 1000 * ramp / max(1, direction.runtime_ms)) if direction else 0.0
+        own += ours
+        foreign += max(0.0, moved - most)
+    return (own, foreign) if own else None
+
+
+def _finding(rule: str, place: str, explanation: str, remedy: str) -> Finding:
+    return Finding(rule, "warning", place, explanation, remedy)

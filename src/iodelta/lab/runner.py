@@ -1,0 +1,325 @@
+"""The run: blocks in the planned order until every cell is decided, or the budget ends, or the user stops it.
+
+Whatever happens, finished trials are kept and the reason is in the journal. The same call on the same folder
+continues.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from iodelta.errors import IodeltaError, LostError, MeasureError
+from iodelta.experiment import Condition
+from iodelta.lab.account import Account
+from iodelta.lab.bench import Bench, noise_of, problem_of, read_trial
+from iodelta.lab.boots import Boots
+from iodelta.lab.folder import Abandoned, Ended, Event, Failed, Finished, Folder, Repeated, Started, now
+from iodelta.lab.hosts import host_of
+from iodelta.lab.plan import Plan
+from iodelta.lab.progress import Watcher
+from iodelta.lab.quality import may_repeat
+from iodelta.lab.schedule import Slot, make_schedule, repeated, trial_seed
+from iodelta.trial import Trial
+from iodelta.verdict import Judgement, Rules, judge_all, next_step
+from iodelta.workload.background import BackgroundLoad
+
+ATTEMPTS = 3
+"""Times that a block is tried before it is given up."""
+
+SPOILT_BLOCKS = 2
+"""Blocks in a row that a cell may lose before it is abandoned with its reason."""
+
+STALE = 60.0
+"""Seconds after which a block that a killed run left half done is begun again: its trials are adjacent no more."""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """How a run ended: ``complete``, ``budget`` or ``interrupted``, and what is known."""
+
+    reason: str
+    judgement: Judgement
+
+
+class Runner:
+    """One session of one experiment, on a folder held for writing."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        rules: Rules,
+        folder: Folder,
+        bench_of: Callable[[int], Bench | Boots],
+        watcher: Watcher,
+        *,
+        budget: float,
+        stop: Callable[[], bool],
+    ) -> None:
+        self._plan = plan
+        self._rules = rules
+        self._folder = folder
+        self._bench_of = bench_of
+        self._watcher = watcher
+        self._budget = budget
+        self._stop = stop
+        self._experiment = plan.experiment
+        self._variants = [variant.name for variant in plan.experiment.variants]
+        self._cells = {cell.name: cell for cell in plan.experiment.cells}
+        self._state = Account(folder.events())
+        self._trials = usable_trials(folder, self._state)
+        self._done = Counter(cell for cell, _ in self._state.complete(self._variants))
+        self._spoilt = dict.fromkeys(self._cells, 0)
+        self._judgement = self._judge()
+        self._lap_at = 0.0
+
+    def run(self) -> Outcome:
+        """Run to the end. Raises what makes going on impossible (a knob, the machine, the folder, the guard)."""
+        self._lap_at = time.monotonic()
+        try:
+            reason = self._rounds()
+        except IodeltaError as error:
+            with contextlib.suppress(IodeltaError):  # a full disk cannot take this line either
+                self._append(Ended(now(), f"failed: {error}"))
+            raise
+        self._append(Ended(now(), reason))
+        return Outcome(reason, self._judge())
+
+    def _rounds(self) -> str:
+        rounds = self._plan.schedule.rounds
+        if self._rules.max_blocks > len(rounds):  # extended
+            longer = make_schedule(self._experiment, self._plan.seed, self._rules.max_blocks).rounds
+            rounds = (*rounds, *longer[len(rounds) :])
+        # The second time for blocks that were passed over while a screen let their cells wait, or that were lost.
+        for round_ in (*rounds, *rounds):
+            if round_ is rounds[0]:
+                self._judgement = self._judge()
+            slots = self._open(round_)
+            for condition, group in itertools.groupby(slots, key=lambda slot: self._cells[slot.cell].condition):
+                reason = self._group(self._experiment.condition(condition), list(group))
+                if reason:
+                    return reason
+            if slots:
+                if self._look_is_due():
+                    self._judgement = self._judge()
+                self._watcher.judged(self._judgement, self._state.spent, self._seconds_left())
+        return "complete"
+
+    def _group(self, condition: Condition, slots: Sequence[Slot]) -> str:
+        """One round's blocks under one condition; returns why the run must end, or an empty text."""
+        with contextlib.ExitStack() as stack:
+            try:
+                background = stack.enter_context(self._background(condition, slots[0].block))
+            except LostError:
+                raise
+            except MeasureError as error:  # its cells cannot be measured; others can
+                for cell in self._cells.values():
+                    if cell.condition == condition.name:
+                        self._abandon(cell.name, str(error))
+                return ""
+            for slot in slots:
+                if not self._affordable(slot):
+                    return "budget"
+                self._block(slot, background)
+                if self._stop():
+                    return "interrupted"
+        return ""
+
+    def _open(self, round_: Iterable[Slot]) -> list[Slot]:
+        """The blocks still to be run: not done, and their cells neither decided nor abandoned."""
+        waiting = {
+            cell
+            for cell in self._cells.keys() - self._state.abandoned.keys()
+            if not self._judgement.of(cell) or next_step(self._judgement.of(cell)) == "continue"
+        }
+        return [slot for slot in round_ if slot.cell in waiting and not self._is_complete(slot)]
+
+    def _block(self, slot: Slot, background: BackgroundLoad | None) -> None:
+        """One block; after a spoilt trial all of it again, so that no arm is ever dropped alone."""
+        attempt, tries = self._first_attempt(slot), 0
+        while True:
+            problem = self._attempt(repeated(slot, attempt, self._plan.seed), attempt, background)
+            if self._stop():
+                return
+            if problem:
+                self._bench_of(slot.block).check_target()
+                tries += 1
+                if tries == ATTEMPTS or not self._affordable(slot):
+                    break
+            elif not (reason := self._too_noisy(slot, attempt)):
+                break
+            why: Literal["spoilt", "noise"] = "spoilt" if problem else "noise"
+            self._append(Repeated(now(), slot.cell, slot.block, attempt, why, problem or reason))
+            self._watcher.note(f"{slot.cell}, block {slot.block + 1}: {problem or reason}. The block is repeated.")
+            attempt += 1
+        if self._is_complete(slot):
+            self._done[slot.cell] += 1
+            self._spoilt[slot.cell] = 0
+            return
+        self._spoilt[slot.cell] += 1
+        if self._spoilt[slot.cell] >= SPOILT_BLOCKS:
+            self._abandon(slot.cell, problem)
+
+    def _too_noisy(self, slot: Slot, attempt: int) -> str:
+        """Why a complete block is made again for noise; empty when it is not: once a block, within the allowance."""
+        before = self._state.noise_repeats(slot.cell)
+        if slot.block in before or not may_repeat(self._plan.quality, self._done[slot.cell], len(before)):
+            return ""
+        numbers = [one.trial for one in self._state.attempts(slot.cell, slot.block)[attempt]]
+        reasons = {trial.variant: noise_of(trial) for number in numbers if (trial := self._trials.get(number))}
+        found = "; ".join(f"{variant}: {reason}" for variant, reason in reasons.items() if reason)
+        return found if self._affordable(slot) else ""
+
+    def _first_attempt(self, slot: Slot) -> int:
+        """The attempt to go on with: a half-done one while its trials are adjacent in time, else the next."""
+        attempts = self._state.attempts(slot.cell, slot.block)
+        if not attempts:
+            return 0
+        last = max(attempts)
+        done = [one for one in attempts[last] if self._state.is_usable(one.trial)]
+        spoilt = any(self._state.problem(one.trial) for one in attempts[last])
+        stale = bool(done) and now() - max(one.at for one in done) > STALE + self._plan.trial_seconds
+        return last + 1 if spoilt or stale else last
+
+    def _attempt(self, slot: Slot, attempt: int, background: BackgroundLoad | None) -> str:
+        """The trials of a block that are still to be made; returns what spoilt it, or an empty text."""
+        begun = self._state.attempts(slot.cell, slot.block).get(attempt, [])
+        made = {one.variant for one in begun if self._state.is_usable(one.trial)}
+        for position, variant in enumerate(slot.order):
+            if variant in made:
+                continue
+            trial = self._trial(slot, attempt, position, variant, background)
+            if trial is None:
+                return "interrupted"
+            if problem := self._state.problem(trial.number):
+                return f"{variant}: {problem}"
+            self._trials[trial.number] = trial
+            self._watcher.measured(trial)
+        return ""
+
+    def _trial(
+        self, slot: Slot, attempt: int, position: int, variant: str, background: BackgroundLoad | None
+    ) -> Trial | None:
+        """One trial and its lines in the journal; None when it was stopped."""
+        seed = trial_seed(self._plan.seed, slot, attempt, variant, fresh=self._experiment.design.fresh_seeds)
+        number = self._state.next_trial
+        identity = Started(now(), number, slot.cell, slot.block, attempt, position, variant, seed)
+        self._append(identity, sync=False)
+        self._watcher.trial(slot, variant, number)
+        try:
+            trial = self._bench_of(slot.block).trial(
+                identity,
+                self._cells[slot.cell],
+                self._experiment.variant(variant),
+                background,
+                stop=self._stop,
+                on_tick=self._watcher.tick,
+            )
+        except IodeltaError as error:
+            with contextlib.suppress(IodeltaError):
+                self._append(Failed(now(), number, str(error)))
+            raise
+        if trial is not None:
+            self._append(Finished(now(), number, self._lap(), problem_of(trial)))
+        return trial
+
+    @contextlib.contextmanager
+    def _background(self, condition: Condition, block: int) -> Iterator[BackgroundLoad | None]:
+        """The condition's background load, if it has one, running while its cells are measured."""
+        if not (condition.background or condition.background_fio):
+            yield None
+            return
+        with self._bench_of(block).background(condition) as running:
+            yield running
+
+    # ------------------------------------------------------------------------------------------- bookkeeping
+
+    def _lap(self) -> float:
+        """Seconds since the last trial ended, so that all of a session's time is some trial's, and the budget's."""
+        before, self._lap_at = self._lap_at, time.monotonic()
+        return self._lap_at - before
+
+    def _append(self, event: Event, *, sync: bool = True) -> None:
+        self._folder.append(event, sync=sync)
+        self._state.add(event)
+
+    def _abandon(self, cell: str, reason: str) -> None:
+        self._append(Abandoned(now(), cell, reason))
+        self._watcher.note(f"{cell}: given up: {reason}")
+
+    def _is_complete(self, slot: Slot) -> bool:
+        return self._state.is_complete(slot.cell, slot.block, self._variants)
+
+    def _affordable(self, slot: Slot) -> bool:
+        """Whether the budget pays for another block."""
+        return self._state.spent + len(slot.order) * self._trial_seconds() <= self._budget
+
+    def _look_is_due(self) -> bool:
+        """Whether some open cell has the blocks for its next look; else judge now and then, for the running estimate.
+
+        To judge takes time in proportion to all trials, so without a look only every twentieth part of them more.
+        """
+        done = sum(self._done.values())
+        due = done >= 1.05 * self._judged_at
+        for verdict in self._judgement.verdicts:
+            if verdict.step == "continue":
+                due = due or verdict.next_look is None or self._done[verdict.cell] >= verdict.next_look
+        return due
+
+    def _judge(self) -> Judgement:
+        self._judged_at = sum(self._done.values())
+        return judge_folder(self._plan, self._rules, self._state, self._trials)
+
+    def _trial_seconds(self) -> float:
+        """Expected seconds of one trial: as measured, once some were."""
+        done = len(self._state.finished)
+        return self._state.spent / done if done else self._plan.trial_seconds
+
+    def _seconds_left(self) -> float:
+        """Expected seconds until the end: what open cells need by their own estimate, within plan and budget."""
+        blocks = 0
+        for cell in self._cells:
+            verdicts = self._judgement.of(cell)
+            if verdicts and next_step(verdicts) != "continue":
+                continue
+            needed = max((v.needed.blocks for v in verdicts if v.needed), default=self._rules.max_blocks)
+            blocks += max(0, min(needed, self._rules.max_blocks) - self._done[cell])
+        left = blocks * len(self._variants) * self._trial_seconds()
+        return min(left, max(0.0, self._budget - self._state.spent))
+
+
+def judge_folder(plan: Plan, rules: Rules, state: Account, trials: dict[int, Trial]) -> Judgement:
+    """Judge the trials that count. ``trials`` are the usable ones by number."""
+    variants = [variant.name for variant in plan.experiment.variants]
+    counted = [trials[number] for number in state.counted(variants) if number in trials]
+    several = len(plan.experiment.machines) > 1
+    hosts = {trial.number: host_of(plan.experiment, trial.block) for trial in counted} if several else None
+    return judge_all(
+        sorted(counted, key=lambda trial: trial.number),
+        rules,
+        baseline=plan.experiment.baseline,
+        variants=[name for name in variants if name != plan.experiment.baseline],
+        ended=state.budget_ends,
+        hosts=hosts,
+    )
+
+
+def load_trials(folder: Folder, identities: Mapping[int, Started]) -> dict[int, Trial]:
+    """Finished trials from their raw files. Raises MeasureError."""
+    return {number: read_trial(folder, identity) for number, identity in identities.items()}
+
+
+def usable_trials(folder: Folder, state: Account) -> dict[int, Trial]:
+    """All usable trials from their raw files; those that cannot be read any more are lost in ``state``, with why."""
+    trials = {}
+    for number, identity in state.usable().items():
+        try:
+            trials[number] = read_trial(folder, identity)
+        except MeasureError as error:
+            state.lose(number, str(error))
+    return trials

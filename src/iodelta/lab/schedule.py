@@ -1,0 +1,86 @@
+"""The order of trials, decided before the first one and from one seed.
+
+Blocks put one trial of every variant side by side in time; their order is randomised so that drift, autocorrelation
+and mode switches hit all variants alike (Abedi & Brecht 2017, "randomized multiple interleaved trials"). Two variants
+are coin-flipped as ABBA or BAAB per pair of blocks; more take the rows of a random cyclic Latin square, so that every
+variant stands equally often in every position. Within a round, conditions are the outer factor and cells are shuffled.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from iodelta.experiment import Experiment
+
+
+class Slot(msgspec.Struct, frozen=True):
+    """One planned block: a cell, its number, and the order of the variants in it."""
+
+    cell: str
+    block: int
+    order: tuple[str, ...]
+
+
+class Schedule(msgspec.Struct, frozen=True):
+    """All rounds; in each, every cell has one block. A decided cell's later slots are left out when it runs."""
+
+    seed: int
+    rounds: tuple[tuple[Slot, ...], ...]
+
+    def slots(self) -> Iterator[Slot]:
+        """Every block in running order."""
+        for round_ in self.rounds:
+            yield from round_
+
+
+def variant_orders(variants: Sequence[str], count: int, rng: random.Random) -> list[tuple[str, ...]]:
+    """``count`` orders of ``variants``: ABBA or BAAB pairs for two, random cyclic Latin squares for more."""
+    orders: list[tuple[str, ...]] = []
+    names = list(variants)
+    while len(orders) < count:
+        rng.shuffle(names)
+        rotations = [tuple(names[shift:] + names[:shift]) for shift in range(len(names))]
+        if len(names) > 2:
+            rng.shuffle(rotations)
+        orders.extend(rotations)
+    return orders[:count]
+
+
+def make_schedule(experiment: Experiment, seed: int, rounds: int) -> Schedule:
+    """``rounds`` blocks of every cell. The same seed gives the same schedule everywhere, and a longer one begins
+    with the shorter."""
+    variants = [variant.name for variant in experiment.variants]
+    orders = {
+        cell.name: variant_orders(variants, rounds, random.Random(f"{seed}/{cell.name}")) for cell in experiment.cells
+    }
+    planned = []
+    for block in range(rounds):
+        rng = random.Random(f"{seed}/{block}")
+        conditions = [condition.name for condition in experiment.conditions]
+        rng.shuffle(conditions)
+        round_: list[Slot] = []
+        for condition in conditions:
+            cells = [cell.name for cell in experiment.cells if cell.condition == condition]
+            rng.shuffle(cells)
+            round_ += [Slot(cell, block, orders[cell][block]) for cell in cells]
+        planned.append(tuple(round_))
+    return Schedule(seed, tuple(planned))
+
+
+def repeated(slot: Slot, attempt: int, seed: int) -> Slot:
+    """The slot for the ``attempt``-th repeat of a spoilt block (0: as planned): a fresh order from the seed."""
+    if attempt == 0:
+        return slot
+    names = sorted(slot.order)
+    random.Random(f"{seed}/{slot.cell}/{slot.block}/{attempt}").shuffle(names)
+    return Slot(slot.cell, slot.block, tuple(names))
+
+
+def trial_seed(seed: int, slot: Slot, attempt: int, variant: str, *, fresh: bool) -> int:
+    """fio's random seed for one trial: its own by default, else one for the whole experiment."""
+    if not fresh:
+        return random.Random(seed).getrandbits(31)
+    return random.Random(f"{seed}/{slot.cell}/{slot.block}/{attempt}/{variant}").getrandbits(31)

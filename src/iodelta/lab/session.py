@@ -1,0 +1,257 @@
+"""One call from a question to an answer: begin a folder, or go on with one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+import msgspec
+
+from iodelta import __version__
+from iodelta.errors import LostError, MeasureError, RequestError
+from iodelta.experiment import Experiment
+from iodelta.lab.account import OVER, Account
+from iodelta.lab.bench import Bench
+from iodelta.lab.boots import Boots, look
+from iodelta.lab.calibration import FILE as CALIBRATION
+from iodelta.lab.calibration import calibrations_for
+from iodelta.lab.folder import EXPERIMENT, PLAN, Abandoned, Extended, Folder, Planned, Session, now, sha256
+from iodelta.lab.hosts import host_of
+from iodelta.lab.instrument import look_closer
+from iodelta.lab.plan import Plan
+from iodelta.lab.progress import Watcher
+from iodelta.lab.runner import Outcome, Runner, judge_folder, usable_trials
+from iodelta.lab.setup import Survey, ready, remove_scratch
+from iodelta.lab.undo import restore_pending
+from iodelta.machine import Machine, throw_away
+from iodelta.probe.environment import environment
+from iodelta.probe.identity import same_device
+from iodelta.probe.sysfs import boot_id
+from iodelta.probe.topology import Target
+from iodelta.verdict import Rules
+
+NOTHING: Mapping[str, bytes] = MappingProxyType({})
+
+
+def begin(path: Path, text: str, plan: Plan, beside: Mapping[str, bytes] = NOTHING) -> Folder:
+    """A new folder with question, plan and rules on disk before the first trial. Raises RequestError, MeasureError.
+
+    ``beside`` are further files of it, by name.
+    """
+    with Folder.making(path) as draft:
+        draft.write(EXPERIMENT, text.encode())
+        for name, data in beside.items():
+            draft.write(name, data)
+        written = draft.write_struct(PLAN, plan)
+        with draft.writing():
+            draft.append(Planned(now(), sha256(written), sha256(text.encode()), __version__))
+    return Folder(path)
+
+
+def start(
+    path: Path,
+    text: str,
+    plan: Plan,
+    machine: Machine,
+    watcher: Watcher,
+    *,
+    stop: Callable[[], bool],
+    destroy: Sequence[str] = (),
+    beside: Mapping[str, bytes] = NOTHING,
+    others: Sequence[Machine] = (),
+) -> Folder:
+    """Begin a folder and run its experiment; a request that is refused leaves no folder. Raises IodeltaError.
+
+    ``others`` are the further hosts of an experiment that names several.
+    """
+    folder = begin(path, text, plan, beside)
+    try:
+        go(folder, machine, watcher, stop=stop, destroy=destroy, others=others)
+    except RequestError:
+        if not Account(folder.events()).sessions:
+            shutil.rmtree(path)
+        raise
+    return folder
+
+
+def read_plan(folder: Folder) -> Plan:
+    """The plan of a folder, unchanged since it was made. Raises MeasureError, and RequestError for path mode."""
+    if folder.counts_instructions():
+        raise RequestError(
+            "this folder holds counts of instructions, no times",
+            place=str(folder.path),
+            remedy="`iodelta run`, `iodelta report` and `iodelta rebuild` read it",
+        )
+    planned = Account(folder.events()).planned
+    if planned is None:
+        raise MeasureError("the journal has no plan: the run was killed before it began", place=str(folder.path))
+    for name, digest in ((PLAN, planned.plan_sha256), (EXPERIMENT, planned.experiment_sha256)):
+        if sha256(folder.read(name)) != digest:
+            raise MeasureError(
+                "changed since the run began: the rules were fixed before the first trial",
+                place=str(folder.path / name),
+                remedy="put the original back, or begin a new experiment",
+            )
+    return folder.read_struct(PLAN, Plan)
+
+
+def rules_of(plan: Plan, state: Account) -> Rules:
+    """The rules in force: the plan's, or with the reserve released once the run was extended."""
+    return plan.rules if state.extended is None else plan.rules.extended(state.extended.blocks)
+
+
+def without(experiment: Experiment, unavailable: dict[str, str]) -> Experiment:
+    """The experiment without the variants that cannot run; one left over is compared with itself."""
+    variants = tuple(variant for variant in experiment.variants if variant.name not in unavailable)
+    if not variants:
+        raise MeasureError("no variant can run here", remedy="\n  ".join(unavailable.values()))
+    baseline = experiment.baseline if experiment.baseline not in unavailable else variants[0].name
+    if len(variants) == 1:
+        variants = (*variants, msgspec.structs.replace(variants[0], name=f"{variants[0].name}-again"))
+    return msgspec.structs.replace(experiment, variants=variants, baseline=baseline)
+
+
+def go(
+    folder: Folder,
+    machine: Machine,
+    watcher: Watcher,
+    *,
+    stop: Callable[[], bool],
+    destroy: Sequence[str] = (),
+    budget: float | None = None,
+    others: Sequence[Machine] = (),
+) -> Outcome:
+    """Run what is left of a folder's experiment. Raises IodeltaError; finished trials are kept whatever happens.
+
+    ``budget`` in seconds extends an experiment whose budget has ended: its rules release the alpha held in reserve.
+    """
+    try:
+        return _go(folder, (machine, *others), watcher, stop=stop, destroy=destroy, budget=budget)
+    except LostError as error:
+        raise LostError(
+            error.what,
+            place=error.place,
+            remedy=f"finished trials are kept; `iodelta run {folder.path}` puts back what was set there and goes on",
+        ) from error
+
+
+def _go(
+    folder: Folder,
+    machines: Sequence[Machine],
+    watcher: Watcher,
+    *,
+    stop: Callable[[], bool],
+    destroy: Sequence[str],
+    budget: float | None,
+) -> Outcome:
+    plan = read_plan(folder)
+    with folder.writing():
+        for machine in machines:
+            if not throw_away(machine):
+                settle_pending(machine, watcher, plan.identifier)
+        state = Account(folder.events())
+        if budget is not None:
+            _extend(folder, plan, state, budget)
+        if state.over:
+            trials = usable_trials(folder, state)
+            return Outcome(state.state, judge_folder(plan, rules_of(plan, state), state, trials))
+        seen = [look(machine, plan.experiment, every=False) for machine in machines]
+        with contextlib.ExitStack() as stack:
+            benches: dict[str, Bench | Boots] = {}
+            for machine, found in zip(machines, seen, strict=True):
+                if plan.experiment.boots:
+                    boots = benches[machine.name] = Boots(machine, plan, found, folder, watcher, destroy, stop)
+                    with boots.booted(plan.experiment.variant(plan.experiment.baseline)) as (guest, bench):
+                        _begin_session(folder, state, plan, guest, bench, found)
+                    continue
+                bench = stack.enter_context(ready(machine, plan, found, folder, watcher, destroy, stop))
+                benches[machine.name] = bench
+                _begin_session(folder, state, plan, machine, bench, found)
+            runner = Runner(
+                plan,
+                rules_of(plan, state),
+                folder,
+                lambda block: benches[host_of(plan.experiment, block) or machines[0].name],
+                watcher,
+                budget=plan.experiment.design.budget + (state.extended.budget if state.extended else 0.0),
+                stop=stop,
+            )
+            watcher.begin(plan, str(folder.path), len(state.finished))
+            outcome = runner.run()
+            first = benches[machines[0].name]
+            if outcome.reason in OVER and isinstance(first, Bench):
+                look_closer(machines[0], first, plan, folder, watcher, stop)
+        for machine, found in zip(machines, seen, strict=True):
+            if found.scratch and not throw_away(machine) and outcome.reason in OVER:
+                remove_scratch(machine, plan, found)
+    return outcome
+
+
+def _begin_session(folder: Folder, state: Account, plan: Plan, machine: Machine, bench: Bench, found: Survey) -> None:
+    """Record what the machine is; ``state`` is what was there before any machine of this run. Raises RequestError."""
+    before = next((one for one in state.sessions if one.machine in ("", machine.name)), None)
+    if before is not None and not found.scratch and not throw_away(machine):
+        _same_target(before, bench.target)
+    sessions = Account(folder.events()).sessions
+    name = f"environment{f'-{len(sessions) + 1}' if sessions else ''}.json"
+    folder.write_struct(name, environment(machine, bench.target))
+    if not sessions:
+        folder.write_struct(CALIBRATION, calibrations_for(machine, bench.target, plan.experiment))
+    target = msgspec.to_builtins(bench.target)
+    folder.append(Session(now(), boot_id(machine), os.getpid(), target, name, machine.name))
+    for cell, reason in found.unmeasurable.items():
+        folder.append(Abandoned(now(), cell, reason))
+
+
+def _same_target(before: Session, target: Target) -> None:
+    """One experiment is about one device, also after a reboot that gave its name to another. Raises RequestError."""
+    first = msgspec.convert(before.target, Target)
+    lasting = any(first.identity.lasting) or any(target.identity.lasting)
+    if (lasting or before.boot_id == target.identity.boot) and not same_device(first.identity, target.identity):
+        raise RequestError(
+            "is not the device or file that the earlier trials of this folder were made on",
+            place=target.path,
+            remedy="bring that one back under this path, or begin a new experiment",
+        )
+
+
+def settle_pending(machine: Machine, watcher: Watcher, own: str = "") -> None:
+    """Put back what crashed runs left changed, before anything new is measured. Raises RequestError if it cannot.
+
+    ``own`` is the experiment that is about to go on, if one is.
+    """
+    for outcome in restore_pending(machine, own=own):
+        for record in outcome.restored:
+            watcher.note(f"{record.saved.knob}, left changed by {outcome.folder}: {record.account or record.error}")
+        if not outcome.done:
+            raise RequestError(
+                "an earlier run left settings that cannot be put back",
+                place=outcome.folder,
+                remedy="`iodelta restore` says why; `iodelta restore --forget` gives them up",
+            )
+
+
+def _extend(folder: Folder, plan: Plan, state: Account, budget: float) -> None:
+    """Add blocks to an experiment that is over; one whose extension was cut short just goes on."""
+    if not state.over:
+        if state.extended is None:
+            raise RequestError(
+                "this experiment has not come to its end, so there is nothing to extend",
+                place=str(folder.path),
+                remedy="let it go on first, without --budget",
+            )
+        return
+    if state.extended is not None:
+        raise RequestError(
+            "this experiment was extended once; nothing is left in reserve",
+            place=str(folder.path),
+            remedy="begin a new experiment with a larger budget",
+        )
+    cost = plan.per_round * plan.trial_seconds
+    event = Extended(now(), budget, plan.rules.max_blocks + max(1, int(budget / cost)))
+    folder.append(event)
+    state.add(event)

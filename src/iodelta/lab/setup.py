@@ -1,0 +1,227 @@
+"""Before the first trial: look at the machine, ask whether the experiment can run there, and make it ready.
+
+``survey`` asks nothing of the device and changes nothing: it is all that a dry run does. ``ready`` reads signatures,
+takes the write permit, lays out the scratch file, keeps the knobs' originals and holds the undo log; leaving it puts
+everything back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from iodelta.errors import IodeltaError, RequestError
+from iodelta.experiment import Experiment, size_bytes
+from iodelta.experiment.io_uring import TOOL, switches
+from iodelta.knob import Knob, check, knob
+from iodelta.lab.bench import Bench, background_words, request_for
+from iodelta.lab.folder import Folder, KnobRestored, KnobSaved, now
+from iodelta.lab.guard import MARK as SCRATCH_MARK
+from iodelta.lab.guard import check_write, make_scratch, refuse_reasons
+from iodelta.lab.placement import placement
+from iodelta.lab.plan import Plan
+from iodelta.lab.progress import Watcher
+from iodelta.lab.undo import undo_log
+from iodelta.lab.workdir import workdir
+from iodelta.lab.writing import writes
+from iodelta.machine import LocalMachine, Machine
+from iodelta.probe.topology import Target, resolve, resolve_tree
+from iodelta.probe.usage import Reason
+from iodelta.trial import Finding
+from iodelta.workload import io_uring
+from iodelta.workload.engines import engine_refusal
+from iodelta.workload.fio import command_of, fio_version
+from iodelta.workload.layout import prepare
+from iodelta.workload.leftovers import marked
+
+SCRATCH_SIZE = 1 << 30
+"""Bytes of a scratch file when no size is given."""
+
+
+class Survey(msgspec.Struct, frozen=True):
+    """What the machine offers this experiment. Sizes in bytes."""
+
+    target: Target
+    """What is measured, or the directory in which the scratch file will be made."""
+    scratch: bool
+    """Whether iodelta makes the file that is measured."""
+    size: int | None
+    """Given to fio as ``size``; None for the whole of a device or file."""
+    fio: tuple[int, int]
+    writes: bool
+    reasons: tuple[Reason, ...]
+    """What stands against writing, as far as it can be known without opening the target."""
+    unavailable: dict[str, str]
+    """Variant -> why it cannot run here."""
+    unmeasurable: dict[str, str]
+    """Cell -> why it cannot be measured under any variant."""
+    placement: dict[str, tuple[Finding, ...]] = {}
+    """Variant -> what is odd about the CPUs that it binds its tasks to."""
+
+
+def survey(machine: Machine, experiment: Experiment, *, engines: bool = True) -> Survey:
+    """Look at the machine. Raises RequestError for what cannot be asked of it, MeasureError when fio is missing.
+
+    Without ``engines`` nothing of the experiment is tried: fio itself is asked for its version alone.
+    """
+    version = fio_version(machine)
+    tree = bool(experiment.target.files)
+    target = (resolve_tree if tree else resolve)(machine, experiment.target.path or machine.directory)
+    scratch = target.kind == "directory" and not tree
+    size = size_bytes(experiment.target.size) if experiment.target.size else None
+    if scratch and size is None:
+        size = SCRATCH_SIZE
+    if target.kind == "block" and size is not None and size > target.size_bytes:
+        raise RequestError(
+            f"{experiment.target.size} is asked for, the device has {target.size_bytes} bytes",
+            place=target.path,
+            remedy="give a smaller [target] size, or none",
+        )
+    pairs = [(cell, variant) for cell in experiment.cells for variant in experiment.variants]
+    writing = any(writes((*cell.options, *variant.options), target, size) for cell, variant in pairs)
+    writing = writing or any(writes(condition.background_fio, target, size) for condition in experiment.conditions)
+    reasons = refuse_reasons(machine, target, None if tree else size) if writing else ()
+    for condition in experiment.conditions:
+        background_words(condition, target)
+    knobs = knobs_of(machine, experiment, target)
+    for condition in experiment.conditions:
+        for variant in experiment.variants:
+            check(knobs, {**condition.knobs, **variant.knobs})
+    for cell, variant in pairs:  # refuses options that cannot be passed on
+        command_of(request_for(experiment, cell, variant, target, seed=1, size=size, version=version, workdir="/"))
+    _check_tool(machine, experiment)
+    refused = _engines(machine, experiment) if engines else ({}, {})
+    odd = placement(machine, experiment, target, knobs)
+    return Survey(target, scratch, size, version, writing, reasons, *refused, placement=odd)
+
+
+def knobs_of(machine: Machine, experiment: Experiment, target: Target) -> dict[str, Knob]:
+    """Every knob that some variant or condition sets. Raises RequestError for an unknown one."""
+    return {name: knob(name, machine, target) for name in experiment.knob_names()}
+
+
+def tool_of(experiment: Experiment) -> str:
+    """What makes the load where that is not fio itself; one experiment has one."""
+    return experiment.cells[0].option(TOOL) or ""
+
+
+def _check_tool(machine: Machine, experiment: Experiment) -> None:
+    """Raises MeasureError when ``t/io_uring`` is wanted and is not here, RequestError for an option it lacks."""
+    tool = tool_of(experiment)
+    if not tool:
+        return
+    # What was built is static, and is put on another machine only once it shall run there.
+    there = machine if tool.startswith("/") else LocalMachine()
+    has = io_uring.usage(there, io_uring.program(there, tool))
+    options = [option for cell in experiment.cells for option in cell.options if option[0] != TOOL]
+    options += [option for variant in experiment.variants for option in variant.options]
+    for name, value in options:
+        for word in switches(name, value):
+            if word[1] not in has:
+                raise RequestError(
+                    f"this t/io_uring has no option {word[:2]}",
+                    place=f"workload {name}",
+                    remedy="leave it out, or take a newer fio",
+                )
+
+
+def _engines(machine: Machine, experiment: Experiment) -> tuple[dict[str, str], dict[str, str]]:
+    """Variants and cells whose ioengine is not allowed here, with the reason: found out on a small file in memory."""
+    wanted_by_variant = {v.name: dict(v.options).get("ioengine") for v in experiment.variants}
+    own = all(wanted_by_variant.values())
+    wanted_by_cell = {c.name: None if own else c.option("ioengine") for c in experiment.cells}
+    with workdir(machine) as place:
+        reasons = {
+            engine: engine_refusal(machine, engine, place)
+            for engine in {*wanted_by_variant.values(), *wanted_by_cell.values()}
+            if engine
+        }
+    variants = {name: reason for name, engine in wanted_by_variant.items() if (reason := reasons.get(engine or ""))}
+    cells = {name: reason for name, engine in wanted_by_cell.items() if (reason := reasons.get(engine or ""))}
+    return variants, cells
+
+
+@contextlib.contextmanager
+def ready(
+    machine: Machine,
+    plan: Plan,
+    found: Survey,
+    folder: Folder,
+    watcher: Watcher,
+    destroy: Sequence[str],
+    stop: Callable[[], bool],
+) -> Iterator[Bench]:
+    """Make the machine ready for the plan's trials; leaving puts everything back.
+
+    Raises RefusedError, RequestError, MeasureError; then nothing is changed.
+    """
+    with contextlib.ExitStack() as stack:
+        target = found.target
+        # First of all: after a kill it is by this log that what was started is found and ended.
+        log = stack.enter_context(undo_log(machine, plan.identifier, folder.path))
+        place = stack.enter_context(workdir(machine))
+        if found.scratch:
+            target = _scratch_file(machine, plan, found, place, watcher, stop)
+        permit = None
+        if found.writes and not found.scratch:
+            size = None if target.kind == "directory" else found.size  # what is there needs no room
+            permit = stack.enter_context(check_write(machine, target, destroy, size))
+        knobs = knobs_of(machine, plan.experiment, target)
+        settings = [
+            {**condition.knobs, **variant.knobs}
+            for condition in plan.experiment.conditions
+            for variant in plan.experiment.variants
+        ]
+        values = {name: sorted({given[name] for given in settings if name in given}) for name in knobs}
+        saved = {record.knob: record for record in log.keep(lambda: [knobs[n].save(values[n]) for n in knobs])}
+        for record in saved.values():
+            folder.append(KnobSaved(now(), msgspec.to_builtins(record)))
+        try:
+            yield Bench(
+                machine,
+                plan,
+                folder,
+                target,
+                size=found.size,
+                fio_version=found.fio,
+                workdir=place,
+                knobs=knobs,
+                saved=saved,
+                permit=permit,
+                placement=found.placement,
+                io_uring=io_uring.program(machine, tool, place) if (tool := tool_of(plan.experiment)) else "",
+            )
+        finally:
+            for restored in log.undo():
+                if restored.error:
+                    watcher.note(f"could not put back {restored.saved.knob}: {restored.error}")
+                    continue
+                with contextlib.suppress(IodeltaError):  # a full disk must not keep the others from being put back
+                    folder.append(KnobRestored(now(), restored.saved.knob))
+
+
+def _scratch_file(
+    machine: Machine, plan: Plan, found: Survey, place: str, watcher: Watcher, stop: Callable[[], bool]
+) -> Target:
+    path = f"{make_scratch(machine, found.target.real_path)}/{plan.identifier}.dat"
+    prepare(
+        machine,
+        path,
+        found.size or SCRATCH_SIZE,
+        workdir=place,
+        env=marked(plan.identifier),
+        on_progress=lambda done, total: watcher.preparing(f"writing {path}", done / total),
+        stop=stop,
+    )
+    return resolve(machine, path)
+
+
+def remove_scratch(machine: Machine, plan: Plan, found: Survey) -> None:
+    """Delete the scratch file of an experiment that is over, and what lies beside it."""
+    directory = make_scratch(machine, found.target.real_path)
+    machine.run(["rm", "-f", "--", f"{directory}/{plan.identifier}.dat", f"{directory}/.{plan.identifier}.dat.iodelta"])
+    if not [path for path in machine.glob(f"{directory}/*") if not path.endswith(f"/{SCRATCH_MARK}")]:
+        machine.run(["rm", "-f", "--", f"{directory}/{SCRATCH_MARK}"])
+        machine.run(["rmdir", "--", directory])

@@ -1,0 +1,284 @@
+"""The undo log: original knob values, on disk before the first write, put back on exit, signal and next start.
+
+It lives on the machine that is changed, in the state directory of its user, apart from the experiment folder, so that
+``iodelta restore`` finds it after a crash even when the folder was moved or deleted, and whoever comes to the machine
+next puts it back, from wherever. One file per running experiment; its owner holds a lock on it, so a live run's
+settings are never "restored" under its feet, and no other run sets what it has set. Only a log with nothing left to
+undo is deleted. Beside it lies a script by which sh alone puts back what is kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import posixpath
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from iodelta.errors import LostError, MachineError, MeasureError, RequestError
+from iodelta.knob import Restored, Saved, knob, restore_all
+from iodelta.knob.script import restore_script
+from iodelta.lab.lines import whole
+from iodelta.lab.workdir import sweep
+from iodelta.machine import LocalMachine, Lock, Machine
+from iodelta.probe.topology import Target
+from iodelta.workload.leftovers import end_leftovers
+
+_REMEDY = "make room there, or set IODELTA_STATE to another directory that you can write"
+
+_TURN = 30.0
+"""Seconds that another run may hold the directory while it begins."""
+
+
+class Head(msgspec.Struct, frozen=True, tag="experiment"):
+    """Whose log this is."""
+
+    experiment: str
+    folder: str
+
+
+class Original(msgspec.Struct, frozen=True, tag="saved"):
+    """One knob's original value."""
+
+    saved: Saved
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What became of a dead run's undo log: records put back or not, processes ended, or why it is unreadable."""
+
+    folder: str
+    restored: tuple[Restored, ...] = ()
+    """What became of each record; empty when there was none."""
+    ended: tuple[int, ...] = ()
+    problem: str = ""
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing of it is left to do."""
+        return not self.problem and not any(record.error for record in self.restored)
+
+
+_decoder: msgspec.json.Decoder[Head | Original] = msgspec.json.Decoder(Head | Original)
+
+
+def state_directory() -> Path:
+    """What this user keeps here, beyond any experiment."""
+    return Path(LocalMachine().state)
+
+
+class UndoLog:
+    """The originals of one running experiment. ``keep`` before the first write to a knob; ``undo`` puts all back."""
+
+    def __init__(self, machine: Machine, path: str) -> None:
+        self._machine = machine
+        self._path = path
+        self._kept: list[Saved] = []
+
+    def keep(self, read: Callable[[], Sequence[Saved]]) -> Sequence[Saved]:
+        """Append the originals that ``read`` returns and sync them; after this returns them the knobs may be written.
+
+        They are read while no other run can begin, so that a value which a live run has set is never taken for an
+        original. Raises RequestError when a live run sets one of them, MeasureError when they cannot be kept.
+        """
+        with _locked(self._machine, posixpath.dirname(self._path)):
+            others = _live_logs(self._machine, self._path)  # before the reading: one that ends meanwhile still counts
+            records = read()
+            _refuse_shared(records, others)
+            try:
+                self._machine.append(_script(self._path), restore_script(records).encode())
+                self._machine.append(self._path, b"".join(_line(Original(saved)) for saved in records))
+            except MachineError as error:
+                raise _cannot("keep the originals of the knobs", error, self._path) from error
+        self._kept += records
+        return records
+
+    def undo(self) -> list[Restored]:
+        """Put everything back; what cannot be put back stays in the log, and the log on disk. Raises MeasureError."""
+        restored = list(restore_all(self._machine, self._kept))
+        self._kept = [record.saved for record in restored if record.error]
+        if not self._kept:
+            _delete(self._machine, self._path)
+        return restored
+
+
+def undo_by(machine: Machine, target: Target, words: Sequence[str]) -> Saved:
+    """The record of something that was made: ``words`` undo it, and do no harm when run twice or too early."""
+    return knob("command", machine, target).save([json.dumps({"apply": ["true"], "restore": list(words)})])
+
+
+@contextlib.contextmanager
+def undo_log(machine: Machine, experiment: str, folder: Path) -> Iterator[UndoLog]:
+    """Open the undo log of an experiment; leaving it undoes everything. Raises MeasureError, RequestError."""
+    path = f"{_pending(machine)}/{experiment}.jsonl"
+    if machine.glob(path):
+        raise RequestError(
+            "this experiment left settings that could not be put back",
+            place=path,
+            remedy="`iodelta restore` says why; `iodelta restore --forget` gives them up",
+        )
+    here = "" if isinstance(machine, LocalMachine) else f"{os.uname().nodename}:"
+    try:
+        held = _born(machine, path, _line(Head(experiment, f"{here}{folder.absolute()}")))
+    except MachineError as error:
+        raise _cannot("keep an undo log", error, posixpath.dirname(path)) from error
+    try:
+        log = UndoLog(machine, path)
+        try:
+            yield log
+        finally:
+            log.undo()
+    finally:
+        held.release()
+
+
+def restore_pending(machine: Machine, *, forget: bool = False, own: str = "") -> list[Outcome]:
+    """Put back what runs that are no longer alive left changed, and end their left-over processes.
+
+    Called by every start of a run and by ``iodelta restore``. What cannot be put back stays pending unless ``forget``
+    gives it up. A log whose owner is alive is not touched. ``own`` is an experiment that is known to be dead; its log,
+    or without one every log, is waited for: a machine may take a while to notice that we were cut off.
+    """
+    outcomes: list[Outcome] = []
+    pending = _pending(machine)
+    for path in machine.glob(f"{pending}/*.jsonl"):
+        patience = machine.patience if own in ("", _stem(path)) else 0.0
+        try:
+            held = machine.lock(path, wait=patience)
+            if held is None:
+                continue
+            try:
+                outcome = _restore_log(machine, path)
+                if outcome.done or forget:
+                    _delete(machine, path)
+            finally:
+                held.release()
+        except MachineError as error:
+            outcome = Outcome(path, problem=f"cannot open or delete it: {error.what}")
+        outcomes.append(outcome)
+    with contextlib.suppress(MeasureError), _locked(machine, pending):  # who makes one holds the lock: dead runs'
+        if unborn := machine.glob(f"{pending}/.*.unborn"):
+            machine.run(["rm", "-f", "--", *unborn])
+    sweep(machine)
+    return outcomes
+
+
+# ------------------------------------------------------------------------------------------------------- files
+
+
+def _pending(machine: Machine) -> str:
+    return f"{machine.state}/pending"
+
+
+def _script(path: str) -> str:
+    return f"{path.removesuffix('.jsonl')}.sh"
+
+
+def _stem(path: str) -> str:
+    return posixpath.basename(path).removesuffix(".jsonl")
+
+
+def _line(entry: Head | Original) -> bytes:
+    return msgspec.json.encode(entry) + b"\n"
+
+
+def _born(machine: Machine, path: str, head: bytes) -> Lock:
+    """Make the log with its first line, locked before it gets its name: nobody can take it for a dead run's."""
+    directory = posixpath.dirname(path)
+    unborn = f"{directory}/.{_stem(path)}.unborn"
+    _checked(machine, "mkdir", "-p", "--", directory)
+    with _locked(machine, directory):
+        _checked(machine, "rm", "-f", "--", unborn, _script(path))
+        machine.append(unborn, head)
+        held = machine.lock(unborn)
+        if held is None:
+            raise MachineError("is held by another", place=unborn)
+        try:
+            _checked(machine, "mv", "-T", "--", unborn, path)
+            _checked(machine, "sync", "--", directory)
+        except BaseException:
+            held.release()
+            raise
+    return held
+
+
+def _delete(machine: Machine, path: str) -> None:
+    try:
+        _checked(machine, "rm", "-f", "--", path, _script(path))
+    except MachineError as error:
+        raise _cannot("delete the undo log, though all is put back", error, path) from error
+
+
+def _restore_log(machine: Machine, path: str) -> Outcome:
+    try:
+        head, originals = _entries(machine.read_bytes(path))
+    except msgspec.MsgspecError as error:
+        return Outcome(path, problem=f"damaged undo log {path}: {error}")
+    try:
+        ended = end_leftovers(machine, _stem(path))
+    except LostError:
+        raise
+    except MeasureError as error:
+        return Outcome(head.folder, problem=str(error))
+    return Outcome(head.folder, tuple(restore_all(machine, originals)), tuple(ended))
+
+
+def _entries(data: bytes) -> tuple[Head, list[Saved]]:
+    """All of a log. A torn last line was never followed by a write to a knob. Raises MsgspecError."""
+    entries = [_decoder.decode(line) for line in whole(data)]
+    head = next((entry for entry in entries if isinstance(entry, Head)), Head("", "?"))
+    return head, [entry.saved for entry in entries if isinstance(entry, Original)]
+
+
+def _live_logs(machine: Machine, own: str) -> list[tuple[Head, list[Saved]]]:
+    """The logs of the other runs that are alive."""
+    found = []
+    for path in machine.glob(f"{posixpath.dirname(own)}/*.jsonl"):
+        held = machine.lock(path) if path != own else None
+        if held is not None:
+            held.release()
+        elif path != own:
+            with contextlib.suppress(MachineError, msgspec.MsgspecError):  # it has just ended
+                found.append(_entries(machine.read_bytes(path)))
+    return found
+
+
+def _refuse_shared(records: Sequence[Saved], others: Sequence[tuple[Head, list[Saved]]]) -> None:
+    for head, theirs in others:
+        for record in records:
+            if any(_changes(record) & _changes(other) for other in theirs):
+                raise RequestError(
+                    f"a run that is alive sets {record.knob} of {record.target} too, or what it would change with it",
+                    place=head.folder,
+                    remedy="wait for it to end, or leave the knob out",
+                )
+
+
+def _changes(record: Saved) -> set[str]:
+    """What a knob changes for everybody on the machine: files of the kernel, or a mount. Groups are a run's own."""
+    files = {key for key, _ in record.values if key.startswith("/")}
+    return files | {text for key, text in record.values if key == "point"}
+
+
+@contextlib.contextmanager
+def _locked(machine: Machine, directory: str) -> Iterator[None]:
+    """Hold the directory of pending logs: one run at a time begins, reads and keeps originals."""
+    held = machine.lock(directory, wait=_TURN)
+    if held is None:
+        raise MachineError("is not there, or held by another run that begins", place=directory, remedy="try again")
+    try:
+        yield
+    finally:
+        held.release()
+
+
+def _checked(machine: Machine, *words: str) -> None:
+    done = machine.run(words, env={"LC_ALL": "C"})
+    if done.returncode != 0:
+        raise MachineError(done.stderr.decode(errors="replace").strip() or f"{words[0]} failed", place=words[-1])
+
+
+def _cannot(what: str, error: MachineError, path: str) -> MeasureError:
+    return MeasureError(f"cannot {what}: {error.what}", place=path, remedy=_REMEDY)

@@ -1,0 +1,61 @@
+"""A directory for fio's output, in memory where there is such a place: never on the disk that is measured.
+
+Its user holds a lock on it, so that the directory of a run that was killed can be told from one in use, also between
+containers that share the place, and be swept away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from iodelta.errors import LostError, MachineError, MeasureError
+from iodelta.machine import Lock, Machine
+
+PREFIX = "iodelta-work-"
+
+PLACES = ("/dev/shm", "/tmp", "/var/tmp")
+
+
+def _place(machine: Machine) -> str:
+    return next((place for place in PLACES if machine.run(["test", "-w", place]).returncode == 0), PLACES[-1])
+
+
+@contextlib.contextmanager
+def workdir(machine: Machine) -> Iterator[str]:
+    """A new empty directory on the machine, gone afterwards. Raises MeasureError when it cannot be made."""
+    path, held = _make(machine)
+    try:
+        yield path
+    finally:
+        with contextlib.suppress(LostError):  # then the next contact sweeps it
+            machine.run(["rm", "-rf", "--", path])
+        held.release()
+
+
+def sweep(machine: Machine) -> None:
+    """Remove the directories of this user that nobody holds: what killed runs left behind."""
+    found = machine.glob(f"{_place(machine)}/{PREFIX}*")
+    for path in found:
+        if machine.run(["test", "-O", path]).returncode != 0:
+            continue  # another user's
+        with contextlib.suppress(MachineError):
+            held = machine.lock(path)
+            if held is not None:
+                machine.run(["rm", "-rf", "--", path])
+                held.release()
+
+
+def _make(machine: Machine) -> tuple[str, Lock]:
+    place = _place(machine)
+    while True:
+        done = machine.run(["mktemp", "-d", "-p", place, f"{PREFIX}XXXXXXXX"])
+        path = done.text.rstrip("\n")
+        if done.returncode != 0:
+            said = done.stderr.decode(errors="replace").strip()
+            raise MeasureError(
+                f"cannot make a directory for fio's output: {said}", place=place, remedy="make room there"
+            )
+        held = machine.lock(path)
+        if held is not None:  # else somebody swept it between its making and our lock
+            return path, held

@@ -1,0 +1,36 @@
+"""Run a command, read and write a file: on this machine, over SSH, or in a VM. Everything above speaks only to this."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+
+from iodelta.errors import RequestError
+from iodelta.machine.base import Completed, Lock, Machine, Process
+from iodelta.machine.local import LocalMachine
+
+__all__ = ["Completed", "LocalMachine", "Lock", "Machine", "Process", "reach", "throw_away"]
+
+
+def throw_away(machine: Machine) -> bool:
+    """Whether nothing of it outlives its use, so that nothing has to be put back."""
+    return machine.name.partition(":")[0] == "vm"
+
+
+def reach(name: str = "") -> AbstractContextManager[Machine]:
+    """The machine that a user calls ``name``: empty or ``local`` for this one, ``ssh:HOST``, ``vm`` or
+    ``vm:KERNEL,...`` for a throw-away guest. Entering connects, or boots.
+
+    Raises RequestError for a name of no machine, MachineError when it cannot be reached.
+    """
+    kind, _, place = name.partition(":")
+    if name in ("", "local"):
+        return nullcontext(LocalMachine())
+    if kind == "ssh":
+        from iodelta.machine.ssh import SshMachine
+
+        return SshMachine(place)
+    if kind == "vm":
+        from iodelta.machine.vm import VmMachine
+
+        return VmMachine(place)
+    raise RequestError(f"{name!r} is no machine", place="machine", remedy="local, ssh:HOST, or vm:KERNEL")

@@ -1,0 +1,134 @@
+"""The few verbs of a machine, and what they return."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+import msgspec
+
+
+class Completed(msgspec.Struct, frozen=True):
+    """A finished command: what ran, how it ended (negative: the signal that ended it), and all it said."""
+
+    args: tuple[str, ...]
+    returncode: int
+    stdout: bytes
+    stderr: bytes
+    seconds: float
+    timed_out: bool = False
+
+    @property
+    def text(self) -> str:
+        """Standard output as text; undecodable bytes are replaced."""
+        return self.stdout.decode(errors="replace")
+
+
+class Process(Protocol):
+    """A command that is running, with its children, in a session of its own."""
+
+    pid: int
+    args: tuple[str, ...]
+
+    def poll(self) -> int | None:
+        """Exit code, or None while it runs."""
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        """Exit code, or None when ``timeout`` seconds passed first."""
+
+    def stop(self, grace: float = 5.0) -> int:
+        """SIGTERM to the whole session, SIGKILL after ``grace`` seconds; returns the exit code.
+
+        Raises MachineError when even that does not end it.
+        """
+
+
+class Lock(Protocol):
+    """A file or directory that is held: until ``release``, or until we are gone, killed or cut off."""
+
+    def release(self) -> None:
+        """Let go of it; once is enough."""
+
+
+class Machine(Protocol):
+    """Where trials happen. Paths are absolute on that machine; commands are argument lists, never shell strings.
+
+    Every verb raises LostError once the machine does not answer any more.
+    """
+
+    name: str
+
+    @property
+    def directory(self) -> str:
+        """Where relative paths begin there, and scratch files are made."""
+
+    @property
+    def state(self) -> str:
+        """The directory for what must outlive a run there."""
+
+    @property
+    def patience(self) -> float:
+        """Seconds after which the machine itself has surely noticed that we are gone, and let go of our locks."""
+
+    def run(
+        self,
+        args: Sequence[str],
+        *,
+        timeout: float | None = None,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+    ) -> Completed:
+        """Run to its end and keep everything it said. ``env`` is added to the environment.
+
+        A command over ``timeout`` seconds is stopped (politely, then not) and returned with ``timed_out``. Raises
+        MachineError when it cannot be started; a non-zero exit is the caller's to judge.
+        """
+
+    def start(
+        self,
+        args: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        stdout: str = "/dev/null",
+        stderr: str = "/dev/null",
+    ) -> Process:
+        """Start in a session of its own, output to the named files. Raises MachineError when it cannot be started."""
+
+    def read(self, path: str) -> str:
+        """Text of a file. Raises MachineError."""
+
+    def read_bytes(self, path: str) -> bytes:
+        """Bytes of a file. Raises MachineError."""
+
+    def write(self, path: str, text: str) -> None:
+        """Write to an existing sysfs, procfs or cgroup file in one ``write(2)``. Raises MachineError with errno."""
+
+    def glob(self, pattern: str) -> list[str]:
+        """Existing paths that match, sorted."""
+
+    def put(self, local: str, remote: str) -> None:
+        """Copy a file to the machine."""
+
+    def get(self, remote: str, local: str) -> None:
+        """Copy a file from the machine."""
+
+    def append(self, path: str, data: bytes) -> None:
+        """Append to a file, made if need be for its owner alone; on the medium on return. Raises MachineError."""
+
+    def lock(self, path: str, *, wait: float = 0.0) -> Lock | None:
+        """Hold an existing file or directory; None when there is none, or another still holds it after ``wait`` s.
+
+        Raises MachineError when it cannot be opened."""
+
+    def time(self) -> float:
+        """Unix seconds by the clock of that machine."""
+
+    def together(self, *name: str) -> AbstractContextManager[None]:
+        """What is read or globbed in this block may be asked for at once, when it begins.
+
+        ``name`` says which blocks ask for much the same: over a network the second of a name costs one round trip.
+        Within it a value is as old as the beginning of the block, or as the last thing done in it that was no asking.
+        """

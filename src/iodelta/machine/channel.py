@@ -1,0 +1,145 @@
+"""One sh at the far end of a pipe: it is sent code, and says in a frame of its own when that is done.
+
+Every answer ends with a line of a random token, on both streams, so that nothing a command prints can pass for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from iodelta.errors import LostError, MachineError
+
+
+class Stream(Protocol):
+    """One end of a pipe or socket."""
+
+    def fileno(self) -> int:
+        """Its descriptor."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """What the code printed, and the word it ended with."""
+
+    word: str
+    stdout: bytes
+    stderr: bytes
+
+
+def quoted(text: str) -> str:
+    """One word for a POSIX sh, whatever is in it, and never a keyword. Raises MachineError for a NUL."""
+    if "\0" in text:
+        raise MachineError(f"a word has a NUL in it: {text!r}")
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+class Channel:
+    """Not for two threads at once. Code is sent in whole lines; replies come in its order."""
+
+    def __init__(
+        self,
+        streams: tuple[Stream, Stream, Stream],
+        token: str,
+        lost: Callable[[str], LostError],
+        end: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``streams`` are the standard input, output and errors of the sh, ``end`` is called after they are closed."""
+        self._end = end
+        self._mark = token.encode()
+        self._lost = lost
+        self._out, self._err = bytearray(), bytearray()
+        self._unsent = bytearray()
+        self._stdin, self._stdout, self._stderr = streams
+        for stream in (self._stdin, self._stdout, self._stderr):
+            os.set_blocking(stream.fileno(), False)
+
+    def send(self, code: str) -> None:
+        """Send code that ends each answer by ``iodelta_end WORD``."""
+        self._unsent += os.fsencode(code) + b"\n"
+        self._write()
+
+    def receive(self, timeout: float | None = None) -> Reply | None:
+        """The next reply; None when it has not come after ``timeout`` seconds. Raises LostError."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while (reply := self._complete()) is None:
+            left = None if end is None else end - time.monotonic()
+            if left is not None and left < 0:
+                return None
+            self._exchange(left)
+        return reply
+
+    def ask(self, code: str) -> Reply:
+        """Send and receive."""
+        self.send(code)
+        reply = self.receive()
+        if reply is None:
+            raise self._lost("no answer")
+        return reply
+
+    def close(self) -> None:
+        """End it: what runs in it sees the end of its session."""
+        for stream in (self._stdin, self._stdout, self._stderr):
+            with contextlib.suppress(OSError):
+                stream.close()
+        self._end()
+
+    def begin(self, code: str) -> None:
+        """Send ``code``, which leaves a sh, after a mark by which its beginning is heard."""
+        token = self._mark.decode()
+        self.send(f"printf '%s up\\n' {token}; printf '%s\\n' {token} >&2; {code}")
+
+    def greeted(self, timeout: float) -> bool:
+        """Whether the sh that was begun has been heard in time. From then on ``iodelta_end`` is known. Raises
+        LostError."""
+        if self.receive(timeout) is None:
+            return False
+        token = self._mark.decode()
+        self.send(f"iodelta_end() {{ printf '%s %s\\n' {token} \"$1\"; printf '%s\\n' {token} >&2; }}")
+        return True
+
+    def _complete(self) -> Reply | None:
+        at = self._out.find(self._mark)
+        end = self._out.find(b"\n", at) if at >= 0 else -1
+        beside = self._err.find(self._mark) if end >= 0 else -1
+        if beside < 0:
+            return None
+        word = self._out[at + len(self._mark) : end].decode().strip()
+        reply = Reply(word, bytes(self._out[:at]), bytes(self._err[:beside]))
+        del self._out[: end + 1]
+        del self._err[: beside + len(self._mark) + 1]
+        return reply
+
+    def _exchange(self, timeout: float | None) -> None:
+        """Wait for something to read, or to write what is unsent: neither side may block the other."""
+        poll = select.poll()
+        poll.register(self._stdout.fileno(), select.POLLIN)
+        poll.register(self._stderr.fileno(), select.POLLIN)
+        if self._unsent:
+            poll.register(self._stdin.fileno(), select.POLLOUT)
+        ready = dict(poll.poll(None if timeout is None else max(0, 1000 * timeout)))
+        if ready.get(self._stdin.fileno()):
+            self._write()
+        for stream, buffer in ((self._stdout, self._out), (self._stderr, self._err)):
+            if ready.get(stream.fileno()):
+                data = os.read(stream.fileno(), 1 << 18)
+                if not data:
+                    raise self._lost(bytes(self._err or self._out).decode(errors="replace"))
+                buffer += data
+
+    def _write(self) -> None:
+        try:
+            while self._unsent:
+                del self._unsent[: os.write(self._stdin.fileno(), self._unsent[: 1 << 16])]
+        except BlockingIOError:
+            return
+        except OSError:
+            raise self._lost(bytes(self._err).decode(errors="replace")) from None

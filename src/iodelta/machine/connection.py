@@ -1,0 +1,311 @@
+"""One connection by the user's own OpenSSH client, and what makes sure that nothing outlives it over there.
+
+The master session is a guardian at the far end: a small sh that is sent a beat every few seconds and answers with the
+clock. Silence or the end of its input, whatever the reason (a kill of iodelta, a pulled cable, a hung host that comes
+back), makes it end every process that carries this connection's marker. All else runs in further sessions of the same
+connection. Nothing but the word ``sh`` ever passes through the login shell there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import select
+import subprocess
+import tempfile
+import threading
+import time
+import uuid
+from collections import deque
+from pathlib import Path
+
+from iodelta.errors import LostError, MachineError, RequestError
+from iodelta.machine.channel import Channel
+
+HOST = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.+-]*@)?[A-Za-z0-9_\[:][A-Za-z0-9_.:%\]-]*")
+"""What ssh may be told as a host: it must start no option, and be no text that a ProxyCommand could run."""
+
+MARKER = "IODELTA_CONNECTION"
+"""Environment variable of everything that was started over there; grandchildren inherit it."""
+
+SHELL = 30.0
+"""Seconds until a login there must have come to a shell."""
+
+ALIVE = (5, 3)
+"""Unless the user's configuration says more: seconds between questions whether the host is there, and how many may
+stay unanswered (ServerAliveInterval, ServerAliveCountMax)."""
+
+GUARDIAN = """{{
+printf '%s up\\n' {token}
+while :; do
+  case "$(timeout {limit} head -c 1)" in
+    x) date +%s.%N ;;
+    q) exit ;;
+    *) break ;;
+  esac
+done
+for n in TERM KILL KILL KILL KILL KILL; do
+  some=
+  for e in /proc/[0-9]*/environ; do
+    case "$(tr '\\0' '\\n' <"$e")" in
+      *{marker}={token}*) e=${{e%/environ}}; kill -s $n ${{e#/proc/}}; some=1 ;;
+    esac
+  done
+  [ "$some" ] || break
+  sleep 1
+done
+exit
+}} 2>/dev/null
+"""
+
+REMEDIES = (
+    ("IDENTIFICATION HAS CHANGED", "its host key is not the one known: ask its owner, then `ssh-keygen -R {host}`"),
+    ("ost key", "its host key is not known: compare it by `ssh {host}` once"),
+    ("Permission denied", "ssh must let you in without a question: a key in your agent, or IdentityFile for {host}"),
+    ("resolve hostname", "is the name right? `ssh -G {host}` shows what ssh makes of it"),
+)
+
+
+class Connection:
+    """To one host, with as many sessions as there are channels."""
+
+    def __init__(self, host: str) -> None:
+        if not HOST.fullmatch(host):
+            raise RequestError(
+                f"{host!r} is no host", place="machine", remedy="ssh:HOST or ssh:USER@HOST; the rest in ~/.ssh/config"
+            )
+        self.host = host
+        self._token = uuid.uuid4().hex
+        self._socket = ""
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115  # what ssh says, for as long as the connection lives
+        self._reason = ""
+        self._clock: deque[tuple[float, float]] = deque(maxlen=12)
+        self._closing = threading.Event()
+        self._heart = threading.Thread(target=self._beat, name="heart", daemon=True)
+        self._interval, self._limit = 0, 0
+
+    def open(self) -> None:
+        """Connect. Raises MachineError when there is no shell to be had."""
+        interval, count = self._patience()
+        self._interval, self._limit = interval, interval * count + interval
+        # A short path (a socket's has 107 bytes at most) in a directory of the user's own; ssh removes the socket.
+        place = Path(tempfile.gettempdir(), f"iodelta-ssh-{os.geteuid()}")
+        try:
+            place.mkdir(mode=0o700, exist_ok=True)
+            found = place.lstat()
+        except OSError as error:
+            raise MachineError(
+                f"cannot make it: {os.strerror(error.errno or 0)}", place=str(place), remedy="make room there"
+            ) from error
+        if found.st_uid != os.geteuid() or not place.is_dir() or place.is_symlink() or found.st_mode & 0o077:
+            raise MachineError("is not a directory of your own", place=str(place), remedy="remove it, or set TMPDIR")
+        self._socket = f"{place}/{self._token[:12]}"
+        alive = (f"ServerAliveInterval={interval}", f"ServerAliveCountMax={count}")
+        words = self._words("ControlMaster=yes", "ControlPersist=no", *alive)
+        self._master = self._spawn(words, stderr=self._said)
+        try:
+            self._greet()
+            self._exchange_beat()
+        except BaseException:
+            self._master.kill()
+            self._master.wait()
+            raise
+        self._heart.start()
+
+    def close(self, *, clean: bool) -> None:
+        """End it; unless ``clean``, the guardian looks for what may still run there and ends that too."""
+        self._closing.set()
+        self._heart.join(1.0)
+        if clean:
+            with contextlib.suppress(OSError):
+                os.write(self._pipes()[0], b"q")
+        for stream in (self._master.stdin, self._master.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+        try:
+            self._master.wait(2)
+        except subprocess.TimeoutExpired:
+            self._master.kill()
+            self._master.wait()
+        self._said.close()
+
+    @property
+    def ahead(self) -> float:
+        """Seconds by which the clock there is ahead of ours: of the last minute's beats the quickest knows best."""
+        return min(self._clock)[1] if self._clock else 0.0
+
+    @property
+    def patience(self) -> float:
+        """Seconds after which the guardian of a connection like this has ended what was left of it."""
+        return self._limit + 8.0
+
+    def channel(self) -> Channel:
+        """A new sh there. Raises LostError, MachineError."""
+        if self._reason:
+            raise self.lost()
+        words = self._words("ControlMaster=no", "ProxyCommand=false")  # this connection, and no other in its place
+        process = self._spawn(words, stderr=subprocess.PIPE)
+        if process.stdin is None or process.stdout is None or process.stderr is None:
+            raise ValueError("needs pipes")
+
+        def end() -> None:
+            process.terminate()
+            process.wait()
+
+        channel = Channel((process.stdin, process.stdout, process.stderr), self._token, self.lost, end)
+        # Started anew, so that its own environment carries the marker and it is found among what must not live on.
+        path = "PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin"
+        channel.begin(f"{path}; {MARKER}={self._token}; export PATH {MARKER}; exec sh")
+        try:
+            greeted = channel.greeted(SHELL)
+        except LostError:
+            greeted = False
+        if not greeted:
+            channel.close()
+            if self._master.poll() is None:
+                self._reason = "its sshd gives no further session (is MaxSessions below 8?)"
+            raise self.lost()
+        return channel
+
+    def lost(self, said: str = "") -> LostError:
+        """The error to raise when something over there has ended that should not have."""
+        if not self._reason:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._master.wait(1.0)  # what ssh says of it comes a moment later
+            self._reason = self._last_words() or _plain(said.encode()) or "it was closed"
+        return LostError(
+            f"the connection is lost: {self._reason}",
+            place=self._place,
+            remedy="what was running there is ended; settings are put back at the next contact, by the same command or "
+            f"`iodelta restore --machine {self._place}`",
+        )
+
+    # --------------------------------------------------------------------------------------------- the master
+
+    @property
+    def _place(self) -> str:
+        return f"ssh:{self.host}"
+
+    def _words(self, *options: str) -> list[str]:
+        own = (
+            *("BatchMode=yes", f"ControlPath={self._socket}", "ConnectTimeout=20", "RequestTTY=no"),
+            *("RemoteCommand=none", "PermitLocalCommand=no", "ClearAllForwardings=yes", "ForwardAgent=no"),
+            *("ForwardX11=no", "EscapeChar=none"),
+        )
+        return ["ssh", *(word for option in (*options, *own) for word in ("-o", option)), "--", self.host, "exec sh"]
+
+    def _spawn(self, words: list[str], stderr: object) -> subprocess.Popen[bytes]:
+        try:
+            # In a session of its own, so that a terminal's Ctrl-C reaches iodelta alone.
+            return subprocess.Popen(  # type: ignore[call-overload,no-any-return]
+                words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, start_new_session=True
+            )
+        except OSError as error:
+            raise self._no_client(error) from error
+
+    def _no_client(self, error: OSError) -> MachineError:
+        what = f"cannot start ssh: {os.strerror(error.errno or 0)}"
+        return MachineError(what, place=self._place, remedy="install OpenSSH's client")
+
+    def _patience(self) -> tuple[int, int]:
+        """ServerAliveInterval and ServerAliveCountMax that hold for this host."""
+        try:
+            done = subprocess.run(["ssh", "-G", "--", self.host], capture_output=True, text=True, check=False)
+        except OSError as error:
+            raise self._no_client(error) from error
+        if done.returncode != 0:
+            raise MachineError(
+                f"ssh refuses its configuration: {' '.join(done.stderr.split())}", place=self._place, remedy="mend it"
+            )
+        given = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
+        interval, count = int(given.get("serveraliveinterval", 0)), int(given.get("serveralivecountmax", 0))
+        return (interval, max(1, count)) if interval > 0 else ALIVE
+
+    def _pipes(self) -> tuple[int, int]:
+        if self._master.stdin is None or self._master.stdout is None:
+            raise ValueError("needs pipes")
+        return self._master.stdin.fileno(), self._master.stdout.fileno()
+
+    def _greet(self) -> None:
+        """Send the guardian, and read past whatever banner or start-up file talks before it answers."""
+        script = GUARDIAN.format(token=self._token, limit=self._limit, marker=MARKER)
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._pipes()[0], script.encode())
+        heard, end = b"", time.monotonic() + SHELL
+        while f"{self._token} up\n".encode() not in heard:
+            data = self._read(end - time.monotonic())
+            if not data:
+                self._cannot_connect(heard, late=data is None)
+            heard = (heard + (data or b""))[-65536:]
+
+    def _read(self, timeout: float) -> bytes | None:
+        """What has come; None when nothing came in time, empty at the end."""
+        poll = select.poll()
+        poll.register(self._pipes()[1], select.POLLIN)
+        return os.read(self._pipes()[1], 65536) if poll.poll(max(0, 1000 * timeout)) else None
+
+    def _cannot_connect(self, heard: bytes, *, late: bool) -> None:
+        if late:
+            said = _plain(heard)
+            raise MachineError(
+                f"no shell answers within {SHELL:.0f} s; it said: {said or 'nothing'}",
+                place=self._place,
+                remedy=f"`ssh {self.host} exec sh` must start a POSIX shell that reads its standard input",
+            )
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._master.wait(5)
+        said = self._last_words()
+        if self._master.returncode == 255:
+            self._said.seek(0)
+            whole = self._said.read().decode(errors="replace")
+            remedy = next((text for sign, text in REMEDIES if sign in whole), "`ssh {host} true` must work as it is")
+            raise MachineError(
+                f"cannot connect: {said or 'ssh says nothing (LogLevel?)'}",
+                place=self._place,
+                remedy=remedy.format(host=self.host),
+            )
+        told = _plain(heard) or said or "nothing"
+        raise MachineError(
+            f"the login there gives no shell; it said: {told}",
+            place=self._place,
+            remedy="a user with a login shell is needed, without a forced command",
+        )
+
+    def _last_words(self) -> str:
+        self._said.seek(0)
+        lines = [plain for line in self._said.read().splitlines() if (plain := _plain(line))]
+        return lines[-1] if lines else ""
+
+    # ---------------------------------------------------------------------------------------------- the heart
+
+    def _beat(self) -> None:
+        """The thread: a beat every so often. Without one, or its answer, both ends take the other for gone."""
+        while not self._closing.wait(self._interval):
+            try:
+                self._exchange_beat()
+            except (OSError, ValueError, LostError):
+                self._master.kill()
+                return
+
+    def _exchange_beat(self) -> None:
+        begun, sent = time.monotonic(), time.time()
+        os.write(self._pipes()[0], b"x")
+        heard = b""
+        while not heard.endswith(b"\n"):
+            data = self._read(self._limit - (time.monotonic() - begun))
+            if not data:
+                if not self._reason and data is None:
+                    self._reason = f"no answer for {self._limit:.0f} s"
+                raise self.lost()
+            heard += data
+        took = time.monotonic() - begun
+        if re.fullmatch(rb"\d+\.\d+\n", heard):
+            self._clock.append((took, float(heard) - (sent + took / 2)))
+
+
+def _plain(said: bytes) -> str:
+    """The end of what a stranger said, as one line that does nothing to a terminal."""
+    text = said.decode(errors="replace")
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[-200:]

@@ -1,0 +1,432 @@
+"""A machine at the far end of some line: the verbs as code for a POSIX sh there, which needs coreutils and nothing of
+ours."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol, Self, cast
+
+from iodelta.errors import LostError, MachineError
+from iodelta.machine.base import Completed
+from iodelta.machine.channel import Channel, Reply, quoted
+from iodelta.machine.spelling import (
+    between,
+    command,
+    exit_code,
+    listing,
+    prelude,
+    reason,
+    source,
+    spelt,
+    text_of,
+    texts_of,
+)
+
+LOOKS = frozenset({"getconf", "id", "readlink", "stat", "test"})
+"""Programs that only look: what they say may be asked for ahead."""
+
+BUILTIN = frozenset({"kill", "test"})
+"""What a shell has itself, and no package may have besides."""
+
+SEPARATOR = "/proc/sys/kernel/random/boot_id"
+"""A file whose text stands between the files of one ``cat``."""
+
+STUCK = 30.0
+"""Seconds that a killed process may take to end before it counts as hanging in the kernel."""
+
+PLACES = """printf '%s\\0' "$PWD"
+if [ "$IODELTA_STATE" ]; then printf '%s\\0' "$IODELTA_STATE"
+elif [ "$(id -u)" = 0 ]; then printf '%s\\0' /var/lib/iodelta
+else printf '%s\\0' "${XDG_STATE_HOME:-$HOME/.local/state}/iodelta"; fi
+command -v setsid >/dev/null 2>&1 && printf setsid || printf timeout; iodelta_end 0"""
+
+Question = tuple[str, ...]
+"""``("read", PATH)``, ``("glob", PATTERN)`` or ``("run", WORD, ...)``."""
+Answer = bytes | MachineError | list[str] | Completed
+
+
+class _Block(threading.local):
+    """What the present ``together`` of a thread expects to be asked, was asked, and knows."""
+
+    def __init__(self) -> None:
+        self.begin(None, ())
+
+    def begin(self, name: tuple[str, ...] | None, expected: tuple[Question, ...]) -> None:
+        self.name = name
+        self.expected = expected
+        self.asked: dict[Question, None] = {}
+        self.known: dict[Question, Answer] = {}
+
+
+class ShellProcess:
+    """A command in a session of its own there; the channel it was started by says when it ends."""
+
+    def __init__(self, machine: ShellMachine, channel: Channel, pid: int, args: tuple[str, ...]) -> None:
+        self.pid = pid
+        self.args = args
+        self._machine = machine
+        self._channel: Channel | None = channel
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        return self.wait(0)
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        if self._channel is not None:
+            reply = self._channel.receive(timeout)
+            if reply is None:
+                return None
+            self._code = exit_code(reply.word)
+            self._machine.give(self._channel)
+            self._channel = None
+        return self._code
+
+    def stop(self, grace: float = 5.0) -> int:
+        self._signal("TERM")
+        code = self.wait(grace)
+        if code is None:
+            self._signal("KILL")
+            code = self.wait(STUCK)
+        if code is None:
+            raise MachineError(
+                "does not end even by SIGKILL: it hangs in the kernel",
+                place=f"{self._machine.name}: {self.args[0]}, process {self.pid}",
+                remedy="look at dmesg and at the device; nothing can be measured there until it ends",
+            )
+        self._signal("KILL")  # members of the session that outlived its leader
+        return code
+
+    def _signal(self, name: str) -> None:
+        self._machine.ask(f"kill -s {name} -- -{self.pid} 2>/dev/null; iodelta_end 0")
+
+
+class ShellLock:
+    """A sh there that has the file open, with flock(1) on it; the end of that sh is the end of the lock."""
+
+    def __init__(self, machine: ShellMachine, channel: Channel) -> None:
+        self._machine = machine
+        self._channel: Channel | None = channel
+
+    def release(self) -> None:
+        if self._channel is not None:
+            channel, self._channel = self._channel, None
+            with contextlib.suppress(LostError):
+                channel.ask("exec 9<&-; iodelta_end 0")
+                self._machine.give(channel)
+
+
+class Line(Protocol):
+    """What reaches a sh over there, several of them at a time."""
+
+    def open(self) -> None:
+        """Reach it. Raises MachineError."""
+
+    def close(self, *, clean: bool) -> None:
+        """End it; unless ``clean``, what may still run there has to be ended too."""
+
+    def channel(self) -> Channel:
+        """A new sh there. Raises LostError, MachineError."""
+
+    @property
+    def ahead(self) -> float:
+        """Seconds by which the clock there is ahead of ours."""
+
+    @property
+    def patience(self) -> float:
+        """Seconds after which what was left of a line like this is ended over there."""
+
+
+class ShellMachine:
+    """Use it in ``with``: entering connects."""
+
+    def __init__(self, name: str, line: Line) -> None:
+        self.name = name
+        self._connection = line
+        self._idle: list[Channel] = []
+        self._channels: list[Channel] = []
+        """All of them; in those that are not idle something may still run."""
+        self._pool = threading.Lock()
+        self._block = _Block()
+        self._learned: dict[tuple[str, ...], tuple[Question, ...]] = {}
+        self._leader, self._separator = "", b""
+        self.directory = self.state = ""
+
+    def __enter__(self) -> Self:
+        self._connection.open()
+        try:
+            places = self.ask(PLACES).stdout.split(b"\0")
+            self._separator = self._read_one(SEPARATOR)
+        except BaseException:
+            self._connection.close(clean=False)
+            raise
+        self.directory, self.state = os.fsdecode(places[0]), os.fsdecode(places[1])
+        # A process group of its own: by setsid(1), or by what timeout(1) of coreutils does for its own sake.
+        self._leader = "setsid" if places[2] == b"setsid" else "timeout 0"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        clean = len(self._idle) == len(self._channels)
+        for channel in self._channels:
+            channel.close()
+        self._connection.close(clean=clean)
+
+    @property
+    def patience(self) -> float:
+        return self._connection.patience
+
+    # ---------------------------------------------------------------------------------------------- channels
+
+    def ask(self, code: str) -> Reply:
+        """One answer of an idle channel."""
+        return self.ask_all([code])[0]
+
+    def ask_all(self, codes: Sequence[str], timeout: float | None = None) -> list[Reply]:
+        """All answers, for one round trip. A channel that is left in the middle is never used again."""
+        channel = self._take()
+        done = False
+        try:
+            channel.send("\n".join(codes))
+            replies = []
+            for _ in codes:
+                reply = channel.receive(timeout)
+                if reply is None:
+                    raise MachineError(
+                        "a command does not end even by SIGKILL: it hangs in the kernel",
+                        place=self.name,
+                        remedy="look at dmesg there; nothing can be measured until it ends",
+                    )
+                replies.append(reply)
+            done = True
+        finally:
+            if done:
+                self.give(channel)
+            else:
+                channel.close()
+        return replies
+
+    def give(self, channel: Channel) -> None:
+        """Take back a channel that has nothing left to say."""
+        with self._pool:
+            self._idle.append(channel)
+
+    def _take(self) -> Channel:
+        with self._pool:
+            channel = self._idle.pop() if self._idle else None
+        if channel is None:
+            channel = self._connection.channel()
+            with self._pool:
+                self._channels.append(channel)
+        return channel
+
+    # ------------------------------------------------------------------------------------------------- verbs
+
+    def run(
+        self,
+        args: Sequence[str],
+        *,
+        timeout: float | None = None,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+    ) -> Completed:
+        words = tuple(args)
+        if words[0] in LOOKS and not (stdin or cwd):
+            given = tuple(f"{name}={value}" for name, value in (env or {}).items())
+            return cast(Completed, self._asked(("run", *given, "", *words)))
+        self._block.known.clear()
+        return self._run(words, timeout=timeout, stdin=stdin, env=env, cwd=cwd)
+
+    def _run(
+        self,
+        words: tuple[str, ...],
+        *,
+        timeout: float | None = None,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+    ) -> Completed:
+        begun = time.monotonic()
+        limited = timeout is not None and words[0] not in BUILTIN
+        code = command(words, before=f"timeout -k 5 {timeout}" if limited else "", stdin=stdin, env=env, cwd=cwd)
+        (reply,) = self.ask_all([code], None if timeout is None else timeout + 5 + STUCK)
+        return self._completed(words, reply, time.monotonic() - begun, timeout)
+
+    def _completed(self, words: tuple[str, ...], reply: Reply, seconds: float, timeout: float | None) -> Completed:
+        if reply.word == "missing":
+            raise MachineError(
+                f"cannot start {words[0]}: {os.strerror(errno.ENOENT)} (ENOENT)",
+                place=self.name,
+                remedy=f"is {words[0]} installed there and on PATH?",
+            )
+        code = exit_code(reply.word)
+        late = timeout is not None and seconds >= timeout and code in (124, -9)
+        return Completed(words, code, reply.stdout, reply.stderr, seconds, late)
+
+    def start(
+        self,
+        args: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        stdout: str = "/dev/null",
+        stderr: str = "/dev/null",
+    ) -> ShellProcess:
+        self._block.known.clear()
+        words = tuple(args)
+        files = f"</dev/null >>{quoted(stdout)} 2>>{quoted(stderr)}"
+        channel = self._take()
+        try:
+            channel.send(
+                f"if ! command -v {quoted(words[0])} >/dev/null 2>&1; then iodelta_end missing; iodelta_end 0\n"
+                f"elif ! ( {prelude(env, cwd)} : ) {files}; then iodelta_end failed; iodelta_end 0\n"
+                f"else ( {prelude(env, cwd)} exec {self._leader} {spelt(words)} ) {files} &\n"
+                "iodelta_end $!; wait $!; iodelta_end $?; fi"
+            )
+            first = channel.receive()
+            if first is None or not first.word.isdigit():
+                channel.receive()
+                why = first.stderr.decode(errors="replace").strip() if first and first.word == "failed" else ""
+                raise MachineError(
+                    f"cannot start {words[0]}: {why or f'{os.strerror(errno.ENOENT)} (ENOENT)'}",
+                    place=self.name,
+                    remedy=f"is {words[0]} installed there and on PATH?",
+                )
+        except MachineError:
+            self.give(channel)
+            raise
+        except BaseException:
+            channel.close()
+            raise
+        return ShellProcess(self, channel, int(first.word), words)
+
+    def read(self, path: str) -> str:
+        return self.read_bytes(path).decode(errors="replace")
+
+    def read_bytes(self, path: str) -> bytes:
+        answer = self._asked(("read", path))
+        if isinstance(answer, MachineError):
+            raise MachineError(answer.what, place=answer.place)
+        return cast(bytes, answer)
+
+    def write(self, path: str, text: str) -> None:
+        # dd makes one write(2) of it, without O_CREAT, and says why it failed.
+        self._dd(path, text.encode(), "conv=nocreat,notrunc", f"cannot write {text!r}")
+
+    def append(self, path: str, data: bytes) -> None:
+        self._dd(path, data, "oflag=append conv=notrunc,fsync", "cannot append")
+
+    def put(self, local: str, remote: str) -> None:
+        try:
+            with open(local, "rb") as file:
+                data = file.read()
+        except OSError as error:
+            raise MachineError(f"cannot copy: {os.strerror(error.errno or 0)}", place=local) from error
+        self._dd(remote, data, "", f"cannot copy to {self.name}")
+
+    def get(self, remote: str, local: str) -> None:
+        data = self.read_bytes(remote)
+        try:
+            with open(local, "wb") as file:
+                file.write(data)
+        except OSError as error:
+            raise MachineError(f"cannot copy to {local}: {os.strerror(error.errno or 0)}", place=remote) from error
+
+    def _dd(self, path: str, data: bytes, how: str, failed: str) -> None:
+        self._block.known.clear()
+        words = f"LC_ALL=C dd of={quoted(path)} bs=1048576 iflag=fullblock {how} status=none"
+        reply = self.ask(f"{source(data)} ( umask 077; {words} ) >/dev/null; iodelta_end $?")
+        if reply.word != "0":
+            raise MachineError(f"{failed}: {reason(reply.stderr)}", place=path)
+
+    def glob(self, pattern: str) -> list[str]:
+        return list(cast(list[str], self._asked(("glob", pattern))))
+
+    def lock(self, path: str, *, wait: float = 0.0) -> ShellLock | None:
+        channel = self._take()
+        try:
+            reply = channel.ask(
+                f'p={quoted(path)}; if ! [ -e "$p" ]; then iodelta_end none\n'
+                'elif ! command exec 9<"$p"; then iodelta_end 1\n'
+                f"elif flock {f'-w {wait}' if wait else '-n'} 9; then\n"
+                '  if [ "$p" -ef /proc/$$/fd/9 ]; then iodelta_end held; else exec 9<&-; iodelta_end none; fi\n'
+                "else r=$?; exec 9<&-; [ $r = 127 ] || r=none; iodelta_end $r; fi"
+            )
+        except BaseException:
+            channel.close()
+            raise
+        if reply.word == "held":
+            return ShellLock(self, channel)
+        self.give(channel)
+        if reply.word == "127":
+            raise MachineError("needs flock", place=self.name, remedy="install util-linux there")
+        if reply.word != "none":
+            raise MachineError(f"cannot open: {reason(reply.stderr)}", place=path)
+        return None
+
+    def time(self) -> float:
+        return time.time() + self._connection.ahead
+
+    # ------------------------------------------------------------------------------------------ asking ahead
+
+    @contextlib.contextmanager
+    def together(self, *name: str) -> Iterator[None]:
+        block = self._block
+        if block.name is not None:
+            yield
+            return
+        block.begin(name, self._learned.get(name, ()))
+        try:
+            yield
+        finally:
+            self._learned[name] = tuple(block.asked)
+            block.begin(None, ())
+
+    def _asked(self, question: Question) -> Answer:
+        """The answer to one question; in ``together`` those that came after it the last time are asked along."""
+        block = self._block
+        if block.name is None:
+            return self._answers([question])[question]
+        block.asked[question] = None
+        if question not in block.known:
+            expected = block.expected if question in block.expected else (question,)
+            block.known.update(self._answers(expected))
+        return block.known[question]
+
+    def _answers(self, questions: Sequence[Question]) -> dict[Question, Answer]:
+        """All of them in one round trip; files that cannot be told apart in one stream, each again by itself."""
+        files = [question[1] for question in questions if question[0] == "read"]
+        patterns = [question[1] for question in questions if question[0] == "glob"]
+        runs = [question for question in questions if question[0] == "run"]
+        codes = [f"LC_ALL=C cat -- {spelt(between(files, SEPARATOR))} </dev/null; iodelta_end $?"] if files else []
+        codes += [f"{''.join(map(listing, patterns))} iodelta_end 0"] if patterns else []
+        for _, *words in runs:
+            at = words.index("")
+            codes.append(command(tuple(words[at + 1 :]), env=dict(w.split("=", 1) for w in words[:at])))
+        begun = time.monotonic()
+        replies = iter(self.ask_all(codes))
+        answers: dict[Question, Answer] = {}
+        if files:
+            reply = next(replies)
+            texts = [text_of(files[0], reply)] if len(files) == 1 else texts_of(files, reply, self._separator)
+            for path, text in zip(files, texts, strict=True):
+                answers["read", path] = self._single(path) if text is None else text
+        if patterns:
+            paths = iter(next(replies).stdout.split(b"\0"))
+            for pattern in patterns:  # of each the matches, then an empty one
+                answers["glob", pattern] = sorted(os.fsdecode(path) for path in iter(paths.__next__, b""))
+        for question in runs:
+            asked = question[question.index("") + 1 :]
+            answers[question] = self._completed(asked, next(replies), time.monotonic() - begun, None)
+        return answers
+
+    def _single(self, path: str) -> bytes | MachineError:
+        return cast(bytes | MachineError, self._answers([("read", path)])["read", path])
+
+    def _read_one(self, path: str) -> bytes:
+        answer = self._single(path)
+        return b"" if isinstance(answer, MachineError) else answer

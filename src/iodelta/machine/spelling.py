@@ -1,0 +1,100 @@
+"""Commands, patterns and data as code for a POSIX sh with coreutils; and what it answers as data."""
+
+from __future__ import annotations
+
+import base64
+import errno
+import os
+import re
+from collections.abc import Mapping, Sequence
+
+from iodelta.errors import MachineError
+from iodelta.machine.channel import Reply, quoted
+
+ERRORS = {os.strerror(number): name for number, name in errno.errorcode.items()}
+
+
+def between(paths: Sequence[str], separator: str) -> list[str]:
+    """The words of one ``cat`` of all ``paths`` with ``separator`` after each but the last."""
+    return [word for path in paths for word in (separator, path)][1:]
+
+
+def text_of(path: str, reply: Reply) -> bytes | MachineError:
+    """What ``cat`` of one file printed, or why it could not."""
+    if reply.word == "0":
+        return reply.stdout
+    return MachineError(f"cannot read: {reason(reply.stderr)}", place=path)
+
+
+def texts_of(paths: Sequence[str], reply: Reply, separator: bytes) -> list[bytes | MachineError | None]:
+    """The text of each file, why there is none, or None where that cannot be told."""
+    pieces = reply.stdout.split(separator) if separator else []
+    if len(pieces) != len(paths):
+        return [None] * len(paths)
+    errors = reply.stderr.decode(errors="surrogateescape").splitlines()
+    told = {path: line for path in paths for line in errors if line.startswith((f"cat: {path}: ", f"cat: '{path}': "))}
+    clear = len(told) == len(errors)  # else one without text may be one whose error is spelt in some other way
+
+    def one(path: str, text: bytes) -> bytes | MachineError | None:
+        if path in told:
+            return MachineError(f"cannot read: {reason(os.fsencode(told[path]))}", place=path)
+        return text if text or clear else None
+
+    return [one(path, text) for path, text in zip(paths, pieces, strict=True)]
+
+
+def listing(pattern: str) -> str:
+    """Code that prints what matches, each ended by a NUL, and one NUL more in the end."""
+    # Only glob characters keep their meaning; all else, a newline too, stands for itself.
+    spelt = "".join(
+        "'\n'" if c == "\n" else c if re.match(r"[\w/.:,@%+*?\[\]!^-]", c, re.ASCII) or ord(c) > 127 else f"\\{c}"
+        for c in pattern
+    )
+    show = 'if [ -e "$f" ] || [ -L "$f" ]; then printf \'%s\\0\' "$f"; fi'
+    return f"for f in {spelt}; do {show}; done; printf '\\0';\n"
+
+
+def command(
+    words: tuple[str, ...],
+    *,
+    before: str = "",
+    stdin: bytes = b"",
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+) -> str:
+    """Code that runs a command in the foreground and ends with its exit status, or ``missing``."""
+    given = source(stdin) if stdin else ""
+    return (
+        f"if command -v {quoted(words[0])} >/dev/null 2>&1; then\n"
+        f"{given} ( {prelude(env, cwd)} {before} {spelt(words)} ) {'' if stdin else '</dev/null'}; iodelta_end $?\n"
+        "else iodelta_end missing; fi"
+    )
+
+
+def prelude(env: Mapping[str, str] | None, cwd: str | None) -> str:
+    """What comes before a command in its subshell."""
+    there = f"cd -- {quoted(cwd)} && " if cwd else ""
+    return there + "".join(f"export {name}={quoted(value)} && " for name, value in (env or {}).items())
+
+
+def source(data: bytes) -> str:
+    """The beginning of a pipeline that any bytes come out of."""
+    return f"printf %s {quoted(base64.b64encode(data).decode())} | base64 -d |"
+
+
+def spelt(words: Sequence[str]) -> str:
+    """The words of a command, each exactly as it is. Raises MachineError for a NUL."""
+    return " ".join(map(quoted, words))
+
+
+def exit_code(word: str) -> int:
+    """An exit status as Python gives it: negative for the signal that ended it."""
+    code = int(word)
+    return 128 - code if 128 < code <= 128 + 64 else code
+
+
+def reason(stderr: bytes) -> str:
+    """The kernel's word out of what cat or dd said: ``Permission denied (EACCES)``."""
+    lines = stderr.decode(errors="replace").strip().splitlines()
+    said = lines[-1].rpartition(": ")[2] if lines else "no reason given"
+    return f"{said} ({ERRORS[said]})" if said in ERRORS else said

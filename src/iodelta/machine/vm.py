@@ -1,0 +1,347 @@
+"""A throw-away guest as a machine: booted when it is entered, gone when it is left, however that happens.
+
+The line to it is a virtio-serial device: each channel is a sh in the guest on a pair of its ports, one for input and
+output, one for errors. A guest that panics, hangs or floods its console is a LostError with the console's last lines.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import socket
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+from iodelta.errors import LostError, MachineError, MeasureError
+from iodelta.machine.channel import Channel
+from iodelta.machine.shell import ShellMachine
+from iodelta.vm import boot, guest, kernels
+from iodelta.vm import disks as guest_disks
+from iodelta.vm import targets as guest_targets
+from iodelta.vm.cpio import Entry
+from iodelta.vm.spec import Spec, parse
+
+CHANNELS = 8
+"""Shells in the guest at most; each has two of the 31 ports that a virtio-serial device can have."""
+
+CALM = "no_timer_check"
+"""Boot parameters: on a busy machine without KVM the kernel else finds its timers too slow, and panics."""
+
+BOOT = 180.0
+"""Seconds until the guest must have come to a shell: on a busy machine without KVM that takes 10."""
+
+BEAT, PATIENCE = 3.0, 90.0
+"""Seconds between questions whether the guest is there, and after which one that does not answer is given up."""
+
+SCHEDULERS = ("mq-deadline", "kyber-iosched", "bfq")
+
+PROGRAMS = tuple(
+    "sh fio base64 cat chmod date dd env head id ln ls mkdir mktemp readlink rm stat sync tee timeout tr truncate "
+    "uname flock setsid mount umount".split()
+)
+"""Programs of this machine that a guest has beside busybox, whose own differ in what they say and take."""
+WELCOME = ("taskset", "blkid", "blockdev", "numactl", "findmnt", "lsblk", "fallocate")
+"""Those that it has where this machine has them."""
+
+SHELLS = b"""export HOME=/ PATH
+while :; do
+    for last in /dev/vport*p16; do [ ! -c "$last" ] || break 2; done
+    sleep 0.1
+done
+first=${last%16}
+number=1
+while [ $number -lt 16 ]; do
+    /bin/sh 0<>"$first$number" 1>&0 2>"$first$((number + 1))" &
+    number=$((number + 2))
+done
+wait
+"""
+"""What a boot does: a sh on each pair of ports, which is no busybox: that runs its own dd whatever PATH says."""
+
+
+class GuestLine:
+    """One boot, and its ports."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self._token = uuid.uuid4().hex
+        self._ports: list[int] = []
+        self._sockets: dict[str, socket.socket] = {}
+        self._reason = ""
+        self._console: tuple[str, ...] = ()
+        self._closing = threading.Event()
+        self._heart = threading.Thread(target=self._beat, name="guest", daemon=True)
+        self._ahead = 0.0
+        self._directory: Path | None = None
+        self._guest: boot.Guest | None = None
+        self._beats: Channel | None = None
+        self._looking = threading.Lock()
+        self.kernel: kernels.Kernel | None = None
+
+    def open(self) -> None:
+        """Boot it. Raises RequestError, MeasureError for what is missing, LostError for a guest that does not start."""
+        boot.available()
+        self.kernel = kernel = kernel_of(self.spec)
+        _sweep()
+        try:
+            self._directory = place = Path(tempfile.mkdtemp(prefix=f"iodelta-vm-{os.getpid()}-"))
+            initrd = place / "initrd"
+            base = _base(self.spec, kernel)
+            initrd.write_bytes(Path(base.path).read_bytes() + guest.job({guest.JOB: Entry(SHELLS)}))
+            asked = boot.Boot(
+                kernel.image,
+                str(initrd),
+                cmdline=f"{boot.QUIET} {CALM} {self.spec.cmdline}".strip(),
+                memory=self.spec.memory,
+                cpus=self.spec.cpus,
+                kvm=not boot.kvm_works(),
+                devices=(*self._port_words(place), *guest_disks.words(self.spec.disks, place)),
+            )
+            self._guest = boot.Guest(asked, str(place), boot.Limits(seconds=float("inf")))
+            self._connect(place)
+            self._ports = list(range(1, CHANNELS))
+            self._beats = self._greeted(0, BOOT)
+            self._heart.start()
+        except OSError as error:
+            self.close(clean=False)
+            raise MachineError(
+                f"cannot make the guest: {error.strerror}",
+                place=str(error.filename or self._directory),
+                remedy="is there room?",
+            ) from error
+        except BaseException:
+            self.close(clean=False)
+            raise
+
+    def close(self, *, clean: bool) -> None:
+        """End it: a guest is thrown away as it is."""
+        self._closing.set()
+        if self._guest is not None:
+            self._guest.stop()
+        if self._heart.is_alive():
+            self._heart.join(5)
+        for one in self._sockets.values():
+            one.close()
+        if self._beats is not None:
+            self._beats.close()
+        if self._directory is not None:
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+    @property
+    def ahead(self) -> float:
+        return self._ahead
+
+    @property
+    def patience(self) -> float:
+        return 0.0
+
+    def channel(self) -> Channel:
+        if self._reason:
+            raise self.lost()
+        if not self._ports:
+            raise MachineError("a guest has no more shells", place=self.place)
+        return self._greeted(self._ports.pop(0), PATIENCE)
+
+    def lost(self, said: str = "") -> LostError:
+        """The error to raise when the guest has ended, or has to be."""
+        self._look(wait=2.0)
+        console = "".join(f"\n  | {line}" for line in self._console)
+        return LostError(
+            (self._reason or "the guest closed its line") + (f"; its console ended with:{console}" if console else ""),
+            place=self.place,
+            remedy="a guest is thrown away: the same command boots a new one",
+        )
+
+    # ------------------------------------------------------------------------------------------------ the boot
+
+    @property
+    def place(self) -> str:
+        """What to call it in messages."""
+        return f"guest {self.kernel.release if self.kernel else self.spec.kernel}"
+
+    def _port_words(self, place: Path) -> tuple[str, ...]:
+        words = ["-device", "virtio-serial-pci,id=serial,max_ports=31"]
+        for number, name in enumerate(self._names(), 1):
+            words += ["-chardev", f"socket,id={name},path={place}/{name},server=on,wait=off"]
+            words += ["-device", f"virtserialport,bus=serial.0,nr={number},chardev={name}"]
+        return tuple(words)
+
+    def _connect(self, place: Path) -> None:
+        """Reach every port before the guest does: a port that nobody has open reads as ended."""
+        end = time.monotonic() + 30
+        for name in self._names():
+            one = self._sockets[name] = socket.socket(socket.AF_UNIX)
+            while one.connect_ex(f"{place}/{name}") != 0:
+                if time.monotonic() > end or (self._guest is not None and self._guest.poll() is not None):
+                    words = (place / "qemu").read_text(errors="replace").strip().splitlines()
+                    raise MachineError(
+                        f"qemu does not start: {words[-1] if words else 'it says nothing'}", place=self.place
+                    )
+                time.sleep(0.02)
+
+    def _names(self) -> list[str]:
+        return [f"{kind}.{number}" for number in range(CHANNELS) for kind in ("in", "err")]
+
+    def _greeted(self, number: int, limit: float) -> Channel:
+        line, errors = self._sockets.pop(f"in.{number}"), self._sockets.pop(f"err.{number}")
+        channel = Channel((line.dup(), line, errors), self._token, self.lost)
+        end = time.monotonic() + limit
+        channel.begin(":")
+        while time.monotonic() < end:
+            with contextlib.suppress(LostError):
+                if channel.greeted(1.0):
+                    return channel
+            if self._look() or self._reason:
+                break
+        channel.close()
+        self._give_up(f"the guest came to no shell within {limit:.0f} s")
+        raise self.lost()
+
+    # --------------------------------------------------------------------------------------------- its health
+
+    def _look(self, wait: float = 0.0) -> bool:
+        """Whether it has ended; then why is known."""
+        end = time.monotonic() + wait
+        while self._guest is not None and not self._closing.is_set():
+            with self._looking:
+                ended = self._guest.poll()
+            if ended is not None:
+                self._reason = self._reason or ended.problem or "the guest ended by itself"
+                self._console = self._console or ended.console or boot.last_lines(self._guest.console)
+                return True
+            if time.monotonic() >= end:
+                break
+            time.sleep(0.05)
+        return False
+
+    def _give_up(self, reason: str) -> None:
+        if self._guest is not None and not self._reason:
+            self._console = boot.last_lines(self._guest.console)
+            self._reason = reason
+            self._guest.stop()
+
+    def _beat(self) -> None:
+        """The thread: a guest that does not answer, has panicked or floods its console is ended."""
+        while not self._closing.wait(BEAT):
+            try:
+                self._exchange_beat()
+            except (OSError, ValueError, LostError):
+                self._look(wait=2.0)
+                return
+
+    def _exchange_beat(self) -> None:
+        if self._beats is None:
+            return None
+        begun, sent = time.monotonic(), time.time()
+        self._beats.send("date +%s.%N; iodelta_end 0")
+        while (reply := self._beats.receive(1.0)) is None:
+            if self._closing.is_set() or self._look():
+                return None
+            if time.monotonic() - begun > PATIENCE:
+                return self._give_up(f"the guest hangs: no answer for {PATIENCE:.0f} s")
+        if found := re.fullmatch(rb"(\d+\.\d+)\n", reply.stdout):
+            self._ahead = float(found[1]) - (sent + (time.monotonic() - begun) / 2)
+        self._look()
+
+
+class VmMachine(ShellMachine):
+    """``text`` is what stands after ``vm:`` (``iodelta.vm.spec``)."""
+
+    def __init__(self, text: str = "", *, spec: Spec | None = None) -> None:
+        self.spec = spec or parse(text)
+        self._line = GuestLine(self.spec)
+        super().__init__(f"vm:{text}" if text else "vm", self._line)
+
+    def __enter__(self) -> VmMachine:
+        super().__enter__()
+        try:
+            self.directory = self._wait_for_disks() or self.directory
+            if self.spec.target:
+                self._make_target()
+                self.directory = guest_targets.PLACE
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def other(self, spec: Spec) -> VmMachine:
+        """Another guest, not yet booted, that is asked much the same: it asks ahead what this one has learned to."""
+        made = VmMachine(self.name.partition(":")[2], spec=spec)
+        made._learned = self._learned
+        return made
+
+    @property
+    def release(self) -> str:
+        """Of the kernel that was booted, by its image."""
+        return self._line.kernel.release if self._line.kernel else ""
+
+    def _wait_for_disks(self) -> str:
+        """The first disk's device, once all are there. Raises MeasureError."""
+        nodes = guest_disks.nodes(self.spec.disks)
+        end = time.monotonic() + PATIENCE
+        while absent := [node for node in nodes if not self.glob(node)]:
+            if time.monotonic() > end:
+                raise MeasureError(f"the guest does not see its disk {absent[0]}", place=self._line.place)
+            time.sleep(0.2)
+        return nodes[0] if nodes else ""
+
+    def _make_target(self) -> None:
+        code = guest_targets.script(self.spec.target, dict(self.spec.options))
+        done = self.run(["sh", "-c", code], timeout=120)
+        if done.returncode:
+            why = done.stderr.decode(errors="replace").strip().splitlines()
+            raise MeasureError(
+                f"cannot make {self.spec.target}: {why[-1] if why else 'it does not say why'}", place=self._line.place
+            )
+
+
+def kernel_of(spec: Spec) -> kernels.Kernel:
+    """The kernel that is booted: the named one, or the newest here. Raises MeasureError, RequestError."""
+    if spec.kernel:
+        return kernels.find(spec.kernel)
+    known = kernels.here()
+    if not known:
+        raise MeasureError(
+            "there is no kernel to boot",
+            place='machine = "vm"',
+            remedy="`iodelta kernel fetch 6.12` gets one; or name a bzImage: vm:PATH",
+        )
+    return known[-1]
+
+
+def _base(spec: Spec, kernel: kernels.Kernel) -> guest.Base:
+    """Its initramfs. Raises MeasureError for modules that the kernel lacks and programs that this machine lacks."""
+    kind = guest_targets.find(spec.target) if spec.target else None
+    needs = ("virtio_pci", "virtio_console", *guest_disks.modules(spec.disks), *(kind.modules if kind else ()))
+    modules = kernel.loadable().needed([*needs, *SCHEDULERS])
+    if missing := [reason for name, reason in modules.missing.items() if name in needs]:
+        raise MeasureError(
+            "; ".join(missing),
+            place=f"kernel {kernel.release}",
+            remedy="take a kernel that has it (`iodelta kernel fetch`), or another target or disk",
+        )
+    welcome = [name for name in WELCOME if shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")]
+    return guest.base(
+        modules=modules.load,
+        parameters=guest_targets.parameters(spec.target, dict(spec.options)) if kind else {},
+        programs=(*PROGRAMS, *welcome, *(kind.programs if kind else ())),
+    )
+
+
+def _sweep() -> None:
+    """Remove what guests of processes left behind that were killed."""
+    for place in _left():
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _left() -> Iterator[Path]:
+    for place in Path(tempfile.gettempdir()).glob("iodelta-vm-*-*"):
+        owner = place.name.split("-")[2]
+        if owner.isdigit() and not Path(f"/proc/{owner}").exists() and place.stat().st_uid == os.geteuid():
+            yield place

@@ -1,0 +1,150 @@
+"""What one boot does: the guest's script and its data. Nothing from an experiment is ever part of the script."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from iodelta.path.settings import Settings
+from iodelta.vm import targets
+from iodelta.vm.cpio import Entry, program
+from iodelta.vm.guest import JOB, job
+from iodelta.vm.spec import Spec
+
+SETTLE = 3
+"""Seconds of the guest's idle time before the first cell: a 6.12 works in the background for two after its boot
+(measured). Idle time costs nothing: the clock jumps."""
+
+FIXED = {"thread": "1", "norandommap": "1", "randrepeat": "1", "write_lat_log": "/tmp/lat", "log_avg_msec": "0"}
+"""fio's options that make a job countable."""
+
+IOS = "4000"
+"""I/Os of a cell unless its ``number_ios`` says otherwise: plenty for a median."""
+
+
+FILESYSTEMS = ("btrfs-", "ext4", "xfs")
+"""Targets that are a directory."""
+
+
+class CellJob(msgspec.Struct, frozen=True):
+    """One cell as one variant runs it."""
+
+    options: tuple[tuple[str, str | None], ...]
+    settings: Settings
+    reason: str = ""
+    """Why it cannot be measured with this kernel, empty when it can."""
+
+
+_RUN = r"""
+set_one() {  # set_one PATH VALUE: written, and read back
+    if ! printf '%s' "$2" >"$1"; then reason="$1 did not take $2"; return; fi
+    now=$(cat "$1")
+    case " $now " in
+        *"[$2]"*) ;;
+        *\[*) reason="$1: wanted $2, is $now" ;;
+        *) [ "$now" = "$2" ] || reason="$1: wanted $2, is $now" ;;
+    esac
+}
+pid=1000  # btrfs chooses a mirror by the reader's process number (read_policy pid): the same one under every kernel
+measure() {  # measure JOB
+    rm -f /tmp/lat*
+    echo $pid >/proc/sys/kernel/ns_last_pid
+    fio --output-format=json --output=/tmp/result $1 </dev/null >/tmp/said 2>&1 && return
+    cat /tmp/said /tmp/result >/dev/console
+    reason="fio failed: $(grep -m 1 -h error /tmp/said /tmp/result | tr '\n@' '  ')"
+}
+disks() {  # the null_blk disks of the target, by their names
+    for place in /sys/kernel/config/nullb/*/; do
+        [ -d "$place" ] || continue
+        place=${place%/}; disk=${place##*/}
+        [ -b /dev/$disk ] || disk=nullb$(cat $place/index)
+        echo $disk
+    done
+}
+unmake() {  # whatever the target was
+    umount /mnt; mdadm --stop /dev/md0; dmsetup remove target; rublk del -a
+    for place in /sys/kernel/config/nullb/*/; do rmdir $place; done
+}
+echo "@boot $(uname -r)"
+sleep $(cat /job/settle)
+for cell in /job/cells/*; do
+    echo "@cell ${cell##*/}"
+    reason="" made=""
+    if [ -s $cell/reason ]; then reason=$(cat $cell/reason); else
+        made=$(sh $cell/target 2>/tmp/said) || reason="no target: $(tail -n 1 /tmp/said | tr @ ' ')"
+        members=$(disks)
+        if [ -b "$made" ]; then device=${made##*/}; else device=$(echo $members | cut -d ' ' -f 1); fi
+        queue=/sys/block/$device/queue
+        while read -r name value; do [ -n "$reason" ] || set_one "$queue/$name" "$value"; done <$cell/queue
+        while read -r name value; do [ -n "$reason" ] || set_one "$name" "$value"; done <$cell/files
+        if [ -z "$reason" ]; then
+            if [ -f $cell/twice.fio ]; then phases; else measure $cell/job.fio; fi
+        fi
+        if [ -n "$reason" ]; then dmesg | tail -n 20 >/dev/console; else
+            echo "@json"; cat /tmp/result
+            echo "@latencies"
+            cat /tmp/lat_lat.*.log | awk -F', *' '{n[$3 " " $2]++} END {for (k in n) print k, n[k]}' | sort -n
+            echo "@members"
+            for member in $members; do echo $member $(cat /sys/block/$member/stat); done
+        fi
+        rm -f /tmp/result
+        unmake >/dev/null 2>&1
+    fi
+    [ -z "$reason" ] || echo "@reason $reason"
+done
+if [ -f /job/symbols ]; then
+    echo "@symbols"
+    awk '$2 ~ /[tTwW]/ {print $1, $3}' /proc/kallsyms | gzip -c | base64
+fi
+echo "@end"
+"""
+
+_PHASES = r"""
+phases() {  # the same job once and with twice as many I/Os: what both share cancels out
+    number=$((1${cell##*/} - 1000))
+    mark $((2 * number + 1)); measure $cell/job.fio; mark 0
+    mark $((2 * number + 2)); measure $cell/twice.fio; mark 0
+}
+"""
+
+
+def job_archive(target: Spec, size: str, cells: Sequence[CellJob], *, mark: bytes = b"") -> bytes:
+    """The archive of one boot; with ``mark``, the program that announces phases, every cell runs in two for the plugin,
+    and the kernel's symbols follow. Raises RequestError for an option of the target that nothing takes."""
+    entries: dict[str, Entry] = {
+        JOB: program(f"{_PHASES}{_RUN}".encode()),
+        "job/settle": Entry(f"{SETTLE}\n".encode()),
+    }
+    if mark:
+        entries["bin/mark"], entries["job/symbols"] = program(mark), Entry(b"")
+    for number, one in enumerate(cells):
+        place = f"job/cells/{number:03d}"
+        options = {**dict(target.options), **one.settings.disk}
+        entries[f"{place}/target"] = Entry(targets.script(target.target, options).encode())
+        entries[f"{place}/job.fio"] = Entry(job_file(one.options, target, size))
+        if mark:
+            entries[f"{place}/twice.fio"] = Entry(job_file(one.options, target, size, twice=True))
+        entries[f"{place}/reason"] = Entry(one.reason.encode())
+        entries[f"{place}/queue"] = _lines(one.settings.queue)
+        entries[f"{place}/files"] = _lines(one.settings.files)
+    return job(entries)
+
+
+def job_file(options: Sequence[tuple[str, str | None]], target: Spec, size: str, *, twice: bool = False) -> bytes:
+    """fio's job for a cell: count-bound, its offsets fixed, every I/O's latency kept. ``size`` of a device is all of it
+    when left out, of a file 32 MiB."""
+    whole: dict[str, str | None] = {"filename": targets.PLACE, "number_ios": IOS, **FIXED}
+    if target.target.startswith(FILESYSTEMS):
+        whole.update(filename=f"{targets.PLACE}/file", size="32m")
+    if size:
+        whole["size"] = size
+    whole.update(options)
+    if twice:
+        whole["number_ios"] = str(2 * int(whole["number_ios"] or IOS))
+    lines = [key if value is None else f"{key}={value}" for key, value in whole.items()]
+    return "\n".join(["[cell]", *lines, ""]).encode()
+
+
+def _lines(values: Mapping[str, str]) -> Entry:
+    return Entry("".join(f"{key} {value}\n" for key, value in values.items()).encode())

@@ -1,0 +1,143 @@
+"""What a guest wrote to its second serial port, read back: per cell fio's JSON and a count of every latency."""
+
+from __future__ import annotations
+
+import base64
+import re
+import zlib
+from collections.abc import Iterator
+
+import msgspec
+
+from iodelta.errors import MeasureError
+from iodelta.trial import Kind
+
+KINDS: dict[str, Kind] = {"0": "read", "1": "write", "2": "trim"}
+"""Data directions in fio's logs (HOWTO, "Log File Formats")."""
+
+LARGEST_SYMBOLS = 64 << 20
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """Latencies of one direction: how many I/Os took how many instructions, ascending."""
+
+    values: tuple[int, ...]
+    counts: tuple[int, ...]
+
+    @property
+    def total(self) -> int:
+        """I/Os."""
+        return sum(self.counts)
+
+    @property
+    def median(self) -> float:
+        """Instructions of the middle I/O; the mean of the two middle ones of an even number."""
+        return (self._at((self.total - 1) // 2) + self._at(self.total // 2)) / 2
+
+    @property
+    def mean(self) -> float:
+        """Instructions, over all I/Os: timer ticks and refills are in it."""
+        return sum(v * n for v, n in zip(self.values, self.counts, strict=True)) / self.total
+
+    def modes(self, limit: int = 3) -> tuple[tuple[int, float], ...]:
+        """The commonest counts and their share of all I/Os."""
+        common = sorted(zip(self.values, self.counts, strict=True), key=lambda pair: (-pair[1], pair[0]))[:limit]
+        return tuple((value, count / self.total) for value, count in common)
+
+    def _at(self, rank: int) -> int:
+        for value, count in zip(self.values, self.counts, strict=True):
+            rank -= count
+            if rank < 0:
+                return value
+        raise ValueError("no I/Os")
+
+
+class CellOutput(msgspec.Struct, frozen=True):
+    """One cell of one boot; ``reason`` says why there is nothing."""
+
+    reason: str = ""
+    fio: bytes = b""
+    latencies: dict[Kind, Counts] = {}
+    reads: dict[str, int] = {}
+    """Read requests served per member device."""
+
+
+class Output(msgspec.Struct, frozen=True):
+    """All of one boot."""
+
+    release: str
+    cells: dict[int, CellOutput]
+    symbols: str = ""
+    """Lines of address and name, of a boot for functions."""
+
+
+def read(data: bytes, place: str) -> Output:
+    """A guest's output. Raises MeasureError for one that is not whole."""
+    text = data.decode("utf-8", "replace")
+    sections = list(_sections(text))
+    if not sections or not sections[0][0].startswith("boot ") or sections[-1][0] != "end":
+        raise MeasureError("the guest's output is not whole", place=place)
+    cells: dict[int, CellOutput] = {}
+    symbols = ""
+    number = -1
+    for head, lines in sections[1:-1]:
+        word, _, rest = head.partition(" ")
+        if word == "symbols":
+            symbols = _unpacked("".join(lines), place)
+            continue
+        if word == "cell":
+            number = int(rest)
+            cells[number] = CellOutput()
+            continue
+        if number < 0:
+            raise MeasureError(f"unexpected {head!r} in the guest's output", place=place)
+        cells[number] = _with(cells[number], word, rest, lines, place)
+    return Output(sections[0][0].removeprefix("boot "), cells, symbols)
+
+
+def _with(cell: CellOutput, word: str, rest: str, lines: list[str], place: str) -> CellOutput:
+    if word == "reason":
+        return CellOutput(reason=rest)
+    if word == "json":
+        return msgspec.structs.replace(cell, fio="\n".join(lines).encode())
+    if word == "latencies":
+        found = _latencies(lines, place)
+        return msgspec.structs.replace(cell, latencies=found) if found else CellOutput(reason="fio logged no I/O")
+    if word == "members":
+        fields = [line.split() for line in lines]
+        return msgspec.structs.replace(cell, reads={one[0]: int(one[1]) for one in fields if len(one) > 1})
+    raise MeasureError(f"unexpected section {word!r} in the guest's output", place=place)
+
+
+def _sections(text: str) -> Iterator[tuple[str, list[str]]]:
+    head, lines = "", list[str]()
+    for line in text.splitlines():
+        if line.startswith("@"):
+            if head:
+                yield head, lines
+            head, lines = line[1:], []
+        else:
+            lines.append(line)
+    if head:
+        yield head, [line for line in lines if line != "iodelta-end"]
+
+
+def _latencies(lines: list[str], place: str) -> dict[Kind, Counts]:
+    found: dict[Kind, list[tuple[int, int]]] = {}
+    for line in lines:
+        match = re.fullmatch(r"(\d) (\d+) (\d+)", line)
+        if match is None or match[1] not in KINDS:
+            raise MeasureError(f"not a count of latencies: {line[:80]!r}", place=place)
+        found.setdefault(KINDS[match[1]], []).append((int(match[2]), int(match[3])))
+    return {
+        kind: Counts(tuple(v for v, _ in sorted(pairs)), tuple(n for _, n in sorted(pairs)))
+        for kind, pairs in found.items()
+    }
+
+
+def _unpacked(text: str, place: str) -> str:
+    try:
+        data = zlib.decompressobj(31).decompress(base64.b64decode(text, validate=True), LARGEST_SYMBOLS)
+    except (ValueError, zlib.error) as error:
+        raise MeasureError(f"the guest's symbols are damaged: {error}", place=place) from error
+    return data.decode("ascii", "replace")

@@ -1,0 +1,201 @@
+"""The plan of a path experiment: every kernel, guest and boot, fixed and hashed before the first one."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from iodelta.errors import MeasureError, RequestError
+from iodelta.experiment import Cell, Experiment, Variant
+from iodelta.path.functions import build, why_not
+from iodelta.path.job import CellJob, job_archive
+from iodelta.path.settings import modules_for, settings
+from iodelta.vm import boot, guest, kernels, spec, targets
+
+SEEDS: tuple[int, ...] = (1, 2, 3, 4, 5)
+"""Of the layout sweep: with RDRAND a guest's address layout and free lists follow the seed."""
+
+MEMORY, LARGE = 224, 384
+"""MiB of a guest that keeps no data, and of one that does."""
+
+CERTAIN = 10.0
+"""Instructions: irrelevant inputs move a median by up to 8 (measured), so less than this is never a change."""
+
+Purpose = Literal["exact", "again", "layout", "functions"]
+
+
+class Arm(msgspec.Struct, frozen=True):
+    """One variant: its kernel, and what its boots have in common."""
+
+    variant: str
+    kernel: kernels.Kernel
+    guest: str
+    """sha256 of its initramfs: modules, programs, script and cells."""
+    cmdline: str
+    memory: int
+
+
+class BootPlan(msgspec.Struct, frozen=True):
+    """One boot; all cells of a variant run in it."""
+
+    number: int
+    variant: str
+    purpose: Purpose
+    seed: int = 0
+
+
+class PathPlan(msgspec.Struct, frozen=True):
+    """What will be booted. What two boots must share to be compared is all in here."""
+
+    experiment: Experiment
+    arms: tuple[Arm, ...]
+    boots: tuple[BootPlan, ...]
+    qemu: str
+    fio: str
+    """sha256 of the fio that runs in the guest."""
+    functions: str
+    """Why there will be no table of functions; empty when there will be one."""
+    identifier: str
+    row: bool = False
+    """Whether the variants are a row of kernels, each compared with the one before."""
+    clock: Literal["instructions"] = "instructions"
+    schema: Literal[1] = 1
+
+    def arm(self, variant: str) -> Arm:
+        """The arm of a variant."""
+        return next(arm for arm in self.arms if arm.variant == variant)
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The variants that are compared with the baseline."""
+        return tuple(arm.variant for arm in self.arms if arm.variant != self.experiment.baseline)
+
+
+def make_plan(experiment: Experiment, *, row: bool = False) -> PathPlan:
+    """Plan ``experiment``: kernels found, guests made; of a ``row`` of kernels no functions are counted. Raises
+    RequestError, and MeasureError for what is missing."""
+    _refuse(experiment)
+    version = boot.available()
+    arms = tuple(_arm(experiment, variant) for variant in experiment.variants)
+    boot.enough_memory(max(arm.memory for arm in arms))
+    why = "a row of kernels is told without it" if row else why_not()
+    baseline = experiment.baseline
+    wanted: list[tuple[str, Purpose, int]] = [(baseline, "exact", 0), (baseline, "again", 0)]
+    wanted += [(arm.variant, "exact", 0) for arm in arms if arm.variant != baseline]
+    wanted += [(arm.variant, "layout", seed) for seed in SEEDS for arm in arms]
+    if not why:
+        wanted += [(arm.variant, "functions", 0) for arm in arms]
+    boots = tuple(BootPlan(number, *one) for number, one in enumerate(wanted))
+    fio = kernels.digest(guest.find_program("fio"))
+    identifier = f"{random.SystemRandom().getrandbits(64):016x}"
+    return PathPlan(experiment, arms, boots, version, fio, why, identifier, row)
+
+
+def _refuse(experiment: Experiment) -> None:
+    if any(condition.background or condition.background_fio for condition in experiment.conditions):
+        raise RequestError(
+            "a background load has no place beside the instruction clock",
+            place="[condition]",
+            remedy="path mode counts one path at a time on one CPU; measure loads with clock = wall",
+        )
+    for condition in experiment.conditions:
+        held = settings(condition.knobs, f"[condition.{condition.name}]")
+        if held.kernel or held.cmdline or held.memory or held.files:
+            raise RequestError(
+                "kernel, kernel.cmdline, vm.memory, sysctl and sysfs are of a whole boot: only variants can set them",
+                place=f"[condition.{condition.name}]",
+            )
+    for cell in experiment.cells:
+        for name in ("rate_iops", "rate", "thinktime"):
+            if cell.option(name):
+                raise RequestError(f"{name} waits for time to pass: no path to count", place=f"cell {cell.name}")
+
+
+def target(experiment: Experiment) -> spec.Spec:
+    """What is measured in the guest, as in ``md-raid10:layout=f2``; null_blk unless told otherwise. Raises
+    RequestError."""
+    made = spec.parse(f"target={experiment.target.path or 'null_blk'}")
+    targets.find(made.target)
+    return made
+
+
+def _arm(experiment: Experiment, variant: Variant) -> Arm:
+    own = settings(variant.knobs, f"[variant.{variant.name}]")
+    if own.kernel:
+        kernel = kernels.find(own.kernel)
+    else:
+        known = kernels.here()
+        if not known:
+            raise MeasureError(
+                "there is no kernel to boot",
+                place=f"[variant.{variant.name}]",
+                remedy='`iodelta kernel fetch 6.12` gets one; or say kernel = "PATH of a bzImage"',
+            )
+        kernel = known[-1]
+    options = kernel.options()
+    builtin = options.get("BLK_DEV_NULL_BLK") == options.get("CONFIGFS_FS") == "y"
+    cmdline = " ".join(filter(None, (boot.QUIET, "null_blk.nr_devices=0" if builtin else "", own.cmdline)))
+    digest = hashlib.sha256(_initramfs(experiment, variant.name, kernel)).hexdigest()
+    return Arm(variant.name, kernel, digest, cmdline, own.memory or _memory(target(experiment).target))
+
+
+def _memory(kind: str) -> int:
+    """MiB: members of an array, and a filesystem's disk, keep what is written."""
+    return MEMORY if targets.find(kind).modules in (("configfs", "null_blk"), ("ublk_drv",)) else LARGE
+
+
+def _base(experiment: Experiment, kernel: kernels.Kernel) -> guest.Base:
+    """The guest of a kernel: the same for every variant that boots it."""
+    found = [settings(variant.knobs, variant.name) for variant in experiment.variants]
+    found += [settings(condition.knobs, condition.name) for condition in experiment.conditions]
+    made = target(experiment)
+    kind = targets.find(made.target)
+    needed = kernel.loadable().needed([*kind.modules, *modules_for(found)])
+    return guest.base(
+        modules=needed.load,
+        parameters=targets.parameters(made.target, dict(made.options)),
+        programs=("fio", *kind.programs),
+    )
+
+
+def initrd(plan: PathPlan, arm: Arm, place: Path, *, functions: bool = False) -> None:
+    """Write the initramfs of an arm's boots to ``place``. Raises MeasureError when it is not what was planned."""
+    data = _initramfs(plan.experiment, arm.variant, arm.kernel)
+    if hashlib.sha256(data).hexdigest() != arm.guest or kernels.digest(arm.kernel.image) != arm.kernel.sha256:
+        raise MeasureError(
+            "kernel, modules, programs or iodelta are not those of the plan: boots of before and after could not be "
+            "compared",
+            place=f"variant {arm.variant}",
+            remedy="put back what was changed, or begin a new experiment",
+        )
+    place.write_bytes(_initramfs(plan.experiment, arm.variant, arm.kernel, functions=True) if functions else data)
+
+
+def _initramfs(experiment: Experiment, variant: str, kernel: kernels.Kernel, *, functions: bool = False) -> bytes:
+    mark = Path(build().mark).read_bytes() if functions else b""
+    cells = _cell_jobs(experiment, variant, kernel)
+    job = job_archive(target(experiment), experiment.target.size, cells, mark=mark)
+    return Path(_base(experiment, kernel).path).read_bytes() + job
+
+
+def _cell_jobs(experiment: Experiment, name: str, kernel: kernels.Kernel) -> list[CellJob]:
+    """The cells as a variant runs them, with a reason for those that its kernel cannot."""
+    variant = experiment.variant(name)
+    kind = targets.find(target(experiment).target)
+    loadable = kernel.loadable()
+    jobs = []
+    for cell in experiment.cells:
+        held = settings(experiment.condition(cell.condition).knobs, cell.name)
+        whole = held.under(settings(variant.knobs, name))
+        wanted = [*(module for module in kind.modules if module != "configfs"), *modules_for([whole])]
+        missing = loadable.needed(wanted).missing
+        jobs.append(CellJob(_options(cell, variant), whole, "; ".join(missing.values())))
+    return jobs
+
+
+def _options(cell: Cell, variant: Variant) -> tuple[tuple[str, str | None], ...]:
+    return tuple({**dict(cell.options), **dict(variant.options)}.items())

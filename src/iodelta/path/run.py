@@ -1,0 +1,190 @@
+"""The boots of a path experiment: two guests at a time at most, each on disk and journalled before the next begins."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+from iodelta import __version__
+from iodelta.errors import MeasureError, RequestError
+from iodelta.lab.folder import EXPERIMENT, PLAN, Booted, Ended, Event, Folder, Planned, now, sha256
+from iodelta.path.functions import build
+from iodelta.path.plan import BootPlan, PathPlan, initrd
+from iodelta.vm import boot
+
+TOGETHER = 2
+"""Guests at a time: each takes a CPU, and some 220 MiB."""
+
+SECONDS, CELL_SECONDS = 180.0, 30.0
+"""Wall time a guest may take, and for every cell in it: some ten times what an idle machine needs."""
+
+WORK = ".guests"
+"""In the folder, while guests run."""
+
+COMPLETE, INTERRUPTED, REFUSED = "complete", "interrupted", "refused"
+
+
+class Watcher(Protocol):
+    """Told of each boot."""
+
+    def begin(self, plan: PathPlan, folder: str, done: int) -> None:
+        """``done`` boots were made before."""
+
+    def booted(self, one: BootPlan, event: Booted, done: int, left: float) -> None:
+        """One more is on disk, ``done`` in all; ``left`` seconds are expected still."""
+
+
+def begin(path: Path, text: str, plan: PathPlan) -> Folder:
+    """A new folder with question and plan on disk before the first boot. Raises RequestError, MeasureError."""
+    with Folder.making(path) as draft:
+        draft.write(EXPERIMENT, text.encode())
+        written = draft.write_struct(PLAN, plan)
+        with draft.writing():
+            draft.append(Planned(now(), sha256(written), sha256(text.encode()), __version__))
+    return Folder(path)
+
+
+def read_plan(folder: Folder) -> PathPlan:
+    """The plan of a folder, unchanged since it was made. Raises MeasureError."""
+    planned = next((event for event in folder.events() if isinstance(event, Planned)), None)
+    if planned is None:
+        raise MeasureError("the journal has no plan: the run was killed before it began", place=str(folder.path))
+    for name, digest in ((PLAN, planned.plan_sha256), (EXPERIMENT, planned.experiment_sha256)):
+        if sha256(folder.read(name)) != digest:
+            raise MeasureError(
+                "changed since the run began: the plan was fixed before the first boot",
+                place=str(folder.path / name),
+                remedy="put the original back, or begin a new experiment",
+            )
+    return folder.read_struct(PLAN, PathPlan)
+
+
+def booted(events: list[Event]) -> dict[int, Booted]:
+    """The boots that were made, by number."""
+    return {event.boot: event for event in events if isinstance(event, Booted)}
+
+
+def alike(folder: Folder, plan: PathPlan, done: dict[int, Booted]) -> bool | None:
+    """Whether the boot that was made twice gave the same bytes twice; None before both are there."""
+    pair = [one.number for one in plan.boots if one.purpose in ("exact", "again")][:2]
+    if any(number not in done for number in pair):
+        return None
+    if any(done[number].problem for number in pair):
+        return done[pair[0]].problem == done[pair[1]].problem
+    return folder.read_raw(pair[0], "out") == folder.read_raw(pair[1], "out")
+
+
+def go(folder: Folder, watcher: Watcher, *, stop: Callable[[], bool]) -> str:
+    """Make the boots that are left; how it ended. Raises IodeltaError; boots on disk are kept whatever happens."""
+    plan = read_plan(folder)
+    if boot.available() != plan.qemu:
+        raise RequestError(
+            f"the plan was made with {plan.qemu}, and this is {boot.available()}",
+            place=str(folder.path),
+            remedy="begin a new experiment: boots under two versions of qemu are not compared",
+        )
+    with folder.writing(), _work(folder.path / WORK) as work:
+        session = _Session(folder, plan, watcher, work)
+        watcher.begin(plan, str(folder.path), len(session.done))
+        try:
+            reason = session.run(stop)
+        finally:
+            session.close()
+        folder.append(Ended(now(), reason))
+    return reason
+
+
+def started(plan: PathPlan, one: BootPlan, place: Path) -> boot.Guest:
+    """One of the plan's guests, running; ``place`` is an empty directory for what it says. Raises MeasureError."""
+    arm = plan.arm(one.variant)
+    initrd(plan, arm, place / "initrd", functions=one.purpose == "functions")
+    devices: tuple[str, ...] = ()
+    if one.purpose == "functions":
+        devices = ("-plugin", f"{build().plugin},out=counts")
+    asked = boot.Boot(
+        image=arm.kernel.image,
+        initrd=str(place / "initrd"),
+        cmdline=arm.cmdline,
+        memory=arm.memory,
+        clock="instructions",
+        seed=one.seed,
+        devices=devices,
+    )
+    seconds = SECONDS + CELL_SECONDS * len(plan.experiment.cells)
+    if devices:  # every cell three times over, with the plugin at each block of code
+        seconds *= 3
+    return boot.Guest(asked, str(place), boot.Limits(seconds=seconds))
+
+
+@contextlib.contextmanager
+def _work(place: Path) -> Iterator[Path]:
+    """A place for guests at work; what a killed run left there is gone."""
+    shutil.rmtree(place, ignore_errors=True)
+    try:
+        place.mkdir()
+        yield place.absolute()
+    except OSError as error:
+        raise MeasureError(f"cannot write: {error.strerror}", place=str(place), remedy="make room there") from error
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+class _Session:
+    def __init__(self, folder: Folder, plan: PathPlan, watcher: Watcher, work: Path) -> None:
+        self._folder, self._plan, self._watcher, self._work = folder, plan, watcher, work
+        self.done = booted(folder.events())
+        self._running: list[tuple[BootPlan, boot.Guest]] = []
+        self._begun, self._made = time.monotonic(), 0
+
+    def run(self, stop: Callable[[], bool]) -> str:
+        left = [one for one in self._plan.boots if one.number not in self.done]
+        together = min(TOGETHER, os.cpu_count() or 1)
+        while left or self._running:
+            if alike(self._folder, self._plan, self.done) is False:
+                return REFUSED
+            left = [one for one in left if not self._lost(one)]
+            while left and len(self._running) < together:
+                one = left.pop(0)
+                self._running.append((one, self._start(one)))
+            if stop():
+                return INTERRUPTED
+            time.sleep(0.05)
+            for one, guest in list(self._running):
+                if (ended := guest.poll()) is not None:
+                    self._running.remove((one, guest))
+                    self._keep(one, guest, ended, len(left))
+        return COMPLETE
+
+    def close(self) -> None:
+        for _, guest in self._running:
+            guest.stop()
+
+    def _lost(self, one: BootPlan) -> bool:
+        """A variant whose first boot failed is not booted again."""
+        first = next(b.number for b in self._plan.boots if b.variant == one.variant and b.purpose == "exact")
+        return one.purpose != "again" and first in self.done and bool(self.done[first].problem)
+
+    def _start(self, one: BootPlan) -> boot.Guest:
+        place = self._work / str(one.number)
+        place.mkdir()
+        return started(self._plan, one, place)
+
+    def _keep(self, one: BootPlan, guest: boot.Guest, ended: boot.Ended, left: int) -> None:
+        place = self._work / str(one.number)
+        raw = {"out": guest.output, "console": guest.console}
+        if one.purpose == "functions" and (place / "counts").is_file():
+            raw["counts"] = (place / "counts").read_bytes()
+        self._folder.write_raw(one.number, raw)
+        for file in place.iterdir():
+            file.unlink()
+        event = Booted(now(), one.number, ended.seconds, ended.problem, ended.console)
+        self._folder.append(event)
+        self.done[one.number] = event
+        self._made += 1
+        each = (time.monotonic() - self._begun) / self._made
+        self._watcher.booted(one, event, len(self.done), each * (left + len(self._running)))

@@ -1,0 +1,89 @@
+"""What variants and conditions mean in path mode: a kernel and its boot, a guest, and files written before a cell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from iodelta.errors import RequestError
+
+SCHEDULERS = {"mq-deadline": "mq-deadline", "kyber": "kyber-iosched", "bfq": "bfq"}
+"""I/O scheduler -> the module that has it, where it is not built in."""
+
+KNOBS = (
+    *("kernel", "kernel.cmdline", "vm.memory", "null_blk.NAME", "block.NAME", "block.iosched.NAME"),
+    *("sysctl.NAME", "sysfs:PATH", "fio.NAME"),
+)
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """Knobs sorted by when they take effect."""
+
+    kernel: str = ""
+    cmdline: str = ""
+    memory: int = 0
+    """MiB; 0 for what the target needs."""
+    disk: dict[str, str] = {}
+    """Attributes of null_blk in configfs."""
+    queue: dict[str, str] = {}
+    """Files below the queue directory of the target's block device."""
+    files: dict[str, str] = {}
+    """Absolute paths in /sys and /proc/sys."""
+
+    def under(self, other: Settings) -> Settings:
+        """These with ``other`` over them: a variant's over its cell's condition."""
+        return Settings(
+            other.kernel or self.kernel,
+            " ".join(filter(None, (self.cmdline, other.cmdline))),
+            other.memory or self.memory,
+            {**self.disk, **other.disk},
+            {**self.queue, **other.queue},
+            {**self.files, **other.files},
+        )
+
+
+def settings(knobs: Mapping[str, str], place: str) -> Settings:
+    """``knobs`` as settings. Raises RequestError for one that path mode does not have."""
+    kernel, cmdline, memory = "", "", 0
+    disk: dict[str, str] = {}
+    queue: dict[str, str] = {}
+    files: dict[str, str] = {}
+    for name, value in knobs.items():
+        head, _, rest = name.partition(".")
+        if name == "kernel":
+            kernel = value
+        elif name == "kernel.cmdline":
+            cmdline = value
+        elif name == "vm.memory":
+            memory = _memory(value, place)
+        elif head == "null_blk" and re.fullmatch(r"[a-z_]+", rest):
+            if not re.fullmatch(r"[\w.-]+", value):
+                raise RequestError(f"null_blk takes no {rest}={value!r}", place=place)
+            disk[rest] = value
+        elif head == "block" and re.fullmatch(r"(iosched\.)?[a-z_]+", rest):
+            queue[rest.replace("iosched.", "iosched/")] = value
+        elif head == "sysctl" and re.fullmatch(r"[\w.-]+", rest):
+            files["/proc/sys/" + rest.replace(".", "/")] = value
+        elif name.startswith("sysfs:/sys/") and ".." not in name:
+            files[name.removeprefix("sysfs:")] = value
+        else:
+            raise RequestError(
+                f"path mode cannot set {name!r}",
+                place=place,
+                remedy=f"it can set {', '.join(KNOBS)} (clock = wall: all)",
+            )
+    return Settings(kernel, cmdline, memory, disk, queue, files)
+
+
+def modules_for(found: list[Settings]) -> list[str]:
+    """Modules of the schedulers that are asked for."""
+    wanted = {one.queue.get("scheduler", "") for one in found}
+    return [module for scheduler, module in SCHEDULERS.items() if scheduler in wanted]
+
+
+def _memory(value: str, place: str) -> int:
+    if not re.fullmatch(r"\d+", value) or not 128 <= int(value) <= 65536:
+        raise RequestError(f"vm.memory is MiB from 128 on, not {value!r}", place=place)
+    return int(value)

@@ -1,0 +1,130 @@
+"""The JSON documents of ``iodelta policy``."""
+
+from __future__ import annotations
+
+import msgspec
+
+from iodelta.policy.calibrate import HeldOut
+from iodelta.policy.explain import Array, Explanation
+from iodelta.policy.mirror import MemberRun, MirrorRun
+from iodelta.policy.native import PolicyInfo
+from iodelta.trial import Finding
+
+
+class PolicyListAnswer(msgspec.Struct, frozen=True):
+    """Every read policy that can be simulated and run."""
+
+    policies: tuple[PolicyInfo, ...]
+    schema: str = "iodelta.policy-list/1"
+
+
+class PolicyExplanation(msgspec.Struct, frozen=True):
+    """What one policy will do, mechanism by mechanism."""
+
+    policy: str
+    explanations: tuple[Explanation, ...]
+    """One per mechanism."""
+
+
+class ExplainAnswer(msgspec.Struct, frozen=True):
+    """What policies will do on an array, and what would confirm it."""
+
+    array: Array
+    policies: tuple[PolicyExplanation, ...]
+    schema: str = "iodelta.policy-explanation/1"
+
+
+class Predicted(msgspec.Struct, frozen=True):
+    """One policy at one depth. IOPS are the geometric mean over the worlds, with the least and most of them."""
+
+    policy: str
+    iodepth: int
+    iops: float
+    least: float
+    """IOPS in the world with the fewest."""
+    most: float
+    """IOPS in the world with the most."""
+    mean_ns: float
+    """Mean latency over all worlds, reads and writes."""
+    p99_ns: float
+    """99th percentile of latency over all worlds, reads and writes."""
+    shares: tuple[float, ...]
+    """The part of all reads that each member served."""
+
+
+class SimulationAnswer(msgspec.Struct, frozen=True):
+    """Predictions, and how far their members can be trusted."""
+
+    predictions: tuple[Predicted, ...]
+    """One per policy and depth."""
+    seeds: tuple[int, ...]
+    """One per simulated world."""
+    closure: float | None
+    """The largest error with which a calibrated member gives its own curve back; null for members not measured."""
+    held_out: tuple[HeldOut, ...]
+    """Runs of the real mirror that nothing was fitted to."""
+    schema: str = "iodelta.policy-simulation/1"
+
+
+class Mirrored(msgspec.Struct, frozen=True):
+    """One run of the real mirror. Latencies in ns."""
+
+    policy: str
+    iodepth: int
+    iops: float
+    read_iops: float
+    write_iops: float
+    mean_ns: float
+    """Mean latency of the reads, or of the writes when there were no reads; so are the percentiles."""
+    p50_ns: float
+    p99_ns: float
+    p999_ns: float
+    members: tuple[MemberRun, ...]
+    pids: tuple[int, ...]
+    """Of the jobs; their parity decides what pid does."""
+    bins: dict[int, int]
+    """Reads by fio latency bin."""
+    trace: tuple[tuple[int, ...], ...]
+    """In flight on each member at even times."""
+    findings: tuple[Finding, ...]
+
+
+def mirrored(policy: str, iodepth: int, done: MirrorRun) -> Mirrored:
+    """A run as it is printed: latencies of the reads, or of the writes when there were none."""
+    tally = done.read if done.read.ios else done.write
+    histogram, seconds = tally.histogram, done.seconds or 1.0
+    return Mirrored(
+        policy=policy,
+        iodepth=iodepth,
+        iops=done.iops,
+        read_iops=done.read.ios / seconds,
+        write_iops=done.write.ios / seconds,
+        mean_ns=tally.mean,
+        p50_ns=histogram.quantile(0.5),
+        p99_ns=histogram.quantile(0.99),
+        p999_ns=histogram.quantile(0.999),
+        members=done.members,
+        pids=done.pids,
+        bins=done.read.bins,
+        trace=done.trace,
+        findings=done.findings,
+    )
+
+
+class MirrorAnswer(msgspec.Struct, frozen=True):
+    """Runs of the real mirror, one of each policy and depth, and what is wrong with its members."""
+
+    runs: tuple[Mirrored, ...]
+    """One per policy and depth."""
+    findings: tuple[Finding, ...]
+    schema: str = "iodelta.policy-mirror/1"
+
+
+class DefragAnswer(msgspec.Struct, frozen=True):
+    """A load of defragmentation that has ended."""
+
+    passes: int
+    """Passes begun; each read and wrote all of the file."""
+    size_bytes: int
+    """Of the file that each pass defragmented."""
+    schema: str = "iodelta.policy-defrag/1"

@@ -1,0 +1,243 @@
+"""Measure each member alone, so that it can be simulated; and say how well the simulation gives it back.
+
+Of each member: mean latency and its shape at depths 1 to 64 for small random reads, and at some for large sequential
+ones; where they may be overwritten, also of small random writes, and of reads beside writes. Closure: the simulated
+member returns its own curves. Hold-out: a run of the real mirror that nothing was fitted to, against its prediction.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from iodelta.errors import MeasureError, RequestError
+from iodelta.lab.guard import check_write
+from iodelta.machine import LocalMachine
+from iodelta.policy.mirror import MirrorRun, Request, inspect, run, traits_of
+from iodelta.policy.model import MIB, Curve, Empirical, Layout, Member, Run, Workload, World
+from iodelta.policy.simulate import Outcome, Tally, simulate
+from iodelta.probe.topology import resolve
+from iodelta.trial import Finding
+
+DEPTHS = (1, 2, 4, 8, 16, 32, 64)
+LARGE_DEPTHS = (1, 4, 16)
+WRITE_DEPTHS = (1, 8, 32)
+MIX = 70
+"""Percent of reads where reads are measured beside writes."""
+
+CLOSURE = 0.10
+"""A simulated member that misses its own curve by more than this is no model of it."""
+
+HELD_OUT = (("queue", 8), ("round-robin", 8))
+"""Policies and depth of the runs that nothing is fitted to."""
+
+STEPS = 128
+"""Even steps between the quantiles of a shape."""
+
+
+class HeldOut(msgspec.Struct, frozen=True):
+    """A run of the real mirror against its prediction, IOPS; ``error`` is predicted / measured - 1."""
+
+    policy: str
+    iodepth: int
+    measured: float
+    """IOPS of the real mirror."""
+    predicted: float
+    """IOPS of the simulated one."""
+    error: float
+    """predicted / measured - 1."""
+    read_percent: int = 100
+    """Percent of I/Os that are reads."""
+
+
+class MemberCurve(msgspec.Struct, frozen=True):
+    """One member as measured; ``closure`` is the largest error of its simulated curve, small and large reads."""
+
+    path: str
+    member: Member
+    iops: tuple[float, ...]
+    """At ``DEPTHS``."""
+    closure: float
+    """Largest relative error of its simulated rates at the depths it was measured at."""
+
+
+class Calibration(msgspec.Struct, frozen=True):
+    """Members measured together, and how far predictions from them can be trusted."""
+
+    at: float
+    """Unix seconds."""
+    seed: int
+    members: tuple[MemberCurve, ...]
+    held_out: tuple[HeldOut, ...]
+    """Runs of the real mirror that nothing was fitted to; empty for one member."""
+    findings: tuple[Finding, ...] = ()
+    schema: str = "iodelta.policy-calibration/1"
+
+
+def calibrate(
+    members: Sequence[str],
+    *,
+    seconds: float = 1.0,
+    seed: int = 1,
+    destroy: Sequence[str] = (),
+    said: Callable[[str], None] = lambda text: None,
+) -> Calibration:
+    """Measure ``members``, ``seconds`` at each depth. Raises RequestError, RefusedError, MeasureError.
+
+    Reads only, unless ``destroy`` names members: then writes too, and the guard is asked for each.
+    """
+    size, findings = inspect(members, seed=seed)
+    targets = tuple(resolve(LocalMachine(), path) for path in members)
+    for target in targets if destroy else ():
+        check_write(LocalMachine(), target, destroy).close()  # before any of them is written to
+    found = []
+    for number, (path, traits) in enumerate(zip(members, traits_of(LocalMachine(), targets), strict=True)):
+        said(f"measuring {path}")
+        start = seed + 1000 * number
+        base = Request(members=(path,), policy="devid", size=size, seed=start, seconds=seconds)
+        read, iops = _curve(base, DEPTHS)
+        large = write = read_beside = write_beside = None
+        if size >= 64 * MIB:
+            streaming = msgspec.structs.replace(base, random=False, length=MIB, seed=start + 300)
+            large, _ = _curve(streaming, LARGE_DEPTHS)
+        if destroy:
+            writing = msgspec.structs.replace(base, read_percent=0, seed=start + 600)
+            write, _ = _curve(writing, WRITE_DEPTHS, destroy)
+            mixed = msgspec.structs.replace(base, read_percent=MIX, seed=start + 900)
+            read_beside, write_beside = _beside(mixed, destroy)
+        member = Member(traits, size, empirical=Empirical(read, large, write, read_beside, write_beside))
+        found.append(MemberCurve(path, member, iops, closure_of(member)))
+    held: tuple[HeldOut, ...] = ()
+    if len(members) > 1:
+        said("measuring the mirror, to test the prediction")
+        tested = Request(members=tuple(members), policy="", size=size, seed=seed + 77, seconds=2 * seconds)
+        cells = [(policy, depth, 100) for policy, depth in HELD_OUT] + ([("queue", 8, 70)] if destroy else [])
+        held = tuple(
+            _hold_out(
+                found,
+                msgspec.structs.replace(tested, policy=policy, iodepth=depth, read_percent=reads),
+                destroy,
+            )
+            for policy, depth, reads in cells
+        )
+    worst = max(one.closure for one in found)
+    if worst > CLOSURE:
+        text = f"a simulated member misses its own curve by {100 * worst:.0f} %"
+        findings += (Finding("policy.closure", "warning", "calibration", text, "measure longer, on a quieter machine"),)
+    return Calibration(time.time(), seed, tuple(found), held, findings)
+
+
+def closure_of(member: Member) -> float:
+    """The largest relative error of the rates that the simulated member gives at the depths it was measured at."""
+    errors = []
+    assert member.empirical is not None
+    model = member.empirical
+    for curve, random, length, reads in (
+        (model.read, True, 4096, 100),
+        (model.large, False, MIB, 100),
+        (model.write, True, 4096, 0),
+        (_mixed(model), True, 4096, MIX),
+    ):
+        if curve is None:
+            continue
+        for depth, latency in zip(curve.depths, curve.latency, strict=True):
+            # Enough I/Os for the mean of a long tail, and no more.
+            seconds = min(max(20_000 * latency / depth / 1e9, 0.2), 3600.0)
+            load = Workload(random, length, depth, member.capacity, 1, (1,), reads)
+            outcome = predict((member,), "devid", load, seconds)
+            errors.append(abs(outcome.iops / (depth / latency * 1e9) - 1))
+    return max(errors)
+
+
+def _mixed(model: Empirical) -> Curve | None:
+    """The mean latency of reads and writes together, where both were measured together."""
+    if model.read_beside is None or model.write_beside is None:
+        return None
+    pairs = zip(model.read_beside.latency, model.write_beside.latency, strict=True)
+    return Curve(model.read_beside.depths, tuple((MIX * read + (100 - MIX) * write) / 100 for read, write in pairs))
+
+
+def predict(members: tuple[Member, ...], policy: str, load: Workload, seconds: float) -> Outcome:
+    """A whole mirror of ``members`` under ``policy``."""
+    one = Run(policy, load, seconds, ramp=seconds / 20)
+    return simulate([World(1, members, Layout(), (one,))], 1)[0][0]
+
+
+def shape_of(tally: Tally) -> tuple[float, ...]:
+    """Quantiles at ``STEPS`` even steps in units of the mean; the last is such that the mean of the shape is 1."""
+    histogram = tally.histogram
+    inner = [histogram.quantile(step / STEPS) / tally.mean for step in range(1, STEPS)]
+    parts = [tally.min / tally.mean, *inner]
+    last = 2 * (STEPS - parts[0] / 2 - sum(inner))
+    scale = 1.0
+    if last < parts[-1]:  # rounding into bins: no tail beyond what is there
+        last = parts[-1]
+        scale = STEPS / (parts[0] / 2 + sum(inner) + last / 2)
+    return tuple(part * scale for part in (*parts, last))
+
+
+def store(path: Path, calibration: Calibration) -> None:
+    """Raises RequestError when it cannot be written."""
+    try:
+        path.write_bytes(msgspec.json.format(msgspec.json.encode(calibration), indent=1) + b"\n")
+    except OSError as error:
+        raise RequestError(f"cannot write the calibration: {error}", place=str(path)) from error
+
+
+def load(path: Path) -> Calibration:
+    """Raises RequestError for what is no calibration."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Calibration)
+    except (OSError, msgspec.DecodeError) as error:
+        raise RequestError(
+            f"is no calibration of members: {error}", place=str(path), remedy="iodelta policy calibrate makes one"
+        ) from error
+
+
+def _curve(base: Request, depths: Sequence[int], destroy: Sequence[str] = ()) -> tuple[Curve, tuple[float, ...]]:
+    latency, shapes, iops = [], [], []
+    for number, depth in enumerate(depths):
+        # Fresh offsets at each depth: the same ones would come from a cache below.
+        done = _measured(msgspec.structs.replace(base, iodepth=depth, seed=base.seed + number), destroy)
+        tally = done.read if base.read_percent else done.write
+        latency.append(done.seconds * 1e9 * depth / tally.ios)
+        shapes.append(shape_of(tally))
+        iops.append(done.iops)
+    return Curve(tuple(depths), tuple(latency), tuple(shapes)), tuple(iops)
+
+
+def _beside(base: Request, destroy: Sequence[str]) -> tuple[Curve, Curve]:
+    """Reads beside writes, and writes beside reads, by the depth of both."""
+    found: tuple[list[Tally], list[Tally]] = ([], [])
+    for number, depth in enumerate(WRITE_DEPTHS):
+        done = _measured(msgspec.structs.replace(base, iodepth=depth, seed=base.seed + number), destroy)
+        if not done.write.ios:
+            raise MeasureError("not one write of a mix came back in time", place=base.members[0], remedy="--seconds")
+        for kind, tally in zip(found, (done.read, done.write), strict=True):
+            kind.append(tally)
+    read, write = (
+        Curve(WRITE_DEPTHS, tuple(one.mean for one in kind), tuple(shape_of(one) for one in kind)) for kind in found
+    )
+    return read, write
+
+
+def _measured(request: Request, destroy: Sequence[str]) -> MirrorRun:
+    done = run(request, destroy=destroy)
+    wanted = done.read if request.read_percent else done.write
+    if not done.usable or not wanted.ios:
+        told = "; ".join(finding.explanation for finding in done.findings) or "not one I/O came back in time"
+        raise MeasureError(f"cannot be measured: {told}", place=", ".join(request.members))
+    return done
+
+
+def _hold_out(found: Sequence[MemberCurve], request: Request, destroy: Sequence[str]) -> HeldOut:
+    done = _measured(request, destroy)
+    load = Workload(
+        True, request.length, request.iodepth, request.size or 0, request.seed, done.pids, request.read_percent
+    )
+    predicted = predict(tuple(one.member for one in found), request.policy, load, 5.0).iops
+    error = predicted / done.iops - 1
+    return HeldOut(request.policy, request.iodepth, done.iops, predicted, error, request.read_percent)

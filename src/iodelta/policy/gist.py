@@ -1,0 +1,122 @@
+"""The array of the read-policy benchmark of May 2025 as worlds: what its table owes to policies, and what to order.
+
+Six disks (four of 7200 rpm, one of 5400, one of 4200), 50 chunks of 1 GiB on random pairs, five policies in a fixed
+order, each with three workloads, then all again beside a defragmentation. Column A has no cache and fresh offsets; in
+F every slot runs the same random policy, but behind a cache that warms, on the same offsets; B is both together.
+
+The rates and the cache are chosen so that they give the anchors of that study (see docs/read-policies.md): 1/2 of the
+missed blocks are taken into a cache in front of the array, which was cold at the beginning of each phase.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Literal
+
+import msgspec
+
+from iodelta.policy.model import GIB, MIB, Background, Cache, Layout, Run, Workload, World, disk
+from iodelta.policy.simulate import Outcome, geometric_mean, simulate
+
+Column = Literal["A", "F", "B"]
+POLICIES = ("pid", "round-robin", "latency", "latency-rr", "queue")
+GROUPS = ("rand 4k QD1", "rand 4k QD32", "seq 1M QD16", "QD1 + load", "QD32 + load", "seq + load")
+WORLDS = (1, 2, 3, 4, 5)
+"""Seeds of the worlds whose geometric mean is shown."""
+
+CACHE = Cache(fill=0.5, per_member=False)
+_SHAPES = ((True, 4096, 1), (True, 4096, 32), (False, MIB, 16))
+
+
+def world(
+    seed: int, column: Column, *, policies: tuple[str, ...] = POLICIES, cache: Cache = CACHE, seconds: float = 60.0
+) -> World:
+    """One world of a column: ``policies`` in their order, 2 x 3 runs each."""
+    members = (*(disk(devid, 7200, 170) for devid in range(1, 5)), disk(5, 5400, 85), disk(6, 4200, 55))
+    chance = random.Random(seed)
+    runs = []
+    for loaded in (False, True):
+        for slot, policy in enumerate(policies):
+            for number, (is_random, length, iodepth) in enumerate(_SHAPES):
+                fresh, pid, other = chance.getrandbits(32), chance.randrange(1000, 30000), chance.randrange(1000, 30000)
+                load = Workload(
+                    random=is_random,
+                    length=length,
+                    iodepth=iodepth,
+                    size=50 * GIB,
+                    seed=fresh if column == "A" else 4242 + seed,
+                    pids=(pid,),
+                )
+                run = Run(
+                    policy="random" if column == "F" else policy,
+                    workload=load,
+                    seconds=seconds,
+                    background=Background(other) if loaded else None,
+                    cold=slot == 0 and number == 0,
+                )
+                runs.append(run)
+    return World(seed, members, Layout("raid1"), tuple(runs), None if column == "A" else cache)
+
+
+def table(column: Column, *, seeds: tuple[int, ...] = WORLDS, cache: Cache = CACHE) -> dict[str, tuple[float, ...]]:
+    """Group -> IOPS of the five slots in their order, geometric means over the worlds of ``seeds``."""
+    return grouped(simulate([world(seed, column, cache=cache) for seed in seeds]), len(POLICIES))
+
+
+def grouped(worlds: tuple[tuple[Outcome, ...], ...], slots: int) -> dict[str, tuple[float, ...]]:
+    """The runs of ``world`` by group."""
+    rows = {}
+    for index, name in enumerate(GROUPS):
+        phase, kind = divmod(index, len(_SHAPES))
+        places = [(phase * slots + slot) * len(_SHAPES) + kind for slot in range(slots)]
+        rows[name] = tuple(geometric_mean([runs[place].iops for runs in worlds]) for place in places)
+    return rows
+
+
+class Published(msgspec.Struct, frozen=True):
+    """IOPS by group as printed: by the benchmark itself, and by the study that simulated it."""
+
+    gist: dict[str, tuple[float, ...]]
+    columns: dict[str, dict[str, tuple[float, ...]]]
+
+
+def _by_group(*rows: tuple[float, ...]) -> dict[str, tuple[float, ...]]:
+    return dict(zip(GROUPS, rows, strict=True))
+
+
+PUBLISHED = Published(
+    gist=_by_group(
+        (65, 241, 649, 702, 1181),
+        (537, 1180, 1706, 2477, 3647),
+        (255, 225, 236, 229, 265),
+        (0, 38, 257, 585, 967),
+        (505, 717, 833, 1562, 2437),
+        (50, 192, 150, 199, 247),
+    ),
+    columns={
+        "A": _by_group(
+            (73, 68, 87, 85, 68),
+            (558, 523, 611, 641, 691),
+            (112, 164, 169, 165, 201),
+            (35, 62, 50, 59, 64),
+            (495, 487, 590, 605, 665),
+            (110, 171, 153, 168, 189),
+        ),
+        "F": _by_group(
+            (67, 168, 362, 650, 934),
+            (564, 859, 1159, 1454, 1751),
+            (144, 144, 144, 145, 144),
+            (49, 121, 258, 516, 769),
+            (519, 786, 1062, 1331, 1603),
+            (136, 137, 137, 137, 137),
+        ),
+        "B": _by_group(
+            (72, 185, 324, 752, 815),
+            (591, 923, 1210, 1482, 2096),
+            (115, 161, 140, 162, 196),
+            (35, 143, 243, 449, 830),
+            (513, 795, 1141, 1377, 1980),
+            (107, 161, 136, 164, 185),
+        ),
+    },
+)

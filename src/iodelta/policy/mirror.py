@@ -1,0 +1,299 @@
+"""A real mirror in user space: real reads of real members, each sent where a read policy says.
+
+The members hold the same bytes. They are opened read-only, unless writes are asked for and the guard agrees; a write
+goes to all of them. What is wrong with a member is a finding, and a member that errs, stalls or vanishes is passed
+over while another answers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import random
+import resource
+from collections.abc import Sequence
+
+import msgspec
+
+from iodelta.errors import MeasureError, RequestError
+from iodelta.lab.guard import check_write
+from iodelta.machine import LocalMachine, Machine
+from iodelta.policy.model import Traits, Workload
+from iodelta.policy.native import check_policy, native
+from iodelta.policy.simulate import Tally
+from iodelta.probe.sysfs import attribute, sysfs_name
+from iodelta.probe.topology import Target, resolve
+from iodelta.trial import Finding, Severity
+
+SAMPLE = 64
+"""Random MiB that are compared before a run, beside both ends."""
+
+STALL = 10.0
+"""Seconds after which a member that has not answered is passed over."""
+
+FALLS = frozenset(("no member", "unreadable", "stuck"))
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of the mirror; sizes in bytes, times in seconds. ``size`` None: all of the smallest member."""
+
+    members: tuple[str, ...]
+    policy: str
+    random: bool = True
+    length: int = 4096
+    iodepth: int = 1
+    jobs: int = 1
+    read_percent: int = 100
+    size: int | None = None
+    seed: int = 1
+    ramp: float = 0.2
+    seconds: float = 5.0
+    direct: bool = True
+    stall: float = STALL
+    trace: float = 0.0
+
+
+class MemberRun(msgspec.Struct, frozen=True):
+    """What one member did in the measured time; ``wait`` in ns, ``age``, ``ignored``, ``checkpoints`` as in read_stats.
+
+    ``first_error`` is an errno, 0 for a read that came back short. ``lost`` I/Os had not come back in the end.
+    """
+
+    path: str
+    direct: bool
+    reads: int
+    """Reads that it served."""
+    writes: int
+    """Writes that it completed."""
+    read_bytes: int
+    """Bytes read."""
+    wait: int
+    """Latency of its reads, summed, ns."""
+    errors: int
+    """I/Os that failed."""
+    first_error: int | None
+    """errno of the first that failed, 0 for a short read; None when none did."""
+    dropped: bool
+    """Whether it was used no more."""
+    stalls: int
+    """How often it did not answer in time."""
+    lost: int
+    """I/Os that had not come back in the end."""
+    age: int
+    """Decisions since it was last taken; below 0 while it is probed again."""
+    ignored: int
+    """Decisions that passed it over, less those that took it."""
+    checkpoints: int
+    """How often its mean latency was begun anew."""
+
+    @property
+    def mean(self) -> float:
+        """Mean read latency in ns; 0 without reads."""
+        return self.wait / self.reads if self.reads else 0.0
+
+
+class MirrorRun(msgspec.Struct, frozen=True):
+    """What a run measured. ``per_second``: reads and writes of each whole second; CPU in percent of one."""
+
+    read: Tally
+    write: Tally
+    seconds: float
+    ended: str
+    retried: int
+    unreadable: int
+    per_second: tuple[tuple[int, int], ...]
+    trace: tuple[tuple[int, ...], ...]
+    registered: bool
+    members: tuple[MemberRun, ...]
+    pids: tuple[int, ...] = ()
+    """Of the jobs: their parity decides what the pid policy does; drawn from the seed."""
+    usr_cpu: float = 0.0
+    sys_cpu: float = 0.0
+    context_switches: int = 0
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def iops(self) -> float:
+        return (self.read.ios + self.write.ios) / self.seconds if self.seconds else 0.0
+
+    @property
+    def usable(self) -> bool:
+        """Whether the numbers are about the whole mirror: no finding is hard."""
+        return all(finding.severity != "hard" for finding in self.findings)
+
+
+def inspect(
+    members: Sequence[str], *, pieces: int = SAMPLE, size: int | None = None, seed: int = 1
+) -> tuple[int, tuple[Finding, ...]]:
+    """Bytes that all members have, and what is wrong with them: unequal sizes or contents. Reads only.
+
+    Compares ``pieces`` random MiB and both ends, or everything with 0. Raises RequestError for members that cannot be
+    one mirror or cannot be read.
+    """
+    targets = _targets(members, LocalMachine())
+    core = native()
+    try:
+        sizes = core.sizes([target.real_path for target in targets])
+    except OSError as error:
+        raise RequestError(str(error), place="mirror", remedy="run as root, or name readable members") from error
+    least = min(sizes)
+    if least == 0:
+        empty = members[sizes.index(0)]
+        raise RequestError("has no bytes", place=empty, remedy="name a block device or a file with contents")
+    findings = []
+    if max(sizes) != least:
+        listed = ", ".join(f"{path}: {found}" for path, found in zip(members, sizes, strict=True))
+        text = f"the members have unequal sizes ({listed}); the first {least} bytes are used"
+        findings.append(Finding("mirror.sizes", "note", members[0], text))
+    used = least if size is None else min(size, least)
+    try:
+        compared, difference = core.compare([target.real_path for target in targets], used, pieces, seed)
+    except OSError as error:
+        raise RequestError(str(error), place="mirror", remedy="is the member failing? see the kernel's log") from error
+    if difference:
+        text = f"{difference[0]} differs from {targets[0].real_path} at byte {difference[1]}: they are no mirror"
+        remedy = "timings are right all the same; copy one to the other where the bytes matter"
+        findings.append(Finding("mirror.content", "warning", difference[0], text, remedy))
+    elif pieces and compared < used:
+        text = f"{compared >> 20} MiB of {used >> 20} MiB were compared and are equal; --compare-all compares all"
+        findings.append(Finding("mirror.sampled", "note", members[0], text))
+    return least, tuple(findings)
+
+
+def run(request: Request, *, destroy: Sequence[str] = (), guarded: Sequence[str] = ()) -> MirrorRun:
+    """Run the mirror to its end. Raises RequestError, RefusedError when the guard refuses a write, MeasureError.
+
+    ``destroy`` are the members that may be overwritten; ``guarded`` those for which the caller holds a permit. A
+    signal ends it early, and what its handler raised comes out of here.
+    """
+    machine = LocalMachine()
+    check_policy(request.policy)
+    targets = _targets(request.members, machine)
+    pids = pids_of(request)
+    core = native()
+    with contextlib.ExitStack() as permits:
+        if request.read_percent < 100:
+            for target in targets:
+                _writable(machine, target)
+                if target.real_path not in guarded:
+                    permits.enter_context(check_write(machine, target, destroy, request.size))
+        before = resource.getrusage(resource.RUSAGE_SELF)
+        try:
+            size = request.size or min(core.sizes([target.real_path for target in targets]))
+            load = Workload(
+                random=request.random,
+                length=request.length,
+                iodepth=request.iodepth,
+                size=size,
+                seed=request.seed,
+                pids=pids,
+                read_percent=request.read_percent,
+            )
+            found = core.mirror(
+                {
+                    "members": [
+                        {"path": target.real_path, "traits": msgspec.to_builtins(traits)}
+                        for target, traits in zip(targets, traits_of(machine, targets), strict=True)
+                    ],
+                    "policy": request.policy,
+                    "workload": msgspec.to_builtins(load),
+                    "direct": request.direct,
+                    "ramp": request.ramp,
+                    "seconds": request.seconds,
+                    "stall": request.stall,
+                    "trace": request.trace,
+                }
+            )
+        except (ValueError, OverflowError) as error:
+            raise RequestError(str(error), place="mirror") from error
+        except OSError as error:
+            raise MeasureError(str(error), place="mirror") from error
+        after = resource.getrusage(resource.RUSAGE_SELF)
+    report = msgspec.convert(found, MirrorRun)
+    whole = request.ramp + report.seconds or 1.0
+    return msgspec.structs.replace(
+        report,
+        pids=pids,
+        usr_cpu=100 * (after.ru_utime - before.ru_utime) / whole,
+        sys_cpu=100 * (after.ru_stime - before.ru_stime) / whole,
+        context_switches=after.ru_nvcsw + after.ru_nivcsw - before.ru_nvcsw - before.ru_nivcsw,
+        findings=findings_of(report, request),
+    )
+
+
+def findings_of(report: MirrorRun, request: Request) -> tuple[Finding, ...]:
+    """What makes this run less than it was asked to be."""
+    findings = []
+    for member in report.members:
+        path = member.path
+        if request.direct and not member.direct:
+            text = "its filesystem knows no O_DIRECT, so reads come from the page cache"
+            findings.append(Finding("mirror.buffered", "warning", path, text, "use a block device, ext4, xfs or btrfs"))
+        if member.errors:
+            number = member.first_error or 0
+            first = f"{os.strerror(number)} ({errno.errorcode.get(number, number)})" if number else "a short read"
+            text = f"{member.errors} I/Os failed, the first with: {first}"
+            text += "; it was used no more" if member.dropped else "; the reads were made elsewhere"
+            severity: Severity = "hard" if member.dropped else "warning"
+            findings.append(Finding("mirror.errors", severity, path, text, "see the kernel's log for the device"))
+        if member.stalls or member.lost:
+            text = f"did not answer for {request.stall:g} s {member.stalls} times, and was passed over meanwhile"
+            text += f"; {member.lost} I/Os had not come back in the end" if member.lost else ""
+            findings.append(Finding("mirror.stalled", "hard", path, text, "a longer --stall waits for slow members"))
+    if report.ended in FALLS:
+        reasons = {
+            "no member": "no member was left that answers",
+            "unreadable": f"{report.unreadable} reads failed on every member",
+            "stuck": "stalled members hold all memory for requests",
+        }
+        text = f"the run ended after {report.seconds:.1f} s: {reasons[report.ended]}"
+        findings.append(Finding("mirror.ended", "hard", report.members[0].path, text))
+    elif report.unreadable:
+        text = f"{report.unreadable} reads failed on every member"
+        findings.append(Finding("mirror.unreadable", "hard", report.members[0].path, text))
+    if not report.registered:
+        text = "memory or files could not be registered with io_uring (RLIMIT_MEMLOCK?): each request costs more"
+        findings.append(Finding("mirror.unregistered", "note", report.members[0].path, text))
+    return tuple(findings)
+
+
+def traits_of(machine: Machine, targets: Sequence[Target]) -> tuple[Traits, ...]:
+    """What the kernel says of each member's disk; devids count from 1 in the order given."""
+    found = []
+    for devid, target in enumerate(targets, start=1):
+        queue = f"/sys/block/{sysfs_name(target.disk)}/queue" if target.disk else ""
+        rotational = bool(queue) and attribute(machine, f"{queue}/rotational") == "1"
+        optimal = attribute(machine, f"{queue}/optimal_io_size") if queue else None
+        found.append(Traits(devid, rotational, optimal_io=int(optimal) if optimal and optimal.isdecimal() else 0))
+    return tuple(found)
+
+
+def _writable(machine: Machine, target: Target) -> None:
+    """The kernel opens a read-only device for writing and fails the writes. Raises RequestError."""
+    base = f"/sys/class/block/{sysfs_name(target.device)}" if target.kind == "block" and target.device else ""
+    if base and attribute(machine, f"{base}/ro") == "1":
+        raise RequestError("is read-only", place=target.path, remedy="leave the writes out, or name another member")
+
+
+def _targets(members: Sequence[str], machine: Machine) -> tuple[Target, ...]:
+    if not members:
+        raise RequestError("a mirror needs members", place="mirror", remedy="name block devices or files")
+    targets = tuple(resolve(machine, path) for path in members)
+    seen: dict[str, str] = {}
+    for target in targets:
+        if target.kind == "directory":
+            raise RequestError("is a directory", place=target.path, remedy="name block devices or files")
+        key = target.devno if target.kind == "block" else target.real_path
+        if key in seen:
+            raise RequestError(
+                f"is the same as {seen[key]}", place=target.path, remedy="each member of a mirror is another device"
+            )
+        seen[key] = target.path
+    return targets
+
+
+def pids_of(request: Request) -> tuple[int, ...]:
+    """The pids of the jobs, for policies that look at them: drawn from the seed."""
+    chance = random.Random(request.seed)
+    return tuple(chance.randrange(1000, 30_000) for _ in range(request.jobs))

@@ -1,0 +1,80 @@
+"""Run simulated worlds over the cores, and read back what each run did."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+
+import msgspec
+
+from iodelta.errors import RequestError
+from iodelta.policy.model import World
+from iodelta.policy.native import native
+from iodelta.trial import Histogram
+
+
+class Tally(msgspec.Struct, frozen=True):
+    """One direction of a run: latencies in ns, ``bins`` of fio."""
+
+    ios: int
+    bytes: int
+    min: int
+    max: int
+    mean: float
+    stddev: float
+    bins: dict[int, int]
+
+    @property
+    def histogram(self) -> Histogram:
+        return Histogram.from_counts(self.bins)
+
+
+class Share(msgspec.Struct, frozen=True):
+    """What one member did for load and background together, as kakra's read_stats count it; ``wait`` in ns."""
+
+    reads: int
+    writes: int
+    read_bytes: int
+    hits: int
+    wait: int
+    age: int
+    ignored: int
+    checkpoints: int
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What one run did. ``trace``: in flight on each member at even times."""
+
+    read: Tally
+    write: Tally
+    seconds: float
+    events: int
+    background_reads: int
+    background_writes: int
+    members: tuple[Share, ...]
+    trace: tuple[tuple[int, ...], ...]
+
+    @property
+    def iops(self) -> float:
+        return (self.read.ios + self.write.ios) / self.seconds if self.seconds else math.nan
+
+
+def simulate(worlds: Sequence[World], threads: int | None = None) -> tuple[tuple[Outcome, ...], ...]:
+    """The outcomes of each world's runs. Raises RequestError for a world that cannot be, MeasureError without the core.
+
+    The same worlds give the same outcomes to the last digit on whatever number of threads.
+    """
+    count = threads or os.cpu_count() or 1
+    try:
+        found = native().simulate([msgspec.to_builtins(world) for world in worlds], count)
+    except (ValueError, OverflowError) as error:
+        raise RequestError(str(error), place="simulation") from error
+    return tuple(tuple(msgspec.convert(run, Outcome) for run in world) for world in found)
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    """0 when one of them is 0."""
+    if not all(value > 0 for value in values):
+        return 0.0
+    return math.exp(sum(map(math.log, values)) / len(values))

@@ -1,0 +1,1 @@
+"""Environment and counters: what the machine is, and what it did during a trial."""

@@ -1,0 +1,63 @@
+"""Caches below the target: what they hold is quick the second time, and dropping the page cache does not empty them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from iodelta.machine import Machine
+from iodelta.probe.devices import below
+from iodelta.probe.sysfs import attribute, sysfs_name
+from iodelta.probe.topology import Target
+from iodelta.trial import Finding
+
+DM_CACHES = ("cache", "writecache")
+"""Types of device-mapper targets that keep blocks of a slower device on a quicker one."""
+
+
+class CacheBelow(msgspec.Struct, frozen=True):
+    """One caching device: its kernel name, kind and mode as the kernel says it."""
+
+    device: str
+    kind: str
+    mode: str = ""
+
+
+def caches_below(machine: Machine, target: Target) -> tuple[CacheBelow, ...]:
+    """Every bcache and caching device-mapper target that I/O to ``target`` goes through, nearest first."""
+    names = dict.fromkeys(name for one in target.devices for name in (one, *below(machine, one)))
+    found = (_cache(machine, name) for name in names)
+    return tuple(one for one in found if one is not None)
+
+
+def cache_findings(machine: Machine, target: Target) -> tuple[Finding, ...]:
+    """A finding for each cache below."""
+    return tuple(
+        Finding(
+            "cache.below",
+            "warning",
+            one.device,
+            f"{one.kind} {one.device}{f' ({one.mode})' if one.mode else ''} lies below the target: offsets read before "
+            "come from its quick device, whatever variant reads them again",
+            "keep fresh offsets for every trial (the default), or detach the cache; drop_caches does not empty it",
+        )
+        for one in caches_below(machine, target)
+    )
+
+
+def _cache(machine: Machine, name: str) -> CacheBelow | None:
+    base = f"/sys/class/block/{sysfs_name(name)}"
+    mode = attribute(machine, f"{base}/bcache/cache_mode")
+    state = attribute(machine, f"{base}/bcache/state") or ""
+    if mode is not None:
+        # "no cache": registered as a backing device, and nothing attached to it.
+        return None if state == "no cache" else CacheBelow(name, "bcache", _bracketed(mode))
+    mapped = attribute(machine, f"{base}/dm/name")
+    if mapped is None:
+        return None
+    table = machine.run(["dmsetup", "table", "--", mapped], env={"LC_ALL": "C"}).text
+    kinds = [words[2] for line in table.splitlines() if len(words := line.split()) > 2 and words[2] in DM_CACHES]
+    return CacheBelow(name, f"dm-{kinds[0]}") if kinds else None
+
+
+def _bracketed(text: str) -> str:
+    return text.partition("[")[2].partition("]")[0] or text

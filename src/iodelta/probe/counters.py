@@ -1,0 +1,258 @@
+"""What the machine counted during a trial: disks, CPUs, pressure, interrupts, memory, and the clock speeds seen.
+
+Sources: Documentation/admin-guide/iostats.rst, proc(5) for stat and vmstat, Documentation/accounting/psi.rst,
+Documentation/core-api/irq. Counters that a kernel or machine does not have are absent, never 0.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+
+import msgspec
+
+from iodelta.errors import MachineError
+from iodelta.machine import Machine
+from iodelta.probe.devices import below, btrfs_of, interrupts
+from iodelta.probe.sysfs import attribute
+from iodelta.probe.topology import Target
+
+SECTOR = 512
+"""Bytes of the unit that diskstats counts in, whatever the device's block size."""
+
+DISK_FIELDS = (
+    *("read_ios", "read_merges", "read_bytes", "read_ms", "write_ios", "write_merges", "write_bytes", "write_ms"),
+    *("", "busy_ms", "queue_ms", "discard_ios", "discard_merges", "discard_bytes", "discard_ms"),
+    *("flush_ios", "flush_ms"),
+)
+"""In the order of diskstats; the nameless one is the present number in flight. ``queue_ms`` sums over requests."""
+
+CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice")
+
+VM_COUNTERS = frozenset(
+    "pgpgin pgpgout pswpin pswpout pgfault pgmajfault pgscan_direct pgscan_kswapd pgsteal_direct pgsteal_kswapd "
+    "workingset_refault_file workingset_refault_anon workingset_activate_file allocstall_normal allocstall_movable "
+    "compact_stall thp_fault_alloc drop_pagecache numa_miss numa_pages_migrated".split()
+)
+VM_LEVELS = frozenset({"nr_dirty", "nr_writeback", "nr_free_pages"})
+
+READ_STATS_COUNTERS = re.compile(r"(cumulative_)?(ios|wait)|count|ignored|vetoed|overflow")
+"""Of btrfs ``read_stats`` what only grows; averages, ages and what restarts at a checkpoint are levels."""
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """All counters at one moment, by dotted name."""
+
+    at: float
+    """Seconds of the monotonic clock."""
+    counters: dict[str, float]
+    """What only grows, as the kernel counts it: a disk's ``bytes`` are still sectors here."""
+    levels: dict[str, float]
+    """What goes up and down: of these the later one is reported, not a difference."""
+    mhz: tuple[tuple[float, ...], ...] = ()
+    """Clock of every CPU (policy) at each ``sample`` since the snapshot before."""
+
+
+class Counters:
+    """Counters of one machine for one target: what has to be looked up is looked up once, here."""
+
+    def __init__(self, machine: Machine, target: Target) -> None:
+        """Raises MachineError when the target's devices have vanished."""
+        self._machine = machine
+        lower = [name for device in target.devices for name in (device, *below(machine, device))]
+        disks = dict.fromkeys((*lower, *target.disks))
+        self.disks = tuple(disks)
+        """The target's devices and every member below them, by kernel name."""
+        self._tick_ms = _tick_ms(machine)
+        self._interrupts = {name: paths for name in disks if (paths := _interrupt_files(machine, name))}
+        self._clocks = tuple(machine.glob("/sys/devices/system/cpu/cpufreq/policy*/scaling_cur_freq"))
+        self._throttled = _throttle_files(machine)
+        self._cgroup = _cpu_stat_file(machine)
+        filesystems = {
+            fsid for name in target.devices if target.fstype == "btrfs" and (fsid := btrfs_of(machine, name))
+        }
+        self._read_stats = {
+            path.split("/")[-2]: path
+            for fsid in sorted(filesystems)
+            for path in machine.glob(f"/sys/fs/btrfs/{fsid}/devinfo/*/read_stats")
+        }
+        self._mhz: list[tuple[float, ...]] = []
+
+    def snapshot(self) -> Snapshot:
+        """Read everything. What cannot be read is left out."""
+        with self._machine.together("snapshot"):
+            return self._snapshot()
+
+    def _snapshot(self) -> Snapshot:
+        levels: dict[str, float] = {}
+        counters = dict(self._disk_counters())
+        counters.update(self._cpu_counters())
+        counters.update(self._pressure())
+        for name, value in _pairs(self._text("/proc/vmstat")):
+            if name in VM_COUNTERS:
+                counters[f"vm.{name}"] = value
+            elif name in VM_LEVELS:
+                levels[f"vm.{name}"] = value
+        for name, files in self._interrupts.items():
+            counts = (self._text(path).strip().split(",") for path in files)
+            counters[f"irq.{name}"] = float(sum(int(count) for line in counts for count in line if count))
+        for kind, files in self._throttled.items():
+            counters[f"thermal.{kind}_throttles"] = sum(float(self._text(path) or 0) for path in files)
+        for name, value in _pairs(self._text(self._cgroup)) if self._cgroup else ():
+            if name in ("nr_throttled", "throttled_usec", "throttled_time"):
+                scale = {"throttled_usec": 1e-3, "throttled_time": 1e-6}.get(name, 1.0)
+                counters["cgroup.throttles" if scale == 1.0 else "cgroup.throttled_ms"] = value * scale
+        for devid, path in self._read_stats.items():
+            for name, value in parse_read_stats(self._text(path)).items():
+                grows = READ_STATS_COUNTERS.fullmatch(name)
+                (counters if grows else levels)[f"btrfs.devid{devid}.{name}"] = value
+        seen, self._mhz = tuple(self._mhz), []
+        return Snapshot(time.monotonic(), counters, levels, seen)
+
+    def sample(self) -> None:
+        """Note the clock of every CPU now: once a second while a trial runs, by whoever waits for it."""
+        if self._clocks:
+            with self._machine.together("clocks"):
+                seen = tuple(float(text) / 1000 for path in self._clocks if (text := self._text(path).strip()))
+        else:
+            seen = tuple(map(float, re.findall(r"^cpu MHz\s*: ([\d.]+)", self._text("/proc/cpuinfo"), re.MULTILINE)))
+        if seen:
+            self._mhz.append(seen)
+
+    def difference(self, before: Snapshot, after: Snapshot) -> dict[str, float]:
+        """What happened between two snapshots, by dotted name (``disk.sda.read_bytes``, ``cpu.steal_ms``).
+
+        ``seconds`` is the time between them, ``cpu.mhz_min``, ``_mean`` and ``_max`` the clocks sampled in between.
+        A counter that was reset is left out.
+        """
+        found = {"seconds": after.at - before.at}
+        for name, value in after.counters.items():
+            if name in before.counters:
+                grown = _grown(before.counters[name], value)
+                if grown is not None:
+                    found[name] = grown * (SECTOR if name.endswith("_bytes") else 1)
+        found.update(after.levels)
+        clocks = [clock for seen in after.mhz for clock in seen]
+        if clocks:
+            found["cpu.mhz_min"], found["cpu.mhz_max"] = min(clocks), max(clocks)
+            found["cpu.mhz_mean"] = sum(clocks) / len(clocks)
+        return found
+
+    def _text(self, path: str) -> str:
+        try:
+            return self._machine.read(path)
+        except MachineError:
+            return ""
+
+    def _disk_counters(self) -> Iterator[tuple[str, float]]:
+        for line in self._text("/proc/diskstats").splitlines():
+            words = line.split()
+            if len(words) > 2 and words[2] in self.disks:
+                for field, word in zip(DISK_FIELDS, words[3:], strict=False):
+                    if field:
+                        yield f"disk.{words[2]}.{field}", float(word)
+
+    def _cpu_counters(self) -> Iterator[tuple[str, float]]:
+        for line in self._text("/proc/stat").splitlines():
+            name, _, rest = line.partition(" ")
+            if name == "cpu":
+                for field, word in zip(CPU_FIELDS, rest.split(), strict=False):
+                    yield f"cpu.{field}_ms", float(word) * self._tick_ms
+            elif name in ("ctxt", "intr", "processes"):
+                label = {"ctxt": "context_switches", "intr": "interrupts", "processes": "forks"}[name]
+                yield f"cpu.{label}", float(rest.split(maxsplit=1)[0])
+            elif name == "softirq":
+                words = rest.split()  # total, then hi, timer, net_tx, net_rx, block, ...
+                yield "cpu.softirqs", float(words[0])
+                yield "cpu.block_softirqs", float(words[5])
+
+    def _pressure(self) -> Iterator[tuple[str, float]]:
+        for resource in ("io", "cpu", "memory"):
+            for line in self._text(f"/proc/pressure/{resource}").splitlines():
+                kind, _, total = line.split(" ")[0], *line.rpartition("total=")[1:]
+                yield f"pressure.{resource}_{kind}_ms", float(total) / 1000
+
+
+def parse_read_stats(text: str) -> dict[str, float]:
+    """The numbers of a btrfs ``read_stats`` file, whatever its layout: words before a number are its name.
+
+    Two layouts are known, both of an out-of-tree series: 6.12 (``cumulative ios``, ``checkpoint wait``, ``age``...)
+    and 6.18 (``ios``, ``health avg``, ``score``...). The first word of ``cumulative ios`` holds for the ``wait`` and
+    ``avg`` after it as well.
+    """
+    found: dict[str, float] = {}
+    group, words = "", list[str]()
+    for token in re.findall(r"[A-Za-z_]+|-?\d+(?:\.\d+)?", text):
+        if token[0].isalpha() or token[0] == "_":
+            words.append(token)
+            continue
+        if words:
+            *first, last = words
+            group = "_".join(first) or group
+            found[f"{group}_{last}" if group and last in ("ios", "wait", "avg") else last] = float(token)
+        words = []
+    return found
+
+
+def _tick_ms(machine: Machine) -> float:
+    try:
+        ticks = machine.run(["getconf", "CLK_TCK"]).text.strip()
+    except MachineError:  # a machine may have coreutils and no more
+        ticks = ""
+    return 1000 / int(ticks) if ticks.isdigit() else 10.0
+
+
+def _grown(before: float, after: float) -> float | None:
+    """The growth of a counter that may have wrapped; None when it was reset.
+
+    Millisecond fields of diskstats are 32 bits wide everywhere, the others as wide as the kernel's long. A value that
+    falls from the lower half of its range was not wrapped but reset: the device is new.
+    """
+    if after >= before:
+        return after - before
+    for bits in (32, 64):
+        top = float(1 << bits)
+        if top / 2 <= before < top:
+            return after + top - before
+    return None
+
+
+def _pairs(text: str) -> Iterator[tuple[str, float]]:
+    for line in text.splitlines():
+        name, _, value = line.partition(" ")
+        yield name, float(value)
+
+
+def _interrupt_files(machine: Machine, name: str) -> tuple[str, ...]:
+    files = (f"/sys/kernel/irq/{number}/per_cpu_count" for number in interrupts(machine, name))
+    return tuple(file for file in files if attribute(machine, file) is not None)
+
+
+def _throttle_files(machine: Machine) -> dict[str, tuple[str, ...]]:
+    """Thermal throttle counts, one file of each core and package: all threads of one repeat the same number."""
+    found: dict[str, dict[str, str]] = {"core": {}, "package": {}}
+    for path in machine.glob("/sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/core_throttle_count"):
+        cpu = path.removesuffix("/thermal_throttle/core_throttle_count")
+        package = attribute(machine, f"{cpu}/topology/physical_package_id") or ""
+        core = attribute(machine, f"{cpu}/topology/core_id") or ""
+        found["core"].setdefault(f"{package}/{core}", path)
+        found["package"].setdefault(package, path.replace("core_throttle", "package_throttle"))
+    return {kind: tuple(files.values()) for kind, files in found.items() if files}
+
+
+def _cpu_stat_file(machine: Machine) -> str | None:
+    """``cpu.stat`` of our own control group (v2, else the v1 cpu controller): whether a quota holds us back."""
+    for line in (attribute(machine, "/proc/self/cgroup") or "").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            places = (f"/sys/fs/cgroup{path}", f"/sys/fs/cgroup/unified{path}")
+        elif "cpu" in controllers.split(","):
+            places = (f"/sys/fs/cgroup/{controllers}{path}", f"/sys/fs/cgroup/cpu{path}")
+        else:
+            continue
+        for place in places:
+            file = f"{place.rstrip('/')}/cpu.stat"
+            if "throttled" in (attribute(machine, file) or ""):
+                return file
+    return None

@@ -1,0 +1,135 @@
+"""Block devices by kernel name: what lies above and below each, read from sysfs; nothing is opened.
+
+Sources: Documentation/ABI/stable/sysfs-block, Documentation/ABI/testing/sysfs-fs-btrfs.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from iodelta.machine import Machine
+from iodelta.probe.mounts import Mount, mount_of, mounts
+from iodelta.probe.sysfs import attribute, entries, event, kernel_name, status, sysfs_name
+
+
+class Device(msgspec.Struct, frozen=True):
+    """One block device and its direct neighbours, by kernel name."""
+
+    name: str
+    devno: str
+    disk: str
+    partition: int
+    start: int
+    """First 512-byte sector on its disk; 0 for a whole disk."""
+    size_bytes: int
+    partitions: tuple[str, ...]
+    holders: tuple[str, ...]
+    slaves: tuple[str, ...]
+
+
+def device(machine: Machine, name: str) -> Device:
+    """The block device of that kernel name. Raises MachineError when there is none."""
+    base = f"/sys/class/block/{sysfs_name(name)}"
+    number = attribute(machine, f"{base}/partition")
+    disk = event(machine, f"{base}/..").get("DEVNAME", name) if number else name
+    return Device(
+        name=name,
+        devno=machine.read(f"{base}/dev").strip(),
+        disk=disk,
+        partition=int(number or 0),
+        start=int(attribute(machine, f"{base}/start") or 0),
+        size_bytes=512 * int(machine.read(f"{base}/size")),
+        partitions=tuple(kernel_name(found.split("/")[-2]) for found in machine.glob(f"{base}/*/partition")),
+        holders=entries(machine, f"{base}/holders/*"),
+        slaves=entries(machine, f"{base}/slaves/*"),
+    )
+
+
+def name_of(machine: Machine, devno: str) -> str | None:
+    """Kernel name of the block device ``major:minor``; None for an anonymous number."""
+    return event(machine, f"/sys/dev/block/{devno}").get("DEVNAME")
+
+
+def below(machine: Machine, name: str) -> tuple[str, ...]:
+    """Every block device that I/O to ``name`` reaches, nearest first, without itself.
+
+    Followed: md, dm and bcache (``slaves``), a partition's disk, the device under a loop device's backing file, all
+    members of a btrfs that holds such a file.
+    """
+    found: dict[str, None] = {}
+    waiting = [name]
+    while waiting:
+        for lower in directly_below(machine, waiting.pop(0)):
+            if lower not in found and lower != name:
+                found[lower] = None
+                waiting.append(lower)
+    return tuple(found)
+
+
+def members(machine: Machine, name: str) -> tuple[str, ...]:
+    """Every physical device below ``name``: whole disks with nothing below them; ``name`` itself when it is one."""
+    return tuple(one for one in (name, *below(machine, name)) if not directly_below(machine, one))
+
+
+def btrfs_of(machine: Machine, name: str) -> str | None:
+    """Id of the mounted btrfs that ``name`` is a member of, as in ``/sys/fs/btrfs/ID``; None when of none."""
+    found = machine.glob(f"/sys/fs/btrfs/*/devices/{sysfs_name(name)}")
+    return found[0].split("/")[4] if found else None
+
+
+def under(machine: Machine, devno: str, mount: Mount | None) -> tuple[tuple[str, ...], str]:
+    """Block devices under the filesystem with st_dev ``devno``, and why there is not exactly one."""
+    name = name_of(machine, devno)
+    if name:
+        return (name,), ""
+    fstype = mount.fstype if mount else "an unknown filesystem"
+    fsid = btrfs_id(machine, mount) if mount else None
+    if fsid:
+        found = entries(machine, f"/sys/fs/btrfs/{fsid}/devices/*")
+        return found, "" if len(found) == 1 else f"btrfs over {len(found)} devices: {', '.join(found)}"
+    return (), f"{fstype} has no block device of its own (device number {devno})"
+
+
+def btrfs_id(machine: Machine, mount: Mount) -> str | None:
+    """Id of a mounted btrfs; None for another filesystem. Of its members the kernel shows one as the source."""
+    if mount.fstype != "btrfs":
+        return None
+    source = status(machine, mount.source)
+    name = name_of(machine, source.rdev) if source and source.is_block else None
+    return btrfs_of(machine, name) if name else None
+
+
+def directly_below(machine: Machine, name: str) -> tuple[str, ...]:
+    """The next block devices that I/O to ``name`` reaches; empty for a physical device."""
+    this = device(machine, name)
+    if this.partition:
+        return (this.disk,)
+    if this.slaves:
+        return this.slaves
+    backing = loop_backing(machine, name)
+    found = status(machine, backing) if backing else None
+    if backing is None or found is None:
+        return ()
+    if found.is_block:
+        lower = name_of(machine, found.rdev)
+        return (lower,) if lower else ()
+    return under(machine, found.devno, mount_of(backing, mounts(machine)))[0]
+
+
+def loop_backing(machine: Machine, name: str) -> str | None:
+    """Path of the backing file of a loop device; None for any other device."""
+    return attribute(machine, f"/sys/class/block/{sysfs_name(name)}/loop/backing_file")
+
+
+def interrupts(machine: Machine, name: str) -> tuple[str, ...]:
+    """Numbers of the interrupts of the controller that serves a disk: the nearest device above it that has any."""
+    above = f"/sys/class/block/{sysfs_name(name)}/device"
+    for _ in range(8):
+        numbers = tuple(sorted(entries(machine, f"{above}/msi_irqs/*"), key=int))
+        if numbers:
+            return numbers
+        single = attribute(machine, f"{above}/irq")
+        if single and single != "0":
+            return (single,)
+        above += "/.."
+    return ()

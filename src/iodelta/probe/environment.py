@@ -1,0 +1,82 @@
+"""What the machine was when it was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from iodelta.machine import Machine
+from iodelta.probe import host, storage
+from iodelta.probe.reader import Reader, Section
+from iodelta.probe.topology import Target
+
+SCHEMA = 1
+
+
+class Environment(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything about a machine and a target that may change what an I/O costs; texts as the kernel prints them."""
+
+    schema: int = SCHEMA
+    host: Section = {}
+    kernel: Section = {}
+    sysctl: Section = {}
+    mitigations: Section = {}
+    cpu: Section = {}
+    numa: Section = {}
+    memory: Section = {}
+    target: Section = {}
+    filesystem: Section = {}
+    devices: tuple[Section, ...] = ()
+    """The target's own block devices first, then every one below them."""
+    fio: Section = {}
+    limits: Section = {}
+    modules: Section = {}
+    """Parameters of the drivers that an I/O may pass through, as they were loaded."""
+    now: Section = {}
+    """What is true only at that moment (boot, load, time): recorded, never compared."""
+    absent: Section = {}
+    """Dotted name -> why it is not here."""
+
+
+def environment(machine: Machine, target: Target | None) -> Environment:
+    """Look at the machine (some 100 ms, nothing is written). What it lacks is in ``absent``, never an exception.
+
+    Without a target nothing is said of storage."""
+    reader = Reader(machine)
+    return Environment(
+        host=host.host(reader),
+        kernel=host.kernel(reader),
+        sysctl=host.sysctl(reader),
+        mitigations=host.mitigations(reader),
+        cpu=host.cpu(reader),
+        numa=host.numa(reader),
+        memory=host.memory(reader),
+        target=storage.target_section(target) if target else {},
+        filesystem=storage.filesystem(reader, target) if target else {},
+        devices=storage.devices(reader, target) if target else (),
+        fio=host.fio(reader),
+        limits=host.limits(reader),
+        modules=host.modules(reader),
+        now=host.now(reader),
+        absent=reader.absent,
+    )
+
+
+def sound(recorded: Mapping[str, Any]) -> dict[str, Any]:
+    """A recorded environment in the shape that readers rely on, sections of texts: the record may stem from another
+    version, or from a stranger. What has no such shape is left out."""
+    found: dict[str, Any] = {}
+    for name, section in recorded.items():
+        if name == "devices":
+            found[name] = [_texts(one) for one in section if isinstance(one, dict)] if isinstance(section, list) else []
+        elif isinstance(section, dict):
+            found[name] = _texts(section)
+        elif isinstance(section, int):
+            found[name] = section
+    return found
+
+
+def _texts(section: Mapping[Any, Any]) -> Section:
+    return {str(key): str(value) for key, value in section.items() if isinstance(value, str | int | float)}

@@ -1,0 +1,274 @@
+"""The machine around the target: kernel, CPUs, memory, limits, fio."""
+
+from __future__ import annotations
+
+import re
+
+from iodelta.probe.reader import Reader, Section, pairs
+
+CONFIG = re.compile(
+    r"CONFIG_((?:HZ|PREEMPT\w*|NO_HZ\w*|IRQ_TIME_ACCOUNTING|VIRT_CPU_ACCOUNTING_GEN|CC_OPTIMIZE_FOR_\w+|LTO_\w+|CFI_CLANG)"
+    r"|(?:BLK_(?:CGROUP\w*|WBT\w*|DEV_THROTTLING|SED_OPAL|INLINE_ENCRYPTION)|MQ_IOSCHED_\w+|IOSCHED_BFQ|IO_URING|AIO)"
+    r"|(?:PSI\w*|MEMCG|CGROUP_\w+|NUMA_BALANCING\w*|TRANSPARENT_HUGEPAGE\w*|SLUB_(?:CPU_PARTIAL|DEBUG_ON|TINY)|SLAB_FREELIST\w+)"
+    r"|(?:CPU_FREQ_DEFAULT\w*|X86_INTEL_PSTATE|X86_AMD_PSTATE|CPU_IDLE_GOV\w+|SCHED_\w+)"
+    r"|(?:MITIGATION_\w+|CPU_MITIGATIONS|RETPOLINE|PAGE_TABLE_ISOLATION|INIT_ON_\w+|HARDENED_USERCOPY\w*|STACKPROTECTOR\w*)"
+    r"|(?:KASAN|KCSAN|KMSAN|UBSAN|LOCKDEP|PROVE_LOCKING|DEBUG_(?:PREEMPT|LOCK_ALLOC|PAGEALLOC|OBJECTS|LIST|SPINLOCK)"
+    r"|FUNCTION_TRACER|LATENCYTOP|SCHEDSTATS|FAULT_INJECTION|BTRFS_(?:DEBUG|ASSERT|EXPERIMENTAL)|XFS_(?:DEBUG|WARN)))=(.*)"
+)
+"""Options of the kernel's configuration that change what an I/O costs."""
+
+TAINTS = "PFSRMBUDAWCIOELKXTNJ"
+"""Letters of the taint bits, bit 0 first (Documentation/admin-guide/tainted-kernels.rst); ``G`` is bit 0 unset."""
+
+SYSCTLS = (
+    *("kernel/io_uring_disabled", "kernel/nmi_watchdog", "kernel/numa_balancing", "kernel/perf_event_paranoid"),
+    *("kernel/sched_autogroup_enabled", "kernel/sched_rt_runtime_us", "kernel/timer_migration", "kernel/watchdog"),
+    *("vm/dirty_background_bytes", "vm/dirty_background_ratio", "vm/dirty_bytes", "vm/dirty_expire_centisecs"),
+    *("vm/dirty_ratio", "vm/dirty_writeback_centisecs", "vm/swappiness", "vm/vfs_cache_pressure"),
+    *("vm/zone_reclaim_mode", "vm/min_free_kbytes", "fs/aio-max-nr"),
+)
+
+MODULES = (
+    *("nvme", "nvme_core", "nvme_tcp", "scsi_mod", "sd_mod", "libata", "ahci", "mpt3sas", "megaraid_sas", "virtio_blk"),
+    *("loop", "null_blk", "ublk_drv", "md_mod", "raid456", "raid10", "raid1", "dm_mod", "dm_crypt", "bcache", "btrfs"),
+    *("haltpoll", "intel_idle", "processor"),
+)
+"""Modules, built in or not, whose parameters change what an I/O costs."""
+
+CPU = "/sys/devices/system/cpu"
+
+Files = tuple[tuple[str, ...], tuple[str, ...]]
+CGROUP_V2: Files = (
+    ("/sys/fs/cgroup", "/sys/fs/cgroup/unified"),
+    ("cpu.max", "cpuset.cpus", "memory.high", "memory.max", "io.max", "io.weight", "io.latency"),
+)
+"""Where the hierarchy is mounted, and what in it holds a process back."""
+CGROUP_V1: dict[str, Files] = {
+    "cpu": (("/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpu"), ("cpu.cfs_quota_us", "cpu.cfs_period_us")),
+    "cpuset": (("/sys/fs/cgroup/cpuset",), ("cpuset.cpus",)),
+    "memory": (("/sys/fs/cgroup/memory",), ("memory.limit_in_bytes",)),
+    "blkio": (
+        ("/sys/fs/cgroup/blkio",),
+        ("blkio.throttle.read_iops_device", "blkio.throttle.read_bps_device", "blkio.weight"),
+    ),
+}
+
+
+def host(reader: Reader) -> Section:
+    """Name, distribution, firmware, and what it runs in."""
+    found = {"machine": reader.machine.name}
+    found |= reader.section(
+        "host",
+        {
+            "name": "/proc/sys/kernel/hostname",
+            "vendor": "/sys/class/dmi/id/sys_vendor",
+            "product": ("/sys/class/dmi/id/product_name", "/proc/device-tree/model"),
+            "board": "/sys/class/dmi/id/board_name",
+            "bios": "/sys/class/dmi/id/bios_version",
+            "hypervisor": "/sys/hypervisor/type",
+            "tuned_profile": "/etc/tuned/active_profile",
+        },
+    )
+    release = pairs(reader.text("host.distribution", "/etc/os-release", "/usr/lib/os-release"), "=")
+    if release:
+        found["distribution"] = release.get("PRETTY_NAME") or release.get("NAME", "")
+    flags = re.search(r"^(?:flags|Features)\s*:(.*)", reader.text("host.flags", "/proc/cpuinfo"), re.MULTILINE)
+    found["virtual"] = "yes" if "hypervisor" in found or (flags and "hypervisor" in flags[1].split()) else "not seen"
+    # It moves interrupts between CPUs while a trial runs.
+    found["irqbalance"] = "runs" if reader.machine.glob("/run/irqbalance*/*.sock") else "not seen"
+    container = reader.text("host.container", "/run/systemd/container", "/run/.containerenv")
+    if container or reader.machine.glob("/.dockerenv"):
+        found["container"] = container or "docker"
+    return found
+
+
+def kernel(reader: Reader) -> Section:
+    """Release, build, command line, taint, and the options of its configuration that matter for I/O."""
+    found = reader.section(
+        "kernel",
+        {
+            "release": "/proc/sys/kernel/osrelease",
+            "version": "/proc/version",
+            "command_line": "/proc/cmdline",
+            "tainted": "/proc/sys/kernel/tainted",
+            "clocksource": "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+            "preempt": "/sys/kernel/debug/sched/preempt",
+            "security_modules": "/sys/kernel/security/lsm",
+        },
+    )
+    bits = int(found.get("tainted", "0"))
+    if bits:
+        found["tainted"] += " " + "".join(letter for bit, letter in enumerate(TAINTS) if bits >> bit & 1)
+    release = found.get("release", "")
+    places = (f"/boot/config-{release}", f"/lib/modules/{release}/config", f"/usr/lib/modules/{release}/config")
+    text = reader.text("kernel.config", *places) or reader.command("kernel.config", ["gzip", "-dc", "/proc/config.gz"])
+    if text:
+        reader.absent.pop("kernel.config", None)
+    found |= {f"config.{match[1]}": match[2] for line in text.splitlines() if (match := CONFIG.fullmatch(line))}
+    return found
+
+
+def sysctl(reader: Reader) -> Section:
+    """Settings that change what an I/O costs."""
+    return reader.section("sysctl", {name.replace("/", "."): f"/proc/sys/{name}" for name in SYSCTLS})
+
+
+def mitigations(reader: Reader) -> Section:
+    """What the kernel does about each known CPU vulnerability."""
+    return reader.directory(f"{CPU}/vulnerabilities/*")
+
+
+def cpu(reader: Reader) -> Section:
+    """Model, topology, and how its clock and idle states are governed."""
+    info = reader.text("cpu.model", "/proc/cpuinfo")
+    first = pairs(info.split("\n\n")[0], ":")
+    found = {}
+    for key, names in {
+        "model": ("model name", "Model", "cpu model", "CPU part"),
+        "family_model_stepping": ("cpu family", "CPU implementer"),
+        "microcode": ("microcode",),
+    }.items():
+        value = next((first[name] for name in names if name in first), "")
+        if value:
+            found[key] = value
+    if "cpu family" in first:
+        found["family_model_stepping"] = "/".join(first.get(k, "?") for k in ("cpu family", "model", "stepping"))
+    found |= reader.section(
+        "cpu",
+        {
+            "online": f"{CPU}/online",
+            "present": f"{CPU}/present",
+            "isolated": f"{CPU}/isolated",
+            "nohz_full": f"{CPU}/nohz_full",
+            "smt": f"{CPU}/smt/control",
+            "boost": (f"{CPU}/cpufreq/boost", f"{CPU}/intel_pstate/no_turbo"),
+            "pstate": (f"{CPU}/intel_pstate/status", f"{CPU}/amd_pstate/status"),
+            "idle_driver": f"{CPU}/cpuidle/current_driver",
+            "idle_governor": (f"{CPU}/cpuidle/current_governor", f"{CPU}/cpuidle/current_governor_ro"),
+        },
+    )
+    if "boost" in found and not reader.machine.glob(f"{CPU}/cpufreq/boost"):
+        found["boost"] = "0" if found["boost"] == "1" else "1"  # no_turbo says the opposite
+    threads = reader.machine.glob(f"{CPU}/cpu[0-9]*/topology/core_id")
+    where = [
+        (reader.text("cpu.sockets", path.replace("core_id", "physical_package_id")), reader.text("cpu.cores", path))
+        for path in threads
+    ]
+    found |= {"threads": str(len(threads)), "cores": str(len(set(where))), "sockets": str(len({s for s, _ in where}))}
+    policy = f"{CPU}/cpufreq/policy*"
+    for key, file in {
+        "governor": "scaling_governor",
+        "driver": "scaling_driver",
+        "epp": "energy_performance_preference",
+        "khz_min": "scaling_min_freq",
+        "khz_max": "scaling_max_freq",
+        "khz_hardware_max": "cpuinfo_max_freq",
+    }.items():
+        text = reader.together(f"cpu.{key}", f"{policy}/{file}")
+        if text:
+            found[key] = text
+    for path in reader.machine.glob(f"{CPU}/cpu0/cpuidle/state*/name"):
+        disabled = reader.text("cpu.idle_states", path.replace("/name", "/disable"))
+        state = path.split("/")[-2]
+        found[f"idle.{state}"] = reader.text("cpu.idle_states", path) + (" (disabled)" if disabled == "1" else "")
+    return found
+
+
+def numa(reader: Reader) -> Section:
+    """CPUs, memory and distances of each node."""
+    found = {}
+    for path in reader.machine.glob("/sys/devices/system/node/node[0-9]*"):
+        node = path.rsplit("/", 1)[1]
+        found[f"{node}.cpus"] = reader.text(f"numa.{node}.cpus", f"{path}/cpulist")
+        found[f"{node}.distance"] = reader.text(f"numa.{node}.distance", f"{path}/distance")
+        total = re.search(r"MemTotal:\s*(\d+ kB)", reader.text(f"numa.{node}.memory", f"{path}/meminfo"))
+        found[f"{node}.memory"] = total[1] if total else ""
+    return {key: value for key, value in found.items() if value}
+
+
+def memory(reader: Reader) -> Section:
+    """Size, huge pages, swap."""
+    info = pairs(reader.text("memory.total", "/proc/meminfo"), ":")
+    names: tuple[str, ...] = ("MemTotal", "HugePages_Total", "Hugepagesize", "SwapTotal")
+    found = {name: info[name] for name in names if name in info}
+    thp = "/sys/kernel/mm/transparent_hugepage"
+    found |= reader.section(
+        "memory",
+        {"thp": f"{thp}/enabled", "thp_defrag": f"{thp}/defrag", "zswap": "/sys/module/zswap/parameters/enabled"},
+    )
+    swapped = [line.split() for line in reader.text("memory.swap", "/proc/swaps").splitlines()[1:]]
+    found["swap"] = ", ".join(f"{words[0]} {words[1]} {words[2]} kB" for words in swapped) or "none"
+    return found
+
+
+def fio(reader: Reader) -> Section:
+    """Which fio runs, its version, and whether a package of the distribution owns it."""
+    path = reader.command("fio.path", ["sh", "-c", "command -v fio"])
+    if not path:
+        reader.absent["fio.path"] = "no fio on PATH"
+        return {}
+    real = reader.command("fio.real_path", ["readlink", "-f", "--", path]) or path
+    found = {"path": real, "version": reader.command("fio.version", [path, "--version"])}
+    package = reader.command("fio.package", ["dpkg", "-S", real]) or reader.command("fio.package", ["rpm", "-qf", real])
+    found["build"] = "distribution" if package else "not of a dpkg or rpm package"
+    if package:
+        reader.absent.pop("fio.package", None)
+        name = package.split(":")[0]
+        found["package"] = (
+            reader.command("fio.package_version", ["dpkg-query", "-W", "-f", "${Package} ${Version}", name])
+            if package.startswith(f"{name}:")
+            else package
+        )
+    engines = reader.command("fio.engines", [path, "--enghelp"]).splitlines()[1:]
+    found["engines"] = " ".join(sorted(engine.strip() for engine in engines))
+    return {key: value for key, value in found.items() if value}
+
+
+def limits(reader: Reader) -> Section:
+    """What holds our own processes back: affinity, resource limits, control groups from the root down (``a > b``)."""
+    found = {}
+    status = pairs(reader.text("limits.status", "/proc/self/status"), ":")
+    for key, name in {"cpus": "Cpus_allowed_list", "memory_nodes": "Mems_allowed_list"}.items():
+        if name in status:
+            found[key] = status[name]
+    for line in reader.text("limits.memlock", "/proc/self/limits").splitlines():
+        if line.startswith(("Max locked memory", "Max open files")):
+            words = line.split()
+            found["_".join(words[1:3])] = words[3]
+    for line in reader.text("limits.cgroup", "/proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        roots, files = CGROUP_V2 if not controllers else CGROUP_V1.get(controllers.split(",")[0], ((), ()))
+        if not controllers:
+            found["cgroup"] = path
+        for file in files:
+            places = [f"{root}{level.rstrip('/')}/{file}" for root in roots for level in _levels(path)]
+            texts = [text.replace("\n", "; ") for place in places for text in reader.directory(place).values()]
+            if texts:
+                found[file] = " > ".join(texts)
+    return found
+
+
+def modules(reader: Reader) -> Section:
+    """Parameters of drivers (``nvme.poll_queues``, ``scsi_mod.use_blk_mq``, ``haltpoll.guest_halt_poll_ns``)."""
+    found: Section = {}
+    for module in MODULES:
+        parameters = reader.directory(f"/sys/module/{module}/parameters/*")
+        found |= {f"{module}.{name}": text for name, text in parameters.items()}
+    return found
+
+
+def now(reader: Reader) -> Section:
+    """What is true only at this moment: never part of a comparison."""
+    found = reader.section(
+        "now", {"boot_id": "/proc/sys/kernel/random/boot_id", "load": "/proc/loadavg", "uptime_s": "/proc/uptime"}
+    )
+    found["uptime_s"] = found.get("uptime_s", "").split(" ")[0]
+    found["memory_available"] = pairs(reader.text("now.memory", "/proc/meminfo"), ":").get("MemAvailable", "")
+    found["unix_time"] = f"{reader.machine.time():.0f}"
+    return {key: value for key, value in found.items() if value}
+
+
+def _levels(path: str) -> list[str]:
+    """``/a/b`` -> ``/``, ``/a``, ``/a/b``: a limit holds for everything below it."""
+    words = [word for word in path.split("/") if word]
+    return ["/" + "/".join(words[:depth]) for depth in range(len(words) + 1)]

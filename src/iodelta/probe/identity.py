@@ -1,0 +1,107 @@
+"""What tells one device from another, so that a renumbered disk cannot pass for the one that was meant."""
+
+from __future__ import annotations
+
+import msgspec
+
+from iodelta.machine import Machine
+from iodelta.probe.devices import Device, loop_backing
+from iodelta.probe.sysfs import attribute, boot_id, event, status, sysfs_name
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """What tells one device from another. Empty or 0 where the kernel does not know.
+
+    Within one boot the kernel's disk sequence number is unique per attachment; over boots only what the hardware or
+    the metadata says (serial, wwid, uuid, backing file) can be believed, never a name or a number.
+    """
+
+    boot: str
+    devno: str
+    """``major:minor``."""
+    size_bytes: int
+    """Size in bytes."""
+    diskseq: str = ""
+    """The kernel's disk sequence number."""
+    serial: str = ""
+    """Serial number of the disk."""
+    wwid: str = ""
+    """World-wide id of the disk."""
+    uuid: str = ""
+    """Of the md array or dm device."""
+    by_id: tuple[str, ...] = ()
+    """Its links below /dev/disk/by-id."""
+    partition: int = 0
+    """Number of the partition, 0 for a whole disk."""
+    partition_start: int = 0
+    """First 512-byte sector of the partition."""
+    partition_uuid: str = ""
+    """UUID of the partition; empty for a whole disk."""
+    backing: str = ""
+    """Of a loop device: ``major:minor inode offset`` of its backing file; of a regular file: ``major:minor inode``."""
+
+    @property
+    def lasting(self) -> tuple[object, ...]:
+        """The part that survives a reboot."""
+        return (self.serial, self.wwid, self.uuid, self.backing, self.partition_uuid)
+
+
+def same_device(first: Identity, second: Identity) -> bool:
+    """Whether both are surely one device: by disk sequence number within a boot, else by what survives a reboot.
+
+    What cannot be shown is False: a device without serial, uuid or backing file is another one after a reboot.
+    """
+    fixed = (first.size_bytes, first.partition, first.partition_start, first.lasting)
+    if fixed != (second.size_bytes, second.partition, second.partition_start, second.lasting):
+        return False
+    if first.boot == second.boot and first.diskseq and first.diskseq == second.diskseq:
+        return first.devno == second.devno
+    return any(first.lasting)
+
+
+def identify(machine: Machine, this: Device) -> Identity:
+    """What is known of a block device now. Raises MachineError."""
+    base, disk = f"/sys/class/block/{sysfs_name(this.name)}", f"/sys/class/block/{sysfs_name(this.disk)}"
+    links, properties = _udev(machine, this.devno)
+    return Identity(
+        boot=boot_id(machine),
+        devno=this.devno,
+        size_bytes=this.size_bytes,
+        diskseq=attribute(machine, f"{disk}/diskseq") or "",
+        serial=_first(machine, f"{disk}/serial", f"{disk}/device/serial", f"{disk}/device/vpd_pg80")
+        or properties.get("ID_SERIAL", ""),
+        wwid=_first(machine, f"{disk}/wwid", f"{disk}/device/wwid") or properties.get("ID_WWN", ""),
+        uuid=_first(machine, f"{disk}/dm/uuid", f"{disk}/md/uuid"),
+        by_id=tuple(sorted(f"/dev/{link}" for link in links if link.startswith("disk/by-id/"))),
+        partition=this.partition,
+        partition_start=this.start,
+        partition_uuid=event(machine, base).get("PARTUUID") or properties.get("ID_PART_ENTRY_UUID", ""),
+        backing=_loop_identity(machine, this.disk),
+    )
+
+
+def _loop_identity(machine: Machine, name: str) -> str:
+    backing = loop_backing(machine, name)
+    found = status(machine, backing) if backing else None
+    if found is None:
+        return ""
+    offset = attribute(machine, f"/sys/class/block/{sysfs_name(name)}/loop/offset") or "0"
+    return f"{found.devno} {found.inode} {offset}"
+
+
+def _udev(machine: Machine, devno: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Links (below /dev) and properties that udev recorded for a block device; empty where no udev runs."""
+    lines = (attribute(machine, f"/run/udev/data/b{devno}") or "").splitlines()
+    links = tuple(line[2:] for line in lines if line.startswith("S:"))
+    pairs = (line[2:].partition("=") for line in lines if line.startswith("E:"))
+    return links, {key: value for key, _, value in pairs}
+
+
+def _first(machine: Machine, *paths: str) -> str:
+    """The first that is there and says something, printable characters only (vpd_pg80 has a binary head)."""
+    for path in paths:
+        text = attribute(machine, path)
+        clean = "".join(c for c in text or "" if c.isascii() and c.isprintable()).strip()
+        if clean:
+            return clean
+    return ""

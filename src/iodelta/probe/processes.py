@@ -1,0 +1,17 @@
+"""What /proc says of processes on a machine."""
+
+from __future__ import annotations
+
+import contextlib
+
+from iodelta.errors import MachineError
+from iodelta.machine import Machine
+
+
+def children(machine: Machine, pid: int | str) -> tuple[int, ...]:
+    """The children of a process at this moment; none where the kernel lists none (CONFIG_PROC_CHILDREN)."""
+    found: list[int] = []
+    for path in machine.glob(f"/proc/{pid}/task/*/children"):
+        with contextlib.suppress(MachineError):  # the thread has just ended
+            found += map(int, machine.read(path).split())
+    return tuple(found)

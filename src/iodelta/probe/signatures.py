@@ -1,0 +1,169 @@
+"""What the bytes of a block device say it holds: partition tables, filesystems, RAID, LVM, ZFS, bcache, LUKS, swap.
+
+``ranges`` says which bytes matter, ``detect`` judges them; both are pure. blkid(8) knows more formats but may be
+missing and calls some of these ambivalent, so it is asked second. Layouts: util-linux ``libblkid/src``, the kernel's
+``include/uapi/linux/raid/md_p.h`` and ``drivers/md/bcache/super.c``, OpenZFS ``vdev_label.c``, the LUKS2 on-disk
+format, LVM2 ``lib/label/label.h``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iodelta.errors import MachineError
+from iodelta.machine import Machine
+
+KIB = 1024
+MIB = 1024 * KIB
+STEP = 64 * KIB
+"""Reads start at and are made of multiples of this: aligned for O_DIRECT on any logical block size."""
+
+HEAD = 5 * MIB
+TAIL = 1 * MIB
+BTRFS_COPIES = (64 * MIB, 256 * 1024 * MIB)
+
+MAGICS: tuple[tuple[str, bytes, tuple[int, ...]], ...] = (
+    ("GPT partition table", b"EFI PART", (512, 4096, -512, -4096)),
+    ("boot sector or MBR partition table", b"\x55\xaa", (510,)),
+    ("BSD disk label", b"\x57\x45\x56\x82", (0, 64, 512)),
+    ("Sun disk label", b"\xda\xbe", (508,)),
+    ("SGI disk label", b"\x0b\xe5\xa9\x41", (0,)),
+    ("Mac partition map", b"PM\x00\x00", (512,)),
+    ("ext2/3/4", b"\x53\xef", (1080,)),
+    ("XFS", b"XFSB", (0,)),
+    ("btrfs", b"_BHRfS_M", tuple(copy + 64 for copy in (64 * KIB, *BTRFS_COPIES))),
+    ("bcache", bytes.fromhex("c68573f64e1a45ca8265f57f48ba6d81"), (4096 + 24,)),
+    ("bcachefs", bytes.fromhex("c68573f666ce90a9d96a60cf803df7ef"), (4096 + 24, 2 * MIB + 24)),
+    ("LVM physical volume", b"LABELONE", (0, 512, 1024, 1536)),
+    ("LVM1 physical volume", b"HM\x01\x00", (0,)),
+    ("LUKS", b"LUKS\xba\xbe", (0,)),
+    ("LUKS", b"SKUL\xba\xbe", tuple(16 * KIB << n for n in range(9))),
+    ("swap", b"SWAPSPACE2", tuple((4 * KIB << n) - 10 for n in range(5))),
+    ("swap", b"SWAP-SPACE", tuple((4 * KIB << n) - 10 for n in range(5))),
+    ("hibernation image", b"S1SUSPEND", tuple((4 * KIB << n) - 10 for n in range(5))),
+    ("hibernation image", b"LINHIB0001", tuple((4 * KIB << n) - 10 for n in range(5))),
+    ("f2fs", b"\x10\x20\xf5\xf2", (1024, 5120)),
+    ("erofs", b"\xe2\xe1\xf5\xe0", (1024,)),
+    ("squashfs", b"hsqs", (0,)),
+    ("NTFS", b"NTFS    ", (3,)),
+    ("exFAT", b"EXFAT   ", (3,)),
+    ("BitLocker", b"-FVE-FS-", (3,)),
+    ("FAT", b"FAT32   ", (82,)),
+    ("FAT", b"FAT1", (54,)),
+    ("HFS+", b"H+", (1024,)),
+    ("HFS+", b"HX", (1024,)),
+    ("APFS", b"NXSB", (32,)),
+    ("ISO 9660", b"CD001", (32769,)),
+    ("UDF", b"BEA01", (32769,)),
+    ("JFS", b"JFS1", (32768,)),
+    ("ReiserFS", b"ReIsEr", (64 * KIB + 52, 8 * KIB + 52)),
+    ("Reiser4", b"ReIsEr4", (64 * KIB,)),
+    ("NILFS2", b"\x34\x34", (1030,)),
+    ("GFS2", b"\x01\x16\x19\x70", (64 * KIB,)),
+    ("OCFS2", b"OCFSV2", (1024, 2048, 4096, 8192)),
+    ("zonefs", b"SFOZ", (0,)),
+    ("VMFS", b"\x0d\xd0\x01\xc0", (1 * MIB,)),
+    ("VMFS", b"\x5e\xf1\xab\x2f", (2 * MIB,)),
+    ("Ceph BlueStore", b"bluestore block device", (0,)),
+    ("Oracle ASM", b"ORCLDISK", (32,)),
+    ("Stratis", b"!Stra0tis\x86\xff\x02^\x41rh", (516, 4612)),
+    ("VDO", b"dmvdo001", (0,)),
+    ("dm-integrity", b"integrt\x00", (0,)),
+    ("dm-verity", b"verity\x00\x00", (0,)),
+    ("dm snapshot store", b"SnAp", (0,)),
+    ("DDF RAID member", b"\xde\x11\xde\x11", (-512,)),
+    ("Intel RAID member", b"Intel Raid ISM Cfg Sig. ", (-1024,)),
+)
+"""Name, bytes, and where they stand; negative offsets count from the end of the device."""
+
+MD_MAGIC = 0xA92B4EFC
+ZFS_UBERBLOCK = 0x00BAB10C
+ZFS_CHECKSUM = 0x0210DA7AB10C7A11
+ZFS_LABEL = 256 * KIB
+
+
+def ranges(size: int) -> tuple[tuple[int, int], ...]:
+    """Offset and length in bytes of all that ``detect`` looks at on a device of ``size`` bytes, without overlap."""
+    head = min(size, HEAD)
+    tail = max((size - TAIL) // STEP * STEP, head)
+    copies = [(copy, STEP) for copy in BTRFS_COPIES if head <= copy < tail]
+    found = [(0, head), *copies, (tail, size - tail)]
+    return tuple((offset, length) for offset, length in found if length)
+
+
+def detect(pieces: Mapping[int, bytes], size: int) -> tuple[str, ...]:
+    """Names of what is recognised in ``pieces`` (offset -> bytes, as ``ranges`` asks) of a device of ``size`` bytes.
+
+    A name stands once. Nothing recognised is no proof that nothing is there.
+    """
+
+    def at(offset: int, length: int) -> bytes:
+        for start, piece in pieces.items():
+            if start <= offset < start + len(piece):
+                return piece[offset - start : offset - start + length]
+        return b""
+
+    found = [
+        name for name, magic, places in MAGICS for p in places if at(p if p >= 0 else size + p, len(magic)) == magic
+    ]
+    for name, places in (("md RAID member", _md_places(size)), ("ZFS", _zfs_places(size))):
+        magics = (MD_MAGIC,) if name.startswith("md") else (ZFS_UBERBLOCK, ZFS_CHECKSUM)
+        width = 4 if name.startswith("md") else 8
+        wanted = {magic.to_bytes(width, order) for magic in magics for order in ("little", "big")}
+        if any(at(place, width) in wanted for place in places):
+            found.append(name)
+    return tuple(dict.fromkeys(found))
+
+
+def read_signatures(machine: Machine, path: str, size: int) -> tuple[str, ...]:
+    """What the device node ``path`` of ``size`` bytes holds, by its bytes and by blkid(8) where there is one.
+
+    Reads some 6 MiB past the page cache; never opens for writing. Raises MachineError when a byte cannot be read.
+    """
+    found = detect({offset: read_bytes(machine, path, offset, length) for offset, length in ranges(size)}, size)
+    return found or _blkid(machine, path)
+
+
+def read_bytes(machine: Machine, path: str, offset: int, length: int) -> bytes:
+    """``length`` bytes at ``offset`` (a multiple of ``STEP``) of a device. Raises MachineError when fewer come."""
+    count = -(-length // STEP)
+    words = ["dd", f"if={path}", f"bs={STEP}", f"skip={offset // STEP}", f"count={count}"]
+    # A filesystem writes past the block device's page cache, which may therefore be stale: read the medium.
+    done = machine.run([*words, "iflag=direct"], timeout=60)
+    if done.returncode != 0:
+        done = machine.run(words, timeout=60)
+    if done.returncode != 0 or len(done.stdout) < length:
+        reason = done.stderr.decode(errors="replace").strip().splitlines()
+        raise MachineError(
+            f"only {len(done.stdout)} of {length} bytes at {offset} could be read"
+            + (f": {reason[0]}" if reason else ""),
+            place=path,
+        )
+    return done.stdout[:length]
+
+
+def _md_places(size: int) -> tuple[int, ...]:
+    """Superblocks 0.90, 1.0, 1.1, 1.2 (md.c ``super_90_load``, ``super_1_load``)."""
+    sectors = size // 512
+    return 0, 4096, (size & ~(STEP - 1)) - STEP, ((sectors - 16) & ~7) * 512
+
+
+def _zfs_places(size: int) -> tuple[int, ...]:
+    """In each of the four labels: all uberblock slots, and the checksum's magic that ends the name-value area."""
+    end = size // ZFS_LABEL * ZFS_LABEL
+    labels = (0, ZFS_LABEL, end - 2 * ZFS_LABEL, end - ZFS_LABEL)
+    slots = range(128 * KIB, ZFS_LABEL, KIB)
+    return tuple(label + place for label in labels if label >= 0 for place in (*slots, 128 * KIB - 40))
+
+
+def _blkid(machine: Machine, path: str) -> tuple[str, ...]:
+    """What blkid's low-level probe says (it neither caches nor writes); nothing where it is not installed."""
+    try:
+        done = machine.run(["blkid", "--probe", "--output", "export", path], timeout=60)
+    except MachineError:
+        return ()
+    if done.returncode == 8:
+        return ("several signatures that contradict one another (blkid)",)
+    pairs = dict(line.partition("=")[::2] for line in done.text.splitlines())
+    kinds = (pairs.get("TYPE"), pairs.get("PTTYPE"))
+    return tuple(f"{kind} (blkid)" for kind in kinds if kind)

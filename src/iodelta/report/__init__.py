@@ -1,0 +1,1 @@
+"""Verdicts as a reader wants them: console first; other formats beside it."""

@@ -1,0 +1,1 @@
+"""One experiment of ours: what became of it, and everything its trials say."""

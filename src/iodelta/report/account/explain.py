@@ -1,0 +1,93 @@
+"""One cell explained: every block, the order in it, the interval, the rule that fired, what would change it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from iodelta.errors import RequestError
+from iodelta.report.account.model import Account
+from iodelta.report.words import inert, interval, metric_name, percent, quantity
+from iodelta.stats.shift import ShiftFunction
+from iodelta.verdict import Verdict
+
+BAR = 21
+"""Columns of the picture of a block's change; the middle one is no change."""
+
+
+def explain(account: Account, cell: str) -> Iterator[str]:
+    """Lines for every verdict of ``cell``. Raises RequestError for a cell that is not there."""
+    own = account.judgement.of(cell)
+    if not own:
+        names = [one.name for one in account.plan.experiment.cells]
+        raise RequestError(f"there is no cell {inert(cell)!r}", remedy=f"cells: {', '.join(map(inert, names))}")
+    for verdict in own:
+        yield from _verdict(verdict)
+        yield ""
+    for name, variant, shift in account.views.shifts:
+        if name == cell:
+            yield from _shift(variant, shift)
+
+
+def _shift(variant: str, shift: ShiftFunction) -> Iterator[str]:
+    """How far each percentile of latency moved: the band holds for all of them together."""
+    if shift.shifts:
+        band = f"{100 * shift.level:g} % band over {shift.blocks} blocks"
+        yield f"latency of {inert(variant)}, percentile by percentile ({band})"
+    for one in shift.shifts:
+        low, high = (None if end is None else math.expm1(end) for end in (one.low, one.high))
+        pooled = "  pooled over blocks" if one.pooled else ""
+        half = (high - low) / 2 if low is not None and high is not None else None
+        limit = percent(math.expm1(one.smallest)).lstrip("+")
+        name = f"p{100 * one.p:g}"
+        bounds = interval(low, high)
+        yield f"  {name:<6} {percent(math.expm1(one.change), half):>8}  {bounds:<18} seen from {limit} on{pooled}"
+    for finding in shift.refused:
+        yield f"  {inert(finding.explanation)}"
+
+
+def _verdict(verdict: Verdict) -> Iterator[str]:
+    name = metric_name(verdict.metric, with_kind=True)
+    yield f"{inert(verdict.cell)}: {name}, {inert(verdict.variant)} against {inert(verdict.baseline)}: {verdict.word}"
+    yield f"  {verdict.phrase}"
+    if verdict.changes:
+        largest = max(max(abs(change) for change in verdict.changes), 1e-9)
+        yield f"  block  first        change  {'-' * (BAR // 2)}0{'-' * (BAR // 2)} {percent(largest)} at the edge"
+        rows = zip(verdict.block_numbers, verdict.changes, verdict.baseline_first, strict=True)
+        for number, change, first in rows:
+            who = verdict.baseline if first else verdict.variant
+            yield f"  {number + 1:>5}  {inert(who)[:10]:<10} {100 * change:>+7.2f} %  {_bar(change / largest)}"
+    unit = verdict.metric.unit
+    values = f"{quantity(verdict.baseline_value, unit)} and {quantity(verdict.variant_value, unit)}"
+    yield f"  medians: {values}"
+    for what, change_ in (("Hodges-Lehmann", verdict.change), ("mean, t interval", verdict.mean)):
+        if change_ is not None:
+            level = f"at {100 * change_.level:.4g} %"
+            yield f"  {what}: {percent(change_.value, 0.0005)} ({interval(change_.low, change_.high)} {level})"
+    if verdict.sd is not None:
+        yield f"  spread of a block's change: {100 * verdict.sd:.2f} %"
+    if verdict.p is not None:
+        parts = [f"{name} {value:.3g}" for name, value in _ps(verdict) if value is not None]
+        yield f"  p: {', '.join(parts)}"
+    yield f"  rule: {verdict.rule}"
+    yield f"  what would change it: {verdict.would_change}"
+    for finding in verdict.findings:
+        yield f"  {finding.severity}: {inert(finding.explanation)} [{finding.rule}]"
+
+
+def _ps(verdict: Verdict) -> tuple[tuple[str, float | None], ...]:
+    return (
+        ("at this look", verdict.p),
+        ("over all looks", verdict.p_looks),
+        ("with Holm over the family", verdict.p_family),
+        ("q for lists", verdict.q),
+    )
+
+
+def _bar(share: float) -> str:
+    """A picture of -1..1 around a middle column."""
+    half = BAR // 2
+    length = round(abs(share) * half)
+    left = ("#" * length).rjust(half) if share < 0 else " " * half
+    right = ("#" * length).ljust(half) if share > 0 else " " * half
+    return f"{left}|{right}".rstrip()

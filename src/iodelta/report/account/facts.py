@@ -1,0 +1,45 @@
+"""What plan and environment of an experiment tell the audit of its trials."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from iodelta.audit import Facts
+from iodelta.knob.mirror import mirrored
+from iodelta.lab.plan import Plan
+
+
+def facts_of(plan: Plan, environment: Mapping[str, Any]) -> Facts:
+    """fio's options by cell and variant, the target's device and those below it, fio's version.
+
+    ``environment`` is the recorded one, as plain data; what it lacks is not judged.
+    """
+    design = plan.experiment.design
+    # In ms, since fio itself takes no fractions of a second.
+    times = {"ramp_time": design.ramp, "runtime": design.trial}
+    timed = {name: f"{round(1000 * value)}ms" for name, value in times.items()} | {"time_based": ""}
+    target = environment.get("target", {})
+    names = [str(device["name"]) for device in environment.get("devices", ()) if device.get("name")]
+    device = str(target.get("device") or "")
+    # The devices of a btrfs, or of a mirror, stand side by side: which of them a read went to is its own choice.
+    spread = any(mirrored(variant.knobs) for variant in plan.experiment.variants)
+    stacked = device in names and target.get("fstype") != "btrfs" and not spread
+    # A loop device reads its file through the page cache: the disk under that is no member of it.
+    array = stacked and device.startswith(("md", "dm-"))
+    return Facts(
+        options={arm: given | timed for arm, given in options_of(plan).items()},
+        devices=(device,) if stacked else (),
+        members=tuple(name for name in names if name != device) if array else (),
+        fio_version=str(environment.get("fio", {}).get("version", "")).removeprefix("fio-") or None,
+        margin=plan.experiment.margin,
+    )
+
+
+def options_of(plan: Plan) -> dict[tuple[str, str], dict[str, str]]:
+    """fio's options of every (cell, variant): a variant may set options of its own."""
+    return {
+        (cell.name, variant.name): {name: value or "" for name, value in (*cell.options, *variant.options)}
+        for cell in plan.experiment.cells
+        for variant in plan.experiment.variants
+    }

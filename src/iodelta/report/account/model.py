@@ -1,0 +1,122 @@
+"""An experiment as every format needs it: the plan, what became of it, verdicts, findings; no layout here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from iodelta.lab.calibration import Calibration, doubt
+from iodelta.lab.instrument import Instruments
+from iodelta.lab.plan import Plan
+from iodelta.report.account.best import Best
+from iodelta.report.account.views import Views
+from iodelta.report.again.lines import Again
+from iodelta.report.environment.confounders import Differing
+from iodelta.report.words import inert, metric_name
+from iodelta.trial import Finding
+from iodelta.verdict import Judgement, Verdict
+
+
+class Account(msgspec.Struct, frozen=True):
+    """Everything a report says, ready to lay out."""
+
+    folder: str
+    plan: Plan
+    judgement: Judgement
+    state: str
+    """``complete``, ``budget``, ``interrupted``, ``failed: ...``, or ``running`` when the journal has no end."""
+    trials: int
+    repeated: int
+    """Trials whose block was repeated."""
+    abandoned: dict[str, str]
+    """Why a cell was given up, by the cell's name; empty when none was."""
+    spent: float
+    """Seconds."""
+    findings: tuple[Finding, ...]
+    views: Views
+    """Beyond the primary verdicts."""
+    calibrations: tuple[Calibration, ...] = ()
+    """What was known of this machine, disk and workloads when the run began."""
+    best: tuple[Best, ...] = ()
+    """Values that may be marked as the best."""
+    system: tuple[tuple[str, str], ...] = ()
+    """What the machine was, in a few lines: name and value."""
+    changed: tuple[Differing, ...] = ()
+    """What became another in the machine between the first session and later ones."""
+    again: Again | None = None
+    """How to do it again."""
+    instruments: Instruments | None = None
+    """What instruments saw, in runs that are no trials; null when none was asked for."""
+    measured_by: str = ""
+    """Version of iodelta that planned and measured it."""
+
+    @property
+    def exit_code(self) -> int:
+        """0 nothing worse, 1 regression, 3 inconclusive, 4 nothing could be measured."""
+        verdicts = self.judgement.verdicts
+        if any(verdict.word == "regression" for verdict in verdicts):
+            return 1
+        if not any(verdict.blocks for verdict in verdicts):
+            return 4
+        return 3 if any(open_ended(verdict) for verdict in verdicts) else 0
+
+
+def open_ended(verdict: Verdict) -> bool:
+    """Whether a regression can still not be ruled out."""
+    return verdict.word == "inconclusive" and not verdict.phrase.startswith("not regressed")
+
+
+def headline(account: Account) -> str:
+    """The answer in a sentence or two, no stronger than the verdicts."""
+    experiment = account.plan.experiment
+    verdicts = account.judgement.verdicts
+    suspected = "suspected " if doubt(account.calibrations, account.judgement.rules.alpha) else ""
+    sentences = []
+    for variant in [v.name for v in experiment.variants if v.name != experiment.baseline]:
+        own = [v for v in verdicts if v.variant == variant]
+        worse = _cells(own, "regression")
+        better = _cells(own, "improvement")
+        same = {v.cell for v in own} - {v.cell for v in own if v.word != "equivalent"}
+        parts = []
+        if worse:
+            parts.append(f"{suspected}worse in {_share(worse, own)}")
+        if better:
+            parts.append(f"{suspected}better in {_share(better, own)}")
+        if same:
+            parts.append(f"equivalent within {100 * experiment.margin:g} % in {_share(same, own)}")
+        undecided = {v.cell for v in own} - worse - better - same
+        partly = _cells(own, "equivalent") & undecided
+        if partly:
+            open_ = {metric_name(v.metric, with_kind=False) for v in own if v.cell in partly and v.word != "equivalent"}
+            names = " and ".join(sorted(open_))
+            parts.append(f"equivalent within {100 * experiment.margin:g} % but for {names} in {_share(partly, own)}")
+        undecided -= partly
+        if undecided:
+            parts.append(f"undecided in {_share(undecided, own)}")
+        if not any(v.blocks for v in own):
+            parts = ["not measured"]
+        sentences.append(f"{inert(variant)} against {inert(experiment.baseline)}: {', '.join(parts)}.")
+    return " ".join(sentences)
+
+
+def _cells(verdicts: Iterable[Verdict], word: str) -> set[str]:
+    return {verdict.cell for verdict in verdicts if verdict.word == word}
+
+
+def _share(cells: set[str], verdicts: Iterable[Verdict]) -> str:
+    total = len({verdict.cell for verdict in verdicts})
+    if total == 1:
+        return "the one cell"
+    return f"{len(cells)} of {total} cells"
+
+
+def grouped(findings: Iterable[Finding]) -> list[tuple[Finding, int]]:
+    """One finding per rule, severity and explanation, with how often it was made; hard ones first."""
+    counts: dict[tuple[str, str], tuple[Finding, int]] = {}
+    for finding in findings:
+        key = (finding.rule, finding.severity)
+        first, count = counts.get(key, (finding, 0))
+        counts[key] = (first, count + 1)
+    rank = {"hard": 0, "warning": 1, "note": 2}
+    return sorted(counts.values(), key=lambda item: rank[item[0].severity])

@@ -1,0 +1,183 @@
+"""What the trials say beyond the primary verdicts: spread, recommendation, knee, cost per I/O, one effect or two.
+
+None of it is a primary metric, none of it changes a word or an exit code; all of it is computed from the trials that
+count, with the plan's seed, so that a folder always gives the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+import msgspec
+
+from iodelta.experiment import Cell, Experiment
+from iodelta.lab.plan import Plan
+from iodelta.stats.cost import switches_per_io, system_ns_per_io
+from iodelta.stats.little import Together
+from iodelta.stats.shift import ShiftFunction
+from iodelta.trial import Finding, Trial
+from iodelta.verdict import Judgement, Metric, Series, series_of
+from iodelta.verdict.derived import KneeMove, knee_move, latency_shift, told_apart
+from iodelta.verdict.recommend import Recommendation, recommend
+from iodelta.verdict.spread import SpreadVerdict, judge_spread
+
+PLACEBO = "placebo"
+
+SHIFTS = 24
+"""Shift functions that are computed: each resamples blocks."""
+
+SWEEP = 4
+"""Depths that make a sweep."""
+
+
+class Cost(msgspec.Struct, frozen=True):
+    """Kernel CPU time (ns) and context switches per I/O of a cell's variant, medians over trials; None: unknown."""
+
+    cell: str
+    variant: str
+    system_ns: float | None
+    switches: float | None
+
+
+class Views(msgspec.Struct, frozen=True):
+    """All of it. ``together`` holds the cell, variant and account of an IOPS and a latency change seen together."""
+
+    spread: tuple[SpreadVerdict, ...]
+    """Verdicts on run-to-run spread."""
+    recommendation: Recommendation | None
+    """Which variant to choose; None where there is nothing to choose from."""
+    together: tuple[tuple[str, str, Together], ...]
+    """Cell, variant, and whether its changes of IOPS and latency are one effect."""
+    knees: tuple[KneeMove, ...]
+    """How the knees of depth sweeps moved; empty without a sweep."""
+    costs: tuple[Cost, ...]
+    """CPU time and context switches per I/O, by cell and variant."""
+    shifts: tuple[tuple[str, str, ShiftFunction], ...] = ()
+    """Cell, variant, and how far each percentile of latency moved; of the first ``SHIFTS`` comparisons."""
+
+
+def views(plan: Plan, judgement: Judgement, trials: Sequence[Trial]) -> Views:
+    """Every view of the ``trials`` that count (complete blocks of usable trials)."""
+    experiment = plan.experiment
+    rates = [metric for metric in plan.rules.metrics if metric.name.endswith((".iops", ".bandwidth"))]
+    by_cell: dict[str, list[Trial]] = {}
+    for trial in trials:
+        by_cell.setdefault(trial.cell, []).append(trial)
+    others = [variant.name for variant in experiment.variants if variant.name != experiment.baseline]
+    series = {
+        (cell, metric.name, other): series_of(own, metric, experiment.baseline, other)
+        for cell, own in by_cell.items()
+        for metric in plan.rules.metrics
+        for other in others
+    }
+    return Views(
+        spread=tuple(
+            judge_spread(one, plan.rules) for one in series.values() if one.metric in rates and _measured(one)
+        ),
+        recommendation=_recommendation(plan, judgement, series, rates, others),
+        together=_together(plan, judgement, series),
+        knees=tuple(_knees(plan, trials, rates, others)),
+        shifts=tuple(
+            (cell, other, latency_shift(own, kind, experiment.baseline, other, plan.rules, cell=cell))
+            for cell, own in list(by_cell.items())[: SHIFTS // max(1, len(others))]
+            for kind in dict.fromkeys(direction.kind for direction in own[0].directions)
+            for other in others
+        ),
+        costs=tuple(_cost(cell, name, own) for cell, own in by_cell.items() for name in (experiment.baseline, *others)),
+    )
+
+
+def _measured(one: Series) -> bool:
+    return any(math.isfinite(value) for value in one.baseline_values)
+
+
+def _recommendation(
+    plan: Plan,
+    judgement: Judgement,
+    series: Mapping[tuple[str, str, str], Series],
+    rates: Sequence[Metric],
+    others: Sequence[str],
+) -> Recommendation | None:
+    """By the rate, where there is something to choose: several cells or more than two variants."""
+    ranked = [name for name in others if name != PLACEBO]
+    cells = {cell: None for cell, _, _ in series}
+    groups = [
+        [series[cell, rate.name, name] for name in ranked if _measured(series[cell, rate.name, name])]
+        for cell in cells
+        for rate in rates
+    ]
+    groups = [group for group in groups if group]
+    if not groups or (len(cells) < 2 and len(ranked) < 2):
+        return None
+    return recommend(groups, plan.rules, forbidden=_forbidden(judgement))
+
+
+def _forbidden(judgement: Judgement) -> list[Finding]:
+    """An order trend anywhere, or a placebo that was called a change: then no winner is named."""
+    found = [
+        finding for v in judgement.verdicts for finding in v.findings if finding.rule.startswith("verdict.order-trend")
+    ]
+    for verdict in judgement.verdicts:
+        if verdict.variant == PLACEBO and verdict.word in ("regression", "improvement"):
+            what = f"the placebo, the baseline under another name, was called {verdict.word} in {verdict.cell}"
+            found.append(
+                Finding("report.placebo", "hard", verdict.cell, what, "find what differs between equal trials")
+            )
+    return found
+
+
+def _together(
+    plan: Plan, judgement: Judgement, series: Mapping[tuple[str, str, str], Series]
+) -> tuple[tuple[str, str, Together], ...]:
+    found = []
+    changed = {
+        (v.cell, v.variant, v.metric.name) for v in judgement.verdicts if v.word in ("regression", "improvement")
+    }
+    for cell, variant in dict.fromkeys((v.cell, v.variant) for v in judgement.verdicts):
+        for kind in dict.fromkeys(metric.kind for metric in plan.rules.metrics):
+            rate, latency = f"{kind}.iops", f"{kind}.lat.mean"
+            if {(cell, variant, rate), (cell, variant, latency)} <= changed:
+                account = told_apart(series[cell, rate, variant], series[cell, latency, variant], plan.rules)
+                if isinstance(account, Together):
+                    found.append((cell, variant, account))
+    return tuple(found)
+
+
+def _knees(plan: Plan, trials: Sequence[Trial], rates: Sequence[Metric], others: Sequence[str]) -> list[KneeMove]:
+    found = []
+    for depths in sweeps(plan.experiment):
+        own = [trial for trial in trials if trial.cell in depths]
+        for rate in rates:
+            for other in others:
+                if other != PLACEBO:
+                    baseline = plan.experiment.baseline
+                    found.append(knee_move(own, depths, rate, baseline, other, seed=plan.rules.seed))
+    return found
+
+
+def sweeps(experiment: Experiment) -> list[dict[str, int]]:
+    """Depth sweeps among the cells: cells that differ in iodepth alone, with their I/Os in flight."""
+    groups: dict[tuple[object, ...], dict[str, int]] = {}
+    for cell in experiment.cells:
+        depth = _in_flight(cell)
+        if depth is not None:
+            rest = tuple(option for option in cell.options if option[0] != "iodepth")
+            groups.setdefault((cell.condition, rest), {})[cell.name] = depth
+    return [group for group in groups.values() if len(set(group.values())) >= SWEEP]
+
+
+def _in_flight(cell: Cell) -> int | None:
+    depth, jobs = cell.option("iodepth") or "1", cell.option("numjobs") or "1"
+    return int(depth) * int(jobs) if depth.isdigit() and jobs.isdigit() else None
+
+
+def _cost(cell: str, variant: str, trials: Sequence[Trial]) -> Cost:
+    own = [trial for trial in trials if trial.variant == variant]
+    return Cost(cell, variant, _median(map(system_ns_per_io, own)), _median(map(switches_per_io, own)))
+
+
+def _median(values: map[float]) -> float | None:
+    finite = [value for value in values if math.isfinite(value)]
+    return median(finite) if finite else None

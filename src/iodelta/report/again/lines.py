@@ -1,0 +1,165 @@
+"""How to do an experiment again, as lines for a shell: with iodelta, and by hand with fio alone."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+import msgspec
+
+from iodelta.errors import IodeltaError
+from iodelta.experiment import Cell, Experiment, Variant, parse, shorthand, size_bytes
+from iodelta.lab.bench import request_for
+from iodelta.lab.plan import Plan
+from iodelta.lab.setup import SCRATCH_SIZE, tool_of
+from iodelta.probe.topology import Target
+from iodelta.report.words import inert
+from iodelta.workload.fio import command_of
+
+OURS = ("--output=", "--output-format=", "--eta=", "--write_iops_log=", "--log_avg_msec=", "--per_job_logs=")
+"""Words that say where fio writes: they change nothing of what is measured."""
+
+SEED = "--randseed="
+
+
+class Again(msgspec.Struct, frozen=True):
+    """``run`` repeats everything. ``fio`` is what fio is given in every trial, ``parts`` what differs: by cell and,
+    where variants have fio options of their own, by variant. ``settings`` are what variants and conditions set."""
+
+    run: str
+    fio: str
+    parts: tuple[tuple[str, str], ...]
+    settings: tuple[tuple[str, str], ...]
+    backgrounds: tuple[tuple[str, str], ...]
+    tool: str = "fio"
+    """What makes the load: fio, or `t/io_uring` by name or path."""
+
+
+def again(plan: Plan, target: Target | None, version: tuple[int, int]) -> Again:
+    """``target`` is the one that was measured; without one what the question names stands in for it."""
+    experiment = plan.experiment
+    fio, parts = _fio(plan, target or _unseen(experiment), version)
+    arms = [(one.name, one.knobs) for one in experiment.variants]
+    arms += [(one.name, one.knobs) for one in experiment.conditions if one.knobs]
+    settings = tuple(
+        (name, "; ".join(f"{knob} = {value}" for knob, value in sorted(knobs.items())) or "as it is")
+        for name, knobs in arms
+        if experiment.knob_names()
+    )
+    backgrounds = tuple(
+        (one.name, shlex.join(one.background) or _options(one.background_fio))
+        for one in experiment.conditions
+        if one.background or one.background_fio
+    )
+    return Again(run_line(experiment, plan.seed), fio, parts, settings, backgrounds, tool_of(experiment) or "fio")
+
+
+def size_of(experiment: Experiment, target: Target) -> int | None:
+    """What fio is told of the size; None for the whole of a device or file."""
+    if experiment.target.size:
+        return size_bytes(experiment.target.size)
+    return SCRATCH_SIZE if not experiment.target.path or target.kind == "directory" else None
+
+
+def words_of(
+    plan: Plan, cell: Cell, variant: Variant, target: Target, version: tuple[int, int], *, seed: int = 1
+) -> list[str]:
+    """The words of fio's command line in one trial, without where it writes. Raises RequestError for a foreign plan
+    whose options iodelta would not pass on."""
+    size = size_of(plan.experiment, target)
+    request = request_for(plan.experiment, cell, variant, target, seed=seed, size=size, version=version, workdir=".")
+    return [word for word in command_of(request) if not word.startswith(OURS)]
+
+
+def _fio(plan: Plan, target: Target, version: tuple[int, int]) -> tuple[str, tuple[tuple[str, str], ...]]:
+    experiment = plan.experiment
+    own = [variant for variant in experiment.variants if variant.options]
+    lines: dict[str, list[str]] = {}
+    try:
+        for cell in experiment.cells:
+            for variant in own or experiment.variants[:1]:
+                name = f"{cell.name}, {variant.name}" if own else cell.name
+                lines[name] = [word for word in words_of(plan, cell, variant, target, version) if SEED not in word]
+    except IodeltaError as error:
+        return f"# no command line: {inert(error.what)}", ()
+    common = [word for word in next(iter(lines.values()), []) if all(word in words for words in lines.values())]
+    parts = tuple((name, shlex.join(word for word in words if word not in common)) for name, words in lines.items())
+    if all(not part for _, part in parts):
+        parts = ()
+    return shlex.join(common), parts
+
+
+def _unseen(experiment: Experiment) -> Target:
+    from iodelta.probe.identity import Identity
+
+    path = experiment.target.path or "/TARGET"
+    return Target(path, "file", path, None, "", None, (), (), "", "", 0, Identity("", "", 0))
+
+
+def _options(options: Sequence[tuple[str, str | None]]) -> str:
+    return shlex.join(["fio", *(f"--{name}" if value is None else f"--{name}={value}" for name, value in options)])
+
+
+def run_line(experiment: Experiment, seed: int) -> str:
+    """``iodelta run`` with everything on its command line, where that says exactly this experiment; else the file of
+    the folder."""
+    try:
+        words = _shorthand(experiment, seed)
+        if words is not None:
+            return shlex.join(["iodelta", "run", *words])
+    except IodeltaError:
+        pass  # such an experiment needs its file
+    return f"iodelta run FOLDER/experiment.toml --seed {seed}"
+
+
+def _shorthand(experiment: Experiment, seed: int) -> list[str] | None:
+    design, default = experiment.design, type(experiment.design)()
+    variants = [_setting(one) for one in experiment.variants if not (design.placebo and one.name == "placebo")]
+    conditions = [
+        f"{one.name}:{shlex.join(one.background)}" if one.background else one.name
+        for one in experiment.conditions
+        if one.name
+    ]
+    top = {"question": experiment.question, "baseline": experiment.baseline, "margin": f"{100 * experiment.margin:g}%"}
+    target = {"path": experiment.target.path, "size": experiment.target.size}
+    given: dict[str, str | int] = {
+        "trial": _time(design.trial),
+        "ramp": _time(design.ramp),
+        "budget": _time(design.budget),
+        "seed": seed,
+    }
+    if design.blocks != default.blocks:
+        given["blocks"] = design.blocks
+    placebo: dict[str, str | int] = {"placebo": True} if design.placebo else {}
+    fio = _fio_words(experiment)
+    text = shorthand(
+        variants=variants, fio=fio, conditions=conditions, top=top, target=target, design={**given, **placebo}
+    )
+    same = parse(text, "command line", numbered=False)
+    if msgspec.structs.replace(same, design=msgspec.structs.replace(same.design, seed=design.seed)) != experiment:
+        return None
+    words = [word for value in variants for word in ("--variant", value)]
+    words += [word for value in conditions for word in ("--condition", value)]
+    tables: dict[str, str | int] = {**top, "target": target["path"], "size": target["size"], **given}
+    if experiment.baseline == experiment.variants[0].name:
+        tables["baseline"] = ""
+    words = [word for name, value in tables.items() if value != "" for word in (f"--{name}", str(value))] + words
+    return [*words, *(["--placebo"] if placebo else []), "--", *fio]
+
+
+def _fio_words(experiment: Experiment) -> list[str]:
+    """Each option once for every value it takes over the cells, in the order of the cells."""
+    values: dict[str, dict[str | None, None]] = {}
+    for cell in experiment.cells:
+        for name, value in cell.options:
+            values.setdefault(name, {})[value] = None
+    return [f"--{name}" if value is None else f"--{name}={value}" for name, own in values.items() for value in own]
+
+
+def _setting(variant: Variant) -> str:
+    settings = [*variant.knobs.items(), *((f"fio.{name}", value or "1") for name, value in variant.options)]
+    return f"{variant.name}:{','.join(f'{name}={value}' for name, value in settings)}" if settings else variant.name
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:g}s"

@@ -1,0 +1,98 @@
+"""The plan before anything starts: cells, variants, order, bytes, knobs and time."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from rich.console import Console
+
+from iodelta.lab.plan import Plan, kinds_of, warnings
+from iodelta.lab.setup import Survey
+from iodelta.report.words import duration, inert, size
+
+SHOWN = 12
+WIDTH = 80
+INDENT = 10
+
+
+def show_plan(console: Console, plan: Plan, found: Survey, *, whole: bool) -> None:
+    """Print the plan; ``whole`` with every cell and the order of the first rounds, else in a few lines."""
+    for line in (*wrapped_lines(_lines(plan, found)), *(_whole(plan) if whole else ())):
+        console.print(line, soft_wrap=True, highlight=False, markup=False)
+
+
+def wrapped_lines(lines: list[str]) -> Iterator[str]:
+    """Lines of at most 80 columns; what is continued stands below the value, not below its name."""
+    for line in lines:
+        yield from textwrap.wrap(line, WIDTH, subsequent_indent=" " * INDENT)
+
+
+def _lines(plan: Plan, found: Survey) -> list[str]:
+    experiment = plan.experiment
+    rounds = min(plan.rules.max_blocks, max(1, int(plan.budget_rounds)))
+    time = min(experiment.design.budget, plan.rules.max_blocks * plan.per_round * plan.trial_seconds)
+    lines = [
+        *(f"Machine   {inert(name)}" for name in experiment.machines),
+        f"Target    {_target(found)}",
+        f"Cells     {len(experiment.cells)}: {_some([cell.name for cell in experiment.cells])}",
+        f"Variants  {_some([_variant(v.name, experiment.baseline) for v in experiment.variants])}",
+        f"Metrics   {', '.join(metric.name for metric in plan.rules.metrics)}; margin {100 * plan.rules.margin:g} %, "
+        f"level {100 * (1 - plan.rules.alpha):g} %",
+        f"Blocks    looks at {', '.join(map(str, plan.rules.looks))}; the budget pays for about {rounds} of every cell",
+        f"Time      {duration(plan.trial_seconds)} a trial, {plan.per_round} trials a round, at most {duration(time)}",
+        f"Writes    {_writes(found)}",
+    ]
+    for name in experiment.knob_names():
+        values = [f"{inert(v.name)}: {inert(v.knobs.get(name, 'as it is'))}" for v in experiment.variants]
+        lines.append(f"Knob      {name} ({'; '.join(values)}); put back at the end")
+    for text in experiment.runs_commands():
+        lines.append(f"Command   {inert(text)}")
+    for against in found.reasons:
+        lines.append(f"Against   {inert(against.place)} {inert(against.what)}: {inert(against.remedy)}")
+    for name, reason in (*found.unavailable.items(), *found.unmeasurable.items()):
+        lines.append(f"Not here  {inert(name)}: {inert(reason)}")
+    for odd in (finding for findings in found.placement.values() for finding in findings):
+        lines.append(f"{odd.severity.capitalize():<9} {inert(odd.explanation)}; {inert(odd.remedy)}")
+    for note in experiment.notes:
+        lines.append(f"Note      {inert(note)}")
+    for finding in warnings(plan):
+        lines.append(f"{finding.severity.capitalize():<9} {finding.explanation}; {finding.remedy}")
+    return lines
+
+
+def _whole(plan: Plan) -> list[str]:
+    lines = ["", "Cells"]
+    for cell in plan.experiment.cells:
+        options = " ".join(f"--{name}" if value is None else f"--{name}={inert(value)}" for name, value in cell.options)
+        lines.append(f"  {inert(cell.name)} ({'+'.join(kinds_of(cell))}): {options}")
+    lines += ["", f"Order (seed {plan.seed}), the first rounds of {len(plan.schedule.rounds)}"]
+    for number, round_ in enumerate(plan.schedule.rounds[:4], 1):
+        for slot in round_[:SHOWN]:
+            lines.append(f"  {number}  {inert(slot.cell)}: {', '.join(slot.order)}")
+    return lines
+
+
+def _target(found: Survey) -> str:
+    path = inert(found.target.path)
+    what = f"a scratch file of {size(found.size or 0)} in {path}" if found.scratch else f"{path} ({found.target.kind})"
+    if not found.scratch:
+        what += f", {size(found.size or found.target.size_bytes)}"
+    return f"{what} on {found.target.device}" if found.target.device and found.target.kind != "block" else what
+
+
+def _writes(found: Survey) -> str:
+    if not found.writes:
+        return "nothing is written" + (" but the scratch file" if found.scratch else "")
+    if found.target.kind == "directory" and not found.scratch:
+        return f"to the files that iodelta made in {inert(found.target.path)} only"
+    return f"YES: {inert(found.target.path)} will be overwritten" if not found.scratch else "to the scratch file only"
+
+
+def _variant(name: str, baseline: str) -> str:
+    return f"{name} (baseline)" if name == baseline else name
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(map(inert, names[:SHOWN]))
+    return shown if len(names) <= SHOWN else f"{shown}, and {len(names) - SHOWN} more"

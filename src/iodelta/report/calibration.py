@@ -1,0 +1,62 @@
+"""A calibration in words: noise by source, false alarms, the smallest change that can be seen, known slow-downs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from iodelta.lab.calibration import Calibration
+from iodelta.report.words import inert, interval, metric_name
+
+_HEAD = f"{'':<14}{'within':>9}{'between':>9}{'drift':>9}{'pairing':>9}{'10 min':>9}{'1 h':>9}{'night':>9}"
+
+
+def lines(calibration: Calibration) -> Iterator[str]:
+    """The whole account, 80 columns."""
+    yield f"{inert(calibration.workload)} on {inert(calibration.disk)}, calibrated {_day(calibration.made)}"
+    yield ""
+    yield "Noise (sd of one trial, %) by source        Smallest change seen (90 % power) in"
+    yield _HEAD
+    for one in calibration.metrics:
+        noise = one.noise
+        shown = [_percent(x) for x in (noise.within, noise.between)]
+        drift = f"{100 * noise.drift:+.1f}"
+        seen = [_percent(x) for x in (one.ten_minutes, one.hour, one.night)]
+        cells = [*shown, drift, f"x{noise.pairing:.1f}", *seen]
+        yield f"{metric_name(one.metric, with_kind=False):<14}" + "".join(f"{cell:>9}" for cell in cells)
+    yield ""
+    yield "pairing: how many times more blocks an analysis that ignores the pairs would need."
+    yield false_alarms(calibration)
+    for injection in calibration.injections:
+        said = f"a slow-down of {-100 * injection.change:g} % was called {injection.word}"
+        yield f"Known: {said} after {injection.blocks} blocks ({interval(injection.low, injection.high)})"
+
+
+def false_alarms(calibration: Calibration) -> str:
+    """What the A/A comparisons allow to say of the false-alarm rate."""
+    text = (
+        f"{calibration.comparisons} comparisons of a variant with itself, {calibration.alarms} false alarms: "
+        f"the rate is below {100 * calibration.bound:.0f} % (95 % confidence)"
+    )
+    clean = calibration.comparisons - calibration.alarms
+    return f"{text}; 59 clean ones would show less than 5 %." if clean < 59 else f"{text}."
+
+
+def quoted(calibration: Calibration) -> str:
+    """One sentence for the method part of a report."""
+    first = calibration.metrics[0] if calibration.metrics else None
+    seen = f"; in 10 min it sees {_percent(first.ten_minutes)} %" if first and first.ten_minutes else ""
+    return (
+        f"Calibrated here on {_day(calibration.made)} ({inert(calibration.workload)}): {calibration.alarms} false "
+        f"alarms in {calibration.comparisons} A/A comparisons, rate below {100 * calibration.bound:.0f} %{seen}."
+    )
+
+
+def _percent(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{100 * value:.2f}" if value < 0.01 else f"{100 * value:.1f}"
+
+
+def _day(at: float) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(at))

@@ -1,0 +1,46 @@
+"""Charts: one module for each family, one altair specification for each, the same for SVG, PNG and the HTML report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from iodelta.report.charts import (
+    background,
+    counters,
+    distribution,
+    forest,
+    frequency,
+    members,
+    order,
+    percentiles,
+    shift,
+    spread,
+    sweep,
+)
+from iodelta.report.charts.model import Effect, Figure, Source
+
+FAMILIES = {
+    "Change": forest,
+    "Depth": sweep,
+    "Latency: percentiles": percentiles,
+    "Latency: distribution": distribution,
+    "Latency: shift of each percentile": shift,
+    "Run order and drift": order,
+    "Spread": spread,
+    "Member devices": members,
+    "Cost of an I/O": counters,
+    "CPU clock": frequency,
+    "Background load": background,
+}
+"""In the order in which they are shown."""
+
+
+def figures(source: Source) -> Iterator[tuple[str, tuple[Figure, ...]]]:
+    """Every family that has something to show, with its figures."""
+    for title, family in FAMILIES.items():
+        made = tuple(family.figures(source))
+        if made:
+            yield title, made
+
+
+__all__ = ["FAMILIES", "Effect", "Figure", "Source", "figures"]

@@ -1,0 +1,39 @@
+"""``python -m iodelta.report.charts``: store every family's altair specification where reports take it from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import msgspec
+
+from iodelta.report.charts import FAMILIES, sweep
+from iodelta.report.charts.specs import FOLDER
+
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+"""Whatever release of altair made them."""
+
+
+def specifications() -> dict[str, dict[str, Any]]:
+    """Name -> specification, validated by altair against Vega-Lite's schema, without looks."""
+    made = {family.__name__.rpartition(".")[2]: family.chart() for family in FAMILIES.values()}
+    made["sweep-latency"] = sweep.chart(latency=True)
+    return {name: _plain(chart) for name, chart in made.items()}
+
+
+def _plain(chart: alt.LayerChart) -> dict[str, Any]:
+    found: dict[str, Any] = chart.to_dict()
+    found.pop("config", None)  # altair's own looks; the theme gives ours
+    return {**found, "$schema": SCHEMA}
+
+
+def main() -> None:
+    """Write them."""
+    FOLDER.mkdir(exist_ok=True)
+    for name, specification in specifications().items():
+        data = msgspec.json.format(msgspec.json.encode(specification, order="deterministic"), indent=1)
+        (FOLDER / f"{name}.json").write_bytes(data + b"\n")
+
+
+if __name__ == "__main__":
+    main()

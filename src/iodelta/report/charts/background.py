@@ -1,0 +1,87 @@
+"""Background: what the background load itself got done while the trials ran beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import median
+from typing import TYPE_CHECKING
+
+from iodelta.report.charts.model import Figure, Source, label, number, percent_of
+from iodelta.report.charts.sweep import scale
+from iodelta.report.words import quantity
+from iodelta.trial import Trial
+
+if TYPE_CHECKING:
+    import altair as alt
+
+
+def chart() -> alt.LayerChart:
+    """A point per trial."""
+    import altair as alt
+
+    from iodelta.report.charts import build
+
+    point = (
+        alt.Chart()
+        .mark_point(filled=True, size=30, opacity=0.8)
+        .encode(
+            x=build.x("trial", "trial, in the order in which they were run", grid=False),
+            y=build.y("value", zero=True),
+            tooltip=build.tips("variant", "cell", "said=@y"),
+            **build.by_variant(gap=build.TALL),
+        )
+    )
+    return build.layered(point, height=180)
+
+
+def figures(source: Source) -> Iterator[Figure]:
+    """Its rate where that is known, else the share of each trial during which it ran."""
+    loads: dict[str, list[tuple[int, Trial]]] = {}
+    for place, trial in enumerate(source.trials, 1):
+        if trial.background is not None:
+            loads.setdefault(source.backgrounds.get(trial.cell, "background"), []).append((place, trial))
+    for number_, (name, own) in enumerate(loads.items(), 1):
+        rated = [(place, trial, trial.background.rate) for place, trial in own if trial.background]
+        rates = [(place, trial, rate) for place, trial, rate in rated if rate is not None]
+        if len(rates) == len(own):
+            yield _figure(source, name, number_, rates, by_rate=True)
+        alive = [(place, trial, trial.background.alive) for place, trial in own if trial.background]
+        if len(rates) < len(own):
+            yield _figure(source, name, number_, alive, by_rate=False)
+
+
+def _figure(source: Source, name: str, at: int, found: list[tuple[int, Trial, float]], *, by_rate: bool) -> Figure:
+    size, unit = scale("B/s", median(value for _, _, value in found)) if by_rate else (1.0, "%")
+    y = f"its own rate, {unit}" if by_rate else "share of the trial in which it ran, %"
+    said = {variant: _said([v for _, t, v in found if t.variant == variant], by_rate) for variant in source.variants}
+    commands = dict.fromkeys(" ".join(t.background.command) for _, t, _ in found if t.background)
+    return Figure(
+        name=f"background-{at}",
+        spec="background",
+        title=f"Background load: {label(name)}",
+        alt=f"{label('; '.join(commands), 90)}. Medians: "
+        + ", ".join(f"{label(variant)} {text}" for variant, text in said.items() if text)
+        + ".",
+        about="What the background load itself got done while each trial ran: a variant that is fast because it "
+        "starves the load shows here.",
+        rows=[
+            {
+                "trial": place,
+                "variant": label(trial.variant),
+                "cell": label(trial.cell, 40),
+                "value": number(value / size) if by_rate else percent_of(value),
+                "said": _said([value], by_rate),
+            }
+            for place, trial, value in found
+        ],
+        texts={"y": y, "variants": [label(variant) for variant in source.variants]},
+        head=("variant", "median rate" if by_rate else "median share of the trial"),
+        table=[(label(variant), text) for variant, text in said.items() if text],
+        wide=True,
+    )
+
+
+def _said(values: list[float], by_rate: bool) -> str:
+    if not values:
+        return ""
+    return quantity(median(values), "B/s") if by_rate else f"{100 * median(values):.0f} %"

@@ -1,0 +1,136 @@
+"""Distribution: how many I/Os took how long, all blocks together, one line per variant."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from iodelta.report.charts.model import Figure, Source, label, number, some
+from iodelta.report.charts.sweep import scale
+from iodelta.report.words import quantity
+from iodelta.trial import BINS, Histogram, Kind, Trial, bin_edges
+
+if TYPE_CHECKING:
+    import altair as alt
+
+PER_OCTAVE = 8
+"""Steps of the line for each doubling of latency: fio's own 64 are finer than the eye."""
+
+LEAST = 1e-5
+"""The axis of shares begins here: less than one I/O in 100 000 is no shape."""
+
+POINTS = (0.5, 0.9, 0.99, 0.999)
+
+
+def chart() -> alt.LayerChart:
+    """Share of I/Os per step of latency, both axes logarithmic, so that the tail is seen."""
+    import altair as alt
+
+    from iodelta.report.charts import build
+
+    line = alt.Chart().mark_line(interpolate="step-after", strokeWidth=1.6)
+    return build.layered(
+        line.encode(
+            x=build.x("latency", log=True, format="~g", tickCount=6, grid=False),
+            y=build.y("share", "share of I/Os, %", log=True, format="~g", values=[0.001, 0.01, 0.1, 1, 10, 100]),
+            **build.by_variant(line=True, shape=False, gap=build.TALL),
+        ),
+        height=210,
+    )
+
+
+def figures(source: Source) -> Iterator[Figure]:
+    """One for each telling cell and direction whose bins were kept."""
+    cells = source.by_cell()
+    own = [cell for cell, trials in cells.items() if _kinds(trials)]
+    for cell in source.telling(among=own):
+        for kind in _kinds(cells[cell]):
+            yield _figure(source, cell, kind, cells[cell], some("cells", len(source.telling(among=own)), len(own)))
+
+
+def histogram(trials: Sequence[Trial], kind: Kind, variant: str) -> Histogram | None:
+    """All kept bins of a variant together: total latency, else completion latency."""
+    parts = []
+    for trial in trials:
+        direction = trial.direction(kind) if trial.variant == variant else None
+        if direction is not None:
+            latency = direction.lat or direction.clat
+            if latency is not None and latency.histogram is not None and latency.histogram.total:
+                parts.append(latency.histogram)
+    if not parts:
+        return None
+    counts = np.zeros(BINS, dtype=np.int64)  # a merge one by one takes a third of a report's time
+    for part in parts:
+        counts[list(part.indexes)] += np.asarray(part.counts, dtype=np.int64)
+    (held,) = counts.nonzero()
+    return Histogram(tuple(held.tolist()), tuple(counts[held].tolist()))
+
+
+def _kinds(trials: Sequence[Trial]) -> list[Kind]:
+    found: dict[Kind, None] = {}
+    for trial in trials:
+        for direction in trial.directions:
+            latency = direction.lat or direction.clat
+            if latency is not None and latency.histogram is not None and latency.histogram.total:
+                found[direction.kind] = None
+    return list(found)
+
+
+def _figure(source: Source, cell: str, kind: Kind, trials: Sequence[Trial], note: str) -> Figure:
+    held = {variant: histogram(trials, kind, variant) for variant in source.variants}
+    known = {variant: own for variant, own in held.items() if own is not None}
+    size, unit = scale("ns", min(own.quantile(0.5) for own in known.values()))
+    several = len({direction.kind for trial in trials for direction in trial.directions}) > 1
+    rows = [
+        {"variant": label(variant), "latency": number(at / size, 4), "share": number(100 * share, 4)}
+        for variant, own in known.items()
+        for at, share in _steps(own)
+    ]
+    medians = ", ".join(f"{label(name)} {quantity(own.quantile(0.5), 'ns')}" for name, own in known.items())
+    return Figure(
+        name=f"distribution-{kind}-{place(source, cell)}",
+        spec="distribution",
+        title=f"{label(cell)}{f', {kind}' if several else ''}",
+        alt=f"Medians: {medians}.",
+        about=f"How many I/Os took how long, all blocks together, {PER_OCTAVE} steps to a doubling; both axes are "
+        "logarithmic so that the tail is seen.",
+        rows=rows,
+        texts={"x": f"{kind} latency, {unit}", "variants": [label(variant) for variant in source.variants]},
+        head=("variant", "I/Os", *(f"p{100 * p:g}" for p in POINTS)),
+        table=[(label(variant), f"{own.total:,}", *(_point(own, p) for p in POINTS)) for variant, own in known.items()],
+        note=note,
+    )
+
+
+def _point(own: Histogram, p: float) -> str:
+    """A percentile with at least 100 I/Os beyond it."""
+    return quantity(own.quantile(p), "ns") if own.total * (1 - p) >= 100 else "too few I/Os"
+
+
+def place(source: Source, cell: str) -> str:
+    """A cell's number, for the names of files: its own name may be anything."""
+    return f"{source.cells.index(cell) + 1:03d}" if cell in source.cells else "000"
+
+
+def _steps(own: Histogram) -> Iterator[tuple[float, float]]:
+    """(latency in ns where a step begins, share of I/Os in it); the last ends the line."""
+    step_of = _step_of_bins()
+    counts: dict[int, float] = {}
+    for index, count in zip(own.indexes, own.counts, strict=True):
+        counts[step_of[index]] = counts.get(step_of[index], 0.0) + count
+    first, last = min(counts), max(counts)
+    for step in range(first, last + 1):
+        share = counts.get(step, 0.0) / own.total
+        yield 2 ** (step / PER_OCTAVE), max(share, LEAST)
+    yield 2 ** ((last + 1) / PER_OCTAVE), LEAST
+
+
+@cache
+def _step_of_bins() -> tuple[int, ...]:
+    """The step of the line that each of fio's bins falls into, by its centre."""
+    centres = (sum(bin_edges(index)) / 2 for index in range(BINS))
+    return tuple(math.floor(PER_OCTAVE * math.log2(max(1.0, centre))) for centre in centres)

@@ -1,0 +1,48 @@
+"""Export: every chart as SVG and PNG, for mail, Markdown and slides."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from iodelta.errors import MeasureError
+from iodelta.report.charts.model import Figure
+from iodelta.report.charts.specs import alone
+
+PIXELS = 2.0
+"""Pixels of a PNG for each of its units: legible on a dense screen, and in print."""
+
+VEGA_LITE = "6.1"
+"""The Vega-Lite that draws them: fixed, so that the pictures do not change with what is installed."""
+
+
+def export(figures: Iterable[Figure], folder: Path) -> list[Path]:
+    """Write ``NAME.svg`` and ``NAME.png`` for each figure that draws something. Raises MeasureError."""
+    import vl_convert
+
+    made = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for figure in figures:
+            if not figure.rows:
+                continue
+            svg = vl_convert.vegalite_to_svg(alone(figure), vl_version=VEGA_LITE)
+            for path, data in (
+                (folder / f"{_file(figure)}.svg", svg.encode()),
+                (folder / f"{_file(figure)}.png", vl_convert.svg_to_png(svg, scale=PIXELS)),
+            ):
+                path.write_bytes(data)
+                made.append(path)
+    except OSError as error:
+        why = os.strerror(error.errno or 0)
+        raise MeasureError(
+            f"cannot write the charts: {why}", place=str(folder), remedy="name another folder"
+        ) from error
+    return made
+
+
+def _file(figure: Figure) -> str:
+    """Names are made of our own words and numbers; whatever else should get in does not become a path."""
+    return re.sub(r"[^A-Za-z0-9._-]", "_", figure.name)

@@ -1,0 +1,103 @@
+"""Members: which share of the reads each member device of an array served."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from iodelta.report.charts.distribution import place
+from iodelta.report.charts.model import Figure, Source, label, number, some
+
+if TYPE_CHECKING:
+    import altair as alt
+
+NAMED = 0.07
+"""A narrower part than this is not wide enough for its name."""
+
+
+def chart() -> alt.LayerChart:
+    """A bar per variant, its parts named; shades of one ink tell the members apart."""
+    import altair as alt
+
+    from iodelta.report.charts import build
+
+    rows = build.names("variant")
+    low = alt.X(
+        field="low",
+        type="quantitative",
+        title="share of the reads, %",
+        scale=alt.Scale(domain=[0, 100]),
+        axis=alt.Axis(grid=False),
+    )
+    part = (
+        alt.Chart()
+        .mark_rect(style="member", height=alt.RelativeBandSize(band=0.8))
+        .encode(
+            x=low,
+            x2=alt.X2("high"),
+            y=rows,
+            fillOpacity=alt.FillOpacity(field="shade", type="quantitative", scale=None),
+            tooltip=build.tips("variant", "member", "said=share"),
+        )
+    )
+    name = (
+        alt.Chart()
+        .mark_text(style="label")
+        .encode(x=alt.X(field="middle", type="quantitative"), y=rows, text=alt.Text(field="text", type="nominal"))
+    )
+    return build.layered(part, name, height=alt.Step(26))
+
+
+def figures(source: Source) -> Iterator[Figure]:
+    """One for each telling cell."""
+    found = {}
+    if len(source.members) > 1:
+        for cell, trials in source.by_cell().items():
+            shares = {v: _shares(source, [t.counters for t in trials if t.variant == v]) for v in source.variants}
+            known = {variant: own for variant, own in shares.items() if own}
+            if known:
+                found[cell] = known
+    shown = source.telling(among=list(found))
+    for cell in shown:
+        yield _figure(source, cell, found[cell], some("cells", len(shown), len(found)))
+
+
+def _shares(source: Source, counters: list[dict[str, float]]) -> list[float]:
+    """Each member's share of the reads of all trials together; empty where nothing was read or counted."""
+    reads = [sum(own.get(f"disk.{name}.read_ios", 0.0) for own in counters) for name in source.members]
+    total = sum(reads)
+    return [one / total for one in reads] if total else []
+
+
+def _figure(source: Source, cell: str, shares: dict[str, list[float]], note: str) -> Figure:
+    rows = []
+    for variant, own in shares.items():
+        below = 0.0
+        for at, (member, share) in enumerate(zip(source.members, own, strict=True)):
+            rows.append(
+                {
+                    "variant": label(variant),
+                    "member": label(member),
+                    "low": number(100 * below),
+                    "high": number(100 * (below + share)),
+                    "middle": number(100 * (below + share / 2)),
+                    "shade": 0.12 + 0.36 * at / max(1, len(source.members) - 1),
+                    "text": f"{label(member, 10)} {100 * share:.0f} %" if share >= NAMED else "",
+                    "said": f"{100 * share:.1f} %",
+                }
+            )
+            below += share
+    even = 1 / len(source.members)
+    skew = max(((abs(max(own) - even), variant) for variant, own in shares.items()), key=lambda one: one[0])
+    return Figure(
+        name=f"members-{place(source, cell)}",
+        spec="members",
+        title=label(cell),
+        alt=f"Farthest from even: {label(skew[1])}, {100 * max(shares[skew[1]]):.0f} % on one member.",
+        about=f"Share of the reads that each member device served; even would be {100 * even:.0f} % each.",
+        rows=rows,
+        texts={},
+        head=("variant", *(label(member) for member in source.members)),
+        table=[(label(variant), *(f"{100 * share:.1f} %" for share in own)) for variant, own in shares.items()],
+        note=note,
+    )

@@ -1,0 +1,161 @@
+"""What charts are drawn from, whichever its source, and what a chart is: data, words, and which specification."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from iodelta.report.words import inert
+from iodelta.stats.shift import ShiftFunction
+from iodelta.trial import Trial
+from iodelta.verdict import Metric
+from iodelta.verdict.derived import KneeMove
+
+SHOWN = 6
+"""Cells that get a chart of their own; those with the largest changes, where there are more."""
+
+
+class Effect(msgspec.Struct, frozen=True, kw_only=True):
+    """One comparison: a metric of a cell under a variant against the baseline. Changes are relative (-0.02: 2 % less);
+    None is unknown. ``counted`` says of how much: ``12 blocks``, ``one run each``."""
+
+    cell: str
+    variant: str
+    metric: Metric
+    name: str
+    """The metric in words."""
+    values: tuple[float | None, float | None]
+    change: float | None
+    low: float | None
+    high: float | None
+    word: str
+    says: str = ""
+    counted: str = ""
+
+    @property
+    def half(self) -> float | None:
+        """Half the interval; None where there is none."""
+        return None if self.low is None or self.high is None else (self.high - self.low) / 2
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """An experiment or a comparison as charts see it: ``trials`` are those that count, in run order. ``variants`` begin
+    with the baseline."""
+
+    baseline: str
+    variants: tuple[str, ...]
+    cells: tuple[str, ...]
+    margin: float
+    metrics: tuple[Metric, ...] = ()
+    effects: tuple[Effect, ...] = ()
+    trials: tuple[Trial, ...] = ()
+    ordered: bool = True
+    """Whether the order of ``trials`` is the order in which they were made."""
+    knees: tuple[KneeMove, ...] = ()
+    shifts: tuple[tuple[str, str, ShiftFunction], ...] = ()
+    sweeps: tuple[Mapping[str, int], ...] = ()
+    """Depth sweeps: cell -> I/Os in flight."""
+    members: tuple[str, ...] = ()
+    """The target's member devices, by kernel name."""
+    backgrounds: Mapping[str, str] = {}
+    """Cell -> the background load beside which it was measured, where there was one."""
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The variants that are compared with the baseline."""
+        return tuple(name for name in self.variants if name != self.baseline)
+
+    def by_cell(self) -> dict[str, list[Trial]]:
+        """The trials of each cell, in the order of ``cells``."""
+        found: dict[str, list[Trial]] = {cell: [] for cell in self.cells}
+        for trial in self.trials:
+            found.setdefault(trial.cell, []).append(trial)
+        return {cell: own for cell, own in found.items() if own}
+
+    def telling(self, limit: int = SHOWN, among: Sequence[str] | None = None) -> list[str]:
+        """At most ``limit`` cells, in their order: all of them, or those whose change is farthest from none, measured
+        in half intervals."""
+        cells = list(self.cells if among is None else among)
+        if len(cells) <= limit:
+            return cells
+        strength: dict[str, float] = dict.fromkeys(cells, -1.0)
+        for effect in self.effects:
+            if effect.change is not None and effect.cell in strength:
+                half = effect.half
+                told = abs(effect.change) / half if half else 0.0
+                strength[effect.cell] = max(strength[effect.cell], told)
+        kept = set(sorted(cells, key=lambda cell: -strength[cell])[:limit])
+        return [cell for cell in cells if cell in kept]
+
+
+class Figure(msgspec.Struct, frozen=True, kw_only=True):
+    """A chart: its family's specification filled with ``rows`` and ``texts``, and the same in words.
+
+    ``alt`` says what can be seen in it, ``about`` how charts of its family are read; ``head`` and ``table`` are the
+    numbers as text. ``extra`` are further named data. ``wide`` charts take the whole measure.
+    """
+
+    name: str
+    spec: str
+    title: str
+    alt: str
+    about: str = ""
+    rows: Sequence[Mapping[str, Any]]
+    texts: Mapping[str, Any]
+    head: tuple[str, ...] = ()
+    table: Sequence[Sequence[str]] = ()
+    extra: Mapping[str, Sequence[Mapping[str, Any]]] = {}
+    note: str = ""
+    wide: bool = False
+
+
+def number(value: float | None, digits: int = 6) -> float | None:
+    """A number as it is written to a chart: six digits, None for what is unknown."""
+    if value is None or not math.isfinite(value):
+        return None
+    return float(f"{value:.{digits}g}")
+
+
+def percent_of(value: float | None) -> float | None:
+    """A share as percent for an axis."""
+    return None if value is None else number(100 * value)
+
+
+LONG = 36
+"""Characters from which on names need the whole measure of the page."""
+
+
+def label(name: str, limit: int = 72) -> str:
+    """A name for an axis: inert, and cut where it is absurdly long; names differ at their ends rather than before."""
+    text = inert(name)
+    tail = 2 * limit // 3
+    return text if len(text) <= limit else f"{text[: limit - tail - 2]}..{text[-tail:]}"
+
+
+def labels(names: Sequence[str]) -> list[str]:
+    """Names for the rows of one axis, each another, since rows of one name would be one row."""
+    found: list[str] = []
+    seen: dict[str, int] = {}
+    for name in names:
+        text = label(name)
+        seen[text] = seen.get(text, 0) + 1
+        found.append(text if seen[text] == 1 else f"{text} ({seen[text]})")
+    return found
+
+
+def frame(values: Sequence[float | None], bounds: Sequence[float | None], margin: float) -> list[float]:
+    """Ends of an axis of changes, in percent: all values, and as much of their intervals as leaves them legible."""
+    known = [value for value in values if value is not None] or [0.0]
+    reach = 3 * max(margin, max(map(abs, known)))
+    ends = [max(-reach, min(reach, bound)) for bound in bounds if bound is not None]
+    low, high = min((*known, *ends, -1.3 * margin)), max((*known, *ends, 1.3 * margin))
+    room = 0.04 * (high - low)
+    return [number(100 * (low - room), 4) or 0.0, number(100 * (high + room), 4) or 0.0]
+
+
+def some(what: str, shown: int, total: int) -> str:
+    """What a chart leaves out, said: empty when nothing."""
+    return "" if shown >= total else f"Shown: {shown} of {total} {what}, those with the clearest changes."

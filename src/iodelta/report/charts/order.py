@@ -1,0 +1,127 @@
+"""Order: every trial where it stood in the run, against its cell's own level, so that drift is seen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from statistics import median
+from typing import TYPE_CHECKING
+
+from iodelta.report.charts.model import Figure, Source, label, number, percent_of
+from iodelta.report.words import metric_name, percent
+from iodelta.trial import Trial
+from iodelta.verdict import Metric
+from iodelta.verdict.metrics import reader
+
+if TYPE_CHECKING:
+    import altair as alt
+
+WINDOW = 15
+"""Trials over which the line of the level is a median."""
+
+NAMED = 2000
+"""With more trials than this a pointer is not told the cell."""
+
+
+def chart() -> alt.LayerChart:
+    """A point per trial; the line is the running median over all variants."""
+    import altair as alt
+
+    from iodelta.report.charts import build
+
+    at = build.x("trial", "trial, in the order in which they were run", grid=False)
+    level = build.y("value", "@y")
+    tips = build.tips("variant", "cell", "said=against its level")
+    point = (
+        alt.Chart()
+        .mark_point(filled=True, size=26, opacity=0.75)
+        .encode(x=at, y=level, tooltip=tips, **build.by_variant(gap=build.TALL))
+    )
+    line = alt.Chart(build.data("level")).mark_line(style="trend", strokeWidth=2).encode(x=at, y=build.y("value", "@y"))
+    return build.layered(build.rule_at(0, "y"), point, line, height=240)
+
+
+def rates(source: Source) -> list[Metric]:
+    """The metrics that say how much was done."""
+    return [metric for metric in source.metrics if metric.name.endswith((".iops", ".bandwidth"))]
+
+
+def relative(source: Source, metric: Metric) -> list[tuple[int, Trial, float]]:
+    """(place in the run, trial, its value over the median of its cell and variant, less 1)."""
+    read = reader(metric.name)
+    values = [(place, trial, read(trial)[0]) for place, trial in enumerate(source.trials, 1)]
+    arms: dict[tuple[str, str], list[float]] = {}
+    for _, trial, value in values:
+        if math.isfinite(value) and value > 0:
+            arms.setdefault((trial.cell, trial.variant), []).append(value)
+    levels = {arm: median(own) for arm, own in arms.items() if len(own) > 1}
+    return [
+        (place, trial, value / levels[trial.cell, trial.variant] - 1)
+        for place, trial, value in values
+        if (trial.cell, trial.variant) in levels and math.isfinite(value) and value > 0
+    ]
+
+
+def figures(source: Source) -> Iterator[Figure]:
+    """One per rate, where the order is known."""
+    if source.ordered:
+        for metric in rates(source):
+            found = relative(source, metric)
+            if len(found) > 3:
+                yield _figure(source, metric, found)
+
+
+def _figure(source: Source, metric: Metric, found: list[tuple[int, Trial, float]]) -> Figure:
+    name = metric_name(metric, with_kind=len(rates(source)) > 1)
+    level = _running([value for _, _, value in found])
+    third = max(1, len(found) // 3)
+    first, last = (median(value for _, _, value in part) for part in (found[:third], found[-third:]))
+    return Figure(
+        name=f"order-{metric.name}",
+        spec="order",
+        title=f"{name} in run order",
+        alt=f"{len(found)} trials; from the first to the last third the level moved by {percent(last - first, 0.002)}.",
+        about=f"Every trial where it stood in the run, against the median of its own cell and variant; the line is the "
+        f"median of {WINDOW} neighbours. Drift falls on all variants alike only where they were interleaved.",
+        rows=[
+            {
+                "trial": place,
+                "variant": label(trial.variant),
+                "value": percent_of(number(value, 4)),
+                **({"cell": label(trial.cell, 40), "said": percent(value, 0.01)} if len(found) <= NAMED else {}),
+            }
+            for place, trial, value in found
+        ],
+        extra={
+            "level": [
+                {"trial": place, "value": percent_of(number(value, 4))}
+                for (place, _, _), value in zip(found, level, strict=True)
+            ][:: max(1, len(found) // 800)]
+        },
+        texts={
+            "y": f"{name} against the level of its cell and variant, %",
+            "variants": [label(variant) for variant in source.variants],
+        },
+        head=("trials", *(label(variant) for variant in source.variants)),
+        table=_thirds(source, found),
+        wide=True,
+    )
+
+
+def _running(values: Sequence[float]) -> list[float]:
+    half = WINDOW // 2
+    return [median(values[max(0, at - half) : at + half + 1]) for at in range(len(values))]
+
+
+def _thirds(source: Source, found: list[tuple[int, Trial, float]]) -> list[tuple[str, ...]]:
+    """The level of each variant in the first, middle and last third of the run."""
+    third = max(1, math.ceil(len(found) / 3))
+    rows = []
+    for start in range(0, len(found), third):
+        part = found[start : start + third]
+        cells = []
+        for variant in source.variants:
+            own = [value for _, trial, value in part if trial.variant == variant]
+            cells.append(percent(median(own), 0.01) if own else "-")
+        rows.append((f"{part[0][0]} to {part[-1][0]}", *cells))
+    return rows

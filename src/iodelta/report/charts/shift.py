@@ -1,0 +1,115 @@
+"""Shift: how far each percentile of latency moved, from the middle of the distribution to its tail."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from iodelta.report.charts.distribution import place
+from iodelta.report.charts.forest import margins
+from iodelta.report.charts.model import Figure, Source, frame, label, percent_of, some
+from iodelta.report.words import interval, percent
+from iodelta.stats.shift import ShiftFunction
+
+if TYPE_CHECKING:
+    import altair as alt
+
+
+def chart() -> alt.LayerChart:
+    """Percentiles from left to right; pale ones come from counts of all blocks together."""
+    import altair as alt
+
+    from iodelta.report.charts import build
+
+    at = alt.X(
+        field="percentile",
+        type="nominal",
+        sort=None,
+        title="percentile of latency",
+        axis=alt.Axis(labelAngle=0, grid=False, labelOverlap=True),
+    )
+    offset = alt.XOffset(field="variant", type="nominal", sort=None, scale=alt.Scale(domain=["@others"]))
+    shown = build.by_variant(names="@others", gap=build.TALL)
+    change = build.y("change", "change, % (more is slower)", framed=True)
+    span = (
+        alt.Chart()
+        .mark_rule(strokeWidth=1.6, clip=True)
+        .encode(
+            x=at,
+            xOffset=offset,
+            y=build.y("low", "change, % (more is slower)", framed=True),
+            y2=alt.Y2("high"),
+            color=shown["color"],
+        )
+    )
+    point = (
+        alt.Chart()
+        .mark_point(size=56, filled=True)
+        .encode(
+            x=at,
+            xOffset=offset,
+            y=change,
+            opacity=alt.Opacity(field="solid", type="quantitative", scale=None),
+            tooltip=build.tips("variant", "percentile", "said=change"),
+            **shown,
+        )
+    )
+    return build.layered(build.band("y"), build.rule_at(0, "y"), span, point, height=210)
+
+
+def figures(source: Source) -> Iterator[Figure]:
+    """One for each telling cell."""
+    found: dict[str, list[tuple[str, ShiftFunction]]] = {}
+    for cell, variant, shift in source.shifts:
+        if shift.shifts:
+            found.setdefault(cell, []).append((variant, shift))
+    shown = source.telling(among=list(found))
+    for cell in shown:
+        yield _figure(source, cell, found[cell], some("cells", len(shown), len(found)))
+
+
+def _figure(source: Source, cell: str, own: list[tuple[str, ShiftFunction]], note: str) -> Figure:
+    rows, table = [], []
+    for variant, shift in own:
+        for one in shift.shifts:
+            change, low, high = (None if v is None else math.expm1(v) for v in (one.change, one.low, one.high))
+            half = (high - low) / 2 if low is not None and high is not None else None
+            name = f"p{100 * one.p:g}"
+            said = f"{percent(change, half)} ({interval(low, high)})"
+            rows.append(
+                {
+                    "variant": label(variant),
+                    "percentile": name,
+                    "change": percent_of(change),
+                    "low": percent_of(low),
+                    "high": percent_of(high),
+                    "solid": 0.4 if one.pooled else 1,
+                    "said": said + (", all blocks together" if one.pooled else ""),
+                }
+            )
+            pooled = "all blocks together" if one.pooled else f"band over {shift.blocks} blocks"
+            table.append((label(variant), name, percent(change, half), interval(low, high), pooled))
+    moved = [f"{label(v)} p{100 * one.p:g}" for v, shift in own for one in shift.shifts if one.moved]
+    said = f"moved beyond its interval: {', '.join(moved)}" if moved else "none moved beyond its interval"
+    level = 100 * own[0][1].level
+    bounds = [bound for _, s in own for one in s.shifts for bound in (one.low, one.high)]
+    return Figure(
+        name=f"shift-{place(source, cell)}",
+        spec="shift",
+        title=label(cell),
+        alt=f"{said[:1].upper()}{said[1:]}.",
+        about=f"How far each percentile of latency moved against {label(source.baseline)}, with a {level:g} % band "
+        "that holds for all percentiles of a chart. Pale marks come from the counts of all blocks together and "
+        "stand alone; what leaves the frame is whole in the table.",
+        rows=rows,
+        texts={
+            "variants": [label(name) for name in source.variants],
+            "others": [label(name) for name in source.others],
+            "frame": frame([one.change for _, s in own for one in s.shifts], bounds, source.margin),
+            **margins(source),
+        },
+        head=("variant", "percentile", "change", "interval", "from"),
+        table=table,
+        note=note,
+    )

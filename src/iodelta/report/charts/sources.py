@@ -1,0 +1,174 @@
+"""From an account or a comparison to what charts are drawn from."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from iodelta.ingest.layouts import Entry, Layout
+from iodelta.ingest.layouts.order import ended
+from iodelta.report.account.model import Account
+from iodelta.report.account.views import SWEEP, sweeps
+from iodelta.report.charts.model import Effect, Source
+from iodelta.report.comparison.comparison import Comparison
+from iodelta.report.comparison.console import name_of
+from iodelta.report.comparison.sides import shared_cells, sides_of
+from iodelta.report.words import metric_name
+from iodelta.trial import Trial
+from iodelta.verdict import Metric, Verdict
+from iodelta.verdict.metrics import Better
+
+
+def of_account(account: Account, trials: Sequence[Trial], environment: Mapping[str, Any]) -> Source:
+    """An experiment: ``trials`` are those that count, ``environment`` is the recorded one."""
+    experiment = account.plan.experiment
+    verdicts = account.judgement.verdicts
+    several = len({verdict.metric.kind for verdict in verdicts}) > 1
+    names = (experiment.baseline, *(v.name for v in experiment.variants if v.name != experiment.baseline))
+    loads = {one.name: shlex.join(one.background) or "fio" for one in experiment.conditions if _loaded(one)}
+    return Source(
+        baseline=experiment.baseline,
+        variants=names,
+        cells=tuple(cell.name for cell in experiment.cells),
+        margin=experiment.margin,
+        metrics=account.plan.rules.metrics,
+        effects=tuple(_effect(verdict, several) for verdict in verdicts),
+        trials=tuple(sorted(trials, key=lambda trial: trial.number)),
+        knees=account.views.knees,
+        shifts=account.views.shifts,
+        sweeps=tuple(sweeps(experiment)),
+        members=members_of(environment),
+        backgrounds={cell.name: cell.condition for cell in experiment.cells if cell.condition in loads},
+    )
+
+
+def _loaded(condition: Any) -> bool:
+    return bool(condition.background or condition.background_fio)
+
+
+def _effect(verdict: Verdict, several: bool) -> Effect:
+    change = verdict.change
+    return Effect(
+        cell=verdict.cell,
+        variant=verdict.variant,
+        metric=verdict.metric,
+        name=metric_name(verdict.metric, with_kind=several),
+        values=(verdict.baseline_value, verdict.variant_value),
+        change=change.value if change else None,
+        low=change.low if change else None,
+        high=change.high if change else None,
+        word=verdict.word,
+        says=verdict.phrase,
+        counted=f"{verdict.blocks} blocks",
+    )
+
+
+def members_of(environment: Mapping[str, Any]) -> tuple[str, ...]:
+    """The devices among which the target's reads are shared out: those of a btrfs, or those below a stacked device."""
+    target = environment.get("target", {})
+    names = [str(device["name"]) for device in environment.get("devices", ()) if device.get("name")]
+    # What lies under the files of loop devices is shared by all of them.
+    names = [name for name in names if name.startswith("loop")] or names
+    if target.get("fstype") == "btrfs":
+        return tuple(names) if len(names) > 1 else ()
+    below = tuple(name for name in names if name != target.get("device"))
+    return below if len(below) > 1 else ()
+
+
+def of_comparison(found: Comparison, layouts: Sequence[Layout], paths: Sequence[str], baseline: str | None) -> Source:
+    """Results from anywhere: runs stand in for trials, in the order of their time stamps where all have one."""
+    base, *others = sides_of(layouts, paths, baseline)
+    trials: list[Trial] = []
+    depths: dict[tuple[object, ...], dict[str, int]] = {}
+    placed: set[tuple[str, str]] = set()
+    for other in others:
+        for cell, sides in shared_cells(base, other)[0].items():
+            for name, entries in zip((base.name, other.name), sides, strict=True):
+                if (cell, name) not in placed:
+                    placed.add((cell, name))
+                    trials += [_trial(entry, cell, name, block) for block, entry in enumerate(entries)]
+            _note_depth(depths, cell, [entry for side in sides for entry in side])
+    bare = verdicts_of(found)
+    ordered = bool(trials) and all(trial.started for trial in trials)
+    ordered = ordered and len({trial.started for trial in trials}) == len(trials)
+    if ordered:
+        trials.sort(key=lambda trial: trial.started)
+    return msgspec.structs.replace(
+        bare,
+        trials=tuple(trial for trial in trials if trial.cell in set(bare.cells)),
+        ordered=ordered,
+        sweeps=tuple(own for own in depths.values() if len(set(own.values())) >= SWEEP),
+    )
+
+
+def verdicts_of(found: Comparison) -> Source:
+    """What a comparison says, without the runs it says it of."""
+    effects = tuple(_compared(found))
+    return Source(
+        baseline=found.baseline,
+        variants=(found.baseline, *found.variants),
+        cells=tuple(dict.fromkeys(one.cell for one in found.compared)),
+        margin=found.margin,
+        metrics=tuple(dict.fromkeys(effect.metric for effect in effects)),
+        effects=effects,
+    )
+
+
+def _compared(found: Comparison) -> Iterable[Effect]:
+    for variant in found.variants:
+        own = [one for one in found.compared if one.variant == variant]
+        several = len({one.metric.partition(".")[0] for one in own}) > 1
+        for one in own:
+            change = one.change
+            counted = "one run each" if one.runs == (1, 1) else f"{one.runs[0]} and {one.runs[1]} runs"
+            better: Better = "higher" if one.better == "higher" else "lower"
+            yield Effect(
+                cell=one.cell,
+                variant=one.variant,
+                metric=Metric(one.metric, better, one.unit),
+                name=name_of(one, several),
+                values=one.values,
+                change=change.value if change else None,
+                low=_finite(change.low if change else None),
+                high=_finite(change.high if change else None),
+                word=one.word,
+                says=one.says,
+                counted=counted,
+            )
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _trial(entry: Entry, cell: str, variant: str, block: int) -> Trial:
+    run = entry.run
+    return Trial(
+        number=0,
+        cell=cell,
+        variant=variant,
+        block=block,
+        position=0,
+        seed=0,
+        started=ended(run) or 0.0,
+        seconds=run.elapsed or 0.0,
+        directions=run.directions,
+        series=run.series,
+    )
+
+
+def _note_depth(depths: dict[tuple[object, ...], dict[str, int]], cell: str, entries: Sequence[Entry]) -> None:
+    """Cells of the same work at several depths make a sweep."""
+    found = {
+        (work.rw, work.bs, entry.condition, work.numjobs, (work.iodepth or 0) * (entry.run.jobs or work.numjobs or 1))
+        for entry in entries
+        for work in (entry.run.workload,)
+    }
+    if len(found) == 1:
+        (*work, depth) = found.pop()
+        if isinstance(depth, int) and depth:
+            depths.setdefault(tuple(work), {})[cell] = depth

@@ -1,0 +1,110 @@
+"""Spread: how far the trials of each variant lie from each other; a result in its own right."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from iodelta.report.charts.model import Figure, Source, label, number, percent_of, some
+from iodelta.report.charts.order import rates, relative
+from iodelta.report.words import metric_name
+from iodelta.verdict import Metric
+
+if TYPE_CHECKING:
+    import altair as alt
+
+CELLS = 8
+
+
+def chart() -> alt.LayerChart:
+    """A tick per trial; the bar is one standard deviation each way."""
+    import altair as alt
+
+    from iodelta.report.charts import build
+
+    rows = build.names("cell")
+    shown = build.by_variant(shape=False)
+    bar = (
+        alt.Chart(build.data("sds"))
+        .mark_bar(opacity=0.22, height=alt.RelativeBandSize(band=0.9))
+        .encode(
+            x=build.x("low", "@x"),
+            x2=alt.X2("high"),
+            y=rows,
+            yOffset=build.offset(),
+            **shown,
+            tooltip=build.tips("variant", "said=standard deviation"),
+        )
+    )
+    tick = (
+        alt.Chart()
+        .mark_tick(thickness=1.2, opacity=0.8)
+        .encode(x=build.x("value", "@x"), y=rows, yOffset=build.offset(), **shown)
+    )
+    return build.layered(bar, tick, height=alt.Step(16))
+
+
+def figures(source: Source) -> Iterator[Figure]:
+    """One per rate."""
+    for metric in rates(source):
+        figure = _figure(source, metric)
+        if figure is not None:
+            yield figure
+
+
+def _figure(source: Source, metric: Metric) -> Figure | None:
+    arms: dict[tuple[str, str], list[float]] = {}
+    for _, trial, value in relative(source, metric):
+        arms.setdefault((trial.cell, trial.variant), []).append(value)
+    sds = {arm: _sd(own) for arm, own in arms.items() if len(own) > 2}
+    if not sds:
+        return None
+    cells = [cell for cell in source.cells if any((cell, variant) in sds for variant in source.variants)]
+    shown = source.telling(CELLS, cells)
+    name = metric_name(metric, with_kind=len(rates(source)) > 1)
+    own = [(cell, variant) for cell in shown for variant in source.variants if (cell, variant) in sds]
+    widest, least = max(own, key=lambda arm: sds[arm]), min(own, key=lambda arm: sds[arm])
+    return Figure(
+        name=f"spread-{metric.name}",
+        spec="spread",
+        title=f"Spread of {name} from trial to trial",
+        about="Every trial against the median of its cell and variant; the bar is one standard deviation each way. "
+        "Variants stand below each other in the order of the legend.",
+        alt="Standard deviation: most in "
+        f"{label(widest[0])}, {label(widest[1])} ({_said(sds[widest])}), least in {label(least[0])}, "
+        f"{label(least[1])} ({_said(sds[least])}).",
+        rows=[
+            {"cell": label(cell), "variant": label(variant), "value": percent_of(number(value, 4))}
+            for cell, variant in own
+            for value in arms[cell, variant]
+        ],
+        extra={
+            "sds": [
+                {
+                    "cell": label(cell),
+                    "variant": label(variant),
+                    "low": percent_of(number(-sds[cell, variant], 4)),
+                    "high": percent_of(number(sds[cell, variant], 4)),
+                    "said": _said(sds[cell, variant]),
+                }
+                for cell, variant in own
+            ]
+        },
+        texts={
+            "x": f"{name} against the median of its cell and variant, %",
+            "variants": [label(variant) for variant in source.variants],
+        },
+        head=("cell", "variant", "trials", "standard deviation"),
+        table=[(label(c), label(v), str(len(arms[c, v])), _said(sds[c, v])) for c, v in own],
+        note=some("cells", len(shown), len(cells)),
+    )
+
+
+def _sd(values: list[float]) -> float:
+    mean = sum(values) / len(values)
+    return math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
+
+
+def _said(sd: float) -> str:
+    return f"{100 * sd:.2g} %"

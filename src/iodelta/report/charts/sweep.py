@@ -1,0 +1,200 @@
+"""Sweep: rate and latency over the depth, with the knee where more depth buys latency and no more IOPS."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from iodelta.report.charts.model import Figure, Source, label, number
+from iodelta.report.words import metric_name, quantity
+from iodelta.stats.knee import Knee
+from iodelta.verdict import Metric
+from iodelta.verdict.derived import KneeMove
+from iodelta.verdict.metrics import reader
+
+if TYPE_CHECKING:
+    import altair as alt
+
+
+def chart(*, latency: bool = False) -> alt.LayerChart:
+    """Medians over blocks with the range of their middle half; the knee as a ring on the curve, with its interval."""
+    import altair as alt
+
+    from iodelta.report.charts import build
+
+    axis = alt.Axis(values=["@depths"], format="d", grid=False)
+    depth = alt.X(
+        field="depth",
+        type="quantitative",
+        title="I/Os in flight",
+        scale=alt.Scale(type="log", base=2, nice=False, padding=14),
+        axis=axis,
+    )
+    value = build.y("value", zero=not latency, log=latency)
+    tips = build.tips("variant", "at=I/Os in flight", "said=@y")
+    lines = build.by_variant(line=True, gap=build.TALL)
+    line = alt.Chart().mark_line().encode(x=depth, y=value, **lines)
+    span = (
+        alt.Chart()
+        .mark_rule(strokeWidth=1.2)
+        .encode(x=depth, y=build.y("low", zero=not latency, log=latency), y2=alt.Y2("high"), color=lines["color"])
+    )
+    point = (
+        alt.Chart()
+        .mark_point(filled=True, size=52)
+        .encode(x=depth, y=value, tooltip=tips, **build.by_variant(gap=build.TALL))
+    )
+    level = build.y("level", zero=not latency, log=latency)
+    reach = (
+        alt.Chart(build.data("knees"))
+        .mark_rule(strokeWidth=1.2)
+        .encode(x=alt.X(field="low", type="quantitative"), x2=alt.X2("high"), y=level, color=lines["color"])
+    )
+    knee = (
+        alt.Chart(build.data("knees"))
+        .mark_point(size=190, shape="circle", filled=False, strokeWidth=1.6)
+        .encode(
+            x=alt.X(field="knee", type="quantitative"),
+            y=level,
+            tooltip=build.tips("variant", "said=knee"),
+            color=lines["color"],
+        )
+    )
+    return build.layered(reach, line, span, point, knee, height=250)
+
+
+def figures(source: Source) -> Iterator[Figure]:
+    """Rate and mean latency of every sweep."""
+    for place, depths in enumerate(source.sweeps, 1):
+        suffix = f"-{place}" if len(source.sweeps) > 1 else ""
+        for metric in source.metrics:
+            rate = metric.name.endswith((".iops", ".bandwidth"))
+            if rate or metric.name.endswith(".mean"):
+                figure = _figure(source, depths, metric, suffix, latency=not rate)
+                if figure is not None:
+                    yield figure
+
+
+def _figure(source: Source, depths: Mapping[str, int], metric: Metric, suffix: str, *, latency: bool) -> Figure | None:
+    found = _values(source, depths, metric)
+    if not found:
+        return None
+    size, unit = scale(metric.unit, median(middle for _, _, middle, _, _ in found))
+    name = metric_name(metric, with_kind=True)
+    knees = [] if latency else _knees(source, metric, depths)
+    for row in knees:
+        curve = [
+            (depths[cell], middle / size) for cell, variant, middle, _, _ in found if label(variant) == row["variant"]
+        ]
+        row["level"] = number(_at(curve, row["knee"]))
+    said = "; ".join(f"{label(row['variant'])} {row['said']}" for row in knees)
+    several = f": {label(_common(depths))}" if len(source.sweeps) > 1 else ""
+    return Figure(
+        name=f"sweep-{metric.name}{suffix}",
+        spec="sweep-latency" if latency else "sweep",
+        title=f"{name} over depth{several}",
+        alt=f"Knee: {said}." if said else f"At {', '.join(map(str, sorted(set(depths.values()))))} I/Os in flight.",
+        about="Medians over blocks with the range of their middle half. A ring marks the knee, beyond which more depth "
+        "buys latency and no more IOPS; the line through it is its interval.",
+        rows=[
+            {
+                "variant": label(variant),
+                "depth": depths[cell],
+                "at": str(depths[cell]),
+                "value": number(middle / size),
+                "low": number(low / size),
+                "high": number(high / size),
+                "said": quantity(middle, metric.unit),
+            }
+            for cell, variant, middle, low, high in found
+        ],
+        texts={
+            "y": f"{name}, {unit}" if unit != "IOPS" else name,
+            "variants": [label(variant) for variant in source.variants],
+            "depths": sorted(set(depths.values())),
+        },
+        extra={"knees": knees},
+        head=("I/Os in flight", "variant", "median", "middle half"),
+        table=[
+            (
+                str(depths[cell]),
+                label(variant),
+                quantity(middle, metric.unit),
+                f"{quantity(low, metric.unit)} .. {quantity(high, metric.unit)}",
+            )
+            for cell, variant, middle, low, high in found
+        ],
+    )
+
+
+def _values(source: Source, depths: Mapping[str, int], metric: Metric) -> list[tuple[str, str, float, float, float]]:
+    read = reader(metric.name)
+    values: dict[tuple[str, str], list[float]] = {}
+    for trial in source.trials:
+        if trial.cell in depths:
+            value = read(trial)[0]
+            if math.isfinite(value) and value > 0:
+                values.setdefault((trial.cell, trial.variant), []).append(value)
+    found = []
+    for variant in source.variants:
+        for cell in sorted(depths, key=lambda one: depths[one]):
+            own = sorted(values.get((cell, variant), ()))
+            if own:
+                found.append((cell, variant, median(own), own[len(own) // 4], own[-1 - len(own) // 4]))
+    return found
+
+
+def _knees(source: Source, metric: Metric, depths: Mapping[str, int]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    moves = [move for move in source.knees if move.metric == metric]
+    if len(source.sweeps) > 1:  # moves stand in the order of the sweeps
+        per = max(1, len(moves) // len(source.sweeps))
+        at = [dict(one) for one in source.sweeps].index(dict(depths))
+        moves = moves[at * per : (at + 1) * per]
+    last = max(depths.values())
+    for variant, knee in dict(_each(moves)).items():
+        rows.append(
+            {
+                "variant": label(variant),
+                "knee": number(min(knee.depth, last)),
+                "low": number(max(knee.low, min(depths.values()))),
+                "high": number(min(knee.high, last)),
+                "said": f"{knee.depth:.3g} ({knee.low:.3g}-{knee.high:.3g})",
+            }
+        )
+    return rows
+
+
+def _at(curve: Sequence[tuple[int, float]], depth: float) -> float:
+    """The height of a curve at a depth, between its points as they are drawn: over the logarithm of the depth."""
+    for (before, low), (after, high) in pairwise(curve):
+        if before <= depth <= after:
+            return low + (high - low) * math.log(depth / before) / math.log(after / before)
+    return curve[-1][1] if curve else math.nan
+
+
+def _each(moves: list[KneeMove]) -> Iterator[tuple[str, Knee]]:
+    for move in moves:
+        for variant, knee in ((move.baseline, move.before), (move.variant, move.after)):
+            if knee is not None:
+                yield variant, knee
+
+
+def _common(depths: Mapping[str, int]) -> str:
+    """What the names of a sweep's cells have in common beside the depth."""
+    first = next(iter(depths))
+    rest = [part for part in first.replace(",", " ").split() if not part.startswith("iodepth")]
+    return " ".join(rest).strip(" :,") or first
+
+
+def scale(unit: str, typical: float) -> tuple[float, str]:
+    """What to divide by so that a typical value reads well, and the unit that results."""
+    steps: Mapping[str, tuple[tuple[float, str], ...]] = {
+        "ns": ((1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s")),
+        "B/s": ((1.0, "B/s"), (2.0**10, "KiB/s"), (2.0**20, "MiB/s"), (2.0**30, "GiB/s")),
+    }
+    fitting: Callable[[tuple[float, str]], bool] = lambda step: typical >= step[0]  # noqa: E731
+    return next(filter(fitting, reversed(steps.get(unit, ((1.0, unit),)))), steps.get(unit, ((1.0, unit),))[0])

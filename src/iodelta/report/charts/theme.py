@@ -1,0 +1,67 @@
+"""Theme: the looks of all charts, in light and dark. Colours differ in lightness too, and never stand alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+FONT = "system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', Helvetica, Arial, sans-serif"
+
+LIGHT = {
+    "ink": "#1c1b19",
+    "soft": "#5c5952",
+    "hair": "#dedbd2",
+    "paper": "#fdfcf9",
+    "variants": ["#1c1b19", "#0a66b0", "#c2541d", "#3c8d6b", "#8764b8", "#a3861c", "#b0457b"],
+    "words": ["#b02a1c", "#1c7048", "#5f6a72", "#8a6d00", "#77736b"],
+}
+DARK = {
+    "ink": "#e9e6df",
+    "soft": "#a5a196",
+    "hair": "#3a3833",
+    "paper": "#171614",
+    "variants": ["#f1eee7", "#6cb4ee", "#f09a6a", "#79cfa9", "#c3abec", "#dcc25c", "#ee93bf"],
+    "words": ["#ff8d7e", "#7cd6a3", "#abb6be", "#e2c25e", "#9c978d"],
+}
+
+
+def config(colors: dict[str, Any]) -> dict[str, Any]:
+    """Vega-Lite's ``config`` for one set of colours."""
+    ink, soft, hair = colors["ink"], colors["soft"], colors["hair"]
+    text = {"labelFont": FONT, "titleFont": FONT, "labelColor": soft, "titleColor": soft}
+    return {
+        "background": None,
+        "font": FONT,
+        "view": {"stroke": None},
+        "axis": {
+            **text,
+            "labelFontSize": 11,
+            "titleFontSize": 11,
+            "titleFontWeight": "normal",
+            "domainColor": soft,
+            "tickColor": soft,
+            "tickSize": 4,
+            "gridColor": hair,
+            "titlePadding": 8,
+        },
+        "legend": {**text, "labelColor": ink, "labelFontSize": 11.5, "labelLimit": 240, "columnPadding": 18},
+        "title": {"font": FONT, "color": ink, "anchor": "start", "fontSize": 13, "fontWeight": 600, "offset": 12},
+        "axisY": {"labelLimit": 420},
+        "line": {"strokeWidth": 2},
+        "point": {"opacity": 1},
+        "range": {"category": colors["variants"], "ordinal": colors["words"]},
+        "style": {
+            "zero": {"color": ink, "strokeWidth": 1},
+            "margin": {"color": ink, "opacity": 0.07},
+            "trend": {"color": ink},
+            "member": {"color": ink, "stroke": colors["paper"], "strokeWidth": 1.5},
+            "label": {"color": ink, "font": FONT, "fontSize": 11},
+        },
+    }
+
+
+def named() -> dict[str, Any]:
+    """The colours by the names of the page's custom properties, which change between light, dark and print."""
+    return {
+        name: [f"var(--{name}-{at})" for at in range(len(value))] if isinstance(value, list) else f"var(--{name})"
+        for name, value in LIGHT.items()
+    }

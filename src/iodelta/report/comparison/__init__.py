@@ -1,0 +1,1 @@
+"""Two sets of runs beside each other."""

@@ -1,0 +1,399 @@
+"""What two sets of runs allow to be said: verdicts from interleaved pairs, intervals from replicates, differences with
+their resolution from single runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import median
+from types import MappingProxyType
+from typing import Any, Literal
+
+import msgspec
+
+from iodelta.audit import audit
+from iodelta.ingest import Refusal, Run
+from iodelta.ingest.layouts import Entry, Layout, order_finding, order_of
+from iodelta.ingest.layouts.order import Ordered, ended
+from iodelta.report.comparison.sides import Side, differences, shared_cells, sides_of
+from iodelta.report.environment.confounders import Differing
+from iodelta.report.environment.confounders import differences as of_environments
+from iodelta.report.foreign.runs import Number, number, point_of
+from iodelta.trial import Direction, Finding, Kind, Latency, Trial, bin_index
+from iodelta.verdict import Look, Metric, Rules, Verdict, judge, metric, series_of
+from iodelta.verdict.metrics import LARGE_BLOCK
+from iodelta.verdict.rules import FEW, smallest_blocks
+
+Basis = Literal["blocks", "replicates", "single runs"]
+Word = Literal["regression", "improvement", "equivalent", "inconclusive", "no verdict"]
+
+NONE: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+
+KINDS: tuple[Kind, ...] = ("read", "write", "trim", "mixed")
+PERCENT = 99.0
+
+BEYOND = 100
+"""I/Os beyond a percentile that make it usable."""
+
+BINS = 2
+"""Percentiles fewer bins apart than this are not resolved, unless the bins themselves were kept."""
+
+UNSOUND = "not to be believed: a hard finding"
+
+NOT_RESOLVED = f"not resolved: under {BINS} bins apart"
+
+
+class Compared(msgspec.Struct, frozen=True):
+    """One metric of one cell, baseline against variant. ``change`` is relative (-0.02: 2 % less)."""
+
+    cell: str
+    metric: str
+    unit: str
+    better: str
+    variant: str
+    runs: tuple[int, int]
+    """Runs of the baseline and of the variant."""
+    values: tuple[float, float]
+    """Medians."""
+    spread: tuple[float | None, float | None]
+    """Standard deviation of each side's runs as a share of their mean; None for one run."""
+    change: Number | None
+    """With the interval of the basis: None bounds are infinite."""
+    basis: Basis
+    word: Word
+    says: str
+    resolved: bool = True
+    """False for a percentile that moved by less than its source can tell."""
+    verdict: Verdict | None = None
+    """The whole verdict of paired blocks; None where it does not rest on them or is not resolved."""
+    unsound: bool = False
+    """Whether a hard finding says that one of the numbers cannot be believed."""
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """Everything ``iodelta compare`` has to say."""
+
+    schema: str
+    baseline: str
+    variants: tuple[str, ...]
+    margin: float
+    compared: tuple[Compared, ...]
+    """One per cell, metric and variant."""
+    differences: dict[str, tuple[Differing, ...]]
+    """By variant."""
+    unmatched: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    refusals: tuple[Refusal, ...]
+    paths: tuple[str, ...] = ()
+    """As they were given."""
+
+    @property
+    def exit_code(self) -> int:
+        """0 nothing worse, 1 regression, 3 no or no conclusive verdict, 4 nothing to compare. A percentile that its
+        source cannot resolve counts only where nothing else does."""
+        words = {one.word for one in self.compared if one.resolved} or {one.word for one in self.compared}
+        if "regression" in words:
+            return 1
+        if not words:
+            return 4
+        return 3 if words & {"inconclusive", "no verdict"} else 0
+
+
+def compare(
+    layouts: Sequence[Layout],
+    paths: Sequence[str],
+    *,
+    baseline: str | None = None,
+    margin: float = 0.01,
+    environments: Mapping[str, Mapping[str, Any]] = NONE,
+) -> Comparison:
+    """Compare the variants of one layout, or several layouts with the first. Raises RequestError for one side only.
+
+    ``environments`` are the recorded ones of sides, by name: what differs between them is said too."""
+    base, *others = sides_of(layouts, paths, baseline)
+    jobs: list[tuple[Side, str, list[Entry], list[Entry]]] = []
+    unmatched: list[str] = []
+    differing: dict[str, tuple[Differing, ...]] = {}
+    for other in others:
+        cells, left = shared_cells(base, other)
+        unmatched += left
+        known = [environments[name] for name in (base.name, other.name) if name in environments]
+        recorded = of_environments(*known) if len(known) == 2 else ()
+        differing[other.name] = (*recorded, *differences(cells.values()))
+        jobs += [(other, name, *pair) for name, pair in cells.items()]
+    metrics = [_metrics(one, two) for _, _, one, two in jobs]
+    family = sum(map(len, metrics))
+    findings: dict[Finding, None] = {}
+    compared = []
+    for (other, name, one, two), wanted in zip(jobs, metrics, strict=True):
+        order = order_of(one, two)
+        risk = order_finding(order, f"{name}, {other.name}") if len(one) + len(two) > 2 else None
+        hard = _hard([entry.run for entry in (*one, *two)])
+        findings |= dict.fromkeys((*hard, *([risk] if risk else ())))
+        cell = _Cell(name, base.name, other.name, one, two, order, bool(hard), margin, family)
+        compared += [made for what in wanted if (made := cell.compare(what)) is not None]
+    for found in compared:
+        findings |= dict.fromkeys(found.verdict.findings if found.verdict else ())
+    return Comparison(
+        "iodelta.compare/1",
+        base.name,
+        tuple(other.name for other in others),
+        margin,
+        tuple(compared),
+        differing,
+        tuple(dict.fromkeys(unmatched)),
+        tuple(findings),
+        tuple(refusal for layout in layouts for refusal in layout.refusals),
+        tuple(paths),
+    )
+
+
+def _hard(runs: Sequence[Run]) -> tuple[Finding, ...]:
+    found = [hit.finding for hit in audit(runs).hits if hit.finding.severity == "hard"]
+    found += [finding for run in runs for finding in run.findings if finding.severity == "hard"]
+    return tuple(dict.fromkeys(found))
+
+
+def _metrics(one: Sequence[Entry], other: Sequence[Entry]) -> tuple[Metric, ...]:
+    """IOPS (bandwidth from 64 KiB on), mean and p99 latency of each direction that both sides have."""
+    runs = [entry.run for entry in (*one, *other)]
+    found = []
+    for kind in KINDS:
+        directions = [direction for run in runs if (direction := run.direction(kind)) is not None]
+        beside = kind == "mixed" and any(len(run.directions) > 1 for run in runs)
+        if len(directions) < len(runs) or beside:
+            continue
+        large = (runs[0].workload.bs or 0) >= LARGE_BLOCK
+        names = [f"{kind}.bandwidth" if large else f"{kind}.iops"]
+        for point in ("mean", f"p{PERCENT:g}"):
+            family = next((f for f in ("lat", "clat") if all(_has(d, f, point) for d in directions)), None)
+            names += [f"{kind}.{family}.{point}"] if family else []
+        rate = names[0].rpartition(".")[2]
+        known_rates = all(number(getattr(direction, rate)) is not None for direction in directions)
+        found += [_metric(name) for name in (names if known_rates else names[1:])]
+    return tuple(found)
+
+
+def _metric(name: str) -> Metric:
+    kind, _, what = name.partition(".")
+    return msgspec.structs.replace(metric(f"read.{what}"), name=name) if kind == "mixed" else metric(name)
+
+
+def _latency(direction: Direction, family: str) -> Latency | None:
+    return {"lat": direction.lat, "clat": direction.clat}[family]
+
+
+def _has(direction: Direction, family: str, point: str) -> bool:
+    """Whether a latency has its mean, or a percentile that enough I/Os bear."""
+    found = _latency(direction, family)
+    if found is None:
+        return False
+    if point == "mean":
+        return number(found.mean) is not None
+    percentile = point_of(found, float(point[1:]))
+    return percentile is not None and (percentile.beyond is None or percentile.beyond >= BEYOND)
+
+
+def _latency_value(direction: Direction, family: str, point: str) -> Number | None:
+    found = _latency(direction, family)
+    if found is None:
+        return None
+    if point == "mean":
+        return number(found.mean)
+    percentile = point_of(found, float(point[1:]))
+    if percentile is None:
+        return None
+    if found.histogram is None:
+        return Number(percentile.value, percentile.low, percentile.high)
+    from iodelta.stats import tails
+
+    known = tails.percentile(found.histogram, percentile.percent / 100)
+    if isinstance(known, Finding):
+        return None
+    half = 2 * known.resolution * known.value
+    return Number(known.value, known.value - half, known.value + half)
+
+
+def _value(run: Run, name: str) -> Number | None:
+    kind, what, *point = name.split(".", 2)
+    direction = next((d for d in run.directions if d.kind == kind), None)
+    if direction is None:
+        return None
+    if what in ("iops", "bandwidth"):
+        found = number(direction.iops if what == "iops" else direction.bandwidth)
+    else:
+        found = _latency_value(direction, what, point[0])
+    return found if found is not None and found.value > 0 and found.low >= 0 else None
+
+
+class _Cell(msgspec.Struct, frozen=True):
+    """One cell of two sides, ready to be compared by any metric."""
+
+    name: str
+    baseline: str
+    variant: str
+    one: list[Entry]
+    other: list[Entry]
+    order: Ordered
+    unsound: bool
+    margin: float
+    family: int
+
+    def compare(self, what: Metric) -> Compared | None:
+        """What the runs allow to be said about ``what``; None when a run has no usable value of it."""
+        a, b = ([_value(entry.run, what.name) for entry in side] for side in (self.one, self.other))
+        old, new = [value for value in a if value], [value for value in b if value]
+        if len(old) + len(new) < len(a) + len(b):
+            return None
+        blocks = len(self.order.blocks)
+        if self.order.order == "interleaved" and blocks >= smallest_blocks(0.05):
+            found = self._blocks(what, old, new)
+        elif len(old) > 1 or len(new) > 1:
+            found = self._replicates(what, old, new)
+        else:
+            found = self._single(what, old[0], new[0])
+        if self.unsound:
+            found = msgspec.structs.replace(found, word="no verdict", says=UNSOUND, unsound=True)
+        return found
+
+    def _compared(self, what: Metric, old: Sequence[Number], new: Sequence[Number], basis: Basis) -> Compared:
+        return Compared(
+            cell=self.name,
+            metric=what.name,
+            unit=what.unit,
+            better=what.better,
+            variant=self.variant,
+            runs=(len(old), len(new)),
+            values=(median(n.value for n in old), median(n.value for n in new)),
+            spread=(_spread(old), _spread(new)),
+            change=None,
+            basis=basis,
+            word="no verdict",
+            says="",
+        )
+
+    def _blocks(self, what: Metric, old: Sequence[Number], new: Sequence[Number]) -> Compared:
+        """A verdict from pairs of runs, adjacent in time: one look at all of them."""
+        count = len(self.order.blocks)
+        alpha = 0.05 if self.family <= FEW else 0.05 / self.family
+        rules = Rules(metrics=(what,), margin=self.margin, alpha=alpha, reserve=0.0, looks=(count,))
+        trials = _trials(self.order, self.name)
+        verdict = judge(series_of(trials, what, "A", "B"), rules, Look(0, count, alpha, last=True))
+        verdict = msgspec.structs.replace(verdict, baseline=self.baseline, variant=self.variant)
+        change = verdict.change
+        interval = None
+        if change is not None:
+            low, high = (
+                (-math.inf if change.low is None else change.low),
+                math.inf if change.high is None else change.high,
+            )
+            interval = Number(change.value, low, high)
+        word: Word = verdict.word
+        says = f"{verdict.phrase}; {count} interleaved pairs"
+        found = self._compared(what, old, new, "blocks")
+        if not _resolved(what, self, old, new):
+            return msgspec.structs.replace(found, change=interval, word="no verdict", says=NOT_RESOLVED, resolved=False)
+        return msgspec.structs.replace(found, change=interval, word=word, says=says, verdict=verdict)
+
+    def _replicates(self, what: Metric, old: Sequence[Number], new: Sequence[Number]) -> Compared:
+        """An interval that takes the runs as independent draws, which their order does not warrant."""
+        from iodelta.stats.unpaired import MOST, shift
+
+        logs = [[math.log(n.value) for n in side[:MOST]] for side in (old, new)]
+        found = shift(logs[0], logs[1])
+        change = Number(
+            *(math.expm1(bound) if math.isfinite(bound) else bound for bound in (found.value, found.low, found.high))
+        )
+        if not math.isfinite(found.low):
+            says = "too few runs for an interval"
+            change = Number(median(n.value for n in new) / median(n.value for n in old) - 1, -math.inf, math.inf)
+        elif found.low > 0 or found.high < 0:
+            says = "differs beyond the runs' scatter"
+        elif -self.margin < change.low and change.high < self.margin:
+            says = f"within {100 * self.margin:g} % by the runs' scatter"
+        else:
+            says = "not told apart"
+        resolved = _resolved(what, self, old, new)
+        if not resolved:
+            says = NOT_RESOLVED
+        found_drift = self._drift(what, found.value)
+        compared = self._compared(what, old, new, "replicates")
+        return msgspec.structs.replace(compared, change=change, says=f"{says}{found_drift}", resolved=resolved)
+
+    def _drift(self, what: Metric, theta: float) -> str:
+        """How much of the change a drift over the session could explain, where the order is known."""
+        runs = [
+            (ended(e.run), _value(e.run, what.name), side)
+            for side, own in ((0, self.one), (1, self.other))
+            for e in own
+        ]
+        if self.order.order == "unknown" or any(at is None or value is None for at, value, _ in runs):
+            return ""
+        from iodelta.stats.guards import order_trend
+
+        runs.sort(key=lambda item: item[0] or 0.0)
+        values = [value.value for _, value, _ in runs if value is not None]
+        trend = order_trend(values, range(len(runs)), [side == 1 for *_, side in runs])
+        if trend is None or not trend.could_explain(theta):
+            return ""
+        return "; a drift over the session could explain it"
+
+    def _single(self, what: Metric, old: Number, new: Number) -> Compared:
+        """One run on each side: a difference, and how finely it is known. Scatter between runs is not."""
+        change = Number(new.value / old.value - 1, new.low / old.high - 1, _ratio(new.high, old.low) - 1)
+        resolved = _resolved(what, self, [old], [new])
+        if not resolved:
+            says = NOT_RESOLVED
+        elif change.low <= 0 <= change.high:
+            says = "the same as finely as it is known"
+        else:
+            says = "one run on each side: no verdict"
+        compared = self._compared(what, [old], [new], "single runs")
+        return msgspec.structs.replace(compared, change=change, says=says, resolved=resolved)
+
+
+def _resolved(what: Metric, cell: _Cell, old: Sequence[Number], new: Sequence[Number]) -> bool:
+    """Whether a percentile differs by more than the grid of bins it was printed on; always, where bins were kept."""
+    kind, family, point = what.name.split(".", 2) if what.name.count(".") > 1 else (what.name, "", "")
+    if not point.startswith("p"):
+        return True
+    directions = [entry.run.direction(kind) for entry in (*cell.one, *cell.other)]  # type: ignore[arg-type]
+    latencies = [_latency(direction, family) for direction in directions if direction]
+    if all(found is not None and found.histogram is not None for found in latencies):
+        return True
+    one, other = (bin_index(int(median(n.value for n in side))) for side in (old, new))
+    return abs(one - other) >= BINS
+
+
+def _trials(order: Ordered, cell: str) -> list[Trial]:
+    """Adjacent pairs as the blocks that judging speaks of."""
+    found = []
+    for block, pair in enumerate(order.blocks):
+        first = min((ended(entry.run) or 0.0) for entry in pair)
+        for name, entry in zip(("A", "B"), pair, strict=True):
+            position = int((ended(entry.run) or 0.0) != first)
+            found.append(
+                Trial(
+                    number=2 * block + position,
+                    cell=cell,
+                    variant=name,
+                    block=block,
+                    position=position,
+                    seed=0,
+                    started=entry.run.started or 0.0,
+                    seconds=entry.run.elapsed or 0.0,
+                    directions=entry.run.directions,
+                )
+            )
+    return found
+
+
+def _spread(values: Sequence[Number]) -> float | None:
+    if len(values) < 2:
+        return None
+    mean = sum(n.value for n in values) / len(values)
+    return math.sqrt(sum((n.value - mean) ** 2 for n in values) / (len(values) - 1)) / mean
+
+
+def _ratio(above: float, below: float) -> float:
+    return above / below if below > 0 else math.inf

@@ -1,0 +1,183 @@
+"""A comparison on a terminal: 80 columns, the word last, and what else differs before anybody believes it."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from rich.text import Text
+
+from iodelta.report.comparison.comparison import Compared, Comparison
+from iodelta.report.environment.confounders import said
+from iodelta.report.foreign.runs import Number
+from iodelta.report.foreign.table import WIDTH, findings, not_read, wrapped
+from iodelta.report.formats.statements import visible
+from iodelta.report.words import digits, inert, percent, quantity, scatter
+
+STYLES = {
+    "regression": "bold red",
+    "improvement": "bold green",
+    "equivalent": "green",
+    "inconclusive": "yellow",
+    "no verdict": "dim",
+}
+SHOWN = 12
+"""Cells of one side only that are listed."""
+
+
+def lines(found: Comparison) -> Iterator[Text]:
+    """All of it, none wider than 80 columns."""
+    for variant in found.variants:
+        own = [one for one in found.compared if one.variant == variant]
+        yield from wrapped(headline(found, variant, own), style="bold")
+        yield Text()
+        yield from _table(found, variant, own)
+        yield from _differences(found, variant)
+    if found.unmatched:
+        more = f" and {len(found.unmatched) - SHOWN} more" if len(found.unmatched) > SHOWN else ""
+        yield from wrapped(f"On one side only: {'; '.join(map(inert, found.unmatched[:SHOWN]))}{more}.")
+    yield from findings(found.findings)
+    yield from not_read(found.refusals)
+
+
+def answer(found: Comparison) -> str:
+    """The answers for all variants, those that are the same in one sentence."""
+    alike: dict[str, list[str]] = {}
+    for variant in found.variants:
+        said_ = _said([one for one in found.compared if one.variant == variant])
+        alike.setdefault(said_, []).append(inert(variant))
+    return " ".join(f"{', '.join(names)} against {inert(found.baseline)}: {text}" for text, names in alike.items())
+
+
+def headline(found: Comparison, variant: str, own: Sequence[Compared]) -> str:
+    """The answer in a sentence, no stronger than what is below it."""
+    return f"{inert(variant)} against {inert(found.baseline)}: {_said(own)}"
+
+
+def _said(own: Sequence[Compared]) -> str:
+    if not own:
+        return "no cell in common."
+    own = [one for one in own if one.resolved] or list(own)
+    words = [one.word for one in own]
+    told = [
+        f"{word} in {words.count(word)} of {len(words)}"
+        for word in ("regression", "improvement", "equivalent", "inconclusive")
+        if word in words
+    ]
+    if "no verdict" not in words:
+        return f"{', '.join(told)} numbers."
+    reasons = {
+        "single runs": "one run on each side says nothing about scatter",
+        "replicates": "the runs were not interleaved",
+        "blocks": "",
+    }
+    why = "; ".join(dict.fromkeys(reasons[one.basis] for one in own if one.word == "no verdict" and reasons[one.basis]))
+    if any("hard finding" in one.says for one in own):
+        why = "numbers that cannot be believed"
+    verdict = f"{', '.join(told)}; no verdict on the others" if told else "no verdict"
+    return f"{verdict}: {why}."
+
+
+def _table(found: Comparison, variant: str, own: Sequence[Compared]) -> Iterator[Text]:
+    head = f"{_cut(inert(found.baseline), 11):>11} {_cut(inert(variant), 11):>11}"
+    yield Text(f"  {'':<15}{head}   change interval", style="dim")
+    for (cell, runs), rows in groupby(own, key=lambda one: (one.cell, one.runs)):
+        counted = "one run each" if runs == (1, 1) else f"{runs[0]} and {runs[1]} runs"
+        yield Text(f"{_cut(inert(cell), WIDTH - 20)} ({counted})")
+        several = len({one.metric.partition(".")[0] for one in rows_of(own, cell)}) > 1
+        for one in rows:
+            yield from _row(one, several)
+    if own:
+        yield Text()
+
+
+def rows_of(own: Sequence[Compared], cell: str) -> list[Compared]:
+    """The comparisons of one cell."""
+    return [one for one in own if one.cell == cell]
+
+
+def _row(one: Compared, several: bool) -> Iterator[Text]:
+    values = [quantity(value, one.unit) for value in one.values]
+    change, bounds = change_of(one.change)
+    line = Text(f"  {name_of(one, several):<15}{values[0]:>11} {values[1]:>11}{change:>9} {bounds:<17}")
+    yield line.append(f" {one.word}", style=STYLES[one.word])
+    spread = [f"±{scatter(s)}" if s is not None else "" for s in one.spread]
+    head = f"  {'':<15}{spread[0]:>11} {spread[1]:>11}  "
+    for note in textwrap.wrap(one.says, WIDTH - len(head)):
+        yield Text(head + note, style="dim")
+        head = " " * len(head)
+
+
+def name_of(one: Compared, several: bool) -> str:
+    """``p99 clat``: in fio's own words, since it matters which latency it is."""
+    kind, _, what = one.metric.partition(".")
+    family, _, point = what.partition(".")
+    name = f"{point} {family}" if point else {"iops": "IOPS", "bandwidth": "bandwidth"}[what]
+    return f"{kind} {name}" if several else name
+
+
+def change_of(change: Number | None) -> tuple[str, str]:
+    """The change and its interval, as factors where percentages would be absurd."""
+    if change is None:
+        return "-", ""
+    if not (math.isfinite(change.low) and math.isfinite(change.high)):
+        return percent(change.value), ""
+    places = digits((change.high - change.low) / 2)
+    value, low, high = 100 * change.value, 100 * change.low, 100 * change.high
+    for n in range(places, -1, -1):
+        shown = f"{value:+.{n}f} %", f"{low:+.{n}f} .. {high:+.{n}f} %"
+        if len(shown[0]) <= 8 and len(shown[1]) <= 17:
+            return shown
+    times = 1 + change.value
+    return f"x{times:,.0f}" if times < 1e6 else f"x{times:.0e}", ""
+
+
+def _differences(found: Comparison, variant: str) -> Iterator[Text]:
+    differing = found.differences.get(variant, ())
+    if not differing:
+        yield from wrapped("Nothing else is known to differ between the sides.", style="dim")
+        return
+    yield from wrapped(f"Differs too: ({inert(found.baseline)} | {inert(variant)})")
+    likely = {one.group for one in differing if one.likely}
+    for group, why, lines_ in said(differing):
+        reason = f" ({why})" if why else ""
+        mark, style = ("? ", "yellow") if group in likely else ("  ", "")
+        yield from wrapped(f"{mark}{'; '.join(lines_)}{reason}", style=style)
+
+
+def method(found: Comparison) -> Iterator[str]:
+    """What the words of a comparison rest on."""
+    alone = [one for one in found.compared if one.basis == "single runs"]
+    replicates = [one for one in found.compared if one.basis == "replicates"]
+    blocks = [one for one in found.compared if one.basis == "blocks"]
+    yield (
+        f"Margin {100 * found.margin:g} %. Nothing was decided in advance by iodelta: these runs were made before the "
+        "question was put to it, and one look was taken at all of them."
+    )
+    if blocks:
+        level = 100 * max(one.verdict.change.level for one in blocks if one.verdict and one.verdict.change)
+        yield (
+            f"{len(blocks)} of {len(found.compared)} numbers: runs of both sides were interleaved in time and are "
+            f"compared pair by pair; Hodges-Lehmann estimate, signed-rank interval, level {level:.4g} %."
+        )
+    if replicates:
+        yield (
+            f"{len(replicates)} of {len(found.compared)} numbers: several runs that were not interleaved; the interval "
+            "(95 %) takes them as independent draws, which their order does not warrant, so no verdict is given."
+        )
+    if alone:
+        yield (
+            f"{len(alone)} of {len(found.compared)} numbers: one run on each side; the interval is what their formats "
+            "round away, the scatter between runs is not known, so no verdict is given."
+        )
+    bounds = [one.change for one in found.compared if one.change is not None]
+    seen = [(c.high - c.low) / 2 for c in bounds if math.isfinite(c.low) and math.isfinite(c.high)]
+    if seen and (blocks or replicates):
+        yield f"Smallest change this could have seen: {visible(seen)}."
+    yield "No calibration belongs to these runs: how often this machine raises a false alarm is not known."
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}~"

@@ -1,0 +1,168 @@
+"""Every JSON document iodelta prints: its schema, made from the structs it consists of, and how it is written.
+
+A document's ``schema`` is ``iodelta.NAME/VERSION``. Fields may be added within a version; nothing is taken away or
+given another meaning without a new one.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib
+import inspect
+import itertools
+import re
+import sys
+import textwrap
+from typing import Any
+
+import msgspec
+import msgspec.inspect
+
+from iodelta.report.glossary import FIELDS
+
+PLACES = {
+    "iodelta.verdict/1": ("iodelta.report.account.load", "Document", "iodelta report, iodelta run, verdict.json"),
+    "iodelta.compare/1": ("iodelta.report.comparison.comparison", "Comparison", "iodelta compare"),
+    "iodelta.show/1": ("iodelta.report.foreign.runs", "Shown", "iodelta show"),
+    "iodelta.audit/1": ("iodelta.report.foreign.audit", "Audited", "iodelta audit"),
+    "iodelta.calibration/1": ("iodelta.report.answers", "CalibrationAnswer", "iodelta calibrate"),
+    "iodelta.env/1": ("iodelta.report.answers", "EnvAnswer", "iodelta env"),
+    "iodelta.env-diff/1": ("iodelta.report.answers", "EnvDiffAnswer", "iodelta env --diff"),
+    "iodelta.knobs/1": ("iodelta.report.answers", "KnobsAnswer", "iodelta knobs"),
+    "iodelta.restore/1": ("iodelta.report.answers", "RestoreAnswer", "iodelta restore"),
+    "iodelta.reproduction/1": ("iodelta.report.reproduction.reproduction", "Reproduced", "iodelta reproduce"),
+    "iodelta.pack/1": ("iodelta.report.answers", "PackAnswer", "iodelta pack"),
+    "iodelta.path/1": ("iodelta.path.judge", "PathAccount", "iodelta run, iodelta report with the instruction clock"),
+    "iodelta.kernels/1": ("iodelta.report.answers", "KernelsAnswer", "iodelta kernel list, iodelta kernel fetch"),
+    "iodelta.rebuild/1": ("iodelta.report.answers", "RebuildAnswer", "iodelta rebuild"),
+    "iodelta.fio-build/1": ("iodelta.report.answers", "FioBuildAnswer", "iodelta fio build"),
+    "iodelta.bisect/1": ("iodelta.report.search.answer", "SearchAccount", "iodelta bisect"),
+    "iodelta.attribution/1": ("iodelta.report.search.attribution", "AttributionAccount", "iodelta attribute"),
+    "iodelta.policy-list/1": ("iodelta.policy.answers", "PolicyListAnswer", "iodelta policy list"),
+    "iodelta.policy-explanation/1": ("iodelta.policy.answers", "ExplainAnswer", "iodelta policy explain"),
+    "iodelta.policy-simulation/1": ("iodelta.policy.answers", "SimulationAnswer", "iodelta policy simulate"),
+    "iodelta.policy-mirror/1": ("iodelta.policy.answers", "MirrorAnswer", "iodelta policy mirror"),
+    "iodelta.policy-calibration/1": ("iodelta.policy.calibrate", "Calibration", "iodelta policy calibrate"),
+    "iodelta.policy-defrag/1": ("iodelta.policy.answers", "DefragAnswer", "iodelta policy defrag"),
+    "iodelta.scenario-list/1": ("iodelta.scenarios.answers", "ScenarioListAnswer", "iodelta scenario list"),
+    "iodelta.scenario/1": ("iodelta.scenarios.answers", "ScenarioAnswer", "iodelta scenario show"),
+}
+"""Schema -> module and struct it is made from, and who prints it. Imported only when it is asked for."""
+
+
+def written(document: object) -> bytes:
+    """A document as indented JSON in ASCII, which no terminal obeys; what is not known, or infinite, is null."""
+    plainly = _finite(msgspec.to_builtins(document, str_keys=True))
+    try:
+        text = msgspec.json.encode(plainly).decode()
+    except UnicodeEncodeError:  # half a character: some JSON readers let it in
+        text = msgspec.json.encode(_whole(plainly)).decode()
+    plain = re.sub(r"[^\x00-\x7e]", lambda found: "".join(map("\\u{:04x}".format, _utf16(found[0]))), text)
+    return msgspec.json.format(plain.encode(), indent=1) + b"\n"
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_whole(key): _whole(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return list(map(_whole, value))
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+
+
+def _utf16(char: str) -> list[int]:
+    data = char.encode("utf-16-be", "surrogatepass")
+    return [int.from_bytes(data[at : at + 2], "big") for at in range(0, len(data), 2)]
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))) else value
+
+
+def schema(name: str) -> dict[str, Any]:
+    """The JSON Schema (2020-12) of a document, each field with what its struct's source says of it.
+
+    Raises KeyError for an unknown name.
+    """
+    module, struct, printed_by = PLACES[name]
+    kind = getattr(importlib.import_module(module), struct)
+    (top,), components = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
+    structs = _structs(kind)
+    for part, described in components.items():
+        _describe(described, structs.get(part))
+    found = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": name,
+        "description": f"Printed by {printed_by}. Numbers that are not known, or infinite, are null.",
+        **top,
+        "$defs": components,
+    }
+    _nullable(found)
+    return found
+
+
+def _describe(described: dict[str, Any], kind: type | None) -> None:
+    if kind is None:
+        return
+    if kind.__doc__ and not kind.__doc__.startswith(f"{kind.__name__}("):
+        described["description"] = _prose(inspect.getdoc(kind) or "")
+    own = field_docs(kind)
+    for field, made in described.get("properties", {}).items():
+        # A field whose type is a struct is described there.
+        text = own.get(field) or ("" if "$ref" in made else FIELDS.get(field, ""))
+        if text:
+            described["properties"][field] = {**made, "description": text}
+
+
+def _structs(kind: type) -> dict[str, type]:
+    """Every struct that a document is made of, by name."""
+    found: dict[str, type] = {}
+    waiting: list[Any] = [msgspec.inspect.type_info(kind)]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, msgspec.inspect.StructType):
+            if one.cls.__name__ in found:
+                continue
+            found[one.cls.__name__] = one.cls
+            waiting += [field.type for field in one.fields]
+        elif isinstance(one, msgspec.inspect.Type):
+            for name in ("types", "item_types", "item_type", "key_type", "value_type"):
+                inner = getattr(one, name, ())
+                waiting += inner if isinstance(inner, tuple) else [inner]
+    return found
+
+
+@functools.cache
+def field_docs(kind: type) -> dict[str, str]:
+    """Field -> the text that stands below it in the class's source; for undocumented ones nothing."""
+    if kind.__module__ not in sys.modules:
+        return {}
+    tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
+    body = tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else []
+    found = {}
+    for field, after in itertools.pairwise(body):
+        is_text = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and is_text:
+            found[field.target.id] = _prose(str(after.value.value))  # type: ignore[attr-defined]
+    return found
+
+
+def _prose(text: str) -> str:
+    """A docstring as one paragraph of plain text."""
+    return " ".join(text.replace("``", "`").split())
+
+
+def _nullable(node: Any) -> None:
+    """Numbers may be null wherever they stand."""
+    if isinstance(node, dict):
+        if node.get("type") == "number":
+            node["type"] = ["number", "null"]
+        for inner in node.values():
+            _nullable(inner)
+    elif isinstance(node, list):
+        for inner in node:
+            _nullable(inner)

@@ -1,0 +1,1 @@
+"""What a system is, and what differs between two."""

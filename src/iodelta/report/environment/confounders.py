@@ -1,0 +1,288 @@
+"""What differs between two environments, likely confounders first, each with why it matters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from iodelta.bundle.pseudonyms import is_nameless, nameless
+from iodelta.report.words import inert
+
+
+class Confounder(msgspec.Struct, frozen=True):
+    """Names that belong together (``pattern`` matches a dotted path of the environment), and why they matter.
+
+    ``likely``: by itself it changes what fio measures, so that a difference of results may be this and nothing else.
+    """
+
+    group: str
+    pattern: str
+    why: str
+    likely: bool = True
+
+
+_DEVICE = r"devices\.\d+\."
+
+CONFOUNDERS = (
+    Confounder(
+        "fio",
+        r"fio\.(version|path|build|package)|fio",
+        "versions of fio differ in offsets, defaults and how latency is counted; compare with one binary",
+    ),
+    Confounder("engines", r"fio\.engines", "an engine that one side lacks is replaced or refused", False),
+    Confounder(
+        "clock",
+        r"kernel\.clocksource|clocksource",
+        "fio reads the clock several times per I/O; hpet or acpi_pm cost about a microsecond each time, tsc 20 ns",
+    ),
+    Confounder(
+        "kernel",
+        r"kernel\.(release|version)",
+        "another kernel is another block layer, driver and scheduler: what is compared should be the only change",
+    ),
+    Confounder(
+        "mitigations",
+        r"mitigations\..+",
+        "protections against CPU vulnerabilities make every system call and interrupt dearer, most at small I/Os",
+    ),
+    Confounder(
+        "CPU frequency",
+        r"cpu\.(governor|driver|epp|boost|pstate|khz_\w+)",
+        "a slower clock adds to every I/O's path; a governor may not see that I/O waits for the CPU",
+    ),
+    Confounder(
+        "idle states",
+        r"cpu\.idle.*|memory\.haltpoll.*",
+        "waking from a deep idle state adds up to 200 us to an I/O at a low depth",
+    ),
+    Confounder(
+        "I/O scheduler",
+        _DEVICE + r"queue\.(scheduler|nr_requests|iosched\..+|wbt_lat_usec|async_depth)",
+        "the scheduler, its tunables and writeback throttling decide in which order and how many I/Os reach the device",
+    ),
+    Confounder(
+        "queue settings",
+        _DEVICE
+        + r"queue\.(rq_affinity|nomerges|io_poll\w*|read_ahead_kb|max_sectors_kb|write_cache|fua|iostats|add_random)",
+        "merging, polling, completion placement, read-ahead and the write cache change what an I/O costs",
+    ),
+    Confounder(
+        "firmware",
+        _DEVICE + r"firmware|host\.bios|cpu\.microcode",
+        "another firmware or microcode is another device: caching, throttling and garbage collection live there",
+    ),
+    Confounder(
+        "mount options",
+        r"filesystem\.(options|type|btrfs\..+)",
+        "journalling, checksums, compression, access times and discard add or save I/O",
+    ),
+    Confounder(
+        "device",
+        _DEVICE + r"(model|vendor|transport|cache|queue_depth|link_\w+|queue\.(rotational|logical_block_size"
+        r"|physical_block_size|optimal_io_size|minimum_io_size|nr_zones|zoned|max_hw_sectors_kb))",
+        "another model, link or sector size has other speeds; only the relative change can be compared",
+    ),
+    Confounder(
+        "member devices",
+        _DEVICE + r"(name|members|md\..+|dm\..+|bcache\..+|loop\..+)|devices\.\d+",
+        "layout, members and chunk size decide how many devices share the load, and a degraded array is another array",
+    ),
+    Confounder(
+        "topology",
+        r"cpu\.(model|family_model_stepping|threads|cores|sockets|online|smt)|numa\..+|limits\.(cpus|memory_nodes)",
+        "cores, SMT and NUMA distance between CPU, memory and device change cost per I/O and how it scales",
+    ),
+    Confounder(
+        "drivers",
+        r"modules\..+",
+        "parameters of a driver decide on queues, polling, power states and time-outs",
+    ),
+    Confounder(
+        "power saving",
+        _DEVICE + r"(power_control|wake_latency_us)|host\.tuned_profile",
+        "a device that sleeps between I/Os answers the next one late; a tuning profile changes many settings at once",
+    ),
+    Confounder(
+        "queues and interrupts",
+        r"host\.irqbalance|" + _DEVICE + r"(mq\..+|interrupt\..+|hardware_queues|numa_node)",
+        "which CPU serves which queue decides whether completions cross cores or nodes",
+    ),
+    Confounder(
+        "virtual machine",
+        r"host\.(virtual|hypervisor|container|vendor|product)",
+        "a hypervisor adds exits, shares the device and may take the CPU away",
+    ),
+    Confounder(
+        "limits",
+        r"limits\.(?!cgroup$).+",
+        "a control group or resource limit may hold the load back",
+    ),
+    Confounder(
+        "memory",
+        r"memory\.(MemTotal|thp\w*|HugePages_Total|zswap|swap)",
+        "page cache size decides what buffered I/O measures; huge pages and swap change its cost",
+    ),
+    Confounder(
+        "preemption and timers",
+        r"kernel\.(preempt|command_line|security_modules|config\.(HZ\w*|PREEMPT\w*|NO_HZ\w*))",
+        "preemption model, tick rate and boot parameters change latency under load",
+    ),
+    Confounder(
+        "debugging",
+        r"kernel\.(tainted|config\.(KASAN|KCSAN|KMSAN|UBSAN|LOCKDEP|PROVE_LOCKING|DEBUG_\w+|SLUB_DEBUG_ON|FAULT_INJECTION"
+        r"|LATENCYTOP|BTRFS_\w+|XFS_\w+))",
+        "debugging options make some paths several times slower",
+    ),
+    Confounder("kernel options", r"kernel\.config\..+", "options of the kernel's configuration", False),
+    Confounder(
+        "settings",
+        r"sysctl\..+",
+        "writeback, watchdogs and NUMA balancing run beside or in the way of I/O",
+        False,
+    ),
+    Confounder("identity", r"host\..+|target\..+|kernel\..+|filesystem\..+|cpu\..+", "names, sizes and places", False),
+    Confounder("device details", _DEVICE + r".+", "other attributes of the devices", False),
+    Confounder("other", r".*", "", False),
+)
+"""In the order in which they are shown."""
+
+OPTIONS = (
+    Confounder("workload", r"rw|bs|iodepth|numjobs|size|offset\w*|norandommap|random\w*", "another workload"),
+    Confounder(
+        "engine", r"ioengine|direct|sync|fsync|fdatasync|thread|hipri\w*", "another way to submit, or the page cache"
+    ),
+    Confounder("pace", r"rate\w*|thinktime\w*|latency\w*", "the load was held back"),
+    Confounder("length", r"runtime|ramp_time|loops|time_based", "a longer run is warmer and covers more of the device"),
+    Confounder(
+        "time", r"interval between sides|run at .*", "between the sides the machine may have become another", True
+    ),
+    Confounder("host", r"host|devices|filename", "another machine, device or file", False),
+)
+"""The same for what foreign results tell of themselves: fio's options."""
+
+
+class Differing(msgspec.Struct, frozen=True):
+    """One thing in which two sides differ; an empty text: that side does not have, or did not record it."""
+
+    what: str
+    baseline: str
+    variant: str
+    group: str
+    why: str
+    likely: bool
+
+
+def explained(found: Mapping[str, tuple[str | None, str | None]]) -> tuple[Differing, ...]:
+    """Differences by dotted path, grouped and in the order of their importance."""
+    ranked = sorted(
+        (_rank(path), number, path, before or "", after or "")
+        for number, (path, (before, after)) in enumerate(found.items())
+    )
+    return tuple(
+        Differing(path, before, after, one.group, one.why, one.likely)
+        for rank, _, path, before, after in ranked
+        for one in [CONFOUNDERS[rank]]
+    )
+
+
+def option_of(what: str, *, grave: bool) -> tuple[str, str, bool]:
+    """Group, reason and whether it is a likely confounder, for an option or fact of a foreign result."""
+    for one in (*OPTIONS, *CONFOUNDERS[:3]):
+        if re.fullmatch(one.pattern, what):
+            return one.group, one.why, one.likely or grave
+    return "other options of fio", "", grave
+
+
+def _rank(path: str) -> int:
+    return next(number for number, one in enumerate(CONFOUNDERS) if re.fullmatch(one.pattern, path))
+
+
+def flat(environment: Mapping[str, Any]) -> dict[str, str]:
+    """A recorded environment by dotted path; what is true only at one moment is left out.
+
+    The recorded one is plain data: it may stem from another version, or from a stranger.
+    """
+    found: dict[str, str] = {}
+    for name, section in environment.items():
+        if name in ("schema", "now", "absent"):
+            continue
+        parts = (
+            {f"{name}.{n}": one for n, one in enumerate(section)}
+            if isinstance(section, list | tuple)
+            else {name: section}
+        )
+        for prefix, one in parts.items():
+            if isinstance(one, dict):
+                found |= {f"{prefix}.{key}": str(text) for key, text in one.items()}
+    return found
+
+
+def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[Differing, ...]:
+    """What differs between two recorded environments; names do not where one side has had them removed."""
+    if is_nameless(one) or is_nameless(other):
+        one, other = nameless(one), nameless(other)
+    a, b = (_whole(flat(side), among) for side, among in ((one, other), (other, one)))
+    paths = [*a, *(path for path in b if path not in a)]
+    return explained({path: (a.get(path), b.get(path)) for path in paths if a.get(path) != b.get(path)})
+
+
+def _whole(found: dict[str, str], other: Mapping[str, Any]) -> dict[str, str]:
+    """What can be compared: a device that the other side does not have is one difference, not one per attribute."""
+    devices = other.get("devices")
+    shared = len(devices) if isinstance(devices, list | tuple) else 0
+    kept = {}
+    for path, text in found.items():
+        if path.partition(".")[0] not in other:
+            continue  # recorded by a version that did not look there yet
+        number = re.match(r"devices\.(\d+)\.", path)
+        if number is None or int(number[1]) < shared:
+            kept[path] = text
+        elif path.endswith(".name"):
+            kept[path.removesuffix(".name")] = text
+    return kept
+
+
+MOST = 4
+"""Differences of one group that are shown before the rest is counted."""
+
+LONG = 48
+"""Characters of a value that are shown; of a longer one the part around the first difference."""
+
+
+def said(found: Iterable[Differing], *, whole: bool = False) -> list[tuple[str, str, list[str]]]:
+    """Group, why it matters, and its lines ``what: before | after``; beyond ``MOST`` they are counted."""
+    groups: dict[str, list[Differing]] = {}
+    for one in found:
+        groups.setdefault(one.group, []).append(one)
+    told = []
+    for group, own in groups.items():
+        shown = own if whole or len(own) <= MOST + 1 else own[:MOST]
+        lines = [line_of(one) for one in shown]
+        if len(shown) < len(own):
+            lines.append(f"and {len(own) - len(shown)} more of them (--format json lists all)")
+        told.append((group, own[0].why, lines))
+    return told
+
+
+def line_of(one: Differing) -> str:
+    """``kernel.release: 6.12.0 | 6.18.1``."""
+    before, after = _parted(inert(one.baseline), inert(one.variant))
+    return f"{inert(one.what)}: {before} | {after}"
+
+
+def _parted(one: str, other: str) -> tuple[str, str]:
+    """Two values, each short enough to be read, with what tells them apart in sight."""
+    same = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), 0)
+    return _window(one, same), _window(other, same)
+
+
+def _window(text: str, at: int) -> str:
+    if not text:
+        return "not recorded"
+    if len(text) <= LONG:
+        return text
+    start = max(0, min(at - LONG // 3, len(text) - LONG))
+    return f"{'..' if start else ''}{text[start : start + LONG]}{'..' if start + LONG < len(text) else ''}"

@@ -1,0 +1,32 @@
+"""The difference of two environments on a terminal: 80 columns, what most likely explains a result first."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from iodelta.report.environment.confounders import Differing, said
+from iodelta.report.words import inert
+
+WIDTH = 80
+
+
+def lines(found: Sequence[Differing], baseline: str, variant: str, *, whole: bool = False) -> Iterator[str]:
+    """Every group with why it matters and its values, ``before | after``."""
+    if not found:
+        yield "Nothing that is recorded differs."
+        return
+    yield from _wrapped(f"Left: {inert(baseline)}. Right: {inert(variant)}. What may explain a different result first.")
+    likely = {one.group for one in found if one.likely}
+    for group, why, own in said(found, whole=whole):
+        yield ""
+        reason = f"{why}." if why else ""
+        yield from _wrapped(f"{group}: {reason}" if group in likely else f"{group} (less likely): {reason}", "")
+        for line in own:
+            yield from _wrapped(line, "  ")
+
+
+def _wrapped(text: str, indent: str = "") -> Iterator[str]:
+    yield from textwrap.wrap(
+        text, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ", break_on_hyphens=False
+    )

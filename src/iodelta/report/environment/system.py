@@ -1,0 +1,84 @@
+"""The system in the few lines that a reader of a mail needs; no host name, serial number or address is among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from iodelta.knob.files import active
+from iodelta.report.words import inert, size
+
+Environment = Mapping[str, Any]
+
+
+def system(environment: Environment) -> tuple[tuple[str, str], ...]:
+    """Name and value of what matters most, from a recorded environment; what it lacks is left out."""
+    return tuple((name, inert(text)) for name, text in _facts(environment) if text)
+
+
+def _facts(environment: Environment) -> Iterator[tuple[str, str]]:
+    host, kernel, cpu = (_section(environment, name) for name in ("host", "kernel", "cpu"))
+    memory, numa, target = (_section(environment, name) for name in ("memory", "numa", "target"))
+    machine = " ".join(host[key] for key in ("vendor", "product") if key in host)
+    virtual = "virtual machine" if host.get("virtual") == "yes" else ""
+    container = f"in a container ({host['container']})" if "container" in host else ""
+    yield "machine", ", ".join(part for part in (machine, virtual, container, host.get("distribution", "")) if part)
+    counts = ", ".join(_count(cpu.get(name, "?"), name) for name in ("sockets", "cores", "threads"))
+    nodes = len({key.partition(".")[0] for key in numa})
+    yield "CPU", f"{cpu.get('model', 'unknown')}: {counts}{f', {nodes} NUMA nodes' if nodes > 1 else ''}" if cpu else ""
+    yield (
+        "CPU clock",
+        ", ".join(f"{key} {cpu[key]}" for key in ("governor", "driver", "epp", "boost", "idle_governor") if key in cpu),
+    )
+    yield "memory", _kib(memory.get("MemTotal", ""))
+    yield "kernel", kernel.get("release", "")
+    words = [word for word in kernel.get("command_line", "").split() if word.startswith("mitigations=")]
+    open_ = sum(text.startswith("Vulnerable") for text in _section(environment, "mitigations").values())
+    yield "mitigations", "; ".join([*words, *([f"{open_} vulnerabilities open"] if open_ else [])])
+    yield "clock source", kernel.get("clocksource", "")
+    fio = _section(environment, "fio")
+    built = f" ({fio['build']})" if fio.get("build") else ""
+    yield "fio", f"{fio.get('version', '').removeprefix('fio-')}{built}" if fio.get("version") else ""
+    yield "target", _target(target, _section(environment, "filesystem"))
+    for device in environment.get("devices", ()):
+        if isinstance(device, dict) and "partition_of" not in device:
+            yield f"device {inert(str(device.get('name', '')))}", _device({k: str(v) for k, v in device.items()})
+
+
+def _count(number: str, names: str) -> str:
+    return f"{number} {names.removesuffix('s') if number == '1' else names}"
+
+
+def _section(environment: Environment, name: str) -> dict[str, str]:
+    found = environment.get(name, {})
+    return {key: str(text) for key, text in found.items()} if isinstance(found, dict) else {}
+
+
+def _target(target: Mapping[str, str], filesystem: Mapping[str, str]) -> str:
+    text = f"{target.get('path', '')} ({target.get('kind', '')}"
+    if target.get("size_bytes", "").isdigit():
+        text += f", {size(int(target['size_bytes']))}"
+    mounted = f" on {filesystem['type']} {filesystem.get('options', '')}" if filesystem.get("type") else ""
+    return f"{text}){mounted}" if target else ""
+
+
+def _device(device: Mapping[str, str]) -> str:
+    spinning = {"1": "rotating", "0": ""}.get(device.get("queue.rotational", ""), "")
+    hardware = " ".join(device[key] for key in ("vendor", "model") if not device.get(key, "0x").startswith("0x"))
+    parts = [
+        hardware,
+        f"firmware {device['firmware']}" if "firmware" in device else "",
+        device.get("transport", ""),
+        size(int(device["size_bytes"])) if device.get("size_bytes", "").isdigit() else "",
+        spinning,
+        f"scheduler {active(device['queue.scheduler'])}" if device.get("queue.scheduler") else "",
+        f"nr_requests {device['queue.nr_requests']}" if "queue.nr_requests" in device else "",
+        f"{device['md.level']} {device.get('md.layout', '')}".strip() if "md.level" in device else "",
+        f"members {device['members']}" if "members" in device else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _kib(text: str) -> str:
+    words = text.split()
+    return size(1024 * int(words[0])) if words[1:] == ["kB"] and words[0].isdigit() else text

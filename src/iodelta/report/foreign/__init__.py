@@ -1,0 +1,1 @@
+"""Results that others measured: rows of runs, devices, and whether to believe them."""

@@ -1,0 +1,103 @@
+"""From the paths on a command line to runs: foreign results and iodelta's own folders alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from iodelta.audit import Audit, audit, audit_trials
+from iodelta.audit.tables import cell, variant, variant_column
+from iodelta.bundle.packed import is_own, opened
+from iodelta.ingest import Run
+from iodelta.ingest.layouts import Entry, Layout, read_layout
+from iodelta.report.foreign.runs import OWN
+from iodelta.trial import Finding
+
+
+def read_all(
+    paths: Sequence[str], *, stdin: BinaryIO | None = None, pattern: str | None = None
+) -> tuple[Layout, Audit]:
+    """Everything in ``paths`` as one layout, and its audit. Raises RequestError, MeasureError for a damaged folder."""
+    layouts = [read_one(path, stdin=stdin, pattern=pattern) for path in paths]
+    whole = Layout(
+        "+".join(dict.fromkeys(layout.kind for layout in layouts)),
+        tuple(entry for layout in layouts for entry in layout.entries),
+        tuple(stats for layout in layouts for stats in layout.device_stats),
+        tuple(refusal for layout in layouts for refusal in layout.refusals),
+        tuple(finding for layout in layouts for finding in layout.findings),
+    )
+    return whole, audit(entry.run for entry in whole.entries)
+
+
+def read_one(path: str, *, stdin: BinaryIO | None = None, pattern: str | None = None) -> Layout:
+    """What is in one path: an experiment folder of iodelta, or anything else."""
+    if is_own(path):
+        return own_folder(Path(path))
+    layout = read_layout(path, stdin=stdin, pattern=pattern)
+    if not any(entry.run.format == "table" for entry in layout.entries):
+        return layout
+    return msgspec.structs.replace(layout, entries=tuple(map(_named, layout.entries)))
+
+
+def _named(entry: Entry) -> Entry:
+    """A table's row by what the table calls it: its cells name variant and cell."""
+    run = entry.run
+    if run.format != "table" or variant_column(run) is None:
+        return entry
+    place = ": ".join(part for part in (run.table, ", ".join(cell(run))) if part)
+    return msgspec.structs.replace(entry, cell=place or "table", variant=variant(run))
+
+
+def own_folder(path: Path) -> Layout:
+    """The trials of an experiment folder by cell and variant. Raises MeasureError for a damaged one."""
+    from iodelta.ingest.options import workload
+    from iodelta.lab.account import Account
+    from iodelta.lab.runner import load_trials
+    from iodelta.lab.session import read_plan
+    from iodelta.report.account.facts import options_of
+    from iodelta.trial import Quantity
+
+    folder = opened(path)
+    plan = read_plan(folder)
+    given = options_of(plan)
+    trials = load_trials(folder, Account(folder.events()).usable())
+    entries = []
+    for number in sorted(trials):
+        trial = trials[number]
+        options = given.get((trial.cell, trial.variant), {})
+        asked = workload(options)
+        jobs = asked.numjobs or 1
+        run = Run(
+            place=trial.source,
+            format="json+",
+            jobname=trial.cell,
+            jobs=jobs,
+            directions=trial.directions,
+            options=options,
+            workload=asked,
+            started=trial.started,
+            ended=trial.started + trial.seconds,
+            usr_cpu=Quantity.exact(trial.usr_cpu / jobs, "%"),
+            sys_cpu=Quantity.exact(trial.sys_cpu / jobs, "%"),
+            findings=trial.findings,
+        )
+        entries.append(Entry(run, trial.cell, trial.variant, replicate=trial.block))
+    return Layout(OWN, tuple(entries))
+
+
+def own_findings(path: Path) -> tuple[int, tuple[Finding, ...]]:
+    """How many trials an experiment folder has, and what the rules find in them. Raises MeasureError."""
+    from iodelta.lab.account import Account
+    from iodelta.lab.folder import ENVIRONMENT
+    from iodelta.lab.runner import load_trials
+    from iodelta.lab.session import read_plan
+    from iodelta.probe.environment import sound
+    from iodelta.report.account.facts import facts_of
+
+    folder = opened(path)
+    facts = facts_of(read_plan(folder), sound(folder.read_struct(ENVIRONMENT, dict[str, Any])))
+    trials = load_trials(folder, Account(folder.events()).usable())
+    return len(trials), audit_trials((trials[number] for number in sorted(trials)), facts)

@@ -1,0 +1,352 @@
+"""Runs from anywhere as rows: what ``iodelta show`` prints, and what its JSON and CSV hold."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from statistics import median
+
+import msgspec
+
+from iodelta.audit import Audit
+from iodelta.audit.numbers import known, latency
+from iodelta.audit.tables import cell, variant
+from iodelta.ingest import Refusal, Run
+from iodelta.ingest.layouts import Entry, Layout
+from iodelta.ingest.layouts.content import workload_name
+from iodelta.report.foreign.devices import Served, served
+from iodelta.report.formats.sheet import csv_text
+from iodelta.trial import Direction, Finding, Latency, Quantity, bin_edges
+
+POINTS = (50.0, 99.0, 99.9)
+
+BEYOND = 100
+"""I/Os that must lie beyond a percentile for it to be more than an anecdote."""
+
+OWN = "iodelta"
+"""The kind of layout that iodelta's own experiment folders have: always medians, their trials are many."""
+
+MANY = 40
+"""More rows than this are shown as one per variant of a cell."""
+
+
+class Number(msgspec.Struct, frozen=True):
+    """A number with the interval that its source allows."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def resolution(self) -> float:
+        """Half the interval, as a share of the value."""
+        return (self.high - self.low) / 2 / self.value if self.value else 0.0
+
+
+class Point(msgspec.Struct, frozen=True):
+    """A latency percentile in ns; ``beyond`` is how many I/Os were slower, None where that is not known."""
+
+    percent: float
+    value: float
+    low: float
+    high: float
+    beyond: float | None
+
+    @property
+    def resolution(self) -> float:
+        """Half the interval, as a share of the value."""
+        return (self.high - self.low) / 2 / self.value if self.value else 0.0
+
+    @property
+    def thin(self) -> bool:
+        """Whether too few I/Os lie beyond it."""
+        return self.beyond is not None and self.beyond < BEYOND
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One direction of one run; or, with ``runs`` above 1, the medians of several. Latencies in ns, rates per second.
+
+    ``latency`` says which one mean and percentiles are of: lat (total) or clat (completion).
+    """
+
+    group: str
+    name: str
+    kind: str = ""
+    runs: int = 1
+    spread: float | None = None
+    """Standard deviation of IOPS over the runs, as a share of their mean."""
+    iops: Number | None = None
+    bandwidth: Number | None = None
+    """Bytes per second; None where the source does not say."""
+    mean: Number | None = None
+    """Mean latency, ns; None where the source does not say."""
+    points: tuple[Point, ...] = ()
+    """Percentiles of latency; empty where the source has none."""
+    latency: str = ""
+    """Which latency the mean is of: lat (total) or clat (completion); empty without any."""
+    rw: str | None = None
+    bs: int | None = None
+    iodepth: int | None = None
+    jobs: int | None = None
+    ioengine: str | None = None
+    direct: bool | None = None
+    fio_version: str | None = None
+    format: str = ""
+    file: str = ""
+    line: int = 0
+    error: int = 0
+    short: int = 0
+    dropped: int = 0
+    rules: tuple[str, ...] = ()
+    """Findings about it."""
+    severity: str = ""
+    """The gravest of them."""
+
+    def point(self, percent: float) -> Point | None:
+        """The percentile ``percent``, or None."""
+        return next((point for point in self.points if point.percent == percent), None)
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """Everything ``iodelta show`` has to say."""
+
+    schema: str
+    rows: tuple[Row, ...]
+    """One per direction of a run, or of several runs that were put together."""
+    findings: tuple[Finding, ...]
+    refusals: tuple[Refusal, ...]
+    runs: int
+    files: int
+    paths: tuple[str, ...] = ()
+    """As they were given."""
+    devices: tuple[Served, ...] = ()
+    """What read_stats dumps say."""
+
+
+def shown(layout: Layout, audit: Audit, *, each: bool = False, paths: Sequence[str] = ()) -> Shown:
+    """The rows of ``layout``; ``audit`` is that of its runs, in order. More than 40 rows are shown as medians of each
+    cell and variant unless ``each``."""
+    rules = _rules(audit)
+    rows = [
+        row
+        for index, (entry, name) in enumerate(zip(layout.entries, _names(layout.entries), strict=True))
+        for row in _rows(entry.run, name, rules.get(index, ()))
+    ]
+    collapsible = sum(row.format != "table" for row in rows)
+    if (collapsible > MANY or layout.kind == OWN) and not each:
+        rows = _medians(layout.entries, rules)
+    runs = [entry.run for entry in layout.entries]
+    order = {group: place for place, group in enumerate(dict.fromkeys(row.group for row in rows))}
+    found = (*audit.findings(), *(finding for run in runs for finding in run.findings), *layout.findings)
+    return Shown(
+        "iodelta.show/1",
+        tuple(sorted(rows, key=lambda row: order[row.group])),
+        found,
+        layout.refusals,
+        len(runs),
+        len({run.place.file for run in runs}),
+        tuple(paths),
+        served(layout.device_stats),
+    )
+
+
+def number(quantity: Quantity | None) -> Number | None:
+    """A quantity as a Number; None when it is not known."""
+    if quantity is None or not known(quantity) or not math.isfinite(quantity.low):
+        return None
+    return Number(quantity.value, quantity.low, quantity.high)
+
+
+def points(found: Latency | None) -> tuple[Point, ...]:
+    """The usual percentiles of a latency: interpolated where bins were kept, else as printed."""
+    return tuple(point for percent in POINTS if (point := point_of(found, percent)) is not None) if found else ()
+
+
+def point_of(found: Latency, percent: float) -> Point | None:
+    """One percentile with the interval of its bin or its rounding."""
+    beyond = found.count * (100 - percent) / 100 if found.count else None
+    if found.histogram is not None and found.histogram.total:
+        value = found.histogram.quantile(percent / 100)
+        return Point(percent, value, *_bin(found, percent), beyond=found.histogram.total * (100 - percent) / 100)
+    printed = next((value for p, value in found.percentiles.items() if abs(p - percent) < 1e-9), None)
+    if printed is None or not known(printed):
+        return None
+    return Point(percent, printed.value, printed.low, printed.high, beyond)
+
+
+def _bin(found: Latency, percent: float) -> tuple[float, float]:
+    assert found.histogram is not None
+    at = bisect_left(list(accumulate(found.histogram.counts)), percent / 100 * found.histogram.total)
+    low, high = bin_edges(found.histogram.indexes[at])
+    return float(low), float(high)
+
+
+def _rules(audit: Audit) -> dict[int, tuple[tuple[str, str], ...]]:
+    """The findings of each run: (rule, severity). One about very many runs at once is not pinned on each."""
+    found: dict[int, list[tuple[str, str]]] = {}
+    for hit in audit.hits:
+        for index in hit.runs:
+            found.setdefault(index, []).append((hit.finding.rule, hit.finding.severity))
+    for index, run in enumerate(audit.runs):
+        for finding in run.findings:
+            found.setdefault(index, []).append((finding.rule, finding.severity))
+    return {index: tuple(dict.fromkeys(own)) for index, own in found.items()}
+
+
+def _names(entries: Sequence[Entry]) -> list[str]:
+    """What tells the runs apart: the file below the folder all share, the job where a file holds several, the variant
+    of a table's row."""
+    files = [entry.run.place.file for entry in entries]
+    common = shared_folder(files)
+    several = {file for file in files if files.count(file) > 1} if len(files) < 2000 else set(files)
+    found = []
+    for entry in entries:
+        run, file = entry.run, entry.run.place.file
+        short = file.removeprefix(common)
+        if run.format == "table":
+            found.append(variant(run) or f"line {run.place.line}")
+        elif len(set(files)) == 1:
+            found.append(run.jobname or run.host or short)
+        else:
+            found.append(" ".join(part for part in (short, run.jobname if file in several else "") if part))
+    return found
+
+
+def shared_folder(files: Iterable[str]) -> str:
+    """The folder that all files lie in, with its slash; empty when there is none."""
+    folders = [f"{file.rpartition('/')[0]}/" for file in files]
+    first, last = (min(folders), max(folders)) if folders else ("", "")
+    same = next((at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
+    return "" if first == "/" else first[: first.rfind("/", 0, same) + 1]
+
+
+def _rows(run: Run, name: str, rules: tuple[tuple[str, str], ...]) -> list[Row]:
+    base = Row(
+        group=group_of(run),
+        name=f"{name} @{run.host}" if run.host and run.host not in name else name,
+        rw=run.workload.rw,
+        bs=run.workload.bs,
+        iodepth=run.workload.iodepth,
+        jobs=run.jobs or run.workload.numjobs,
+        ioengine=run.workload.ioengine,
+        direct=run.workload.direct,
+        fio_version=run.fio_version,
+        format=run.format,
+        file=run.place.file,
+        line=run.place.line,
+        error=run.error,
+        rules=tuple(rule for rule, _ in rules),
+        severity=next((grave for grave in ("hard", "warning", "note") if grave in {own for _, own in rules}), ""),
+    )
+    return [_row(base, direction) for direction in run.directions] or [base]
+
+
+def _row(base: Row, direction: Direction) -> Row:
+    found = latency(direction)
+    return msgspec.structs.replace(
+        base,
+        kind=direction.kind,
+        iops=number(direction.iops),
+        bandwidth=number(direction.bandwidth),
+        mean=number(found.mean) if found else None,
+        points=points(_pointed(direction)),
+        latency="" if found is None else "lat" if found is direction.lat else "clat",
+        short=direction.short,
+        dropped=direction.dropped,
+    )
+
+
+def _pointed(direction: Direction) -> Latency | None:
+    """The latency that has percentiles: fio gives those of clat unless asked otherwise."""
+    own = (direction.lat, direction.clat)
+    return next((one for one in own if one is not None and (one.percentiles or one.histogram is not None)), None)
+
+
+def group_of(run: Run) -> str:
+    """What rows have in common that stand together: workload, engine, version; or the table and its cell."""
+    if run.format == "table":
+        return ": ".join(part for part in (run.table, ", ".join(cell(run))) if part) or "table"
+    work = run.workload
+    direct = {True: "direct", False: "buffered", None: ""}[work.direct]
+    tool = f"fio {run.fio_version}" if run.fio_version else "t/io_uring" if run.format == "io_uring" else ""
+    jobs = "" if (work.numjobs or 1) > 1 or (run.jobs or 1) == 1 else f"{run.jobs} jobs"
+    parts = (workload_name(work) or run.jobname, jobs, work.ioengine or "", direct, tool)
+    return ", ".join(part for part in parts if part)
+
+
+def _medians(entries: Sequence[Entry], rules: dict[int, tuple[tuple[str, str], ...]]) -> list[Row]:
+    """One row per direction, variant and cell."""
+    found: dict[tuple[str, str, str], list[Row]] = {}
+    for index, entry in enumerate(entries):
+        said = workload_name(entry.run.workload) or entry.run.jobname
+        rest = group_of(entry.run)
+        if entry.cell.startswith(said):
+            rest = rest.removeprefix(said).lstrip(", ")
+        group = ", ".join(part for part in (entry.cell, entry.condition, rest) if part)
+        for row in _rows(entry.run, "", rules.get(index, ())):
+            found.setdefault((group, entry.variant, row.kind), []).append(row)
+    return [_median(group, name, own) for (group, name, _), own in found.items()]
+
+
+def _median(group: str, name: str, rows: Sequence[Row]) -> Row:
+    rates = [row.iops.value for row in rows if row.iops]
+    mean = sum(rates) / len(rates) if rates else 0.0
+    sd = math.sqrt(sum((rate - mean) ** 2 for rate in rates) / (len(rates) - 1)) if len(rates) > 1 else 0.0
+    percents = dict.fromkeys(point.percent for row in rows for point in row.points)
+    return msgspec.structs.replace(
+        rows[0],
+        group=group,
+        name=name or rows[0].name,
+        runs=len(rows),
+        spread=sd / mean if mean and len(rates) > 1 else None,
+        iops=_middle([row.iops for row in rows]),
+        bandwidth=_middle([row.bandwidth for row in rows]),
+        mean=_middle([row.mean for row in rows]),
+        points=tuple(_middle_point([p for row in rows if (p := row.point(percent))]) for percent in percents),
+        error=max(row.error for row in rows),
+        short=sum(row.short for row in rows),
+        dropped=sum(row.dropped for row in rows),
+        rules=tuple(dict.fromkeys(rule for row in rows for rule in row.rules)),
+        severity=min((row.severity for row in rows), key=("hard", "warning", "note", "").index),
+    )
+
+
+def _middle(numbers: Iterable[Number | None]) -> Number | None:
+    own = [one for one in numbers if one is not None]
+    if not own:
+        return None
+    return Number(median(n.value for n in own), median(n.low for n in own), median(n.high for n in own))
+
+
+def _middle_point(own: Sequence[Point]) -> Point:
+    beyond = [point.beyond for point in own if point.beyond is not None]
+    value, low, high = (median(getattr(point, end) for point in own) for end in ("value", "low", "high"))
+    return Point(own[0].percent, value, low, high, min(beyond) if beyond else None)
+
+
+CSV_COLUMNS = (
+    *("group", "name", "kind", "runs", "rw", "bs", "iodepth", "jobs", "ioengine", "direct", "fio_version", "format"),
+    *("iops", "iops_low", "iops_high", "bytes_per_s", "latency", "mean_ns", "p50_ns", "p99_ns", "p99.9_ns"),
+    *("p99_low", "p99_high", "error", "short", "dropped", "severity", "rules", "file", "line"),
+)
+
+
+def csv_of(found: Shown) -> str:
+    """All rows as CSV with a heading; empty where unknown."""
+    return csv_text(CSV_COLUMNS, map(_values, found.rows))
+
+
+def _values(row: Row) -> tuple[object, ...]:
+    p50, p99, p999 = (row.point(percent) for percent in POINTS)
+    return (
+        *(row.group, row.name, row.kind, row.runs, row.rw, row.bs, row.iodepth, row.jobs, row.ioengine),
+        *("" if row.direct is None else int(row.direct), row.fio_version, row.format),
+        *((row.iops.value, row.iops.low, row.iops.high) if row.iops else ("", "", "")),
+        row.bandwidth.value if row.bandwidth else "",
+        *(row.latency, row.mean.value if row.mean else ""),
+        *(point.value if point else "" for point in (p50, p99, p999)),
+        *((p99.low, p99.high) if p99 else ("", "")),
+        *(row.error, row.short, row.dropped, row.severity, " ".join(row.rules), row.file, row.line),
+    )

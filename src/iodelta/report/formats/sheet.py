@@ -1,0 +1,108 @@
+"""CSV for spreadsheets and scripts: exact numbers, one row per cell, variant and metric, and no cell that runs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from iodelta.report.words import inert
+
+if TYPE_CHECKING:
+    from iodelta.report.account.model import Account
+    from iodelta.report.comparison.comparison import Comparison
+
+RUNS = re.compile(r"(^|[;,|])(\s*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])")
+"""Where a spreadsheet would take a text for a formula: at its beginning, or after what it may split cells at."""
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Rows with a heading. What is unknown (None, nan, infinite) is empty; numbers have all their digits."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow([defused(value) for value in row])
+    return buffer.getvalue()
+
+
+def defused(value: object) -> object:
+    """A value as a cell: text without control characters, and with ' before what a spreadsheet would run."""
+    if isinstance(value, str):
+        return RUNS.sub(r"\1\2'", inert(value))
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return ""
+    return value
+
+
+VERDICTS = (
+    *("cell", "condition", "metric", "unit", "better", "baseline", "variant", "verdict", "phrase", "blocks"),
+    *("baseline_median", "variant_median", "change", "low", "high", "level", "smallest_change", "mean_change", "sd"),
+    *("p", "p_looks", "p_family", "q", "blocks_needed", "best", "findings", "question", "margin", "order", "looks"),
+    *("seed", "decided_in_advance", "calibration", "state", "repeat", "schema"),
+)
+"""Of an experiment. Shares are fractions: a change of -0.02 is 2 % less."""
+
+
+def of_account(account: Account) -> str:
+    """One row per cell, variant and metric, each with what it takes to read it alone."""
+    return csv_text(VERDICTS, _verdicts(account))
+
+
+def _verdicts(account: Account) -> Iterator[tuple[object, ...]]:
+    from iodelta.report.calibration import quoted
+
+    plan = account.plan
+    conditions = {cell.name: cell.condition for cell in plan.experiment.cells}
+    best = {(one.cell, one.metric): one.variants for one in account.best}
+    everywhere = [one.rule for one in (*account.findings, *account.judgement.findings)]
+    looks = " ".join(map(str, plan.rules.looks))
+    calibrated = " ".join(map(quoted, account.calibrations[:1])) or "not calibrated"
+    constant = (
+        *(plan.experiment.question, plan.rules.margin, "randomised blocks", looks, plan.seed),
+        *("order, rules, looks, margin, level", calibrated, account.state),
+        *(account.again.run if account.again else "", "iodelta.verdicts.csv/1"),
+    )
+    for v in account.judgement.verdicts:
+        change = v.change
+        low, high = (change.low, change.high) if change else (None, None)
+        half = (high - low) / 2 if low is not None and high is not None else None
+        rules = dict.fromkeys([*(one.rule for one in v.findings), *everywhere])
+        marked = best.get((v.cell, v.metric.name), ())
+        yield (
+            *(v.cell, conditions.get(v.cell, ""), v.metric.name, v.metric.unit, v.metric.better, v.baseline, v.variant),
+            *(v.word, v.phrase, v.blocks, v.baseline_value, v.variant_value),
+            *(change.value if change else None, low, high, change.level if change else None, half),
+            *(v.mean.value if v.mean else None, v.sd, v.p, v.p_looks, v.p_family, v.q),
+            *(v.needed.blocks if v.needed else None, " ".join(marked), " ".join(rules), *constant),
+        )
+
+
+COMPARED = (
+    *("cell", "metric", "unit", "better", "baseline", "variant", "verdict", "says", "basis", "baseline_runs"),
+    *("variant_runs", "baseline_median", "variant_median", "baseline_spread", "variant_spread", "change", "low"),
+    *("high", "resolved", "margin", "findings", "differs_in", "repeat", "schema"),
+)
+"""Of a comparison. Shares are fractions."""
+
+
+def of_comparison(found: Comparison) -> str:
+    """One row per cell, variant and metric."""
+    return csv_text(COMPARED, _compared(found))
+
+
+def _compared(found: Comparison) -> Iterator[tuple[object, ...]]:
+    everywhere = " ".join(dict.fromkeys(one.rule for one in found.findings))
+    repeat = f"iodelta compare {' '.join(found.paths)}"
+    for one in found.compared:
+        change = one.change
+        differs = ", ".join(dict.fromkeys(other.group for other in found.differences.get(one.variant, ())))
+        yield (
+            *(one.cell, one.metric, one.unit, one.better, found.baseline, one.variant, one.word, one.says, one.basis),
+            *(*one.runs, *one.values, *one.spread),
+            *((change.value, change.low, change.high) if change else (None, None, None)),
+            *(int(one.resolved), found.margin, everywhere, differs, repeat, "iodelta.compare.csv/1"),
+        )

@@ -1,0 +1,214 @@
+"""An account in sentences: what every format says, in the same words; nothing here knows about lines or markup.
+
+Names and texts from outside come out inert (``words.inert``); a format still has to escape them in its own way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+from iodelta.report.account.model import Account, grouped
+from iodelta.report.calibration import quoted
+from iodelta.report.words import duration, inert, interval, metric_name, percent, quantity
+from iodelta.trial import Finding
+from iodelta.verdict import Verdict
+from iodelta.verdict.derived import KneeMove
+
+QUOTED = 2
+"""Calibrations that are quoted."""
+
+MANY = 6
+"""With more open comparisons than this, what they still need is summed up."""
+
+
+def not_measured(account: Account) -> Iterator[str]:
+    """Cells that were given up, and why."""
+    for cell, reason in account.abandoned.items():
+        yield f"Cell {inert(cell)} could not be measured: {inert(reason)}"
+
+
+def recommendation(account: Account) -> str:
+    """The one sentence about which variant to choose; empty where there is nothing to choose."""
+    found = account.views.recommendation
+    return inert(found.sentence) if found is not None else ""
+
+
+def beyond(account: Account) -> Iterator[str]:
+    """What the primary verdicts do not show: spread, one effect or two, pooled tails, knee, cost per I/O."""
+    views = account.views
+    for one in views.spread:
+        if one.word in ("regression", "improvement"):
+            name = metric_name(one.metric, with_kind=False)
+            yield f"Spread: {inert(one.cell)}, {inert(one.variant)}, {name}: {one.word}: {one.phrase}."
+    effects: dict[str, list[str]] = {}
+    for cell, variant, account_ in views.together:
+        effects.setdefault(account_.phrase, []).append(f"{inert(cell)} ({inert(variant)})")
+    for phrase, cells in effects.items():
+        yield f"{phrase[:1].upper()}{phrase[1:]}: {', '.join(cells)}."
+    held = [(v.cell, v.variant) for v in account.judgement.verdicts if held_back(v, account)]
+    if held:
+        names = [f"{inert(cell)} ({inert(variant)})" for cell, variant in dict.fromkeys(held)]
+        more = f" and {len(names) - MANY} more" if len(names) > MANY else ""
+        yield (
+            f"Changes on their own, but not yet certain among {account.judgement.family.comparisons} comparisons: "
+            f"{', '.join(names[:MANY])}{more}."
+        )
+    yield from _pooled(account)
+    for move in views.knees:
+        yield from _knee(move)
+    yield from _costs(account)
+
+
+def held_back(verdict: Verdict, account: Account) -> str:
+    """Why an interval that excludes 0 is no verdict: it is one of many, and the family was corrected for."""
+    if verdict.word == verdict.alone:
+        return ""
+    count = account.judgement.family.comparisons
+    return f"{verdict.alone} on its own, but not yet certain among {count} comparisons: more blocks can settle it"
+
+
+def _pooled(account: Account) -> Iterator[str]:
+    """A percentile that single trials cannot carry, from the counts of all blocks together."""
+    refused = {
+        (v.cell, v.variant, v.metric.name.rpartition(".p")[2])
+        for v in account.judgement.verdicts
+        if any(finding.rule == "verdict.tail-too-thin" for finding in v.findings)
+    }
+    for cell, variant, shift in account.views.shifts:
+        for one in shift.shifts:
+            if one.pooled and (cell, variant, f"{100 * one.p:g}") in refused:
+                low, high = (None if end is None else math.expm1(end) for end in (one.low, one.high))
+                several = len(account.plan.experiment.variants) > 2
+                name = f"{inert(cell)}, {inert(variant)}" if several else inert(cell)
+                yield (
+                    f"Pooled over {shift.blocks} blocks, {name}: p{100 * one.p:g} latency "
+                    f"{percent(math.expm1(one.change), 0.01)} ({interval(low, high)}); no verdict."
+                )
+
+
+def _knee(move: KneeMove) -> Iterator[str]:
+    """Where each variant saturates, and whether that moved."""
+    if move.before is None or move.after is None:
+        return
+    before, after = (f"{knee.depth:.3g} ({knee.low:.3g}-{knee.high:.3g})" for knee in (move.before, move.after))
+    moved = ""
+    if move.shift is not None:
+        how = "moved" if move.shift.moved else "did not move measurably"
+        moved = f"; it {how}, by a factor of {move.shift.ratio:.2f} ({move.shift.low:.2f}-{move.shift.high:.2f})"
+    yield (
+        f"Saturation: at {before} I/Os in flight for {inert(move.baseline)}, {after} for {inert(move.variant)}{moved}."
+    )
+
+
+def _costs(account: Account) -> Iterator[str]:
+    """Kernel time and context switches per I/O, where they were measured."""
+    known = [cost for cost in account.views.costs if cost.system_ns is not None]
+    if not known or len(account.plan.experiment.cells) > MANY:
+        return
+    by_cell: dict[str, list[str]] = {}
+    for cost in known:
+        switches = f", {cost.switches:.2f} switches" if cost.switches is not None else ""
+        text = f"{inert(cost.variant)} {quantity(cost.system_ns, 'ns')}{switches}"
+        by_cell.setdefault(cost.cell, []).append(text)
+    for cell, parts in by_cell.items():
+        yield f"Kernel time per I/O, {inert(cell)}: {'; '.join(parts)}."
+
+
+def open_questions(account: Account) -> Iterator[str]:
+    """What an answer still costs where there is none: a sentence for each cell, or one for all of many."""
+    waiting: dict[tuple[str, str], list[Verdict]] = {}
+    for verdict in account.judgement.verdicts:
+        if verdict.word == "inconclusive":
+            waiting.setdefault((verdict.cell, verdict.variant), []).append(verdict)
+    each = len(account.plan.experiment.variants) * account.plan.trial_seconds
+    if len(waiting) > MANY:
+        more = sum(max(map(_more, own)) for own in waiting.values())
+        yield (
+            f"Open: {len({cell for cell, _ in waiting})} of {len(account.plan.experiment.cells)} cells; to decide "
+            f"them all takes about {more} more blocks, {duration(more * each)}."
+        )
+        return
+    several = len(account.plan.experiment.variants) > 2
+    for (cell, variant), own in waiting.items():
+        name = f"{inert(cell)}, {inert(variant)}" if several else inert(cell)
+        yield f"Open: {name}: {'; '.join(_cost(verdict, each) for verdict in own)}."
+
+
+def _cost(verdict: Verdict, each: float) -> str:
+    """What one open comparison still needs; ``each`` are the seconds of a block."""
+    text = metric_name(verdict.metric, with_kind=False)
+    if _more(verdict) and verdict.needed is not None:
+        low, high = (max(0, n - verdict.blocks) for n in (verdict.needed.low, verdict.needed.high))
+        text += f" needs about {_more(verdict)} more blocks ({low}-{high}), {duration(_more(verdict) * each)}"
+    else:
+        text += f" {verdict.phrase}"
+    if verdict.reachable_margin:
+        text += f", or a margin of {_margin(verdict.reachable_margin)} %"
+    return text
+
+
+def _margin(value: float) -> str:
+    return f"{100 * value:.0f}" if value >= 0.1 else f"{100 * value:.1f}"
+
+
+def _more(verdict: Verdict) -> int:
+    return max(0, verdict.needed.blocks - verdict.blocks) if verdict.needed else 0
+
+
+def _hosts(account: Account) -> str:
+    names = account.plan.experiment.machines
+    return f" on {len(names)} hosts in turn, whose own effects are averaged" if len(names) > 1 else ""
+
+
+def method(account: Account) -> Iterator[str]:
+    """How it was measured and decided: what was fixed in advance, what could have been seen, how it ended."""
+    rules, design = account.plan.rules, account.plan.experiment.design
+    looks = ", ".join(map(str, rules.looks))
+    yield (
+        f"{account.trials} trials of {design.trial:g} s after a ramp of {design.ramp:g} s in "
+        f"{duration(account.spent)}{_hosts(account)}; margin {100 * rules.margin:g} %, "
+        f"level {100 * (1 - rules.alpha):g} %, order randomised in blocks (seed {account.plan.seed}), "
+        f"looks at {looks} blocks."
+    )
+    yield "Order and rules were fixed before the first trial."
+    yield from (f"{inert(note[:1].upper() + note[1:])}." for note in account.plan.experiment.notes)
+    if account.repeated:
+        yield f"{account.repeated} trials were spoilt and their blocks repeated."
+    changes = [v.change for v in account.judgement.verdicts if v.change]
+    seen = [(c.high - c.low) / 2 for c in changes if c.low is not None and c.high is not None]
+    if seen:
+        yield f"Smallest change this could have seen: {visible(seen)}."
+    for calibration in account.calibrations[:QUOTED]:
+        yield quoted(calibration)
+    if not account.calibrations:
+        yield "Not calibrated here for these workloads: `iodelta calibrate` says what this machine can see."
+    if account.state != "complete":
+        yield {
+            "running": "It is still running, or was killed: `iodelta run FOLDER` goes on.",
+            "budget": "The budget ended it: `iodelta run FOLDER --budget TIME` goes on once more.",
+            "interrupted": "It was interrupted: `iodelta run FOLDER` goes on.",
+        }.get(account.state, f"It ended early: {inert(account.state)}.")
+
+
+def visible(half_widths: Sequence[float]) -> str:
+    """The smallest changes that intervals could show, from the best to the worst: ``0.6 to 12 %``."""
+    ends = dict.fromkeys(
+        f"{100 * x:.0f}" if x >= 0.1 else f"{100 * x:.1f}" for x in (min(half_widths), max(half_widths))
+    )
+    return f"{' to '.join(ends)} %"
+
+
+def all_findings(account: Account) -> list[Finding]:
+    """The findings of folder, judgement and verdicts together."""
+    judged = [finding for verdict in account.judgement.verdicts for finding in verdict.findings]
+    return [*account.findings, *account.judgement.findings, *judged]
+
+
+def findings(found: Iterable[Finding]) -> Iterator[str]:
+    """One sentence per rule and severity, hard ones first."""
+    for finding, count in grouped(found):
+        times = f" ({count} times)" if count > 1 else ""
+        remedy = f"; {inert(finding.remedy)}" if finding.remedy else ""
+        said = f"{finding.severity}: {inert(finding.place)}: {inert(finding.explanation)}"
+        yield f"{said}{times}{remedy} [{inert(finding.rule)}]"

@@ -1,0 +1,73 @@
+"""A report as tables and paragraphs: what an account, a comparison or an import has to say, before any layout.
+
+All text is inert already (``words.inert``); a format escapes it for its own syntax, lays it out, and decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """One value; ``best`` where the evidence lets it be called the best of its row, or tied with it."""
+
+    text: str
+    best: bool = False
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One line of a table. ``note`` belongs below it: it explains the last column's word, or the whole line."""
+
+    name: str
+    cells: tuple[Cell, ...]
+    note: str = ""
+
+
+class Table(msgspec.Struct, frozen=True):
+    """``first`` heads the names, ``heads`` the cells. The last column is words, all others are numbers."""
+
+    title: str
+    first: str
+    heads: tuple[str, ...]
+    rows: tuple[Row, ...]
+    words: bool = True
+    """Whether the last column holds words."""
+
+
+class Section(msgspec.Struct, frozen=True):
+    """Paragraphs under a title; with ``commands`` each is a line to be typed, which nothing may be put into."""
+
+    title: str
+    items: tuple[str, ...]
+    commands: bool = False
+
+
+class Story(msgspec.Struct, frozen=True):
+    """Question, answer, tables, sections, in the order in which they are told."""
+
+    question: str
+    answer: str
+    tables: tuple[Table, ...]
+    sections: tuple[Section, ...]
+
+    @property
+    def marks(self) -> bool:
+        """Whether any value is called best."""
+        return any(cell.best for table in self.tables for row in table.rows for cell in row.cells)
+
+
+BEST = "the best, or tied with it, as far as these trials show; where nothing is marked they are not told apart"
+
+
+def section(title: str, items: Iterable[str], *, commands: bool = False) -> tuple[Section, ...]:
+    """The section, or nothing when it has no items."""
+    found = tuple(item for item in items if item)
+    return (Section(title, found, commands),) if found else ()
+
+
+def notes(rows: Iterable[Row]) -> dict[str, int]:
+    """The distinct notes of rows, each with the number by which its rows refer to it."""
+    distinct = dict.fromkeys(row.note for row in rows if row.note)
+    return {note: number for number, note in enumerate(distinct, 1)}

@@ -1,0 +1,279 @@
+"""Accounts, comparisons and imports as stories: what is said in every report, in which order."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import groupby
+
+from iodelta import __version__
+from iodelta.report.account.model import Account, headline
+from iodelta.report.again.lines import Again
+from iodelta.report.comparison import console as comparing
+from iodelta.report.comparison.comparison import Compared, Comparison
+from iodelta.report.environment.confounders import Differing, said
+from iodelta.report.foreign import table
+from iodelta.report.foreign.runs import Row as RunRow
+from iodelta.report.foreign.runs import Shown
+from iodelta.report.formats.statements import (
+    all_findings,
+    beyond,
+    findings,
+    held_back,
+    method,
+    not_measured,
+    open_questions,
+    recommendation,
+)
+from iodelta.report.formats.story import Cell, Row, Section, Story, Table, section
+from iodelta.report.instruments import looked
+from iodelta.report.words import inert, interval, metric_name, percent, quantity, scatter
+from iodelta.verdict import Metric, Verdict
+
+# ------------------------------------------------------------------------------------------------- an experiment
+
+
+BLOCKS = "n counts blocks: one trial of every variant, next to each other in time, in random order."
+
+
+def of_account(account: Account) -> Story:
+    """An experiment: verdicts, what else is known, system, method, findings, how to do it again."""
+    answer = " ".join(part for part in (headline(account), recommendation(account)) if part)
+    more = (*not_measured(account), *beyond(account), *open_questions(account))
+    return Story(
+        question=inert(account.plan.experiment.question),
+        answer=answer,
+        tables=tuple(_account_tables(account)),
+        sections=(
+            *section("Beside the verdicts", more),
+            *section(
+                "Under instruments, in runs that are no trials", looked(account.instruments, account.plan.experiment)
+            ),
+            *section("System", (f"{name}: {value}" for name, value in account.system)),
+            *_changed(account.changed),
+            *section("Method", (*method(account), BLOCKS, _version(account.measured_by))),
+            *section("Findings", findings(all_findings(account)) if all_findings(account) else ("none",)),
+            *_again(account.again),
+        ),
+    )
+
+
+def _version(measured_by: str) -> str:
+    same = not measured_by or measured_by == __version__
+    return f"iodelta {__version__}" + ("." if same else f"; measured by {inert(measured_by)}.")
+
+
+def _account_tables(account: Account) -> Iterator[Table]:
+    experiment = account.plan.experiment
+    others = [variant.name for variant in experiment.variants if variant.name != experiment.baseline]
+    verdicts: dict[tuple[str, str, str], Verdict] = {}
+    metrics: dict[str, Metric] = {}
+    for verdict in account.judgement.verdicts:
+        verdicts[verdict.metric.name, verdict.cell, verdict.variant] = verdict
+        metrics[verdict.metric.name] = verdict.metric
+    cells = [cell.name for cell in experiment.cells]
+    several = len({metric.kind for metric in metrics.values()} - {"cpu"}) > 1
+    for name, metric in metrics.items():
+        title = f"{metric_name(metric, with_kind=several)} ({metric.better} is better)"
+        best = {one.cell: one.variants for one in account.best if one.metric == name}
+        if len(others) > 1:
+            yield _values(title, name, cells, [experiment.baseline, *others], verdicts, best)
+        own = [found for cell in cells for other in others if (found := verdicts.get((name, cell, other)))]
+        yield _changes(title, account, own, best, alone=len(others) == 1)
+
+
+def _values(
+    title: str,
+    name: str,
+    cells: Sequence[str],
+    variants: Sequence[str],
+    verdicts: dict[tuple[str, str, str], Verdict],
+    best: dict[str, tuple[str, ...]],
+) -> Table:
+    """Every variant's median beside the others'."""
+    rows = []
+    for cell in cells:
+        own = {variant: verdicts[name, cell, variant] for variant in variants if (name, cell, variant) in verdicts}
+        if not own:
+            continue
+        head = next(iter(own.values()))
+        values = [own[v].variant_value if v in own else head.baseline_value for v in variants]
+        marked = best.get(cell, ())
+        texts = [quantity(value, head.metric.unit) for value in values]
+        rows.append(Row(inert(cell), tuple(Cell(t, v in marked) for t, v in zip(texts, variants, strict=True))))
+    return Table(f"{title}: medians of all variants", "cell", tuple(map(inert, variants)), tuple(rows), words=False)
+
+
+def _changes(
+    title: str, account: Account, own: Sequence[Verdict], best: dict[str, tuple[str, ...]], *, alone: bool
+) -> Table:
+    """Every variant against the baseline: change, interval, verdict; values too where they are not shown already."""
+    baseline = account.plan.experiment.baseline
+    rows = []
+    for verdict in own:
+        change = verdict.change
+        half = (change.high - change.low) / 2 if change and change.low is not None and change.high is not None else None
+        if alone:
+            marked, unit = best.get(verdict.cell, ()), verdict.metric.unit
+            cells = [
+                Cell(str(verdict.blocks)),
+                Cell(quantity(verdict.baseline_value, unit), baseline in marked),
+                Cell(quantity(verdict.variant_value, unit), verdict.variant in marked),
+            ]
+        else:
+            cells = [Cell(inert(verdict.variant)), Cell(str(verdict.blocks))]
+        cells += [
+            Cell(percent(change.value if change else None, half)),
+            Cell(interval(change.low, change.high) if change else "-"),
+            Cell(verdict.word),
+        ]
+        rows.append(Row(inert(verdict.cell), tuple(cells), held_back(verdict, account)))
+    names = ("n", inert(baseline), inert(own[0].variant)) if alone and own else ("variant", "n")
+    title = title if alone else f"{title}: change against {inert(baseline)}"
+    return Table(title, "cell", (*names, "change", "interval", "verdict"), tuple(rows))
+
+
+def _changed(found: Sequence[Differing]) -> tuple[Section, ...]:
+    """What became another in the machine between the sessions of one experiment."""
+    return section("The machine changed between the sessions", _differing(found))
+
+
+def _differing(found: Sequence[Differing]) -> Iterator[str]:
+    for group, why, lines in said(found):
+        reason = f" ({why})" if why else ""
+        yield f"{group}{reason}: {'; '.join(lines)}"
+
+
+def _again(again: Again | None) -> tuple[Section, ...]:
+    if again is None:
+        return ()
+    lines = [again.run]
+    if again.tool == "fio":
+        lines.append("# the same trials in the same order with fio alone, as a script")
+        lines.append("iodelta report FOLDER --reproducer")
+    lines.append("# one trial by hand" + (", with one of the lines below in place of PART" if again.parts else ""))
+    lines.append(f"{again.fio} PART" if again.parts else again.fio)
+    lines += [f"#   {inert(name)}: {inert(part)}" for name, part in again.parts[:PARTS]]
+    if len(again.parts) > PARTS:
+        lines.append(f"#   and {len(again.parts) - PARTS} more, which the script holds")
+    lines += [f"# {inert(name)} sets {inert(value)}" for name, value in again.settings]
+    lines += [f"# {inert(name)} runs {inert(value)}" for name, value in again.backgrounds]
+    return section("To do it again", map(inert, lines), commands=True)
+
+
+PARTS = 24
+"""Cells whose own options are written out."""
+
+
+# --------------------------------------------------------------------------------------------------- a comparison
+
+
+def of_comparison(found: Comparison) -> Story:
+    """Results from anywhere, compared: differences, what they are based on, what else differs."""
+    told = {name: tuple(_differing(own)) or ("nothing that is known",) for name, own in found.differences.items()}
+    alike = len(set(told.values())) == 1
+    differing = [
+        Section("What else differs" if alike else f"What else differs: {inert(name)}", items)
+        for name, items in list(told.items())[: 1 if alike else None]
+    ]
+    words = " ".join(map(_quoted, found.paths))
+    return Story(
+        question="",
+        answer=comparing.answer(found),
+        tables=tuple(_comparison_tables(found)),
+        sections=(
+            *differing,
+            *section("On one side only", map(inert, found.unmatched)),
+            *section("Method", comparing.method(found)),
+            *section("Findings", findings(found.findings) if found.findings else ("none",)),
+            *section("Not read", (f"{inert(r.place.file)}: {inert(r.reason)}" for r in found.refusals)),
+            *section("To do it again", (f"iodelta compare {words} --margin {100 * found.margin:g}%",), commands=True),
+        ),
+    )
+
+
+def _quoted(path: str) -> str:
+    return shlex.quote(inert(path))
+
+
+def _comparison_tables(found: Comparison) -> Iterator[Table]:
+    if len(found.variants) > 1:
+        yield from map(partial(_side_by_side, found), dict.fromkeys(one.metric for one in found.compared))
+    for variant in found.variants:
+        own = [one for one in found.compared if one.variant == variant]
+        several = len({one.metric.partition(".")[0] for one in own}) > 1
+        for metric in dict.fromkeys(one.metric for one in own):
+            rows = [one for one in own if one.metric == metric]
+            if len(found.variants) > 1:
+                rows = [one for one in rows if one.basis != "single runs"]
+            if not rows:
+                continue
+            title = f"{comparing.name_of(rows[0], several)} ({rows[0].better} is better)"
+            if len(found.variants) > 1:
+                title += f": {inert(variant)} against {inert(found.baseline)}"
+            spread = any(part is not None for one in rows for part in one.spread)
+            heads = ("n", inert(found.baseline), *(["+-"] * spread), inert(variant), *(["+-"] * spread))
+            yield Table(
+                title, "cell", (*heads, "change", "interval", "verdict"), tuple(_compared(one, spread) for one in rows)
+            )
+
+
+def _side_by_side(found: Comparison, metric: str) -> Table:
+    """All variants' values of one metric; nothing is marked best, since no two variants were compared but by these."""
+    own = [one for one in found.compared if one.metric == metric]
+    by_cell: dict[str, dict[str, Compared]] = {}
+    for one in own:
+        by_cell.setdefault(one.cell, {})[one.variant] = one
+    rows = []
+    for cell, arms in by_cell.items():
+        head = next(iter(arms.values()))
+        values = [head.values[0], *(arms[name].values[1] if name in arms else None for name in found.variants)]
+        notes = dict.fromkeys(one.says for one in arms.values() if one.unsound)
+        rows.append(Row(inert(cell), tuple(Cell(quantity(value, head.unit)) for value in values), "; ".join(notes)))
+    several = len({one.metric.partition(".")[0] for one in found.compared}) > 1
+    title = f"{comparing.name_of(own[0], several)} ({own[0].better} is better)"
+    return Table(title, "cell", (inert(found.baseline), *map(inert, found.variants)), tuple(rows), words=False)
+
+
+def _compared(one: Compared, spread: bool) -> Row:
+    counts = str(one.runs[0]) if one.runs[0] == one.runs[1] else f"{one.runs[0]}, {one.runs[1]}"
+    change, bounds = comparing.change_of(one.change)
+    marked = {"regression": (0,), "improvement": (1,), "equivalent": (0, 1)}.get(one.word, ())
+    cells = [Cell(counts)]
+    for side, (value, share) in enumerate(zip(one.values, one.spread, strict=True)):
+        cells.append(Cell(quantity(value, one.unit), side in marked))
+        if spread:
+            cells.append(Cell(scatter(share)))
+    return Row(inert(one.cell), (*cells, Cell(change), Cell(bounds or "-"), Cell(one.word)), inert(one.says))
+
+
+# ------------------------------------------------------------------------------------------------------ an import
+
+
+def of_shown(found: Shown) -> Story:
+    """What is in foreign results, nothing compared: the rows of ``iodelta show``."""
+    runs = f"{found.runs} run{'s' if found.runs != 1 else ''}"
+    return Story(
+        question="",
+        answer=f"{runs} in {found.files} file{'s' if found.files != 1 else ''}; nothing is compared.",
+        tables=tuple(_shown_table(group, list(rows)) for group, rows in groupby(found.rows, key=lambda row: row.group)),
+        sections=(
+            *section("Legend", table.legend(found.rows)),
+            *section("Findings", findings(found.findings) if found.findings else ("none",)),
+            *section("Not read", (f"{inert(r.place.file)}: {inert(r.reason)}" for r in found.refusals)),
+            *section("To do it again", (f"iodelta show {' '.join(map(_quoted, found.paths))}",), commands=True),
+        ),
+    )
+
+
+def _shown_table(group: str, rows: Sequence[RunRow]) -> Table:
+    heads = ("", "IOPS", "MiB/s", "mean", "p50", "p99", "p99.9")
+    return Table(inert(group), "run", heads, tuple(map(_shown_row, rows)), words=False)
+
+
+def _shown_row(row: RunRow) -> Row:
+    cells = [row.kind, table.rate(row), table.bandwidth(row.bandwidth), table.time(row.mean)]
+    cells += [table.point(row.point(share)) for share in (50.0, 99.0, 99.9)]
+    mark = {"hard": " !", "warning": " ?"}.get(row.severity, "")
+    return Row(f"{table.named(row)}{mark}", tuple(Cell(text) for text in cells))

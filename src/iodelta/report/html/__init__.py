@@ -1,0 +1,7 @@
+"""The HTML report: one file that holds everything, opens offline, and asks nobody for anything."""
+
+from __future__ import annotations
+
+from iodelta.report.html.write import report
+
+__all__ = ["report"]

@@ -1,0 +1,187 @@
+"""The page: a story and a source of charts as what the template lays out; nothing here is markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from iodelta.report.account.cache import Charts
+from iodelta.report.charts import Figure, Source
+from iodelta.report.charts.model import Effect
+from iodelta.report.formats.story import Section, Story, Table
+from iodelta.report.words import inert, interval, percent, quantity
+
+GLYPHS = {"regression": "▼", "improvement": "▲", "equivalent": "■", "inconclusive": "○", "no verdict": "◆"}
+"""The marks of the words, the same shapes as in the charts."""
+
+CLASSES = {word: word.replace(" ", "-") for word in GLYPHS}
+
+WIDEST = 8
+"""Columns that the matrix may have before it becomes dense."""
+
+RATE = "rate"
+
+TABLED = 400
+"""Rows of a chart's table; more are left to the files."""
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """One comparison in the matrix."""
+
+    glyph: str
+    word: str
+    css: str
+    change: str
+    detail: str
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One cell's marks, a group for each column; empty where nothing was compared."""
+
+    cell: str
+    marks: tuple[tuple[Mark, ...], ...]
+
+
+class Matrix(msgspec.Struct, frozen=True):
+    """Cells by variants. A column is a metric of a variant; or, where that would be too many (``dense``), a variant:
+    then its first metric has its change, the others their marks beside it. ``counts``: how often each word was said."""
+
+    baseline: str
+    variants: tuple[str, ...]
+    metrics: tuple[str, ...]
+    lines: tuple[Line, ...]
+    counts: tuple[tuple[Mark, int], ...]
+    dense: bool
+
+
+class Chapter(msgspec.Struct, frozen=True):
+    """A family of charts."""
+
+    anchor: str
+    title: str
+    figures: tuple[Figure, ...]
+    notes: tuple[str, ...]
+    """How its charts are read, and what they leave out."""
+
+
+class Page(msgspec.Struct, frozen=True):
+    """Everything that is on the page."""
+
+    title: str
+    question: str
+    answers: tuple[str, ...]
+    recommendation: str
+    facts: tuple[tuple[str, str], ...]
+    matrix: Matrix | None
+    beside: tuple[Section, ...]
+    chapters: tuple[Chapter, ...]
+    tables: tuple[Table, ...]
+    sections: tuple[Section, ...]
+    marks: bool
+    """Whether any value of the tables is marked as the best."""
+
+
+BESIDE = "Beside the verdicts"
+
+
+def page(
+    story: Story,
+    source: Source | None,
+    charts: Charts,
+    *,
+    answers: Sequence[str] = (),
+    recommendation: str = "",
+    facts: Sequence[tuple[str, str]] = (),
+) -> Page:
+    """The page of ``story`` with the verdicts of ``source``; ``answers`` when they are told apart from the advice."""
+    said = tuple(answers) or (story.answer,)
+    return Page(
+        title=story.question or story.answer,
+        question=story.question,
+        answers=said,
+        recommendation=recommendation,
+        facts=tuple(facts),
+        matrix=matrix(source) if source is not None and source.effects else None,
+        beside=tuple(section for section in story.sections if section.title == BESIDE),
+        chapters=tuple(_chapters(charts)),
+        tables=story.tables,
+        sections=tuple(section for section in story.sections if section.title != BESIDE),
+        marks=story.marks,
+    )
+
+
+def matrix(source: Source) -> Matrix:
+    """Every comparison as a mark."""
+    metrics = _columns(source.effects)
+    found: dict[tuple[str, str], dict[str, Mark]] = {}
+    for effect in source.effects:
+        found.setdefault((effect.cell, effect.variant), {})[metrics[effect.metric.name]] = _mark(effect)
+    rates = {column for metric, column in metrics.items() if _role(metric) == RATE}
+    names = tuple(sorted(dict.fromkeys(metrics.values()), key=lambda column: column not in rates))
+    dense = len(source.others) > 1 and len(source.others) * len(names) > WIDEST
+    lines = []
+    for cell in source.cells:
+        if not any((cell, variant) in found for variant in source.others):
+            continue
+        groups: list[tuple[Mark, ...]] = []
+        for variant in source.others:
+            own = found.get((cell, variant), {})
+            marks = [(own[name],) if name in own else () for name in names]
+            groups += [tuple(mark for group in marks for mark in group)] if dense else marks
+        lines.append(Line(inert(cell), tuple(groups)))
+    return Matrix(
+        inert(source.baseline),
+        tuple(map(inert, source.others)),
+        names,
+        tuple(lines),
+        tuple(_counts(source.effects)),
+        dense,
+    )
+
+
+def _columns(effects: Sequence[Effect]) -> dict[str, str]:
+    """The column of each metric: its name; or its role, where cells differ in what they do and a role is one metric in
+    each (``rate`` is IOPS in one and bandwidth in another)."""
+    names = {effect.metric.name: effect.name for effect in effects}
+    roles = {name: _role(name) for name in names}
+    places = {(effect.cell, effect.variant, roles[effect.metric.name]) for effect in effects}
+    if len(places) < len(effects) or len(set(roles.values())) == len(names):
+        return names
+    rates = {name.partition(".")[2] for name, role in roles.items() if role == RATE}
+    shown = {"iops": "IOPS", "bandwidth": "bandwidth"}.get("".join(rates), RATE)
+    return {name: shown if role == RATE else role for name, role in roles.items()}
+
+
+def _role(metric: str) -> str:
+    what = metric.partition(".")[2]
+    if what in ("iops", "bandwidth"):
+        return RATE
+    family, _, point = what.partition(".")
+    return f"{point} latency" if family in ("lat", "clat", "slat") else what
+
+
+def _counts(effects: Sequence[Effect]) -> Iterator[tuple[Mark, int]]:
+    for word, glyph in GLYPHS.items():
+        count = sum(effect.word == word for effect in effects)
+        if count:
+            yield Mark(glyph, word, CLASSES[word], "", ""), count
+
+
+def _mark(effect: Effect) -> Mark:
+    unit = effect.metric.unit
+    values = " -> ".join(quantity(value, unit) for value in effect.values)
+    bounds = interval(effect.low, effect.high) if effect.low is not None else "no interval"
+    return Mark(
+        GLYPHS[effect.word],
+        effect.word,
+        CLASSES[effect.word],
+        percent(effect.change, effect.half),
+        f"{effect.name} {values}; {bounds}; {effect.counted}; {inert(effect.says)}",
+    )
+
+
+def _chapters(charts: Charts) -> Iterator[Chapter]:
+    for number, (title, own) in enumerate(charts, 1):
+        notes = tuple(dict.fromkeys(text for figure in own for text in (figure.about, figure.note) if text))
+        yield Chapter(f"charts-{number}", title, tuple(own), notes)

@@ -1,0 +1,30 @@
+"""Everything that can be told, as one HTML file; and what its charts are drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iodelta.ingest.layouts import Layout
+from iodelta.report.account.cache import Charts
+from iodelta.report.account.model import Account
+from iodelta.report.charts import figures, sources
+from iodelta.report.comparison.comparison import Comparison
+from iodelta.report.foreign.runs import Shown
+from iodelta.report.html import pages
+from iodelta.report.html.write import report
+
+
+def html_of(told: Account | Comparison | Shown, charts: Charts) -> bytes:
+    """The page of an experiment, a comparison or an import. The same contents give the same bytes."""
+    if isinstance(told, Account):
+        return report(pages.of_account(told, sources.of_account(told, (), {}), charts))
+    if isinstance(told, Comparison):
+        return report(pages.of_comparison(told, sources.verdicts_of(told), charts))
+    return report(pages.of_shown(told))
+
+
+def charts_of(
+    found: Comparison, layouts: Sequence[Layout], paths: Sequence[str], baseline: str | None = None
+) -> Charts:
+    """The charts of a comparison, drawn from the runs it was made of."""
+    return tuple(figures(sources.of_comparison(found, layouts, paths, baseline)))

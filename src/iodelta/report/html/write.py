@@ -1,0 +1,101 @@
+"""Write the page: template, styles, scripts and data into one file whose content policy allows nothing else."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from iodelta import __version__
+from iodelta.report.charts import Figure
+from iodelta.report.charts.specs import filled
+from iodelta.report.charts.theme import DARK, LIGHT, config, named
+from iodelta.report.html.page import TABLED, Page
+
+HERE = Path(__file__).parent
+
+
+def report(page: Page) -> bytes:
+    """The page as one HTML file in UTF-8. The same page gives the same bytes."""
+    style = _style()
+    charts = any(chapter.figures for chapter in page.chapters)
+    scripts = (_asset("vega.js"), _asset("report.js")) if charts else ()
+    hashes = {"style": _hash(style), "scripts": " ".join(map(_hash, scripts)) or "'none'"}
+    text = _template().render(
+        page=page,
+        version=__version__,
+        style=_safe(style),
+        scripts=[_safe(script) for script in scripts],
+        hashes=hashes,
+        spec=_spec,
+        looks=_safe(_json(config(named()))),
+        tabled=TABLED,
+    )
+    return str(text).encode("utf-8", "backslashreplace")
+
+
+@lru_cache(maxsize=1)
+def _template() -> Any:
+    import jinja2
+
+    loader = jinja2.FileSystemLoader(HERE)
+    environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.undefined = jinja2.StrictUndefined
+    environment.filters["tied"] = _tied
+    return environment.get_template("page.html")
+
+
+@lru_cache(maxsize=4)
+def _asset(name: str) -> str:
+    return (HERE / name).read_text(encoding="utf-8")
+
+
+def _style() -> str:
+    """The style sheet, with the colours of the charts as custom properties for light and dark."""
+    light, dark = ("".join(f"--{name}:{value};" for name, value in _colors(one)) for one in (LIGHT, DARK))
+    root = f":root{{color-scheme:light dark;{light}}}"
+    night = f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}"
+    return f"{root}{night}{_asset('report.css')}"
+
+
+def _colors(colors: dict[str, Any]) -> list[tuple[str, str]]:
+    found = []
+    for name, value in colors.items():
+        if isinstance(value, list):
+            found += [(f"{name}-{at}", one) for at, one in enumerate(value)]
+        else:
+            found.append((name, value))
+    return found
+
+
+def _tied(text: str) -> str:
+    """A number and its unit stay on one line."""
+    return re.sub(r"(?<=\d) (?=%|[num]?s\b|[KMGT]?i?B\b|IOPS)", "\u00a0", text)
+
+
+def _hash(text: str) -> str:
+    """What a content security policy calls this script or style."""
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
+
+
+def _spec(figure: Figure) -> Any:
+    return _safe(_json(filled(figure)))
+
+
+def _json(value: Any) -> str:
+    """JSON that ends no script element and begins no comment, whatever names it holds."""
+    text = msgspec.json.encode(value, order="deterministic").decode()
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _safe(text: str) -> Any:
+    """Text of our own, or JSON made harmless above, that goes into the page as it is."""
+    from markupsafe import Markup
+
+    return Markup(text)

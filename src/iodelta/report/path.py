@@ -1,0 +1,300 @@
+"""A path experiment told: instructions per I/O, what moved them, what this cannot see. Never IOPS, never time."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from itertools import pairwise
+
+from rich.text import Text
+
+from iodelta.lab.folder import Folder
+from iodelta.path.judge import FunctionTable, PathAccount, Shift, judge
+from iodelta.report.formats.story import Cell, Row, Section, Story, Table, section
+from iodelta.report.words import duration, inert
+
+WIDTH = 80
+NAMES = 14
+COLUMNS = (10, 10, 9, 9, 20)
+STYLES = {"longer": "bold red", "shorter": "bold green", "same": "green", "no verdict": "dim"}
+STEPS = 32
+"""Columns in which a row of kernels is drawn."""
+
+FUNCTIONS = 15
+"""Functions of a cell that a table shows: those that changed most."""
+
+TOLD = 1.0
+"""Instructions per I/O that a function must have changed by to be shown."""
+
+
+def headline(account: PathAccount) -> str:
+    """The answer in a sentence or two, no stronger than the counts."""
+    if account.self_check == "different":
+        return (
+            "Refused: the same boot, made twice, did not give the same bytes. Nothing counted here can be believed; "
+            "the two outputs are in the folder."
+        )
+    if not account.shifts:
+        return f"Nothing could be compared ({inert(account.state)})."
+    told = []
+    for against, variant in dict.fromkeys((one.against, one.variant) for one in account.shifts):
+        own = [one for one in account.shifts if (one.against, one.variant) == (against, variant)]
+        if account.row and all(one.word == "same" for one in own):
+            continue
+        parts = []
+        for word in ("longer", "shorter", "same"):
+            alike = [one for one in own if one.word == word]
+            if alike:
+                parts.append(f"{word} in {len(alike)} of {len(own)} cells{_range(alike) if word != 'same' else ''}")
+        if missing := sum(one.word == "no verdict" for one in own):
+            parts.append(f"no verdict in {missing}")
+        told.append(f"{inert(variant)} against {inert(against)}: path {', '.join(parts)}.")
+    return " ".join(told) or "No step: every kernel's path is as long as that of the one before."
+
+
+def _range(shifts: list[Shift]) -> str:
+    values = sorted(one.change for one in shifts if one.change is not None)
+    if len(values) == 1:
+        return f" ({values[0]:+,.0f} instructions per I/O)"
+    return f" ({values[0]:+,.0f} to {values[-1]:+,.0f} instructions per I/O)"
+
+
+def lines(account: PathAccount, *, functions: bool = False) -> Iterator[Text]:
+    """The account on a terminal, 80 columns but for names."""
+    yield from _wrapped(headline(account), "bold")
+    yield Text()
+    if account.shifts:
+        room = min(max(len(_named(one, account)) for one in account.shifts), NAMES)
+        heads = (*_sides(account), "change", "", "layouts")
+        yield Text(f"{'':<{room}}{''.join(map(str.rjust, heads, COLUMNS))}  path", style="dim")
+        for one in account.shifts:
+            yield from _line(one, room, account)
+        for text in _legend(account):
+            yield from _wrapped(text, "dim")
+        yield Text()
+    if account.row:
+        yield from map(Text, steps(account))
+    if functions:
+        yield from _functions(account)
+    for problem in account.problems:
+        yield from _wrapped(f"! {inert(problem)}", "yellow")
+    for text in _rests_on(account):
+        yield from _wrapped(text)
+    yield from _wrapped(f"Not seen: {account.blind}", "bold")
+
+
+def _line(one: Shift, room: int, account: PathAccount) -> Iterator[Text]:
+    name = _named(one, account)
+    if len(name) > room:
+        yield Text(name)
+        name = ""
+    values = (_count(one.baseline), _count(one.value), _change(one), _share(one), _layouts(one))
+    text = Text(f"{name:<{room}}{''.join(map(str.rjust, values, COLUMNS))}  ")
+    yield text.append(one.word, style=STYLES[one.word])
+    if one.reason:
+        yield from _wrapped(f"    {inert(one.reason)}")
+
+
+def _legend(account: PathAccount) -> Iterator[str]:
+    yield "Instructions from submission to completion, medians over I/Os; layouts: between any two address layouts."
+    if account.deep:
+        yield "With several I/Os in flight this holds the path of those before it in the queue too."
+
+
+def _functions(account: PathAccount) -> Iterator[Text]:
+    if not account.functions:
+        yield from _wrapped(f"No table of functions: {account.no_functions or 'its boots were not made'}.", "yellow")
+    for table in account.functions:
+        yield from _wrapped(_heading(table, account), "bold")
+        for name, *values in _rows(table):
+            yield Text(f"  {name:<44}{values[0]:>11}{values[1]:>11}{values[2]:>11}")
+        yield Text()
+
+
+def _heading(table: FunctionTable, account: PathAccount) -> str:
+    return (
+        f"{inert(table.cell)}: where {inert(table.variant)} differs from {inert(account.baseline)}, "
+        "instructions per I/O by kernel function"
+    )
+
+
+def _rows(table: FunctionTable) -> Iterator[tuple[str, str, str, str]]:
+    shown = [row for row in table.rows if abs(row.change) >= TOLD][:FUNCTIONS]
+    for row in shown:
+        yield inert(row.name), f"{row.baseline:,.1f}", f"{row.value:,.1f}", f"{row.change:+,.1f}"
+    rest = sum(row.change for row in table.rows) - sum(row.change for row in shown)
+    yield "all other kernel functions", "", "", f"{rest:+,.1f}"
+    for name, (a, b) in (("kernel together", table.kernel), ("user space (fio)", table.user)):
+        yield name, f"{a:,.1f}", f"{b:,.1f}", f"{b - a:+,.1f}"
+
+
+def story(account: PathAccount, *, functions: bool = False) -> Story:
+    """The account for the formats that share one."""
+    rows = [
+        Row(
+            _named(one, account),
+            tuple(
+                Cell(text)
+                for text in (
+                    *(_count(one.baseline), _count(one.value), _change(one)),
+                    *(_share(one), _layouts(one), one.word),
+                )
+            ),
+            inert(one.reason),
+        )
+        for one in account.shifts
+    ]
+    heads = (*_sides(account), "change", "%", "over layouts", "path")
+    tables = [Table("Instructions per I/O (medians)", "cell", heads, tuple(rows))] if rows else []
+    if functions:
+        for table in account.functions:
+            found = tuple(Row(name, tuple(map(Cell, values))) for name, *values in _rows(table))
+            columns = (inert(account.baseline), inert(table.variant), "change")
+            tables.append(Table(_heading(table, account), "function", columns, found, words=False))
+    reads = [
+        f"{inert(one.cell)}, {inert(one.variant)}: "
+        + ", ".join(f"{inert(name)} {count:,}" for name, count in one.reads.items())
+        for one in account.counts
+        if one.reads
+    ]
+    no_table = f"No table of functions: {account.no_functions or 'its boots were not made'}."
+    sections: tuple[Section, ...] = (
+        *section("Steps", steps(account) if account.row else (), commands=True),
+        *section("What this cannot see", [account.blind]),
+        *section("What it rests on", (*_legend(account), *_rests_on(account))),
+        *section("Reads served by each member", reads),
+        *section("Could not be measured", map(inert, account.problems)),
+        *section("Functions", [no_table] if functions and not account.functions else []),
+    )
+    return Story(inert(account.question), headline(account), tuple(tables), sections)
+
+
+def _rests_on(account: PathAccount) -> list[str]:
+    kernels = "; ".join(
+        f"{inert(side.variant)}: {inert(side.release)}{f' ({inert(side.package)})' if side.package.strip() else ''}"
+        for side in account.sides
+    )
+    layouts = max((len(one.layouts) for one in account.counts), default=0)
+    check = {
+        "identical": "One boot was made twice and gave the same bytes twice.",
+        "different": "One boot was made twice and the bytes differ.",
+        "not made": "The boot that must be made twice was not made yet.",
+    }[account.self_check]
+    return [
+        f"Kernels: {kernels}. Target in the guest: {inert(account.target)}.",
+        f"{check} {account.boots} of {account.planned} boots in {duration(account.seconds)}, {inert(account.state)}. "
+        "A change counts beyond 10 instructions, and beyond what the address layout alone does to either side ("
+        f"{layouts} more boots of each).",
+        f"{inert(account.qemu)}; instruction clock (icount shift 0), one CPU, fixed date, no address randomisation.",
+    ]
+
+
+def steps(account: PathAccount) -> list[str]:
+    """A row of kernels as steps, oldest first: where each stands between the shortest path and the longest."""
+    found = []
+    names = [side.variant for side in account.sides]
+    changes = {(one.cell, one.kind, one.against, one.variant): one for one in account.shifts}
+    for cell, kind in dict.fromkeys((one.cell, one.kind) for one in account.counts):
+        medians = {one.variant: one.median for one in account.counts if (one.cell, one.kind) == (cell, kind)}
+        least, most = min(medians.values()), max(medians.values())
+        found.append(f"{inert(cell)}, {kind}: {least:,.0f} to {most:,.0f} instructions per I/O")
+        before: int | None = None
+        for older, name in pairwise(["", *names]):
+            if name not in medians:
+                found.append(f"  {inert(name):<16.16}{'-':>10}")
+                continue
+            at = round((medians[name] - least) / max(most - least, 1.0) * STEPS)
+            first, last = sorted((at if before is None else before, at))
+            drawn = " " * first + ("o" if first == last else f"+{'-' * (last - first - 1)}+")
+            one = changes.get((cell, kind, older, name))
+            told = f"{one.change:+,.0f} {one.word}" if one and one.change is not None and one.word != "same" else ""
+            found.append(f"  {inert(name):<16.16}{medians[name]:>10,.0f}  {drawn:<{STEPS + 2}}{told}".rstrip())
+            before = at
+        found.append("")
+    return found
+
+
+def _sides(account: PathAccount) -> tuple[str, str]:
+    """What heads the two counts: names, where there are but two short ones."""
+    names = tuple(
+        inert(side.variant) for side in sorted(account.sides, key=lambda one: one.variant != account.baseline)
+    )
+    return (names[0], names[1]) if len(names) == 2 and max(map(len, names)) < COLUMNS[0] else ("baseline", "variant")
+
+
+def _named(one: Shift, account: PathAccount) -> str:
+    several = len({other.kind for other in account.shifts if other.cell == one.cell}) > 1
+    name = inert(one.cell) + (f" {one.kind}" if several else "")
+    if account.row:
+        return f"{name} [{inert(one.against)} to {inert(one.variant)}]"
+    return f"{name} [{inert(one.variant)}]" if len(account.sides) > 2 else name
+
+
+def _count(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
+
+
+def _change(one: Shift) -> str:
+    return (
+        "-" if one.change is None else f"{one.change:+,.0f}" if one.change == int(one.change) else f"{one.change:+,.1f}"
+    )
+
+
+def _share(one: Shift) -> str:
+    return "-" if one.share is None else f"{100 * one.share:+.2f} %"
+
+
+def _layouts(one: Shift) -> str:
+    return "-" if one.low is None or one.high is None else f"{one.low:+,.0f} .. {one.high:+,.0f}"
+
+
+def _wrapped(text: str, style: str = "") -> Iterator[Text]:
+    for line in textwrap.wrap(text, WIDTH, subsequent_indent="    ", break_on_hyphens=False):
+        yield Text(line, style=style)
+
+
+def rendered(account: PathAccount, format_: str, *, functions: bool = False) -> bytes:
+    """The account as ``mail``, ``markdown``, ``html``, ``csv`` or ``json``."""
+    if format_ == "json":
+        from iodelta.report.documents import written
+
+        return written(account)
+    if format_ == "csv":
+        return _csv(account).encode()
+    told = story(account, functions=functions)
+    if format_ == "html":
+        from iodelta.report.html.page import page
+        from iodelta.report.html.write import report
+
+        return report(page(told, None, ()))
+    if format_ == "mail":
+        from iodelta.report.formats.mail import mail
+
+        return mail(told).encode("ascii")
+    from iodelta.report.formats.markdown import markdown
+
+    return markdown(told).encode("utf-8", "backslashreplace")
+
+
+def _csv(account: PathAccount) -> str:
+    from iodelta.report.formats.sheet import csv_text
+
+    heads = ("cell", "direction", "unit", "baseline", "variant", "path", "baseline_count", "variant_count")
+    return csv_text(
+        (*heads, "change", "low", "high", "bar", "reason", "not_seen"),
+        (
+            (
+                *(one.cell, one.kind, "instructions per I/O", account.baseline, one.variant, one.word, one.baseline),
+                *(one.value, one.change, one.low, one.high, one.bar, one.reason, account.blind),
+            )
+            for one in account.shifts
+        ),
+    )
+
+
+def derive(folder: Folder) -> PathAccount:
+    """Make ``verdict.json`` and ``report.html`` of a path folder again. Raises MeasureError."""
+    account = judge(folder)
+    folder.write("verdict.json", rendered(account, "json"))
+    folder.write("report.html", rendered(account, "html", functions=True))
+    return account

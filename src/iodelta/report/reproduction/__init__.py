@@ -1,0 +1,1 @@
+"""Two experiments of one question beside each other: there and here."""

@@ -1,0 +1,246 @@
+"""Two sides of one question: what was seen there, what is seen here, and whether that is the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from iodelta.bundle.packed import Packed, is_own, opened
+from iodelta.errors import RequestError
+from iodelta.lab.folder import ENVIRONMENT, Folder
+from iodelta.probe.environment import sound
+from iodelta.report.account.model import Account
+from iodelta.report.environment.confounders import Differing, differences
+from iodelta.stats.effect import Estimate, hodges_lehmann
+from iodelta.verdict import Verdict
+from iodelta.verdict.reproduction import Reproduction, blocks_needed, reproduction
+
+FILE = "reproduction.json"
+LEVEL = 0.95
+"""Of both intervals. Not the level of the look that ended the measurement: here is one question, asked once."""
+
+Basis = Literal["blocks", "replicates", "single runs"]
+
+
+class Effect(msgspec.Struct, frozen=True):
+    """One relative change (-0.02: 2 % less) with its interval; a bound is None where there is none."""
+
+    cell: str
+    variant: str
+    metric: str
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+    basis: Basis
+
+    @property
+    def shown(self) -> bool:
+        """Whether zero is excluded."""
+        return self.low is not None and self.high is not None and (self.low > 0.0 or self.high < 0.0)
+
+    @property
+    def estimate(self) -> Estimate:
+        """The logarithm of variant over baseline."""
+        low = -math.inf if self.low is None else math.log1p(self.low)
+        high = math.inf if self.high is None else math.log1p(self.high)
+        return Estimate(math.log1p(self.value), low, high, LEVEL, self.n)
+
+
+class Side(msgspec.Struct, frozen=True):
+    """One side: where it stems from, and its changes."""
+
+    name: str
+    baseline: str
+    effects: tuple[Effect, ...]
+    """Its changes."""
+    environment: dict[str, Any] = {}
+    """What was recorded of the machine; empty where nothing was."""
+    digest: str = ""
+    """SHA-256 of a bundle."""
+    question: str = ""
+
+
+class Matched(msgspec.Struct, frozen=True):
+    """One change on both sides."""
+
+    there: Effect
+    here: Effect
+    found: Reproduction
+
+    @property
+    def scatter_known(self) -> bool:
+        """Whether both sides were measured more than once."""
+        return "single runs" not in (self.there.basis, self.here.basis)
+
+    @property
+    def word(self) -> str:
+        """The word, and whether it holds for the numbers as printed only."""
+        return self.found.word if self.scatter_known else f"{self.found.word}, as printed"
+
+
+class Reproduced(msgspec.Struct, frozen=True):
+    """Everything ``iodelta reproduce`` has to say."""
+
+    schema: str
+    there: Side
+    here: Side
+    margin: float
+    matched: tuple[Matched, ...]
+    """Changes that both sides have."""
+    only_there: tuple[str, ...]
+    """Changes that only ``there`` has."""
+    only_here: tuple[str, ...]
+    """Changes that only ``here`` has."""
+    notes: tuple[str, ...]
+    """What was mapped, and what was left out."""
+    differing: tuple[Differing, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """0 all that was shown there holds, 1 something does not, 3 something is open (or a single run, which decides
+        nothing), 4 nothing in common."""
+        held = [one.found.held if one.scatter_known else None for one in self.matched if one.found.asked]
+        if not held:
+            return 3 if self.matched else 4
+        return 1 if False in held else 3 if None in held else 0
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """``reproduction.json``: what a folder is a reproduction of, so that it can be told without the bundle."""
+
+    there: Side
+    margin: float
+    notes: tuple[str, ...]
+    plan_sha256: str
+    """Of the folder that was packed."""
+    commands_allowed: bool
+    schema: str = "iodelta.reproduction-of/1"
+
+
+def side_of_account(account: Account, name: str, environment: dict[str, Any], digest: str = "") -> Side:
+    """The side of an experiment of iodelta's: every comparison that has blocks, and that of all cells together."""
+    judgement = account.judgement
+    several = len({verdict.cell for verdict in judgement.verdicts}) > 1
+    verdicts = (*judgement.verdicts, *(judgement.overall if several else ()))
+    experiment = account.plan.experiment
+    effects = tuple(effect for verdict in verdicts if (effect := _effect(verdict)) is not None)
+    return Side(name, experiment.baseline, effects, environment, digest, experiment.question)
+
+
+def _effect(verdict: Verdict) -> Effect | None:
+    logs = [math.log1p(change) for change in verdict.changes if math.isfinite(change) and change > -1.0]
+    if not logs or len(logs) < len(verdict.changes):
+        return None
+    found = hodges_lehmann(logs, LEVEL)
+    bounded = math.isfinite(found.low)
+    return Effect(
+        verdict.cell,
+        verdict.variant,
+        verdict.metric.name,
+        math.expm1(found.value),
+        math.expm1(found.low) if bounded else None,
+        math.expm1(found.high) if bounded else None,
+        found.n,
+        "blocks",
+    )
+
+
+def side_at(path: str) -> Side:
+    """The side at a path: a bundle, an experiment folder, or foreign results that hold two variants.
+
+    Raises RequestError, MeasureError.
+    """
+    return own_side(opened(path)) if is_own(path) else foreign_side(path)
+
+
+def own_side(folder: Folder) -> Side:
+    """The side of an experiment folder or a bundle. Raises MeasureError for a damaged one."""
+    from iodelta.report.account.load import load
+
+    environment = sound(folder.read_struct(ENVIRONMENT, dict[str, Any])) if folder.has(ENVIRONMENT) else {}
+    digest = folder.digest if isinstance(folder, Packed) else ""
+    return side_of_account(load(folder), folder.path.name, environment, digest)
+
+
+def foreign_side(path: str) -> Side:
+    """Results that were not measured by iodelta, as far as they can be one side: what ``compare`` makes of them."""
+    from iodelta.report.comparison.comparison import compare
+    from iodelta.report.foreign.paths import read_one
+
+    if not Path(path).exists():
+        raise RequestError("there is nothing at this path", place=path, remedy="name a bundle, a folder or results")
+    found = compare([read_one(path)], [path])
+    effects = []
+    for one in found.compared:
+        if one.change is None or one.change.value <= -1.0:
+            continue
+        bounds = (one.change.low, one.change.high)
+        low, high = (bound if math.isfinite(bound) and bound > -1.0 else None for bound in bounds)
+        count = min(one.runs)
+        effects.append(Effect(one.cell, one.variant, one.metric, one.change.value, low, high, count, one.basis))
+    return Side(Path(path).name, found.baseline, tuple(effects))
+
+
+def origin_of(path: str) -> Origin | None:
+    """What the folder or bundle at a path is a reproduction of, if it is one. Raises MeasureError."""
+    folder = opened(path) if is_own(path) else None
+    return folder.read_struct(FILE, Origin) if folder is not None and folder.has(FILE) else None
+
+
+def side_by_side(there: Side, here: Side, margin: float, notes: Sequence[str] = ()) -> Reproduced:
+    """Match the changes of both sides and say of each whether it is the same.
+
+    By cell, variant and metric. Where each side has one cell, or one variant, its name does not matter: kernels and
+    tables call the same thing by many names.
+    """
+    ours, theirs = _keyed(here, there), _keyed(there, here)
+    matched = tuple(
+        Matched(effect, ours[key], reproduction(effect.estimate, ours[key].estimate, margin))
+        for key, effect in theirs.items()
+        if key in ours
+    )
+    return Reproduced(
+        "iodelta.reproduction/1",
+        there,
+        here,
+        margin,
+        matched,
+        tuple(_named(effect) for key, effect in theirs.items() if key not in ours),
+        tuple(_named(effect) for key, effect in ours.items() if key not in theirs),
+        tuple(notes),
+        differences(there.environment, here.environment) if there.environment and here.environment else (),
+    )
+
+
+def planned_blocks(there: Side, margin: float) -> int:
+    """Blocks of a cell that will probably tell the size of every change shown there, as far as that can be told."""
+    needed = [blocks_needed(effect.estimate, margin) for effect in there.effects if effect.cell != "*"]
+    return max((count for count in needed if count is not None), default=0)
+
+
+def _keyed(side: Side, other: Side) -> dict[tuple[str, str, str], Effect]:
+    one_cell = _count(side, "cell") == _count(other, "cell") == 1
+    one_variant = _count(side, "variant") == _count(other, "variant") == 1
+    return {
+        ("" if one_cell else effect.cell, "" if one_variant else effect.variant, effect.metric): effect
+        for effect in side.effects
+    }
+
+
+def _count(side: Side, what: str) -> int:
+    return len({getattr(effect, what) for effect in side.effects})
+
+
+def _named(effect: Effect) -> str:
+    return ", ".join((effect.cell, effect.variant, effect.metric))
+
+
+def counted(matched: Iterable[Matched]) -> dict[str, int]:
+    """Word -> how often, of what was shown there; the most frequent first."""
+    words = [one.word for one in matched if one.found.asked]
+    return {word: words.count(word) for word in sorted(set(words), key=lambda word: -words.count(word))}

@@ -1,0 +1,1 @@
+"""What bisect and attribute found."""

@@ -1,0 +1,386 @@
+"""What a search amounts to, as data: for every format the same, and documented as JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+import numpy as np
+from scipy.special import stdtrit
+
+from iodelta.bisect.counted import UNIT
+from iodelta.bisect.driver import Searched
+from iodelta.bisect.git import Commit
+from iodelta.bisect.items import CommitItems
+from iodelta.bisect.log import Answered, Asked, Ended, SearchFolder, Session, Undone
+from iodelta.bisect.model import Culprit
+from iodelta.bisect.question import Question
+from iodelta.path.judge import BLIND
+from iodelta.report.environment.system import system
+from iodelta.report.words import inert
+
+BUCKETS = 64
+
+
+class Changed(msgspec.Struct, frozen=True):
+    """A relative change of the metric itself with its interval at 95 % (None: too few runs)."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+class Level(msgspec.Struct, frozen=True):
+    """An item that was measured: place on the line (-1 inside a merge), runs, median, and change against good."""
+
+    item: str
+    title: str
+    place: int
+    """Place on the line, from 0; -1 inside a merge."""
+    runs: int
+    value: float
+    """Median of its runs."""
+    change: Changed | None
+
+
+class Skipped(msgspec.Struct, frozen=True):
+    """An item that could not be tested."""
+
+    item: str
+    title: str
+    reason: str
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A culprit: the change against its parent, and all items among which it lies."""
+
+    item: str
+    title: str
+    parent: str
+    """The item that it was tested against."""
+    suspects: tuple[str, ...]
+    """All items among which the change lies, in order."""
+    change: Changed
+    probability: float
+    """Probability that it was the place when it was put to the test."""
+    pairs: int
+    """Pairs of runs in that test."""
+    p: float
+    runs: int
+    """Runs of the whole search when it was confirmed."""
+    via: tuple[str, ...]
+    """Merges that brought it in, outermost first; empty without one."""
+    commit: Commit | None
+    """What git knows of it; None where items are no commits."""
+
+
+class Range(msgspec.Struct, frozen=True):
+    """A part of the line about which something is said, without a claim."""
+
+    first: str
+    """Item at its good end."""
+    last: str
+    """Item at its bad end."""
+    text: str
+
+
+class Bar(msgspec.Struct, frozen=True):
+    """Probability that the change lies at one of the items ``first .. last``, by place."""
+
+    first: int
+    """Place of its first item on the line."""
+    last: int
+    """Place of its last item on the line."""
+    share: float
+    """Probability that the change lies here."""
+
+
+class Totals(msgspec.Struct, frozen=True):
+    """What it took. Seconds; ``wall`` counts sessions alone."""
+
+    visits: int
+    """Times that an item was visited, each for one or more runs."""
+    runs: int
+    builds: int
+    """How many different items were visited."""
+    build_seconds: float
+    """Seconds that builds took."""
+    run_seconds: float
+    """Seconds that putting under test and measuring took."""
+    wall: float
+    """Wall time of all sessions in seconds."""
+    undone: int
+    """Answers that were taken back."""
+
+
+class SearchAccount(msgspec.Struct, frozen=True):
+    """The whole of it. ``state``: complete, interrupted, running (or killed), failed: ..."""
+
+    folder: str
+    question: Question
+    state: str
+    exit_code: int
+    """1: a culprit was found; 0: a change as large as the margin is excluded; 3: neither."""
+    items: int
+    """How many the line has, both ends included."""
+    good: str
+    """The first item of the line."""
+    bad: str
+    """The last item of the line."""
+    culprits: tuple[Found, ...]
+    """Changes that a test of their own confirmed, in the order of the line."""
+    suspects: tuple[Range, ...]
+    """Ranges that probably hold a change which no test confirmed."""
+    gaps: tuple[Range, ...]
+    """Parts of the line without a further culprit."""
+    refused: str
+    """Why the search did not begin, or ended without an answer; empty otherwise."""
+    estimate: str
+    """What the ends differ by and the runs that a search takes; empty while unknown."""
+    posterior: tuple[tuple[Bar, ...], ...]
+    """For every culprit, or for the search that goes on, the posterior over its part of the line."""
+    levels: tuple[Level, ...]
+    """Items that were measured, in the order of the line."""
+    skipped: tuple[Skipped, ...]
+    """Items that could not be tested."""
+    totals: Totals
+    drifts: bool
+    """Whether the level walks over time by itself."""
+    machine: str
+    """The machine of the latest session, in a line; empty before the first."""
+    system: tuple[tuple[str, str], ...]
+    """Name and value of what matters most of the machine that was measured; empty before the first run."""
+    blind: str
+    """What the measure cannot see; empty where it is time."""
+    next: str
+    """What would be done next and why; empty when there is nothing left to do."""
+    git_log: str
+    """The search as git bisect log would tell it; empty where items are no commits."""
+    schema: Literal["iodelta.bisect/1"] = "iodelta.bisect/1"
+
+
+def account(folder: SearchFolder, question: Question, at: Searched) -> SearchAccount:
+    """Judge a folder as it is now."""
+    events = folder.events()
+    search, kind = at.search, at.kind
+    places = {item: place for place, item in enumerate(search.line.items)}
+    answers = folder.answers()
+    ended = [event for event in events if isinstance(event, Ended | Session)]
+    state = ended[-1].reason if ended and isinstance(ended[-1], Ended) else "running"
+    if at.ask is None:
+        state = "complete"
+    outcome = at.outcome
+    culprits = tuple(
+        sorted(outcome.culprits if outcome else search.culprits, key=lambda one: places[(*one.via, one.item)[0]])
+    )
+    suspects = tuple(
+        Range(one.first, one.last, f"{100 * one.share:.0f} % of the probability, no claim: {one.why}")
+        for one in (outcome.suspects if outcome else search.suspects)
+    )
+    gaps = tuple(
+        Range(
+            gap.good,
+            gap.bad,
+            f"improves by {_words(question, -gap.step)}: it hides part of what is worse"
+            if gap.improves
+            else "no further step" + (f" above {_words(question, gap.largest)}" if gap.largest > 0 else ""),
+        )
+        for gap in (outcome.gaps if outcome else search.gaps)
+    )
+    refused = outcome.refused if outcome else ""
+    estimate = search.estimate
+    told = ""
+    if estimate is not None:
+        told = (
+            f"ends differ by {_words(question, estimate.step)}, {estimate.step / estimate.noise:.2g} times the "
+            f"noise of one run: {estimate.runs_low} to {estimate.runs_high} runs expected"
+        )
+    asked = at.ask
+    return SearchAccount(
+        folder=str(folder.path),
+        question=question,
+        state=state,
+        exit_code=_exit_code(culprits, at),
+        items=len(search.line.items),
+        good=kind.title(search.line.items[0]),
+        bad=kind.title(search.line.items[-1]),
+        culprits=tuple(_found(one, at, question) for one in culprits),
+        suspects=suspects,
+        gaps=gaps,
+        refused=refused,
+        estimate=told,
+        posterior=_posteriors(at, culprits),
+        levels=_levels(at, question, answers, places),
+        skipped=tuple(Skipped(item, kind.title(item), why) for item, why in search.store.broken.items()),
+        totals=_totals(events, answers, at),
+        drifts=_drifts(at, culprits),
+        machine=next((e.machine for e in reversed(events) if isinstance(e, Session)), ""),
+        system=system(folder.environment()),
+        blind=BLIND if question.unit == UNIT else "",
+        next=f"{kind.title(asked.item)}: {asked.stage}: {asked.why}" if asked else "",
+        git_log=git_log(at) if isinstance(kind, CommitItems) else "",
+    )
+
+
+def changed(question: Question, size: float, low: float | None = None, high: float | None = None) -> Changed:
+    """A step (logarithm, positive is worse) as a change of the metric."""
+    sign = -1.0 if question.better == "higher" else 1.0
+    ends = [None if end is None or math.isinf(end) else math.expm1(sign * end) for end in (low, high)]
+    return Changed(math.expm1(sign * size), *(ends if sign > 0 else reversed(ends)))
+
+
+def _words(question: Question, size: float) -> str:
+    return f"{abs(100 * changed(question, size).value):.2g} %"
+
+
+def _exit_code(culprits: tuple[Culprit, ...], at: Searched) -> int:
+    if culprits:
+        return 1
+    gap = next(iter(at.search.gaps), None)
+    excluded = gap is not None and gap.largest < at.search.rules.margin
+    return 0 if at.ask is None and excluded and not at.search.suspects else 3
+
+
+def _found(culprit: Culprit, at: Searched, question: Question) -> Found:
+    effect = culprit.effect
+    kind = at.kind
+    return Found(
+        culprit.item,
+        kind.title(culprit.item),
+        kind.title(culprit.parent),
+        tuple(kind.title(item) for item in culprit.suspects),
+        changed(question, effect.size, effect.low, effect.high),
+        culprit.share,
+        culprit.pairs,
+        culprit.p,
+        culprit.runs,
+        tuple(kind.title(item) for item in culprit.via),
+        kind.repository.commit(culprit.item) if isinstance(kind, CommitItems) else None,
+    )
+
+
+def _posteriors(at: Searched, culprits: tuple[Culprit, ...]) -> tuple[tuple[Bar, ...], ...]:
+    search = at.search
+    found = []
+    for first, last in _ranges(at, culprits):
+        exact = search.rules.exact
+        evidence = search.store.evidence(search.line, first, last, least=search.rules.margin / 2, floor=exact)
+        cuts = np.unique(np.linspace(0, last - first, min(BUCKETS, last - first) + 1).round().astype(np.int64))
+        share = np.diff(evidence.posterior().at_or_below(cuts, evidence.prior))
+        bars = [
+            Bar(first + int(a) + 1, first + int(b), float(s)) for a, b, s in zip(cuts, cuts[1:], share, strict=False)
+        ]
+        found.append(tuple(bars))
+    return tuple(found)
+
+
+def _ranges(at: Searched, culprits: tuple[Culprit, ...]) -> list[tuple[int, int]]:
+    """For every culprit the part of the line in which it is the only one; else the part that is searched now."""
+    search = at.search
+    places = [search.line.items.index((*one.via, one.item)[0]) for one in culprits]
+    found = []
+    for place in places:
+        before = max((p for p in places if p < place), default=0)
+        after = min((p - 1 for p in places if p > place), default=len(search.line.items) - 1)
+        found.append((before, after))
+    if not found and at.outcome is None and search.where[0] is search.line:
+        found.append(search.where[1:])
+    return found
+
+
+def _levels(at: Searched, question: Question, answers: list[Answered], places: dict[str, int]) -> tuple[Level, ...]:
+    good = at.search.line.items[0]
+    values: dict[str, list[float]] = {}
+    for answered in answers:
+        values.setdefault(answered.item, []).extend(answered.values)
+    found = []
+    for item, own in values.items():
+        if not own:
+            continue
+        step = at.search.store.step([good], [item]) if item != good else None
+        change = None
+        if step is not None:
+            half = step.error * float(stdtrit(step.freedom, 0.975))
+            wide = step.freedom < 2
+            change = changed(
+                question, step.size, None if wide else step.size - half, None if wide else step.size + half
+            )  # fmt: skip
+        found.append(Level(item, at.kind.title(item), places.get(item, -1), len(own), float(np.median(own)), change))
+    return tuple(sorted(found, key=lambda level: level.place))
+
+
+def _totals(events: Sequence[object], answers: list[Answered], at: Searched) -> Totals:
+    wall, begun, last = 0.0, 0.0, 0.0
+    for event in events:
+        stamp = event.at if isinstance(event, Session | Asked | Answered | Ended) else last
+        if isinstance(event, Session):
+            wall += last - begun
+            begun = stamp
+        last = stamp
+    wall += last - begun
+    builds = [answered.answer.build for answered in answers if answered.answer.build > 0.5]
+    return Totals(
+        visits=len(answers),
+        runs=sum(len(answered.values) for answered in answers),
+        builds=len({answered.item for answered in answers}),
+        build_seconds=sum(builds),
+        run_seconds=sum(answered.answer.run for answered in answers),
+        wall=max(0.0, wall),
+        undone=sum(isinstance(event, Undone) for event in events),
+    )
+
+
+def _drifts(at: Searched, culprits: tuple[Culprit, ...]) -> bool:
+    """Whether the level walks, by the part of the line with the most to say."""
+    search = at.search
+    found = False
+    for first, last in _ranges(at, culprits)[:1]:
+        evidence = search.store.evidence(
+            search.line, first, last, least=search.rules.margin / 2, floor=search.rules.exact
+        )
+        found = evidence.runs >= 20 and evidence.posterior().drifts
+    return found
+
+
+def git_log(at: Searched) -> str:
+    """What `git bisect log` would say of the same search: for readers, and for `git bisect replay`.
+
+    Items below a parent are good, from a culprit on bad; what lies between stays out. With several culprits git
+    knows of the first alone.
+    """
+    search, kind = at.search, at.kind
+    items = search.line.items
+    culprit = min(
+        (one for one in search.culprits if not one.via), key=lambda one: items.index(one.item), default=None
+    )  # fmt: skip
+    lines = ["git bisect start"]
+
+    def mark(word: str, item: str) -> None:
+        lines.extend([f"# {word}: [{item}] {_subject(kind, item)}", f"git bisect {word} {item}"])
+
+    mark("good", items[0])
+    mark("bad", items[-1])
+    measured = [place for place in range(1, len(items) - 1) if search.store.of(items[place])]
+    for item in items[1:-1]:
+        if item in search.store.broken:
+            mark("skip", item)
+    if culprit is not None:
+        parent, guilty = items.index(culprit.parent), items.index(culprit.item)
+        for place in measured:
+            if place <= parent:
+                mark("good", items[place])
+        for place in reversed(measured):  # git narrows towards the last one named
+            if place >= guilty:
+                mark("bad", items[place])
+    if culprit is not None and not culprit.skipped:
+        lines.append(f"# first bad commit: [{culprit.item}] {_subject(kind, culprit.item)}")
+    elif culprit is not None:
+        lines.append("# only skipped commits left to test")
+        lines += [f"# possible first bad commit: [{item}] {_subject(kind, item)}" for item in culprit.suspects]
+    return "\n".join(lines) + "\n"
+
+
+def _subject(kind: object, item: str) -> str:
+    return inert(kind.repository.commit(item).subject) if isinstance(kind, CommitItems) else item

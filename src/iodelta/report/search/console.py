@@ -1,0 +1,187 @@
+"""A search on a terminal: the answer first, then a plot of levels and posterior, then what it rests on. 80 columns."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.text import Text
+
+from iodelta.report.search.answer import Changed, Found, SearchAccount
+from iodelta.report.words import duration, inert, interval, percent, quantity
+
+WIDTH = 80
+COLUMNS = 64
+ROWS = 7
+SHOWN = 14
+"""Measured items listed; of more, those nearest to a culprit."""
+
+
+def show(console: Console, account: SearchAccount) -> None:
+    """Print all of it."""
+    for line in lines(account):
+        console.print(line, soft_wrap=True, highlight=False)
+
+
+def lines(account: SearchAccount) -> Iterator[Text]:
+    """The account, line by line, none wider than 80 columns but for titles."""
+    yield from _wrapped(headline(account), style="bold")
+    yield Text()
+    for number, found in enumerate(account.culprits, 1):
+        yield from _culprit(number, found)
+    for one in account.suspects:
+        yield from _wrapped(f"Suspected: {_between(one.first, one.last)}: {inert(one.text)}.", style="yellow")
+    for one in account.gaps:
+        yield from _wrapped(f"Between {inert(one.first[:12])} and {inert(one.last[:12])}: {inert(one.text)}.")
+    yield from plot(account)
+    yield from _levels(account)
+    yield from _skipped(account)
+    yield from _method(account)
+    if account.next:
+        yield from _wrapped(f"Next: {inert(account.next)}")
+    yield from _wrapped(f"Folder: {inert(account.folder)}")
+
+
+def headline(account: SearchAccount) -> str:
+    """The answer in a sentence."""
+    metric = account.question.metric
+    if account.culprits:
+        named = "; ".join(f"{inert(one.title)}: {metric} {_change(one.change)}" for one in account.culprits)
+        count = "One culprit" if len(account.culprits) == 1 else f"{len(account.culprits)} culprits"
+        return f"{count} of {account.items - 1} candidates: {named}."
+    if account.refused:
+        return f"No culprit: {inert(account.refused)}."
+    return f"Not finished ({inert(account.state)}): {account.items - 1} candidates, {account.totals.runs} runs so far."
+
+
+def _culprit(number: int, found: Found) -> Iterator[Text]:
+    yield from _wrapped(f"{number}. {inert(found.title)}", style="bold red")
+    if len(found.suspects) > 1:
+        yield from _wrapped(
+            f"   or one of {len(found.suspects) - 1} before it that could not be tested: "
+            + ", ".join(inert(title) for title in found.suspects[:-1])
+        )
+    for merge in found.via:
+        yield from _wrapped(f"   brought in by {inert(merge)}")
+    p = "one run each, exactly repeatable" if not found.p else f"one-sided p {found.p:.2g}"
+    pairs = "pair" if found.pairs == 1 else "pairs"
+    yield from _wrapped(
+        f"   {_change(found.change)} against {inert(found.parent)}, in {found.pairs} fresh {pairs} of runs ({p}); "
+        f"posterior {100 * found.probability:.1f} % before that test; after {found.runs} visits."
+    )
+    yield Text()
+
+
+def plot(account: SearchAccount) -> Iterator[Text]:
+    """Levels of measured items over the line, and below it the posterior of each culprit."""
+    points = [(level.place, 100 * level.change.value) for level in account.levels if level.change and level.place > 0]
+    if not points:
+        return
+    points.append((0, 0.0))
+    last = account.items - 1
+    low, high = min(y for _, y in points), max(y for _, y in points)
+    span = max(high - low, 1e-9)
+    grid = [[" "] * (COLUMNS + 1) for _ in range(ROWS)]
+    for place, y in points:
+        row = round((high - y) / span * (ROWS - 1))
+        grid[row][round(place / last * COLUMNS)] = "o"
+    places = 0 if span >= 20 else 1 if span >= 1 else 2
+    yield Text(f"{account.question.metric}, change against good over the line", style="dim")
+    for number, row_ in enumerate(grid):
+        value = high - span * number / (ROWS - 1)
+        yield Text(f"{value:>+9.{places}f} % |{''.join(row_).rstrip()}")
+    yield Text(f"{'':>12}+{'-' * (COLUMNS + 1)}")
+    for number, bars in enumerate(account.posterior, 1):
+        name = f"posterior {number}" if len(account.posterior) > 1 else "posterior"
+        columns = [0.0] * (COLUMNS + 1)
+        for bar in bars:
+            first, end = (round(place / last * COLUMNS) for place in (bar.first, bar.last))
+            for column in range(first, end + 1):
+                columns[column] += bar.share / (end - first + 1)
+        yield Text(f"{name:>11} |{''.join(_shade(share) for share in columns).rstrip()}")
+    yield Text(f"{'':>13}{'0':<{COLUMNS // 2}}{f'place on the line      {last}':>{COLUMNS // 2 + 1}}", style="dim")
+    yield Text(f"{'':>13}posterior: # over 50 %, = over 10 %, - over 1 %, . over 0.1 %", style="dim")
+    yield Text()
+
+
+def _shade(share: float) -> str:
+    return "#" if share > 0.5 else "=" if share > 0.1 else "-" if share > 0.01 else "." if share > 0.001 else " "
+
+
+def _levels(account: SearchAccount) -> Iterator[Text]:
+    if not account.levels:
+        return
+    levels = list(account.levels)
+    total = len(levels)
+    if total > SHOWN:
+        last = account.items - 1
+        found = {one.item for one in account.culprits}
+        centres = [level.place for level in levels if level.item in found] or [last // 2]
+        ends = {level.item for level in levels if level.place in (0, last)}
+        levels.sort(key=lambda one: (one.item not in ends, min(abs(one.place - centre) for centre in centres)))
+        levels = sorted(levels[:SHOWN], key=lambda one: one.place)
+    head = f"{'item':<36}{'runs':>5}{'median':>13}{'change':>9}  interval"
+    yield Text(head, style="dim")
+    for level in levels:
+        change, between = "-", "-"
+        if level.change:
+            low, high = level.change.low, level.change.high
+            change = percent(level.change.value, None if low is None or high is None else (high - low) / 2)
+            between = interval(low, high)
+        if level.place == 0:
+            between = "good"
+        value = quantity(level.value, account.question.unit)
+        yield Text(f"{_cut(inert(level.title), 35):<36}{level.runs:>5}{value:>13}{change:>9}  {between}")
+    if total > len(levels):
+        yield Text(f"  and {total - len(levels)} more measured items, in --format json", style="dim")
+    yield Text()
+
+
+def _skipped(account: SearchAccount) -> Iterator[Text]:
+    reasons: dict[str, list[str]] = {}
+    for one in account.skipped:
+        reasons.setdefault(one.reason, []).append(one.item[:12])
+    for reason, items in list(reasons.items())[:SHOWN]:
+        names = ", ".join(inert(item) for item in items[:6]) + (f" and {len(items) - 6} more" if len(items) > 6 else "")
+        yield from _wrapped(f"Skipped, never called bad: {names}: {inert(reason)}.")
+
+
+def _method(account: SearchAccount) -> Iterator[Text]:
+    totals, rules = account.totals, account.question.rules
+    text = (
+        f"{totals.visits} visits of {totals.builds} items with {totals.runs} runs in {duration(totals.wall)} "
+        f"({duration(totals.build_seconds)} of it checkouts and builds), "
+        f"margin {100 * math.expm1(rules.margin):.3g} %, seed {rules.seed}."
+    )
+    if totals.undone:
+        text += f" {totals.undone} answers were taken back."
+    if account.estimate:
+        text += f" At the gate: {account.estimate}."
+    if account.blind:
+        text += f" {account.blind}"
+    if account.drifts:
+        text += " The machine's level drifted; the drift was estimated and taken out."
+    if account.state not in ("complete", "running"):
+        text += f" It ended early: {inert(account.state)}."
+    yield from _wrapped(text)
+
+
+def _change(change: Changed) -> str:
+    low, high = change.low, change.high
+    half = None if low is None or high is None else (high - low) / 2
+    return f"{percent(change.value, half)} ({interval(low, high)})"
+
+
+def _between(first: str, last: str) -> str:
+    return inert(first[:12]) if first == last else f"{inert(first[:12])} .. {inert(last[:12])}"
+
+
+def _wrapped(text: str, style: str = "") -> Iterator[Text]:
+    for line in textwrap.wrap(text, WIDTH, subsequent_indent="   ", break_on_hyphens=False):
+        yield Text(line, style=style)
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "~"

@@ -1,0 +1,108 @@
+"""The mail to a culprit's author, as kernel lists expect it: plain text, 72 columns, facts before opinions."""
+
+from __future__ import annotations
+
+import math
+import shlex
+import textwrap
+from collections.abc import Iterator
+
+from iodelta.report.search.answer import Found, SearchAccount
+from iodelta.report.words import inert, interval, percent, quantity
+
+WIDTH = 72
+
+
+def mail(account: SearchAccount) -> str:
+    """One mail for every culprit; a text that says why there is none otherwise."""
+    if not account.culprits:
+        return f"No culprit was confirmed, so there is nobody to write to: {account.refused or account.state}.\n"
+    return "\n\n".join("\n".join(_lines(account, found)) for found in account.culprits) + "\n"
+
+
+def _lines(account: SearchAccount, found: Found) -> Iterator[str]:
+    change, question = found.change, account.question
+    low, high = change.low, change.high
+    half = None if low is None or high is None else (high - low) / 2
+    size = percent(change.value, half)
+    commit = found.commit
+    if commit is not None:
+        yield f"To: {inert(commit.author)} <{inert(commit.email)}>"
+    yield f"Subject: [REGRESSION] {question.metric} {size} since {inert(found.title)}"
+    yield ""
+    yield "Hi,"
+    yield ""
+    yield from _wrapped(
+        f"bisecting a slow-down between {inert(account.good)} and {inert(account.bad)} "
+        f"({account.items - 1} commits) ended at"
+        if commit is not None
+        else f"a slow-down between {inert(account.good)} and {inert(account.bad)} came with"
+    )
+    yield ""
+    for title in found.suspects:
+        yield f"  {inert(title)}"
+    for merge in found.via:
+        yield f"  (merged by {inert(merge)})"
+    yield ""
+    if len(found.suspects) > 1:
+        yield from _wrapped("(any of these: the others could not be built, booted or measured)")
+        yield ""
+    pairs = "pair of runs, exactly repeatable" if not found.p else f"fresh randomised pairs of runs, p = {found.p:.2g}"
+    yield from _wrapped(f"Against its parent {inert(found.parent)}, in {found.pairs} {pairs}:")
+    yield ""
+    sure = "95 % interval" if found.p else "by the exactness given"
+    yield f"  {question.metric}: {size} ({interval(low, high)}, {sure})"
+    yield ""
+    values = {level.title: level for level in account.levels}
+    for title in (found.parent, found.title):
+        if level := values.get(title):
+            runs = f"{level.runs} runs"
+            yield f"  {inert(title)[:46]:<46} {quantity(level.value, question.unit):>12} {runs:>9}"
+    yield ""
+    if account.blind:
+        yield from _wrapped(account.blind)
+        yield ""
+    others = [one for one in account.culprits if one.item != found.item]
+    if others:
+        named = "; ".join(f"{inert(one.title)} {percent(one.change.value)}" for one in others)
+        yield from _wrapped(f"This is not the only one between the two: {named}.")
+        yield ""
+    yield "Reproducer:"
+    yield ""
+    yield from _reproducer(account)
+    yield ""
+    yield "Environment:"
+    yield ""
+    for name, value in account.system or (("kernel", inert(account.machine)),):
+        yield from textwrap.wrap(
+            f"{name}: {value}", WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+        )
+    yield ""
+    totals = account.totals
+    yield from _wrapped(
+        f"{totals.visits} visits of {totals.builds} commits; margin {100 * math.expm1(question.rules.margin):.3g} %; "
+        f"posterior {100 * found.probability:.1f} % before the test against the parent."
+    )
+    if commit is not None:
+        yield ""
+        yield f"#regzbot introduced: {found.item[:12]}"
+        yield ""
+        yield from account.git_log.rstrip("\n").splitlines()
+
+
+def _reproducer(account: SearchAccount) -> Iterator[str]:
+    steps = account.question.steps
+    for name, words in (("build", steps.build), ("put under test", steps.put), ("measure", steps.measure)):
+        if words:
+            yield f"  # {name}"
+            yield f"  {inert(shlex.join(words))}"
+    if account.question.experiment:
+        yield "  # measure: the cell of this experiment file"
+        yield from (f"    {inert(line)}" for line in account.question.experiment.strip().splitlines() if line)
+    if account.question.words:
+        yield "  # all of it"
+        yield f"  {inert(shlex.join(account.question.words))}"
+
+
+def _wrapped(text: str) -> Iterator[str]:
+    yield from textwrap.wrap(text, WIDTH, break_on_hyphens=False, break_long_words=False)

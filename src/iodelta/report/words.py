@@ -1,0 +1,106 @@
+"""Numbers and names in words, the same in every format: units, digits by resolution, safe text."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # quick commands need no statistics
+    from iodelta.verdict import Metric
+
+_LATENCY = {"lat": "latency", "clat": "completion latency", "slat": "submission latency"}
+
+
+def inert(text: str) -> str:
+    """Foreign text without control characters and terminal escapes: they are shown as \\xNN."""
+    return "".join(
+        char if unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Zl", "Zp") else f"\\x{ord(char):02x}"
+        for char in text
+    )
+
+
+def metric_name(metric: Metric, *, with_kind: bool) -> str:
+    """``read IOPS``, ``p99 latency``: the direction only where a cell has several."""
+    kind, _, what = metric.name.partition(".")
+    family, _, point = what.partition(".")
+    if family in _LATENCY:
+        name = f"{point} {_LATENCY[family]}"
+    else:
+        name = {
+            "iops": "IOPS",
+            "bandwidth": "bandwidth",
+            "jitter": "jitter",
+            "system": "kernel time",
+            "switches": "switches",
+        }.get(what, what)
+    return f"{kind} {name}" if with_kind and kind != "cpu" else name
+
+
+def quantity(value: float | None, unit: str) -> str:
+    """A value for a reader, four significant digits: ``12,345``, ``1.234 MiB/s``, ``78.12 us``; ``-`` if unknown."""
+    if value is None or not math.isfinite(value):
+        return "-"
+    if unit == "ns":
+        return _scaled(value, (("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)))
+    if unit == "B/s":
+        return _scaled(value, (("B/s", 1.0), ("KiB/s", 2.0**10), ("MiB/s", 2.0**20), ("GiB/s", 2.0**30)))
+    if unit == "IOPS":
+        return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+    return f"{value:.4g}"
+
+
+def _scaled(value: float, steps: tuple[tuple[str, float], ...]) -> str:
+    name, size = next(((n, s) for n, s in reversed(steps) if abs(value) >= s), steps[0])
+    return f"{value / size:.4g} {name}"
+
+
+def percent(value: float | None, half_width: float | None = None) -> str:
+    """``+1.2 %`` of 0.012; as many digits as the interval's half width makes meaningful, two at most."""
+    if value is None or not math.isfinite(value):
+        return "-"
+    return f"{_signed(value, digits(half_width))} %"
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """``-1.9 .. -0.4 %``, or why there is none."""
+    if low is None or high is None:
+        return "too few blocks"
+    places = digits((high - low) / 2)
+    return f"{_signed(low, places)} .. {_signed(high, places)} %"
+
+
+def _signed(value: float, places: int) -> str:
+    text = f"{100 * value:+.{places}f}"
+    return text.replace("-", "+") if float(text) == 0 else text
+
+
+def digits(half_width: float | None) -> int:
+    """Decimals of a percentage whose uncertainty is ``half_width`` (a fraction): none from 5 % on, two below 0.1 %."""
+    if half_width is None or not math.isfinite(half_width) or half_width <= 0:
+        return 1
+    return 0 if half_width >= 0.05 else 1 if half_width >= 0.001 else 2
+
+
+def scatter(share: float | None) -> str:
+    """A standard deviation as a share of its mean: ``0.42 %``, ``5.1 %``, ``190 %``; ``-`` when it is not known."""
+    if share is None or not math.isfinite(share):
+        return "-"
+    return f"{100 * share:.0f} %" if share >= 0.095 else f"{100 * share:.2g} %"
+
+
+def duration(seconds: float) -> str:
+    """``45 s``, ``2 min 05 s``, ``12 min``, ``3 h 20 min``."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    if seconds < 600:
+        return f"{int(seconds) // 60} min {int(seconds) % 60:02d} s"
+    minutes = round(seconds / 60)
+    if minutes < 120:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min" if minutes % 60 else f"{minutes // 60} h"
+
+
+def size(count: float) -> str:
+    """``4 KiB``, ``1.5 GiB``."""
+    return _scaled(count, (("B", 1.0), ("KiB", 2.0**10), ("MiB", 2.0**20), ("GiB", 2.0**30), ("TiB", 2.0**40)))

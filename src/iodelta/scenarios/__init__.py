@@ -1,0 +1,1 @@
+"""Experiments that make what they measure: each a question somebody once posted, ready to be run anywhere."""

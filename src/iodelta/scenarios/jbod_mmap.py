@@ -1,0 +1,117 @@
+"""Seed report of 2010-01: 64k random reads through mmap, 8 processes on 8 files of each partition of a JBOD."""
+
+from __future__ import annotations
+
+from iodelta.scenarios.model import Scenario, Values
+from iodelta.scenarios.needs import partitions
+from iodelta.scenarios.stage import Stage
+
+TEMPLATE = """
+question = "Do many mmap readers of many partitions lose under bfq, which idles for each of them as cfq did?"
+baseline = "none"
+margin = "1%"
+
+# One directory for each process, which leads to its partition; the processes of a partition share its files.
+[target]
+path = "@TARGET@"
+files = "$jobnum/@NAMES@"
+size = "@SIZE@"
+
+[workload]
+ioengine = "mmap"
+numjobs = @JOBS@
+nrfiles = @FILES@
+
+[workload.mmap-randread-64k]
+rw = "randread"
+bs = "64k"
+
+[workload.mmap-randread-4k]
+rw = "randread"
+bs = "4k"
+
+[workload.mmap-randwrite-64k]
+rw = "randwrite"
+bs = "64k"
+
+@TIOBENCH@
+[variant.none]
+"block.scheduler" = "none"
+"memory.drop_caches" = "1"
+
+[variant.bfq]
+"block.scheduler" = "bfq"
+"memory.drop_caches" = "1"
+
+[design]
+trial = "@TRIAL@"
+ramp = "0s"
+budget = "@BUDGET@"
+metrics = ["read.iops", "write.iops"]
+"""
+
+TIOBENCH = """# tiobench's four phases, with its threads as jobs and its 4k blocks through the page cache.
+[workload.tiobench-write]
+rw = "write"
+bs = "4k"
+ioengine = "psync"
+
+[workload.tiobench-random-write]
+rw = "randwrite"
+bs = "4k"
+ioengine = "psync"
+
+[workload.tiobench-read]
+rw = "read"
+bs = "4k"
+ioengine = "psync"
+
+[workload.tiobench-random-read]
+rw = "randread"
+bs = "4k"
+ioengine = "psync"
+"""
+
+PARTS = 2
+PROCESSES = 8
+FILES = 8
+
+
+def prepare(stage: Stage) -> Values:
+    """Disks with two partitions each, on every partition a filesystem with files, and a directory for each process."""
+    disks, file_size = (12, 1 << 30) if stage.full else (2, 16 << 20)
+    room = FILES * file_size + (64 << 20 if file_size < 1 << 30 else 1 << 30)  # ext4's own
+    stage.room(disks * PARTS * room)
+    points = []
+    for number in range(1, disks + 1):
+        disk = stage.disk(f"disk{number}", PARTS * room, parts=PARTS)
+        for part in range(1, PARTS + 1):
+            points.append(stage.mount(f"{disk}p{part}", f"disk{number}p{part}"))
+    for point in points:
+        names = stage.files(point, FILES, file_size)
+    tree = stage.tree()
+    for job in range(PROCESSES * len(points)):
+        stage.run(["ln", "-s", "--", points[job % len(points)], f"{tree}/{job}"])
+    return {"target": tree, "names": names, "jobs": str(PROCESSES * len(points)), "size": str(FILES * file_size)}
+
+
+SCENARIO = Scenario(
+    name="jbod-mmap",
+    title="8 processes on 8 files of each of two partitions of many disks: mmap readers and writers, tiobench",
+    about="After the report of 2010-01: 12 disks of a JBOD with two partitions each lost more than 40 % of 64k random"
+    " reads through mmap between two kernels, by several patches to the idling of cfq. cfq is gone; bfq is what came"
+    " of it. A small run leaves tiobench out. The disks are loop devices here, whose files share one real disk: what"
+    " differs between schedulers is found, what would differ between real spindles is not.",
+    makes="2 loop devices (--full: 12) with two partitions each, a filesystem on every partition, and 8 files of 16 MiB"
+    " (--full: 1 GiB) on each: 0.5 GiB (--full: 192 GiB) of real data.",
+    template=TEMPLATE,
+    small={
+        "files": str(FILES),
+        "trial": "400ms",
+        "budget": "100s",
+        "tiobench": "# --full adds the four phases of tiobench.",
+    },
+    full={"files": str(FILES), "tiobench": TIOBENCH.rstrip(), "trial": "30s", "budget": "8h"},
+    prepare=prepare,
+    building=partitions,
+)

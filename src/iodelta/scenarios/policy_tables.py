@@ -1,0 +1,95 @@
+"""Tables of read policies in the shape of the benchmark of May 2025, and what each device did for each policy."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from iodelta.experiment import Cell, Experiment
+from iodelta.trial import Trial
+
+HEAD = ("Test Scenario", "Jobs", "Policy", "IOPS", "BW (KiB/s)", "Avg Lat (ms)", "99% Lat (ms)", "99.9% Lat (ms)")
+_DISK = re.compile(r"disk\.(loop\d+)\.read_ios")
+"""Of the scenario's disks, which are loop devices."""
+
+
+def tables(experiment: Experiment, trials: Sequence[Trial]) -> Iterator[str]:
+    """A table of each condition, medians over the blocks; reads only, also of a mix. Then the devices."""
+    by_arm: dict[tuple[str, str], list[Trial]] = defaultdict(list)
+    for trial in trials:
+        by_arm[trial.cell, trial.variant].append(trial)
+    for condition in experiment.conditions:
+        cells = [cell for cell in experiment.cells if cell.condition == condition.name]
+        rows = [
+            (
+                name if not number else "",
+                cell.option("numjobs") or "1",
+                variant.name,
+                *_row(by_arm[cell.name, variant.name]),
+            )
+            for cell in cells
+            for number, (name, variant) in enumerate((_test(cell), variant) for variant in experiment.variants)
+            if by_arm[cell.name, variant.name]
+        ]
+        yield ""
+        yield f"{condition.name}, medians of {_blocks(by_arm.values())} trials each"
+        yield from _laid_out(HEAD, rows)
+    rates = [trial.background.rate for trial in trials if trial.background is not None and trial.background.rate]
+    if rates:
+        low, middle, high = (value / 2**20 for value in (min(rates), statistics.median(rates), max(rates)))
+        yield f"The load beside it moved {middle:.1f} MiB/s ({low:.1f} to {high:.1f}) over {len(rates)} trials."
+    yield ""
+    yield "Reads that each device served in a trial, its counter after less before: median (least-most)"
+    yield from _devices(experiment, by_arm)
+
+
+def _test(cell: Cell) -> str:
+    names = {"randread": "RandRead", "read": "SeqRead", "randrw": "RandRW", "rw": "SeqRW"}
+    mode, size = cell.option("rw") or "read", cell.option("bs") or "4k"
+    mix = f" {cell.option('rwmixread')}/{100 - int(cell.option('rwmixread') or 50)}" if mode in ("randrw", "rw") else ""
+    return f"{names.get(mode, mode)} {size}{mix} QD{cell.option('iodepth')}"
+
+
+def _row(trials: Sequence[Trial]) -> Iterator[str]:
+    reads = [read for trial in trials if (read := trial.direction("read")) is not None]
+    yield f"{statistics.median(read.iops.value for read in reads):,.0f}"
+    yield f"{statistics.median(read.bandwidth.value for read in reads) / 1024:,.0f}"
+    found = [read.lat for read in reads if read.lat is not None]
+    yield f"{statistics.median(one.mean.value for one in found) / 1e6:.1f}"
+    for p in (0.99, 0.999):
+        yield f"{statistics.median(one.quantile(p) for one in found) / 1e6:.0f}"
+
+
+def _blocks(arms: Iterable[Sequence[Trial]]) -> str:
+    counts = sorted({len(trials) for trials in arms if trials})
+    return " to ".join(map(str, dict.fromkeys((counts[0], counts[-1])))) if counts else "no"
+
+
+def _devices(experiment: Experiment, by_arm: dict[tuple[str, str], list[Trial]]) -> Iterator[str]:
+    names = {name for arm in by_arm.values() for trial in arm for name in trial.counters}
+    disks = sorted({found[1] for name in names if (found := _DISK.fullmatch(name))})
+    rows = []
+    for cell in experiment.cells:
+        arms = {variant.name: arm for variant in experiment.variants if (arm := by_arm[cell.name, variant.name])}
+        for number, (name, arm) in enumerate(arms.items()):
+            reads = {disk: [trial.counters.get(f"disk.{disk}.read_ios", 0.0) for trial in arm] for disk in disks}
+            rows.append((cell.name if not number else "", name, *map(_spread, reads.values())))
+    yield from _laid_out(("Cell", "Policy", *disks), rows)
+
+
+def _spread(values: Sequence[float]) -> str:
+    return f"{statistics.median(values):,.0f} ({min(values):,.0f}-{max(values):,.0f})"
+
+
+def _laid_out(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Columns as wide as they need be; the first texts to the left, numbers to the right."""
+    widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
+    texts = next((at for at, name in enumerate(head) if name == "Policy"), 0)
+    for row in (head, *rows):
+        cells = (
+            text.ljust(width) if at <= texts else text.rjust(width)
+            for at, (text, width) in enumerate(zip(row, widths, strict=True))
+        )
+        yield "  ".join(cells).rstrip()

@@ -1,0 +1,98 @@
+"""Seed report of 2017-06: an md RAID10 of SSDs lost up to a quarter, and was unsteady, under another CPU governor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from iodelta.machine import Machine
+from iodelta.probe.sysfs import attribute
+from iodelta.scenarios.model import Need, Scenario, Values
+from iodelta.scenarios.needs import governors, loops, md
+from iodelta.scenarios.stage import Stage
+
+TEMPLATE = """
+question = "What does the CPU governor cost an md RAID10 (@LAYOUT@, chunk 32k), and is it less steady under it?"
+baseline = "performance"
+margin = "2%"
+
+[target]
+path = "@TARGET@"
+
+[workload]
+rw = ["randread", "randwrite"]
+bs = ["512k", "1024k"]
+ioengine = "libaio"
+direct = 1
+iodepth = 8
+
+[variant.performance]
+"cpu.governor" = "performance"
+
+[variant.@OTHER@]
+"cpu.governor" = "@OTHER@"
+
+[design]
+trial = "@TRIAL@"
+ramp = "@RAMP@"
+budget = "@BUDGET@"
+settle = "200ms"
+"""
+
+DISKS = 4
+PREFERRED = ("powersave", "ondemand", "schedutil", "conservative")
+"""What a distribution may have as its default instead of ``performance``, the report's own first."""
+
+
+def other_governor(machine: Machine) -> str:
+    """The governor to compare with ``performance``."""
+    found = machine.glob("/sys/devices/system/cpu/cpufreq/policy*/scaling_available_governors")
+    offered = (attribute(machine, found[0]) or "").split() if found else []
+    return next((name for name in (*PREFERRED, *offered) if name in offered and name != "performance"), "powersave")
+
+
+def building(machine: Machine) -> Iterator[Need]:
+    """Disks, and md at level 10."""
+    yield from loops(machine)
+    yield from md(machine)
+
+
+def prepare_with(layout: str) -> Callable[[Stage], Values]:
+    """An array of that layout, as mdadm spells it, unless the user has one."""
+
+    def prepare(stage: Stage) -> Values:
+        values = {"other": other_governor(stage.machine), "layout": layout}
+        if stage.target is not None:
+            return {**values, "target": stage.target.path}
+        size = 16 << 30 if stage.full else 256 << 20
+        stage.room(DISKS * size)
+        disks = [stage.disk(f"disk{n}", size) for n in range(1, DISKS + 1)]
+        taken = set(stage.machine.glob("/sys/block/md*"))
+        array = next(f"/dev/md{n}" for n in range(127, -1, -1) if f"/sys/block/md{n}" not in taken)
+        words = ["mdadm", "--create", array, "--run", "--assume-clean", "--level=10", f"--layout={layout}"]
+        stage.run([*words, "--chunk=32", "--bitmap=none", f"--raid-devices={DISKS}", *disks])
+        return {**values, "target": array}
+
+    return prepare
+
+
+def _scenario(name: str, layout: str, title: str) -> Scenario:
+    return Scenario(
+        name=name,
+        title=f"{title}: the CPU governor as the variant, how fast and how steady",
+        about="After the report of 2017-06 of four SSDs under md RAID10, chunk 32k, no bitmap: random reads and writes"
+        " of 512k and 1024k lost 10 to 25 %, and varied more from run to run, under intel_pstate's powersave than under"
+        " performance. Every trial records the clocks that it saw; how steady a variant is has a verdict of its own.",
+        makes="4 loop devices over files of 256 MiB (--full: 16 GiB) and an array of them, unless --target names one.",
+        template=TEMPLATE,
+        small={"trial": "500ms", "ramp": "100ms", "budget": "2m"},
+        full={"trial": "10s", "ramp": "2s", "budget": "4h"},
+        prepare=prepare_with(layout),
+        needs=governors,
+        building=building,
+        guest=f"cpus=2,memory=768,target=md-raid10:layout={layout}:chunk=32:size=64",
+        measures=("block",),
+    )
+
+
+NEAR = _scenario("raid10-governor", "n2", "md RAID10, two near copies (N2)")
+FAR = _scenario("raid10-governor-far", "f2", "md RAID10, two far copies (F2)")

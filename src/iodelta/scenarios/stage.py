@@ -1,0 +1,239 @@
+"""What a scenario makes on a machine: each thing is in the undo log before it is made, and gone in the end.
+
+Files, loop devices, partitions, arrays on them and mounts all belong to one directory, so one record, written before
+the directory is made, undoes them all: what is mounted below it is unmounted, arrays on and partitions of the loop
+devices over its files go, then these devices, then the directory. Anything else is made by ``make``, which is given
+what undoes it. The undo log (``iodelta.lab.undo``) puts back on success, failure, signal, and after a kill.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TypedDict
+
+from iodelta.errors import MeasureError
+from iodelta.lab.guard import MARK, MARK_TEXT
+from iodelta.lab.progress import Watcher
+from iodelta.lab.undo import UndoLog, undo_by, undo_log
+from iodelta.lab.workdir import workdir
+from iodelta.machine import Machine
+from iodelta.probe.topology import Target, resolve
+from iodelta.workload.layout import Progress, prepare, prepare_directory
+from iodelta.workload.leftovers import marked
+
+PREFIX = "iodelta-scenario-"
+
+PATIENCE = 120
+"""Seconds that one step may take."""
+
+TEARDOWN = r"""
+case $1 in */iodelta-scenario-????????????????) ;; *) echo "$1 is no directory of a scenario" >&2; exit 1 ;; esac
+for point in "$1"/mounts/*; do
+  [ -d "$point" ] || continue
+  tries=0
+  until umount -- "$point" 2>/dev/null; rmdir -- "$point" 2>/dev/null; do
+    tries=$((tries + 1))
+    [ $tries -lt 50 ] || { echo "$point is in use" >&2; exit 1; }
+    sleep 0.1
+  done
+done
+for file in /sys/block/loop*/loop/backing_file; do
+  case $(cat "$file" 2>/dev/null) in "$1"/*) ;; *) continue ;; esac
+  queue=${file%/loop/backing_file}
+  name=${queue##*/}
+  for array in "$queue"/holders/md* "$queue"/"$name"p*/holders/md*; do
+    [ ! -e "$array" ] || mdadm --quiet --stop "/dev/${array##*/}"
+  done
+  for part in "$queue"/"$name"p*/partition; do
+    [ ! -e "$part" ] || delpart "/dev/$name" "$(cat "$part")"
+  done
+  losetup -d "/dev/$name"
+  tries=0
+  while case $(cat "$file" 2>/dev/null) in "$1"/*) true ;; *) false ;; esac; do
+    tries=$((tries + 1))
+    [ $tries -lt 50 ] || { echo "/dev/$name is in use" >&2; exit 1; }
+    sleep 0.1
+  done
+done
+rm -rf -- "$1"
+"""
+"""For sh, the directory as its argument; run twice it does nothing the second time."""
+
+
+class Laying(TypedDict):
+    """How a layout is watched and stopped, and its processes marked."""
+
+    env: Mapping[str, str]
+    on_progress: Progress
+    stop: Callable[[], bool]
+
+
+class Stage:
+    """A directory on a machine, and what is made in it and beside it for one scenario."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        directory: str,
+        log: UndoLog,
+        watcher: Watcher,
+        *,
+        identifier: str,
+        full: bool,
+        target: Target | None,
+        stop: Callable[[], bool],
+    ) -> None:
+        self.machine = machine
+        self.directory = directory
+        """Exists once something was made in it."""
+        self.full = full
+        self.target = target
+        """What the user wants measured instead of what the scenario would make; None for the latter."""
+        self.watcher = watcher
+        self.stop = stop
+        self.environment = marked(identifier)
+        """Of every process that shall be ended with the stage."""
+        self._log = log
+        self._home = resolve(machine, directory.rsplit("/", 1)[0])
+        self._begun = False
+
+    def make(self, make: Sequence[str], undo: Sequence[str], *, stdin: bytes = b"") -> str:
+        """Keep ``undo`` on disk, then run ``make``; its output. Both are argument lists.
+
+        ``undo`` must do no harm when run twice, or when nothing was made. Raises MeasureError.
+        """
+        self._log.keep(lambda: [undo_by(self.machine, self._home, undo)])
+        return self.run(make, stdin=stdin)
+
+    def run(self, words: Sequence[str], *, stdin: bytes = b"") -> str:
+        """Output of a command that must succeed; it makes nothing that is not undone already. Raises MeasureError."""
+        if self.stop():
+            raise MeasureError("stopped before the first trial")
+        done = self.machine.run(words, stdin=stdin, timeout=PATIENCE, env={"LC_ALL": "C", **self.environment})
+        if done.returncode != 0:
+            said = (done.stderr or done.stdout).decode(errors="replace").strip()
+            raise MeasureError(
+                f"{words[0]} ended with {done.returncode}: {said or 'it said nothing'}",
+                place=words[-1],
+                remedy="what was made before is removed again",
+            )
+        return done.text
+
+    def place(self, name: str = "") -> str:
+        """A directory in the stage's own, made. Everything in it may be overwritten."""
+        if not self._begun:
+            self.make(["mkdir", "-m", "700", "--", self.directory], ["sh", "-c", TEARDOWN, "sh", self.directory])
+            self._begun = True
+        path = f"{self.directory}/{name}" if name else self.directory
+        if name:
+            self.run(["mkdir", "-p", "--", path])
+        return path
+
+    def room(self, size: int) -> None:
+        """Whether ``size`` bytes can be written below the stage's directory: sparse files would find out too late.
+
+        Raises MeasureError.
+        """
+        home = self.directory.rsplit("/", 1)[0] or "/"
+        blocks, each = self.run(["stat", "-f", "-c", "%a %S", "--", home]).split()
+        if int(blocks) * int(each) < size:
+            raise MeasureError(
+                f"{size / 2**30:.1f} GiB are needed, {int(blocks) * int(each) / 2**30:.1f} GiB are free",
+                place=home,
+                remedy="--target DIRECTORY makes everything elsewhere; a run without --full needs less",
+            )
+
+    def file(self, name: str, size: int, *, filled: bool = False) -> str:
+        """A file of ``size`` bytes: of zeros that take no room, or ``filled`` with data that cannot be compressed."""
+        path = f"{self.place('disks')}/{name}"
+        if filled:
+            with workdir(self.machine) as work:
+                prepare(self.machine, path, size, workdir=work, **self._laying(path))
+        else:
+            self.run(["truncate", "-s", str(size), "--", path])
+        return path
+
+    def files(self, directory: str, count: int, size: int) -> str:
+        """``count`` files of ``size`` bytes, really written, in a directory of the stage.
+
+        What they are called there, as fio's ``filename_format`` spells it.
+        """
+        with workdir(self.machine) as work:
+            options = [("nrfiles", str(count))]
+            prepare_directory(self.machine, directory, options, count * size, workdir=work, **self._laying(directory))
+        return "iodelta.0.$filenum"
+
+    def _laying(self, path: str) -> Laying:
+        def on_progress(done: int, total: int) -> None:
+            self.watcher.preparing(f"writing {path}", done / total if total else 0.0)
+
+        return {"env": self.environment, "on_progress": on_progress, "stop": self.stop}
+
+    def disk(self, name: str, size: int, *, filled: bool = False, parts: int = 0) -> str:
+        """A loop device over a new file, read past the page cache where the filesystem below allows it.
+
+        ``parts`` are equal partitions, made known to the kernel without a table: ``DISKp1`` is the first. A kernel
+        needs no partition support for that.
+        """
+        path = self.file(name, size, filled=filled)
+        words = ["losetup", "--find", "--show", *(["--partscan"] if parts else [])]
+        try:
+            disk = self.run([*words, "--direct-io=on", "--", path]).strip()
+        except MeasureError:  # a filesystem in memory has no direct I/O
+            disk = self.run([*words, "--", path]).strip()
+        sectors = size // max(1, parts) // 2**20 * 2048  # each begins at a whole MiB
+        for number in range(parts):
+            self.run(["addpart", disk, str(number + 1), str(number * sectors), str(sectors)])
+        return disk
+
+    def mount(self, device: str, name: str, *, kind: str = "ext4", options: str = "") -> str:
+        """A new filesystem on a device of the stage, mounted; the directory."""
+        self.run([f"mkfs.{kind}", "-q", device])
+        point = self.place(f"mounts/{name}")
+        self.run(["mount", *(["-o", options] if options else []), "--", device, point])
+        return point
+
+    def tree(self, name: str = "tree") -> str:
+        """A directory marked as one whose files may be overwritten by a workload."""
+        path = self.place(name)
+        self.run(["tee", "--", f"{path}/{MARK}"], stdin=MARK_TEXT.encode())
+        return path
+
+
+@contextlib.contextmanager
+def staged(
+    machine: Machine,
+    watcher: Watcher,
+    *,
+    full: bool,
+    target: Target | None,
+    home: str,
+    stop: Callable[[], bool],
+) -> Iterator[Stage]:
+    """A stage with its directory in ``home``; leaving removes all that was made.
+
+    Raises MeasureError. Whatever cannot be removed is said to the watcher, and stays pending for ``iodelta restore``.
+    """
+    identifier = f"{random.SystemRandom().getrandbits(64):016x}"
+    directory = f"{home.rstrip('/')}/{PREFIX}{identifier}"
+    # Settled after the experiment itself, whose processes may still use what was made: logs go by name.
+    with undo_log(machine, f"scenario-{identifier}", Path(directory)) as log:
+        stage = Stage(
+            machine,
+            directory,
+            log,
+            watcher,
+            identifier=f"scenario-{identifier}",
+            full=full,
+            target=target,
+            stop=stop,
+        )
+        try:
+            yield stage
+        finally:
+            for restored in log.undo():
+                if restored.error:
+                    watcher.note(f"not removed: {restored.error}; `iodelta restore` tries again")

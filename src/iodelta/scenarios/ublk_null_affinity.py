@@ -1,0 +1,173 @@
+"""Seed report of 2026-03: t/io_uring on a ublk null device of 16 queues, and the CPUs that its tasks were bound to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from iodelta.errors import MachineError
+from iodelta.machine import Machine
+from iodelta.probe.queues import Cpus, first_cpus, nodes, numbers, queues, spelled
+from iodelta.probe.sysfs import attribute
+from iodelta.scenarios.model import Need, Scenario, Values
+from iodelta.scenarios.needs import loops, root
+from iodelta.scenarios.stage import Stage
+from iodelta.tools.fio import built_fio
+from iodelta.vm.targets import PLACE
+
+TEMPLATE = """
+question = "What do @WHAT@ change on @DEVICE@, by 1 job and by 16?"
+baseline = "@BASELINE@"
+margin = "2%"
+
+[target]
+path = "@TARGET@"
+
+[workload]
+rw = "randread"
+bs = "4k"
+ioengine = "io_uring"
+direct = 1
+hipri = 0
+fixedbufs = 1
+registerfiles = 1
+iodepth = 128
+iodepth_batch_submit = 32
+iodepth_batch_complete_min = 32
+numjobs = [1, 16]
+@TOOL@
+
+@VARIANTS@
+
+[design]
+trial = "@TRIAL@"
+ramp = "0s"
+budget = "@BUDGET@"
+metrics = ["read.iops"]
+"""
+
+QUEUES = 16
+CONFIGFS = "/sys/kernel/config/nullb"
+
+REMOVE_NULL = '[ ! -d "$1" ] || { echo 0 >"$1/power"; rmdir -- "$1"; }'
+UNLOAD = "[ ! -d /sys/module/null_blk ] || modprobe -r null_blk"
+REMOVE_UBLK = '[ ! -e "/dev/ublkc$2" ] || "$1" del -n "$2"'
+"""Constants for sh: what they are about comes as arguments."""
+
+SERVERS = {"kublk": ("-t", "null"), "rublk": ("null",)}
+"""Servers of a ublk null device: the kernel's own selftest, and rublk; how each is asked for it."""
+
+
+def prepare(stage: Stage) -> Values:
+    """ublk's null device where it can be had, else null_blk, else a loop device; and the sets of CPUs."""
+    if stage.target is not None:
+        path, device = stage.target.path, f"{stage.target.device}"
+    else:
+        path, device = _ublk(stage) or _null(stage) or _loop(stage)
+    tool = built_fio() is not None
+    return {
+        "target": path,
+        "device": device,
+        "tool": 'tool = "t/io_uring"' if tool else "# `iodelta fio build` makes t/io_uring; until then this is fio.",
+        "what": "the CPUs of the tasks",
+        "baseline": "anywhere",
+        "variants": "[variant.anywhere]\n\n" + _variants(stage.machine, path.removeprefix("/dev/")),
+        **({} if tool or stage.full else {"trial": "400ms"}),
+    }
+
+
+def _server(machine: Machine) -> str:
+    """A server of ublk devices that is here, where the kernel has ublk; empty where not."""
+    if not machine.glob("/dev/ublk-control"):
+        return ""
+    for name in SERVERS:
+        try:
+            machine.run([name, "--help"], timeout=10)
+        except MachineError:
+            continue
+        return name
+    return ""
+
+
+def _ublk(stage: Stage) -> tuple[str, str] | None:
+    server = _server(stage.machine)
+    if not server:
+        return None
+    number = next(str(n) for n in range(100, 1000) if not stage.machine.glob(f"/dev/ublkc{n}"))
+    make = [server, "add", *SERVERS[server], "-q", str(QUEUES), "-n", number]
+    stage.make(make, ["sh", "-c", REMOVE_UBLK, "sh", server, number])
+    return f"/dev/ublkb{number}", f"a ublk null device of {QUEUES} queues"
+
+
+def _null(stage: Stage) -> tuple[str, str] | None:
+    machine = stage.machine
+    if not machine.glob("/sys/module/null_blk"):
+        try:
+            if machine.run(["modprobe", "-n", "-q", "null_blk"]).returncode != 0:
+                return None
+        except MachineError:
+            return None
+        stage.make(["modprobe", "null_blk", "nr_devices=0"], ["sh", "-c", UNLOAD])
+    if not machine.glob(CONFIGFS):
+        return None
+    place = f"{CONFIGFS}/{stage.directory.rsplit('-', 1)[1]}"
+    stage.make(["mkdir", "--", place], ["sh", "-c", REMOVE_NULL, "sh", place])
+    for name, value in (("submit_queues", str(QUEUES)), ("queue_mode", "2"), ("irqmode", "0"), ("power", "1")):
+        if name == "submit_queues":
+            value = str(min(QUEUES, len(numbers(attribute(machine, "/sys/devices/system/cpu/online") or "0"))))
+        machine.write(f"{place}/{name}", value)
+    own = f"/dev/{place.rsplit('/', 1)[1]}"
+    path = own if machine.glob(own) else f"/dev/nullb{(attribute(machine, f'{place}/index') or '0')}"
+    return path, "a null_blk device (there is no ublk)"
+
+
+def _loop(stage: Stage) -> tuple[str, str]:
+    return stage.disk("disk", 1 << 30), "a loop device over an empty file (there is neither ublk nor null_blk)"
+
+
+def _variants(machine: Machine, disk: str) -> str:
+    """A variant for each set of CPUs that is another one: of the queues, of the first two nodes, of each half."""
+    everywhere = numbers(attribute(machine, "/sys/devices/system/cpu/online") or "0")
+    sets: dict[str, tuple[str, Cpus]] = {"device-queues": ("device-queues", first_cpus(queues(machine, disk).feeding))}
+    sets |= {f"node-{node}": (f"node:{node}", cpus) for node, cpus in list(nodes(machine).items())[:2]}
+    ordered, middle = sorted(everywhere), len(everywhere) // 2
+    for name, half in (("first-half", ordered[:middle]), ("other-half", ordered[middle:])):
+        sets[name] = (spelled(half), frozenset(half))
+    seen: list[Cpus] = [frozenset(), everywhere]
+    lines = []
+    for name, (value, cpus) in sets.items():
+        if cpus not in seen:
+            seen.append(cpus)
+            lines.append(f'[variant.{name}]\ncpus = "{value}"\n')
+    return "\n".join(lines)
+
+
+def building(machine: Machine) -> Iterator[Need]:
+    """Root, and at least a loop device."""
+    made = machine.glob("/dev/ublk-control") or machine.glob("/sys/module/null_blk")
+    yield from (root if made else loops)(machine)
+
+
+def needs(machine: Machine) -> Iterator[Need]:
+    """More than one CPU, or there is nothing to compare."""
+    if len(numbers(attribute(machine, "/sys/devices/system/cpu/online") or "0")) < 2:
+        yield Need("CPUs", "there is one CPU: tasks cannot be bound elsewhere", "a machine with more CPUs")
+
+
+SCENARIO = Scenario(
+    name="ublk-null-affinity",
+    title="1 and 16 jobs on a null device with 16 queues: the CPUs of the tasks as the variant",
+    about="After the report of 2026-03: t/io_uring on a ublk null device fell from 36M to 13M IOPS by a change to slab,"
+    " and another machine saw 0.9M until its tasks were bound to the CPUs of the device's queues, then 19M and 14M."
+    " What binding changes is found here; two kernels are compared in guests: --vm --kernel 6.1 --kernel 6.12.",
+    makes="A ublk null device of 16 queues where the kernel has ublk, and kublk or rublk is installed, else a null_blk"
+    " device, else a loop device over an empty file of 1 GiB.",
+    template=TEMPLATE,
+    small={"trial": "1s", "budget": "2m"},
+    full={"trial": "20s", "budget": "2h"},
+    prepare=prepare,
+    needs=needs,
+    building=building,
+    guest="cpus=2,memory=512,target=null_blk:submit_queues=2",
+    in_guest={"target": PLACE, "device": "a null_blk device of 2 queues", "what": "kernels", "tool": ""},
+    measures=("block",),
+)

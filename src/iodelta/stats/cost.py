@@ -1,0 +1,30 @@
+"""What one I/O costs the CPU: a longer path shows here before it shows in IOPS, which a fast enough CPU hides."""
+
+from __future__ import annotations
+
+import math
+
+from iodelta.trial import Trial
+
+
+def system_ns_per_io(trial: Trial) -> float:
+    """Kernel CPU time of the load per I/O in ns, all directions together; nan where it was not measured.
+
+    ``sys_cpu`` is a share of one CPU over the measured window, which is the longest direction's runtime.
+    """
+    ios = _ios(trial)
+    window_ns = 1e6 * max((direction.runtime_ms for direction in trial.directions), default=0)
+    return trial.sys_cpu / 100.0 * window_ns / ios if ios and window_ns else math.nan
+
+
+def switches_per_io(trial: Trial) -> float:
+    """Context switches of the load per I/O, all directions together; nan where there were no I/Os or none counted.
+
+    A load that waits for I/O switches at least now and then: a count of 0 is one that nobody took.
+    """
+    ios = _ios(trial)
+    return trial.context_switches / ios if ios and trial.context_switches > 0 else math.nan
+
+
+def _ios(trial: Trial) -> int:
+    return sum(direction.ios for direction in trial.directions)

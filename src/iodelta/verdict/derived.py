@@ -1,0 +1,148 @@
+"""Derived views of an experiment: its shift function, the knee of its depth sweep, IOPS and latency told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from iodelta.stats.knee import Knee, KneeShift, find_knee, knee_shift
+from iodelta.stats.little import Together, together
+from iodelta.stats.shift import ShiftFunction, shift_function
+from iodelta.trial import Finding, Histogram, Kind, Latency, Trial
+from iodelta.verdict.metrics import Metric
+from iodelta.verdict.rules import Rules
+from iodelta.verdict.series import Series, blocks_of, series_of
+from iodelta.verdict.units import units_of
+
+Floats = NDArray[np.float64]
+
+
+class KneeMove(msgspec.Struct, frozen=True):
+    """The knees of a depth sweep under two variants and how far the knee moved; None where a finding says why not."""
+
+    metric: Metric
+    baseline: str
+    variant: str
+    before: Knee | None
+    """The baseline's knee; None where a finding says why not."""
+    after: Knee | None
+    """The variant's knee; None where a finding says why not."""
+    shift: KneeShift | None
+    """How far it moved; None where a finding says why not."""
+    findings: tuple[Finding, ...] = ()
+
+
+def latency_shift(
+    trials: Iterable[Trial], kind: Kind, baseline: str, variant: str, rules: Rules, *, cell: str
+) -> ShiftFunction:
+    """The shift function of one cell's total latency (completion latency where that alone was kept), from the blocks
+    that hold histograms of both variants."""
+    old, new = latency_histograms(trials, kind, (baseline, variant), cell=cell)
+    place = f"cell {cell}, {kind} latency, {variant}"
+    return shift_function(old, new, level=1.0 - rules.alpha, seed=rules.seed, place=place)
+
+
+def latency_histograms(
+    trials: Iterable[Trial], kind: Kind, variants: Sequence[str], *, cell: str
+) -> tuple[list[Histogram], ...]:
+    """Per variant one histogram for each block that holds one of every variant, in run order; runs of a block merged.
+    All are of total latency, or all of completion latency where total latency was not kept everywhere."""
+    blocks = blocks_of(trial for trial in trials if trial.cell == cell).values()
+    for family in ("lat", "clat"):
+        rows = [[_histogram(block.get(name, ()), kind, family) for name in variants] for block in blocks]
+        whole = [[part for part in row if part is not None] for row in rows]
+        kept = [row for row in whole if len(row) == len(variants)]
+        if kept:
+            return tuple([row[at] for row in kept] for at in range(len(variants)))
+    return tuple([] for _ in variants)
+
+
+def _histogram(runs: Sequence[Trial], kind: Kind, family: str) -> Histogram | None:
+    """The merged histogram of one variant's runs in one block; None when any is missing or empty."""
+    parts = []
+    for trial in runs:
+        direction = trial.direction(kind)
+        latency: Latency | None = getattr(direction, family) if direction is not None else None
+        if latency is None or latency.histogram is None or not latency.histogram.total:
+            return None
+        parts.append(latency.histogram)
+    return Histogram.merged(parts) if parts else None
+
+
+def knee_move(
+    trials: Iterable[Trial],
+    depths: Mapping[str, int],
+    metric: Metric,
+    baseline: str,
+    variant: str,
+    *,
+    level: float = 0.95,
+    seed: int,
+) -> KneeMove:
+    """The saturation knee under both variants. ``depths`` maps the cells of one sweep to their I/Os in flight
+    (iodepth x jobs); only blocks in which both variants ran every depth count."""
+    place = f"{metric.name}, {variant}"
+    own = [trial for trial in trials if trial.cell in depths]
+    cells = sorted(depths, key=lambda cell: depths[cell])
+    series = [series_of(own, metric, baseline, variant, cell=cell) for cell in cells]
+    shared = set.intersection(*(set(one.blocks) for one in series)) if series else set()
+    if not shared:
+        nothing = Finding(
+            "knee.no-blocks",
+            "warning",
+            place,
+            "no block holds the whole depth sweep under both variants",
+            "sweep every depth in every block",
+        )
+        return KneeMove(metric, baseline, variant, None, None, None, (nothing,))
+    before, after = (_sweep(series, shared, old=old) for old in (True, False))
+    sweep = [float(depths[cell]) for cell in cells]
+    knees = [
+        find_knee(sweep, arm, level=level, seed=seed, place=f"{metric.name}, {name}")
+        for arm, name in ((before, baseline), (after, variant))
+    ]
+    shift = knee_shift(sweep, before, after, level=level, seed=seed, place=place)
+    found = [*knees, shift]
+    refused = tuple(dict.fromkeys(one for one in found if isinstance(one, Finding)))
+    return KneeMove(
+        metric,
+        baseline,
+        variant,
+        knees[0] if isinstance(knees[0], Knee) else None,
+        knees[1] if isinstance(knees[1], Knee) else None,
+        shift if isinstance(shift, KneeShift) else None,
+        refused,
+    )
+
+
+def told_apart(iops: Series, latency: Series, rules: Rules) -> Together | Finding:
+    """Whether the IOPS change and the mean-latency change of one comparison are one effect or two, or why that cannot
+    be told. Both series are of the same cell and variants; blocks complete for both count."""
+    one, other = units_of(iops, rules), units_of(latency, rules)
+    for units in (one, other):
+        # A ratio that never varies is judged by nobody, but here it is what a constant depth looks like.
+        if units.refusal is not None and units.refusal.rule != "verdict.constant":
+            return units.refusal
+    shared = [number for number in one.numbers if number in set(other.numbers)]
+    if not shared:
+        return Finding(
+            "little.no-blocks",
+            "warning",
+            one.place,
+            "no block holds both IOPS and latency of both variants",
+            "keep total latency in the results",
+        )
+    columns = [units.d[[number in set(shared) for number in units.numbers]] for units in (one, other)]
+    return together(columns[0], columns[1], margin=rules.margin, level=1.0 - rules.alpha)
+
+
+def _sweep(series: Sequence[Series], shared: set[int], *, old: bool) -> Floats:
+    """Values of one variant, shape (blocks, depths), blocks in rising order."""
+    columns = []
+    for one in series:
+        values = dict(zip(one.blocks, one.baseline_values if old else one.variant_values, strict=True))
+        columns.append([values[block] for block in sorted(shared)])
+    return np.array(columns, dtype=float).T

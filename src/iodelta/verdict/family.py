@@ -1,0 +1,234 @@
+"""Family: which comparisons are tested, at what level, on which blocks, and what Holm's correction leaves standing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from iodelta.stats.effect import tails_rows
+from iodelta.stats.families import benjamini_hochberg, holm
+from iodelta.stats.sequential import Schedule, schedule, sequential_p
+from iodelta.verdict.decide import Claim, Trace
+from iodelta.verdict.model import Step, Word
+from iodelta.verdict.rules import Rules, smallest_blocks
+from iodelta.verdict.units import Units
+
+Standing = Literal["tested", "screening", "dropped"]
+
+NO_LOOKS = Schedule((), ())
+
+HOPE = 0.25
+"""In stage 2 of a screen a comparison whose one-sided p is not below this waits for those that lean more clearly."""
+
+FEWEST = 2
+"""Directed claims are corrected for as if there were at least two: a single one is held to the two-sided level, so that
+its interval excludes 0 as well."""
+
+PATIENCE = 4
+"""Blocks by which a cell may lag before stage 1 of a screen ends without it."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One comparison as it will be replayed: its units from ``offset`` on, and where a screen has put it."""
+
+    unit: Units
+    claim: Claim
+    offset: int = 0
+    standing: Standing = "tested"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a comparison comes to within the family; ``at`` is the look its word stems from, -1 for none."""
+
+    word: Word
+    at: int
+    step: Step
+    p_looks: float | None
+    p_family: float | None
+    q: float | None
+    promoted: bool = False
+
+
+def plan_of(rules: Rules, ended: Sequence[int]) -> Schedule:
+    """The looks of one comparison; an early end at which no verdict was possible has spent nothing."""
+    least = smallest_blocks(rules.spendable)
+    return schedule(
+        rules.looks,
+        reserve=rules.reserve,
+        extension=rules.extension,
+        ended=tuple(n for n in ended if n >= least),
+    )
+
+
+def one_look(blocks: int, share: float) -> Schedule:
+    """A single look at ``blocks`` blocks that spends ``share`` of alpha; none where there are no blocks."""
+    return Schedule((blocks,), (share,)) if blocks else NO_LOOKS
+
+
+def jobs_of(units: Sequence[Units], rules: Rules, ended: Sequence[int] = ()) -> tuple[list[Job], int | None]:
+    """How each comparison is tested under ``rules.family``, and the number of directed claims a screen kept (None
+    without a screen, or before its first stage is complete). ``ended`` are trial numbers."""
+    if rules.family == "screen":
+        return _screened(units, rules, ended)
+    size = 1 if rules.family == "each" else max(rules.comparisons, len(units), 1)
+    return [Job(unit, Claim(plan_of(rules, unit.ended), rules.alpha / (2 * size))) for unit in units], None
+
+
+def stage_1_end(units: Sequence[Units], rules: Rules) -> float:
+    """The trial number that completes stage 1: every comparison's cell has run the screen's blocks, or was left behind
+    (given up, it seems) while another ran ``PATIENCE`` more. Infinite while it lasts."""
+    first = rules.screen.blocks
+    given_up = min([math.inf, *(_finish(unit, first + PATIENCE) for unit in units)])
+    unseen = [given_up] if len(units) < max(rules.comparisons, 1) else []
+    return max([0.0, *unseen, *(min(_finish(unit, first), given_up) for unit in units if not unit.forever)])
+
+
+def signs_of(units: Sequence[Units], rules: Rules) -> list[tuple[float, float]]:
+    """One-sided p values (worse, better) of each comparison on stage 1 of a screen, whatever comes later; 1 where it
+    shows nothing because there is no value, or its cell was left behind."""
+    first, end = rules.screen.blocks, stage_1_end(units, rules)
+    signs = []
+    for unit in units:
+        count = unit.before(first)
+        if not count or not np.isfinite(unit.d[:count]).all() or _finish(unit, first) > end:
+            signs.append((1.0, 1.0))
+        else:
+            above, below = tails_rows(unit.d[None, :count], 0.0)
+            signs.append((float(above[0]), float(below[0])))
+    return signs
+
+
+def _finish(unit: Units, blocks: int) -> float:
+    return unit.finished[blocks - 1] if len(unit.finished) >= blocks else math.inf
+
+
+def kept_cells(units: Sequence[Units], signs: Sequence[tuple[float, float]], rules: Rules) -> tuple[str, ...]:
+    """Cells that go on to stage 2, those with the strongest sign first, then the ones always kept."""
+    best: dict[str, float] = {}
+    for unit, sign in zip(units, signs, strict=True):
+        if min(sign) < rules.screen.keep:
+            best[unit.cell] = min(best.get(unit.cell, 1.0), *sign)
+    seen = {unit.cell for unit in units}
+    always = [cell for cell in rules.screen.always if cell in seen and cell not in best]
+    return (*sorted(best, key=best.__getitem__), *always)
+
+
+def _screened(units: Sequence[Units], rules: Rules, ended: Sequence[int]) -> tuple[list[Job], int | None]:
+    first, spent = rules.screen.blocks, 1.0 - rules.reserve
+    stage_1 = stage_1_end(units, rules)
+    cut_short = next((number for number in sorted(ended) if number < stage_1), None)
+    if cut_short is not None:
+        # No fresh blocks will come: one look at what stage 1 had by then, Holm over the whole family.
+        alpha = rules.alpha / (2 * max(rules.comparisons, len(units)))
+        parts = [unit.part(0, unit.until(cut_short)) for unit in units]
+        return [Job(part, Claim(one_look(len(part.d), spent), alpha)) for part in parts], None
+    if math.isinf(stage_1):
+        return [Job(unit, Claim(NO_LOOKS, 0.0), standing="screening") for unit in units], None
+    signs = signs_of(units, rules)
+    directions = []
+    for unit, sign in zip(units, signs, strict=True):
+        worse, better = (p < rules.screen.keep for p in sign)
+        both = unit.cell in rules.screen.always and not worse and not better
+        directions.append((worse or both, better or both))
+    kept = sum(worse + better for worse, better in directions)
+    jobs = []
+    for unit, (worse, better) in zip(units, directions, strict=True):
+        if worse or better:
+            start = unit.before(first)
+            fresh = unit.part(start)
+            claim = Claim(plan_of(rules, fresh.ended), rules.alpha / max(kept, FEWEST), worse, better)
+            jobs.append(Job(fresh, claim, start))
+        else:
+            jobs.append(Job(unit, Claim(plan_of(rules, unit.ended), 0.0, False, False), standing="dropped"))
+    return jobs, kept
+
+
+def resolve(jobs: Sequence[Job], traces: Sequence[Trace], rules: Rules) -> list[Outcome]:
+    """Words after Holm's correction (see ``Rules.family``). p values of all looks go into it, as sequential p values.
+
+    A comparison whose looks are used up may still be carried by Holm's later steps, which are less strict than the
+    level it was tested at. Under ``each`` the corrected p stands beside the word without touching it.
+    """
+    one_sided = _sequential(jobs, traces)
+    directed = rules.family == "screen" and any(job.standing == "dropped" or job.offset for job in jobs)
+    hypotheses: list[tuple[int, float]] = []
+    for row, (job, (above, below)) in enumerate(zip(jobs, one_sided, strict=True)):
+        if not traces[row].above or job.standing != "tested":
+            continue
+        if directed:
+            hypotheses += [(row, p) for p, may in ((above, job.claim.worse), (below, job.claim.better)) if may]
+        else:
+            hypotheses.append((row, min(1.0, 2.0 * min(above, below))))
+    kept = sum(job.claim.worse + job.claim.better for job in jobs)
+    size = max(kept, FEWEST) if directed else max(rules.comparisons, len(jobs))
+    raw = np.array([p for _, p in hypotheses])
+    corrected, listed = holm(raw, size), benjamini_hochberg(raw)
+    best: dict[int, tuple[float, float, float]] = {}
+    for (row, p), adjusted, q_value in zip(hypotheses, corrected.tolist(), listed.tolist(), strict=True):
+        if row not in best or p < best[row][0]:
+            best[row] = (p, adjusted, q_value)
+    outcomes = []
+    for row, (job, trace) in enumerate(zip(jobs, traces, strict=True)):
+        p_looks, p_family, q = best.get(row, (None, None, None))
+        word, at, promoted = trace.word, trace.at, False
+        carried = p_family is not None and p_family <= rules.alpha and rules.family != "each"
+        if not trace.settled and trace.exhausted and carried and _may(job.claim, trace.alone):
+            word, at, promoted = trace.alone, trace.alone_at, True
+        outcomes.append(Outcome(word, at, _step(job, trace, word), p_looks, p_family, q, promoted))
+    return _by_promise(jobs, traces, outcomes) if directed else outcomes
+
+
+def _may(claim: Claim, word: Word) -> bool:
+    return (word == "regression" and claim.worse) or (word == "improvement" and claim.better)
+
+
+def _step(job: Job, trace: Trace, word: Word) -> Step:
+    if word != "inconclusive":
+        return "decided"
+    if job.unit.forever:
+        return "exhausted"
+    more = job.standing == "screening" or any(n > len(job.unit.d) for n in job.claim.plan.blocks)
+    return "continue" if more else "exhausted"
+
+
+def _by_promise(jobs: Sequence[Job], traces: Sequence[Trace], outcomes: list[Outcome]) -> list[Outcome]:
+    """Stage 2 spends the budget where it matters: kept comparisons that still lean their way go first, then those that
+    do no longer, then what stage 1 set aside (to be found equivalent). The others wait."""
+    ranks = []
+    for job, trace, outcome in zip(jobs, traces, outcomes, strict=True):
+        if outcome.step != "continue":
+            ranks.append(math.inf)
+        elif job.standing == "dropped":
+            ranks.append(2.0)
+        else:
+            lean = [p for p, may in ((trace.above, job.claim.worse), (trace.below, job.claim.better)) if may and p]
+            ranks.append(float(bool(lean) and min(p[-1] for p in lean) >= HOPE))
+    now = min(ranks, default=math.inf)
+    return [
+        replace(outcome, step="waiting") if now < rank < math.inf else outcome
+        for outcome, rank in zip(outcomes, ranks, strict=True)
+    ]
+
+
+def _sequential(jobs: Sequence[Job], traces: Sequence[Trace]) -> list[tuple[float, float]]:
+    """One-sided sequential p values (worse, better) of each comparison."""
+    found = [(1.0, 1.0)] * len(jobs)
+    groups: dict[Schedule, list[int]] = {}
+    for row, trace in enumerate(traces):
+        if trace.above:
+            groups.setdefault(trace.claim.plan, []).append(row)
+    for plan, rows in groups.items():
+        tails = np.full((2, len(rows), max(len(traces[row].above) for row in rows)), np.nan)
+        for at, row in enumerate(rows):
+            tails[0, at, : len(traces[row].above)] = traces[row].above
+            tails[1, at, : len(traces[row].below)] = traces[row].below
+        above, below = sequential_p(plan, tails[0]), sequential_p(plan, tails[1])
+        for at, row in enumerate(rows):
+            found[row] = (float(above[at]), float(below[at]))
+    return found

@@ -1,0 +1,215 @@
+"""Judge: series and rules to verdicts, one by one and over a whole experiment.
+
+The four words, from the interval [L, U] of theta (log-ratio, positive = worse) at the look's level, margin d:
+
+| interval                    | word         | phrase                                                             |
+|-----------------------------|--------------|--------------------------------------------------------------------|
+| L > -d and U < d (first)    | equivalent   | within the margin; "real but below the margin" if it excludes 0    |
+| L > 0                       | regression   | regressed; "by at least the margin" if L > d                       |
+| U < 0                       | improvement  | improved; "by at least the margin" if U < -d                       |
+| otherwise                   | inconclusive | "not regressed" if U < d, "not improved" if L > -d, blocks needed  |
+
+Regression and improvement mirror each other, so swapping the two variants swaps the words. A comparison keeps the
+word of the look at which it was decided; later blocks, run for other metrics of the cell, do not change it.
+
+Which correction a family gets is said in ``Rules``. Under ``screen``, stage 1 only chooses: a comparison goes on in
+the direction it leans to, and a change is claimed from fresh blocks alone, in that direction, at alpha over the
+number of claims kept. What it set aside can still be found equivalent, on its stage 1 blocks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from iodelta.stats.guards import balance
+from iodelta.stats.sequential import Schedule
+from iodelta.trial import Finding, Trial
+from iodelta.verdict.account import accounts
+from iodelta.verdict.decide import Claim, replay
+from iodelta.verdict.family import Job, jobs_of, kept_cells, one_look, plan_of, resolve, signs_of, stage_1_end
+from iodelta.verdict.model import FamilySummary, Judgement, Look, Step, Verdict
+from iodelta.verdict.rules import Rules
+from iodelta.verdict.series import Series, blocks_of, finished_of, series_from
+from iodelta.verdict.units import Units, units_of
+
+KINDS = ("read", "write", "trim")
+ALL_CELLS = "*"
+
+PATIENT = 12
+"""The mean over cells stops nothing, so it is not looked at on fewer blocks, where a fluke still looks real."""
+
+ONE_SIDED = 0.01
+"""Level at which too uneven a split of regressions and improvements becomes a finding."""
+
+
+def judge(series: Series, rules: Rules, look: Look | None = None) -> Verdict:
+    """The verdict of one series, without regard to others: at ``look`` when given, as if that were the only one, else
+    at the one its looks so far lead to (the deciding one, or the latest)."""
+    unit = units_of(series, rules)
+    plan = plan_of(rules, ())
+    if look is not None:
+        unit = unit.part(0, look.blocks)
+        plan = Schedule((look.blocks,), (min(1.0, look.alpha / rules.alpha),))
+    return _verdicts([Job(unit, Claim(plan, rules.alpha / 2))], rules)[0]
+
+
+def judge_series(series: Sequence[Series], rules: Rules, *, ended: Sequence[int] = ()) -> Judgement:
+    """As ``judge_all``, from series already drawn."""
+    units = [units_of(one, rules, ended) for one in series]
+    jobs, kept = jobs_of(units, rules, ended)
+    verdicts = _verdicts(jobs, rules)
+    worse = sum(verdict.word == "regression" for verdict in verdicts)
+    better = sum(verdict.word == "improvement" for verdict in verdicts)
+    p = balance(worse, better) if worse + better else None
+    summary = FamilySummary(rules.family, max(rules.comparisons, len(units)), kept, worse, better, p)
+    return Judgement(rules, tuple(verdicts), tuple(_overall(units, rules, ended)), summary, _one_sided(summary))
+
+
+def judge_all(
+    trials: Iterable[Trial],
+    rules: Rules,
+    *,
+    baseline: str,
+    variants: Sequence[str] | None = None,
+    ended: Sequence[int] = (),
+    boots: Mapping[int, str] | None = None,
+    hosts: Mapping[int, str] | None = None,
+) -> Judgement:
+    """The judgement of an experiment from its trials and rules alone: every look is replayed, so a folder judged again
+    gives the same words, whether during the run, after it or elsewhere.
+
+    ``variants`` are those compared with ``baseline`` (default: all others seen; naming them makes a missing one a
+    finding). ``ended`` are the numbers of the trials after which a run stopped for lack of budget (not because of
+    what was seen): there a last, unplanned look spends what alpha is left. ``boots`` and ``hosts`` map trial
+    numbers to boot and host ids. Untrustworthy input becomes findings; no exception, no verdict.
+    """
+    return judge_series(_all_series(trials, rules, baseline, variants, boots, hosts), rules, ended=ended)
+
+
+def select_cells(
+    trials: Iterable[Trial],
+    rules: Rules,
+    *,
+    baseline: str,
+    variants: Sequence[str] | None = None,
+) -> tuple[str, ...]:
+    """The cells that go on to stage 2 of a screen, judged on each cell's first ``rules.screen.blocks`` complete blocks;
+    those with the strongest sign first, then the ``always`` ones. Call it once every cell has these blocks."""
+    units = [units_of(one, rules) for one in _all_series(trials, rules, baseline, variants, None, None)]
+    return kept_cells(units, signs_of(units, rules), rules)
+
+
+def next_step(verdicts: Iterable[Verdict]) -> Step:
+    """What to do with a cell, from all its primary verdicts: ``continue`` while one of them is open, ``decided`` when
+    all are decided, ``exhausted`` when what is open can be settled by no further planned block; ``waiting`` in stage 2
+    of a screen while other cells make better use of the budget (a later judgement may turn it into ``continue``)."""
+    steps = {verdict.step for verdict in verdicts}
+    for step in ("continue", "waiting"):
+        if step in steps:
+            return step
+    return "exhausted" if "exhausted" in steps or not steps else "decided"
+
+
+def _verdicts(jobs: Sequence[Job], rules: Rules) -> list[Verdict]:
+    units, claims = [job.unit for job in jobs], [job.claim for job in jobs]
+    traces = replay(units, claims, margin=math.log1p(rules.margin), alpha=rules.alpha / 2)
+    return accounts(jobs, traces, resolve(jobs, traces, rules), rules)
+
+
+def _all_series(
+    trials: Iterable[Trial],
+    rules: Rules,
+    baseline: str,
+    variants: Sequence[str] | None,
+    boots: Mapping[int, str] | None,
+    hosts: Mapping[int, str] | None,
+) -> list[Series]:
+    """Cells x variants x metrics, in first-seen order; metrics of a direction that a cell does not do are left out."""
+    cells: dict[str, list[Trial]] = {}
+    seen: dict[str, None] = {}
+    for trial in trials:
+        cells.setdefault(trial.cell, []).append(trial)
+        seen[trial.variant] = None
+    compared = [name for name in (seen if variants is None else variants) if name != baseline]
+    found = []
+    for cell, own in cells.items():
+        blocks = blocks_of(own)
+        finished = finished_of(blocks)
+        kinds = {direction.kind for trial in own for direction in trial.directions}
+        for metric in rules.metrics:
+            if metric.kind in KINDS and metric.kind not in kinds:
+                continue
+            for name in compared:
+                one = series_from(
+                    blocks, metric, baseline, name, cell=cell, finished=finished, boots=boots, hosts=hosts
+                )
+                found.append(one)
+    return found
+
+
+def _overall(units: Sequence[Units], rules: Rules, ended: Sequence[int]) -> list[Verdict]:
+    """One verdict per variant and metric on the mean over cells, from the blocks that all cells have in common."""
+    groups: dict[tuple[str, str], list[Units]] = {}
+    for unit in units:
+        if unit.refusal is None and not unit.hosts and len(unit.d):
+            groups.setdefault((unit.variant, unit.metric.name), []).append(unit)
+    screening = rules.family == "screen" and math.isinf(stage_1_end(units, rules))
+    jobs = []
+    for members in groups.values():
+        if len(members) < 2 or (screening and not ended):
+            continue
+        if rules.family == "screen":
+            members = [member.part(0, member.before(rules.screen.blocks)) for member in members]
+        unit = _mean_unit(members, sorted(ended))
+        late = msgspec.structs.replace(rules, looks=(*(n for n in rules.looks[:-1] if n >= PATIENT), rules.looks[-1]))
+        plan = plan_of(late, unit.ended)
+        if rules.family == "screen":
+            plan = one_look(len(unit.d), 1.0 - rules.reserve)
+        jobs.append(Job(unit, Claim(plan, rules.alpha / 2)))
+    return _verdicts(jobs, rules)
+
+
+def _mean_unit(members: Sequence[Units], ended: Sequence[int]) -> Units:
+    """The equal-weight mean of the cells' log-ratios in each common block, in run order."""
+    at = [{number: row for row, number in enumerate(member.numbers)} for member in members]
+    common = [number for number in members[0].numbers if all(number in places for places in at)]
+    rows = [[places[number] for number in common] for places in at]
+    d = np.mean([member.d[row] for member, row in zip(members, rows, strict=True)], axis=0)
+    old_at = np.max([member.baseline_at[row] for member, row in zip(members, rows, strict=True)], axis=0)
+    new_at = np.max([member.variant_at[row] for member, row in zip(members, rows, strict=True)], axis=0)
+    last_at = np.maximum(old_at, new_at)
+    head = members[0]
+    return Units(
+        cell=ALL_CELLS,
+        metric=head.metric,
+        baseline=head.baseline,
+        variant=head.variant,
+        d=d,
+        baseline_values=np.empty(0),
+        variant_values=np.empty(0),
+        numbers=tuple(common),
+        baseline_first=tuple((old_at < new_at).tolist()),
+        baseline_at=old_at,
+        variant_at=new_at,
+        ended=tuple(dict.fromkeys(int(np.count_nonzero(last_at <= number)) for number in ended)),
+        unit=f"blocks of {len(members)} cells",
+    )
+
+
+def _one_sided(summary: FamilySummary) -> tuple[Finding, ...]:
+    if summary.balance_p is None or summary.balance_p >= ONE_SIDED:
+        return ()
+    return (
+        Finding(
+            "verdict.one-sided",
+            "note",
+            "all comparisons",
+            f"{summary.regressions} regressions against {summary.improvements} improvements "
+            f"(p {summary.balance_p:.2g}): right for a change that acts everywhere, suspicious where none was made",
+            "run the baseline against itself (an A/A placebo) in the same order",
+        ),
+    )

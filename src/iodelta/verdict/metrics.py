@@ -1,0 +1,185 @@
+"""Metrics: what is compared, which way is better, and a trial's value of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from statistics import median
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from iodelta.errors import RequestError
+from iodelta.stats.cost import switches_per_io, system_ns_per_io
+from iodelta.trial import Direction, Finding, Kind, Latency, Trial
+
+Better = Literal["higher", "lower"]
+
+Reading = tuple[float, Finding | None]
+UNMEASURED: Reading = (math.nan, None)
+
+BEYOND = 100
+"""Samples that must lie beyond a percentile before one trial's value of it is used: p99 from 10^4 I/Os on."""
+
+LARGE_BLOCK = 65536
+"""From this block size on, storage people read bandwidth rather than IOPS."""
+
+
+PER_IO: dict[str, tuple[str, Callable[[Trial], float]]] = {
+    "cpu.system": ("ns", system_ns_per_io),
+    "cpu.switches": ("per I/O", switches_per_io),
+}
+"""What an I/O costs the CPU: unit and value; all directions together."""
+
+
+class Metric(msgspec.Struct, frozen=True):
+    """One number of a trial: a dotted ``name`` (``read.iops``, ``write.lat.p99``), which way is better, its unit."""
+
+    name: str
+    better: Better
+    unit: str
+
+    @property
+    def kind(self) -> str:
+        """The direction it belongs to: the name up to the first dot."""
+        return self.name.partition(".")[0]
+
+
+def metric(name: str) -> Metric:
+    """The metric called ``name``: ``KIND.iops``, ``.bandwidth``, ``.jitter``, or ``.lat``, ``.clat`` or ``.slat``
+    followed by ``.mean`` or ``.pNN[.N]``; KIND is read, write or trim. Or ``cpu.system`` (kernel ns per I/O) and
+    ``cpu.switches`` (context switches per I/O): a longer path shows there before it shows in IOPS. Raises RequestError
+    for any other name."""
+    if name in PER_IO:
+        return Metric(name, "lower", PER_IO[name][0])
+    kind, _, what = name.partition(".")
+    family, _, point = what.partition(".")
+    if kind in ("read", "write", "trim"):
+        if what == "iops":
+            return Metric(name, "higher", "IOPS")
+        if what == "bandwidth":
+            return Metric(name, "higher", "B/s")
+        if what == "jitter":
+            return Metric(name, "lower", "ratio")
+        if family in ("lat", "clat", "slat") and (point == "mean" or _percent(point) is not None):
+            return Metric(name, "lower", "ns")
+    raise RequestError(
+        f"there is no metric called {name!r}",
+        remedy="use read, write or trim, then .iops, .bandwidth, .jitter, .lat.mean or a percentile such as .lat.p99; "
+        "or cpu.system, cpu.switches",
+    )
+
+
+def metrics_for(source: Iterable[Kind | Trial], *, block_size: int = 4096) -> tuple[Metric, ...]:
+    """The default primary metrics of the directions in ``source`` (direction names, or trials that did them):
+    IOPS (bandwidth from 64 KiB blocks on), mean total latency and p99 total latency of each, in first-seen order.
+
+    In a closed loop at a fixed iodepth IOPS and mean latency are one effect seen twice (Little's law: depth = IOPS x
+    latency). Both are kept because either may be missing from a foreign file; reports tell them apart.
+    """
+    kinds: dict[str, None] = {}
+    for item in source:
+        for kind in [item] if isinstance(item, str) else [direction.kind for direction in item.directions]:
+            kinds[kind] = None
+    rate = "bandwidth" if block_size >= LARGE_BLOCK else "iops"
+    return tuple(metric(f"{kind}.{what}") for kind in kinds for what in (rate, "lat.mean", "lat.p99"))
+
+
+def value_of(trial: Trial, wanted: Metric) -> Reading:
+    """``trial``'s value of ``wanted``, in its unit; nan when it was not measured, or refused with a Finding.
+
+    Refused: a percentile with fewer than 100 samples beyond it (the sum over blocks may still support it), and a
+    jitter from fewer than 3 seconds or with a second that did no I/O (its logarithm has no value).
+    """
+    thin = thin_tail(wanted.name, [trial])
+    return (math.nan, thin) if thin is not None else reader(wanted.name)(trial)
+
+
+def thin_tail(name: str, trials: Sequence[Trial]) -> Finding | None:
+    """Why the percentile called ``name`` cannot be read from these trials one by one; None when it can, or is none.
+
+    Judged by the median I/O count of all trials together. Refusing single trials would leave out the slow ones, which
+    did fewer I/Os, and so bias what is left.
+    """
+    kind, _, what = name.partition(".")
+    family, _, point = what.partition(".")
+    percent = _percent(point)
+    if percent is None:
+        return None
+    latencies = [_latency(d, family) for trial in trials for d in trial.directions if d.kind == kind]
+    counts = [latency.count for latency in latencies if latency is not None]
+    needed = BEYOND / (100.0 - percent) * 100.0
+    if not counts or (typical := median(counts)) >= needed * (1 - 1e-9):
+        return None
+    return Finding(
+        "verdict.tail-too-thin",
+        "warning",
+        f"trial {trials[0].number}, {name}" if len(trials) == 1 else name,
+        f"{typical:.0f} I/Os leave {typical * (100.0 - percent) / 100.0:.0f} beyond p{percent:g}; {BEYOND} are needed",
+        f"run trials of at least {needed:.0f} I/Os, or read the percentile pooled over all blocks",
+    )
+
+
+@lru_cache(maxsize=256)
+def reader(name: str) -> Callable[[Trial], Reading]:
+    """``value_of`` for one metric name, taken apart once; whether a tail is too thin is for ``thin_tail`` to say."""
+    if name in PER_IO:
+        per_io = PER_IO[name][1]
+        return lambda trial: (per_io(trial), None)
+    kind, _, what = name.partition(".")
+    family, _, point = what.partition(".")
+    percent = _percent(point)
+
+    def read(trial: Trial) -> Reading:
+        if what == "jitter":
+            return _jitter(trial, kind)
+        for direction in trial.directions:
+            if direction.kind == kind:
+                break
+        else:
+            return UNMEASURED
+        if what == "iops":
+            return direction.iops.value, None
+        if what == "bandwidth":
+            return direction.bandwidth.value, None
+        latency = _latency(direction, family)
+        if latency is None:
+            return UNMEASURED
+        if point == "mean":
+            return latency.mean.value, None
+        return UNMEASURED if percent is None else (latency.quantile(percent / 100.0), None)
+
+    return read
+
+
+def _percent(point: str) -> float | None:
+    """99.9 from ``p99.9``; None when it is no percentile strictly between 0 and 100."""
+    if not point.startswith("p") or not point[1:].replace(".", "", 1).isdigit():
+        return None
+    percent = float(point[1:])
+    return percent if 0.0 < percent < 100.0 else None
+
+
+def _latency(direction: Direction, family: str) -> Latency | None:
+    if family == "lat":
+        return direction.lat
+    return direction.clat if family == "clat" else direction.slat if family == "slat" else None
+
+
+def _jitter(trial: Trial, kind: str) -> Reading:
+    """Standard deviation of the logarithm of the per-second IOPS over the measured window."""
+    series = trial.series.get(f"{kind}.iops", ())
+    if not series:
+        return UNMEASURED
+    values = np.asarray(series, dtype=float)
+    if len(values) >= 3 and np.all(np.isfinite(values)) and np.all(values > 0):
+        return float(np.std(np.log(values), ddof=1)), None
+    return math.nan, Finding(
+        "verdict.no-jitter",
+        "warning",
+        f"trial {trial.number}, {kind}.jitter",
+        "the spread of per-second IOPS needs 3 seconds or more, each with some I/O",
+        "run longer trials; if seconds stall, that stall is the result to look at",
+    )

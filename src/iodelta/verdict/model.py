@@ -1,0 +1,128 @@
+"""Verdict and Judgement: what judging returns, JSON-encodable and without NaN."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from iodelta.trial import Finding
+from iodelta.verdict.metrics import Metric
+from iodelta.verdict.rules import Rules
+
+Word = Literal["regression", "improvement", "equivalent", "inconclusive"]
+Step = Literal["continue", "waiting", "decided", "exhausted"]
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A relative change of the metric itself (-0.02: 2 % less), with the interval at ``level``; a bound is None where
+    the blocks do not suffice for one at that level."""
+
+    value: float
+    low: float | None
+    high: float | None
+    level: float
+
+
+class Needed(msgspec.Struct, frozen=True):
+    """Blocks in all that an open comparison will probably need: the estimate and its 20-80 % range."""
+
+    blocks: int
+    low: int
+    high: int
+
+
+class Look(msgspec.Struct, frozen=True):
+    """One look at the data: the ``index``-th (0 first), at ``blocks`` blocks, at two-sided nominal level ``alpha``;
+    ``last`` when no look follows; unplanned when a budget ran out between two looks."""
+
+    index: int
+    blocks: int
+    alpha: float
+    last: bool
+    planned: bool = True
+    """False when a budget ran out between two looks."""
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What one comparison says, and everything needed to explain it. No NaN: what is unknown is None.
+
+    ``word`` is what reports and exit codes use; ``alone`` is the word this comparison would have with no others beside
+    it (they differ only where the family was corrected for). ``step`` says whether more blocks could decide it;
+    ``waiting``: they could, but are better spent elsewhere first.
+    """
+
+    cell: str
+    metric: Metric
+    baseline: str
+    variant: str
+    word: Word
+    phrase: str
+    alone: Word
+    step: Step
+    blocks: int
+    """Units judged: complete blocks up to the look that decided (boot pairs where boots are the unit)."""
+    look: Look | None
+    """The look this word stems from; None before the first."""
+    next_look: int | None
+    """Complete blocks of the cell at which the next look will be taken; None when there is none."""
+    baseline_value: float | None
+    """Median over blocks, in the metric's unit."""
+    variant_value: float | None
+    change: Change | None
+    """Hodges-Lehmann estimate with signed-rank interval."""
+    mean: Change | None
+    """Plain mean with t interval, for comparison."""
+    sd: float | None
+    """Standard deviation of the block log-ratios."""
+    p: float | None
+    """Two-sided sign-flip p value at this look alone."""
+    p_looks: float | None
+    """Two-sided signed-rank p value over all looks taken: the alpha at which this sequence would just have decided.
+    One-sided after a screen, which fixed the direction on other blocks."""
+    p_family: float | None
+    """``p_looks`` after Holm's correction over the family."""
+    q: float | None
+    """Benjamini-Hochberg q value over the family, for lists."""
+    needed: Needed | None
+    """Blocks an open comparison needs; None when decided or unknown."""
+    reachable_margin: float | None
+    """The margin that the planned blocks can settle, when ``needed`` exceeds them."""
+    rule: str
+    """The rule that fired, with its numbers."""
+    would_change: str
+    """What would have to be different for another word."""
+    block_numbers: tuple[int, ...]
+    changes: tuple[float, ...]
+    """Relative change of each block in the metric's own sign."""
+    baseline_first: tuple[bool, ...]
+    findings: tuple[Finding, ...] = ()
+
+
+class FamilySummary(msgspec.Struct, frozen=True):
+    """How the family was handled: comparisons in it, those the screen kept (None without a screen or before its end),
+    regressions and improvements among the words, and the binomial p of their balance (None when there are none)."""
+
+    handling: str
+    comparisons: int
+    kept: int | None
+    regressions: int
+    improvements: int
+    balance_p: float | None
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """All verdicts of an experiment. ``overall`` holds one per variant and metric over the equal-weight mean of all
+    cells (cell ``*``)."""
+
+    rules: Rules
+    verdicts: tuple[Verdict, ...]
+    """One per cell, variant and metric."""
+    overall: tuple[Verdict, ...]
+    """One per variant and metric over the mean of all cells (cell ``*``)."""
+    family: FamilySummary
+    findings: tuple[Finding, ...] = ()
+
+    def of(self, cell: str) -> tuple[Verdict, ...]:
+        """The verdicts of one cell."""
+        return tuple(verdict for verdict in self.verdicts if verdict.cell == cell)

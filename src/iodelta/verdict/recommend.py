@@ -1,0 +1,189 @@
+"""Recommend: which variant is never much worse than the best, over all cells, in one sentence the numbers bear out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from iodelta.trial import Finding
+from iodelta.verdict.ranking import CellRanking, rank, sequential_level
+from iodelta.verdict.rules import Rules
+from iodelta.verdict.series import Series
+
+
+class Regret(msgspec.Struct, frozen=True):
+    """What choosing ``variant`` may cost where it does worst: shares lost against the best variant of a cell.
+
+    ``largest`` is the greatest estimate, in cell ``where``; ``bound`` the greatest upper bound over all cells (None:
+    a cell gives none); ``sure`` the greatest lower bound, 0 where no loss is shown. ``loses_to`` are the variants
+    shown to be better in some cell.
+    """
+
+    variant: str
+    largest: float
+    """The greatest estimate of a loss, a share."""
+    where: str
+    """Cell of that loss; empty when nothing is lost."""
+    bound: float | None
+    """Greatest upper bound of the loss over all cells, a share; None: a cell gives none."""
+    sure: float
+    """Greatest lower bound of the loss, a share; 0 where no loss is shown."""
+    loses_to: tuple[str, ...]
+    """Variants shown to be better in some cell."""
+
+
+class Recommendation(msgspec.Struct, frozen=True):
+    """``variants`` is the one to choose, several that no cell tells apart, or none; ``sentence`` says why.
+
+    ``level`` is the confidence of the bounds in the sentence: of any one variant's in its worst cell.
+    """
+
+    variants: tuple[str, ...]
+    sentence: str
+    regrets: tuple[Regret, ...]
+    """What each variant may cost where it does worst."""
+    rankings: tuple[CellRanking, ...]
+    """The ranking of each cell."""
+    level: float
+    weighted: bool
+    """Whether cells were given weights."""
+    findings: tuple[Finding, ...] = ()
+
+
+def recommend(
+    cells: Sequence[Sequence[Series]],
+    rules: Rules,
+    *,
+    weights: Mapping[str, float] | None = None,
+    forbidden: Sequence[Finding] = (),
+    level: float | None = None,
+) -> Recommendation:
+    """The variant with the smallest largest regret (minimax regret, Savage 1951) over ``cells``.
+
+    Each entry holds the series of one cell and metric, every variant against the same baseline. ``weights`` per cell
+    (default 1) scale a cell's losses in the choice, not in the sentence. Any finding in ``forbidden``, an order trend
+    or an A/A placebo that shows a change, forbids to name a winner. Losses claimed for the others hold for all cells
+    at once (Bonferroni over cells, max-T within); the bound on the winner needs no such correction, because it fails
+    only if it fails in the one cell where the truth is worst (Berger 1982).
+    """
+    level = sequential_level(rules) if level is None else level
+    strict = 1.0 - (1.0 - level) / max(len(cells), 1)
+    rankings = tuple(rank(series, rules, level=level) for series in cells if series)
+    claims = tuple(rank(series, rules, level=strict) for series in cells if series)
+    findings = tuple(dict.fromkeys(finding for ranking in rankings for finding in ranking.findings))
+    usable = [(one, claim) for one, claim in zip(rankings, claims, strict=True) if one.variants]
+    tallies = _tally(usable, weights or {})
+    regrets = tuple(tally.regret() for tally in tallies.values())
+    chosen, sentence = _choose(tallies, _where(usable), forbidden)
+    return Recommendation(chosen, sentence, regrets, rankings, level, weights is not None, (*forbidden, *findings))
+
+
+@dataclass
+class _Tally:
+    """One variant's losses over the cells."""
+
+    variant: str
+    largest: float = 0.0
+    where: str = ""
+    bound: float = 0.0
+    weighted: float = 0.0
+    sure: float = 0.0
+    losses: dict[str, float] = field(default_factory=dict)
+    """Variants shown to be better somewhere, and the weighted loss shown against each."""
+
+    def add(self, ranking: CellRanking, claim: CellRanking, label: str, weight: float) -> None:
+        """Count one cell."""
+        if self.variant not in ranking.variants:
+            self.bound = self.weighted = math.inf
+            return
+        for other in ranking.variants:
+            if other == self.variant:
+                continue
+            estimate, _, high = ranking.worse(self.variant, other)
+            if estimate > self.largest:
+                self.largest, self.where = estimate, label
+            self.bound = max(self.bound, high)
+            self.weighted = max(self.weighted, weight * high if weight else 0.0)
+            low = claim.worse(self.variant, other)[1]
+            if low > 0:
+                self.sure = max(self.sure, low)
+                self.losses[other] = max(self.losses.get(other, 0.0), weight * low)
+
+    def regret(self) -> Regret:
+        """As reported."""
+        bound = self.bound if math.isfinite(self.bound) else None
+        return Regret(self.variant, self.largest, self.where, bound, self.sure, tuple(self.losses))
+
+
+def _tally(usable: Sequence[tuple[CellRanking, CellRanking]], weights: Mapping[str, float]) -> dict[str, _Tally]:
+    names = dict.fromkeys(name for ranking, _ in usable for name in ranking.variants)
+    tallies = {name: _Tally(name) for name in names}
+    several = len({ranking.metric.name for ranking, _ in usable}) > 1
+    for ranking, claim in usable:
+        label = f"{ranking.cell} ({ranking.metric.name})" if several else ranking.cell
+        for tally in tallies.values():
+            tally.add(ranking, claim, label, weights.get(ranking.cell, 1.0))
+    return tallies
+
+
+def _where(usable: Sequence[tuple[CellRanking, CellRanking]]) -> str:
+    several = len({ranking.metric.name for ranking, _ in usable}) > 1
+    return f"any of {len(usable)} {'comparisons' if several else 'cells'}" if len(usable) > 1 else "the one cell"
+
+
+def _choose(tallies: Mapping[str, _Tally], where: str, forbidden: Sequence[Finding]) -> tuple[tuple[str, ...], str]:
+    """The variants to choose, and the sentence; ``where`` is ``any of 12 cells``."""
+    if forbidden:
+        return (), f"No variant is recommended: {forbidden[0].explanation}."
+    if not tallies:
+        return (), "No variant is recommended: no cell could be ranked."
+    ordered = sorted(tallies.values(), key=lambda tally: (tally.weighted, tally.largest))
+    first, others = ordered[0], ordered[1:]
+    if not any(tally.losses for tally in ordered):
+        cost = max(tally.bound for tally in ordered)
+        tail = f"; choosing any costs at most {_percent(cost)}" if math.isfinite(cost) else "; run more blocks"
+        sure = where if where == "the one cell" else f"{where} at the level that holds for all at once"
+        return (), f"No variant is recommended: {len(ordered)} variants cannot be told apart in {sure}{tail}."
+    if not math.isfinite(first.bound):
+        return (), f"No variant is recommended: none has a bounded loss in {where}; run more blocks."
+    tied = [tally for tally in others if first.variant not in tally.losses and tally.variant not in first.losses]
+    level_with = {tally.variant for tally in (first, *tied)}
+    tied = [tally for tally in tied if not level_with & tally.losses.keys()]
+    behind = [tally for tally in others if tally not in tied]
+    rivals = [tally for tally in behind if tally.variant in first.losses and _shown(tally) <= first.weighted]
+    if rivals:
+        told = ", ".join(
+            f"{tally.variant} loses up to {_percent(tally.largest)} in {tally.where}" for tally in (first, *rivals)
+        )
+        return (), f"No variant is recommended: none is good everywhere ({told}); choose by workload."
+    chosen = (first, *tied)
+    return tuple(tally.variant for tally in chosen), _sentence(chosen, behind, where)
+
+
+def _shown(tally: _Tally) -> float:
+    """The greatest weighted loss that is shown."""
+    return max(tally.losses.values(), default=0.0)
+
+
+def _sentence(chosen: Sequence[_Tally], behind: Sequence[_Tally], where: str) -> str:
+    first = ", ".join(tally.variant for tally in chosen[:-1])
+    names = f"{first} or {chosen[-1].variant}" if first else chosen[-1].variant
+    bound = max(tally.bound for tally in chosen)
+    worst = max(behind, key=lambda tally: tally.largest)
+    loss = f"{worst.variant} loses up to {_percent(worst.largest)} in {worst.where}"
+    if worst.sure > 0:
+        loss += f" (at least {_percent(worst.sure, down=True)})"
+    if bound <= 0:
+        return f"{names} is the best in {where.replace('any of', 'all')}; {loss}."
+    if not math.isfinite(bound):
+        return f"{names} is not shown to lose anywhere in {where}; {loss}."
+    return f"{names} is never more than {_percent(bound)} worse than the best in {where}; {loss}."
+
+
+def _percent(share: float, *, down: bool = False) -> str:
+    """A share as ``3.1 %``: rounded so that "at most" and "at least" stay true."""
+    tenths = 1000.0 * share
+    return f"{(math.floor(tenths) if down else math.ceil(tenths - 1e-9)) / 10:.1f} %"

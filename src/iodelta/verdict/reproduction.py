@@ -1,0 +1,121 @@
+"""Does a relative change that was seen there reproduce here, in direction and in size?
+
+Both sides are log-ratios of variant to baseline, each with its interval. The size is judged by the interval
+of their difference against half of the change seen there: what is called reproduced is more than half of it, and less
+than half as much again.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import msgspec
+
+from iodelta.stats.difference import difference
+from iodelta.stats.effect import Estimate
+
+Word = Literal[
+    "reproduced",
+    "same direction, not the same size",
+    "same direction, size undecided",
+    "other direction",
+    "not seen here",
+    "seen only here",
+    "undecided",
+]
+
+OPEN: tuple[Word, ...] = ("undecided", "same direction, size undecided")
+
+HALF = 0.5
+
+SPARE = 0.8
+"""Share of the tolerance that the interval of the difference may fill when blocks are planned: the rest is for a
+difference that is not quite zero."""
+
+
+class Reproduction(msgspec.Struct, frozen=True):
+    """What can be said of one change. ``difference`` is here - there, in logarithms."""
+
+    word: Word
+    says: str
+    tolerance: float
+    """Differences (of logarithms) up to this are the same size."""
+    difference: Estimate
+    asked: bool = True
+    """False where nothing was shown there, so that there is nothing to reproduce."""
+
+    @property
+    def held(self) -> bool | None:
+        """Whether what was seen there holds here; None while that is open."""
+        if self.word == "reproduced":
+            return True
+        return None if not self.asked or self.word in OPEN else False
+
+
+def tolerance(there: Estimate, margin: float) -> float:
+    """How far (in logarithms) a change may be from ``there`` and still be of the same size: half of it. Where none was
+    shown, the ``margin`` (a share)."""
+    return HALF * abs(there.value) if _shown(there) else math.log1p(margin)
+
+
+def reproduction(there: Estimate, here: Estimate, margin: float) -> Reproduction:
+    """The word for a change seen ``there`` and measured again ``here``: log-ratios of variant to baseline.
+
+    Asked in this order, with the interval of the difference: is it within the tolerance (reproduced); does it hold
+    zero (open); then what was seen there is not what is here, and the interval of this side says what is instead.
+    Where no change was seen there, two intervals within the margin are a reproduction of that.
+    """
+    delta = math.log1p(margin)
+    found, same = difference(here, there), tolerance(there, margin)
+
+    def made(word: Word, says: str) -> Reproduction:
+        return Reproduction(word, says, same, found)
+
+    if not _shown(there):
+        if not _within(there, delta):
+            nothing = made("undecided", "nothing was shown there: its interval holds no change as well as one")
+            return msgspec.structs.replace(nothing, asked=False)
+        if _within(here, delta):
+            return made("reproduced", "no change beyond the margin there, and none here")
+        if _changed(here, delta):
+            return made("seen only here", "no change beyond the margin there")
+        return made("undecided", "no change there; here one cannot be ruled out")
+    sign = 1.0 if there.value > 0.0 else -1.0
+    same_direction = sign * (here.low if sign > 0 else here.high) > 0.0
+    if _within(found, same):
+        return made("reproduced", "the difference is within the tolerance")
+    if found.low <= 0.0 <= found.high:
+        if same_direction:
+            return made("same direction, size undecided", "the difference is not known finely enough")
+        return made("undecided", "neither the change seen there nor none can be ruled out here")
+    if same_direction:
+        size = "smaller" if sign * found.value < 0.0 else "larger"
+        return made("same direction, not the same size", f"{size} here: the interval of the difference excludes zero")
+    if sign * (here.high if sign > 0 else here.low) < 0.0 and not _within(here, delta):
+        return made("other direction", "the opposite of what was seen there")
+    how = "no change beyond the margin here" if _within(here, delta) else "a change of that size is ruled out here"
+    return made("not seen here", how)
+
+
+def blocks_needed(there: Estimate, margin: float) -> int | None:
+    """Blocks here that will probably tell whether the size is the same, were the noise as it was there; None where no
+    number of them can, because the interval there is as wide as the tolerance."""
+    have, target = (there.high - there.low) / 2, SPARE * tolerance(there, margin)
+    if not have < target:
+        return None
+    return math.ceil(there.n * have**2 / (target**2 - have**2))
+
+
+def _shown(estimate: Estimate) -> bool:
+    """Whether there is a change: zero is excluded."""
+    return estimate.low > 0.0 or estimate.high < 0.0
+
+
+def _within(estimate: Estimate, bound: float) -> bool:
+    return -bound < estimate.low and estimate.high < bound
+
+
+def _changed(estimate: Estimate, delta: float) -> bool:
+    """Zero is excluded and the margin is not."""
+    return _shown(estimate) and not _within(estimate, delta)

@@ -1,0 +1,138 @@
+"""Spread verdicts: whether a variant made results more erratic, said beside and apart from what it did to their level.
+
+Judged once, when an experiment has ended: looks are planned for the level, and a spread looked at ten times would
+alarm more often than it says. Within-run jitter is a metric like any other and needs far fewer blocks.
+"""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+
+from iodelta.stats.spread import Spread, blocks_needed, spread_change
+from iodelta.trial import Finding
+from iodelta.verdict.metrics import Metric
+from iodelta.verdict.model import Word
+from iodelta.verdict.rules import Rules
+from iodelta.verdict.series import Series
+from iodelta.verdict.units import units_of
+
+MARGIN = 0.5
+"""Half as wide again: a smaller change of spread takes hundreds of blocks to show."""
+
+MIN_BLOCKS = 8
+
+
+class SpreadVerdict(msgspec.Struct, frozen=True):
+    """What one comparison says about run-to-run spread; ``word`` regression means more erratic.
+
+    ``ratio`` is the variant's sd over the baseline's, of the metric's logarithm without level and drift, with its
+    interval at ``level``; ``p_swap`` the label-swap permutation p that decides, ``p`` Brown-Forsythe's beside it.
+    ``needed`` are the blocks at which a change by the margin would be seen with 80 % probability. None: unknown.
+    """
+
+    cell: str
+    metric: Metric
+    baseline: str
+    variant: str
+    word: Word
+    phrase: str
+    blocks: int
+    ratio: float | None = None
+    """The variant's standard deviation over the baseline's; None: unknown."""
+    low: float | None = None
+    high: float | None = None
+    level: float | None = None
+    p: float | None = None
+    p_swap: float | None = None
+    """Label-swap permutation p, which decides; None: unknown."""
+    baseline_sd: float | None = None
+    variant_sd: float | None = None
+    needed: int | None = None
+    margin: float = MARGIN
+    findings: tuple[Finding, ...] = ()
+
+
+def judge_spread(series: Series, rules: Rules) -> SpreadVerdict:
+    """The spread verdict of one series, all its blocks at once, at ``rules.alpha``."""
+    units = units_of(series, rules)
+    refusal = units.refusal
+    if refusal is None and len(units.d) < MIN_BLOCKS:
+        refusal = Finding(
+            "spread.few-blocks",
+            "note",
+            units.place,
+            f"{len(units.d)} {units.unit} say nothing about spread; {MIN_BLOCKS} are the least, 40 are usual",
+            "run more blocks, or judge the within-run jitter, which needs no more blocks than the level",
+        )
+    logs = (np.log(units.baseline_values), np.log(units.variant_values)) if refusal is None else None
+    if logs is not None and min(float(np.ptp(arm)) for arm in logs) <= 1e-12:
+        refusal = Finding(
+            "spread.constant",
+            "hard",
+            units.place,
+            "one variant shows no spread at all: no measurement repeats itself so",
+            "look for a rate limit, a rounded or copied result",
+        )
+    if logs is None or refusal is not None:
+        return SpreadVerdict(
+            series.cell,
+            series.metric,
+            series.baseline,
+            series.variant,
+            "inconclusive",
+            "the spread could not be judged",
+            len(units.d),
+            findings=(*units.findings, *([refusal] if refusal else [])),
+        )
+    found = spread_change(*logs, level=1.0 - rules.alpha, seed=rules.seed)
+    word = _word(found, rules.alpha)
+    needed = blocks_needed(found, 1.0 + MARGIN)
+    return SpreadVerdict(
+        series.cell,
+        series.metric,
+        series.baseline,
+        series.variant,
+        word,
+        _phrase(word, found, needed, units.unit),
+        len(units.d),
+        ratio=math.exp(found.log_ratio),
+        low=math.exp(found.low),
+        high=math.exp(found.high),
+        level=found.level,
+        p=found.p,
+        p_swap=found.p_swap,
+        baseline_sd=found.baseline_sd,
+        variant_sd=found.variant_sd,
+        needed=needed,
+        findings=units.findings,
+    )
+
+
+def _word(found: Spread, alpha: float) -> Word:
+    """As for the level: inside the margin first, then a change that both the interval and the permutation show."""
+    limit = math.log1p(MARGIN)
+    if -limit < found.low and found.high < limit:
+        return "equivalent"
+    if found.p_swap <= alpha and found.low > 0:
+        return "regression"
+    if found.p_swap <= alpha and found.high < 0:
+        return "improvement"
+    return "inconclusive"
+
+
+def _phrase(word: Word, found: Spread, needed: int, unit: str) -> str:
+    times = math.exp(found.log_ratio)
+    bounds = f"{math.exp(found.low):.2f} to {math.exp(found.high):.2f}"
+    if word == "regression":
+        return f"results are {times:.2f} times as spread ({bounds}): more erratic, whatever their level"
+    if word == "improvement":
+        return f"results are {times:.2f} times as spread ({bounds}): steadier, whatever their level"
+    if word == "equivalent":
+        return f"the spread is the same within a factor of {1 + MARGIN:g} ({bounds})"
+    return (
+        f"the spread changed by a factor of {bounds}: "
+        f"{1 + MARGIN:g} takes about {needed} {unit} to see, {found.blocks} were run"
+    )

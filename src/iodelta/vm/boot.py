@@ -1,0 +1,248 @@
+"""qemu: its command line, one guest's life, and how it ended.
+
+A guest's end is believed only when the guest itself said ``END`` on its second serial port: a panicking kernel ends
+qemu with exit code 0 (measured with qemu 7.2, ``panic=-1 -no-reboot``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from iodelta.errors import MeasureError
+
+QEMU = "qemu-system-x86_64"
+END = b"iodelta-end\n"
+"""What a guest writes last to its second serial port."""
+
+TAIL = 20
+"""Last lines of the console that are kept of a guest that failed."""
+
+DETERMINISTIC = (
+    *("-accel", "tcg,thread=single,tb-size=64", "-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm"),
+)
+"""One instruction is one nanosecond of the guest's time, and idle time is skipped."""
+
+QUIET = "console=ttyS0 quiet panic=-1 oops=panic nokaslr randomize_kstack_offset=off mitigations=off"
+"""Boot parameters without which two boots need not be alike."""
+
+
+class Boot(msgspec.Struct, frozen=True):
+    """What qemu is asked to run."""
+
+    image: str
+    initrd: str
+    cmdline: str = QUIET
+    memory: int = 256
+    """MiB."""
+    cpus: int = 1
+    clock: Literal["instructions", "wall"] = "wall"
+    kvm: bool = False
+    """Only with the wall clock, and only where ``kvm_works``."""
+    seed: int = 0
+    """With the instruction clock: 0 for none, else the guest has RDRAND and draws from this seed."""
+    devices: tuple[str, ...] = ()
+    """Further words for qemu."""
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """When a guest is given up."""
+
+    seconds: float = 180.0
+    console: int = 2 << 20
+    """Bytes."""
+    output: int = 128 << 20
+    """Bytes on its second serial port."""
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """How a guest ended. ``problem`` is empty when it came to its own end."""
+
+    problem: str
+    seconds: float
+    console: tuple[str, ...] = ()
+    """The last lines of its console, when there was a problem."""
+
+
+def command(boot: Boot, *, console: str, out: str) -> list[str]:
+    """qemu's words for ``boot``; ``console`` and ``out`` are character devices as qemu spells them."""
+    cpu = "host" if boot.kvm else "qemu64,+rdrand" if boot.seed else "qemu64"
+    if boot.clock == "instructions":
+        clock = [*DETERMINISTIC, "-seed", str(boot.seed or 1)]
+    else:
+        clock = ["-accel", "kvm" if boot.kvm else "tcg"]
+        cpu = "host" if boot.kvm else "max"
+    return [
+        *(QEMU, "-machine", "q35", "-cpu", cpu, "-m", str(boot.memory), "-smp", str(boot.cpus), *clock),
+        *("-display", "none", "-nodefaults", "-no-user-config", "-no-reboot"),
+        *("-kernel", boot.image, "-initrd", boot.initrd, "-append", boot.cmdline),
+        *("-serial", console, "-serial", out, *boot.devices),
+    ]
+
+
+class Guest:
+    """One running qemu. Its process dies with the thread that made it, also by SIGKILL: start it from a thread that
+    lives as long as the guest is to live."""
+
+    def __init__(self, boot: Boot, directory: str, limits: Limits | None = None, *, out: str = "") -> None:
+        """Start it in ``directory``, which takes ``console``, ``out`` and ``qemu`` (its own words); paths in ``boot``
+        are absolute or below it. ``out`` replaces the file for the second serial port by another character device.
+        Raises MeasureError."""
+        available()
+        enough_memory(boot.memory)
+        self._directory, self._limits = Path(directory), limits or Limits()
+        args = command(boot, console="file:console", out=out or "file:out")
+        self._begun = time.monotonic()
+        with open(self._directory / "qemu", "wb") as words:
+            # Names relative to it: qemu gives commas in a path a meaning.
+            self._process = subprocess.Popen(
+                _bound(args),
+                cwd=directory,
+                stdin=subprocess.DEVNULL,
+                stdout=words,
+                stderr=words,
+                start_new_session=True,
+            )
+        self.pid = self._process.pid
+
+    @property
+    def output(self) -> bytes:
+        """What it wrote to its second serial port so far, up to the limit."""
+        return _read(self._directory / "out", self._limits.output)
+
+    @property
+    def console(self) -> bytes:
+        """What its console showed last, up to the limit."""
+        return _read(self._directory / "console", -self._limits.console)
+
+    def poll(self) -> Ended | None:
+        """How it ended; None while it runs. Ends one that is over its limits or has panicked. Never blocks long."""
+        over = self._process.poll() is not None
+        console = self.console
+        if problem := self._trouble(console, over=over):
+            self.stop()
+            return Ended(problem, self._seconds, last_lines(console))
+        return Ended("", self._seconds) if over else None
+
+    def wait(self, interval: float = 0.05) -> Ended:
+        """Until it has ended."""
+        while (ended := self.poll()) is None:
+            time.sleep(interval)
+        return ended
+
+    def stop(self) -> None:
+        """End it now."""
+        if self._process.poll() is None:
+            self._process.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(30)
+
+    @property
+    def _seconds(self) -> float:
+        return time.monotonic() - self._begun
+
+    def _trouble(self, console: bytes, *, over: bool) -> str:
+        if b"Kernel panic" in console:
+            return f"the guest's kernel panicked: {_panic(console)}"
+        if _size(self._directory / "console") > self._limits.console:
+            return f"the guest flooded its console with more than {self._limits.console >> 10} KiB"
+        if _size(self._directory / "out") > self._limits.output:
+            return f"the guest wrote more than {self._limits.output >> 20} MiB of results"
+        if over:
+            if self.output.endswith(END) or not (self._directory / "out").exists():
+                return ""
+            said = _read(self._directory / "qemu", -1 << 16).decode("utf-8", "replace").strip().splitlines()
+            words = f"; qemu says: {said[-1]}" if said else ""
+            return f"the guest ended before its end marker (qemu's exit code {self._process.returncode}){words}"
+        if self._seconds > self._limits.seconds:
+            return f"the guest did not end within {self._limits.seconds:.0f} s"
+        return ""
+
+    def __enter__(self) -> Guest:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def available() -> str:
+    """qemu's version. Raises MeasureError saying how to get it."""
+    if shutil.which(QEMU) is None or shutil.which("setpriv") is None:
+        raise MeasureError(
+            f"{QEMU if shutil.which(QEMU) is None else 'setpriv'} is not on this machine",
+            place='machine = "vm"',
+            remedy="install it (Debian: apt-get install qemu-system-x86 util-linux; Fedora: dnf install qemu-kvm)",
+        )
+    done = subprocess.run([QEMU, "--version"], capture_output=True, text=True, timeout=30, check=False)
+    return done.stdout.partition("\n")[0].strip()
+
+
+def enough_memory(guest: int) -> None:
+    """Raise MeasureError when this machine has not ``guest`` MiB and what qemu takes itself."""
+    wanted = guest + 160
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:") and int(line.split()[1]) < wanted * 1024:
+            raise MeasureError(
+                f"a guest needs {wanted} MiB of memory, and {int(line.split()[1]) >> 10} MiB are available",
+                place='machine = "vm"',
+                remedy="end what uses the memory, or measure on a larger machine",
+            )
+
+
+def kvm_works() -> str:
+    """Why KVM cannot be used here; empty when it can.
+
+    A PVM host (module kvm_pvm) opens /dev/kvm and then hangs in a bzImage's decompressor (measured), so it counts as
+    none.
+    """
+    if os.path.exists("/sys/module/kvm_pvm"):
+        return "this machine's KVM is PVM (module kvm_pvm), which boots no distribution kernel"
+    if not os.path.exists("/dev/kvm"):
+        return "there is no /dev/kvm"
+    return "" if os.access("/dev/kvm", os.R_OK | os.W_OK) else "/dev/kvm may not be opened by this user"
+
+
+def last_lines(console: bytes, count: int = TAIL) -> tuple[str, ...]:
+    """The last lines of a console, without what would obey a terminal."""
+    text = console[-16384:].decode("utf-8", "replace").replace("\r", "")
+    return tuple("".join(c if c.isprintable() else "?" for c in line)[:400] for line in text.splitlines()[-count:])
+
+
+def _panic(console: bytes) -> str:
+    line = console[console.rfind(b"Kernel panic") :].split(b"\n")[0]
+    return "".join(last_lines(line, 1))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _read(path: Path, most: int) -> bytes:
+    """The first ``most`` bytes of a file, or the last ``-most``: who writes to it may write without end."""
+    try:
+        with open(path, "rb") as file:
+            if most < 0:
+                file.seek(max(0, _size(path) + most))
+            return file.read(abs(most))
+    except OSError:
+        return b""
+
+
+def _bound(args: Sequence[str]) -> list[str]:
+    """A command that the kernel kills when we end, however we end (prctl PR_SET_PDEATHSIG, kept over exec).
+
+    The shell looks whether we ended before the kernel was told.
+    """
+    check = '[ "$PPID" = "$0" ] && exec "$@"'
+    return ["setpriv", "--pdeathsig", "KILL", "--", "sh", "-c", check, str(os.getpid()), *args]

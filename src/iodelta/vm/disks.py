@@ -1,0 +1,86 @@
+"""A guest's disks as words for qemu: files and devices of this machine, which stay as they are, and emulated ones."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+
+from iodelta.vm.spec import Disk
+
+_THROTTLES = {
+    "iops": "iops-total",
+    "read-iops": "iops-read",
+    "write-iops": "iops-write",
+    "bps": "bps-total",
+    "read-bps": "bps-read",
+    "write-bps": "bps-write",
+}
+_MODULES = {"virtio": ("virtio_blk",), "nvme": ("nvme",), "scsi": ("virtio_scsi", "sd_mod")}
+
+
+def modules(disks: Sequence[Disk]) -> tuple[str, ...]:
+    """Modules by which a guest sees them."""
+    return tuple(dict.fromkeys(name for disk in disks for name in _MODULES[disk.bus]))
+
+
+def nodes(disks: Sequence[Disk]) -> tuple[str, ...]:
+    """What each is called in the guest, the first of a bus first."""
+    seen = dict.fromkeys(_MODULES, 0)
+    found = []
+    for disk in disks:
+        number, seen[disk.bus] = seen[disk.bus], seen[disk.bus] + 1
+        letter = chr(ord("a") + number)
+        found.append(
+            {"virtio": f"/dev/vd{letter}", "scsi": f"/dev/sd{letter}", "nvme": f"/dev/nvme{number}n1"}[disk.bus]
+        )
+    return tuple(found)
+
+
+def words(disks: Sequence[Disk], directory: Path) -> tuple[str, ...]:
+    """qemu's words; what disks keep is in ``directory`` and goes with it.
+
+    A file or device of this machine is never written to: of a file the guest writes to a copy that is thrown away, a
+    device is read-only.
+    """
+    found: list[str] = []
+    scsi = False
+    for number, disk in enumerate(disks):
+        drive = {"if": "none", "id": f"disk{number}", **_backend(disk, directory / f"disk{number}")}
+        for name, value in disk.options:
+            if name in _THROTTLES:
+                drive[f"throttling.{_THROTTLES[name]}"] = value
+        found += ["-drive", ",".join(f"{key}={value}" for key, value in drive.items())]
+        serial = f"serial=iodelta{number}"
+        if disk.bus == "virtio":
+            found += ["-device", f"virtio-blk-pci,drive=disk{number},{serial}"]
+        elif disk.bus == "nvme":
+            found += ["-device", f"nvme,drive=disk{number},{serial}"]
+        else:
+            found += [] if scsi else ["-device", "virtio-scsi-pci,id=scsi"]
+            scsi = True
+            found += ["-device", f"scsi-hd,bus=scsi.0,drive=disk{number},{serial}"]
+    return tuple(found)
+
+
+def _backend(disk: Disk, own: Path) -> dict[str, str]:
+    given = dict(disk.options)
+    if disk.path:
+        device = stat.S_ISBLK(os.stat(disk.path).st_mode)
+        base = {"driver": "host_device" if device else "file", "filename": disk.path}
+        how = {"readonly": "on"} if device else {"snapshot": "on"}
+    elif disk.kept:
+        with own.open("wb") as file:
+            file.truncate(disk.size)
+        base, how = {"driver": "file", "filename": str(own)}, {}
+    else:
+        base, how = {"driver": "null-co", "size": str(disk.size), "read-zeroes": "on"}, {}
+        if "latency" in given:
+            number, unit = given["latency"][:-2], given["latency"][-2:]
+            base["latency-ns"] = str(int(number) * {"us": 1000, "ms": 1_000_000}[unit])
+    if "error" in given:  # reading or writing this sector fails
+        image = {f"image.{key}": value for key, value in base.items()}
+        rule = {"event": "none", "iotype": "read", "errno": "5", "sector": given["error"], "immediately": "on"}
+        base = {"driver": "blkdebug", **{f"inject-error.0.{key}": value for key, value in rule.items()}, **image}
+    return {"format": "raw", **how, **{f"file.{key}": value for key, value in base.items()}}

@@ -1,0 +1,178 @@
+"""A kernel by name: a fetched or installed release, a build tree, an unpacked package or a bzImage."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from iodelta.errors import MeasureError, RequestError
+from iodelta.tools.cache import cache
+from iodelta.vm.modules import Modules
+
+KERNELS = "kernels"
+
+
+class Kernel(msgspec.Struct, frozen=True):
+    """A kernel that qemu can boot."""
+
+    name: str
+    """As it was asked for."""
+    release: str
+    """``uname -r``."""
+    image: str
+    """Path of the bzImage."""
+    modules: str = ""
+    """Directory with its modules, ``""`` when there are none."""
+    config: str = ""
+    """Its configuration file, ``""`` when it is not known."""
+    package: str = ""
+    """Name and version of the package it came in."""
+    sha256: str = ""
+    """Of the image."""
+
+    def options(self) -> dict[str, str]:
+        """``BLK_DEV_NULL_BLK`` -> ``m``; empty when the configuration is not known. Raises MeasureError."""
+        if not self.config:
+            return {}
+        try:
+            text = Path(self.config).read_text(encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise MeasureError(f"cannot read the kernel's configuration: {error}", place=self.config) from error
+        return dict(re.findall(r"^CONFIG_(\w+)=(.*)$", text, re.MULTILINE))
+
+    def loadable(self) -> Modules:
+        """What it can load."""
+        return Modules(self.modules, self.options())
+
+
+def find(name: str) -> Kernel:
+    """The kernel called ``name``.
+
+    A path: a bzImage, ``bzImage:MODULES`` with the directory of its modules, a build tree or an unpacked package.
+    Else a release or its beginning (``6.12``, ``6.1.0-56-cloud-amd64``): of those fetched or installed in /boot, the
+    newest that begins so. Raises RequestError for a path that holds none, MeasureError for one that is not here.
+    """
+    if "/" in name or Path(name).exists():
+        return _at(name)
+    matching = [kernel for kernel in here() if matches(name, kernel.release, kernel.package)]
+    if not matching:
+        known = ", ".join(kernel.release for kernel in here()) or "none"
+        raise MeasureError(
+            f"there is no kernel {name!r} on this machine; there are: {known}",
+            remedy=f"`iodelta kernel fetch {name}` gets it from the system's packages; or give the path of a bzImage",
+        )
+    return msgspec.structs.replace(max(matching, key=lambda kernel: order(kernel.package or kernel.release)), name=name)
+
+
+def here() -> list[Kernel]:
+    """Kernels that were fetched, and readable ones of /boot, by version."""
+    found = list(_fetched())
+    known = {kernel.release for kernel in found}
+    for image in sorted(Path("/boot").glob("vmlinuz-*")):
+        if os.access(image, os.R_OK):
+            kernel = _image(str(image), str(image), "")
+            if kernel.release not in known:
+                found.append(kernel)
+    return sorted(found, key=lambda kernel: order(kernel.package or kernel.release))
+
+
+def matches(name: str, release: str, package: str = "") -> bool:
+    """Whether ``name`` is this release or package version, or a whole beginning of it: 6.1 is not 6.12."""
+    texts = (release, *package.split())
+    return any(text == name or re.match(re.escape(name) + r"(?![0-9])", text) is not None for text in texts if text)
+
+
+def order(text: str) -> tuple[int, ...]:
+    """Versions sort by their numbers."""
+    return tuple(map(int, re.findall(r"\d+", text.partition(" ")[2] or text)))
+
+
+def within(version: tuple[int, ...], first: tuple[int, ...], last: tuple[int, ...]) -> bool:
+    """Whether a version lies in a row; its ends may leave out numbers: 6.12.117-1 is in 6.12.100..6.12.117."""
+    return first <= version[: len(first)] and version[: len(last)] <= last
+
+
+def digest(path: str) -> str:
+    """sha256 of a file. Raises MeasureError."""
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError as error:
+        raise MeasureError(f"cannot read: {error.strerror}", place=path) from error
+
+
+def _fetched() -> Iterator[Kernel]:
+    for place in sorted(cache(KERNELS).glob("*/package.json")):
+        yield _tree(place.parent, str(place.parent))
+
+
+def _at(name: str) -> Kernel:
+    path, _, modules = name.partition(":")
+    place = Path(path).absolute()
+    if place.is_dir():
+        return _tree(place, name)
+    if not place.is_file():
+        raise RequestError("there is no kernel here", place=path, remedy="give a bzImage, a build tree, or a release")
+    return _image(str(place), name, modules)
+
+
+def _tree(place: Path, name: str) -> Kernel:
+    """A build tree, or what a package unpacks to."""
+    built = place / "arch/x86/boot/bzImage"
+    images = [built] if built.is_file() else [*sorted(place.glob("boot/vmlinuz-*")), *sorted(place.glob("bzImage"))]
+    if not images:
+        raise RequestError(
+            "no kernel in this directory",
+            place=str(place),
+            remedy="build one there (make bzImage modules), or name the bzImage itself",
+        )
+    installed = [*sorted(place.glob("lib/modules/*")), *sorted(place.glob("usr/lib/modules/*"))]
+    kernel = _image(str(images[-1]), name, str(installed[-1] if installed else place))
+    configs = [place / ".config", *sorted(place.glob("boot/config-*")), *sorted(place.glob("config"))]
+    config = next((str(one) for one in configs if one.is_file()), "")
+    return msgspec.structs.replace(kernel, config=config or kernel.config, package=_package(place / "package.json"))
+
+
+def _package(place: Path) -> str:
+    """Name and version from what ``fetch`` wrote beside a kernel; empty where it did not."""
+    if not place.is_file():
+        return ""
+    try:
+        package = msgspec.json.decode(place.read_bytes(), type=dict[str, str])
+        return f"{package['package']} {package['version']}"
+    except (OSError, KeyError, msgspec.MsgspecError) as error:
+        raise MeasureError(
+            f"damaged: {error}", place=str(place), remedy=f"remove {place.parent} and fetch the kernel again"
+        ) from error
+
+
+def _image(path: str, name: str, modules: str) -> Kernel:
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise RequestError(f"cannot read the kernel: {error.strerror}", place=path) from error
+    release = _release(data, path)
+    if not modules and Path(f"/lib/modules/{release}").is_dir():
+        modules = f"/lib/modules/{release}"
+    beside = Path(path).with_name(f"config-{release}")
+    config = str(beside) if beside.is_file() else ""
+    return Kernel(name, release, path, modules, config, sha256=hashlib.sha256(data).hexdigest())
+
+
+def _release(data: bytes, path: str) -> str:
+    """The release in a bzImage's setup header. Raises RequestError for another kind of file."""
+    if data[0x202:0x206] != b"HdrS":
+        raise RequestError(
+            "not a bzImage for x86",
+            place=path,
+            remedy="give arch/x86/boot/bzImage of a build, or a vmlinuz of a package",
+        )
+    at = int.from_bytes(data[0x20E:0x210], "little") + 0x200
+    text = data[at : at + 256].split(b"\0")[0].split(b" ")[0].decode("ascii", "replace")
+    if not re.fullmatch(r"[0-9][\w.+~-]*", text):
+        raise RequestError("the kernel does not say its release", place=path)
+    return text

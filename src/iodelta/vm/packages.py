@@ -1,0 +1,138 @@
+"""Kernels from the system's package manager: which there are, and one fetched, verified and unpacked, not installed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from iodelta.errors import MeasureError
+from iodelta.tools.cache import cache
+from iodelta.vm.kernels import KERNELS, Kernel, find, matches, order, within
+
+TIMEOUT = 900.0
+_IMAGE = re.compile(r"Package: (linux-image-(\d+\.\d+\.\d+[\w.+~-]*-cloud-\w+))\n")
+"""Debug symbols and unsigned images have longer names, and a name that is only a series is no kernel."""
+
+
+class Package(msgspec.Struct, frozen=True):
+    """A kernel that can be fetched."""
+
+    package: str
+    """Its package."""
+    release: str
+    """`uname -r`."""
+    version: str
+    """Version of the package."""
+
+
+def available() -> list[Package]:
+    """Kernels that the system's package manager knows, by version. Raises MeasureError where there is no apt.
+
+    Only what is made for virtual machines (Debian's ``cloud`` flavour): small, and with every block driver needed.
+    """
+    found: dict[str, Package] = {}
+    for stanza in _run(["apt-cache", "dumpavail"]).split("\n\n"):
+        image = _IMAGE.match(stanza)
+        version = re.search(r"^Version: (\S+)$", stanza, re.MULTILINE)
+        if image and version:
+            held = found.get(image[2])
+            if held is None or order(held.version) < order(version[1]):
+                found[image[2]] = Package(image[1], image[2], version[1])
+    return sorted(found.values(), key=lambda one: order(one.version))
+
+
+def choose(name: str, packages: Sequence[Package]) -> Package:
+    """The newest package whose release or version is ``name`` or begins so. Raises MeasureError."""
+    fitting = [one for one in packages if matches(name, one.release, one.version)]
+    if not fitting:
+        known = ", ".join(one.version for one in packages) or "none"
+        raise MeasureError(
+            f"the package manager has no kernel {name!r}; it has {known}",
+            remedy="`apt-get update` renews its list; or unpack a kernel package yourself and give its directory",
+        )
+    return fitting[-1]
+
+
+def between(first: str, last: str, packages: Sequence[Package]) -> list[Package]:
+    """The packages from ``first`` to ``last``, both included, by version. Raises MeasureError when there is none."""
+    found = [one for one in packages if within(order(one.version), order(first), order(last))]
+    if not found:
+        known = ", ".join(one.version for one in packages) or "none"
+        raise MeasureError(
+            f"the package manager has no kernel from {first} to {last}; it has {known}",
+            remedy="`apt-get update` renews its list; older packages leave a distribution's archive",
+        )
+    return found
+
+
+def fetch(package: Package) -> Kernel:
+    """Download, verify by the package list's checksum and unpack into the cache; at once when it is there already."""
+    place = cache(KERNELS, package.release)
+    if (place / "package.json").is_file():
+        held = msgspec.json.decode((place / "package.json").read_bytes(), type=dict[str, str])
+        if held.get("version") == package.version:
+            return find(str(place))
+    place.parent.mkdir(parents=True, exist_ok=True)
+    shown = _run(["apt-cache", "show", f"{package.package}={package.version}"])
+    wanted = re.search(r"^SHA256: ([0-9a-f]{64})$", shown, re.MULTILINE)
+    with tempfile.TemporaryDirectory(dir=place.parent, prefix=".fetch-") as work:
+        if os.geteuid() == 0:  # apt drops to its own user to download
+            os.chmod(work, 0o755)
+        _run(["apt-get", "-q", "download", f"{package.package}={package.version}"], cwd=work)
+        files = list(Path(work).glob("*.deb"))
+        if len(files) != 1:
+            raise MeasureError("the package manager downloaded nothing", place=package.package)
+        digest = hashlib.sha256(files[0].read_bytes()).hexdigest()
+        if wanted is None or wanted[1] != digest:
+            raise MeasureError(
+                "the downloaded package is not what the package list says: refused",
+                place=f"{package.package} {package.version}, sha256 {digest}",
+                remedy="`apt-get update`, then fetch it again",
+            )
+        unpacked = Path(work) / "unpacked"
+        _run(["dpkg-deb", "-x", str(files[0]), str(unpacked)])
+        (unpacked / "package.json").write_bytes(
+            msgspec.json.encode({"package": package.package, "version": package.version, "sha256": digest})
+        )
+        if place.exists():
+            shutil.rmtree(place)
+        unpacked.rename(place)
+    return find(str(place))
+
+
+def _run(args: Sequence[str], cwd: str | None = None) -> str:
+    program = shutil.which(args[0])
+    if program is None:
+        raise MeasureError(
+            f"{args[0]} is not here: kernels are fetched with apt on Debian and Ubuntu",
+            place="iodelta kernel",
+            remedy="unpack a kernel package of this distribution into a directory and give that as the kernel",
+        )
+    try:
+        done = subprocess.run(
+            [program, *args[1:]],
+            cwd=cwd,
+            env={**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=TIMEOUT,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise MeasureError(f"did not end within {TIMEOUT:.0f} s", place=" ".join(args)) from error
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise MeasureError(
+            f"failed: {said[-1] if said else f'exit {done.returncode}'}",
+            place=" ".join(args[:3]),
+            remedy="`apt-get update` renews the package list; then try again",
+        )
+    return done.stdout.decode("utf-8", "replace")

@@ -1,0 +1,139 @@
+"""A guest as a user writes it after ``vm:``: its kernel, its size, its disks, and the target that is made in it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from iodelta.errors import RequestError
+
+MEMORY = 384
+"""MiB unless told otherwise: ten boots in a row stay below half a GiB at a time."""
+
+FORM = "vm[:KERNEL][,memory=MIB][,cpus=N][,cmdline=WORDS][,disk=SIZE|PATH[:OPTION...]][,target=KIND[:OPTION...]]"
+
+
+class Disk(msgspec.Struct, frozen=True):
+    """One disk of the guest. Sizes in bytes, rates per second."""
+
+    bus: str = "virtio"
+    path: str = ""
+    """File or device of this machine; empty for an emulated one."""
+    size: int = 0
+    kept: bool = False
+    """An emulated disk that keeps what is written; others read as zeros."""
+    options: tuple[tuple[str, str], ...] = ()
+
+
+class Spec(msgspec.Struct, frozen=True):
+    """What is booted."""
+
+    kernel: str = ""
+    memory: int = MEMORY
+    cpus: int = 1
+    cmdline: str = ""
+    disks: tuple[Disk, ...] = ()
+    target: str = ""
+    """Kind of the target that is made in the guest; empty for none."""
+    options: tuple[tuple[str, str], ...] = ()
+    """Of the target."""
+
+
+BUSES = ("virtio", "nvme", "scsi")
+LIMITS = ("iops", "read-iops", "write-iops", "bps", "read-bps", "write-bps")
+"""Throttles of a disk, as qemu's ``throttling.iops-total`` and so on."""
+
+
+def parse(text: str) -> Spec:
+    """What stands after ``vm:``. Raises RequestError with the form."""
+    kernel, *parts = text.split(",")
+    if "=" in kernel:
+        kernel, parts = "", [kernel, *parts]
+    values: dict[str, object] = {}
+    disks: list[Disk] = []
+    for part in parts:
+        key, equals, value = part.partition("=")
+        if not equals or not value or not value.isprintable():
+            raise _refuse(f"{part!r} says nothing")
+        if key in ("memory", "cpus"):
+            values[key] = _whole(key, value)
+        elif key == "cmdline":
+            values[key] = value
+        elif key == "disk":
+            disks.append(_disk(value))
+        elif key == "target":
+            kind, *options = value.split(":")
+            values.update(target=kind, options=tuple(_option(one) for one in options))
+        else:
+            raise _refuse(f"a guest has no {key!r}")
+    spec = Spec(kernel=kernel, disks=tuple(disks), **values)  # type: ignore[arg-type]
+    if not 128 <= spec.memory <= 1 << 16 or not 1 <= spec.cpus <= 64:
+        raise _refuse("memory is 128 to 65536 MiB, cpus 1 to 64")
+    return spec
+
+
+def changed(spec: Spec, settings: Mapping[str, str]) -> Spec:
+    """``spec`` with a variant's ``kernel``, ``kernel.cmdline`` and ``vm.NAME``: a disk or target takes the place of
+    those it has. Raises RequestError."""
+    words = [name.removeprefix("vm.") + "=" + value for name, value in settings.items() if name.startswith("vm.")]
+    own = parse(",".join(["", *words]))
+    given = {word.partition("=")[0] for word in words}
+    values: dict[str, object] = {name: getattr(own, name) for name in ("memory", "cpus") if name in given}
+    if "disk" in given:
+        values["disks"] = own.disks
+    if "target" in given:
+        values.update(target=own.target, options=own.options)
+    if "kernel" in settings:
+        values["kernel"] = settings["kernel"]
+    if cmdline := settings.get("kernel.cmdline"):
+        values["cmdline"] = f"{spec.cmdline} {cmdline}".strip()
+    return msgspec.structs.replace(spec, **values)
+
+
+def _disk(text: str) -> Disk:
+    what, *options = text.split(":")
+    bus, kept, named = "virtio", False, []
+    for one in options:
+        if one in BUSES:
+            bus = one
+        elif one == "kept":
+            kept = True
+        else:
+            named.append(_option(one))
+    for name, value in named:
+        if name in (*LIMITS, "error"):
+            _whole(name, value)
+        elif name != "latency" or not re.fullmatch(r"\d+(us|ms)", value):
+            raise _refuse(f"a disk has no {name}={value}")
+    if re.fullmatch(r"\d+[kmgt]?", what, re.IGNORECASE):
+        size = int(re.sub(r"\D", "", what)) << (10 * " kmgt".index(what[-1].lower() if what[-1].isalpha() else " "))
+        if size < 1 << 20 or size % 512:
+            raise _refuse(f"a disk of {what} is too small, or no whole number of sectors")
+        return Disk(bus, "", size, kept, tuple(named))
+    if kept or any(name == "latency" for name, _ in named):
+        raise _refuse("kept and latency are of emulated disks, given by a size")
+    if not os.path.exists(what):
+        raise RequestError("there is no such file or device", place=f"disk={what}", remedy="give one, or a size")
+    if "," in what:
+        raise _refuse("a disk's path must be without a comma")
+    return Disk(bus, os.path.abspath(what), 0, False, tuple(named))
+
+
+def _option(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not re.fullmatch(r"[\w.-]+", value) or not re.fullmatch(r"[\w-]+", name):
+        raise _refuse(f"{text!r} is no OPTION=VALUE")
+    return name, value
+
+
+def _whole(name: str, value: str) -> int:
+    if not re.fullmatch(r"\d{1,12}", value):
+        raise _refuse(f"{name} is a whole number, not {value!r}")
+    return int(value)
+
+
+def _refuse(what: str) -> RequestError:
+    return RequestError(what, place="machine", remedy=f"as in {FORM}")

@@ -1,0 +1,277 @@
+"""A load that runs beside the trials of a condition: started, kept running, accounted for, and surely stopped."""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import re
+import shlex
+import threading
+import uuid
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from iodelta.errors import IodeltaError, MachineError, MeasureError, RequestError
+from iodelta.jobfile import canonical, owned, runs_command
+from iodelta.machine import Machine, Process
+from iodelta.probe.processes import children
+from iodelta.trial import Background, Finding
+from iodelta.workload.leftovers import end_carrying
+
+LOAD = "IODELTA_LOAD"
+"""Environment variable by which one load's own processes are found when it is stopped."""
+
+AT_ONCE = 1.0
+"""Seconds: a command that fails sooner than this has died at once."""
+
+ATTEMPTS = 3
+"""A load whose first so many starts all died at once cannot run."""
+
+LONGEST_PAUSE = 5.0
+"""Seconds between restarts of a command that keeps dying at once; it begins with 0.1 and doubles."""
+
+FULL, HALF = 0.95, 0.5
+"""Share of a trial during which the load should run, and below which the trial is not one under this condition."""
+
+
+def substitute(words: Sequence[str], values: Mapping[str, str]) -> tuple[str, ...]:
+    """Replace ``{target.mount}`` and its like inside single words; no shell ever sees the result.
+
+    ``values`` are by name (``target.mount``). Other braces stay. Raises RequestError for a ``{target...}`` it lacks.
+    """
+
+    def value(found: re.Match[str]) -> str:
+        if found[1] not in values:
+            known = ", ".join(f"{{{name}}}" for name in sorted(values)) or "none"
+            raise RequestError(f"{found[0]} is not known here", place=shlex.join(words), remedy=f"known: {known}")
+        return values[found[1]]
+
+    return tuple(re.sub(r"\{(target\.[a-z_]+)\}", value, word) for word in words)
+
+
+def background_fio(
+    options: Sequence[tuple[str, str | None]],
+    target: str,
+    *,
+    directory: bool = False,
+    fio: str = "fio",
+    allow_commands: bool = False,
+) -> tuple[str, ...]:
+    """The command of a fio job as a background load: it runs until it is stopped.
+
+    It uses ``target`` unless its options name a filename or directory. Raises RequestError for options that are not
+    its own to set.
+    """
+    names = {canonical(name) for name, _ in options}
+    own_place = names & {"filename", "directory"}
+    for name, value in options:
+        ours = owned(name)
+        if ours is not None and not ours.harmless and canonical(name) not in own_place:
+            raise RequestError(f"fio option {name}: {ours.why}", place="background", remedy=f"remove {name}")
+        danger = runs_command(name, value)
+        if danger and not allow_commands:
+            raise RequestError(danger, place="background", remedy=f"remove {name}, or allow commands explicitly")
+    kept = [o for o in options if owned(o[0]) is None or canonical(o[0]) in own_place]
+    early = [option for option in kept if option[0] in ("kb_base", "ioengine")]
+    place = () if own_place else (f"--{'directory' if directory else 'filename'}={target.replace(':', chr(92) + ':')}",)
+    return (
+        *(fio, "--output=/dev/null", "--eta=never", "--name=background", *place),
+        *(f"--{n}" if v is None else f"--{n}={v}" for n, v in [*early, *(o for o in kept if o not in early)]),
+        *("--time_based=1", "--runtime=365d", "--randrepeat=0"),
+    )
+
+
+class BackgroundLoad:
+    """Keeps a command running from ``with`` to its end, restarting it whenever it ends.
+
+    ``words`` is an argument list; its errors go to ``background.err`` in ``workdir``. The command is in a session of
+    its own and carries ``env`` (the experiment's marker) besides a mark of this load. Entering raises MachineError when
+    it cannot be started and MeasureError when it dies at once again and again, both naming it. Leaving ends the
+    command and everything it started.
+    """
+
+    def __init__(
+        self, machine: Machine, words: Sequence[str], *, workdir: str, env: Mapping[str, str] | None = None
+    ) -> None:
+        self.words = tuple(words)
+        self._machine = machine
+        self._workdir = workdir
+        self._errors = f"{workdir}/background.err"
+        self._token = uuid.uuid4().hex
+        self._env = {**(env or {}), LOAD: self._token}
+        self._stopping = threading.Event()
+        self._settled = threading.Event()
+        self._lock = threading.Lock()
+        self._starts: list[float] = []
+        self._ends: list[tuple[float, int]] = []
+        self._bytes: list[tuple[float, float]] = []
+        self._base = 0.0
+        self._process: Process | None = None
+        self._problem: IodeltaError | None = None
+        self._thread = threading.Thread(target=self._keep, name="background", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._machine.run(["rm", "-f", "--", self._errors])
+        self._thread.start()
+        try:
+            self._settled.wait()
+            if self._problem is not None:
+                raise self._problem
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End the load and everything it started. Raises MeasureError when something does not end."""
+        self._stopping.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        end_carrying(self._machine, LOAD, self._token)
+
+    def account(self, window: tuple[float, float]) -> Background:
+        """What the load did between two Unix times: the measured window of a trial.
+
+        The rate is bytes read from and written to storage by its processes (``read_bytes`` and ``write_bytes`` of
+        /proc/PID/io, sampled once a second): cached reads do not count, work of kernel threads on its behalf does not
+        either, and a command that lives shorter than a second is seen in part. None where the kernel does not count.
+        Raises MachineError when the command could not be started again.
+        """
+        if self._problem is not None:
+            raise self._problem
+        begin, end = window
+        self._sample()
+        with self._lock:
+            starts, ends, samples = list(self._starts), list(self._ends), list(self._bytes)
+        lives = [(start, ends[i][0] if i < len(ends) else self._machine.time()) for i, start in enumerate(starts)]
+        alive = sum(max(0.0, min(end, last) - max(begin, first)) for first, last in lives)
+        return Background(
+            command=self.words,
+            alive=min(1.0, alive / (end - begin)) if end > begin else 0.0,
+            restarts=sum(begin <= start < end for start in starts[1:]),
+            rate=_rate(samples, begin, end),
+            exit_codes=tuple(code for when, code in ends if begin <= when < end),
+        )
+
+    def _keep(self) -> None:
+        """The thread: start, watch, restart."""
+        failures = 0
+        try:
+            while not self._stopping.is_set():
+                started = self._machine.time()
+                code = self._live()
+                if code is None:
+                    return
+                lived = self._machine.time() - started
+                failures = failures + 1 if code and lived < AT_ONCE else 0
+                if failures == len(self._ends) == ATTEMPTS:
+                    self._problem = self._cannot_run(code)
+                    return
+                if not failures:
+                    self._settled.set()
+                self._stopping.wait(min(LONGEST_PAUSE, 0.1 * 2**failures) if failures else max(0.0, 0.05 - lived))
+        except IodeltaError as error:
+            self._problem = error
+        finally:
+            self._settled.set()
+
+    def _live(self) -> int | None:
+        """One life of the command: its exit code, or None when it was stopped."""
+        process = self._machine.start(self.words, env=self._env, cwd=self._workdir, stderr=self._errors)
+        started = self._machine.time()
+        with self._lock:
+            self._starts.append(started)
+            self._base = self._bytes[-1][1] if self._bytes else 0.0
+            self._process = process
+        sampled = 0.0
+        try:
+            while (code := process.wait(0.1 if self._machine.time() - started < AT_ONCE else 0.25)) is None:
+                now = self._machine.time()
+                if self._stopping.is_set():
+                    return None
+                if now - started >= AT_ONCE:
+                    self._settled.set()
+                if now - sampled >= (1.0 if now - started >= AT_ONCE else 0.1):
+                    sampled = now
+                    self._sample()
+            return code
+        finally:
+            code = process.stop(2.0)
+            with self._lock:
+                self._process = None
+                self._ends.append((self._machine.time(), code))
+
+    def _sample(self) -> None:
+        with self._lock:
+            counted = None if self._process is None else _storage_bytes(self._machine, self._process.pid)
+            if counted is not None:
+                last = self._bytes[-1][1] if self._bytes else 0.0
+                self._bytes.append((self._machine.time(), max(last, self._base + counted)))
+
+    def _cannot_run(self, code: int) -> MeasureError:
+        said = " ".join(self._machine.read(self._errors).split())[-300:]
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        return MeasureError(
+            f"the background load {how} {ATTEMPTS} times at once: {said or 'it said nothing'}",
+            place=shlex.join(self.words),
+            remedy="try the command by hand",
+        )
+
+
+def background_findings(background: Background) -> tuple[Finding, ...]:
+    """Whether the load was there during the trial: hard when it was missing for more than half of it."""
+    place = shlex.join(background.command)
+    codes = ", ".join(str(code) for code in sorted(set(background.exit_codes)))
+    found = []
+    if background.alive < FULL:
+        found.append(
+            Finding(
+                "background.absent",
+                "hard" if background.alive < HALF else "warning",
+                place,
+                f"the background load ran during {100 * background.alive:.0f} % of the trial "
+                f"(restarts: {background.restarts}; exit codes: {codes or 'none'})",
+                "give it more to do, so that it runs longer than a trial",
+            )
+        )
+    if any(background.exit_codes):
+        text = f"the background load failed during the trial (exit codes {codes})"
+        found.append(Finding("background.failing", "warning", place, text, "try the command by hand"))
+    return tuple(found)
+
+
+def _storage_bytes(machine: Machine, pid: int) -> float | None:
+    """Bytes that a process tree has moved to and from storage; a parent's count includes children it has reaped."""
+    total, known, todo = 0.0, False, [str(pid)]
+    while todo:
+        process = todo.pop()
+        todo += map(str, children(machine, process))
+        with contextlib.suppress(MachineError):  # it has just ended, or belongs to another user
+            counts = dict(re.findall(r"^(read|write)_bytes: (\d+)", machine.read(f"/proc/{process}/io"), re.MULTILINE))
+            if counts:
+                known = True
+                total += float(counts["read"]) + float(counts["write"])
+    return total if known else None
+
+
+def _rate(samples: Sequence[tuple[float, float]], begin: float, end: float) -> float | None:
+    if not samples or end <= begin:
+        return None
+    return max(0.0, _at(samples, end) - _at(samples, begin)) / (end - begin)
+
+
+def _at(samples: Sequence[tuple[float, float]], when: float) -> float:
+    """The cumulative count at a time, linear between samples."""
+    index = bisect.bisect(samples, (when, float("inf")))
+    if index == 0:
+        return 0.0 if len(samples) == 0 else samples[0][1]
+    if index == len(samples):
+        return samples[-1][1]
+    (t0, b0), (t1, b1) = samples[index - 1], samples[index]
+    return b0 + (b1 - b0) * (when - t0) / (t1 - t0)

@@ -1,0 +1,51 @@
+"""Which I/O engines this fio offers, and whether one is allowed here: the reason why not, as data."""
+
+from __future__ import annotations
+
+import re
+
+from iodelta.errors import MachineError
+from iodelta.machine import Machine
+
+_IO_URING_SWITCH = "/proc/sys/kernel/io_uring_disabled"
+
+
+def engines(machine: Machine, fio: str = "fio") -> tuple[str, ...]:
+    """The engines this fio was built with, in its order."""
+    said = machine.run([fio, "--enghelp"], timeout=30).text
+    return tuple(re.findall(r"^\s+(\S+)\s*$", said, re.MULTILINE))
+
+
+def engine_refusal(
+    machine: Machine, engine: str, workdir: str, *, fio: str = "fio", launcher: tuple[str, ...] = ()
+) -> str | None:
+    """Why ``engine`` cannot be used here, or None: tries one read of a small file in ``workdir``.
+
+    "io_uring: Operation not permitted (kernel.io_uring_disabled = 2)". Takes about 0.3 s.
+    """
+    scratch = f"{workdir}/engine.probe"
+    done = machine.run(
+        [
+            *launcher,
+            *(fio, "--output-format=json", "--eta=never", "--name=probe", f"--ioengine={engine}", "--rw=read"),
+            *("--bs=4k", "--size=4k", "--iodepth=1", "--filename=" + scratch.replace(":", "\\:")),
+        ],
+        timeout=30,
+        env={"LC_ALL": "C"},
+        cwd=workdir,
+    )
+    machine.run(["rm", "-f", "--", scratch])
+    if done.returncode == 0:
+        return None
+    said = (done.text + "\n" + done.stderr.decode(errors="replace")).strip()
+    reasons = re.findall(r"error=(.+)$", said, re.MULTILINE) or re.findall(r"^fio: (.+)$", said, re.MULTILINE)
+    reason = reasons[0] if reasons else f"fio ended with {done.returncode}"
+    return f"{engine}: {reason}{_switch(machine) if engine.startswith('io_uring') else ''}"
+
+
+def _switch(machine: Machine) -> str:
+    try:
+        value = machine.read(_IO_URING_SWITCH).strip()
+    except MachineError:  # kernels before 6.6 have no such switch
+        return ""
+    return f" (kernel.io_uring_disabled = {value})" if value != "0" else " (a seccomp filter or container forbids it)"

@@ -1,0 +1,234 @@
+"""One fio run: its request, its command line, and the running of it."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable, Mapping
+
+from iodelta.errors import MachineError, MeasureError, RequestError
+from iodelta.experiment.values import size_bytes
+from iodelta.jobfile import canonical, owned, runs_command
+from iodelta.machine import Machine, Process
+from iodelta.workload import io_uring
+from iodelta.workload.model import Ended, FioRequest, FioRun
+
+OUTPUT = "fio.json"
+LOG = "fio_iops.log"
+STDOUT = "fio.out"
+STDERR = "fio.err"
+
+SLICE = 0.2
+"""Seconds between looks at the stop request while fio runs."""
+
+GRACE = 1.0
+"""Seconds a stopped fio has to end its jobs and write its output before it is killed."""
+
+OLDEST = (3, 16)
+
+BOTH_HISTOGRAMS = (3, 18)
+"""From here on fio keeps the histograms of total and completion latency side by side; before, of total alone."""
+
+_EARLY = ("kb_base", "ioengine")
+
+
+def command(request: FioRequest) -> list[str]:
+    """The command line of ``request``: the user's options as they are, then ours, which win by coming last.
+
+    Raises RequestError for an option that iodelta sets itself, one that runs commands unless allowed, a target that fio
+    cannot name, and times or seeds it cannot take.
+    """
+    _check(request)
+    place = "directory" if request.target_kind == "directory" else "filename"
+    size = () if request.size is None or _given(request, "size") else (f"--size={request.size}",)
+    # On a command line (unlike in a job file) fio takes kb_base and the engine before the options they change.
+    early = [option for option in request.options if option[0] in _EARLY]
+    options = [*early, *(option for option in request.options if option[0] not in _EARLY)]
+    return [
+        *request.launcher,
+        request.fio,
+        f"--output={request.workdir}/{OUTPUT}",
+        "--output-format=json+",
+        "--eta=never",
+        *(("--readonly",) if _reads_only(request) else ()),
+        "--name=iodelta",
+        f"--{place}={request.target.replace(':', chr(92) + ':')}",
+        *((f"--filename_format={request.files}",) if request.files else ()),
+        *size,
+        *(f"--{name}" if value is None else f"--{name}={value}" for name, value in options),
+        "--time_based=1",
+        f"--runtime={round(request.runtime * 1000)}ms",
+        f"--ramp_time={round(request.ramp * 1000)}ms",
+        # Without randrepeat=0 fio < 3.36 ignores randseed for the offsets: init.c, td_fill_rand_seeds_internal.
+        "--randrepeat=0",
+        "--allrandrepeat=0",
+        f"--randseed={request.seed}",
+        "--group_reporting=1",
+        "--lat_percentiles=1",
+        f"--clat_percentiles={int(request.version >= BOTH_HISTOGRAMS)}",
+        # One sample a second by fio's helper thread: no cost per I/O, which bw and lat logs without it would have.
+        f"--write_iops_log={request.workdir}/{LOG.removesuffix('_iops.log')}",
+        "--log_avg_msec=1000",
+        "--per_job_logs=0",
+        # A target that has vanished is an error, not a file to be made in /dev or laid out inside the trial.
+        "--allow_file_create=0",
+    ]
+
+
+def command_of(request: FioRequest) -> list[str]:
+    """The command line of ``request``, whichever tool it is for. Raises RequestError."""
+    return command(request) if request.tool == "fio" else io_uring.command(request)
+
+
+def _check(request: FioRequest) -> None:
+    for name, value in request.options:
+        ours = owned(name)
+        if ours is not None:
+            raise RequestError(f"fio option {name}: {ours.why}", place="workload", remedy=f"remove {name}")
+        danger = runs_command(name, value)
+        if danger and not request.allow_commands:
+            raise RequestError(danger, place="workload", remedy=f"remove {name}, or allow commands explicitly")
+    if not request.target.startswith("/") or re.search(r"[;#\0\n]", request.target):
+        raise RequestError(
+            f"fio cannot name {request.target!r}: it cuts names at ; and #",
+            place="target",
+            remedy="give an absolute path without these, such as a symbolic link",
+        )
+    if request.runtime < 0.1 or request.ramp < 0:
+        raise RequestError(f"a trial of {request.runtime:g} s is too short for fio", place="design.trial")
+    if not 0 < request.seed < 1 << 63:  # seed 0 would give every job the same numbers: init.c multiplies by it
+        raise RequestError(f"{request.seed} is no seed for fio", place="design.seed", remedy="1 to 2^63 - 1")
+
+
+def _given(request: FioRequest, name: str) -> bool:
+    return any(canonical(given) == name for given, _ in request.options)
+
+
+def _reads_only(request: FioRequest) -> bool:
+    modes = [value for name, value in request.options if canonical(name) == "rw"]
+    return not modes or (modes[-1] or "").split(":")[0] in ("read", "randread")
+
+
+def _check_reach(machine: Machine, request: FioRequest) -> None:
+    """Refuse to write past the end of a file: fio would delete it and lay out a new one.
+
+    ``extend_file`` (filesetup.c) unlinks first and asks ``allow_file_create`` afterwards: measured with 3.33. Doubt
+    counts as past the end. A read-only fio refuses by itself.
+    """
+    if request.target_kind != "file" or _reads_only(request):
+        return
+    said = machine.run(["stat", "-L", "-c", "%s", "--", request.target]).text.strip()
+    if said and _reach(request, int(said)) > int(said):
+        raise RequestError(
+            f"the workload may write past its {said} bytes, and fio would make the file anew",
+            place=request.target,
+            remedy="let [target] size be the largest size of any cell; write sizes in bytes, k, m, g or %",
+        )
+
+
+def _reach(request: FioRequest, whole: int) -> float:
+    """The end of what the workload touches in a file of ``whole`` bytes; infinite where that cannot be told."""
+    given = {canonical(name): (value or "").strip() for name, value in request.options}
+    if any(given.get(name, "0") != "0" for name in ("fill_device", "file_append", "filesize", "zonemode")):
+        return math.inf
+
+    def amount(name: str, default: int) -> int:
+        share, percent, rest = given.get(name, str(default)).partition("%")
+        return int(share) * whole // 100 if percent and not rest.strip() else size_bytes(given.get(name, str(default)))
+
+    try:
+        start = amount("offset", 0) + (int(given.get("numjobs", "1")) - 1) * amount("offset_increment", 0)
+        return start + amount("size", request.size or 0)
+    except ValueError:
+        return math.inf
+
+
+def fio_version(machine: Machine, fio: str = "fio") -> tuple[int, int]:
+    """Major and minor version, (3, 33). Raises MeasureError when fio is missing or older than 3.16."""
+    said = machine.run([fio, "--version"], timeout=30).text.strip()
+    found = re.match(r"fio-(\d+)\.(\d+)", said)
+    if found is None:
+        raise MeasureError(f"{fio} --version says {said!r}", place=machine.name, remedy="is it fio?")
+    version = int(found[1]), int(found[2])
+    if version < OLDEST:
+        raise MeasureError(f"{said} is too old", place=machine.name, remedy="iodelta needs fio 3.16 or later")
+    return version
+
+
+def run(
+    machine: Machine,
+    request: FioRequest,
+    *,
+    stop: Callable[[], bool] = lambda: False,
+    on_tick: Callable[[float], None] = lambda seconds: None,
+    on_start: Callable[[int], None] = lambda pid: None,
+    env: Mapping[str, str] | None = None,
+    allowance: float = 60.0,
+) -> FioRun:
+    """Run fio to its end and keep everything it said.
+
+    ``stop`` is asked five times a second; once it is true fio is ended politely, killed after a second, and the result
+    says ``stopped``. ``on_start`` gets its pid, ``on_tick`` is called once a second with the seconds since the start. A
+    run over ramp + runtime + ``allowance`` seconds is ended and says ``timed out``. A fio that fails is a result, not
+    an exception; raises RequestError as ``command`` does and for writes past the end of a file, MachineError when fio
+    cannot be started.
+    """
+    args = command_of(request)
+    _check_reach(machine, request)
+    paths = [f"{request.workdir}/{name}" for name in (OUTPUT, STDOUT, STDERR, LOG)]
+    machine.run(["rm", "-f", "--", *paths])  # fio appends to logs
+    started, begun = machine.time(), time.monotonic()
+    process = machine.start(
+        args, env={"LC_ALL": "C", **(env or {})}, cwd=request.workdir, stdout=paths[1], stderr=paths[2]
+    )
+    try:
+        on_start(process.pid)
+        code, ended = _wait(process, begun, request.ramp + request.runtime + allowance, stop, on_tick)
+    except BaseException:
+        process.stop(GRACE)
+        raise
+    seconds = time.monotonic() - begun
+    output, stdout, stderr, log = _contents(machine, paths)
+    return FioRun(
+        request=request,
+        args=tuple(args),
+        exit_code=code,
+        ended=ended,
+        started=started,
+        seconds=seconds,
+        output=output if request.tool == "fio" else stdout,
+        stdout=stdout if request.tool == "fio" else b"",
+        stderr=stderr,
+        log=log,
+    )
+
+
+def _wait(
+    process: Process, begun: float, limit: float, stop: Callable[[], bool], on_tick: Callable[[float], None]
+) -> tuple[int, Ended]:
+    ticks = 0
+    while True:
+        code = process.wait(SLICE)
+        if code is not None:
+            return code, "finished"
+        elapsed = time.monotonic() - begun
+        if elapsed > limit:
+            return process.stop(GRACE), "timed out"
+        if stop():
+            return process.stop(GRACE), "stopped"
+        if elapsed >= ticks + 1:
+            ticks = int(elapsed)
+            on_tick(elapsed)
+
+
+def _contents(machine: Machine, paths: list[str]) -> list[bytes]:
+    """The bytes of each file, empty where fio made none."""
+    contents = []
+    with machine.together("fio"):
+        for path in paths:
+            try:
+                contents.append(machine.read_bytes(path))
+            except MachineError:
+                contents.append(b"")
+    return contents

@@ -1,0 +1,190 @@
+"""One JSON or JSON+ document of a fio >= 3.0 that iodelta ran: its jobs, each and together.
+
+What a run's own text around the documents means is judged in ``result.py``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from iodelta.trial import Direction, Histogram, Kind, Latency, Quantity
+from iodelta.workload.fio_schema import RawDirection, RawDocument, RawJob, direction, rate
+
+_KINDS: tuple[Kind, ...] = ("read", "write", "trim")
+
+
+class FioJob(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of ``jobs``: a group of jobs, or one clone when they were not grouped."""
+
+    name: str
+    group: int
+    error: int
+    """errno of the job; 0 also when it was cut short by a signal."""
+    directions: tuple[Direction, ...]
+    """Only those with I/O."""
+    usr_cpu: float
+    sys_cpu: float
+    """Percent of one CPU, over all members of the entry."""
+    context_switches: int
+    options: dict[str, str] = {}
+    """As the user spelt them; flags given without a value are missing (fio never prints them)."""
+
+
+class FioDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """One document: fio's version text, the Unix seconds at which it was printed, and its jobs."""
+
+    version: str
+    printed: float | None
+    jobs: tuple[FioJob, ...]
+    counters: dict[str, float] = {}
+    """``mirror.loop1.reads``: what each member did where the user-space mirror stood in for fio."""
+
+
+_decoder = msgspec.json.Decoder(RawDocument)
+
+
+def documents(output: bytes) -> tuple[list[bytes], str]:
+    """The JSON documents in a fio output (it appends one per status interval), and the text around them.
+
+    fio prints a document's braces alone in the first column; notes and error lines share the file with it.
+    """
+    # By hand: the regular expression for it takes half the time that reading a trial takes.
+    found, around, at = [], [], 0
+    while True:
+        begin = _brace_line(output, b"{", at)
+        last = _brace_line(output, b"}", begin)
+        if last < 0:
+            break
+        end = output.find(b"\n", last) + 1 or len(output)
+        found.append(output[begin:end])
+        around.append(output[at:begin])
+        at = end
+    return found, b"".join((*around, output[at:])).decode(errors="replace").strip()
+
+
+def _brace_line(output: bytes, brace: bytes, at: int) -> int:
+    """Where the next line begins that holds only ``brace``; -1 when there is none. ``at`` is the beginning of a line,
+    or -1."""
+    while at >= 0:
+        if output.startswith(brace, at):
+            end = output.find(b"\n", at)
+            if not output[at + 1 : end if end >= 0 else None].strip():
+                return at
+        at = output.find(b"\n" + brace, at)
+        at = at + 1 if at >= 0 else -1
+    return -1
+
+
+def read_document(document: bytes) -> FioDocument:
+    """Read one document. Raises ValueError when it is no fio JSON, or is of fio < 3.0, whose units differ."""
+    try:
+        raw = _decoder.decode(document)
+    except msgspec.DecodeError as error:
+        try:  # "%f" prints nan and inf bare, which is no JSON
+            raw = _decoder.decode(re.sub(rb":\s*-?(nan|inf)\b", b": 0", document))
+        except msgspec.DecodeError:
+            raise ValueError(f"not the JSON of fio: {error}") from error
+    found = re.match(r"fio-(\d+)", raw.version)
+    if found is None or int(found[1]) < 3:
+        raise ValueError(f"JSON of {raw.version or 'an unnamed program'}, not of fio 3.0 or later")
+    return FioDocument(
+        version=raw.version,
+        printed=raw.printed if raw.timestamp_ms is not None else None,
+        jobs=tuple(_job(job) for job in raw.jobs),
+        counters=_mirror(raw),
+    )
+
+
+def _mirror(raw: RawDocument) -> dict[str, float]:
+    members = raw.mirror.members if raw.mirror else []
+    return {
+        f"mirror.{member.path.rpartition('/')[2]}.{name}": float(value)
+        for member in members
+        for name, value in (("reads", member.reads), ("writes", member.writes), ("mean_ns", member.mean_ns))
+    }
+
+
+def merged(jobs: Sequence[FioJob]) -> FioJob:
+    """Jobs that ran together as one: exact where exact merging is possible.
+
+    Counts, bytes and histogram bins add up; mean and variance by the parallel-variance rule (Chan, Golub & LeVeque
+    1979); the rate is all I/Os over the longest runtime, as fio itself does in a group. Percentiles cannot be merged
+    and are dropped: the histogram has them.
+    """
+    if len(jobs) == 1:
+        return jobs[0]
+    if not jobs:
+        raise ValueError("no jobs to merge")
+    parts = [[d for job in jobs for d in job.directions if d.kind == kind] for kind in _KINDS]
+    return FioJob(
+        name=jobs[0].name,
+        group=jobs[0].group,
+        error=next((job.error for job in jobs if job.error), 0),
+        directions=tuple(merged_direction(part) for part in parts if part),
+        usr_cpu=sum(job.usr_cpu for job in jobs),
+        sys_cpu=sum(job.sys_cpu for job in jobs),
+        context_switches=sum(job.context_switches for job in jobs),
+        options=jobs[0].options,
+    )
+
+
+def _job(job: RawJob) -> FioJob:
+    raw: tuple[tuple[Kind, RawDirection | None], ...]
+    raw = (("read", job.read), ("write", job.write), ("trim", job.trim))
+    directions = tuple(direction(kind, d) for kind, d in raw if d is not None and d.total_ios)
+    longest = max((d.runtime_ms for d in directions), default=0)
+    # fio prints CPU as a share of the members' summed runtime: bring it back to one CPU.
+    members = job.job_runtime / longest if job.job_runtime and longest else 1.0
+    return FioJob(
+        name=job.jobname,
+        group=job.groupid,
+        error=job.error,
+        directions=directions,
+        usr_cpu=(job.usr_cpu or 0.0) * members,
+        sys_cpu=(job.sys_cpu or 0.0) * members,
+        context_switches=job.ctx or 0,
+        options=job.options,
+    )
+
+
+def merged_direction(parts: Sequence[Direction]) -> Direction:
+    """What jobs that ran together did in one direction."""
+    ios, size = sum(d.ios for d in parts), sum(d.bytes for d in parts)
+    longest = max(d.runtime_ms for d in parts)
+    return Direction(
+        kind=parts[0].kind,
+        ios=ios,
+        bytes=size,
+        runtime_ms=longest,
+        iops=rate(ios, longest, "1/s"),
+        bandwidth=rate(size, longest, "B/s"),
+        lat=_merged_latency([d.lat for d in parts]),
+        clat=_merged_latency([d.clat for d in parts]),
+        slat=_merged_latency([d.slat for d in parts]),
+        short=sum(d.short for d in parts),
+        dropped=sum(d.dropped for d in parts),
+    )
+
+
+def _merged_latency(parts: Iterable[Latency | None]) -> Latency | None:
+    known = [part for part in parts if part is not None]
+    if not known:
+        return None
+    count = sum(part.count for part in known)
+    mean = sum(part.count * part.mean.value for part in known) / count
+    squares = sum(
+        (part.count - 1) * part.stddev.value**2 + part.count * (part.mean.value - mean) ** 2 for part in known
+    )
+    histograms = [part.histogram for part in known if part.histogram is not None]
+    return Latency(
+        count=count,
+        mean=Quantity.exact(mean, "ns"),
+        stddev=Quantity.exact(math.sqrt(squares / (count - 1)) if count > 1 else 0.0, "ns"),
+        min=Quantity.exact(min(part.min.value for part in known), "ns"),
+        max=Quantity.exact(max(part.max.value for part in known), "ns"),
+        histogram=Histogram.merged(histograms) if len(histograms) == len(known) else None,
+    )

@@ -1,0 +1,258 @@
+"""fio's JSON and JSON+ as every version since 2.0.10 writes it, and its directions as ``iodelta.trial`` has them.
+
+Facts about the format by version are from fio's ``stat.c`` at its tags.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Annotated
+
+import msgspec
+
+from iodelta.trial import BINS, Direction, Histogram, Kind, Latency, Quantity, bin_edges, bin_index
+
+US_BINS = 1216
+"""Number of latency bins before 2.99, of microseconds: 19 groups of 64."""
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+
+class RawLatency(msgspec.Struct):
+    min: float = 0.0
+    max: float = 0.0
+    mean: float = 0.0
+    stddev: float = 0.0
+    N: Count | None = None  # since 3.18
+    percentile: dict[str, float] = {}
+    bins: dict[str, int] = {}
+
+
+class RawPriority(msgspec.Struct):
+    """One entry of ``prios``, since 3.30."""
+
+    prioclass: int = 0
+    prio: int = 0
+    priohint: int = 0  # since 3.36
+    clat_ns: RawLatency | None = None
+    lat_ns: RawLatency | None = None
+
+
+class RawDirection(msgspec.Struct):
+    io_bytes: Count = 0  # KiB up to 2.20
+    io_kbytes: Count | None = None  # since 2.21
+    bw: float = 0.0  # KiB/s
+    iops: float | None = None  # an integer before 2.2.6
+    runtime: Count = 0
+    total_ios: Count | None = None  # since 2.1.14
+    short_ios: Count = 0
+    drop_ios: Count = 0
+    slat_ns: RawLatency | None = None  # since 2.99
+    clat_ns: RawLatency | None = None
+    lat_ns: RawLatency | None = None
+    slat: RawLatency | None = None  # in us, before
+    clat: RawLatency | None = None
+    lat: RawLatency | None = None
+    bw_min: float = 0.0
+    bw_max: float = 0.0
+    bw_mean: float = 0.0
+    bw_dev: float = 0.0
+    bw_samples: Count | None = None  # since 2.99
+    iops_min: float = 0.0
+    iops_max: float = 0.0
+    iops_mean: float | None = None  # since 2.99
+    iops_stddev: float = 0.0
+    iops_samples: Count | None = None
+    prios: list[RawPriority] = []
+    clat_high_prio: RawLatency | None = None  # 3.18 to 3.29
+    clat_low_prio: RawLatency | None = None
+    lat_high_prio: RawLatency | None = None
+    lat_low_prio: RawLatency | None = None
+
+
+class RawSync(msgspec.Struct):
+    total_ios: Count = 0
+    lat_ns: RawLatency | None = None
+
+
+class RawSteady(msgspec.Struct):
+    ss: str = ""
+    attained: int = 0
+
+
+class RawDisk(msgspec.Struct):
+    name: str = ""
+    read_ios: Count = 0
+    write_ios: Count = 0
+    read_sectors: Count | None = None  # since 3.36
+    write_sectors: Count | None = None
+    read_merges: Count = 0
+    write_merges: Count = 0
+    read_ticks: Count = 0
+    write_ticks: Count = 0
+    in_queue: Count = 0
+    util: float = math.nan
+    aggr_util: float | None = None  # of a device above others, which follow it
+    hostname: str = ""
+
+
+class RawJob(msgspec.Struct):
+    jobname: str = ""
+    groupid: int = 0
+    job_start: Count | None = None  # Unix ms, since 3.36
+    error: int = 0
+    eta: int = 0  # seconds left: above 0 in a report before the end
+    elapsed: Count | None = None
+    read: RawDirection | None = None
+    write: RawDirection | None = None
+    trim: RawDirection | None = None
+    mixed: RawDirection | None = None
+    sync: RawSync | None = None
+    job_runtime: Count = 0  # since 3.8; the sum over the members of a group
+    usr_cpu: float | None = None
+    sys_cpu: float | None = None
+    ctx: Count | None = None
+    iodepth_level: dict[str, float] = {}
+    steadystate: RawSteady | None = None
+    hostname: str = ""
+    description: str = msgspec.field(name="desc", default="")
+    options: dict[str, str] = msgspec.field(name="job options", default_factory=dict)
+
+
+class RawMember(msgspec.Struct):
+    path: str
+    reads: Count = 0
+    writes: Count = 0
+    mean_ns: float = 0.0
+
+
+class RawMirror(msgspec.Struct):
+    """What the user-space mirror adds when it stands in for fio."""
+
+    members: list[RawMember] = []
+
+
+class RawDocument(msgspec.Struct):
+    jobs: list[RawJob] = []
+    clients: list[RawJob] = msgspec.field(name="client_stats", default_factory=list)
+    version: str = msgspec.field(name="fio version", default="")
+    options: dict[str, str] = msgspec.field(name="global options", default_factory=dict)
+    timestamp: Count | None = None
+    timestamp_ms: Count | None = None
+    disks: list[RawDisk] = msgspec.field(name="disk_util", default_factory=list)
+    mirror: RawMirror | None = None
+
+    @property
+    def printed(self) -> float | None:
+        """Unix seconds at which fio printed it; None before 2.2.5."""
+        if self.timestamp_ms is not None:
+            return self.timestamp_ms / 1000
+        return None if self.timestamp is None else float(self.timestamp)
+
+
+def _centres() -> dict[str, int]:
+    """fio's spelling of each bin in JSON+ (``plat_idx_to_val``), and its index."""
+    edges = (bin_edges(index) for index in range(BINS))
+    return {str(low + (high - low) // 2 if high - low > 1 else low): index for index, (low, high) in enumerate(edges)}
+
+
+_INDEX_OF = _centres()
+
+
+def direction(kind: Kind, raw: RawDirection, *, kibibytes: bool = False) -> Direction:
+    """``raw`` as a Direction; ``kibibytes``: ``io_bytes`` counts KiB, as fio did up to 2.20.
+
+    Raises ValueError for a histogram that fio cannot have written.
+    """
+    scale = 1024 if kibibytes else 1
+    ios = raw.total_ios or 0
+    size = raw.io_bytes * scale
+    return Direction(
+        kind=kind,
+        ios=ios,
+        bytes=size,
+        runtime_ms=raw.runtime,
+        iops=rate(ios, raw.runtime, "1/s") if raw.total_ios is not None else _printed_iops(raw.iops),
+        bandwidth=rate(size, raw.runtime, "B/s", spare=scale - 1),
+        lat=latency(raw.lat_ns, ios) if raw.lat_ns else latency(raw.lat, ios, microseconds=True),
+        clat=latency(raw.clat_ns, ios) if raw.clat_ns else latency(raw.clat, ios, microseconds=True),
+        slat=latency(raw.slat_ns, ios) if raw.slat_ns else latency(raw.slat, ios, microseconds=True),
+        short=raw.short_ios,
+        dropped=raw.drop_ios,
+    )
+
+
+def rate(amount: float, runtime_ms: int, unit: str, *, spare: int = 0) -> Quantity:
+    """``amount`` (up to ``spare`` more) over a run time that fio knows to 1 ms; its own rates are the same division."""
+    if runtime_ms <= 0:
+        return Quantity(math.nan, 0.0, math.inf, unit)
+    high = (amount + spare) * 1000 / (runtime_ms - 1) if runtime_ms > 1 else math.inf
+    return Quantity(amount * 1000 / runtime_ms, amount * 1000 / (runtime_ms + 1), high, unit)
+
+
+def latency(raw: RawLatency | None, ios: int, *, microseconds: bool = False) -> Latency | None:
+    """In ns; None when nothing was measured: fio prints zeros then (gtod_reduce, disable_clat, slat of sync engines).
+
+    Before 2.99 fio cut each latency to a whole microsecond, printed means with two decimals at first, and had bins of
+    microseconds: they fall between ours and are left out. Raises ValueError for bins that fio cannot have written.
+    """
+    if raw is None or raw.N == 0 or (raw.N is None and raw.max == 0):
+        return None
+    scale, spare, half = (1000.0, 1000.0, 5.0) if microseconds else (1.0, 0.0, 0.0)
+    mean, stddev = raw.mean * scale, raw.stddev * scale
+    low, high = raw.min * scale, raw.max * scale
+    return Latency(
+        count=ios if raw.N is None else raw.N,
+        mean=Quantity(mean, mean - half, mean + half, "ns"),
+        stddev=Quantity(stddev, stddev - half, stddev + half, "ns"),
+        min=Quantity(low, low, low + spare, "ns"),
+        max=Quantity(high, high, high + spare, "ns"),
+        percentiles={
+            percent: centre(value, microseconds=microseconds)
+            for key, value in raw.percentile.items()
+            if (percent := _percent(key))
+        },
+        histogram=histogram(raw.bins) if raw.bins and not microseconds else None,
+    )
+
+
+@lru_cache(maxsize=256)
+def _percent(key: str) -> float:
+    """0 for what is no percent, such as the keys "0.00" with which fio < 3.4 pads its list."""
+    try:
+        percent = float(key)
+    except ValueError:
+        return 0.0
+    return percent if 0 < percent <= 100 else 0.0
+
+
+@lru_cache(maxsize=2 * BINS)
+def centre(value: float, *, microseconds: bool = False) -> Quantity:
+    """A percentile printed as the centre of its bin: anything inside the bin prints the same.
+
+    The last bin, from 17.0 s (16.6 s before 2.99), takes all that is longer.
+    """
+    index = bin_index(int(value))
+    low, high = bin_edges(index)
+    scale, last = (1000, US_BINS - 1) if microseconds else (1, BINS - 1)
+    return Quantity(value * scale, float(low * scale), float(high * scale) if index < last else math.inf, "ns")
+
+
+def histogram(bins: dict[str, int]) -> Histogram:
+    """From JSON+ ``bins`` of fio >= 2.99. Raises ValueError for what fio cannot have written."""
+    try:
+        indexes = tuple(map(_INDEX_OF.__getitem__, bins))
+    except KeyError:
+        return Histogram.from_fio(bins)
+    counts = tuple(bins.values())
+    if min(counts) > 0 and indexes == tuple(sorted(indexes)):
+        return Histogram(indexes, counts)
+    return Histogram.from_counts(dict(zip(indexes, counts, strict=True)))
+
+
+def _printed_iops(iops: float | None) -> Quantity:
+    """Before 2.2.6 fio cut its IOPS to an integer, and there was no count to divide."""
+    if iops is None:
+        return Quantity(math.nan, 0.0, math.inf, "1/s")
+    return Quantity(iops, iops, iops + 1 if iops == int(iops) else iops, "1/s")

@@ -1,0 +1,173 @@
+"""fio's ``t/io_uring``: its command line, and its output as what a trial measured.
+
+Facts are from ``t/io_uring.c`` at its tags (fio 3.13 to 3.42): a line a second with the count since the last, not
+divided by the second that was measured; no average; ``Maximum IOPS`` is the best line. The first line holds the
+warm-up, and of ``-r N`` the last second is not printed.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+from iodelta.errors import MeasureError, RequestError
+from iodelta.experiment import io_uring as options
+from iodelta.experiment.values import size_bytes
+from iodelta.machine import LocalMachine, Machine
+from iodelta.tools.fio import REMEDY, built_fio
+from iodelta.trial import Direction, Finding, Quantity
+from iodelta.workload.ending import ending, finding
+from iodelta.workload.model import FioRequest, FioResult, FioRun
+
+RATE = re.compile(
+    r"IOPS=(\d{1,18})(?:\.(\d\d))?([KM]?), (?:BW=(\d{1,12}(?:\.\d\d)?)([MG])iB/s, )?IOS/call=(-?\d{1,9})/(-?\d{1,9})"
+)
+TROUBLE = re.compile(r"io: unexpected ret=|doesn't support polled IO|queue setup failed|submitted -?\d+, wanted")
+ERRORS = re.compile(r"(\d{1,10}): (\d{1,18}) IO errors")
+
+_NOT_POLLED = "polling needs a device with poll queues (nvme poll_queues=N); hipri = 0 in [workload] does without"
+
+
+class Second:
+    """One line: IOPS as printed, and the bandwidth in MiB/s, None with -N1 and before 3.28. Intervals of rounding."""
+
+    def __init__(self, found: re.Match[str]) -> None:
+        whole, digits, prefix, bandwidth, unit = found.groups()[:5]
+        scale = {"": 1.0, "K": 1e3, "M": 1e6}[prefix]
+        value = float(f"{whole}.{digits or 0}") * scale
+        if digits:
+            self.iops = Quantity(value, value - 0.005 * scale, value + 0.005 * scale, "1/s")
+        else:  # 3.29 and 3.30 cut to thousands
+            self.iops = Quantity(value, value, value + scale if prefix else value, "1/s")
+        self.mib: Quantity | None = None
+        if bandwidth is not None:
+            number = float(bandwidth)
+            exact = Quantity(number, number, number + 1, "MiB/s")  # an integer division cut it
+            wide = Quantity(number * 1000, number * 1000 - 5, number * 1000 + 6, "MiB/s")
+            self.mib = exact if unit == "M" else wide
+
+    def fits(self, block: int) -> Quantity | None:
+        """The IOPS that both fields allow with this block size; None when they contradict each other."""
+        if self.mib is None:
+            return self.iops
+        per = 2**20 // block if block <= 2**20 else 2**20 / block
+        low, high = max(self.iops.low, self.mib.low * per), min(self.iops.high, self.mib.high * per)
+        return Quantity(min(max(self.iops.value, low), high), low, high, "1/s") if low <= high else None
+
+
+def mean(rates: Sequence[Quantity]) -> Quantity:
+    """Of rates over seconds of the same length, with the mean of the intervals."""
+    parts = zip(*((rate.value, rate.low, rate.high) for rate in rates), strict=True)
+    value, low, high = (sum(part) / len(rates) for part in parts)
+    return Quantity(value, low, high, "1/s")
+
+
+# ------------------------------------------------------------------------------------------------ as a trial
+
+
+def program(machine: Machine, tool: str, workdir: str = "") -> str:
+    """The path there of the ``t/io_uring`` that an experiment's ``tool`` names, or of the one that was built.
+
+    On another machine the built one, which is static, is put into ``workdir``; without one nothing is put anywhere, and
+    the answer is a name to be shown. Raises MeasureError, RequestError.
+    """
+    if tool != options.IO_URING:
+        return tool
+    built = built_fio()
+    if built is None:
+        raise MeasureError("needs t/io_uring", place="[workload] tool", remedy=f"{REMEDY}; or give its path as tool")
+    if isinstance(machine, LocalMachine):
+        return str(built.io_uring)
+    there = f"{workdir}/io_uring"
+    if workdir:
+        machine.put(str(built.io_uring), there)
+        machine.run(["chmod", "700", "--", there])
+    return there
+
+
+def usage(machine: Machine, path: str) -> frozenset[str]:
+    """The letters of the switches that this ``t/io_uring`` has. Raises MeasureError when it is none."""
+    done = machine.run([path], timeout=10)
+    letters = frozenset(re.findall(r"^ -([A-Za-z]) <", done.text + done.stderr.decode(errors="replace"), re.MULTILINE))
+    if not {"d", "b", "n"} <= letters:
+        raise MeasureError("is no t/io_uring: it does not name its options", place=path, remedy=REMEDY)
+    if "r" not in letters:
+        raise MeasureError(
+            "this t/io_uring cannot end by itself (no -r)", place=path, remedy=f"fio 3.29 or later; {REMEDY}"
+        )
+    return letters
+
+
+def command(request: FioRequest) -> list[str]:
+    """The command line of ``request``. Raises RequestError for what ``t/io_uring`` cannot be asked."""
+    if request.size is not None and request.target_kind == "device":
+        raise RequestError(
+            "t/io_uring reads all of a device", place="[target] size", remedy="leave size out, or give a partition"
+        )
+    if request.target_kind == "directory":
+        raise RequestError("t/io_uring reads a device or a file", place=request.target, remedy="name one as [target]")
+    words: list[str] = []
+    for name, value in request.options:
+        try:
+            words += options.switches(name, value)
+        except ValueError as error:
+            raise RequestError(f"{name}: {error}", place="workload") from error
+    return [*request.launcher, request.fio, *words, f"-r{_dropped(request) + _counted(request) + 1}", request.target]
+
+
+def _dropped(request: FioRequest) -> int:
+    """Lines at the beginning that are ramp, and the first at least."""
+    return max(1, math.ceil(request.ramp))
+
+
+def _counted(request: FioRequest) -> int:
+    return math.ceil(request.runtime)
+
+
+def read_output(run: FioRun) -> FioResult:
+    """Read back a run of ``t/io_uring``. Never raises for what it said: what is wrong is in ``findings``.
+
+    Hard findings: ``fio.failed``, ``fio.stopped``, ``fio.timeout``, ``fio.no-io``, ``fio.short``, ``uring.errors``,
+    ``uring.disagree``.
+    """
+    request = run.request
+    text = run.output.decode(errors="replace") + "\n" + run.stderr.decode(errors="replace")
+    said = [line.strip() for line in text.splitlines() if line.strip()]
+    seconds = [Second(found) for line in said if (found := RATE.search(line))]
+    counted = seconds[_dropped(request) :][: _counted(request)]
+    findings = [*ending(run, said)] or _problems(run, said, len(counted))
+    if not counted:
+        return FioResult(findings=tuple(findings))
+    block = size_bytes(dict(request.options).get("bs") or "4k")
+    fits = [second.fits(block) for second in counted]
+    if None in fits:
+        explanation = f"IOPS and BW contradict each other for blocks of {block} bytes"
+        findings.append(finding(run, "uring.disagree", "hard", explanation))
+    rates = [fit or second.iops for fit, second in zip(fits, counted, strict=True)]
+    iops = mean(rates)
+    bandwidth = Quantity(iops.value * block, iops.low * block, iops.high * block, "B/s")
+    ios = round(sum(rate.value for rate in rates))
+    begun = run.started + _dropped(request)
+    return FioResult(
+        directions=(Direction("read", ios, ios * block, 1000 * len(rates), iops, bandwidth),),
+        series={"read.iops": tuple(rate.value for rate in rates)},
+        window=(begun, begun + len(rates)),
+        findings=tuple(findings),
+    )
+
+
+def _problems(run: FioRun, said: Sequence[str], counted: int) -> list[Finding]:
+    """What is wrong with the output of a run that ended well."""
+    trouble = [line for line in said if TROUBLE.search(line)]
+    if not counted:
+        remedy = _NOT_POLLED if any("unexpected ret=-95" in line or "polled" in line for line in trouble) else ""
+        words = "; ".join(dict.fromkeys(trouble[:2])) or "; ".join(said[-1:]) or "it said nothing"
+        return [finding(run, "fio.no-io", "hard", f"t/io_uring printed no rate: {words}", remedy)]
+    errors = sum(int(found[2]) for line in said if (found := ERRORS.match(line)))
+    if errors or trouble:
+        words = f"{errors} I/Os failed" if errors else trouble[0]
+        return [finding(run, "uring.errors", "hard", words)]
+    if counted < _counted(run.request):
+        return [finding(run, "fio.short", "hard", f"{counted} of {_counted(run.request)} seconds were measured")]
+    return []

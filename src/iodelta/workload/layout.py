@@ -1,0 +1,296 @@
+"""The files a trial reads and writes: laid out before the first trial with real, incompressible data.
+
+Left to itself fio lays files out inside the run, and with ``fallocate=native`` reserves extents that read back as
+zeros without any device I/O (fio #719, #1473): a fast result about nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import posixpath
+import re
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from iodelta.errors import MachineError, MeasureError, RequestError
+from iodelta.jobfile import canonical
+from iodelta.machine import Machine
+from iodelta.trial import Finding
+
+_FILE_OPTIONS = ("nrfiles", "filesize", "size", "numjobs", "offset", "offset_increment", "file_service_type")
+"""Options that decide which files of a directory fio uses, and how large they are."""
+
+_WRITE = 1 << 20
+"""Bytes of one write of a layout; fio leaves out what is left at the end."""
+
+
+class Layout(msgspec.Struct, frozen=True):
+    """The files are there. ``made`` says whether they had to be written now, ``ours`` whether iodelta made them."""
+
+    path: str
+    size: int
+    made: bool
+    ours: bool
+    seconds: float = 0.0
+    findings: tuple[Finding, ...] = ()
+
+
+class _Stat(msgspec.Struct, frozen=True):
+    kind: str
+    size: int
+    allocated: int
+    inode: int
+
+
+Progress = Callable[[int, int], None]
+"""Called about once a second with bytes written and bytes to write."""
+
+
+def prepare(
+    machine: Machine,
+    path: str,
+    size: int,
+    *,
+    workdir: str,
+    fio: str = "fio",
+    env: Mapping[str, str] | None = None,
+    on_progress: Progress = lambda done, total: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Layout:
+    """Have a file of at least ``size`` bytes at ``path``; a file that is large enough is used as it is.
+
+    A new one is a whole number of MiB, written beside it and renamed when complete and synced, so a half-made one is
+    never measured; a small record beside it (``.NAME.iodelta``) lets iodelta replace its own file later, and nobody
+    else's. ``size`` must be the largest that any cell uses. Raises RequestError (not a regular file; too small and not
+    made by iodelta; not enough space), MeasureError (no space left meanwhile, stopped, fio failed).
+    """
+    folder, name = posixpath.split(path)
+    record, draft = f"{folder}/.{name}.iodelta", f"{folder}/.{name}.iodelta-layout"
+    there = _stat(machine, path)
+    ours = there is not None and _recorded(machine, record) == there.inode
+    if there is not None:
+        if there.kind != "regular file":
+            raise RequestError(f"is a {there.kind}, not a file", place=path, remedy="give a file's path, or a device's")
+        if there.size >= size:
+            return Layout(path, there.size, made=False, ours=ours, findings=_holes(path, there))
+        if not ours:
+            raise RequestError(
+                f"has {there.size} bytes and {size} are asked for",
+                place=path,
+                remedy="iodelta extends only files it made: give another path, or a smaller [target] size",
+            )
+    size = -(-size // _WRITE) * _WRITE
+    machine.run(["rm", "-f", "--", draft])  # of a run that was killed
+    _check_space(machine, folder, size - (there.allocated if there else 0))
+    if there is not None:
+        machine.run(["rm", "-f", "--", path])
+    begun = time.monotonic()
+    options = ["--rw=write", f"--bs={_WRITE}", "--refill_buffers=1", "--end_fsync=1", f"--size={size}"]
+    command = [fio, *_common(workdir), f"--filename={_escaped(draft)}", *options]
+    try:
+        _write(machine, command, workdir, size, path, env, on_progress, stop)
+        made = _stat(machine, draft)
+        if made is None or made.size < size:
+            raise MeasureError(f"fio did not lay out {size} bytes", place=path)
+        _record(machine, record, made.inode)
+        _checked(machine, ["mv", "-T", "--", draft, path])
+    except BaseException:
+        machine.run(["rm", "-f", "--", draft])
+        raise
+    return Layout(path, made.size, made=True, ours=True, seconds=time.monotonic() - begun)
+
+
+def prepare_directory(
+    machine: Machine,
+    path: str,
+    options: Sequence[tuple[str, str | None]],
+    size: int | None,
+    *,
+    workdir: str,
+    fio: str = "fio",
+    env: Mapping[str, str] | None = None,
+    on_progress: Progress = lambda done, total: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Layout:
+    """Have the files that fio will use in the directory ``path`` under ``options`` (numjobs, nrfiles, sizes).
+
+    fio's own file names are used (``iodelta.JOB.FILE``). A mark in the directory says that a layout is under way; one
+    that is found at the start means the files are half made, and they are made again. ``size`` is that of one job.
+    Raises as ``prepare`` does.
+    """
+    there = _stat(machine, path)
+    if there is None or there.kind != "directory":
+        raise RequestError("is no directory", place=path, remedy="make it first")
+    kept = [(name, value) for name, value in options if canonical(name) in _FILE_OPTIONS]
+    given = dict(kept)
+    if "size" not in given and "filesize" not in given:
+        if size is None:
+            raise RequestError("how large are its files?", place=path, remedy="say [target] size, for each job")
+        kept.append(("size", str(size)))
+    mark = f"{path}/.iodelta-layout"
+    if machine.glob(_literal(mark)):
+        machine.run(["rm", "-f", "--", *machine.glob(f"{_literal(path)}/iodelta.[0-9]*.[0-9]*")])
+    before = _files(machine, path)
+    begun = time.monotonic()
+    _put(machine, mark, "")
+    words = [f"--{name}" if value is None else f"--{name}={value}" for name, value in kept]
+    command = [fio, *_common(workdir), f"--directory={_escaped(path)}", "--rw=read", "--create_only=1", *words]
+    _write(machine, command, workdir, 0, path, env, on_progress, stop)
+    machine.run(["rm", "-f", "--", mark])
+    after = _files(machine, path)
+    total = sum(stat.size for stat in after.values())
+    holes = tuple(finding for name, stat in after.items() for finding in _holes(name, stat))
+    return Layout(path, total, made=after != before, ours=True, seconds=time.monotonic() - begun, findings=holes)
+
+
+def direct_refusal(machine: Machine, path: str, block: int = 4096) -> str | None:
+    """Why ``path`` (an existing file or device) cannot be read with direct=1, or None. Reads one block."""
+    said = machine.run(
+        ["dd", f"if={path}", "of=/dev/null", "iflag=direct", f"bs={block}", "count=1", "status=none"],
+        timeout=60,
+        env={"LC_ALL": "C"},
+    )
+    if said.returncode == 0:
+        return None
+    reason = said.stderr.decode(errors="replace").strip().rpartition(": ")[2] or "no answer within 60 s"
+    return f"{path} cannot be read with direct=1: {reason}"
+
+
+def _common(workdir: str) -> list[str]:
+    return [
+        *(f"--output={workdir}/layout.json", "--output-format=json", "--eta=never", "--name=iodelta"),
+        # psync in a thread: /proc/PID/io of the one process counts what was written.
+        *("--ioengine=psync", "--thread=1", "--fallocate=none"),
+    ]
+
+
+def _write(
+    machine: Machine,
+    command: list[str],
+    workdir: str,
+    total: int,
+    path: str,
+    env: Mapping[str, str] | None,
+    on_progress: Progress,
+    stop: Callable[[], bool],
+) -> None:
+    """Run a fio that lays out files; on any failure nothing says afterwards that they are complete."""
+    errors, output = f"{workdir}/layout.err", f"{workdir}/layout.json"
+    machine.run(["rm", "-f", "--", errors, output])
+    process = machine.start(command, env={"LC_ALL": "C", **(env or {})}, cwd=workdir, stdout=errors, stderr=errors)
+    try:
+        told = time.monotonic()
+        while (code := process.wait(0.1)) is None:
+            if stop():
+                raise MeasureError("stopped while laying out the file", place=path)
+            if time.monotonic() >= told + 1:
+                told = time.monotonic()
+                with contextlib.suppress(MachineError):  # it has just ended
+                    counted = re.search(r"^wchar: (\d+)", machine.read(f"/proc/{process.pid}/io"), re.MULTILINE)
+                    on_progress(min(int(counted[1]), total or int(counted[1])) if counted else 0, total)
+    except BaseException:
+        process.stop(1.0)
+        raise
+    if code:
+        said = "; ".join(line for file in (errors, output) for line in _errors(machine, file))
+        raise MeasureError(
+            f"cannot be laid out: {said or f'fio ended with {code}'}",
+            place=path,
+            remedy="free some space, or say a smaller [target] size" if "No space left" in said else "",
+        )
+
+
+def _errors(machine: Machine, file: str) -> list[str]:
+    if not machine.glob(_literal(file)):
+        return []
+    lines = machine.read(file).splitlines()
+    return list(dict.fromkeys(line.strip() for line in lines if line.startswith("fio:")))[:2]
+
+
+def _check_space(machine: Machine, folder: str, needed: int) -> None:
+    said = _checked(machine, ["stat", "-f", "-c", "%a %S", "--", folder or "/"])
+    blocks, block = said.split()
+    free = int(blocks) * int(block)
+    if free < needed:
+        raise RequestError(
+            f"{needed / 2**20:,.0f} MiB are needed and {free / 2**20:,.0f} MiB are free",
+            place=folder,
+            remedy="free some space, give another path, or say a smaller [target] size",
+        )
+
+
+def _holes(path: str, stat: _Stat) -> tuple[Finding, ...]:
+    if stat.allocated >= stat.size:
+        return ()
+    share = 100 * (1 - stat.allocated / stat.size)
+    return (
+        Finding(
+            "target.holes",
+            "warning",
+            path,
+            f"{share:.0f} % of the file has no blocks: it is sparse or compressed, and reads of it need no device",
+            "let iodelta make the file: give a path that does not exist yet",
+        ),
+    )
+
+
+def _stat(machine: Machine, path: str) -> _Stat | None:
+    return _stats(machine, [path]).get(path)
+
+
+def _files(machine: Machine, folder: str) -> dict[str, _Stat]:
+    return _stats(machine, machine.glob(f"{_literal(folder)}/iodelta.[0-9]*.[0-9]*"))
+
+
+def _stats(machine: Machine, paths: Sequence[str]) -> dict[str, _Stat]:
+    """What exists of ``paths``; symbolic links are followed."""
+    if not paths:
+        return {}
+    said = machine.run(["stat", "-L", "-c", "%F|%s|%b|%B|%i|%n", "--", *paths], env={"LC_ALL": "C"})
+    found = {}
+    for line in said.text.splitlines():
+        kind, size, blocks, block, inode, name = line.split("|", 5)
+        kind = "regular file" if kind == "regular empty file" else kind
+        found[name] = _Stat(kind, int(size), int(blocks) * int(block), int(inode))
+    return found
+
+
+def _recorded(machine: Machine, record: str) -> int | None:
+    if not machine.glob(_literal(record)):
+        return None
+    try:
+        inode = json.loads(machine.read(record))["inode"]
+    except (ValueError, KeyError, TypeError):
+        return None  # a file of that name which is not our record: then the target is not ours either
+    return inode if isinstance(inode, int) else None
+
+
+def _record(machine: Machine, record: str, inode: int) -> None:
+    _put(machine, record, json.dumps({"made by": "iodelta", "inode": inode}) + "\n")
+
+
+def _put(machine: Machine, path: str, text: str) -> None:
+    with tempfile.TemporaryDirectory(prefix="iodelta-") as here:
+        local = Path(here, "file")
+        local.write_text(text)
+        machine.put(str(local), path)
+
+
+def _checked(machine: Machine, args: list[str]) -> str:
+    done = machine.run(args, env={"LC_ALL": "C"})
+    if done.returncode:
+        raise MachineError(done.stderr.decode(errors="replace").strip(), place=machine.name)
+    return done.text
+
+
+def _literal(path: str) -> str:
+    return re.sub(r"([*?[])", r"[\1]", path)
+
+
+def _escaped(path: str) -> str:
+    return path.replace(":", "\\:")

@@ -1,0 +1,143 @@
+"""What a fio run measured, and whether it can be believed as a run at all."""
+
+from __future__ import annotations
+
+import re
+
+from iodelta.jobfile import canonical
+from iodelta.trial import Direction, Finding, Kind, Severity
+from iodelta.workload import io_uring
+from iodelta.workload.ending import ending, finding, words_of
+from iodelta.workload.fio_json import FioDocument, FioJob, documents, merged, read_document
+from iodelta.workload.model import FioRequest, FioResult, FioRun
+
+SHORT = 0.98
+"""A run that measured less than this share of the time it was asked for is not a trial."""
+
+INCOMPLETE = 0.001
+"""More short or dropped I/Os than this share make a run unusable; a single one is a warning."""
+
+
+def read_run(run: FioRun) -> FioResult:
+    """Read back ``run``. Never raises for what fio did or said: what is wrong is in ``findings``.
+
+    Hard findings: ``fio.failed``, ``fio.stopped``, ``fio.timeout``, ``fio.cut``, ``fio.short``, ``fio.no-io``,
+    ``fio.direction-missing``, ``fio.incomplete-ios``, ``fio.past-end``; lesser ones: ``fio.long``, ``fio.note``.
+    Of ``t/io_uring`` see ``io_uring.read_output``.
+    """
+    if run.request.tool != "fio":
+        return io_uring.read_output(run)
+    found, around = documents(run.output)
+    said = [line.strip() for line in (around + "\n" + run.stderr.decode(errors="replace")).splitlines() if line.strip()]
+    findings = ending(run, said)
+    try:
+        document = read_document(found[-1]) if found else None
+    except ValueError as error:
+        document = None
+        findings.append(finding(run, "fio.cut", "hard", str(error)))
+    if document is None or not document.jobs:
+        if not findings:
+            findings.append(finding(run, "fio.cut", "hard", f"fio wrote no result: {words_of(said)}"))
+        return FioResult(findings=tuple(findings))
+    job = merged(document.jobs)
+    findings += _problems(run, job, said) if not findings else []
+    findings += [finding(run, "fio.note", "note", line) for line in said if line.startswith("note: ")]
+    return FioResult(
+        directions=job.directions,
+        usr_cpu=job.usr_cpu,
+        sys_cpu=job.sys_cpu,
+        context_switches=job.context_switches,
+        series=per_second(run.log.decode(errors="replace"), job.directions),
+        window=_window(document, job),
+        fio_version=document.version,
+        counters=document.counters,
+        findings=tuple(findings),
+    )
+
+
+def per_second(log: str, directions: tuple[Direction, ...]) -> dict[str, tuple[float, ...]]:
+    """``read.iops`` and so on: I/Os per second in each whole second, summed over the jobs.
+
+    fio writes a row per job, direction and second (milliseconds, value, direction 0 1 2), none for a second without
+    I/O, and often none for the last second: that is left out unless every job has written it.
+    """
+    rows: dict[int, dict[int, list[float]]] = {}
+    for line in log.splitlines():
+        found = re.match(r"(\d+), (\d+), ([012]),", line)
+        if found:
+            second = max(1, round(int(found[1]) / 1000))
+            rows.setdefault(int(found[3]), {}).setdefault(second, []).append(float(found[2]))
+    series = {}
+    for number, kind in enumerate(("read", "write", "trim")):
+        whole = next((d.runtime_ms // 1000 for d in directions if d.kind == kind), 0)
+        seconds = rows.get(number, {})
+        jobs = max((len(values) for values in seconds.values()), default=0)
+        if whole and len(seconds.get(whole, ())) < jobs:
+            whole -= 1
+        if seconds and whole:
+            series[f"{kind}.iops"] = tuple(sum(seconds.get(second, ())) for second in range(1, whole + 1))
+    return series
+
+
+def _problems(run: FioRun, job: FioJob, said: list[str]) -> list[Finding]:
+    """What is wrong with the result of a fio that ended well."""
+    if job.error:
+        return [finding(run, "fio.failed", "hard", f"fio reports error {job.error}: {words_of(said)}")]
+    killed = [line for line in said if "terminating on signal" in line or "got signal=" in line]
+    if killed:
+        return [finding(run, "fio.failed", "hard", f"part of fio was ended by a signal: {killed[0]}")]
+    if any("refusing extend" in line for line in said):
+        # libaio and io_uring count reads past the end as I/Os of no bytes: a fast result about nothing.
+        text = "the file is smaller than size: fio read past its end"
+        return [finding(run, "fio.past-end", "hard", text, "let [target] size be the largest size of any cell")]
+    if not job.directions:
+        return [finding(run, "fio.no-io", "hard", f"fio did no I/O: {words_of(said)}")]
+    found: list[Finding] = []
+    missing = sorted(_expected(run.request) - {d.kind for d in job.directions})
+    if missing:
+        found.append(finding(run, "fio.direction-missing", "hard", f"no {' and no '.join(missing)} was done"))
+    asked = run.request.runtime * 1000
+    longest = max(d.runtime_ms for d in job.directions)
+    if longest < SHORT * asked:
+        text = f"fio measured {longest / 1000:g} s of {run.request.runtime:g} s and ended by itself"
+        remedy = "a limit such as io_size, number_ios or loops ends it; leave it out or shorten [design] trial"
+        found.append(finding(run, "fio.short", "hard", text, remedy))
+    elif longest > asked / SHORT + 100:
+        text = f"fio measured {longest / 1000:g} s instead of {run.request.runtime:g} s: some I/O or thinktime hung on"
+        found.append(finding(run, "fio.long", "warning", text, "rates are over the real time; look for stalls"))
+    for direction in job.directions:
+        bad = direction.short + direction.dropped
+        if bad:
+            severity: Severity = "hard" if bad > INCOMPLETE * direction.ios else "warning"
+            text = f"{direction.short} short and {direction.dropped} dropped of {direction.ios} {direction.kind}s"
+            remedy = "is the target's size a multiple of bs?"
+            found.append(finding(run, "fio.incomplete-ios", severity, text, remedy))
+    return found
+
+
+def _expected(request: FioRequest) -> set[Kind]:
+    """The directions that this workload must have done."""
+    given = {canonical(name): value or "" for name, value in request.options}
+    mode = given.get("rw", "read").split(":")[0].removeprefix("rand")
+    expected: dict[str, set[Kind]] = {
+        "read": {"read"},
+        "write": {"write"},
+        "trim": {"trim"},
+        "rw": {"read", "write"},
+        "readwrite": {"read", "write"},
+        "trimwrite": {"trim", "write"},
+    }
+    kinds = expected.get(mode, set())
+    if kinds == {"read", "write"}:
+        mix = given.get("rwmixread", "")
+        if "rwmixwrite" in given:
+            mix = {"0": "100", "100": "0"}.get(given["rwmixwrite"], "")
+        return {"100": {"read"}, "0": {"write"}}.get(mix, kinds)  # type: ignore[return-value]
+    return kinds
+
+
+def _window(document: FioDocument, job: FioJob) -> tuple[float, float] | None:
+    """fio prints its result about 25 ms after the last I/O (measured with 3.33): the window ends there."""
+    if document.printed is None or not job.directions:
+        return None
+    return document.printed - max(d.runtime_ms for d in job.directions) / 1000, document.printed

@@ -1,0 +1,224 @@
+"""A stand for one experiment at a time: a loop device, a state directory, a working directory, and iodelta as a
+stranger runs it: as a process with arguments, exit code and output. Everything is taken back, also after a failure."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from iodelta.lab.account import Account
+from iodelta.lab.folder import Folder
+from iodelta.lab.runner import load_trials
+
+IODELTA = str(Path(sys.executable).with_name("iodelta"))
+T = TypeVar("T")
+MARK = "IODELTA_TEST_STAND"
+FIO = ("--rw=randread", "--bs=4k", "--direct=1", "--ioengine=libaio", "--iodepth=4", "--rate_iops=500")
+"""Slow on purpose: several stands share the CPUs."""
+
+GOOD = (0, 1, 3)
+"""Exit codes of an experiment that was measured."""
+
+
+class Done:
+    """A finished iodelta: what it said and how it ended. A traceback is never an answer."""
+
+    def __init__(self, args: Sequence[str], code: int, out: str, err: str) -> None:
+        self.args, self.code, self.out, self.err = tuple(args), code, out, err
+        assert "Traceback" not in out + err, f"{self.args}\n{err}"
+
+    def __repr__(self) -> str:
+        return f"{' '.join(self.args)} -> {self.code}\n{self.out}\n{self.err}"
+
+
+class Stand:
+    """Use it in ``with``. ``place`` is an empty directory of its own."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.state = place / "state"
+        self.mark = uuid.uuid4().hex
+        self.env = {**os.environ, "IODELTA_STATE": str(self.state), MARK: self.mark, "COLUMNS": "80"}
+        self._undo = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for pid in self.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        subprocess.run([IODELTA, "restore"], env=self.env, capture_output=True, check=False)
+        self._undo.close()
+
+    def undo(self, action: Callable[[], object]) -> None:
+        """Do this in the end."""
+        self._undo.callback(action)
+
+    # ------------------------------------------------------------------------------------------------ devices
+
+    def loop(self, mib: int = 64) -> str:
+        """A loop device over a sparse file."""
+        path = self.place / f"{uuid.uuid4().hex[:6]}.img"
+        with open(path, "xb") as file:
+            file.truncate(mib << 20)
+        node = shell("losetup", "--find", "--show", str(path)).strip()
+        self.undo(lambda: subprocess.run(["losetup", "--detach", node], capture_output=True, check=False))
+        return node
+
+    def filesystem(self, mib: int) -> Path:
+        """A small ext4 of its own, mounted."""
+        node, point = self.loop(mib), self.place / f"mount-{uuid.uuid4().hex[:6]}"
+        point.mkdir()
+        shell("mkfs.ext4", "-q", "-m", "0", node)
+        shell("mount", node, str(point))
+        self.undo(lambda: subprocess.run(["umount", "--lazy", str(point)], check=True))
+        return point
+
+    # ------------------------------------------------------------------------------------------------- iodelta
+
+    def quick(self, node: str, *options: str, folder: str = "folder", blocks: int = 3) -> tuple[str, ...]:
+        """The arguments of a short experiment on ``node`` that changes its scheduler; further options of iodelta."""
+        words = ("--output", folder, "--trial", "200ms", "--ramp", "0", "--blocks", str(blocks), "--seed", "1")
+        variants = ("--variant", "old:block.scheduler=none", "--variant", "new:block.scheduler=mq-deadline")
+        own = () if "--variant" in options else variants
+        return ("run", "--target", node, *words, *own, *options, "--", *FIO)
+
+    def start(self, *args: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> Running:
+        """iodelta in a process group of its own."""
+        return Running(args, {**self.env, **(env or {})}, cwd or self.place)
+
+    def run(self, *args: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> Done:
+        """iodelta to its end."""
+        return self.start(*args, cwd=cwd, env=env).wait()
+
+    def processes(self) -> list[int]:
+        """Everything that was started here, however indirectly, and is still alive."""
+        wanted, found = f"{MARK}={self.mark}".encode(), []
+        for path in Path("/proc").glob("[0-9]*/environ"):
+            with contextlib.suppress(OSError):
+                if wanted in path.read_bytes().split(b"\0"):
+                    found.append(int(path.parts[2]))
+        return found
+
+    def pending(self) -> list[Path]:
+        """Undo logs of runs that have not put everything back."""
+        return sorted((self.state / "pending").glob("*.jsonl"))
+
+
+class Running:
+    """An iodelta that may still run."""
+
+    def __init__(self, args: Sequence[str], env: Mapping[str, str], cwd: Path) -> None:
+        self.args = args
+        self._process = subprocess.Popen(
+            [IODELTA, *args],
+            env=env,
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.pid = self._process.pid
+
+    def signal(self, number: signal.Signals, *, group: bool = False) -> None:
+        """To the process alone, or to its group as a terminal does."""
+        with contextlib.suppress(ProcessLookupError):
+            (os.killpg if group else os.kill)(self.pid, number)
+
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def wait(self, timeout: float = 120) -> Done:
+        try:
+            out, err = self._process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            os.kill(self.pid, signal.SIGABRT)
+            raise
+        return Done(self.args, self._process.returncode, out, err)
+
+
+def side_by_side(place: Path, work: Callable[[Stand, T], object], cases: Sequence[T]) -> None:
+    """Each case on a stand of its own, all at once: fio mostly waits. Raises what the first that failed has raised."""
+
+    def one(number: int, case: T) -> None:
+        own = place / f"stand{number}"
+        own.mkdir()
+        with Stand(own) as stand:
+            work(stand, case)
+
+    with ThreadPoolExecutor(len(cases)) as pool:
+        for done in [pool.submit(one, number, case) for number, case in enumerate(cases)]:
+            done.result()
+
+
+def shell(*words: str) -> str:
+    """Output of a command that must succeed."""
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{words}: {done.stderr}"
+    return done.stdout
+
+
+def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
+    """Wait for something that must come true."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.02)
+
+
+def journal(folder: Path) -> list[dict[str, Any]]:
+    """The whole lines of a folder's journal."""
+    data = (folder / "journal.jsonl").read_bytes() if (folder / "journal.jsonl").exists() else b""
+    return [json.loads(line) for line in data[: data.rfind(b"\n") + 1].splitlines()]
+
+
+def kinds(folder: Path, kind: str) -> list[dict[str, Any]]:
+    """The journal's events of one kind."""
+    return [event for event in journal(folder) if event["type"] == kind]
+
+
+def finished(folder: Path) -> dict[int, float]:
+    """Number and IOPS of each finished usable trial, read back from its raw files."""
+    opened = Folder.open(folder)
+    trials = load_trials(opened, Account(opened.events()).usable())
+    return {number: sum(d.iops.value for d in trial.directions) for number, trial in trials.items()}
+
+
+def verdict(folder: Path) -> dict[str, Any]:
+    """verdict.json."""
+    found: dict[str, Any] = json.loads((folder / "verdict.json").read_text())
+    return found
+
+
+def words(folder: Path) -> dict[tuple[str, str, str], str]:
+    """(cell, variant, metric) -> the word of the verdict."""
+    verdicts = verdict(folder)["account"]["judgement"]["verdicts"]
+    return {(v["cell"], v["variant"], v["metric"]["name"]): v["word"] for v in verdicts}
+
+
+def queue(node: str, name: str) -> str:
+    """A queue attribute of a device, the active one where the kernel shows a list."""
+    text = Path(f"/sys/block/{node.removeprefix('/dev/')}/queue/{name}").read_text().strip()
+    chosen = re.search(r"\[(.+?)\]", text)
+    return chosen[1] if chosen else text
+
+
+def set_queue(node: str, name: str, value: str) -> None:
+    Path(f"/sys/block/{node.removeprefix('/dev/')}/queue/{name}").write_text(value)

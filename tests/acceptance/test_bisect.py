@@ -1,0 +1,126 @@
+"""A search of 200 commits with real fio: a build leaves a rate, and the kernel's throttle holds a loop device to it.
+
+Two commits lower the rate, some do not build, one hangs. The effects are many times what a busy machine adds.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .stand import IODELTA, Stand, shell, side_by_side
+
+pytestmark = [pytest.mark.root, pytest.mark.timeout(280)]
+
+COMMITS = 200
+FIRST, SECOND = 61, 148
+RATES = (4000, 2400, 1400)
+BROKEN = (*range(55, 60), 99, 101, 147, 170)
+HANGS = 100
+
+BUILD = """\
+case $(cat source) in
+broken) echo "source:1: error: expected ';'" >&2; exit 1 ;;
+hang) sleep 600 ;;
+*) cp source rate ;;
+esac
+"""
+
+PUT = """\
+# Usage: put.sh RATE_FILE GROUP MAJ:MIN
+rate=$(cat "$1")
+if [ -e "$2/io.max" ]; then echo "$3 riops=$rate" >"$2/io.max"
+else echo "$3 $rate" >"$2/blkio.throttle.read_iops_device"; fi
+"""
+
+
+def repository(place: Path) -> tuple[Path, list[str]]:
+    """A repository whose commits have a rate, and their hashes."""
+    path = place / "repo"
+    path.mkdir()
+
+    def git(*words: str, stdin: str = "") -> str:
+        done = subprocess.run(["git", "-C", path, *words], input=stdin, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    git("init", "-q", "-b", "main")
+    stream = []
+    for number in range(COMMITS):
+        rate = str(RATES[(number >= FIRST) + (number >= SECOND)])
+        source = "broken" if number in BROKEN else "hang" if number == HANGS else rate
+        message = f"drivers: change {number}"
+        stream.append(
+            f"commit refs/heads/main\nmark :{number + 1}\n"
+            f"committer A Tester <tester@example.org> {1700000000 + number} +0000\n"
+            f"data {len(message)}\n{message}\n"
+            f"M 100644 inline source\ndata {len(source) + 1}\n{source}\n\n"
+            f"M 100644 inline number\ndata {len(str(number))}\n{number}\n"
+            f"M 100755 inline build.sh\ndata {len(BUILD)}\n{BUILD}\n"
+        )
+    git("fast-import", "--quiet", stdin="".join(stream))
+    git("reset", "-q", "--hard", "main")
+    return path, git("rev-list", "--reverse", "main").split()
+
+
+def group_of(stand: Stand, device: str) -> tuple[Path, str]:
+    """A control group that can throttle, for iodelta and all it starts; and the device's number."""
+    name = f"stand-{stand.mark[:12]}"
+    number = os.stat(device).st_rdev
+    for parent in (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified")):
+        controllers = parent / "cgroup.controllers"
+        if controllers.exists() and "io" in controllers.read_text().split():
+            control = parent / "cgroup.subtree_control"
+            if "io" not in control.read_text().split():
+                control.write_text("+io")
+            break
+    else:
+        parent = Path("/sys/fs/cgroup/blkio")
+        if not (parent / "cgroup.procs").exists():
+            pytest.skip("no control group here can limit I/O")
+    group = parent / name
+    group.mkdir()
+    stand.undo(group.rmdir)
+    return group, f"{os.major(number)}:{os.minor(number)}"
+
+
+def test_two_culprits_among_200_commits_with_builds_that_fail_or_hang(tmp_path: Path) -> None:
+    side_by_side(tmp_path, search, [0])
+
+
+def search(stand: Stand, _: int) -> None:
+    path, made = repository(stand.place)
+    device = stand.loop()
+    group, number = group_of(stand, device)
+    put = stand.place / "put.sh"
+    put.write_text(PUT)
+    index = (path / ".git" / "index").read_bytes()
+    options = (
+        *("--repo", str(path), "--good", made[0], "--bad", made[-1], "--output", "folder", "--margin", "20%"),
+        *("--build", "sh ./build.sh", "--build-timeout", "5s", "--artifact", "rate"),
+        *("--put", f"sh {put} {{built}}/rate {group} {number}", "--seed", "1"),
+        *("--target", device, "--trial", "200ms", "--ramp", "50ms", "--metric", "read.iops"),
+    )
+    fio = ("--rw=randread", "--bs=4k", "--direct=1", "--ioengine=libaio", "--iodepth=4")
+    words = ["sh", "-c", 'echo $$ >"$0/cgroup.procs" && exec "$@"', str(group), IODELTA, "bisect", *options, "--", *fio]
+    done = subprocess.run(words, cwd=stand.place, env=stand.env, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stdout + done.stderr
+    found = json.loads(stand.run("bisect", "folder", "--show", "--format", "json").out)
+    culprits = found["culprits"]
+    assert [one["item"] for one in culprits] == [made[FIRST], made[SECOND]], done.stdout
+    assert len(culprits[0]["suspects"]) == 1
+    assert len(culprits[1]["suspects"]) == 2  # its parent does not build
+    for one, (before, after) in zip(culprits, itertools.pairwise(RATES), strict=True):
+        assert abs(one["change"]["value"] - (after / before - 1)) < 0.1, done.stdout
+    skipped = {one["item"]: one["reason"] for one in found["skipped"]}
+    assert set(skipped) <= {made[number] for number in (*BROKEN, HANGS)}
+    assert "the build ended with 1" in skipped[made[147]]
+    assert all("hangs" in reason for item, reason in skipped.items() if item == made[HANGS])
+    assert (path / ".git" / "index").read_bytes() == index
+    assert shell("git", "-C", str(path), "worktree", "list").count("\n") == 1
+    assert not stand.processes()

@@ -1,0 +1,406 @@
+"""Whatever goes wrong: one clear message, the right exit code, finished trials kept, every setting put back."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .stand import FIO, GOOD, IODELTA, Done, Stand, finished, kinds, queue, set_queue, shell, side_by_side, until
+
+pytestmark = pytest.mark.root
+
+ORIGINAL = "kyber"
+
+
+@pytest.fixture
+def node(stand: Stand) -> str:
+    """A loop device whose scheduler is none of those that the experiments set."""
+    made = stand.loop()
+    set_queue(made, "scheduler", ORIGINAL)
+    return made
+
+
+def nothing_left(stand: Stand, node: str) -> None:
+    """Every setting is back, nothing runs on, and nothing is left to put back."""
+    assert queue(node, "scheduler") == ORIGINAL
+    assert stand.pending() == []
+    assert stand.processes() == []
+
+
+def says(done: Done, code: int, *texts: str) -> None:
+    """The exit code, and one message with what happened, where and what to do."""
+    assert done.code == code, done
+    for text in texts:
+        assert text in done.err, done
+    assert done.err.count("iodelta: ") == 1, done
+
+
+def fill(place: Path, leave_kib: int = 0) -> Path:
+    """Take what is free of a filesystem, but for a little."""
+    path = place / "filler"
+    free = os.statvfs(place).f_bavail * os.statvfs(place).f_frsize
+    with open(path, "wb", buffering=0) as file, contextlib.suppress(OSError):
+        os.posix_fallocate(file.fileno(), 0, max(4096, free - leave_kib * 1024))
+        while not leave_kib:  # somebody else may be writing, too
+            file.write(bytes(4096))
+    return path
+
+
+# ------------------------------------------------------------------------------------------------------ a full disk
+
+
+def test_a_disk_that_fills_up_in_the_middle_keeps_every_finished_trial_and_goes_on_when_there_is_room(
+    stand: Stand, node: str
+) -> None:
+    place = stand.filesystem(16)
+    running = stand.start(*stand.quick(node, blocks=4), cwd=place)
+    until(lambda: len(kinds(place / "folder", "finished")) >= 2)
+    filler = fill(place)
+    done = running.wait()
+    says(done, 4, "No space left on device", "make room, then `iodelta run")
+    nothing_left(stand, node)
+    kept = finished(place / "folder")
+    assert len(kept) >= 2
+    filler.unlink()
+    assert stand.run("run", "folder", cwd=place).code in GOOD
+    assert kept.items() <= finished(place / "folder").items()
+    nothing_left(stand, node)
+
+
+def test_a_disk_that_is_all_but_full_from_the_start(tmp_path: Path) -> None:
+    def begin(stand: Stand, leave_kib: int) -> None:
+        node, place = stand.loop(), stand.filesystem(16)
+        set_queue(node, "scheduler", ORIGINAL)
+        filler = fill(place, leave_kib)
+        done = stand.run(*stand.quick(node), cwd=place)
+        if done.code not in GOOD:
+            says(done, 4, "No space left on device")
+        nothing_left(stand, node)
+        filler.unlink()
+        again = ("run", "folder") if (place / "folder").exists() else stand.quick(node)
+        assert stand.run(*again, cwd=place).code in GOOD
+        assert sorted(path.name for path in place.iterdir()) == ["folder", "lost+found"]
+        nothing_left(stand, node)
+
+    side_by_side(tmp_path, begin, [0, 12, 40, 120])
+
+
+def test_no_room_for_the_scratch_file_is_said_before_anything_is_written(stand: Stand) -> None:
+    place = stand.filesystem(16)
+    words = ("--size", "100m", "--trial", "200ms", "--variant", "a:fio.nice=0", "--variant", "b:fio.nice=1")
+    done = stand.run("run", *words, "--", *FIO, cwd=place)
+    says(done, 2, "100 MiB are needed", "smaller [target] size")
+    assert stand.pending() == []
+    assert not list(place.glob("iodelta-2*")), "a refused request leaves no folder"
+
+
+def test_a_disk_that_fills_up_while_the_scratch_file_is_written(stand: Stand) -> None:
+    place = stand.filesystem(400)
+    words = ("--output", "folder", "--size", "250m", "--trial", "200ms", "--ramp", "0", "--blocks", "3")
+    variants = ("--variant", "a:fio.nice=0", "--variant", "b:fio.nice=1")
+    running = stand.start("run", *words, *variants, "--", *FIO, cwd=place)
+    until(lambda: list(place.glob("iodelta-scratch/.*layout")))
+    filler = fill(place)
+    done = running.wait()
+    says(done, 4, "No space left on device")
+    filler.unlink()
+    assert not list(place.glob("iodelta-scratch/.*layout")), "half a file is never left to be measured"
+    assert stand.run("run", "folder", cwd=place).code in GOOD
+    assert not (place / "iodelta-scratch").exists()
+
+
+# ---------------------------------------------------------------------------------------------------------- fio
+
+
+@pytest.fixture
+def tools(stand: Stand) -> Path:
+    """Every program of this machine in one directory, to take some away."""
+    place = stand.place / "tools"
+    place.mkdir()
+    for directory in ("/usr/sbin", "/usr/bin"):
+        for path in Path(directory).iterdir():
+            link = place / path.name
+            link.unlink(missing_ok=True)
+            link.symlink_to(path)
+    return place
+
+
+def test_without_fio_it_says_what_to_install(stand: Stand, node: str, tools: Path) -> None:
+    (tools / "fio").unlink()
+    done = stand.run(*stand.quick(node), env={"PATH": str(tools)})
+    says(done, 4, "cannot start fio", "is fio installed")
+    assert not (stand.place / "folder").exists(), "nothing was begun"
+
+
+def test_a_fio_that_is_too_old_is_refused_by_its_version(stand: Stand, node: str, tools: Path) -> None:
+    (tools / "fio").unlink()
+    (tools / "fio").write_text("#!/bin/sh\necho fio-3.1\n")
+    (tools / "fio").chmod(0o755)
+    done = stand.run(*stand.quick(node), env={"PATH": str(tools)})
+    says(done, 4, "fio-3.1 is too old", "3.16")
+
+
+def test_a_fio_that_goes_missing_in_the_middle_ends_the_run_and_it_goes_on_when_it_is_back(
+    stand: Stand, node: str, tools: Path
+) -> None:
+    running = stand.start(*stand.quick(node, blocks=4), env={"PATH": str(tools)})
+    until(lambda: len(kinds(stand.place / "folder", "finished")) >= 2)
+    (tools / "fio").unlink()
+    says(running.wait(), 4, "cannot start fio")
+    nothing_left(stand, node)
+    kept = finished(stand.place / "folder")
+    assert stand.run("run", "folder").code in GOOD
+    assert kept.items() <= finished(stand.place / "folder").items()
+
+
+def test_a_fio_that_is_killed_has_its_whole_block_made_again_and_is_counted(stand: Stand, node: str) -> None:
+    running = stand.start(*stand.quick(node, "--trial", "600ms"))
+    until(lambda: len(kinds(stand.place / "folder", "finished")) >= 1)
+    until(lambda: _fio(stand))
+    for pid in _fio(stand):
+        os.kill(pid, signal.SIGKILL)
+    done = running.wait()
+    assert done.code in GOOD, done
+    folder = stand.place / "folder"
+    (repeat,) = (event for event in kinds(folder, "repeated") if event["why"] == "spoilt")
+    assert "SIGKILL" in repeat["reason"]
+    attempts = [event["attempt"] for event in kinds(folder, "started") if event["block"] == repeat["block"]]
+    assert attempts.count(1) == 2, "both variants again, in a new attempt"
+    assert "repeated" in done.out, "the account says so"
+    nothing_left(stand, node)
+
+
+def _fio(stand: Stand) -> list[int]:
+    """Processes of the trial that runs now."""
+    found = []
+    for pid in stand.processes():
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        except FileNotFoundError:
+            continue
+        if words[0] == b"fio" and b"--name=iodelta" in words:
+            found.append(pid)
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------ the target
+
+
+def test_a_device_that_is_taken_away_ends_the_run_and_another_in_its_place_is_never_measured_or_set(
+    stand: Stand, node: str
+) -> None:
+    running = stand.start(*stand.quick(node, blocks=4))
+    until(lambda: len(kinds(stand.place / "folder", "finished")) >= 2)
+    shell("losetup", "--detach", node)
+    done = running.wait()
+    assert done.code == 4, done
+    assert node in done.err
+    assert stand.pending() == []
+    other = stand.place / "other.img"
+    other.write_bytes(bytes(8 << 20))
+    shell("losetup", node, str(other))
+    set_queue(node, "scheduler", "bfq")
+    done = stand.run("run", "folder")
+    says(done, 2, "not the device or file that the earlier trials", "begin a new experiment")
+    assert queue(node, "scheduler") == "bfq"
+    assert len(finished(stand.place / "folder")) >= 2
+
+
+def test_a_file_that_is_removed_ends_the_run_and_is_not_made_anew_by_fio(stand: Stand) -> None:
+    path = stand.place / "target.dat"
+    path.write_bytes(os.urandom(16 << 20))
+    variants = ("--variant", "a:fio.nice=0", "--variant", "b:fio.nice=1")
+    running = stand.start(*stand.quick(str(path), *variants, blocks=4))
+    until(lambda: len(kinds(stand.place / "folder", "finished")) >= 2)
+    path.unlink()
+    says(running.wait(), 4, "target has vanished", str(path), "iodelta run")
+    assert not path.exists()
+    assert len(finished(stand.place / "folder")) >= 2
+
+
+# ------------------------------------------------------------------------------------------------------- the knobs
+
+
+def test_a_knob_that_does_not_take_its_value_ends_the_run_and_says_what_the_kernel_said(
+    stand: Stand, node: str
+) -> None:
+    path = f"/sys/block/{node.removeprefix('/dev/')}/queue/read_ahead_kb"
+    before = Path(path).read_text()
+    variants = ("--variant", f"a:sysfs:{path}=256", "--variant", f"b:sysfs:{path}=plenty")
+    done = stand.run(*stand.quick(node, *variants, "--seed", "3"))
+    says(done, 4, "queue/read_ahead_kb", "plenty", "Invalid argument")
+    assert Path(path).read_text() == before
+    nothing_left(stand, node)
+
+
+def test_a_value_that_the_device_does_not_offer_is_refused_before_anything_is_begun(stand: Stand, node: str) -> None:
+    done = stand.run(*stand.quick(node, "--variant", "a:block.scheduler=none", "--variant", "b:block.scheduler=cfq"))
+    says(done, 2, "'cfq' cannot be set", "allowed: none")
+    assert not (stand.place / "folder").exists()
+    nothing_left(stand, node)
+
+
+def test_where_sysfs_is_read_only_no_knob_is_promised(stand: Stand, node: str) -> None:
+    command = 'mount -o remount,ro,bind /sys && exec "$@"'
+    words = ["unshare", "--mount", "sh", "-c", command, "-", IODELTA, *stand.quick(node)]
+    found = subprocess.run(words, env=stand.env, cwd=stand.place, capture_output=True, text=True, check=False)
+    done = Done(words, found.returncode, found.stdout, found.stderr)
+    says(done, 2, "read-only filesystem", "block.scheduler")
+    nothing_left(stand, node)
+
+
+def test_without_a_place_for_the_undo_log_nothing_is_changed(stand: Stand, node: str) -> None:
+    done = stand.run(*stand.quick(node), env={"IODELTA_STATE": "/proc/iodelta"})
+    says(done, 4, "cannot keep an undo log", "/proc/iodelta", "IODELTA_STATE")
+    nothing_left(stand, node)
+
+
+def test_two_runs_never_set_one_knob_of_one_disk_at_once(stand: Stand, node: str) -> None:
+    first = stand.start(*stand.quick(node, "--trial", "600ms", folder="first"))
+    until(lambda: kinds(stand.place / "first", "started"))
+    second = stand.run(*stand.quick(node, "--variant", "a:block.nr_requests=64", "--variant", "b:", folder="second"))
+    says(second, 2, "alive", "block.nr_requests", str(stand.place / "first"))
+    assert len(stand.pending()) == 1, "what the first will put back is untouched"
+    assert not (stand.place / "second").exists(), "a refused request leaves no folder"
+    other = stand.loop()
+    assert stand.run(*stand.quick(other, folder="third")).code in GOOD, "another disk is free"
+    assert first.wait().code in GOOD
+    nothing_left(stand, node)
+
+
+# -------------------------------------------------------------------------------------------------------- the user
+
+
+def test_a_user_who_stops_it_gets_the_account_so_far_and_the_machine_as_it_was(tmp_path: Path) -> None:
+    def stop(stand: Stand, signals: list[signal.Signals]) -> None:
+        node, folder = stand.loop(), stand.place / "folder"
+        set_queue(node, "scheduler", ORIGINAL)
+        running = stand.start(*stand.quick(node, blocks=40))
+        until(lambda: len(kinds(folder, "finished")) >= 3)
+        for number in signals:
+            running.signal(number, group=True)
+        done = running.wait()
+        assert done.code in (3, 4), done
+        assert kinds(folder, "ended")[-1]["reason"] == "interrupted"
+        nothing_left(stand, node)
+        account = stand.run("report", "folder").out
+        assert "interrupted" in account
+        assert done.out.endswith(account), "the same account, after the plan"
+        kept = finished(folder)
+        assert len(kept) >= 3
+        again = stand.start("run", "folder")
+        until(lambda: len(kinds(folder, "finished")) > len(kept))
+        again.signal(signal.SIGINT)
+        assert again.wait().code in (*GOOD, 4)
+        assert kept.items() <= finished(folder).items()
+        nothing_left(stand, node)
+
+    ctrl_c = signal.SIGINT
+    side_by_side(tmp_path, stop, [[ctrl_c], [ctrl_c] * 2, [ctrl_c] * 9, [signal.SIGTERM], [signal.SIGHUP]])
+
+
+def test_nohup_means_that_a_hangup_does_not_stop_it(stand: Stand, node: str) -> None:
+    words = ["nohup", IODELTA, *stand.quick(node)]
+    with subprocess.Popen(
+        words, env=stand.env, cwd=stand.place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        until(lambda: kinds(stand.place / "folder", "finished"))
+        os.kill(running.pid, signal.SIGHUP)
+        out, err = running.communicate(timeout=60)
+    assert Done(words, running.returncode, out, err).code in GOOD
+    assert kinds(stand.place / "folder", "ended")[-1]["reason"] == "complete"
+
+
+def test_one_folder_has_one_run_at_a_time_and_readers_may_look(stand: Stand, node: str) -> None:
+    running = stand.start(*stand.quick(node, "--trial", "600ms"))
+    until(lambda: kinds(stand.place / "folder", "started"))
+    says(stand.run("run", "folder"), 2, "another iodelta is writing to this folder")
+    assert stand.run("report", "folder").code in (*GOOD, 4)
+    assert running.wait().code in GOOD
+    nothing_left(stand, node)
+
+
+def test_whoever_stops_reading_does_not_stop_the_measurement(stand: Stand, node: str) -> None:
+    """``iodelta run ... 2>&1 | head``, or a terminal that is closed."""
+    words = [IODELTA, *stand.quick(node)]
+    with subprocess.Popen(
+        words, env=stand.env, cwd=stand.place, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as running:
+        assert running.stdout is not None
+        while not running.stdout.readline().startswith(b"measuring"):
+            pass
+        running.stdout.close()
+        running.wait(60)
+    assert kinds(stand.place / "folder", "ended")[-1]["reason"] == "complete"
+    nothing_left(stand, node)
+
+
+# ------------------------------------------------------------------------------------------------------ the folder
+
+
+@pytest.fixture(scope="module")
+def complete(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that came to its end, to be copied."""
+    with Stand(tmp_path_factory.mktemp("complete")) as stand:
+        assert stand.run(*stand.quick(stand.loop())).code in GOOD
+    return stand.place / "folder"
+
+
+@pytest.fixture
+def folder(stand: Stand, complete: Path) -> Path:
+    """A folder that came to its end, to be damaged."""
+    return shutil.copytree(complete, stand.place / "folder")
+
+
+def test_rules_that_were_changed_after_the_fact_are_noticed(stand: Stand, folder: Path) -> None:
+    for name, command in (("plan.json", "run"), ("plan.json", "report"), ("experiment.toml", "rebuild")):
+        original = (folder / name).read_bytes()
+        (folder / name).write_bytes(original.replace(b"old", b"new", 1))
+        says(stand.run(command, "folder"), 4, name, "changed since the run began", "put the original back")
+        (folder / name).write_bytes(original)
+    assert stand.run("report", "folder").code in GOOD
+
+
+def test_a_damaged_line_of_the_journal_is_named_by_its_number(stand: Stand, folder: Path) -> None:
+    path = folder / "journal.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:4], lines[4][:20] + b"\n", *lines[5:]]))
+    for command in ("run", "report"):
+        says(stand.run(command, "folder"), 4, "journal.jsonl:5", "damaged")
+    path.write_bytes(b"".join(lines) + b'{"type":"started","at":17')
+    assert stand.run("report", "folder").code in GOOD, "a torn last line is what a kill leaves"
+
+
+def test_a_trial_whose_raw_file_is_damaged_is_left_out_and_said_to_be_and_the_rest_stands(
+    stand: Stand, folder: Path
+) -> None:
+    before = len(finished(folder))
+    (folder / "raw" / "000002.fio.json.zst").write_bytes(b"?")
+    done = stand.run("report", "folder")
+    assert done.code in (*GOOD, 4), done
+    assert "000002.fio.json.zst" in " ".join(done.out.split()), done
+    assert f"{before - 1} trials" in " ".join(done.out.split())
+
+
+def test_a_folder_that_became_read_only_can_be_read_and_says_why_it_cannot_go_on(stand: Stand, node: str) -> None:
+    place = stand.filesystem(16)
+    running = stand.start(*stand.quick(node, blocks=20), cwd=place)
+    until(lambda: len(kinds(place / "folder", "finished")) >= 2)
+    running.signal(signal.SIGINT)
+    running.wait()
+    shell("mount", "-o", "remount,ro", str(place))
+    says(stand.run("run", "folder", cwd=place), 4, "Read-only file system")
+    assert stand.run("report", "folder", cwd=place).code in (*GOOD, 4)
+    nothing_left(stand, node)
+
+
+def test_a_folder_can_be_moved_between_two_runs(stand: Stand, folder: Path) -> None:
+    shutil.move(folder, stand.place / "elsewhere")
+    assert stand.run("run", "elsewhere").code in GOOD
+    assert stand.run("report", "elsewhere").code in GOOD

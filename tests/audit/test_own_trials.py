@@ -1,0 +1,114 @@
+"""The same rules over iodelta's own trials: counters of the machine instead of fio's, and one finding per arm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fio_runs import direction
+
+from iodelta.audit import Facts, audit_trials
+from iodelta.trial import Finding, Trial
+
+OPTIONS = {"rw": "randread", "bs": "4k", "ioengine": "libaio", "iodepth": "32", "direct": "1"}
+TIMED = {"runtime": "10s", "ramp_time": "1s"}
+ARMS = (("4k", "a"), ("4k", "b"))
+FACTS = Facts(dict.fromkeys(ARMS, OPTIONS | TIMED), devices=("md0",), members=("sda", "sdb"), margin=0.01)
+
+
+def trials(count: int = 12, **more: Any) -> list[Trial]:
+    """Sound trials of two variants, in turn, with counters of an array of two; ``more`` may be a function of i."""
+    made = []
+    for number in range(count):
+        given: dict[str, Any] = {"counters": counters()} | {
+            name: value(number) if callable(value) else value for name, value in more.items()
+        }
+        iops = 10_000 - number
+        made.append(
+            Trial(
+                number=number,
+                cell="4k",
+                variant="ab"[number % 2],
+                block=number // 2,
+                position=number % 2,
+                seed=number,
+                started=1000.0 + 15 * number,
+                seconds=12.0,
+                **({"directions": (direction(iops, mean_us=32 / iops * 1e6),)} | given),
+            )
+        )
+    return made
+
+
+def counters(reads: int = 112_000, members: tuple[int, int] = (56_000, 56_000), **more: float) -> dict[str, float]:
+    found = {"seconds": 12.0, "cpu.user_ms": 24_000.0, "cpu.steal_ms": 0.0, "cpu.mhz_mean": 3000.0}
+    for name, count in zip(("md0", "sda", "sdb"), (reads, *members), strict=True):
+        found |= {f"disk.{name}.read_ios": float(count), f"disk.{name}.read_bytes": 4096.0 * count}
+    return found | {name.replace("_", ".", 1): value for name, value in more.items()}
+
+
+def found(*args: Any, **more: Any) -> list[Finding]:
+    return list(audit_trials(trials(*args, **more), FACTS))
+
+
+def test_sound_trials_have_no_finding() -> None:
+    assert found() == []
+
+
+def test_one_finding_for_each_arm_with_how_many_trials_it_touches() -> None:
+    spoilt = found(directions=lambda number: (direction(10_000 - number, mean_us=4000 if number < 4 else 3195),))
+    assert [(one.rule, one.place) for one in spoilt] == [
+        ("little.impossible", "cell 4k, a"),
+        ("little.impossible", "cell 4k, b"),
+    ]
+    assert spoilt[0].explanation.startswith("2 of 6 trials; the first: ")
+
+
+def test_trials_served_by_a_cache_are_hard_findings() -> None:
+    hits = found(counters=counters(reads=2_000, members=(1_000, 1_000)))
+    assert {(one.rule, one.severity) for one in hits} == {("cache.not-from-device", "hard")}
+
+
+def test_a_scrub_of_the_members_during_the_run_shows() -> None:
+    assert {one.rule for one in found(counters=counters(members=(80_000, 60_000)))} == {"device.members"}
+
+
+def test_stolen_cpu_time_and_a_cpu_quota_show() -> None:
+    hits = found(counters=counters(cpu_steal_ms=2_000, cgroup_throttles=7))
+    assert {one.rule for one in hits} == {"cpu.stolen", "cpu.throttled"}
+
+
+def test_a_clock_that_wanders_inside_one_arm_shows() -> None:
+    hits = found(counters=lambda number: counters(cpu_mhz_mean=2000.0 + 100 * number))
+    assert [one.rule for one in hits] == ["cpu.clock", "cpu.clock"]
+    assert "2000 to 3000 MHz" in hits[0].explanation
+
+
+def test_a_clock_that_differs_between_arms_may_be_the_variant_itself() -> None:
+    assert found(counters=lambda number: counters(cpu_mhz_mean=(2000.0, 3000.0)[number % 2])) == []
+
+
+def test_all_trials_drifting_one_way_inside_their_window_need_a_longer_ramp() -> None:
+    rising = {"read.iops": tuple(9_000.0 + 200 * second for second in range(10))}
+    hits = found(24, series=rising)
+    assert [one.rule for one in hits] == ["steady.slope", "steady.slope"]
+    assert "12 of 12 runs" in hits[0].explanation
+
+
+def test_drift_both_ways_is_noise() -> None:
+    def series(number: int) -> dict[str, tuple[float, ...]]:
+        step = 200 if number // 2 % 2 else -200
+        return {"read.iops": tuple(10_000.0 + step * second for second in range(10))}
+
+    assert found(24, series=series) == []
+
+
+def test_a_synchronous_engine_is_said_of_the_variant_that_uses_it() -> None:
+    facts = Facts({ARMS[0]: OPTIONS | TIMED, ARMS[1]: OPTIONS | TIMED | {"ioengine": "psync"}})
+
+    def did(number: int) -> tuple[Any, ...]:
+        iops = 10_000 - number
+        return (direction(iops, mean_us=(32, 0.99)[number % 2] / iops * 1e6),)
+
+    (finding,) = audit_trials(trials(directions=did), facts)
+    assert (finding.rule, finding.place) == ("depth.ignored", "cell 4k, b")
+    assert finding.explanation.startswith("6 of 6 trials")

@@ -1,0 +1,101 @@
+"""Kernels as items: each is booted in a guest that counts instructions; what does not come to its end is not bad."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from iodelta.errors import RequestError
+
+from .toy import Toy, bisect, log
+
+QEMU = r"""#!/bin/sh
+# Stands for qemu: a kernel's last line says how many instructions its reads take, or how it fails.
+[ "$1" = --version ] && echo "QEMU emulator version 10.0.2" && exit
+while [ $# -gt 0 ]; do
+    case $1 in -kernel) kernel=$2 ;; -serial) serials="$serials ${2#file:}" ;; esac
+    shift
+done
+set -- $serials
+takes=$(tail -n 1 "$kernel")
+echo "booting" >"$1"
+case $takes in
+panics) echo "Kernel panic - not syncing: Attempted to kill init!" >>"$1"; exit ;;
+diskless) said="@reason needs null_blk: the kernel made no /dev/nullb0" ;;
+*) said="@json\n{}\n@latencies\n0 $takes 4000\n@members" ;;
+esac
+printf "@boot 6.12.0\n@cell 0\n$said\n@end\niodelta-end\n" >"$2"
+"""
+
+BUILD = """\
+case $(cat speed) in broken) echo 'no rule to make it' >&2; exit 2 ;; esac
+mkdir -p arch/x86/boot
+{ cat header; cat speed; } >arch/x86/boot/bzImage
+printf 'CONFIG_BLK_DEV_NULL_BLK=y\\nCONFIG_CONFIGFS_FS=y\\n' >.config
+"""
+HEADER = f"{'':514}HdrS{'':8}\0\3{'':752}6.12.0 x\0\n"
+"""Of a bzImage, with its release (Documentation/arch/x86/boot.rst)."""
+
+COUNT = ("--machine", "vm", "--clock", "instructions", "--seed", "1", "--build", "sh build.sh")
+KEPT = ("--artifact", "arch/x86/boot/bzImage", "--artifact", ".config")
+READ = ("--", "--rw=randread", "--bs=4k", "--ioengine=io_uring", "--direct=1")
+
+
+@pytest.fixture(autouse=True)
+def qemu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No kernel is really booted here; the guests themselves are looked at elsewhere."""
+    (tmp_path / "bin").mkdir()
+    for name, text in (("qemu-system-x86_64", QEMU), ("fio", "#!/bin/sh\necho fio-3.36\n")):
+        (tmp_path / "bin" / name).write_text(text)
+        (tmp_path / "bin" / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    monkeypatch.setenv("IODELTA_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def kernels(repo: Toy) -> list[str]:
+    """Two culprits, of 1 % and 3 %, and a layout that moves each count by some instructions. All three before the first
+    are broken."""
+    speeds = [5143, 5147, "diskless", "broken", "panics", 5202, 5200, 5201, 5204, 5203, 5201, 5202, 5360, 5357, 5359]
+    repo.commit(speeds[0], "base", **{"build.sh": BUILD, "header": HEADER, ".gitignore": "arch\n.config\n"})
+    return [repo.git("rev-parse", "HEAD"), *repo.commits(*speeds[1:])]
+
+
+def test_both_slower_kernels_are_found_by_their_instructions_and_broken_ones_are_skipped(
+    repo: Toy, kernels: list[str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "out"
+    ends = ("--repo", repo.path, "--good", kernels[0], "--bad", kernels[-1], "--output", folder)
+    done = bisect(*ends, *COUNT, *KEPT, "--set", "kernel={built}", *READ)
+    assert done.code == 1, done.err
+    found = bisect(folder, "--show", "--format", "json").json
+    assert [one["item"] for one in found["culprits"]] == [kernels[5], kernels[12]]
+    assert [one["change"]["value"] for one in found["culprits"]] == pytest.approx([0.0113, 0.0302], abs=0.001)
+    assert [len(one["suspects"]) for one in found["culprits"]] == [4, 1]
+    reasons = {one["item"]: one["reason"] for one in found["skipped"]}
+    assert "null_blk" in reasons[kernels[2]]
+    assert reasons[kernels[3]] == "the build ended with 2: no rule to make it"
+    assert "Kernel panic" in reasons[kernels[4]]
+    assert any("Kernel panic" in path.read_text() for path in (folder / "output").glob("*.console"))
+    visited = [line["item"] for line in log(folder) if line["type"] == "answered"]
+    assert len(set(visited)) < len(kernels)
+    mail = bisect(folder, "--show", "--format", "mail").out
+    assert "read.instructions" in mail
+    assert "qemu64, emulated" in mail
+
+
+def test_times_are_not_taken_in_guests_by_a_search(tmp_path: Path) -> None:
+    done = bisect("--item", "6.1", "--item", "6.12", "--set", "kernel={item}", "--machine", "vm", *READ)
+    assert isinstance(done.error, RequestError)
+    assert "--clock instructions" in done.error.remedy
+
+
+def test_a_kernel_that_is_built_and_not_booted_is_refused(repo: Toy, kernels: list[str], tmp_path: Path) -> None:
+    ends = ("--repo", repo.path, "--good", kernels[0], "--bad", kernels[-1], "--output", tmp_path / "out")
+    for options, remedy in (((), "--set kernel={built}"), (("--metric", "read.iops"), "read.instructions")):
+        done = bisect(*ends, *COUNT, *KEPT, *options, *(("--set", "kernel={built}") if options else ()), *READ)
+        assert isinstance(done.error, RequestError)
+        assert remedy in done.error.remedy
+        assert not (tmp_path / "out").exists()

@@ -1,0 +1,118 @@
+"""Both sides of a reproduction: matched, judged, explained by what differs, and fit for any terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from carried import BY_ID, ENVIRONMENT, QUESTION, carried
+
+from iodelta.bundle.packed import Packed
+from iodelta.bundle.packing import pack
+from iodelta.lab.folder import Folder
+from iodelta.report.documents import written
+from iodelta.report.reproduction.console import headline, lines
+from iodelta.report.reproduction.reproduction import (
+    Effect,
+    Reproduced,
+    Side,
+    own_side,
+    planned_blocks,
+    side_at,
+    side_by_side,
+)
+
+THERE = "| kernel | IOPS |\n|---|---|\n| v6.19 | 36M |\n| sheaves | 13M |\n"
+HERE = "| kernel | IOPS |\n|---|---|\n| before the merge | 19M |\n| 815c8e35 merged | 14M |\n"
+
+
+def text_of(found: Reproduced) -> str:
+    told = [line.plain for line in lines(found)]
+    assert max(map(len, told)) <= 80
+    return "\n".join(told)
+
+
+def test_64_percent_there_and_26_here_is_the_same_direction_and_not_the_same_size(tmp_path: Path) -> None:
+    """The slab report and its confirmation on another machine, as their mails give the numbers."""
+    (tmp_path / "there.md").write_text(THERE)
+    (tmp_path / "here.md").write_text(HERE)
+    found = side_by_side(side_at(str(tmp_path / "there.md")), side_at(str(tmp_path / "here.md")), 0.01)
+    (one,) = found.matched
+    assert one.found.word == "same direction, not the same size"
+    assert headline(found) == "Same direction, not the same size, as printed."
+    assert "30 % of it" in " ".join(text_of(found).split())
+    assert "single run, whose scatter nobody knows" in " ".join(text_of(found).split())
+    assert found.exit_code == 3
+
+
+def test_the_same_on_the_same_machine_is_reproduced(tmp_path: Path) -> None:
+    there = own_side(bundle(tmp_path, carried(tmp_path / "there", -0.2)))
+    here = own_side(carried(tmp_path / "here", -0.2, seed=2))
+    found = side_by_side(there, here, 0.01)
+    assert {one.found.word for one in found.matched} == {"reproduced"}
+    assert found.exit_code == 0
+    assert "No likely confounder is known to differ" in " ".join(text_of(found).split())
+    assert {one.there.cell for one in found.matched} == {"iodepth=1", "iodepth=4", "*"}
+
+
+def test_what_does_not_reproduce_comes_with_what_could_explain_it(tmp_path: Path) -> None:
+    there = own_side(bundle(tmp_path, carried(tmp_path / "there", {"iodepth=1": -0.2, "iodepth=4": -0.2})))
+    folder = carried(tmp_path / "here", {"iodepth=1": -0.05, "iodepth=4": -0.2}, seed=2)
+    kernel = {**ENVIRONMENT["kernel"], "clocksource": "hpet"}
+    folder.write_struct("environment.json", {**ENVIRONMENT, "kernel": kernel, "host": {"name": "elsewhere"}})
+    found = side_by_side(there, own_side(folder), 0.01)
+    told = {(one.there.cell, one.there.metric): one.found.word for one in found.matched}
+    assert told["iodepth=1", "read.iops"] == "same direction, not the same size"
+    assert told["iodepth=4", "read.iops"] == "reproduced"
+    assert found.exit_code == 1
+    text = text_of(found)
+    assert "What could explain it" in text
+    assert "kernel.clocksource: tsc | hpet" in text
+    assert "elsewhere" not in text
+
+
+def test_cells_and_variants_of_one_side_are_named(tmp_path: Path) -> None:
+    there = own_side(carried(tmp_path / "there"))
+    short = QUESTION.format(path=BY_ID, blocks=12).replace("iodepth = [1, 4]", "iodepth = [1, 8]")
+    here = own_side(carried(tmp_path / "here", text=short))
+    found = side_by_side(there, here, 0.01)
+    assert "iodepth=4, slow, read.iops" in found.only_there
+    assert "iodepth=8, slow, read.iops" in found.only_here
+    assert "Measured there only: iodepth=4" in text_of(found)
+
+
+def test_nothing_in_common_is_said(tmp_path: Path) -> None:
+    (tmp_path / "t.md").write_text(THERE)
+    found = side_by_side(side_at(str(tmp_path / "t.md")), own_side(carried(tmp_path / "here")), 0.01)
+    assert headline(found) == "Nothing was measured on both sides."
+    assert found.exit_code == 4
+
+
+def test_the_noisier_it_was_there_the_more_blocks_are_planned_here(tmp_path: Path) -> None:
+    quiet = planned_blocks(own_side(carried(tmp_path / "quiet", -0.05, sd=0.002)), 0.01)
+    noisy = planned_blocks(own_side(carried(tmp_path / "noisy", -0.05, sd=0.02)), 0.01)
+    assert 0 < quiet < noisy
+    assert planned_blocks(Side("x", "a", ()), 0.01) == 0
+
+
+@pytest.mark.parametrize(
+    "evil", ["\x1b[2J\x1b]0;owned\x07", "<script>alert(1)</script>", "[red]x[/red]", "\u202eabc", "=1+1"]
+)
+def test_names_of_strangers_are_inert(evil: str) -> None:
+    effect = Effect(evil, evil, "read.iops", -0.2, -0.21, -0.19, 12, "blocks")
+    environment = {"kernel": {"release": evil}, "devices": 5, "cpu": [evil], evil: {evil: evil}}
+    side = Side(evil, evil, (effect,), environment, evil, evil)
+    other = Side("here", "a", (effect,), {"kernel": {"release": "6.1"}, "devices": [{"name": evil}]}, "", "")
+    found = side_by_side(side, other, 0.01, (evil,))
+    text = text_of(found)
+    assert not any(ord(char) < 32 and char != "\n" for char in text)
+    assert "\u202e" not in text
+    assert "\x1b" not in written(found).decode()
+    assert msgspec.json.decode(written(found))["matched"][0]["found"]["word"] == "reproduced"
+
+
+def bundle(tmp_path: Path, folder: Folder) -> Packed:
+    place = tmp_path / "x.iodelta.tar.zst"
+    place.write_bytes(pack(folder, machine={}).data)
+    return Packed(place)

@@ -1,0 +1,105 @@
+"""The command line as a user meets it: help, wrong words, exit codes, plans that touch nothing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from iodelta.cli.main import COMMANDS
+
+IODELTA = Path(sys.executable).with_name("iodelta")
+ENGINES = ("--variant", "a:fio.ioengine=psync", "--variant", "b:fio.ioengine=sync")
+READS = ("--", "--rw=randread", "--bs=4k", "--iodepth=1,2")
+
+
+def iodelta(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([IODELTA, *words], cwd=cwd, capture_output=True, text=True, timeout=120)
+
+
+def test_help_imports_nothing_heavy() -> None:
+    loaded = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", "from iodelta.cli.main import cli; cli(['--help'], 'iodelta')"],
+        capture_output=True,
+        text=True,
+    )
+    assert "Usage: iodelta" in loaded.stdout
+    modules = {line.rpartition("|")[2].strip() for line in loaded.stderr.splitlines()}
+    assert not modules & {"numpy", "scipy", "polars", "rich", "msgspec", "asyncio"}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_examples(name: str, tmp_path: Path) -> None:
+    said = iodelta(name, "--help", cwd=tmp_path)
+    assert said.returncode == 0
+    assert f"iodelta {name}" in said.stdout.partition("Examples:")[2]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["rnu"], "run"),
+        (["run", "nosuch.toml"], "nosuch.toml"),
+        (["run"], "fio options after --"),
+        (["run", *ENGINES, "--", "rw=read"], "'rw=read' is not a fio option"),
+        (["run", "--variant", "a:block.schedular=none", "--variant", "b", *READS], "block.scheduler"),
+        (["run", *ENGINES, "--target", "/nonexistent", *READS], "/nonexistent"),
+        (["run", *ENGINES, "--target", "/dev/null", *READS], "/dev/null"),
+        (["run", *ENGINES, "--margin", "much", *READS], "1% or 0.01"),
+        (["run", *ENGINES, *READS, "--exec_prerun=reboot"], "exec_prerun"),
+        (["report", "."], "not an experiment folder"),
+        (["env", "."], "not an experiment folder"),
+    ],
+)
+def test_a_wrong_request_is_one_message_and_exit_code_2(words: list[str], expected: str, tmp_path: Path) -> None:
+    said = iodelta(*words, cwd=tmp_path)
+    assert said.returncode == 2
+    assert expected in said.stderr
+    assert "Traceback" not in said.stderr
+    assert not list(tmp_path.iterdir())  # nothing was begun
+
+
+def test_a_dry_run_shows_the_plan_and_touches_nothing(tmp_path: Path) -> None:
+    said = iodelta(
+        "run", "--dry-run", "--size", "64m", "--seed", "1", "--budget", "10m", *ENGINES, *READS, cwd=tmp_path
+    )
+    assert said.returncode == 0
+    for part in ("iodepth=1, iodepth=2", "a (baseline), b", "at most 10 min", "Order (seed 1)", "--rw=randread"):
+        assert part in said.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_same_seed_plans_the_same_order(tmp_path: Path) -> None:
+    words = ("run", "--dry-run", "--size", "64m", "--seed", "7", *ENGINES, *READS)
+    assert iodelta(*words, cwd=tmp_path).stdout == iodelta(*words, cwd=tmp_path).stdout
+
+
+def test_knobs_says_of_each_what_it_may_be_or_why_it_cannot_be_set(tmp_path: Path) -> None:
+    listed = json.loads(iodelta("knobs", "--format", "json", cwd=tmp_path).stdout)
+    by_name = {knob["name"]: knob for knob in listed["knobs"]}
+    for name in ("block.scheduler", "btrfs.read_policy", "cpu.governor", "cgroup.io_max", "cpus"):
+        assert by_name[name]["reason"] or by_name[name]["allowed"]
+
+
+@pytest.mark.fio
+def test_a_run_ends_with_a_verdict_a_folder_and_an_exit_code(tmp_path: Path) -> None:
+    options = ("--size", "16m", "--trial", "300ms", "--ramp", "0", "--blocks", "6", "--budget", "60s", "--output", "x")
+    said = iodelta("run", *options, *ENGINES, "--", "--rw=read", "--bs=64k", cwd=tmp_path)
+    assert said.returncode in (0, 1, 3), said.stderr
+    assert "b against a: " in said.stdout
+    assert all(len(line) <= 80 for line in said.stdout.splitlines())
+    verdict = json.loads((tmp_path / "x/verdict.json").read_text())
+    assert verdict["schema"] == "iodelta.verdict/1"
+    assert {v["word"] for v in verdict["account"]["judgement"]["verdicts"]} <= {
+        "regression",
+        "improvement",
+        "equivalent",
+        "inconclusive",
+    }
+    again = iodelta("report", "x", "--format", "json", cwd=tmp_path)
+    assert json.loads(again.stdout)["headline"] == verdict["headline"]
+    assert again.returncode == said.returncode
+    assert not (tmp_path / "iodelta-scratch").exists()

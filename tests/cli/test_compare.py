@@ -1,0 +1,199 @@
+"""iodelta compare: verdicts as far as the data allow, and no further."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fio_files import write
+from foreign import iodelta, narrow, shared
+
+START = 1_700_000_000
+
+
+def session(
+    folder: Path, letters: str, change: float, *, noise: float = 0.005, drift: float = 0.0, **more: Any
+) -> None:
+    """Runs in the order of ``letters``, B faster by ``change``, a minute apart, all drifting by ``drift`` a run."""
+    rng = random.Random(5)
+    for number, letter in enumerate(letters):
+        iops = 50_000 * (1 + (change if letter == "B" else 0)) * (1 + drift) ** number * (1 + rng.gauss(0, noise))
+        write(folder / letter / f"{number}.json", iops, ended=START + 60 * number, p99_ns=3_000_000, **more)
+
+
+def compare(folder: Path, *words: str) -> tuple[int, str, dict[tuple[str, str], Any]]:
+    """Exit code, text, and the comparisons by cell and metric."""
+    said = iodelta("compare", "A", "B", *words, cwd=folder)
+    found = json.loads(iodelta("compare", "A", "B", *words, "--format", "json", cwd=folder).stdout)
+    return said.returncode, said.stdout.decode(), {(one["cell"], one["metric"]): one for one in found["compared"]}
+
+
+CELL = "randread 4k iodepth 32"
+
+
+@pytest.mark.parametrize(
+    ("change", "word", "exit_code"), [(-0.03, "regression", 1), (0.03, "improvement", 0), (0.0, "equivalent", 0)]
+)
+def test_interleaved_pairs_give_a_verdict(tmp_path: Path, change: float, word: str, exit_code: int) -> None:
+    session(tmp_path, "ABBA" * 8, change, noise=0.003)
+    code, text, found = compare(tmp_path)
+    one = found[CELL, "read.iops"]
+    assert (one["word"], one["basis"], code) == (word, "blocks", exit_code)
+    assert one["change"]["low"] < change < one["change"]["high"]
+    assert f"{word}" in text
+    assert "16 interleaved pairs" in " ".join(text.split())
+
+
+def test_the_same_runs_one_side_after_the_other_give_none(tmp_path: Path) -> None:
+    session(tmp_path, "A" * 16 + "B" * 16, -0.03, noise=0.003)
+    code, text, found = compare(tmp_path)
+    one = found[CELL, "read.iops"]
+    assert (one["word"], one["basis"], code) == ("no verdict", "replicates", 3)
+    assert one["change"]["low"] < -0.03 < one["change"]["high"]
+    assert "all runs of one variant came before all of the other" in " ".join(text.split())
+
+
+def test_a_drift_that_could_explain_the_difference_is_said(tmp_path: Path) -> None:
+    session(tmp_path, "A" * 8 + "B" * 8, 0.0, noise=0.002, drift=0.003)
+    _, _, found = compare(tmp_path)
+    assert "a drift over the session could explain it" in found[CELL, "read.iops"]["says"]
+
+
+def test_a_drift_does_not_fool_interleaved_pairs(tmp_path: Path) -> None:
+    session(tmp_path, "ABBA" * 8, 0.0, noise=0.002, drift=0.003)
+    _, _, found = compare(tmp_path)
+    assert found[CELL, "read.iops"]["word"] == "equivalent"
+
+
+def test_three_runs_a_side_have_no_interval(tmp_path: Path) -> None:
+    session(tmp_path, "AAABBB", 0.05)
+    _, _, found = compare(tmp_path)
+    one = found[CELL, "read.iops"]
+    assert (one["word"], one["says"].split(";")[0]) == ("no verdict", "too few runs for an interval")
+    assert one["change"]["low"] is None
+
+
+def test_one_run_a_side_is_a_difference_with_its_resolution_and_plainly_no_verdict(tmp_path: Path) -> None:
+    session(tmp_path, "AB", -0.10)
+    code, text, found = compare(tmp_path)
+    one = found[CELL, "read.iops"]
+    assert (one["word"], one["basis"], code) == ("no verdict", "single runs", 3)
+    assert one["change"]["high"] - one["change"]["low"] < 0.001, "the totals are exact to a millisecond in ten seconds"
+    assert "one run on each side says nothing about scatter" in " ".join(text.split())
+
+
+def test_percentiles_one_bin_apart_are_not_resolved(tmp_path: Path) -> None:
+    """josefbacik/fsperf#3 shows p50 -1.44 %: exactly one bin."""
+    write(tmp_path / "A" / "x.json", depth=16, p99_ns=2_277_376)
+    write(tmp_path / "B" / "x.json", depth=16, p99_ns=2_244_608)
+    _, text, found = compare(tmp_path)
+    assert "not resolved" in found["randread 4k iodepth 16", "read.clat.p99"]["says"]
+    assert "not resolved: under 2 bins apart" in text
+    write(tmp_path / "B" / "x.json", depth=16, p99_ns=2_211_840)
+    _, _, found = compare(tmp_path)
+    assert "not resolved" not in found["randread 4k iodepth 16", "read.clat.p99"]["says"]
+
+
+def test_what_else_differs_stands_beside_the_numbers(tmp_path: Path) -> None:
+    write(tmp_path / "A" / "x.json", ended=START)
+    write(
+        tmp_path / "B" / "x.json", ended=START + 86_400, engine="io_uring", version="fio-3.38", options={"hipri": "1"}
+    )
+    said = " ".join(compare(tmp_path)[1].split())
+    assert "? ioengine: libaio | io_uring" in said
+    assert "? fio: 3.33 | 3.38" in said
+    assert "hipri: not given | 1" in said
+    assert "? run at (UTC): 2023-11-14 22:13 | 2023-11-15 22:13" in said
+
+
+def test_cells_of_one_side_only_are_named_and_not_compared(tmp_path: Path) -> None:
+    for depth in (1, 32):
+        write(tmp_path / "A" / f"qd{depth}.json", depth=depth)
+    write(tmp_path / "B" / "qd32.json", depth=32)
+    code, text, found = compare(tmp_path)
+    assert {cell for cell, _ in found} == {CELL}
+    assert "On one side only: randread 4k iodepth 1 (A)" in " ".join(text.split())
+    assert code == 3
+
+
+def test_one_cell_each_of_different_depth_is_compared_with_a_warning(tmp_path: Path) -> None:
+    write(tmp_path / "A" / "x.json", depth=16)
+    write(tmp_path / "B" / "x.json", depth=32)
+    code, text, _ = compare(tmp_path)
+    assert "? iodepth: 16 | 32" in text
+    assert code == 3
+
+
+def test_nothing_in_common_is_exit_code_4(tmp_path: Path) -> None:
+    for side, depths in (("A", (1, 2)), ("B", (4, 8))):
+        for depth in depths:
+            write(tmp_path / side / f"{depth}.json", depth=depth)
+    code, text, _ = compare(tmp_path)
+    assert code == 4
+    assert "no cell in common" in text
+
+
+def test_a_run_that_failed_bears_no_verdict(tmp_path: Path) -> None:
+    session(tmp_path, "ABBA" * 4, -0.05)
+    write(tmp_path / "B" / "1.json", 48_000, ended=START + 60, error=5)
+    code, text, found = compare(tmp_path)
+    assert found[CELL, "read.iops"]["word"] == "no verdict"
+    assert "numbers that cannot be believed" in text
+    assert code == 3
+
+
+def test_variants_inside_one_folder(tmp_path: Path) -> None:
+    session(tmp_path, "ABBA" * 8, -0.03, noise=0.003)
+    said = iodelta("compare", ".", "--baseline", "A", cwd=tmp_path)
+    assert said.returncode == 1
+    assert said.stdout.decode().startswith("B against A: regression")
+
+
+def test_many_numbers_are_a_family(tmp_path: Path) -> None:
+    """Eight null cells of three numbers: an uncorrected 5 % rule would call one different more often than not."""
+    for depth in (1, 2, 4, 8, 16, 32, 64, 128):
+        rng = random.Random(depth)
+        for number, letter in enumerate("ABBA" * 4):
+            iops = 50_000 * (1 + rng.gauss(0, 0.01))
+            write(tmp_path / letter / f"qd{depth}-{number}.json", iops, depth=depth, ended=START + 60 * number + depth)
+    said = iodelta("compare", "A", "B", "--format", "json", cwd=tmp_path)
+    words = {one["word"] for one in json.loads(said.stdout)["compared"]}
+    assert not words & {"regression", "improvement"}
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["A"], b"there is one side only"),
+        (["A", "nowhere"], b"nowhere"),
+        (["A", "B", "--baseline", "C"], b"sides are A, B"),
+        (["A", "B", "--margin", "much"], b"1% or 0.01"),
+        (["A", "B", "--name-pattern", "{x}.json"], b"--name-pattern"),
+    ],
+)
+def test_wrong_requests(tmp_path: Path, words: list[str], says: bytes) -> None:
+    session(tmp_path, "AB", 0.0)
+    said = iodelta("compare", *words, cwd=tmp_path)
+    assert said.returncode == 2
+    assert says in said.stderr
+
+
+def test_hostile_names_and_options_reach_the_screen_as_plain_text(tmp_path: Path) -> None:
+    for side in "AB":
+        write(tmp_path / side / "x.json", name="\x1b[2Jx", options={"\x1b[31mk": f"\x07{side}\r"})
+    said = iodelta("compare", "A", "B", cwd=tmp_path)
+    assert said.returncode == 3
+    assert not set(said.stdout) & set(b"\x1b\x07\r\x08\x7f")
+
+
+def test_eight_runs_a_side_of_a_public_patch_are_no_verdict() -> None:
+    """Eight runs per side of xarray against linked list: +18 %, but in two sessions, with a 7 % regime shift in one."""
+    said = iodelta("compare", "chaitanya-xarray", "--baseline", "linked-list", cwd=shared("fio-corpus"))
+    text = said.stdout.decode()
+    assert said.returncode == 3
+    assert narrow(text)
+    assert "the runs were not made in pairs (BBBBBAAAAAAAABBB)" in " ".join(text.split())
+    assert "+18.1 %" in text

@@ -1,0 +1,166 @@
+"""iodelta show: the thing to type at any fio output."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+from fio_files import document, write
+from foreign import iodelta, narrow, shared
+
+GOLDEN = Path(__file__).parent / "golden"
+
+SAMPLES = {
+    "bensonjohnson/fio.json": "interrupted-group",
+    "chaitanya-xarray": "replicates",
+    "brahiam": "cells-and-variants",
+    "own-fio-3.33/stall.json": "stalls",
+    "own-fio-3.33/multi.out": "three-formats-in-one",
+    "own-version-matrix/fio-2.0.15.normal.out": "old-text",
+    "hikalium/result_2408X01456JF.txt": "terminal-capture",
+    "uring-mail/3.37-plus-quoted.txt": "t-io_uring-in-mail",
+    "pr-tables/fsperf-compare-table.txt": "fsperf-table",
+    "virtualclient/TestFioJsonWithError.txt": "failed-run",
+}
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_ten_public_results_look_as_reviewed(sample: str) -> None:
+    shown = iodelta("show", sample, cwd=shared("fio-corpus"))
+    text = shown.stdout.decode()
+    assert shown.returncode == 0
+    assert text == (GOLDEN / f"{SAMPLES[sample]}.txt").read_text(encoding="utf-8")
+    assert narrow(text)
+
+
+def test_one_line_for_each_direction_of_each_run(tmp_path: Path) -> None:
+    write(tmp_path / "a.json", 10_000)
+    write(tmp_path / "b.json", 20_000, rw="randrw")
+    text = iodelta("show", ".", cwd=tmp_path).stdout.decode()
+    lines = [line.split() for line in text.splitlines() if ".json" in line]
+    assert [line[:4] for line in lines] == [
+        ["a.json", "read", "10,000", "39.06"],
+        ["b.json", "read", "20,000", "78.12"],
+        ["b.json", "write", "20,000", "78.12"],
+    ]
+    assert "randread 4k iodepth 32, libaio, direct, fio 3.33" in text
+
+
+def test_standard_input_and_archives_are_read_too(tmp_path: Path) -> None:
+    piped = iodelta("show", "-", cwd=tmp_path, stdin=json.dumps(document(10_000)).encode())
+    assert b"10,000" in piped.stdout
+    write(tmp_path / "in" / "a.json", 12_345)
+    with tarfile.open(tmp_path / "old.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "in", "results")
+    packed = iodelta("show", "old.tar.gz", cwd=tmp_path)
+    assert b"12,345" in packed.stdout
+
+
+def test_percentiles_show_only_the_digits_that_are_known(tmp_path: Path) -> None:
+    write(tmp_path / "few.json", 100, depth=1, p99_ns=10_027_008)
+    text = iodelta("show", "few.json", cwd=tmp_path).stdout.decode()
+    assert "(10.0ms)" in text
+    assert "( ) fewer than 100 I/Os beyond" in text
+
+
+def test_many_runs_become_medians_unless_each_is_asked_for(tmp_path: Path) -> None:
+    for variant in ("old", "new"):
+        for number in range(1, 31):
+            write(tmp_path / variant / f"{number}.json", 10_000 + number + 50 * (variant == "new"))
+    few = iodelta("show", ".", cwd=tmp_path).stdout.decode()
+    assert "old x30" in few
+    assert "±" in few
+    assert len(few.splitlines()) < 12
+    every = iodelta("show", ".", "--each", cwd=tmp_path).stdout.decode()
+    assert len([line for line in every.splitlines() if line.split()[1:2] == ["read"]]) == 60
+
+
+@pytest.mark.parametrize("name", ["\x1b[2J\x1b[31mred", "a\nb\rc\x07", "\u202egnp.exe", "'; rm -rf /", "=cmd|' /C'!A0"])
+def test_hostile_names_reach_the_screen_as_plain_text(tmp_path: Path, name: str) -> None:
+    write(tmp_path / "x.json", name=name)
+    write(tmp_path / "y.json", name=name)
+    for more in ((), ("--format", "json"), ("--format", "csv"), ("--each",)):
+        said = iodelta("show", ".", *more, cwd=tmp_path)
+        assert said.returncode == 0
+        assert not set(said.stdout) & set(b"\x1b\x07\r\x08\x7f")
+        assert "\u202e" not in said.stdout.decode()
+
+
+def test_a_csv_cell_is_no_formula(tmp_path: Path) -> None:
+    write(tmp_path / "x.json", name="=1+1")
+    said = iodelta("show", "x.json", "--format", "csv", cwd=tmp_path).stdout.decode()
+    (row,) = csv.DictReader(io.StringIO(said))
+    assert row["name"] == "'=1+1"
+    assert (row["rw"], row["bs"], row["iodepth"], float(row["iops"])) == ("randread", "4096", "32", 10_000.0)
+
+
+def test_json_holds_every_number_with_its_interval(tmp_path: Path) -> None:
+    write(tmp_path / "x.json", 10_000)
+    found = json.loads(iodelta("show", "x.json", "--format", "json", cwd=tmp_path).stdout)
+    assert found["schema"] == "iodelta.show/1"
+    (row,) = found["rows"]
+    assert row["iops"]["low"] < row["iops"]["value"] == 10_000 < row["iops"]["high"]
+    p99 = next(point for point in row["points"] if point["percent"] == 99)
+    assert p99["low"] < 7_045_120 < p99["high"]
+
+
+def test_a_missing_path_is_a_wrong_request(tmp_path: Path) -> None:
+    said = iodelta("show", "nowhere.json", cwd=tmp_path)
+    assert said.returncode == 2
+    assert b"nowhere.json" in said.stderr
+
+
+def test_an_empty_folder_and_an_empty_file_say_so(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "empty.json").touch()
+    for name, says in (("folder", b"there is no file in it"), ("empty.json", b"reasons are above")):
+        said = iodelta("show", name, cwd=tmp_path)
+        assert said.returncode == 4
+        assert says in said.stderr
+    assert b"empty" in iodelta("show", "empty.json", cwd=tmp_path).stdout
+
+
+def test_one_bad_file_among_many_is_named_and_the_others_shown(tmp_path: Path) -> None:
+    for number in range(5):
+        write(tmp_path / f"{number}.json", 10_000 + number)
+    (tmp_path / "bad.json").write_bytes(b'{"fio version" : "fio-3.33", "jobs" : [')
+    said = iodelta("show", ".", cwd=tmp_path)
+    text = said.stdout.decode()
+    assert said.returncode == 0
+    assert "not read: bad.json" in text
+    assert "10,004" in text
+
+
+@pytest.mark.fio
+def test_an_experiment_of_our_own_shows_its_variants_and_is_audited(tmp_path: Path) -> None:
+    variants = ("--variant", "a:fio.ioengine=libaio", "--variant", "b:fio.ioengine=psync")
+    how = ("--size", "16m", "--trial", "1s", "--ramp", "0s", "--blocks", "1", "--output", "one")
+    iodelta("run", *how, *variants, "--", "--rw=randread", "--bs=4k", "--iodepth=4", cwd=tmp_path)
+    shown = iodelta("show", "one", cwd=tmp_path).stdout.decode()
+    assert "randread 4k iodepth 4, libaio" in shown
+    assert "randread 4k iodepth 4, psync" in shown
+    found = json.loads(iodelta("audit", "one", "--format", "json", cwd=tmp_path).stdout)
+    assert found["trials"] in (2, 4), "noise of the host may have had the block made again"
+    assert ("depth.ignored", "b") in {(one["rule"], one["place"][-1]) for one in found["findings"]}
+    refused = iodelta("compare", "one", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert b"iodelta report one" in refused.stderr
+
+
+def test_show_needs_no_statistics_library(tmp_path: Path) -> None:
+    """scipy alone takes longer to import than sixty results to read."""
+    import subprocess
+    import sys
+
+    write(tmp_path / "x.json")
+    code = "import sys; from iodelta.cli.main import cli; cli(['show', 'x.json'], 'iodelta', standalone_mode=False)"
+    loaded = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", code], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert "10,000" in loaded.stdout
+    modules = {line.rpartition("|")[2].strip() for line in loaded.stderr.splitlines()}
+    assert not modules & {"scipy", "polars", "asyncio"}

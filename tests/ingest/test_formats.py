@@ -1,0 +1,478 @@
+"""What is peculiar to a format, shown on real output of fio 3.33 and its t/io_uring."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from pathlib import Path
+
+import pytest
+
+from iodelta.audit.rules.depth import slots as audit_slots
+from iodelta.ingest import Refusal, Run, read, read_bytes
+from iodelta.ingest.report import read_text
+
+DATA = Path(__file__).parent.parent / "data" / "fio-3.33"
+
+
+def runs_of(data: bytes | str) -> list[Run]:
+    found = read_text(data.encode() if isinstance(data, str) else data, "x")
+    assert all(isinstance(item, Run) for item in found), found
+    return [item for item in found if isinstance(item, Run)]
+
+
+def one(name: str) -> Run:
+    found = read([DATA / name])
+    assert not found.refusals
+    (run,) = found.runs
+    return run
+
+
+def rules(run: Run) -> set[str]:
+    return {finding.rule for finding in run.findings}
+
+
+@pytest.mark.parametrize(("name", "ios", "runtime"), [("status.json", 36346, 3001), ("status.txt", None, None)])
+def test_of_cumulative_reports_the_last_is_the_result(name: str, ios: int | None, runtime: int | None) -> None:
+    run = one(name)
+    assert "read.status-interval" in rules(run)
+    if ios is not None:
+        assert (run.directions[0].ios, run.directions[0].runtime_ms) == (ios, runtime)
+    assert "read.interim" not in rules(run)
+
+
+def test_without_a_final_report_the_last_interim_one_is_what_there_is() -> None:
+    run = one("kill9.txt")
+    assert run.directions[0].ios == 16740
+    assert "read.status-interval" in rules(run)
+
+
+@pytest.mark.parametrize(("name", "reads"), [("status.txt", 36740), ("kill9.txt", 16738)])
+def test_the_disks_of_a_cumulative_report_are_its_own(name: str, reads: int) -> None:
+    assert [(disk.name, disk.read_ios) for disk in one(name).disks] == [("vda", reads)]
+
+
+def group(members: float, *, numjobs: int = 1) -> Run:
+    """A group of jobs of several sections, whose run times add up to ``members`` times the longest."""
+    text = (DATA / "uneq.out").read_text()
+    start = text.index("{")
+    document, _ = json.JSONDecoder().raw_decode(text, start)
+    document["jobs"][0]["job_runtime"] = round(members * 4001)
+    document["jobs"][0]["job options"]["numjobs"] = str(numjobs)
+    (run,) = runs_of(json.dumps(document))
+    return run
+
+
+def test_run_times_say_how_many_jobs_a_group_has_whatever_its_last_section_asked_for() -> None:
+    six = group(6)
+    assert (six.jobs, six.concurrency) == (6, 6)
+    assert "read.group" in rules(six)
+    four = group(4, numjobs=4)
+    assert (four.jobs, "read.group" in rules(four)) == (4, False)
+
+
+def test_jobs_that_ran_one_after_the_other_are_not_taken_for_parallel_ones() -> None:
+    run = group(1.6)
+    assert run.jobs == 1
+    assert run.concurrency == pytest.approx(1.6, abs=0.001)
+    assert audit_slots(run) == pytest.approx(1.6, abs=0.001), "so many I/Os of depth 1 can have been in flight"
+
+
+def test_clones_shown_in_three_formats_are_two_runs_and_no_third() -> None:
+    found = read([DATA / "clones.out"]).runs
+    assert [run.group for run in found] == [0, 0, 1]
+    assert all((run.format, sorted(run.also)) == ("json", ["terse3", "text"]) for run in found)
+
+
+def test_what_fio_s_clients_report_is_not_counted_twice() -> None:
+    found = read([DATA / "client.txt"]).runs
+    assert [(run.group, run.fio_version) for run in found] == [(0, "3.33"), (0, "3.33"), (1, "3.33")]
+    assert all(run.disks for run in found)
+    assert [run.workload.rw for run in found] == ["randread", "randread", "randrw"]
+
+
+def test_a_complaint_of_fio_is_passed_on() -> None:
+    (refusal,) = read_text(b"fio: unrecognized option '--cmdprio=30'\nDid you mean trim_percentage?\n", "x")
+    assert isinstance(refusal, Refusal)
+    assert "unrecognized option" in refusal.reason
+
+
+def test_a_latency_target_is_told_from_the_report() -> None:
+    text = (DATA / "eta.txt").read_text()
+    (plain,) = runs_of(text)
+    assert "latency_target" not in plain.options
+    (searched,) = runs_of(text.replace("target=0,", "target=10000000,"))
+    assert searched.options["latency_target"] == "10000000"
+
+
+def test_ten_runs_appended_to_one_file_are_ten_runs() -> None:
+    text = (DATA / "jp1.json").read_text()
+    document = json.loads(text)
+    appended = ""
+    for number in range(10):
+        document["timestamp"] += 7
+        document["timestamp_ms"] = document["timestamp"] * 1000
+        document["jobs"][0]["read"]["total_ios"] += number
+        appended += json.dumps(document, indent=2) + "\n"
+    assert len(runs_of(appended)) == 10
+
+
+def test_repeats_of_a_report_without_any_time_in_it_are_repeats() -> None:
+    record = (DATA / "terse3.txt").read_text()
+    more = re.sub(r"^(3;fio-3.33;t1;0;0);(\d+)", lambda m: f"{m[1]};{int(m[2]) + 4}", record)
+    assert len(runs_of(record + more)) == 2
+
+
+def test_a_text_report_below_the_json_of_another_run_is_another_run() -> None:
+    """Same job, same run time to the millisecond, a thousandth more I/Os: nobody printed one run twice."""
+    text = (DATA / "v.out").read_text()
+    assert len(runs_of(text)) == 1
+    other = text.replace("total=1024,1024,", "total=1025,1024,")
+    assert other != text
+    assert len(runs_of(other)) == 2
+
+
+def test_a_signal_before_the_document_says_that_the_run_was_cut_short() -> None:
+    run = one("int.json")
+    assert run.error == 0, "fio says nothing in the JSON itself"
+    assert "fio.signal" in rules(run)
+    assert run.workload.runtime == 20
+    assert run.directions[0].runtime_ms == 1589
+
+
+@pytest.mark.parametrize("name", ["both.json", "both.txt", "both.terse"])
+def test_the_sum_of_the_directions_is_not_a_direction_beside_them(name: str) -> None:
+    run = one(name)
+    assert [d.kind for d in run.directions] == ["read", "write"]
+    assert "read.disagree" not in rules(run), "3.33 prints zeros for the sum"
+
+
+def test_where_only_the_sum_is_printed_it_is_mixed() -> None:
+    run = one("mixed.json")
+    assert [d.kind for d in run.directions] == ["mixed"]
+    assert run.directions[0].ios == 34431
+
+
+def test_clones_that_were_not_grouped_are_runs_of_one_job_each() -> None:
+    runs = read([DATA / "nogroup.json"]).runs
+    assert len(runs) == 2
+    assert [run.jobs for run in runs] == [1, 1]
+
+
+def test_a_group_has_as_many_jobs_as_the_text_says() -> None:
+    run = one("uneq.out")
+    assert run.format == "json"
+    assert run.jobs == 2
+    assert run.directions[0].ios == 5521
+
+
+def test_the_sampler_is_kept_apart_from_the_run() -> None:
+    run = one("stall.json")
+    assert run.directions[0].iops.value == pytest.approx(20000 / 9.449)
+    sampler = run.sampler("read", "iops")
+    assert sampler is not None
+    assert sampler.mean.value == pytest.approx(6664, abs=1)
+    assert sampler.min.value == 1720
+
+
+def test_syncs_have_latencies_of_their_own() -> None:
+    run = one("syncramp.json")
+    assert run.sync is not None
+    assert run.sync.count > 0
+    assert run.sync.mean.value > run.directions[0].lat.mean.value if run.directions[0].lat else False
+
+
+def test_bins_make_a_histogram_that_agrees_with_the_percentiles() -> None:
+    clat = one("jp1.json").directions[0].clat
+    assert clat is not None
+    assert clat.histogram is not None
+    assert clat.histogram.total == clat.count
+    for percent, printed in clat.percentiles.items():
+        assert printed.low <= clat.histogram.quantile(percent / 100) <= printed.high
+
+
+@pytest.mark.parametrize("terse", [2, 3, 4, 5])
+def test_terse_of_each_version(terse: int) -> None:
+    run = one(f"terse{terse}.txt")
+    assert run.format == f"terse{terse}"
+    assert run.fio_version == (None if terse == 2 else "3.33")
+    assert [d.kind for d in run.directions] == ["read"]
+    assert [disk.name for disk in run.disks] == ([] if terse == 2 else ["vda"])
+    assert {s.of for s in run.samplers} == ({"bw", "iops"} if terse == 5 else {"bw"})
+
+
+def test_a_terse_record_in_the_middle_of_a_line_is_found() -> None:
+    record = (DATA / "terse3.txt").read_text().strip()
+    captured = f"Jobs: 1 (f=1): [R(1)][33.3%][r=49.5MiB/s][eta 04{record}\n"
+    assert runs_of(captured)[0].directions == runs_of(record)[0].directions
+
+
+def test_a_job_name_with_semicolons_does_not_shift_a_terse_record() -> None:
+    text = (DATA / "terse3.txt").read_text()
+    (plain,), (named,) = runs_of(text), runs_of(text.replace(";t1;", ";one; two;;three;"))
+    assert named.jobname == "one; two;;three"
+    assert named.directions == plain.directions
+    assert named.depths == plain.depths
+
+
+def test_the_sum_over_all_clients_is_no_run_in_terse_either() -> None:
+    text = (DATA / "terse3.txt").read_text()
+    (run,) = runs_of(text + text.replace(";t1;", ";All clients;"))
+    assert run.jobname == "t1"
+
+
+def test_a_terse_percentile_with_few_ios_beyond_it_can_be_told() -> None:
+    (run,) = runs_of((DATA / "terse3.txt").read_text())
+    direction = run.directions[0]
+    assert direction.clat is not None
+    assert direction.clat.count == int(direction.iops.value * direction.runtime_ms / 1000)
+
+
+def test_a_cut_terse_record_is_refused_and_not_half_read() -> None:
+    record = (DATA / "terse3.txt").read_text().strip()
+    (found,) = read_text(record[: len(record) // 2].encode(), "x")
+    assert isinstance(found, Refusal)
+    assert "cut or damaged" in found.reason
+
+
+def test_nan_and_inf_are_no_numbers_and_no_obstacle() -> None:
+    text = (DATA / "logs-a.json").read_text()
+    broken = re.sub(r'"(bw_mean|util|usr_cpu)" : [\d.]+', r'"\1" : -nan', text)
+    assert broken != text
+    runs = runs_of(broken)
+    assert [run.directions[0].ios for run in runs] == [run.directions[0].ios for run in runs_of(text)]
+    assert all(run.sampler("read", "bw") is None for run in runs)
+
+
+def test_what_stands_around_and_between_documents_is_not_in_the_way() -> None:
+    text = (DATA / "jp1.json").read_text()
+    noise = "hostname=a, be=0, 64-bit, os=Linux\n{not json\n\nDisk stats (read/write):\n\n"
+    assert len(runs_of(noise + text + "\n}\nharness: { ok }\n")) == 1
+
+
+def test_a_document_inside_another_is_found() -> None:
+    document = json.loads((DATA / "jp1.json").read_text())
+    (run,) = runs_of(json.dumps({"harness": "x", "results": [document]}))
+    assert run.directions[0].ios == document["jobs"][0]["read"]["total_ios"]
+
+
+@pytest.mark.parametrize("indent", [None, 0, 4])
+def test_json_that_was_written_again_by_another_program_is_still_fio_s(indent: int | None) -> None:
+    document = json.loads((DATA / "jf.json").read_text())
+    again = json.dumps(document, indent=indent)
+    for run, twin in zip(runs_of(again), runs_of((DATA / "jf.json").read_text()), strict=True):
+        assert run.directions == twin.directions
+
+
+def test_latencies_by_priority_of_both_spellings() -> None:
+    document = json.loads((DATA / "jp1.json").read_text())
+    lat = {"min": 1, "max": 9, "mean": 5.0, "stddev": 1.0, "N": 7}
+    read_ = document["jobs"][0]["read"]
+    read_["prios"] = [
+        {"prioclass": 1, "prio": 0, "priohint": 3, "clat_ns": lat},
+        {"prioclass": 2, "prio": 4, "clat_ns": lat | {"N": 0}},
+    ]
+    (run,) = runs_of(json.dumps(document))
+    assert [(p.kind, p.name, p.latency.count) for p in run.priorities] == [("read", "1/0/3", 7)]
+    del read_["prios"]
+    read_["clat_high_prio"] = lat
+    (run,) = runs_of(json.dumps(document))
+    assert [p.name for p in run.priorities] == ["high"]
+
+
+def test_of_keys_written_twice_the_last_holds() -> None:
+    """A client's "global options" repeat once per host; fio < 3.4 pads its percentiles with the key "0.00"."""
+    text = (DATA / "jp1.json").read_text()
+    twice = text.replace('"global options" : {', '"global options" : {\n    "bs" : "1k",\n    "bs" : "2k",', 1)
+    twice = twice.replace('"1.000000" :', '"0.00" : 0, "0.00" : 0, "1.000000" :', 1)
+    (run,), (plain,) = runs_of(twice), runs_of(text)
+    assert run.directions == plain.directions
+    assert run.options["bs"] == plain.options.get("bs", "2k")
+
+
+def test_damaged_values_are_left_out_and_counted() -> None:
+    document = json.loads((DATA / "jp1.json").read_text())
+    document["jobs"][0]["ctx"] = "many"
+    document["jobs"][0]["read"]["short_ios"] = -1
+    document["jobs"][0]["write"] = [1, 2]
+    (run,) = runs_of(json.dumps(document))
+    assert run.context_switches is None
+    assert run.directions[0].short == 0
+    assert any("3 values" in finding.explanation for finding in run.findings)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.4, 0.6, 0.8, 0.95])
+def test_a_cut_document_gives_what_was_written_whole(share: float) -> None:
+    text = (DATA / "jf.json").read_text()
+    whole = {run.jobname: run for run in runs_of(text)}
+    for item in read_text(text[: int(len(text) * share)].encode(), "x"):
+        if isinstance(item, Run):
+            full = whole[item.jobname]
+            for direction in item.directions:
+                assert direction in full.directions
+            assert len(item.directions) == len(full.directions) or "read.cut" in rules(item)
+        else:
+            assert isinstance(item, Refusal)
+            assert "ends" in item.reason
+
+
+def test_a_job_that_failed_is_a_run_with_its_error() -> None:
+    run = one("kb.out")
+    assert run.error == 22
+    assert set(run.also) == {"terse3", "text"}
+    assert "fio.error" in rules(run)
+
+
+def test_kb_base_1000_makes_4k_four_thousand_bytes() -> None:
+    assert one("kb.out").workload.bs == 4000
+
+
+@pytest.mark.parametrize(
+    ("name", "iops", "bs", "depth", "jobs", "engine"),
+    [
+        ("uring_512.txt", 43040, 512, 8, 1, "io_uring"),
+        ("uring_aio.txt", 77824, 4096, 128, 1, "aio"),
+        ("uring_n2.txt", 69040, 4096, 32, 2, "io_uring"),
+        ("uring_nop.txt", 13_455_000, None, 128, 1, "io_uring"),
+        ("uring_sync.txt", 14290, 4096, 1, 1, "preadv2"),
+        ("uring_stats_notsc.txt", 826_810, 4096, 8, 1, "io_uring"),
+    ],
+)
+def test_t_io_uring_is_averaged_without_its_first_line(
+    name: str, iops: float, bs: int | None, depth: int, jobs: int, engine: str
+) -> None:
+    run = one(name)
+    assert run.directions[0].iops.value == pytest.approx(iops, rel=1e-9)
+    asked = run.workload
+    assert (asked.bs, asked.iodepth, run.jobs, asked.ioengine, asked.rw) == (bs, depth, jobs, engine, "randread")
+    assert len(run.series["read.iops"]) == len(re.findall(r"^IOPS=", (DATA / name).read_text(), re.M))
+
+
+def test_t_io_uring_s_percentiles_are_per_thread_and_lie_between_the_threads() -> None:
+    lat = one("uring_stats_tsc.txt").directions[0].lat
+    assert lat is not None
+    assert len(lat.percentiles) == 17
+    p95 = lat.percentiles[95.0]
+    assert p95.low <= 12_000 <= p95.high, "one thread says 12 us, rounded up"
+    assert p95.low <= 12_500 <= p95.high, "the other 13 us"
+
+
+def test_ticks_of_an_unknown_clock_are_no_latency() -> None:
+    run = one("uring_stats_notsc.txt")
+    assert run.directions[0].lat is None
+    assert "uring.ticks" in rules(run)
+
+
+def test_t_io_uring_that_printed_no_rate_is_refused_with_what_it_said() -> None:
+    (refusal,) = read([DATA / "uring_polled.txt"]).refusals
+    assert "ret=-95" in refusal.reason
+
+
+def test_both_fields_of_a_t_io_uring_line_together_are_finer_than_either() -> None:
+    text = (
+        "submitter=0, tid=1, file=/dev/ng0n1, node=-1\npolled=0, fixedbufs=0/0, register_files=1, buffered=1, QD=128\n"
+        "Engine=io_uring, sq_ring=128, cq_ring=128\n"
+        "IOPS=1.85M, BW=904MiB/s, IOS/call=32/31\n"
+        "IOPS=1.85M, BW=903MiB/s, IOS/call=32/32\n"
+        "IOPS=1.85M, BW=901MiB/s, IOS/call=32/32\n"
+    )
+    (run,) = runs_of(text)
+    first, second, third = run.series["read.iops"]
+    assert first > second > third, "BW shows a drift that IOPS hides"
+    interval = run.directions[0].iops
+    assert interval.high - interval.low < 2100, "and not 10,000"
+
+
+def test_t_io_uring_s_own_time_limit_is_what_it_ran() -> None:
+    command = "# taskset -c 0 t/io_uring -b4096 -d1 -r4 -p0 /dev/nvme0n1\n"
+    (run,) = runs_of(command + (DATA / "uring_qd1.txt").read_text())
+    assert run.workload.runtime == 4
+    assert run.directions[0].runtime_ms == 4000, "three lines, and the last second that it does not print"
+
+
+def test_an_excerpt_of_t_io_uring_does_not_say_how_long_it_ran() -> None:
+    command = "# t/io_uring -b4096 -d1 -r30 -p0 /dev/nvme0n1\n"
+    output = (DATA / "uring_qd1.txt").read_text()
+    (cut,) = runs_of(command + output.partition("Exiting")[0] + "[...]\n")
+    assert cut.directions[0].runtime_ms == 0, "its end was left out"
+    (shortened,) = runs_of(command + output.replace("Exiting", "[...]\nExiting"))
+    assert shortened.directions[0].runtime_ms == 30_000, "it says itself that it ended by its time limit"
+    (stopped,) = runs_of(command + output.replace("on timeout", "on signal 2"))
+    assert stopped.directions[0].runtime_ms == 3000
+
+
+def test_passthrough_has_no_page_cache() -> None:
+    text = (DATA / "uring_qd1.txt").read_text().replace("buffered=0", "buffered=1")
+    assert runs_of(text)[0].workload.direct is False
+    assert runs_of(f"$ t/io_uring -d1 -u1 -O0 /dev/ng0n1\n{text}")[0].workload.direct is True
+
+
+def test_two_t_io_uring_runs_in_one_paste_are_two_runs() -> None:
+    text = (DATA / "uring_n2.txt").read_text()
+    assert len(runs_of(text + text)) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "blank"),
+        ("[global]\nioengine=libaio\nrw=randread\n[x]\nfilename=/dev/x\n", "job file"),
+        ("x: (g=0): rw=read, bs=4K-4K/4K-4K, ioengine=sync, iodepth=1\nfio-3.33\nStarting 1 process\n", "no report"),
+        ("hello, IOPS are fine\n", "no fio report"),
+        ('{"a": 1}', "no fio report"),
+        ('{"fio version" : "fio-3.33", "jobs" : []}', "without any job"),
+    ],
+)
+def test_what_holds_no_result_is_refused_with_the_reason(text: str, reason: str) -> None:
+    (found,) = read_text(text.encode(), "x")
+    assert isinstance(found, Refusal)
+    assert reason in found.reason
+
+
+REWRITTEN = {
+    "keys sorted": lambda document: "said before\n" + json.dumps(document, indent=2, sort_keys=True) + "\nand after",
+    "inside another document, sorted": lambda document: json.dumps({"z": 1, "a": [{"b": document}]}, sort_keys=True),
+    "a list of them": lambda document: json.dumps([document]),
+    "a line each": lambda document: json.dumps(document) + "\n\n",
+    "an assignment": lambda document: f"var data = {json.dumps(document)};",
+}
+
+
+@pytest.mark.parametrize("way", REWRITTEN)
+def test_json_is_found_wherever_another_program_has_put_it(way: str) -> None:
+    text = (DATA / "jf.json").read_text()
+    again = runs_of(REWRITTEN[way](json.loads(text)))
+    assert [(run.directions, run.fio_version, run.disks) for run in again] == [
+        (run.directions, run.fio_version, run.disks) for run in runs_of(text)
+    ]
+
+
+def test_jobs_whose_document_lost_its_beginning_are_read_with_a_warning() -> None:
+    text = (DATA / "jf.json").read_text()
+    whole = runs_of(text)
+    left = runs_of(text[text.index('"jobs"') + 10 :])
+    assert [run.directions for run in left] == [run.directions for run in whole]
+    assert all("read.cut" in {finding.rule for finding in run.findings} for run in left)
+    assert all(run.fio_version is None for run in left)
+
+
+def test_the_banner_of_one_job_is_not_taken_for_another_s() -> None:
+    """With --output behind the jobs of a command line only the last one's banner is in the file."""
+    text = """big: (g=0): rw=read, bs=(R) 256KiB-256KiB, (W) 256KiB-256KiB, (T) 256KiB-256KiB, ioengine=psync, iodepth=1
+fio-3.33
+Starting 2 processes
+
+small: (groupid=0, jobs=1): err= 0: pid=1: Sun Nov 22 05:41:46 2026
+  read: IOPS=34.1k, BW=133MiB/s (140MB/s)(133MiB/1001msec)
+     issued rwts: total=34152,0,0,0 short=0,0,0,0 dropped=0,0,0,0
+big: (groupid=0, jobs=1): err= 0: pid=2: Sun Nov 22 05:41:46 2026
+  read: IOPS=4587, BW=1147MiB/s (1203MB/s)(1148MiB/1001msec)
+     issued rwts: total=4592,0,0,0 short=0,0,0,0 dropped=0,0,0,0
+"""
+    assert [run.workload.bs for run in runs_of(text)] == [None, 256 << 10]
+
+
+def test_a_log_that_fio_compressed_is_refused_with_the_way_to_read_it() -> None:
+    found = read_bytes(zlib.compress(b"1, 2, 0, 4096, 0\n" * 100), "x_lat.1.log.fz")
+    assert [("--inflate-log" in refusal.reason) for refusal in found.refusals] == [True]

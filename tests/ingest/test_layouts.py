@@ -1,0 +1,290 @@
+"""Folders that other tools made become experiments: cells, variants, conditions, replicates, run order."""
+
+from __future__ import annotations
+
+import sqlite3
+import tarfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from fio_files import write
+
+from iodelta.errors import RequestError
+from iodelta.ingest.layouts import Layout, order_finding, order_of, read_layout
+
+
+def places(layout: Layout) -> set[tuple[str, str, str, int]]:
+    return {(entry.variant, entry.cell, entry.condition, entry.replicate) for entry in layout.entries}
+
+
+def test_bench_fio_of_fio_plot(tmp_path: Path) -> None:
+    for target in ("sda", "sdb"):
+        for depth in (1, 32):
+            write(tmp_path / target / "4k" / f"randread-{depth}-2.json", depth=depth, jobs=2)
+        write(tmp_path / target / "randrw75" / "4k" / "randrw-1-1.json", rw="randrw", depth=1)
+    layout = read_layout(tmp_path)
+    assert layout.kind == "bench-fio"
+    assert places(layout) == {
+        (target, cell, "", 0)
+        for target in ("sda", "sdb")
+        for cell in ("randread 4k iodepth 1 2 jobs", "randread 4k iodepth 32 2 jobs", "randrw 75 % read 4k iodepth 1")
+    }
+
+
+def test_runs_that_bench_fio_keeps_apart_are_replicates(tmp_path: Path) -> None:
+    for run in (1, 2, 3):
+        write(tmp_path / "sda" / "4k" / f"run-{run}" / "randread-32-1.json", 1000 + run)
+    assert {entry.replicate for entry in read_layout(tmp_path).entries} == {1, 2, 3}
+
+
+def test_kdevops_compares_hosts_and_its_text_run_is_a_run_of_its_own(tmp_path: Path) -> None:
+    for host in ("xfs", "xfs-dev"):
+        folder = tmp_path / host / f"fio-tests-results-{host}"
+        write(folder / "results_mixed_75_25_bs4k_iodepth32_jobs1.json", rw="randrw")
+        write(folder / "results_mixed_75_25_bs4k_iodepth32_jobs1.txt", rw="randrw")
+    layout = read_layout(tmp_path)
+    assert layout.kind == "kdevops fio-tests"
+    cell = "mixed_75_25 4k iodepth 32"
+    assert places(layout) == {(host, cell, "", n) for host in ("xfs", "xfs-dev") for n in (0, 1)}
+
+
+def test_an_archive_beside_the_folder_that_it_was_unpacked_to_is_not_read_twice(tmp_path: Path) -> None:
+    """kdevops fetches the archive and unpacks it in the same place."""
+    host = tmp_path / "xfs"
+    folder = host / "fio-tests-results-xfs"
+    write(folder / "results_randread_bs4k_iodepth1_jobs1.json")
+    (folder / "jobs").mkdir()
+    (folder / "jobs" / "randread_bs4k_iodepth1_jobs1.ini").write_text("[global]\nrw=randread\nioengine=libaio\n")
+    with tarfile.open(host / "fio-tests-results-xfs.tar.gz", "w:gz") as archive:
+        archive.add(folder, ".")
+    layout = read_layout(tmp_path)
+    assert layout.kind == "kdevops fio-tests"
+    assert places(layout) == {("xfs", "randread 4k iodepth 1", "", 0)}
+    for file in folder.glob("*.json"):
+        file.unlink()
+    assert places(read_layout(tmp_path)) == {("xfs", "randread 4k iodepth 1", "", 0)}
+
+
+def test_clients_of_cbt_are_parts_of_one_run_where_volumes_have_no_number(tmp_path: Path) -> None:
+    folder = tmp_path / "00000000" / "RbdFio" / "raw_ra-00000128" / "op_size-00004096" / "randread"
+    for client in ("output.client01", "output.client02"):
+        write(folder / client, 5_000)
+    layout = read_layout(tmp_path)
+    assert places(layout) == {("", "RbdFio, randread, raw_ra 128, op_size 4096", "", 0)}
+
+
+def test_pbench_with_a_job_for_each_device_has_cells_by_device(tmp_path: Path) -> None:
+    for device in ("sda", "sdb"):
+        write(tmp_path / "fio_a" / f"1-randread-4KiB-{device}" / "sample1" / "fio-result.txt")
+    layout = read_layout(tmp_path)
+    assert places(layout) == {("fio_a", f"randread 4k {device}", "", 1) for device in ("sda", "sdb")}
+
+
+def test_volumes_of_one_cbt_test_are_parts_of_one_run(tmp_path: Path) -> None:
+    for iteration in ("00000000", "00000001"):
+        folder = tmp_path / iteration / "LibrbdFio" / "op_size-00004096" / "concurrent_procs-002" / "iodepth-016"
+        for volume in (0, 1):
+            for name in (f"output.{volume}", f"json_output.{volume}"):
+                write(folder / "randread" / name, 5_000, depth=16, around="" if "json" in name else "fio: hello\n")
+    layout = read_layout(tmp_path)
+    assert layout.kind == "cbt"
+    cell = "LibrbdFio, randread, op_size 4096, concurrent_procs 2, iodepth 16"
+    assert places(layout) == {("", cell, "", 0), ("", cell, "", 1)}
+    for entry in layout.entries:
+        (direction,) = entry.run.directions
+        assert (entry.run.jobs, direction.ios, direction.iops.value) == (2, 100_000, 10_000)
+
+
+def test_the_newer_archive_of_cbt(tmp_path: Path) -> None:
+    for test in ("id-ab12cd34", "id-ff00aa11"):
+        write(tmp_path / "run" / "results" / "00000000" / test / "json_output.0")
+    assert places(read_layout(tmp_path)) == {("run", "id-ab12cd34", "", 0), ("run", "id-ff00aa11", "", 0)}
+
+
+def test_pbench_samples_are_replicates(tmp_path: Path) -> None:
+    for sample in (1, 2):
+        write(tmp_path / "fio_a_2024.01.01T00.00.00" / "1-randread-4KiB" / f"sample{sample}" / "fio-result.txt")
+    layout = read_layout(tmp_path)
+    assert layout.kind == "pbench-fio"
+    assert places(layout) == {("fio_a_2024.01.01T00.00.00", "randread 4k", "", n) for n in (1, 2)}
+
+
+def test_the_script_of_the_read_policy_gist(tmp_path: Path) -> None:
+    for defrag in ("off", "on"):
+        for policy in ("pid", "latency-rr"):
+            name = f"defrag_{defrag}_policy_{policy}_fio_randread_4k_qd32"
+            write(tmp_path / f"{name}_fio.txt")
+            (tmp_path / f"{name}_readstats.txt").write_text("--- Timestamp: 2025-05-04 10:50:33.1 ---\n", "utf-8")
+    (tmp_path / "benchmark.log").write_text("2025-05-04 10:50:33 - Benchmark Started\n", "utf-8")
+    layout = read_layout(tmp_path)
+    assert layout.kind == "btrfs read policy script"
+    assert places(layout) == {
+        (policy, "randread 4k qd32", f"defrag {defrag}", 0)
+        for policy in ("pid", "latency-rr")
+        for defrag in ("off", "on")
+    }
+
+
+def test_a_pattern_says_what_names_mean(tmp_path: Path) -> None:
+    for variant in ("none", "bfq"):
+        for number in (1, 2):
+            write(tmp_path / variant / f"rand-4k-{number}.json")
+    layout = read_layout(tmp_path, pattern="{variant}/{cell}-{replicate}.json")
+    assert places(layout) == {(variant, "rand-4k", "", n) for variant in ("none", "bfq") for n in (1, 2)}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "says"),
+    [
+        ("*.json", "neither {variant} nor {cell}"),
+        ("{kernel}/{cell}.json", "no field {kernel}"),
+        ("{cell}/{cell}.json", "twice"),
+    ],
+)
+def test_a_pattern_that_says_nothing_is_refused(tmp_path: Path, pattern: str, says: str) -> None:
+    write(tmp_path / "a.json")
+    with pytest.raises(RequestError, match=says):
+        read_layout(tmp_path, pattern=pattern)
+
+
+def test_other_folders_by_what_the_runs_were_asked_to_do(tmp_path: Path) -> None:
+    for kernel in ("old", "new"):
+        for depth in (1, 32):
+            for number in (1, 2, 3):
+                write(tmp_path / f"{kernel}_qd{depth}_run{number}.json", depth=depth)
+    layout = read_layout(tmp_path)
+    assert layout.kind == "content"
+    assert Counter((e.variant, e.cell) for e in layout.entries) == {
+        (kernel, f"randread 4k iodepth {depth}"): 3 for kernel in ("old", "new") for depth in (1, 32)
+    }
+
+
+def test_variants_may_lie_in_the_options_alone(tmp_path: Path) -> None:
+    for number, engine in enumerate(("libaio", "io_uring")):
+        write(tmp_path / "same" / f"{number}" / "result.json", engine=engine)
+    variants = read_layout(tmp_path).variants()
+    assert set(variants) in ({"ioengine=libaio", "ioengine=io_uring"}, {"0", "1"})
+
+
+def test_a_version_in_a_name_is_no_replicate(tmp_path: Path) -> None:
+    for version in ("2.17", "2.21", "3.1"):
+        write(tmp_path / f"fio-{version}.json")
+    assert set(read_layout(tmp_path).variants()) == {"fio-2.17", "fio-2.21", "fio-3.1"}
+
+
+def test_sizes_that_differ_are_cells(tmp_path: Path) -> None:
+    for side in ("a", "b"):
+        for size in ("100M", "1G"):
+            write(tmp_path / f"{side}_{size}.json", options={"size": size})
+    layout = read_layout(tmp_path)
+    assert {entry.cell for entry in layout.entries} == {
+        "randread 4k iodepth 32 size=100M",
+        "randread 4k iodepth 32 size=1G",
+    }
+    assert set(layout.variants()) == {"a", "b"}
+
+
+class TestOrder:
+    """Whether runs were interleaved, from their time stamps."""
+
+    def order(self, tmp_path: Path, letters: str) -> tuple[str, int, str]:
+        for number, letter in enumerate(letters):
+            write(tmp_path / f"{letter}-{number}.json", 1000 + number, ended=1_700_000_000 + 20 * number)
+        layout = read_layout(tmp_path, pattern="{variant}-{replicate}.json")
+        sides = [[e for e in layout.entries if e.variant == name] for name in ("A", "B")]
+        found = order_of(*sides)
+        finding = order_finding(found, "here")
+        return found.order, len(found.blocks), finding.rule if finding else ""
+
+    @pytest.mark.parametrize(
+        ("letters", "order", "blocks", "rule"),
+        [
+            ("ABBAABBA", "interleaved", 4, ""),
+            ("ABABABAB", "interleaved", 4, ""),
+            ("AAAABBBB", "one after the other", 0, "order.not-interleaved"),
+            ("BBAA", "one after the other", 0, "order.not-interleaved"),
+            ("AABBAABB", "mixed", 0, "order.not-interleaved"),
+            ("ABABA", "interleaved", 2, ""),
+            ("ABBBA", "mixed", 0, "order.not-interleaved"),
+        ],
+    )
+    def test_blocks_are_adjacent_pairs(self, tmp_path: Path, letters: str, order: str, blocks: int, rule: str) -> None:
+        assert self.order(tmp_path, letters) == (order, blocks, rule)
+
+    def test_without_times_the_order_is_unknown(self, tmp_path: Path) -> None:
+        for letter in "AB":
+            write(tmp_path / f"{letter}-1.json", ended=0)
+        layout = read_layout(tmp_path, pattern="{variant}-{replicate}.json")
+        found = order_of(*[[e for e in layout.entries if e.variant == name] for name in ("A", "B")])
+        finding = order_finding(found, "here")
+        assert finding is not None
+        assert finding.rule == "order.unknown"
+
+
+class TestFsperf:
+    """Databases of fsperf."""
+
+    def database(self, path: Path) -> Path:
+        with sqlite3.connect(path) as made:
+            made.execute(
+                "CREATE TABLE runs (id INTEGER PRIMARY KEY, kernel, config, name, hostname, purpose, time DATETIME)"
+            )
+            made.execute(
+                "CREATE TABLE fio_results (id INTEGER PRIMARY KEY, run_id, read_iops FLOAT, read_bw_bytes, "
+                "read_io_bytes, read_lat_ns_mean, read_lat_ns_max, read_clat_ns_p50, read_clat_ns_p99, "
+                "read_clat_ns_mean, write_iops FLOAT, elapsed)"
+            )
+            for number, purpose in enumerate(("baseline", "baseline", "mine")):
+                run = (number, "6.12", "btrfs", "dio-4k", "host", purpose, f"2024-05-03 10:0{number}:00.000000")
+                made.execute("INSERT INTO runs VALUES (?,?,?,?,?,?,?)", run)
+                values = (number, number, 5681.2, 23270195, 1396211712, 175000, 9000000, 173056, 1286144, 174000, 0, 60)
+                made.execute(f"INSERT INTO fio_results VALUES ({','.join('?' * len(values))})", values)
+        return path
+
+    def test_sessions_are_variants(self, tmp_path: Path) -> None:
+        layout = read_layout(self.database(tmp_path / "fsperf-results.db"))
+        assert layout.kind == "fsperf"
+        assert places(layout) == {
+            ("baseline", "btrfs dio-4k", "", 0),
+            ("baseline", "btrfs dio-4k", "", 1),
+            ("mine", "btrfs dio-4k", "", 0),
+        }
+        run = layout.entries[0].run
+        (direction,) = run.directions
+        assert (direction.kind, direction.iops.value) == ("read", 5681.2)
+        assert direction.clat is not None
+        assert direction.clat.percentiles[99.0].low < 1286144 < direction.clat.percentiles[99.0].high
+        assert run.ended == 1714730400.0
+
+    def test_another_database_is_refused(self, tmp_path: Path) -> None:
+        with sqlite3.connect(tmp_path / "x.db") as made:
+            made.execute("CREATE TABLE runs (id)")
+        layout = read_layout(tmp_path / "x.db")
+        assert not layout.entries
+        assert "not fsperf" in layout.refusals[0].reason
+
+    def test_a_damaged_database_is_refused(self, tmp_path: Path) -> None:
+        path = self.database(tmp_path / "y.db")
+        data = bytearray(path.read_bytes())
+        data[4096:] = b"\xff" * (len(data) - 4096)
+        path.write_bytes(bytes(data))
+        layout = read_layout(path)
+        assert not layout.entries
+        assert "not a database of fsperf" in layout.refusals[0].reason
+
+    def test_a_view_in_place_of_a_table_is_not_run(self, tmp_path: Path) -> None:
+        endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x AS id FROM n"
+        with sqlite3.connect(tmp_path / "z.db") as made:
+            made.execute(f"CREATE VIEW runs AS {endless}")
+            made.execute("CREATE TABLE fio_results (id, run_id)")
+        assert "not fsperf" in read_layout(tmp_path / "z.db").refusals[0].reason
+
+
+def test_an_empty_folder_holds_nothing(tmp_path: Path) -> None:
+    assert read_layout(tmp_path).entries == ()
+
+
+def test_a_path_that_does_not_exist_is_a_wrong_request(tmp_path: Path) -> None:
+    with pytest.raises(RequestError):
+        read_layout(tmp_path / "nowhere")

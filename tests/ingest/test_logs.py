@@ -1,0 +1,241 @@
+"""fio's logs: single I/Os and averages told apart, gaps counted as zeros, units from the reports beside them."""
+
+from __future__ import annotations
+
+import io
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from iodelta.ingest import Refusal, Run, log_rows, logs, read
+from iodelta.ingest.hist_logs import is_hist_log
+from iodelta.trial import Histogram, bin_index
+
+DATA = Path(__file__).parent.parent / "data" / "fio-3.33"
+
+
+def log(tmp_path: Path, name: str, rows: str, beside: str | None = "jp1.json") -> Run:
+    (tmp_path / name).write_text(rows)
+    if beside is not None:
+        (tmp_path / "report.json").write_text((DATA / beside).read_text())
+    found = read([tmp_path])
+    assert not found.refusals, found.refusals
+    (run,) = [run for run in found.runs if run.format == "log"]
+    return run
+
+
+def test_windows_without_io_count_as_zeros() -> None:
+    """Real stalls of 2 s: rows only for the windows between them. The run's JSON says 20000 I/Os in 9449 ms."""
+    (run,) = read([DATA / "stall_iops.1.log"]).runs
+    (direction,) = run.directions
+    assert direction.runtime_ms == 7503
+    done = direction.iops.value * 7.503
+    assert done == pytest.approx(20000, rel=0.001), "the rest of the time nothing was done"
+    assert 0.0 in run.series["read.iops"]
+    assert sum(run.series["read.iops"]) == pytest.approx(20000, rel=0.001)
+
+
+def test_bandwidth_of_windows_is_in_kibibytes(tmp_path: Path) -> None:
+    rows = "".join(f"{at}, 1024, 0, 0, 0\n" for at in range(500, 10_001, 500))
+    (direction,) = log(tmp_path, "x_bw.1.log", rows).directions
+    assert direction.bandwidth.low <= 1024 * 1024 <= direction.bandwidth.high
+    assert direction.bandwidth.value == pytest.approx(2**20)
+    assert math.isnan(direction.iops.value), "a bandwidth log says nothing about I/Os"
+
+
+def test_single_ios_are_counted_and_summed() -> None:
+    run = next(r for r in read([DATA]).runs if r.place.file.endswith("logs-b_clat.1.log"))
+    rows = np.loadtxt(DATA / "logs-b_clat.1.log", delimiter=",", dtype=np.int64)
+    (direction,) = run.directions
+    assert direction.ios == len(rows) == 1500
+    assert direction.bytes == int(rows[:, 3].sum())
+    assert direction.clat is not None
+    assert direction.clat.mean.value == pytest.approx(rows[:, 1].mean())
+    assert direction.clat.stddev.value == pytest.approx(rows[:, 1].std(ddof=1))
+    assert (direction.clat.min.value, direction.clat.max.value) == (rows[:, 1].min(), rows[:, 1].max())
+    counts: dict[int, int] = {}
+    for value in rows[:, 1].tolist():
+        counts[bin_index(value)] = counts.get(bin_index(value), 0) + 1
+    assert direction.clat.histogram == Histogram.from_counts(counts)
+
+
+def test_averages_have_no_percentiles() -> None:
+    run = next(r for r in read([DATA]).runs if r.place.file.endswith("logs-a_clat.1.log"))
+    for direction in run.directions:
+        assert direction.clat is not None
+        assert not direction.clat.percentiles
+        assert direction.clat.histogram is None
+    assert "read.log-averaged" in {f.rule for f in run.findings}
+
+
+@pytest.mark.parametrize(
+    ("beside", "low", "high", "rule"),
+    [
+        ("jp1.json", 100_000, 100_000, None),
+        (None, 100_000, 100_001_000, "read.unit-unknown"),
+    ],
+)
+def test_the_unit_of_latencies_comes_from_the_report_beside_the_log(
+    tmp_path: Path, beside: str | None, low: float, high: float, rule: str | None
+) -> None:
+    rows = "".join(f"{at}, 100000, 0, 4096\n" for at in (0, 0, 1, 3, 3, 4, 9))
+    run = log(tmp_path, "a_lat.log", rows, beside)
+    lat = run.directions[0].lat
+    assert lat is not None
+    assert (lat.mean.low, lat.mean.high) == (low, high)
+    assert {f.rule for f in run.findings} == ({rule} if rule else set())
+
+
+def test_a_log_of_fio_2_is_in_microseconds(tmp_path: Path) -> None:
+    (tmp_path / "r.txt").write_text((DATA.parent / "same-run" / "fio-2.17.out").read_text())
+    run = log(tmp_path, "a_clat.1.log", "0, 50, 0, 4096\n0, 70, 0, 4096\n5, 60, 0, 4096\n", beside=None)
+    clat = run.directions[0].clat
+    assert clat is not None
+    assert clat.mean.low <= 60_000 <= clat.mean.high
+    assert clat.min.value == 50_000
+
+
+def test_the_directions_of_a_log_are_told_apart(tmp_path: Path) -> None:
+    run = log(tmp_path, "j_lat.2.log", "0, 10, 0, 4096, 0\n0, 20, 1, 8192, 0\n0, 30, 1, 8192, 0\n7, 40, 2, 512, 0\n")
+    assert {d.kind: d.ios for d in run.directions} == {"read": 1, "write": 2, "trim": 1}
+    assert run.labels == {"log": "lat", "job": "2"}
+    assert run.jobname == "j"
+
+
+def test_a_clock_that_counts_from_1970_is_the_same_log(tmp_path: Path) -> None:
+    rows = [(at, 4096 * at % 977 + 5) for at in range(0, 4000, 7)]
+    plain = log(tmp_path, "a_lat.log", "".join(f"{at}, {v}, 0, 4096, 0\n" for at, v in rows))
+    epoch = 1_700_000_000_000
+    late = log(tmp_path, "a_lat.log", "".join(f"{at + epoch}, {v}, 0, 4096, 0\n" for at, v in rows))
+    assert plain.directions == late.directions
+    assert plain.series == late.series
+
+
+def test_maximum_beside_the_value_does_not_shift_the_direction(tmp_path: Path) -> None:
+    rows = "".join(f"{at}, 100, 900, 1, 0, 0\n" for at in range(500, 5001, 500))
+    (direction,) = log(tmp_path, "m_clat.1.log", rows).directions
+    assert direction.kind == "write"
+    assert direction.clat is not None
+    assert direction.clat.mean.value == 100
+
+
+def test_priorities_in_hexadecimal_and_offsets_do_not_matter(tmp_path: Path) -> None:
+    rows = "".join(f"{at}, {at + 5}, 0, 4096, {at * 4096}, 0x2001\n" for at in range(50))
+    (direction,) = log(tmp_path, "m_clat.1.log", rows).directions
+    assert direction.ios == 50
+
+
+def test_damaged_rows_are_left_out_and_counted(tmp_path: Path) -> None:
+    good = "".join(f"{at}, 100, 0, 4096, 0\n" for at in range(40))
+    run = log(
+        tmp_path, "d_lat.1.log", good + "41, 100, 7, 4096, 0\n42, x, 0, 4096, 0\n43, 99999999999999999999, 0, 1\n44,"
+    )
+    assert run.directions[0].ios == 40
+    (finding,) = [f for f in run.findings if f.rule == "read.damaged"]
+    assert "4 rows" in finding.explanation
+
+
+def test_a_log_whose_name_does_not_say_what_it_holds_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "fio.log").write_text("0, 1, 0, 4096\n1, 1, 0, 4096\n")
+    (refusal,) = read([tmp_path]).refusals
+    assert "name" in refusal.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "of"),
+    [
+        ("fio_bw.1.log", "bw"),
+        ("a/b_iops.12.log", "iops"),
+        ("x_clat.log", "clat"),
+        ("agg-read_bw.log", "bw"),
+        ("iops/lat.1.log", "lat"),
+        ("run_slat_lat.1.log", "lat"),
+        ("latest.log", None),
+        ("z_clat_hist.1.log", None),
+    ],
+)
+def test_what_a_log_holds_is_in_its_name(name: str, of: str | None) -> None:
+    assert logs.what(name) == of
+
+
+def test_a_log_is_recognised_by_its_rows_and_nothing_else() -> None:
+    assert logs.is_log(b"0, 1, 0, 4096\n10, 1, 1, 4096\n")
+    assert not logs.is_log(b"0, 1, 0\n")
+    assert not logs.is_log(b"time, value, dir, bs\n0, 1, 0, 4096\n")
+    assert not logs.is_log(b"a" * 10_000)
+
+
+def test_rows_across_the_edges_of_what_is_read_at_once_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = "".join(f"{at}, {at * 31 % 1009}, {at % 2}, 4096, 0\n" for at in range(3000)).encode()
+    whole = logs.summarise("x_lat.log", rows[:100], io.BytesIO(rows[100:]))
+    for chunk in (64, 97, 1000, 65536):
+        monkeypatch.setattr(log_rows, "CHUNK", chunk)
+        parts = logs.summarise("x_lat.log", rows[:100], io.BytesIO(rows[100:]))
+        assert isinstance(parts, logs.Summary)
+        assert isinstance(whole, logs.Summary)
+        assert parts.run((3, 33), "3.33") == whole.run((3, 33), "3.33")
+
+
+def test_histogram_logs_add_up_to_what_fio_logged() -> None:
+    """9324 of the 13708 reads of this run: what came after the last full second is not in the log."""
+    run = next(r for r in read([DATA]).runs if r.place.file.endswith("logs-a_clat_hist.1.log"))
+    assert {d.kind: d.ios for d in run.directions}["read"] == 9324
+    for direction in run.directions:
+        assert direction.clat is not None
+        assert direction.clat.histogram is not None
+        assert direction.clat.histogram.total == direction.ios
+        assert direction.clat.mean.low <= direction.clat.histogram.mean() <= direction.clat.mean.high
+
+
+def hist_row(time: int, bins: int, counts: dict[int, int]) -> str:
+    return ", ".join(map(str, [time, 0, 4096, *(counts.get(index, 0) for index in range(bins))])) + "\n"
+
+
+@pytest.mark.parametrize("coarseness", [0, 1, 3, 6])
+def test_coarser_histograms_have_wider_percentiles_that_hold_the_fine_ones(tmp_path: Path, coarseness: int) -> None:
+    index = bin_index(123_456)
+    (tmp_path / "x_clat_hist.1.log").write_text(hist_row(1000, 1856 >> coarseness, {index >> coarseness: 500}))
+    (run,) = read([tmp_path]).runs
+    clat = run.directions[0].clat
+    assert clat is not None
+    p50 = clat.percentiles[50.0]
+    assert p50.low <= 123_456 < p50.high
+    assert (clat.histogram is not None) == (coarseness == 0)
+
+
+def test_histograms_of_fio_2_are_of_microseconds(tmp_path: Path) -> None:
+    (tmp_path / "x_clat_hist.1.log").write_text(hist_row(1000, 1216, {bin_index(123): 500}))
+    (run,) = read([tmp_path]).runs
+    clat = run.directions[0].clat
+    assert clat is not None
+    assert clat.percentiles[50.0].low == 123_000
+
+
+def test_garbage_in_the_upper_bins_is_refused(tmp_path: Path) -> None:
+    rows = hist_row(1000, 1856, {500: 100, 1500: 2**62}) + hist_row(2000, 1856, {500: 100})
+    (tmp_path / "x_clat_hist.1.log").write_text(rows)
+    found = read([tmp_path])
+    assert not found.runs
+    assert "3.6 to 3.16" in found.refusals[0].reason
+
+
+def test_a_cut_histogram_row_is_left_out(tmp_path: Path) -> None:
+    rows = hist_row(1000, 1856, {500: 7}) + hist_row(2000, 1856, {500: 7})[:900]
+    (tmp_path / "x_clat_hist.1.log").write_text(rows)
+    (run,) = read([tmp_path]).runs
+    assert run.directions[0].ios == 7
+    assert "read.damaged" in {f.rule for f in run.findings}
+
+
+def test_a_histogram_log_is_told_from_other_tables_of_numbers() -> None:
+    assert is_hist_log(hist_row(1, 1856, {}).encode())
+    assert not is_hist_log(hist_row(1, 1857, {}).encode())
+    assert not is_hist_log(b"1, 2, 3\n")
+
+
+def test_an_empty_log_is_refused_as_empty() -> None:
+    (refusal,) = read([DATA / "logs-a_slat.1.log"]).refusals
+    assert isinstance(refusal, Refusal)
+    assert "empty" in refusal.reason

@@ -1,0 +1,99 @@
+"""One run, printed by fio in all its formats at once, is the same run whichever format is read.
+
+The files hold what ten versions of fio printed of two jobs (a group of two, then a mixed one with fsync) with every
+output format asked for at once; 2.0.15 to 2.2.10, which print only one, had their three printing functions called in
+turn. So every number in one format must be able to be the number in another.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from iodelta.ingest import Disk, Run, read
+from iodelta.ingest.merge import shared
+from iodelta.ingest.report import read_text
+
+HERE = Path(__file__).parent.parent / "data" / "same-run"
+FILES = sorted(HERE.glob("fio-*.out"))
+
+
+def apart(text: str) -> dict[str, str]:
+    """The terse records, the JSON document and the normal report of a file that holds all three."""
+    document = re.search(r"^\{$.*?^\}$", text, re.M | re.S)
+    assert document is not None
+    rest = text[: document.start()] + text[document.end() :]
+    records = [line for line in rest.splitlines() if re.match(r"3;fio-", line)]
+    normal = [line for line in rest.splitlines() if line not in records]
+    return {"json": document[0], "terse": "\n".join(records), "text": "\n".join(normal)}
+
+
+def runs_of(text: str) -> list[Run]:
+    found = read_text(text.encode(), "x")
+    assert all(isinstance(item, Run) for item in found), found
+    return [item for item in found if isinstance(item, Run)]
+
+
+def counters(disk: Disk) -> tuple[str, int, int, int, int, int]:
+    return (disk.name, disk.read_ios, disk.write_ios, disk.read_ticks, disk.write_ticks, disk.in_queue)
+
+
+def test_there_is_a_run_of_each_generation() -> None:
+    assert len(FILES) == 10
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)
+def test_every_quantity_that_two_formats_share_can_be_the_same_number(file: Path) -> None:
+    formats = {name: runs_of(text) for name, text in apart(file.read_text()).items()}
+    compared = 0
+    for (one, runs), (other, others) in combinations(formats.items(), 2):
+        assert [(r.jobname, r.group) for r in runs] == [(r.jobname, r.group) for r in others]
+        for run, twin in zip(runs, others, strict=True):
+            assert [d.kind for d in run.directions] == [d.kind for d in twin.directions]
+            for a, b in zip(run.directions, twin.directions, strict=True):
+                assert a.runtime_ms == b.runtime_ms
+                assert not (a.ios and b.ios) or a.ios == b.ios
+                for name, x, y in shared(a, b):
+                    compared += 1
+                    assert x.overlaps(y), f"{one} and {other}: {run.jobname} {a.kind} {name}: {x} {y}"
+            for name, x, y in (("usr", run.usr_cpu, twin.usr_cpu), ("sys", run.sys_cpu, twin.sys_cpu)):
+                assert x.overlaps(y), f"{one} and {other}: {name} {x} {y}"
+            assert run.context_switches == twin.context_switches
+            for depth in run.depths.keys() & twin.depths.keys():
+                assert run.depths[depth].overlaps(twin.depths[depth])
+            for disk, same in zip(run.disks, twin.disks, strict="terse" not in (one, other)):  # it may have none
+                assert counters(disk) == counters(same)
+                assert disk.util == pytest.approx(same.util, abs=0.006), "JSON has finer shares"
+                assert disk.read_sectors == same.read_sectors or None in (disk.read_sectors, same.read_sectors)
+    assert compared > 250, "17 percentiles, 12 latency numbers and 2 rates of 3 directions, thrice"
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)
+def test_a_run_shown_in_several_formats_is_one_run_without_contradiction(file: Path) -> None:
+    found = read([file])
+    assert [run.jobname for run in found.runs] == ["rr", "mixed"]
+    assert not found.refusals
+    for run in found.runs:
+        assert run.format.startswith("json")
+        assert set(run.also) == {"terse3", "text"}
+        assert run.pid is not None, "only the normal report has the pid"
+        assert "read.disagree" not in {finding.rule for finding in run.findings}
+    assert [run.jobs for run in found.runs] == [2, 1]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)
+def test_an_interval_is_no_wider_than_its_format_makes_it(file: Path) -> None:
+    formats = {name: runs_of(text) for name, text in apart(file.read_text()).items()}
+    for name, runs in formats.items():
+        for run in runs:
+            for direction in run.directions:
+                assert direction.clat is not None
+                rates = [direction.iops, direction.bandwidth]
+                assert all((rate.high - rate.low) / rate.value < 0.002 for rate in rates), (name, rates)
+                mean = direction.clat.mean
+                assert (mean.high - mean.low) / mean.value < 0.001, (name, mean)
+                for percent, value in direction.clat.percentiles.items():
+                    assert (value.high - value.low) / value.value < 0.04, (name, percent, value)

@@ -1,0 +1,427 @@
+"""Result tables as people paste them. The five seeds lie beside the repository and are no part of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from iodelta.audit.tables import variant
+from iodelta.ingest import DeviceStats, Run, read
+from iodelta.ingest.report import read_text
+from iodelta.ingest.table_cells import Column, cell, column
+
+SEEDS = Path(__file__).parents[3] / "shared" / "seeds"
+GIST = SEEDS / "003_32c9d470c4ad77c4.txt"
+
+seeds = pytest.mark.skipif(not SEEDS.is_dir(), reason="the seeds are not beside this repository")
+
+
+def rows_of(text: str) -> list[Run]:
+    found = read_text(text.encode(), "x")
+    assert all(isinstance(item, Run) for item in found), found
+    return [item for item in found if isinstance(item, Run)]
+
+
+@cache
+def gist() -> tuple[Run, ...]:
+    return read([GIST]).runs
+
+
+@seeds
+def test_the_gist_has_195_rows_in_six_tables() -> None:
+    assert Counter(run.table for run in gist()) == {
+        "Benchmark Results Summary Table": 30,
+        "HDD RAID1": 15,
+        "SSD RAID10": 15,
+        "SSD RAID10 ReadWrite": 15,
+        "Btrfs Read Policy Results (Defrag Off)": 60,
+        "Btrfs Read Policy Results (Defrag On)": 60,
+    }
+
+
+GIST_ROWS = [
+    # line, labels, workload (rw, bs, depth, jobs), IOPS, KiB/s, mean ms, p99 ms, p99.9 ms: as they stand there
+    (251, "No Defrag", ("randread", 4096, 1, None), 65, 260, 15.4, 242, 860),
+    (260, "No Defrag", ("randread", 4096, 32, None), 3647, 14596, 8.8, 90, 186),
+    (276, "With Defrag", ("randread", 4096, 32, None), 2437, 9751, 13.1, 96, 186),
+    (312, None, ("randread", 4096, 1, None), 100, 403, 0.069, 25.822, 34.341),
+    (326, None, ("read", 2**20, 16, None), 287, 294087, 0.061, 209, 961),
+    (331, None, ("randread", 4096, 1, None), 6793, 27171, 0.146, 0.221, 0.367),
+    (341, None, ("read", 2**20, 16, None), 2692, 2890752, 5.9409, 6.718, 8.979),
+    (378, None, ("randread", 4096, 1, 1), 81, 328, 0.31, 30.016, 242.222),
+    (437, None, ("read", 2**20, 16, 4), 5880, 6022144, 0.077, 0.016, 0.236),
+    (501, None, ("read", 2**20, 16, 4), 5026, 5147648, 0.08, 0.042, 0.201),
+]
+
+
+@seeds
+@pytest.mark.parametrize(("line", "section", "asked", "iops", "kib", "mean", "p99", "p999"), GIST_ROWS)
+def test_a_row_of_the_gist(
+    line: int,
+    section: str | None,
+    asked: tuple[str, int, int, int | None],
+    iops: float,
+    kib: float,
+    mean: float,
+    p99: float,
+    p999: float,
+) -> None:
+    (run,) = [run for run in gist() if run.place.line == line]
+    assert run.labels.get("section") == section
+    w = run.workload
+    assert (w.rw, w.bs, w.iodepth, w.numjobs) == asked
+    (direction,) = run.directions
+    assert direction.kind == "read"
+    assert direction.lat is not None
+    assert direction.iops.value == iops
+    assert direction.bandwidth.value == kib * 1024
+    assert direction.lat.mean.value == pytest.approx(mean * 1e6)
+    assert direction.lat.percentiles[99.0].value == pytest.approx(p99 * 1e6)
+    assert direction.lat.percentiles[99.9].value == pytest.approx(p999 * 1e6)
+
+
+@seeds
+def test_reads_and_writes_of_one_row_are_two_directions() -> None:
+    (run,) = [run for run in gist() if run.place.line == 353]
+    assert run.labels["Policy"] == "latency-rr"
+    assert [(d.kind, d.iops.value, d.bandwidth.value) for d in run.directions] == [
+        ("read", 2655, 10650 * 1024),
+        ("write", 2653, 10650 * 1024),
+    ]
+
+
+@seeds
+def test_a_row_without_numbers_is_a_row_and_keeps_its_words() -> None:
+    (run,) = [run for run in gist() if run.place.line == 267]
+    assert run.directions == ()
+    assert (run.labels["IOPS"], run.labels["Avg Lat (ms)"], run.labels["Policy"]) == ("~0", "very high", "pid")
+
+
+@seeds
+def test_letters_that_contradict_the_heading_widen_the_interval() -> None:
+    rows = [run for run in gist() if run.table.startswith("Benchmark") and run.workload.rw == "read"]
+    assert len(rows) == 10
+    for run in rows:
+        assert [f.rule for f in run.findings] == ["read.unit-conflict"]
+        bandwidth = run.directions[0].bandwidth
+        number = float(run.labels["BW (KiB/s)"].removesuffix("M"))
+        for reading in (1e6, 2.0**20, 1024e3):
+            assert bandwidth.low <= number * reading <= bandwidth.high
+
+
+@seeds
+def test_the_numbers_that_the_other_seeds_tell_in_words_are_rows() -> None:
+    """000 gives three depths on two kernels, 002 a list of three settings for each of two block sizes."""
+    found = {seed.name[:3]: read([seed]) for seed in SEEDS.iterdir() if seed != GIST}
+    assert {name: len(one.runs) for name, one in found.items()} == {"000": 6, "001": 0, "002": 6, "004": 0}
+    assert {name: len(one.refusals) for name, one in found.items()} == {"000": 0, "001": 1, "002": 0, "004": 1}
+    old, new = found["000"].runs[:2]
+    assert (old.workload.iodepth, old.directions[0].iops.value, old.place.line) == (32, 554, new.place.line)
+    line = (
+        next(seed for seed in SEEDS.iterdir() if seed.name.startswith("000"))
+        .read_text()
+        .split("\n")[old.place.line - 1]
+    )
+    assert "554 IOPS" in line
+
+
+def narrow_spaces_gone(text: str) -> str:
+    return text.replace("\u202f", " ")
+
+
+@seeds
+def test_thousands_are_found_again_when_their_spaces_are_plain_ones() -> None:
+    """IOPS times the block size is the bandwidth: that tells "537 550 105" is 537 and 550105."""
+    plain = rows_of(narrow_spaces_gone(GIST.read_text()))
+    assert len(plain) == 195
+    for run, twin in zip(gist(), plain, strict=True):
+        assert [d.iops for d in run.directions] == [d.iops for d in twin.directions]
+        assert [d.bandwidth for d in run.directions] == [d.bandwidth for d in twin.directions]
+
+
+MARKDOWN = """
+### Array A
+
+| Scheduler | Jobs | randread 4k QD32 IOPS | BW (MiB/s) | p99.9 lat (us) |
+|:----------|-----:|----------------------:|-----------:|---------------:|
+| none      |    1 |             1,117,899 |     4366.8 |          127.5 |
+| **bfq**   |    4 |                 99.5k |      388.7 |       **2104** |
+"""
+
+CSV = (
+    "policy,iodepth,read_iops,read_bw (KiB/s),read_lat_ns_mean\npid,32,537,2150,59500000\nqueue,32,3647,14596,8800000\n"
+)
+
+EUROPEAN = "Plan;Blockgröße;IOPS;Bandwidth (MB/s);Avg latency (ms)\na;4k;12345,6;50,57;0,81\nb;4k;9876,5;40,45;1,01\n"
+
+ALIGNED = """
+workload          IOPS     BW           clat avg (usec)
+-----------------------------------------------------
+randread-4k       25.2k    98.1MiB/s    78.95
+randwrite-4k      2078     8316KiB/s    1203.5
+"""
+
+DRAWN = """
+┏━━━━━━━━━━┳━━━━━━━━━┳━━━━━━━━━━━━━━━┓
+┃ variant  ┃ IOPS    ┃ p99 lat (ms)  ┃
+┡━━━━━━━━━━╇━━━━━━━━━╇━━━━━━━━━━━━━━━┩
+│ old      │ 554     │ 57.7          │
+│ new      │ 535     │ 59.8          │
+└──────────┴─────────┴───────────────┘
+"""
+
+METRICS = """
+test results
+   metric            baseline    current    stdev      diff
+================================================================
+read_iops             5680.85    5848.49        0     2.95%
+read_clat_ns_p50      2277376    2244608        0    -1.44%
+write_iops                  0          0        0     0.00%
+"""
+
+
+def test_markdown() -> None:
+    first, second = rows_of(MARKDOWN)
+    assert first.table == "Array A"
+    assert (first.labels["Scheduler"], first.workload.numjobs) == ("none", 1)
+    direction = first.directions[0]
+    assert direction.iops.value == 1_117_899
+    assert direction.bandwidth.value == pytest.approx(4366.8 * 2**20)
+    assert direction.lat is not None
+    assert direction.lat.percentiles[99.9].value == pytest.approx(127_500)
+    assert second.directions[0].iops.value == 99_500
+    assert second.directions[0].iops.low <= 99_460 <= second.directions[0].iops.high
+
+
+def test_comma_separated_values() -> None:
+    first, second = rows_of(CSV)
+    assert [d.kind for d in first.directions] == ["read"]
+    assert (first.directions[0].iops.value, second.directions[0].bandwidth.value) == (537, 14596 * 1024)
+    assert first.directions[0].lat is not None
+    assert first.directions[0].lat.mean.value == 59_500_000
+    assert first.workload.iodepth == 32
+
+
+def test_decimal_commas() -> None:
+    first, _ = rows_of(EUROPEAN)
+    direction = first.directions[0]
+    assert direction.iops.value == pytest.approx(12345.6)
+    assert direction.bandwidth.value == pytest.approx(50.57e6)
+    assert direction.lat is not None
+    assert direction.lat.mean.value == pytest.approx(810_000)
+
+
+def test_columns_of_spaces_with_units_in_the_cells() -> None:
+    first, second = rows_of(ALIGNED)
+    assert first.directions[0].kind == "read"
+    assert first.directions[0].iops.value == pytest.approx(25_200)
+    assert first.directions[0].bandwidth.value == pytest.approx(98.1 * 2**20)
+    assert second.directions[0].kind == "write"
+    assert second.directions[0].bandwidth.value == 8316 * 1024
+    assert second.directions[0].clat is not None
+    assert second.directions[0].clat.mean.value == pytest.approx(1_203_500)
+
+
+def test_drawn_tables() -> None:
+    old, new = rows_of(DRAWN)
+    assert (old.labels["variant"], old.directions[0].iops.value) == ("old", 554)
+    assert new.directions[0].lat is not None
+    assert new.directions[0].lat.percentiles[99.0].value == pytest.approx(59.8e6)
+
+
+def test_a_metric_per_row_is_a_run_per_column() -> None:
+    baseline, current = rows_of(METRICS)
+    assert (baseline.labels["metric"], current.labels["metric"]) == ("baseline", "current")
+    assert [(d.kind, d.iops.value) for d in baseline.directions] == [("read", 5680.85)]
+    clat = current.directions[0].clat
+    assert clat is not None
+    assert clat.percentiles[50.0].value == 2244608
+
+
+WORKLOADS = """
+| kernel | 4k randread IOPS | 4k randread p99 (us) | 1M seqwrite (MB/s) |
+|--------|-----------------:|---------------------:|-------------------:|
+| 5.14   | 554              | 57700                | 780                |
+| 6.19   | 535              | 59800                | 755                |
+"""
+
+CORNER = """
+| IOPS          | none  | mq-deadline | diff |
+|---------------|-------|-------------|------|
+| randread 4k   | 99.5k | 98.1k       | 1.4% |
+| randwrite 64k | 12.0k | 11.9k       | 0.8% |
+"""
+
+TITLED = """
+Bandwidth in MiB/s, sequential read 1M
+
+| policy | QD1 | QD32 |
+|--------|-----|------|
+| pid    | 97  | 255  |
+| queue  | 139 | 265  |
+"""
+
+
+def test_columns_of_several_workloads_are_several_runs() -> None:
+    runs = rows_of(WORKLOADS)
+    assert [(run.jobname, run.workload.rw, run.workload.bs) for run in runs] == [
+        ("5.14", "randread", 4096),
+        ("5.14", "write", 2**20),
+        ("6.19", "randread", 4096),
+        ("6.19", "write", 2**20),
+    ]
+    assert runs[2].directions[0].iops.value == 535
+    assert runs[2].directions[0].lat is not None
+    assert runs[2].directions[0].lat.percentiles[99.0].value == 59_800_000
+    assert runs[1].directions[0].bandwidth.value == 780e6
+
+
+def test_a_measure_in_the_corner_is_that_of_every_number() -> None:
+    runs = rows_of(CORNER)
+    assert [(run.labels["row"], run.labels["column"], run.directions[0].iops.value) for run in runs] == [
+        ("randread 4k", "none", 99_500),
+        ("randread 4k", "mq-deadline", 98_100),
+        ("randwrite 64k", "none", 12_000),
+        ("randwrite 64k", "mq-deadline", 11_900),
+    ]
+    assert [run.directions[0].kind for run in runs] == ["read", "read", "write", "write"]
+
+
+def test_a_measure_in_the_title_is_that_of_every_number() -> None:
+    runs = rows_of(TITLED)
+    assert [
+        (run.labels["policy"], run.workload.iodepth, run.directions[0].bandwidth.value / 2**20) for run in runs
+    ] == [
+        ("pid", 1, 97),
+        ("pid", 32, 255),
+        ("queue", 1, 139),
+        ("queue", 32, 265),
+    ]
+    assert {(run.workload.rw, run.workload.bs) for run in runs} == {("read", 2**20)}
+
+
+@pytest.mark.parametrize(
+    ("title", "expected"),
+    [
+        ("IOPS", Column(None, "rate", "iops", 0, 1.0)),
+        ("Read IOPS", Column("read", "rate", "iops", 0, 1.0)),
+        ("BW (KiB/s)", Column(None, "rate", "bw", 0, 1024.0)),
+        ("Throughput [MB/s]", Column(None, "rate", "bw", 0, 1e6)),
+        ("99.9% Lat (ms)", Column(None, "lat", "percentile", 99.9, 1e6)),
+        ("write_clat_ns_p99", Column("write", "clat", "percentile", 99.0, 1.0)),
+        ("p999 (us)", Column(None, "lat", "percentile", 99.9, 1e3)),
+        ("clat avg (usec)", Column(None, "clat", "mean", 0, 1e3)),
+        ("Policy", None),
+        ("stdev", None),
+        ("IOPS diff", None),
+        ("notes on the platform", None),
+    ],
+)
+def test_what_a_heading_announces(title: str, expected: Column | None) -> None:
+    assert column(title) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "suffix"),
+    [
+        ("1,117,899", 1_117_899, ""),
+        ("6 793", 6793, ""),
+        ("6\u202f793", 6793, ""),
+        ("0,146", 0.146, ""),
+        ("12.5k", 12.5, "k"),
+        ("261M", 261, "M"),
+        ("**3647**", 3647, ""),
+        ("1.36e+08", 1.36e8, ""),
+        ("98.1MiB/s", 98.1, "MiB/s"),
+    ],
+)
+def test_what_a_cell_says(text: str, value: float, suffix: str) -> None:
+    found = cell(text)
+    assert found is not None
+    assert found[0].value == pytest.approx(value)
+    assert found[0].low <= value <= found[0].high
+    assert found[1] == suffix
+
+
+@pytest.mark.parametrize("text", ["~0", "-", "very high", "", "n/a", "≈5", "1.2.3.4", "9" * 2000])
+def test_what_is_no_number_is_none(text: str) -> None:
+    assert cell(text) is None
+
+
+def test_a_comma_before_three_digits_is_decimal_where_its_column_says_so() -> None:
+    found = cell("0,146", comma=True)
+    assert found is not None
+    assert found[0].value == 0.146
+    other = cell("1,146", comma=True)
+    assert other is not None
+    assert other[0].value == 1.146
+
+
+READ_STATS = """--- Timestamp: 2025-05-04 10:50:33.123456789 ---
+/sys/fs/btrfs/7f/devinfo/1/read_stats:cumulative ios 1000 wait 5000000 avg 5000 checkpoint ios 10 wait 40 avg 4 age 7
+/sys/fs/btrfs/7f/devinfo/2/read_stats:cumulative ios 20 wait 800000 avg 40000 checkpoint ios 20 wait 9 avg 1 age -3
+--- End Stats ---
+--- Timestamp: 2025-05-04 10:52:33.000000000 ---
+/sys/fs/btrfs/7f/devinfo/1/read_stats:cumulative ios 1500 wait 7000000 avg 4666 checkpoint ios 5 wait 40 avg 8 age 0
+"""
+
+
+def test_what_each_mirror_served_is_read_with_its_time() -> None:
+    found = [item for item in read_text(READ_STATS.encode(), "x") if isinstance(item, DeviceStats)]
+    assert [stats.device for stats in found] == ["1", "2", "1"]
+    first, second, later = found
+    assert first.fields["cumulative_ios"] == 1000
+    assert second.fields["age"] == -3
+    assert later.at is not None
+    assert first.at is not None
+    assert later.at - first.at == 120
+    assert later.fields["cumulative_ios"] - first.fields["cumulative_ios"] == 500
+
+
+SHAPES = {
+    "Jira": "||sched||IOPS||p99 (us)||\n|none|12345|120|\n|bfq|10200|240|",
+    "LaTeX": "\\begin{tabular}{lrr}\nsched & IOPS & p99 (us) \\\\\n\\hline\n"
+    "none & 12345 & 120 \\\\ \\hline\nbfq & 10200 & 240 \\\\\n\\end{tabular}",
+    "HTML": "<table>\n<tr><th>sched</th><th>IOPS</th><th>p99 (us)</th></tr>\n<tr><td>none</td>\n<td>12345</td>"
+    "<td>120</td></tr>\n<tr><td>bfq</td><td>10200</td><td>240</td></tr>\n</table>",
+    "no title above the names": "          IOPS     p99\n  none    12345    120us\n  bfq     10200    240us\n",
+    "a measure per row": "| metric | none | bfq | change |\n|--|--|--|--|\n| IOPS | 12345 | 10200 | -17% |\n"
+    "| p99 (us) | 120 | 240 | +100% |",
+    "scatter behind the numbers": "| sched | IOPS | p99 (us) |\n|--|--|--|\n| none | **12345** ± 20 | 120 ± 3 |\n"
+    "| bfq | 10200 (±1 %) | 240 (+100%) |",
+    "ranges": "| sched | IOPS (min-max) | p99 |\n|--|--|--|\n| none | 12340 - 12350 | 110-130 us |\n"
+    "| bfq | 10190–10210 | 240 us |",
+    "decimal commas, points before thousands": "sched;IOPS;p99 (us)\nnone;12.345,0;120,0\nbfq;10.200,0;240,0\n",
+    "thousands of I/Os": "sched,kIOPS,p99 (us)\nnone,12.345,120\nbfq,10.2,240\n",
+    "a variant's name in each title": "| bs | none IOPS | none p99 (us) | bfq IOPS | bfq p99 (us) | Δ IOPS |\n"
+    "|--|--|--|--|--|--|\n| 4k | 12345 | 120 | 10200 | 240 | -17% |",
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_table_is_the_same_in_every_shape(shape: str) -> None:
+    runs = rows_of(SHAPES[shape])
+    assert [variant(run) for run in runs] == ["none", "bfq"]
+    directions = [direction for run in runs for direction in run.directions]
+    assert [direction.iops.value for direction in directions] == pytest.approx([12345, 10200])
+    assert [d.lat.percentiles[99.0].value for d in directions if d.lat is not None] == [120e3, 240e3]
+
+
+def test_a_range_is_known_no_better_than_its_ends() -> None:
+    found = cell("330000 - 341000")
+    assert found is not None
+    assert found[0].low < 330_001
+    assert found[0].high > 340_999
+
+
+def test_the_title_of_a_table_of_one_measure_may_stand_above_it() -> None:
+    runs = rows_of("Random read IOPS:\n\niodepth   none    bfq\n1         12345   10200\n32        210000  91000\n")
+    assert [(run.labels["iodepth"], variant(run), run.directions[0].iops.value) for run in runs] == [
+        ("1", "none", 12345),
+        ("1", "bfq", 10200),
+        ("32", "none", 210000),
+        ("32", "bfq", 91000),
+    ]

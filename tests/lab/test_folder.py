@@ -1,0 +1,156 @@
+"""The experiment folder survives kills, full disks and damage, and says which file is damaged and where."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from iodelta.errors import MeasureError, RequestError
+from iodelta.lab.folder import EXPERIMENT, JOURNAL, Ended, Finished, Folder, Started
+
+
+def started(trial: int) -> Started:
+    return Started(1.0, trial, "cell", 0, 0, 0, "a", 1)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    with Folder.making(tmp_path / "experiment") as draft:
+        draft.write(EXPERIMENT, b'question = "?"\n')
+    return Folder.open(tmp_path / "experiment")
+
+
+def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    def interrupted() -> None:
+        with Folder.making(tmp_path / "new") as draft:
+            draft.write(EXPERIMENT, b"")
+            assert not (tmp_path / "new").exists()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert list(tmp_path.iterdir()) == [], "nothing is left of a folder that was not finished"
+
+
+def test_a_folder_that_exists_is_never_taken_for_a_new_one(folder: Folder) -> None:
+    with pytest.raises(RequestError, match="something already"), Folder.making(folder.path):
+        pass
+    assert folder.read(EXPERIMENT) == b'question = "?"\n'
+
+
+def test_where_no_folder_can_be_made_it_says_where_and_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    wanted = r"(?s)file/new.*Not a directory.*--output"
+    with pytest.raises(MeasureError, match=wanted), Folder.making(tmp_path / "file" / "new"):
+        pass
+
+
+def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match=r"no experiment\.toml"):
+        Folder.open(tmp_path)
+
+
+def test_events_come_back_in_order_while_another_reads(folder: Folder) -> None:
+    with folder.writing():
+        folder.append(started(1), sync=False)
+        folder.append(Finished(2.0, 1, 1.5))
+        assert Folder.open(folder.path).events() == [started(1), Finished(2.0, 1, 1.5)]
+
+
+@pytest.mark.parametrize("torn", [b"{", b'{"type":"finished","at":1.0,"tri', b'{"type":"ended"}', b"\0\0\0"])
+def test_a_last_line_torn_by_a_kill_is_ignored_by_readers_and_cut_by_the_next_writer(
+    folder: Folder, torn: bytes
+) -> None:
+    with folder.writing():
+        folder.append(started(1))
+    with open(folder.path / JOURNAL, "ab") as file:
+        file.write(torn)
+    assert folder.events() == [started(1)]
+    with folder.writing():
+        folder.append(Ended(3.0, "complete"))
+    assert folder.events() == [started(1), Ended(3.0, "complete")]
+
+
+def test_a_damaged_line_inside_the_journal_is_named_by_file_and_line(folder: Folder) -> None:
+    with folder.writing():
+        folder.append(started(1))
+    with open(folder.path / JOURNAL, "ab") as file:
+        file.write(b'{"type":"finished","at":"yesterday"}\n')
+    with pytest.raises(MeasureError, match=r"journal\.jsonl:2: damaged"):
+        folder.events()
+
+
+def test_one_writer_at_a_time(folder: Folder) -> None:
+    with folder.writing(), pytest.raises(RequestError, match="another iodelta"), Folder.open(folder.path).writing():
+        pass
+
+
+def test_a_disk_that_fills_up_leaves_whole_lines_and_a_way_on(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = os.write
+
+    def half(descriptor: int, data: bytes) -> int:
+        return write(descriptor, data[: len(data) // 2])
+
+    with folder.writing():
+        folder.append(started(1))
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "write", half)
+            with pytest.raises(MeasureError, match=r"(?s)No space left.*make room.*iodelta run"):
+                folder.append(started(2))
+        folder.append(started(3))
+    assert folder.events() == [started(1), started(3)]
+
+
+def test_raw_files_and_their_names_are_on_disk_before_the_line_that_says_finished(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+
+    def note(descriptor: int) -> None:
+        synced.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
+
+    with folder.writing():
+        monkeypatch.setattr(os, "fdatasync", note)
+        monkeypatch.setattr(os, "fsync", note)
+        folder.append(started(1), sync=False)
+        folder.write_raw(1, {"fio.json": b"{}", "record": b"{}"})
+        folder.append(Finished(2.0, 1, 1.5))
+    assert synced == ["000001.fio.json.zst", "000001.record.zst", "raw", JOURNAL]
+
+
+def test_raw_bytes_come_back_as_they_were(folder: Folder) -> None:
+    data = bytes(range(256)) * 100
+    folder.write_raw(7, {"fio.json": data})
+    assert folder.read_raw(7, "fio.json") == data
+
+
+@pytest.mark.parametrize("damage", ["missing", "cut", "flipped"])
+def test_a_raw_file_that_is_not_what_was_written_is_never_read_as_if_it_were(folder: Folder, damage: str) -> None:
+    folder.write_raw(7, {"fio.json": os.urandom(5000)})
+    path = folder.path / "raw" / "000007.fio.json.zst"
+    data = bytearray(path.read_bytes())
+    if damage == "missing":
+        path.unlink()
+    elif damage == "cut":
+        path.write_bytes(data[:-100])
+    else:
+        data[2500] ^= 0xFF
+        path.write_bytes(data)
+    with pytest.raises(MeasureError, match=r"000007\.fio\.json\.zst"):
+        folder.read_raw(7, "fio.json")
+
+
+def test_a_file_is_written_whole_or_stays_as_it_was(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.write("verdict.json", b"old")
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "")
+
+    monkeypatch.setattr(os, "fdatasync", full)
+    with pytest.raises(MeasureError, match="No space left"):
+        folder.write("verdict.json", b"new")
+    assert folder.read("verdict.json") == b"old"
+    assert sorted(path.name for path in folder.path.iterdir()) == [EXPERIMENT, "raw", "verdict.json"]

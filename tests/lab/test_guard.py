@@ -1,0 +1,631 @@
+"""No write reaches what is in use, nor data that its owner did not name: on real devices, every byte compared."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from workshop import Workshop
+
+from iodelta.errors import IodeltaError, MachineError, RefusedError, RequestError
+from iodelta.lab.guard import check_write, is_scratch, make_scratch, refuse_reasons
+from iodelta.machine import Completed, LocalMachine, Machine
+from iodelta.probe.topology import resolve
+
+MIB = 1 << 20
+HERE = LocalMachine()
+
+
+class Elsewhere:
+    """A machine on which nothing can be held open, as over SSH; it keeps what it was asked to run."""
+
+    def __init__(self) -> None:
+        self.name = "elsewhere"
+        self.asked: list[str] = []
+        self.start, self.read, self.write = HERE.start, HERE.read, HERE.write
+        self.glob, self.put, self.get = HERE.glob, HERE.put, HERE.get
+        self.read_bytes, self.append, self.lock = HERE.read_bytes, HERE.append, HERE.lock
+        self.time, self.together = HERE.time, HERE.together
+        self.directory, self.state, self.patience = HERE.directory, HERE.state, HERE.patience
+
+    def run(
+        self,
+        args: Sequence[str],
+        *,
+        timeout: float | None = None,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+    ) -> Completed:
+        self.asked.append(args[0])
+        return HERE.run(args, timeout=timeout, stdin=stdin, env=env, cwd=cwd)
+
+
+class Failing(Elsewhere):
+    """A machine whose disks cannot be read."""
+
+    def run(
+        self,
+        args: Sequence[str],
+        *,
+        timeout: float | None = None,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+    ) -> Completed:
+        if args[0] == "dd":
+            return Completed(tuple(args), 1, b"", b"dd: error reading: Input/output error", 0.1)
+        return super().run(args, timeout=timeout, stdin=stdin, env=env, cwd=cwd)
+
+
+def refusal(path: str | Path, *destroy: str | Path, machine: Machine = HERE, size: int | None = None) -> str:
+    """Why ``path`` may not be written; the test fails when it may."""
+    with pytest.raises(RefusedError) as caught:
+        check_write(machine, resolve(machine, str(path)), [str(one) for one in destroy], size).close()
+    assert caught.value.exit_code == 2
+    assert caught.value.remedy
+    return str(caught.value)
+
+
+def allowed(path: str | Path, *destroy: str | Path, machine: Machine = HERE) -> tuple[str, ...]:
+    """What the owner gave up by naming ``path``; the test fails when it is refused."""
+    with check_write(machine, resolve(machine, str(path)), [str(one) for one in destroy]) as permit:
+        permit.recheck()
+        return tuple(reason.what for reason in permit.lifted)
+
+
+def link(workshop: Workshop, node: str | Path) -> Path:
+    path = workshop.place / f"by-id-{os.path.basename(node)}"
+    path.symlink_to(node)
+    return path
+
+
+# What is in use is refused, even with --destroy.
+
+InUse = Callable[[Workshop], tuple[str, str]]
+
+
+def mounted_ext4(workshop: Workshop) -> tuple[str, str]:
+    node = ext4(workshop)
+    workshop.mount(node)
+    return node, "is mounted on"
+
+
+def mounted_xfs(workshop: Workshop) -> tuple[str, str]:
+    node = xfs(workshop)
+    workshop.mount(node)
+    return node, "is mounted on"
+
+
+def disk_with_mounted_partition(workshop: Workshop) -> tuple[str, str]:
+    disk = workshop.loop(48)
+    _, second = workshop.partition(disk, parts=2)
+    make_ext4(workshop, second)
+    workshop.mount(second)
+    return disk, f"{second}: is mounted on"
+
+
+def mounted_partition(workshop: Workshop) -> tuple[str, str]:
+    disk = workshop.loop(48)
+    [part] = workshop.partition(disk, table="dos")
+    make_ext4(workshop, part)
+    workshop.mount(part, "-o", "ro")
+    return part, "is mounted on"
+
+
+def second_member_of_mounted_btrfs(workshop: Workshop) -> tuple[str, str]:
+    first, second = btrfs_pair(workshop)
+    workshop.mount(first)
+    return second, "member of the mounted btrfs"
+
+
+def disk_with_member_of_mounted_btrfs(workshop: Workshop) -> tuple[str, str]:
+    disk = workshop.loop(320)
+    first = workshop.loop(128)
+    [part] = workshop.partition(disk, size="256MiB")
+    workshop.run("mkfs.btrfs", "--quiet", "-d", "single", "-m", "raid1", first, part)
+    workshop.mount(first)
+    return disk, f"{part}: is a member of the mounted btrfs"
+
+
+def swap_in_use(workshop: Workshop) -> tuple[str, str]:
+    node = workshop.loop(16)
+    workshop.run("mkswap", node)
+    workshop.swap_on(node)
+    return node, "is swapped on"
+
+
+def disk_with_swap_partition_in_use(workshop: Workshop) -> tuple[str, str]:
+    disk = workshop.loop(48)
+    [part] = workshop.partition(disk)
+    workshop.run("mkswap", part)
+    workshop.swap_on(part)
+    return disk, f"{part}: is swapped on"
+
+
+def same_file_attached_twice(workshop: Workshop) -> tuple[str, str]:
+    image = workshop.file(32)
+    first, second = workshop.loop(image), workshop.loop(image)
+    make_ext4(workshop, first)
+    workshop.mount(first)
+    return second, f"has the same backing file as {first}"
+
+
+def loop_over_a_mounted_device(workshop: Workshop) -> tuple[str, str]:
+    lower = ext4(workshop)
+    upper = workshop.loop(lower)
+    workshop.mount(upper)
+    return lower, f"is attached as {upper}"
+
+
+def mounted_in_another_namespace(workshop: Workshop) -> tuple[str, str]:
+    node, point = ext4(workshop), workshop.place / "elsewhere"
+    point.mkdir()
+    holder = subprocess.Popen(
+        ["unshare", "--mount", "sh", "-c", 'mount "$0" "$1" && echo ready && read line', node, point],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+
+    def leave() -> None:
+        holder.communicate(b"\n")
+        wait_until(lambda: not Path(f"/sys/fs/ext4/{os.path.basename(node)}").exists())
+
+    workshop.undo(leave)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == b"ready\n"
+    return node, "is mounted (ext4) where we cannot see it"
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    for _ in range(200):
+        if condition():
+            return
+        time.sleep(0.05)
+    raise AssertionError("waited 10 s in vain")
+
+
+IN_USE: tuple[InUse, ...] = (
+    mounted_ext4,
+    mounted_xfs,
+    disk_with_mounted_partition,
+    mounted_partition,
+    second_member_of_mounted_btrfs,
+    disk_with_member_of_mounted_btrfs,
+    swap_in_use,
+    disk_with_swap_partition_in_use,
+    same_file_attached_twice,
+    loop_over_a_mounted_device,
+    mounted_in_another_namespace,
+)
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("make", IN_USE, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("machine", [HERE, Elsewhere()], ids=["held", "not held"])
+def test_a_device_in_use_is_refused_whatever_the_user_says(workshop: Workshop, make: InUse, machine: Machine) -> None:
+    node, what = make(workshop)
+    other = link(workshop, node)
+
+    def untouched() -> bool:
+        os.sync()
+        before = Workshop.checksum(node)
+        for path in (node, other):
+            assert what in refusal(path, machine=machine)
+            assert what in refusal(path, node, path, machine=machine)
+        return Workshop.checksum(node) == before
+
+    # A mounted filesystem may write to it by itself, once in a while; a refusal would write every time.
+    assert untouched() or untouched() or untouched()
+
+
+# What holds data is refused, unless the user names that very device.
+
+Holding = Callable[[Workshop], str]
+
+
+def make_ext4(workshop: Workshop, node: str) -> None:
+    # Without lazy initialisation: nothing writes to the device after the mount.
+    workshop.run("mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", node)
+
+
+def ext4(workshop: Workshop) -> str:
+    node = workshop.loop(32)
+    make_ext4(workshop, node)
+    return node
+
+
+def xfs(workshop: Workshop) -> str:
+    node = workshop.loop(320)
+    workshop.run("mkfs.xfs", "-q", node)
+    return node
+
+
+def btrfs_pair(workshop: Workshop) -> tuple[str, str]:
+    pair = workshop.loop(128), workshop.loop(128)
+    workshop.run("mkfs.btrfs", "--quiet", "-d", "raid1", "-m", "raid1", *pair)
+    return pair
+
+
+def second_btrfs_member(workshop: Workshop) -> str:
+    return btrfs_pair(workshop)[1]
+
+
+def btrfs_whose_first_superblock_is_gone(workshop: Workshop) -> str:
+    node = btrfs_pair(workshop)[0]
+    overwrite(node, 64 << 10, bytes(4096))
+    return node
+
+
+def gpt(workshop: Workshop) -> str:
+    node = workshop.loop(32)
+    workshop.run("sfdisk", "--no-reread", "--no-tell-kernel", node, stdin=b"label: gpt\nsize=8MiB\n")
+    return node
+
+
+def gpt_of_which_only_the_backup_is_left(workshop: Workshop) -> str:
+    node = gpt(workshop)
+    overwrite(node, 0, bytes(1 << 20))
+    return node
+
+
+def mbr(workshop: Workshop) -> str:
+    node = workshop.loop(32)
+    workshop.run("sfdisk", "--no-reread", "--no-tell-kernel", node, stdin=b"label: dos\nsize=8MiB\n")
+    return node
+
+
+def disk_with_empty_partition(workshop: Workshop) -> str:
+    node = workshop.loop(32)
+    workshop.partition(node)
+    return node
+
+
+def swap_partition_off(workshop: Workshop) -> str:
+    [part] = workshop.partition(workshop.loop(48))
+    workshop.run("mkswap", part)
+    return part
+
+
+def lvm(workshop: Workshop) -> str:
+    node = workshop.loop(32)
+    workshop.run("pvcreate", "-qq", "--yes", node)
+    return node
+
+
+def luks1(workshop: Workshop) -> str:
+    return luks(workshop, "luks1")
+
+
+def luks2(workshop: Workshop) -> str:
+    return luks(workshop, "luks2", "--pbkdf", "pbkdf2")
+
+
+def luks(workshop: Workshop, *kind: str) -> str:
+    node = workshop.loop(32)
+    quick = ("--pbkdf-force-iterations", "1000")
+    workshop.run("cryptsetup", "-q", "luksFormat", "--type", *kind, *quick, node, "-", stdin=b"password")
+    return node
+
+
+def bcache(workshop: Workshop) -> str:
+    node = workshop.loop(32)
+    workshop.run("make-bcache", "-B", node)
+    return node
+
+
+def crafted(offset: int, content: bytes) -> Holding:
+    """A device of 64 MiB with only this on it: for formats whose tools need a kernel that has them."""
+
+    def make(workshop: Workshop) -> str:
+        node = workshop.loop(64)
+        overwrite(node, offset, content)
+        return node
+
+    return make
+
+
+def overwrite(node: str, offset: int, content: bytes) -> None:
+    with open(node, "r+b") as file:
+        file.seek(offset)
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+MD = bytes.fromhex("fc4e2ba9")  # 0xa92b4efc, little-endian: md_p.h
+ZFS = bytes.fromhex("0cb1ba0000000000")  # uberblock 0x00bab10c, little-endian: uberblock_impl.h
+
+HOLDING: dict[str, tuple[Holding, str]] = {
+    "ext4": (ext4, "ext2/3/4"),
+    "xfs": (xfs, "XFS"),
+    "second member of an unmounted btrfs": (second_btrfs_member, "btrfs"),
+    "btrfs without its first superblock": (btrfs_whose_first_superblock_is_gone, "btrfs"),
+    "GPT": (gpt, "GPT partition table"),
+    "GPT, only the backup": (gpt_of_which_only_the_backup_is_left, "GPT partition table"),
+    "MBR": (mbr, "MBR partition table"),
+    "partitioned, nothing mounted": (disk_with_empty_partition, "has partitions"),
+    "swap partition, off": (swap_partition_off, "swap"),
+    "LVM physical volume": (lvm, "LVM physical volume"),
+    "LUKS1": (luks1, "LUKS"),
+    "LUKS2": (luks2, "LUKS"),
+    "bcache": (bcache, "bcache"),
+    "md 1.2": (crafted(4096, MD), "md RAID member"),
+    "md 1.1": (crafted(0, MD), "md RAID member"),
+    "md 1.0": (crafted(64 * MIB - 8192, MD), "md RAID member"),
+    "md 0.90": (crafted(64 * MIB - 65536, MD), "md RAID member"),
+    "md 0.90 of a big-endian machine": (crafted(64 * MIB - 65536, MD[::-1]), "md RAID member"),
+    "ZFS, first label": (crafted(128 << 10, ZFS), "ZFS"),
+    "ZFS, only the last label, big-endian": (crafted(64 * MIB - (128 << 10) + 1024 * 5, ZFS[::-1]), "ZFS"),
+    "LUKS2, only the second header": (crafted(16 << 10, b"SKUL\xba\xbe"), "LUKS"),
+    "DDF RAID": (crafted(64 * MIB - 512, bytes.fromhex("de11de11")), "DDF RAID member"),
+}
+
+
+@pytest.mark.root
+@pytest.mark.parametrize(("make", "what"), HOLDING.values(), ids=HOLDING.keys())
+def test_a_device_that_holds_data_is_written_only_when_it_is_named(
+    workshop: Workshop, make: Holding, what: str
+) -> None:
+    node, other = make(workshop), workshop.loop(1)
+    by_id = link(workshop, node)
+    before = Workshop.checksum(node)
+    for path in (node, by_id):
+        assert what in refusal(path)
+        assert "which is not the target" in refusal(path, other)
+    assert any(what in lifted for lifted in allowed(node, by_id))
+    assert any(what in lifted for lifted in allowed(by_id, other, node, machine=Elsewhere()))
+    assert Workshop.checksum(node) == before
+
+
+@pytest.mark.root
+def test_naming_the_disk_does_not_give_up_its_partition_nor_the_other_way_round(workshop: Workshop) -> None:
+    disk = workshop.loop(48)
+    [part] = workshop.partition(disk)
+    make_ext4(workshop, part)
+    assert "ext2/3/4" in refusal(part, disk)
+    assert "has partitions" in refusal(disk, part)
+
+
+@pytest.mark.root
+def test_an_empty_device_may_be_written(workshop: Workshop) -> None:
+    node = workshop.loop(8)
+    before = Workshop.checksum(node)
+    assert allowed(node) == ()
+    assert Workshop.checksum(node) == before
+
+
+@pytest.mark.root
+def test_an_empty_partition_may_be_written(workshop: Workshop) -> None:
+    [part] = workshop.partition(workshop.loop(48))
+    assert allowed(part) == ()
+
+
+@pytest.mark.root
+def test_own_detection_does_not_need_blkid(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    node = xfs(workshop)
+    tools = workshop.place / "tools"
+    tools.mkdir()
+    for tool in ("dd", "stat", "readlink"):
+        (tools / tool).symlink_to(f"/usr/bin/{tool}")
+    monkeypatch.setenv("PATH", str(tools))
+    assert "holds data: XFS" in refusal(node)
+
+
+@pytest.mark.root
+def test_a_device_that_cannot_be_read_is_refused(workshop: Workshop) -> None:
+    assert "Input/output error" in refusal(workshop.loop(8), machine=Failing())
+
+
+@pytest.mark.root
+def test_while_a_permit_is_held_the_kernel_keeps_others_off_but_fio_may_write(workshop: Workshop) -> None:
+    node = ext4(workshop)
+    point = workshop.place / "point"
+    point.mkdir()
+    with check_write(HERE, resolve(HERE, node), [node]) as permit:
+        assert permit.exclusive
+        mounting = subprocess.run(["mount", node, point], capture_output=True, check=False)
+        assert mounting.returncode != 0
+        assert b"busy" in mounting.stderr
+        workshop.run("fio", "--name=write", f"--filename={node}", "--rw=randwrite", "--size=1m", "--output=/dev/null")
+        permit.recheck()
+    assert not permit.exclusive
+    workshop.run("wipefs", "--all", node)  # opens the device exclusively
+
+
+@pytest.mark.root
+def test_a_device_that_only_the_kernel_knows_to_be_in_use_is_refused(workshop: Workshop) -> None:
+    node = workshop.loop(8)
+    descriptor = os.open(node, os.O_RDONLY | os.O_EXCL)  # as an imported ZFS pool does, which sysfs does not show
+    try:
+        assert "the kernel says that it is in use" in refusal(node, node)
+    finally:
+        os.close(descriptor)
+
+
+@pytest.mark.root
+def test_a_device_mounted_after_the_permit_is_noticed_before_the_next_trial(workshop: Workshop) -> None:
+    node = ext4(workshop)
+    with check_write(Elsewhere(), resolve(HERE, node), [node]) as permit:
+        assert not permit.exclusive
+        permit.recheck()
+        workshop.mount(node)
+        with pytest.raises(RefusedError, match="is mounted on"):
+            permit.recheck()
+
+
+@pytest.mark.root
+def test_a_device_number_given_to_another_disk_does_not_redirect_writes(workshop: Workshop) -> None:
+    mine, other = workshop.file(8), workshop.file(8)
+    node = workshop.run("losetup", "--find", "--show", mine).strip()
+    with check_write(Elsewhere(), resolve(HERE, node)) as permit:
+        workshop.run("losetup", "--detach", node)
+        workshop.run("losetup", node, other)
+        workshop.undo(lambda: subprocess.run(["losetup", "--detach", node], check=True))
+        with pytest.raises(RefusedError, match="another device"):
+            permit.recheck()
+
+
+@pytest.mark.root
+def test_a_link_that_is_turned_to_another_disk_does_not_redirect_writes(workshop: Workshop) -> None:
+    first, second = workshop.loop(8), workshop.loop(8)
+    path = link(workshop, first)
+    with check_write(HERE, resolve(HERE, str(path))) as permit:
+        path.unlink()
+        path.symlink_to(second)
+        with pytest.raises(RefusedError, match="another device"):
+            permit.recheck()
+        path.unlink()
+        with pytest.raises(RefusedError, match="vanished"):
+            permit.recheck()
+
+
+@pytest.mark.root
+def test_a_device_exchanged_between_the_look_and_the_permit_is_refused(workshop: Workshop) -> None:
+    first, second = workshop.loop(8), workshop.loop(8)
+    path = link(workshop, first)
+    target = resolve(HERE, str(path))
+    path.unlink()
+    path.symlink_to(second)
+    with pytest.raises(RefusedError, match="another device"):
+        check_write(HERE, target)
+
+
+@pytest.mark.root
+def test_a_dry_run_asks_nothing_of_the_device(workshop: Workshop) -> None:
+    node = ext4(workshop)
+    name = os.path.basename(node)
+    machine = Elsewhere()
+    target = resolve(machine, node)
+    before = Path(f"/sys/block/{name}/stat").read_text()
+    refuse_reasons(machine, target)
+    assert Path(f"/sys/block/{name}/stat").read_text() == before
+    assert set(machine.asked) <= {"stat", "readlink"}
+
+
+# Files.
+
+
+def test_a_file_with_contents_is_written_only_when_it_is_named(tmp_path: Path) -> None:
+    path, other = tmp_path / "vm.img", tmp_path / "other.img"
+    path.write_bytes(b"precious")
+    other.write_bytes(b"x")
+    assert "is a file of 8 bytes that iodelta did not make" in refusal(path)
+    assert "which is not the target" in refusal(path, other)
+    assert allowed(path, path) == ("is a file of 8 bytes that iodelta did not make",)
+
+
+def test_an_empty_file_may_be_written(tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    assert allowed(tmp_path / "empty") == ()
+
+
+def test_a_scratch_file_may_be_written_and_found_again_by_the_next_run(tmp_path: Path) -> None:
+    directory = make_scratch(HERE, str(tmp_path))
+    (Path(directory) / "data").write_bytes(b"old scratch data")
+    assert allowed(Path(directory) / "data") == ()
+    assert make_scratch(HERE, str(tmp_path)) == directory
+
+
+def test_a_directory_of_the_users_does_not_become_scratch_by_its_name(tmp_path: Path) -> None:
+    theirs = tmp_path / "iodelta-scratch"
+    theirs.mkdir()
+    (theirs / ".hidden").write_bytes(b"precious")
+    with pytest.raises(RefusedError, match="iodelta did not make it"):
+        make_scratch(HERE, str(tmp_path))
+    assert not is_scratch(HERE, str(theirs))
+
+
+def test_a_scratch_directory_that_was_begun_before_a_crash_is_finished(tmp_path: Path) -> None:
+    (tmp_path / "iodelta-scratch").mkdir()
+    assert is_scratch(HERE, make_scratch(HERE, str(tmp_path)))
+
+
+def test_where_no_scratch_directory_can_be_made_the_reason_is_told(tmp_path: Path) -> None:
+    with pytest.raises(MachineError, match="No such file"):
+        make_scratch(HERE, str(tmp_path / "missing"))
+
+
+def test_a_directory_itself_is_never_written(tmp_path: Path) -> None:
+    assert "is a directory" in refusal(tmp_path)
+
+
+def test_another_name_for_scratch_data_is_still_the_users_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine"
+    path.write_bytes(b"precious")
+    scratch = Path(make_scratch(HERE, str(tmp_path))) / "data"
+    scratch.hardlink_to(path)
+    assert "hard links" in refusal(scratch)
+    linked = scratch.with_name("linked")
+    path2 = tmp_path / "mine2"
+    path2.write_bytes(b"precious")
+    linked.symlink_to(path2)
+    assert "did not make" in refusal(linked)
+
+
+@pytest.mark.root
+def test_a_file_behind_a_loop_device_is_refused(workshop: Workshop) -> None:
+    image = workshop.file(8)
+    node = workshop.loop(image)
+    assert f"is attached as {node}" in refusal(image, image)
+
+
+@pytest.mark.root
+def test_an_active_swap_file_is_refused(workshop: Workshop) -> None:
+    path = workshop.place / "swapfile"
+    path.write_bytes(bytes(16 * MIB))
+    path.chmod(0o600)
+    workshop.run("mkswap", path)
+    workshop.swap_on(path)
+    assert "is swapped on" in refusal(path, path)
+
+
+@pytest.mark.root
+def test_a_file_that_does_not_fit_is_refused_before_anything_starts(workshop: Workshop) -> None:
+    point = workshop.mount(ext4(workshop))
+    (point / "data").touch()
+    assert "bytes more" in refusal(point / "data", size=100 * MIB)
+    reasons = refuse_reasons(HERE, resolve(HERE, str(point)), 100 * MIB)
+    assert [reason.absolute for reason in reasons] == [True]
+    assert refuse_reasons(HERE, resolve(HERE, str(point)), 10 * MIB) == ()
+
+
+@pytest.mark.root
+def test_a_file_on_a_filesystem_mounted_read_only_is_refused(workshop: Workshop) -> None:
+    point = workshop.mount(ext4(workshop), "-o", "ro")
+    assert "read-only" in str(refuse_reasons(HERE, resolve(HERE, str(point)), MIB))
+
+
+@pytest.mark.parametrize("path", ["/proc/sys/vm/swappiness", "/sys/kernel/uevent_seqnum"])
+def test_files_of_the_kernel_are_never_written(path: str) -> None:
+    target = resolve(HERE, path)
+    with pytest.raises(RefusedError, match="interface of the kernel"):
+        check_write(HERE, target, [path])
+
+
+@pytest.mark.root
+def test_a_device_name_spelt_wrong_that_became_a_file_is_refused() -> None:
+    path = Path("/dev/iodelta-test-sdx")
+    path.touch()
+    try:
+        with pytest.raises(RefusedError, match="interface of the kernel"):
+            check_write(HERE, resolve(HERE, str(path)), [str(path)])
+    finally:
+        path.unlink()
+
+
+@pytest.mark.parametrize("path", ["/dev/null", "/dev/zero", "/dev/full"])
+def test_a_character_device_is_no_target(path: str) -> None:
+    with pytest.raises(RequestError, match="neither a block device nor"):
+        resolve(HERE, path)
+
+
+def test_naming_something_that_does_not_exist_is_an_error_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    path.write_bytes(b"precious")
+    with pytest.raises(IodeltaError, match="--destroy: there is nothing"):
+        check_write(HERE, resolve(HERE, str(path)), [str(tmp_path / "dta")])

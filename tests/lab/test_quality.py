@@ -1,0 +1,124 @@
+"""Which trials count as disturbed, and how often a block may be made again for it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from iodelta.lab.quality import Quality, drift, may_repeat, noise
+from iodelta.trial import Direction, Quantity, Trial
+
+MIB = 1 << 20
+LIMITS = Quality()
+
+
+def trial(
+    *, read_mib: float = 100, write_mib: float = 0, counters: dict[str, float] | None = None, series: object = ()
+) -> Trial:
+    """Five seconds of I/O, and what the machine counted meanwhile."""
+    done = []
+    if read_mib:
+        done.append(_direction("read", read_mib))
+    if write_mib:
+        done.append(_direction("write", write_mib))
+    return Trial(
+        number=1,
+        cell="c",
+        variant="v",
+        block=0,
+        position=0,
+        seed=1,
+        started=0.0,
+        seconds=6.0,
+        directions=tuple(done),
+        counters=counters or {},
+        series={"read.iops": tuple(np.asarray(series, dtype=float))},
+    )
+
+
+def _direction(kind: str, mib: float) -> Direction:
+    rate = Quantity.exact(mib * MIB / 5, "B/s")
+    return Direction(kind, ios=1000, bytes=int(mib * MIB), runtime_ms=5000, iops=rate, bandwidth=rate)  # type: ignore[arg-type]
+
+
+def rules(one: Trial, device: str | None = "sdx", ramp: float = 1.0) -> list[str]:
+    return [finding.rule for finding in noise(one, LIMITS, ramp=ramp, margin=0.01, device=device)]
+
+
+def moved(read: float, write: float = 0.0) -> dict[str, float]:
+    return {"disk.sdx.read_bytes": read * MIB, "disk.sdx.write_bytes": write * MIB}
+
+
+def test_a_device_that_does_what_fio_asks_for_is_quiet_its_ramp_included() -> None:
+    assert rules(trial(counters=moved(120))) == []
+    assert rules(trial(counters=moved(100)), ramp=0.0) == []
+
+
+def test_somebody_who_reads_half_as_much_beside_fio_is_noticed() -> None:
+    assert rules(trial(counters=moved(180 + 60))) == ["noise.other-io"]
+
+
+def test_a_trial_that_was_faster_in_its_ramp_is_not_taken_for_a_disturbed_one() -> None:
+    assert rules(trial(counters=moved(100 + 4 * 20))) == []
+
+
+def test_writes_beside_a_load_that_only_reads_are_noticed() -> None:
+    assert rules(trial(counters=moved(120, 40))) == ["noise.other-io"]
+    assert rules(trial(counters=moved(120, 0.9))) == [], "the odd superblock is not"
+
+
+def test_where_the_device_cannot_be_said_other_io_is_not_judged() -> None:
+    assert rules(trial(counters=moved(1000)), device=None) == []
+    assert rules(trial(counters={})) == [], "and neither where nothing was counted"
+
+
+def test_cpu_time_stolen_from_a_busy_guest_is_noticed_and_a_single_tick_is_not() -> None:
+    busy = {"cpu.user_ms": 2000.0, "cpu.system_ms": 3000.0, "cpu.idle_ms": 5000.0}
+    assert rules(trial(counters={**busy, "cpu.steal_ms": 200.0})) == []
+    assert rules(trial(counters={**busy, "cpu.steal_ms": 500.0})) == ["noise.steal"]
+    assert rules(trial(counters={"cpu.user_ms": 50.0, "cpu.steal_ms": 10.0})) == [], "one tick of an idle guest"
+
+
+@pytest.mark.parametrize("seconds", [10, 30, 120])
+@pytest.mark.parametrize("spread", [0.005, 0.02, 0.05])
+@pytest.mark.parametrize("likeness", [0.0, 0.5])
+def test_a_steady_run_is_seldom_taken_for_unsteady_also_when_neighbouring_seconds_resemble_each_other(
+    seconds: int, spread: float, likeness: float
+) -> None:
+    rng = np.random.default_rng(seconds)
+    alarms = sum(abs(drift(_noise(seconds, spread, likeness, rng).tolist())) > 0.01 for _ in range(500))
+    assert alarms <= 0.04 * 500
+
+
+@pytest.mark.parametrize("seconds", [10, 30])
+def test_a_cache_that_runs_full_in_the_middle_of_a_run_is_noticed(seconds: int) -> None:
+    rng = np.random.default_rng(seconds)
+    level = np.where(np.arange(seconds) < seconds / 2, 1.0, 0.7)
+    assert all(drift((level * _noise(seconds, 0.02, 0.0, rng)).tolist()) < -0.01 for _ in range(100))
+
+
+def test_short_windows_are_not_asked_whether_they_were_steady() -> None:
+    falling = [100.0, 90.0, 80.0, 70.0, 60.0]
+    assert rules(trial(series=falling)) == []
+    assert rules(trial(series=np.linspace(100, 60, 12))) == ["noise.unsteady"]
+
+
+def test_the_level_of_what_was_measured_plays_no_part() -> None:
+    counters = {**moved(180), "cpu.user_ms": 1000.0, "cpu.steal_ms": 500.0}
+    series = np.linspace(100, 60, 12)
+    assert rules(trial(counters=counters, series=series)) == rules(trial(counters=counters, series=1e4 * series))
+
+
+def test_a_machine_that_is_always_noisy_still_comes_to_its_end() -> None:
+    repeated = 0
+    for blocks in range(80):
+        repeated += may_repeat(LIMITS, blocks, repeated)
+    assert repeated == 18, "two, and a fifth of the 80 blocks"
+
+
+def _noise(seconds: int, spread: float, likeness: float, rng: np.random.Generator) -> NDArray[np.float64]:
+    values = rng.normal(size=seconds + 50)
+    for i in range(1, len(values)):
+        values[i] = likeness * values[i - 1] + (1 - likeness**2) ** 0.5 * values[i]
+    return 1 + spread * values[50:]

@@ -1,0 +1,261 @@
+"""The run: blocks in the planned order, repeated whole when spoilt, until decided, out of budget, or stopped."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from paper import Paper, Say, hard, noisy
+
+from iodelta import verdict
+from iodelta.errors import KnobError, MeasureError
+from iodelta.lab import runner as runner_module
+from iodelta.lab.account import Account
+from iodelta.lab.folder import Abandoned, Ended, Failed, Finished, Repeated, Started
+
+Make = Callable[..., Paper]
+RNG = random.Random
+
+
+@pytest.fixture
+def paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
+    """Experiments on paper: ``paper(say, cells=2)``."""
+
+    def make(say: Say, **settings: Any) -> Paper:
+        return Paper(tmp_path / "folder", say, monkeypatch, **settings)
+
+    return make
+
+
+def rates(change: float = 0.0, spread: float = 0.01) -> Callable[[Started], float]:
+    """About 1000 IOPS; the second variant differs by ``change``. The same trial always gives the same rate."""
+
+    def say(one: Started) -> float:
+        noise = RNG(f"{one.cell}/{one.block}/{one.variant}").gauss(0, spread)
+        return 1000 * (1 + noise + (change if one.variant == "v1" else 0.0))
+
+    return say
+
+
+# ------------------------------------------------------------------------------------------------------ deciding
+
+
+def test_a_cell_is_measured_until_it_is_decided_and_no_longer(paper: Make) -> None:
+    one = paper(rates(-0.05))
+    outcome = one.run()
+    assert outcome.reason == "complete"
+    assert [found.word for found in outcome.judgement.verdicts] == ["regression"]
+    assert outcome.judgement.verdicts[0].blocks < 80 / 2
+    assert len(one.bench.made) == 2 * outcome.judgement.verdicts[0].blocks
+
+
+def test_a_decided_cell_leaves_its_time_to_the_others(paper: Make) -> None:
+    def say(trial: Started) -> float:
+        return rates(-0.1 if trial.cell.endswith("=1") else 0.004, 0.01)(trial)
+
+    one = paper(say, cells=2, budget="100s")
+    assert one.run().reason == "budget"
+    blocks = Counter(trial.cell for trial in one.bench.made)
+    assert blocks["iodepth=2"] > 2 * blocks["iodepth=1"]
+
+
+def test_the_planned_order_is_the_order_that_is_run(paper: Make) -> None:
+    one = paper(rates(), cells=3, variants=3, blocks=6)
+    one.run()
+    planned = [(slot.cell, slot.block, name) for slot in one.plan.schedule.slots() for name in slot.order]
+    assert [(trial.cell, trial.block, trial.variant) for trial in one.bench.made] == planned
+
+
+def test_the_budget_ends_the_run_before_a_block_that_it_does_not_pay_for(paper: Make) -> None:
+    one = paper(rates(0.0, 0.1), budget="21s")
+    assert one.run().reason == "budget"
+    assert len(one.bench.made) == 20
+    assert one.events(Ended)[-1].reason == "budget"
+
+
+def test_the_data_are_judged_at_every_look_and_seldom_in_between(paper: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = paper(rates(0.0, 0.3), blocks=1000, budget="10h")
+    seen: list[int] = []
+    judge = verdict.judge_all
+
+    def counting(trials: Any, *args: Any, **named: Any) -> Any:
+        seen.append(len(trials) // 2)
+        return judge(trials, *args, **named)
+
+    monkeypatch.setattr(runner_module, "judge_all", counting)
+    one.run()
+    blocks = len(one.bench.made) // 2
+    assert blocks > 500
+    assert {look for look in one.rules.looks if look <= blocks} <= set(seen)
+    assert len(seen) < 150, "to judge costs time in proportion to all trials"
+
+
+# ------------------------------------------------------------------------------------------------ spoilt and noisy
+
+
+def test_a_spoilt_trial_has_its_whole_block_made_again_in_a_new_attempt(paper: Make) -> None:
+    one = paper(lambda t: hard("killed") if (t.block, t.attempt, t.position) == (2, 0, 1) else 1000.0, blocks=6)
+    one.run()
+    (repeat,) = one.events(Repeated)
+    assert (repeat.block, repeat.attempt, repeat.why) == (2, 0, "spoilt")
+    again = [trial for trial in one.bench.made if trial.block == 2]
+    assert [trial.attempt for trial in again] == [0, 0, 1, 1]
+    counted = Account(one.folder.events()).counted(("v0", "v1")).values()
+    assert [trial.attempt for trial in counted if trial.block == 2] == [1, 1]
+
+
+def test_a_cell_that_never_works_is_given_up_with_its_reason_and_the_others_are_measured(paper: Make) -> None:
+    bad = "iodepth=2"
+    one = paper(lambda t: hard("bs=3k is no multiple of 512") if t.cell == bad else 1000.0, cells=3, blocks=6)
+    assert one.run().reason == "complete"
+    (given_up,) = one.events(Abandoned)
+    assert given_up.cell == bad
+    assert "bs=3k" in given_up.reason
+    tries = [trial for trial in one.bench.made if trial.cell == bad]
+    assert len(tries) == runner_module.SPOILT_BLOCKS * runner_module.ATTEMPTS
+    assert Counter(t.cell for t in one.bench.made if t.cell != bad) == {"iodepth=1": 12, "iodepth=4": 12}
+
+
+def test_a_cell_that_fails_now_and_then_is_not_given_up(paper: Make) -> None:
+    one = paper(lambda t: hard("EIO") if t.attempt < 2 and t.block % 2 else 1000.0, blocks=8)
+    one.run()
+    assert one.events(Abandoned) == []
+    assert Account(one.folder.events()).is_complete("randread 4k", 7, ("v0", "v1"))
+
+
+def test_a_noisy_block_is_made_again_once_and_then_counts_as_it_is(paper: Make) -> None:
+    one = paper(lambda t: noisy() if t.block == 3 else 1000.0, blocks=6)
+    one.run()
+    assert [(repeat.block, repeat.why) for repeat in one.events(Repeated)] == [(3, "noise")]
+    counted = Account(one.folder.events()).counted(("v0", "v1")).values()
+    assert [trial.attempt for trial in counted] == [0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0]
+
+
+def test_a_machine_that_is_always_noisy_comes_to_its_end_with_the_noise_counted(paper: Make) -> None:
+    one = paper(lambda t: noisy(), blocks=30)
+    assert one.run().reason == "complete"
+    repeats = one.events(Repeated)
+    assert 2 <= len(repeats) <= 2 + 0.2 * 30
+    assert len(one.bench.made) == 2 * 30 + 2 * len(repeats)
+    (note,) = (finding for finding in Account(one.folder.events()).findings() if finding.rule == "noise.repeats")
+    assert f"{len(repeats)} blocks" in note.explanation
+
+
+def test_noise_is_not_made_again_beyond_the_budget(paper: Make) -> None:
+    one = paper(lambda t: noisy(), budget="2s")
+    assert one.run().reason == "budget"
+    assert len(one.bench.made) == 2
+
+
+def test_a_background_load_that_cannot_run_costs_its_own_cells_only(paper: Make) -> None:
+    one = paper(rates(), conditions=("idle", "loaded"), cells=2, blocks=3)
+    one.bench.broken = {"loaded"}
+    assert one.run().reason == "complete"
+    assert {event.cell for event in one.events(Abandoned)} == {"loaded: iodepth=1", "loaded: iodepth=2"}
+    assert {event.reason for event in one.events(Abandoned)} == {"the background load dies at once"}
+    assert Counter(trial.cell for trial in one.bench.made) == {"idle: iodepth=1": 6, "idle: iodepth=2": 6}
+
+
+# ---------------------------------------------------------------------------------------------- ending and going on
+
+
+def test_a_knob_that_fails_ends_the_run_with_its_reason_in_the_journal(paper: Make) -> None:
+    one = paper(lambda t: KnobError("took the write and shows 4") if t.trial == 5 else 1000.0)
+    with pytest.raises(KnobError):
+        one.run()
+    assert one.events(Failed)[0].trial == 5
+    assert "shows 4" in one.events(Ended)[-1].reason
+    one.bench.say = rates(-0.05)
+    assert one.run().reason == "complete"
+
+
+def test_a_target_that_vanished_ends_the_run_instead_of_spoiling_block_after_block(paper: Make) -> None:
+    one = paper(lambda t: hard("No such device") if t.trial > 4 else 1000.0)
+    one.bench.vanished = True
+    with pytest.raises(MeasureError, match="vanished"):
+        one.run()
+    assert len(one.bench.made) == 5
+
+
+@pytest.mark.parametrize("at", range(1, 13))
+def test_a_run_killed_in_any_trial_loses_that_trial_and_nothing_else(paper: Make, at: int) -> None:
+    one = paper(lambda t: SystemExit("killed") if t.trial == at else rates(-0.02)(t), blocks=6)
+    with pytest.raises(SystemExit):
+        one.run()
+    before = [event.trial for event in one.events(Finished)]
+    one.bench.say = rates(-0.02)
+    assert one.run().reason == "complete"
+    after = [event.trial for event in one.events(Finished)]
+    assert after[: len(before)] == before
+    assert len(one.events(Started)) == 13
+    assert len(Account(one.folder.events()).complete(("v0", "v1"))) == 6
+
+
+def test_a_continued_experiment_says_what_an_uninterrupted_one_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Paper(tmp_path / "whole", rates(-0.02, 0.02), monkeypatch)
+    expected = whole.run().judgement.verdicts
+    cut = Paper(tmp_path / "cut", lambda t: SystemExit() if t.trial % 7 == 0 else rates(-0.02, 0.02)(t), monkeypatch)
+    outcome = None
+    while outcome is None:
+        try:
+            outcome = cut.run()
+        except SystemExit:
+            continue
+    assert [(v.word, v.change, v.blocks) for v in outcome.judgement.verdicts] == [
+        (v.word, v.change, v.blocks) for v in expected
+    ]
+
+
+@pytest.mark.parametrize(
+    ("later", "attempts"),
+    [(5.0, [0, 0, 0]), (3600.0, [0, 0, 1, 1]), (-86400.0, [0, 0, 0])],
+    ids=["at once", "an hour later", "the clock was set back"],
+)
+def test_a_block_cut_in_half_goes_on_only_while_its_trials_are_neighbours_in_time(
+    paper: Make, monkeypatch: pytest.MonkeyPatch, later: float, attempts: list[int]
+) -> None:
+    clock = [1_000_000.0]
+    monkeypatch.setattr(runner_module, "now", lambda: clock[0])
+    one = paper(lambda t: SystemExit() if t.trial == 4 else 1000.0, blocks=6)
+    with pytest.raises(SystemExit):
+        one.run()
+    clock[0] += later
+    one.bench.say = lambda t: 1000.0
+    assert one.run().reason == "complete"
+    assert [trial.attempt for trial in one.bench.made if trial.block == 1] == attempts
+
+
+def test_a_user_who_stops_it_loses_the_trial_in_flight(paper: Make) -> None:
+    one = paper(rates())
+    ask = rates()
+
+    def say(trial: Started) -> object:
+        one.stopped = trial.trial == 4
+        return ask(trial)
+
+    one.bench.say = say
+    assert one.run().reason == "interrupted"
+    assert [event.trial for event in one.events(Finished)] == [1, 2, 3]
+    one.stopped, one.bench.say = False, rates(-0.05)
+    assert one.run().reason == "complete"
+
+
+def test_a_block_whose_raw_file_is_lost_is_measured_again(paper: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = paper(rates(), blocks=6)
+    one.run()
+
+    def lossy(folder: Any, identity: Started) -> Any:
+        if identity.trial == 3:
+            raise MeasureError("damaged", place="raw/000003")
+        return one._trials[identity.trial]
+
+    monkeypatch.setattr(runner_module, "read_trial", lossy)
+    assert one.run().reason == "complete"
+    again = one.bench.made[12:]
+    assert [(trial.block, trial.attempt) for trial in again] == [(1, 1), (1, 1)]

@@ -1,0 +1,209 @@
+"""Originals are on disk before anything is changed, come back after a crash, and never from under a live run."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from knob.rooted import Rooted, target
+
+from iodelta.errors import MeasureError, RequestError
+from iodelta.knob import Saved, knob
+from iodelta.lab import workdir as workdir_module
+from iodelta.lab.undo import UndoLog, restore_pending, undo_log
+from iodelta.lab.workdir import sweep, workdir
+from iodelta.machine import LocalMachine
+from iodelta.workload.leftovers import marked
+
+RATIO, SWAP = "/proc/sys/vm/dirty_expire_centisecs", "/proc/sys/vm/swappiness"
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("IODELTA_STATE", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Rooted:
+    return Rooted(tmp_path / "root", {RATIO: "3000", SWAP: "60"})
+
+
+def originals(machine: Rooted, path: str = RATIO) -> Callable[[], list[Saved]]:
+    return lambda: [knob(_name(path), machine, target()).save()]
+
+
+def _name(path: str) -> str:
+    return "sysctl." + path.removeprefix("/proc/sys/").replace("/", ".")
+
+
+@contextlib.contextmanager
+def run(machine: Rooted, name: str, path: str = RATIO) -> Iterator[UndoLog]:
+    """A live run that has changed a setting."""
+    with undo_log(machine, name, Path(f"/somewhere/{name}")) as log:
+        log.keep(originals(machine, path))
+        machine.write(path, "1")
+        yield log
+
+
+def crash(machine: Rooted, state: Path, name: str, path: str = RATIO) -> None:
+    """Leave behind what a killed run leaves: its log, held by nobody, and the changed setting."""
+    with run(machine, name, path):
+        log = (state / "pending" / f"{name}.jsonl").read_bytes()
+    (state / "pending" / f"{name}.jsonl").write_bytes(log)
+    machine.write(path, "1")
+
+
+def test_the_original_is_on_disk_before_the_setting_may_be_changed(machine: Rooted, state: Path) -> None:
+    with undo_log(machine, "one", Path("/x")) as log:
+        log.keep(originals(machine))
+        assert '"3000"' in (state / "pending" / "one.jsonl").read_text()
+        assert machine.writes == []
+
+
+def test_the_end_of_a_run_puts_everything_back_and_leaves_no_log(machine: Rooted, state: Path) -> None:
+    with run(machine, "one"):
+        assert machine.read(RATIO).strip() == "1"
+    assert machine.read(RATIO).strip() == "3000"
+    assert not list((state / "pending").iterdir())
+
+
+def test_an_error_in_the_middle_puts_everything_back_too(machine: Rooted) -> None:
+    with pytest.raises(ZeroDivisionError), run(machine, "one"):
+        _ = 1 / 0
+    assert machine.read(RATIO).strip() == "3000"
+
+
+def test_after_a_crash_the_next_start_puts_it_back_once(machine: Rooted, state: Path) -> None:
+    crash(machine, state, "one")
+    found = restore_pending(machine)
+    assert [(outcome.folder, outcome.done) for outcome in found] == [("/somewhere/one", True)]
+    assert machine.read(RATIO).strip() == "3000"
+    machine.write(RATIO, "500")  # by the administrator, later
+    assert restore_pending(machine) == []
+    assert machine.read(RATIO).strip() == "500"
+
+
+def test_a_live_run_is_left_alone(machine: Rooted) -> None:
+    with run(machine, "one"):
+        assert restore_pending(machine) == []
+        assert machine.read(RATIO).strip() == "1"
+
+
+def test_a_second_run_that_would_set_what_a_live_one_has_set_is_refused_and_changes_nothing(
+    machine: Rooted, state: Path
+) -> None:
+    with run(machine, "one"):
+        with pytest.raises(RequestError, match=r"/somewhere/one.*alive.*sysctl\.vm\.dirty_expire"), run(machine, "two"):
+            pass
+        assert machine.read(RATIO).strip() == "1", "the refused run did not put back what it never changed"
+        assert {path.name for path in (state / "pending").iterdir()} == {"one.jsonl", "one.sh"}
+    assert machine.read(RATIO).strip() == "3000"
+
+
+def test_two_runs_that_set_different_things_go_on_side_by_side(machine: Rooted) -> None:
+    with run(machine, "one"), run(machine, "two", SWAP):
+        assert (machine.read(RATIO).strip(), machine.read(SWAP).strip()) == ("1", "1")
+    assert (machine.read(RATIO).strip(), machine.read(SWAP).strip()) == ("3000", "60")
+
+
+def test_what_a_live_run_has_set_is_not_taken_for_an_original_even_if_that_run_ends_meanwhile(machine: Rooted) -> None:
+    with contextlib.ExitStack() as first, undo_log(machine, "two", Path("/two")) as log:
+        first.enter_context(run(machine, "one"))
+
+        def slow_reading() -> list[Saved]:
+            found = originals(machine)()  # the value of the first run
+            first.close()  # which ends now, and puts the true original back
+            return found
+
+        with pytest.raises(RequestError, match="alive"):
+            log.keep(slow_reading)
+    assert machine.read(RATIO).strip() == "3000"
+
+
+def test_what_cannot_be_put_back_stays_in_the_log_until_it_is_given_up(machine: Rooted, state: Path) -> None:
+    crash(machine, state, "one")
+    machine.kernel = lambda path, text: machine.refuse(path, text, "Device or resource busy (EBUSY)")
+    (outcome,) = restore_pending(machine)
+    assert not outcome.done
+    assert "EBUSY" in outcome.restored[0].error
+    with pytest.raises(RequestError, match="iodelta restore --forget"), undo_log(machine, "one", Path("/x")):
+        pass
+    assert len(restore_pending(machine, forget=True)) == 1
+    assert restore_pending(machine) == []
+
+
+def test_a_damaged_log_is_named_and_kept_and_the_others_are_put_back(machine: Rooted, state: Path) -> None:
+    crash(machine, state, "two", SWAP)
+    (state / "pending" / "one.jsonl").write_text('{"type":"saved","saved":{}}\n')
+    bad, good = restore_pending(machine)
+    assert "damaged" in bad.problem
+    assert "one.jsonl" in bad.problem
+    assert good.done
+    assert machine.read(SWAP).strip() == "60"
+    assert (state / "pending" / "one.jsonl").exists()
+
+
+def test_a_line_torn_by_the_kill_was_never_followed_by_a_change(machine: Rooted, state: Path) -> None:
+    crash(machine, state, "one")
+    with open(state / "pending" / "one.jsonl", "a") as file:
+        file.write('{"type":"saved","sav')
+    assert [outcome.done for outcome in restore_pending(machine)] == [True]
+    assert machine.read(RATIO).strip() == "3000"
+
+
+def test_where_no_log_can_be_kept_nothing_is_changed_and_the_way_out_is_named(
+    machine: Rooted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("IODELTA_STATE", str(tmp_path / "file" / "state"))
+    with pytest.raises(MeasureError, match=r"(?s)Not a directory.*IODELTA_STATE"), run(machine, "one"):
+        pass
+    assert machine.writes == []
+
+
+@pytest.mark.parametrize("call", ["write", "fsync"])
+def test_a_full_disk_under_the_log_stops_before_anything_is_changed(
+    machine: Rooted, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "")
+
+    with undo_log(machine, "one", Path("/x")) as log:
+        monkeypatch.setattr(os, call, full)
+        with pytest.raises(MeasureError, match="No space left"):
+            log.keep(originals(machine))
+    assert machine.writes == []
+
+
+def test_what_a_killed_run_left_running_is_ended_and_what_it_left_lying_is_swept(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (state / "pending").mkdir(parents=True)
+    (state / "pending" / "abc.jsonl").write_text('{"type":"experiment","experiment":"abc","folder":"/f"}\n')
+    (state / "pending" / ".abd.unborn").write_text("")
+    program = [sys.executable, "-c", "import time; time.sleep(600)"]
+    with subprocess.Popen(program, env={**os.environ, **marked("abc")}) as left:
+        (outcome,) = restore_pending(LocalMachine())
+        assert outcome.ended == (left.pid,)
+        assert left.wait(10) < 0
+    assert not list((state / "pending").iterdir())
+
+
+def test_a_directory_that_is_in_use_is_never_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workdir_module, "_place", lambda machine: str(tmp_path))
+    orphan = tmp_path / "iodelta-work-orphan"
+    orphan.mkdir()
+    (orphan / "fio.json").write_text("{}")
+    machine = LocalMachine()
+    with workdir(machine) as own:
+        sweep(machine)
+        assert not orphan.exists()
+        assert Path(own).is_dir()
+    assert not Path(own).exists()

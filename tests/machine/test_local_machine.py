@@ -1,0 +1,77 @@
+"""This machine: commands run as they are given, end with all they started, and say why they cannot."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from iodelta.errors import MachineError
+from iodelta.machine import LocalMachine
+
+HERE = LocalMachine()
+
+
+def test_a_command_s_words_reach_it_untouched_by_any_shell() -> None:
+    words = ["$(reboot)", "a b", "*", "'\"", ";", "\n"]
+    done = HERE.run([sys.executable, "-c", "import sys; print(sys.argv[1:])", *words])
+    assert done.text.strip() == str(words)
+
+
+def test_output_error_exit_code_and_input_are_kept_byte_for_byte() -> None:
+    script = "import sys; sys.stdout.buffer.write(sys.stdin.buffer.read()[::-1]); sys.stderr.write('e'); sys.exit(7)"
+    done = HERE.run([sys.executable, "-c", script], stdin=b"\xff\x00ab")
+    assert (done.stdout, done.stderr, done.returncode) == (b"ba\x00\xff", b"e", 7)
+
+
+def test_a_command_over_its_time_is_ended_with_everything_it_started() -> None:
+    done = HERE.run(["sh", "-c", "sleep 97 & sleep 98"], timeout=0.2)
+    assert done.timed_out
+    assert done.returncode == -signal.SIGTERM
+    assert done.seconds < 30
+    until = time.monotonic() + 20  # a busy machine takes its time to end what was told to end
+    while (left := _running("^sleep 9[78]$")) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert left == ""
+
+
+def _running(pattern: str) -> str:
+    return subprocess.run(["pgrep", "-f", pattern], capture_output=True, text=True).stdout
+
+
+def test_a_command_that_ignores_sigterm_is_killed() -> None:
+    process = HERE.start(["sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"])
+    time.sleep(0.2)
+    assert process.stop(grace=0.2) == -signal.SIGKILL
+
+
+def test_a_terminal_s_ctrl_c_does_not_reach_a_load() -> None:
+    process = HERE.start(["sleep", "60"])
+    try:
+        assert os.getsid(process.pid) == process.pid
+        assert process.wait(0.05) is None
+    finally:
+        process.stop()
+
+
+@pytest.mark.parametrize("words", [["/nonexistent/fio"], ["fio\0x"]])
+def test_a_command_that_cannot_start_is_named(words: list[str]) -> None:
+    with pytest.raises(MachineError, match="cannot start"):
+        HERE.run(words)
+
+
+def test_files_are_read_and_written_with_the_kernel_s_word_when_they_cannot(tmp_path: Path) -> None:
+    file = tmp_path / "x"
+    file.write_text("old")
+    HERE.write(str(file), "new")
+    assert HERE.read(str(file)) == "new"
+    with pytest.raises(MachineError, match="ENOENT"):
+        HERE.read(str(tmp_path / "y"))
+    with pytest.raises(MachineError, match="ENOENT"):
+        HERE.write(str(tmp_path / "y"), "a knob that is not there must not become a file")
+    assert not (tmp_path / "y").exists()

@@ -1,0 +1,97 @@
+"""What can be said of a policy before anything is measured, against numbers known from elsewhere."""
+
+from __future__ import annotations
+
+import pytest
+
+from iodelta.errors import RequestError
+from iodelta.policy.explain import Array, Explanation, explain, never_switching, shares
+
+KIB = 1024
+UNEQUAL = Array(rates=(900.0, 300.0), iodepth=32)
+
+
+def one(policy: str, array: Array, mechanism: str) -> Explanation:
+    (found,) = [one for one in explain(policy, array) if one.mechanism == mechanism]
+    return found
+
+
+def test_round_robin_of_256k_on_two_mirrors_never_switches_for_multiples_of_512k() -> None:
+    assert never_switching(256 * KIB, 2) == (512 * KIB, 1024 * KIB, 2048 * KIB, 4096 * KIB)
+    assert never_switching(4 * KIB, 2) == tuple(8 * KIB << shift for shift in range(10))
+    assert 1024 * KIB not in never_switching(192 * KIB, 2)
+
+
+def test_a_unit_of_192k_splits_256k_reads_two_to_one_as_a_published_table_shows() -> None:
+    parts = shares(256 * KIB, 192 * KIB, 2)
+    assert parts == pytest.approx((2 / 3, 1 / 3))
+    published = 2532 / (2532 + 1276)
+    assert parts[0] == pytest.approx(published, abs=0.003)
+
+
+def test_small_reads_go_to_one_mirror_64_times_in_a_row() -> None:
+    found = one("round-robin", Array(length=4096, iodepth=32), "round-robin aliasing")
+    assert found.numbers["reads in a row"] == 64
+    assert "mostly one mirror works at a time" in found.prediction
+
+
+def test_raid10_cuts_large_reads_so_round_robin_does_switch() -> None:
+    whole = one("round-robin", Array(length=1 << 20), "round-robin aliasing")
+    cut = one("round-robin", Array(length=1 << 20, raid10=True), "round-robin aliasing")
+    assert "every read goes to the same mirror" in whole.prediction
+    assert cut.numbers["share of rank 0"] == 0.5
+
+
+def test_the_pid_lottery_of_one_job_is_900_or_300_and_of_two_jobs_also_both() -> None:
+    found = one("pid", UNEQUAL, "pid lottery")
+    assert (found.numbers["slowest outcome"], found.numbers["quickest outcome"]) == (300, 900)
+    two = one("pid", Array(rates=(900.0, 300.0), jobs=2), "pid lottery")
+    assert two.numbers["odds of one mirror for all jobs"] == 0.5
+    assert "1200/s with 50 %" in two.prediction
+
+
+def test_lock_in_lasts_10000_decisions_whatever_time_that_is() -> None:
+    found = one("latency", Array(rates=(900.0, 300.0), iops=300.0), "latency lock-in")
+    assert found.numbers["seconds"] == pytest.approx(33.3, abs=0.1)
+    slow = one("latency:age_limit=500", Array(iops=100.0), "latency lock-in")
+    assert slow.numbers["seconds"] == 5
+    assert "never" in one("latency", Array(), "latency lock-in").prediction
+
+
+def test_the_convoy_is_bound_by_twice_the_slowest() -> None:
+    assert one("round-robin", UNEQUAL, "convoy").numbers == {"bound": 600, "sum of all": 1200}
+
+
+def test_queue_is_blind_at_depth_one_and_adds_the_rates_at_depth() -> None:
+    assert "tie-break decides" in one("queue", Array(), "blindness at depth 1").prediction
+    assert one("queue", UNEQUAL, "shortest queue at depth").numbers["sum of all"] == 1200
+
+
+def test_latency_rr_on_two_mirrors_is_one_of_two_things() -> None:
+    assert "mostly latency" in one("latency-rr", UNEQUAL, "two mirrors").prediction
+    near = Array(rates=(900.0, 800.0))
+    assert "mostly round-robin" in one("latency-rr", near, "two mirrors").prediction
+
+
+def test_every_explanation_names_the_observation_that_would_confirm_it() -> None:
+    for policy in ("pid", "round-robin", "latency", "latency-rr", "jain-latency", "queue", "md-raid1", "bcachefs"):
+        for array in (UNEQUAL, Array(), Array(copies=3, jobs=4, iodepth=8)):
+            found = explain(policy, array)
+            assert found
+            assert all(one.prediction and one.confirm for one in found)
+
+
+@pytest.mark.parametrize(
+    ("policy", "array", "words"),
+    [
+        ("fastest", Array(), "nothing to explain"),
+        ("queue", Array(copies=1), "nothing to choose"),
+        ("queue", Array(copies=3, rates=(1.0, 2.0)), "2 rates for 3 copies"),
+        ("round-robin:5000", Array(), "multiple of the sector"),
+        ("round-robin:many", Array(), "no size"),
+        ("latency:age_limit=soon", Array(), "not a number"),
+    ],
+)
+def test_what_cannot_be_explained_is_refused(policy: str, array: Array, words: str) -> None:
+    with pytest.raises(RequestError, match=words):
+        explain(policy, array)

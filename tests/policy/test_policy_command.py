@@ -1,0 +1,170 @@
+"""``iodelta policy`` as somebody meets it who owns a mirror."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from iodelta.cli.policy import command
+from iodelta.errors import IodeltaError, RequestError
+from iodelta.experiment import parse, shorthand
+
+from .members import MIB, files
+
+
+def said(*words: str) -> str:
+    done: Result = CliRunner().invoke(command, list(words), catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def answer(*words: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(said(*words, "--format", "json"))
+    return found
+
+
+def refusal(*words: str) -> str:
+    with pytest.raises(IodeltaError) as caught:
+        CliRunner().invoke(command, list(words), catch_exceptions=False)
+    return str(caught.value)
+
+
+def test_the_list_names_rule_source_and_ties_of_every_policy() -> None:
+    found = answer("list")["policies"]
+    assert {"pid", "round-robin", "queue", "md-raid1", "zfs", "historical-service-time"} <= {
+        one["name"] for one in found
+    }
+    assert all(one["rule"] and one["source"] and one["ties"] for one in found)
+    assert "min_contig=256k" in said("list")
+
+
+def test_an_explanation_tells_the_numbers_of_this_array_and_what_to_look_at() -> None:
+    text = said("explain", "round-robin", "pid", "--rate", "900", "--rate", "300", "--iodepth", "32")
+    assert "600/s" in text
+    assert "900/s with 50 %" in text
+    assert text.count("Look:") == 3
+    found = answer("explain", "latency", "--iops", "300")
+    assert found["policies"][0]["explanations"][0]["numbers"]["seconds"] == pytest.approx(33.3, abs=0.1)
+
+
+def test_a_simulation_shows_the_spread_over_worlds_and_says_that_its_members_are_models() -> None:
+    words = ("simulate", "--member", "hdd:7200", "--member", "ssd", "--policy", "queue", "--iodepth", "1,32")
+    text = said(*words, "--seconds", "5")
+    assert "not measured" in text
+    found = answer(*words, "--seconds", "5")
+    assert found["closure"] is None
+    assert [(one["policy"], one["iodepth"]) for one in found["predictions"]] == [("queue", 1), ("queue", 32)]
+    assert all(one["least"] <= one["iops"] <= one["most"] for one in found["predictions"])
+    assert all(sum(one["shares"]) == pytest.approx(1) for one in found["predictions"])
+
+
+@pytest.mark.parametrize("layout", ["mirror", "raid1", "raid1c3", "raid1c4", "raid10"])
+def test_every_layout_can_be_simulated_with_mixed_load_cache_and_defragmentation(layout: str) -> None:
+    members = [word for _ in range(6) for word in ("--member", "hdd:5400:90")]
+    options = ["--rw", "randrw", "--bs", "64k", "--jobs", "2", "--load", "--cache", "members", "--worlds", "1"]
+    found = answer("simulate", *members, "--layout", layout, *options, "--seconds", "2", "--policy", "queue")
+    assert all(one["iops"] > 0 for one in found["predictions"])
+
+
+def test_calibrated_members_are_predicted_with_their_errors_beside_it(tmp_path: Path) -> None:
+    members, store = files(tmp_path, 2, mib=4), tmp_path / "members.json"
+    made = answer("calibrate", *members, "--output", str(store), "--seconds", "0.1")
+    assert [len(one["iops"]) for one in made["members"]] == [7, 7]
+    assert all(0 <= one["closure"] < 1 for one in made["members"])
+    found = answer("simulate", "--calibration", str(store), "--policy", "queue", "--seconds", "0.2", "--worlds", "1")
+    assert found["closure"] == max(one["closure"] for one in made["members"])
+    assert {one["policy"] for one in found["held_out"]} == {"queue", "round-robin"}
+    text = said("simulate", "--calibration", str(store), "--policy", "queue", "--seconds", "0.2", "--worlds", "1")
+    assert "Closure:" in text
+    assert text.count("Hold-out:") == 2
+
+
+def test_a_calibration_writes_only_to_members_that_are_named_and_then_predicts_a_mix(tmp_path: Path) -> None:
+    members, store = files(tmp_path, 2, mib=1), str(tmp_path / "members.json")
+    before = [Path(member).read_bytes() for member in members]
+    words = ("calibrate", *members, "--output", store, "--seconds", "0.1")
+    assert "member1" in refusal(*words, "--destroy", members[0])
+    assert [Path(member).read_bytes() for member in members] == before
+    found = answer(*words, "--destroy", members[0], "--destroy", members[1])
+    for one in found["members"]:
+        for curve in ("write", "read_beside", "write_beside"):
+            assert len(one["member"]["empirical"][curve]["depths"]) == 3
+    assert [one["read_percent"] for one in found["held_out"]] == [100, 100, 70]
+
+
+def test_a_look_at_real_members_shows_shares_and_in_flight_and_says_it_is_no_verdict(tmp_path: Path) -> None:
+    members = files(tmp_path, 3, mib=2)
+    words = ("mirror", *members, "--policy", "queue", "--policy", "devid:2", "--iodepth", "8")
+    text = said(*words, "--seconds", "0.2", "--ramp", "0")
+    assert "no verdict" in text
+    assert "0 100 0 %" in text
+    runs = answer(*words, "--seconds", "0.2", "--ramp", "0")["runs"]
+    assert [run["policy"] for run in runs] == ["queue", "devid:2"]
+    assert all(sum(sample) == 8 for run in runs for sample in run["trace"])
+    assert sum(runs[0]["bins"].values()) == sum(member["reads"] for member in runs[0]["members"])
+
+
+def test_the_experiment_it_offers_is_one_that_iodelta_run_takes(tmp_path: Path) -> None:
+    members = files(tmp_path, 2, mib=1)
+    line = said(
+        "mirror", *members, "--policy", "queue:ties=rotate", "--policy", "pid", "--experiment", "--iodepth", "1,4"
+    )
+    words = shlex.split(line)
+    variants = [words[at + 1] for at, word in enumerate(words) if word == "--variant"]
+    text = shorthand(variants=variants, fio=words[words.index("--") + 1 :], target={"path": members[0]})
+    experiment = parse(text, "command line")
+    assert [variant.name for variant in experiment.variants] == ["queue-ties-rotate", "pid"]
+    assert experiment.variants[0].knobs["mirror.read_policy"] == f"queue:ties=rotate {members[0]} {members[1]}"
+    assert len(experiment.cells) == 2
+
+
+def test_a_mixed_workload_needs_leave_for_each_member_and_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    members = files(tmp_path, 2, mib=1)
+    before = [Path(member).read_bytes() for member in members]
+    words = ("mirror", *members, "--policy", "queue", "--rw", "randrw", "--seconds", "0.1")
+    assert "--destroy" in refusal(*words)
+    assert "member1" in refusal(*words, "--destroy", members[0])
+    assert [Path(member).read_bytes() for member in members] == before
+    assert "queue" in said(*words, "--destroy", members[0], "--destroy", members[1])
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("explain", "fastest"), "nothing to explain"),
+        (("explain", "queue", "--rate", "-1"), "above 0"),
+        (("explain", "queue", "--bs", "large"), "no size"),
+        (("simulate", "--policy", "queue"), "either modelled or calibrated"),
+        (("simulate", "--member", "tape", "--policy", "queue"), "no member"),
+        (("simulate", "--member", "hdd:10000"), "no model of 10000 rpm"),
+        (("simulate", "--member", "ssd", "--layout", "raid1"), "2 members are needed"),
+        (("simulate", "--member", "ssd", "--member", "ssd", "--iodepth", "0"), "no list of depths"),
+        (("simulate", "--calibration", "/nowhere"), "no calibration"),
+        (("mirror", "/nowhere"), "nothing at this path"),
+        (("mirror", "/", "--policy", "queue"), "directory"),
+        (("mirror", "/nowhere", "--policy", "quene"), "no read policy"),
+    ],
+)
+def test_a_wrong_request_is_refused_with_what_is_wrong(words: tuple[str, ...], told: str) -> None:
+    assert told in refusal(*words)
+
+
+def test_a_calibration_of_something_else_is_refused(tmp_path: Path) -> None:
+    other = tmp_path / "other.json"
+    other.write_text('{"members": 3}')
+    assert "no calibration" in refusal("simulate", "--calibration", str(other))
+
+
+def test_members_that_are_no_mirror_are_named(tmp_path: Path) -> None:
+    members = files(tmp_path, 2, mib=2)
+    with open(members[1], "r+b") as file:
+        file.seek(MIB)
+        file.write(b"other")
+    assert "mirror.content" in said("mirror", *members, "--policy", "queue", "--seconds", "0.1", "--iodepth", "1")
+    with pytest.raises(RequestError, match="is the same"):
+        CliRunner().invoke(command, ["mirror", members[0], members[0]], catch_exceptions=False)

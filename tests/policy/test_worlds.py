@@ -1,0 +1,238 @@
+"""The simulated array of the published read-policy study: ranking and size of its tables, world by world seeded."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from iodelta.errors import RequestError
+from iodelta.policy.gist import GROUPS, POLICIES, PUBLISHED, Column, table, world
+from iodelta.policy.model import (
+    GIB,
+    MIB,
+    Background,
+    Cache,
+    Curve,
+    Empirical,
+    Flash,
+    Layout,
+    Member,
+    Run,
+    Traits,
+    Workload,
+    World,
+    disk,
+    ssd,
+)
+from iodelta.policy.simulate import geometric_mean, simulate
+
+RANDOM_GROUPS = tuple(group for group in GROUPS if "seq" not in group)
+QUICK = Flash(read=86_700)
+"""With the transfer of 4 KiB it takes 102 us: 9 800 reads a second alone, 78 000 on its eight channels."""
+
+
+@pytest.fixture(scope="module")
+def tables() -> dict[Column, dict[str, tuple[float, ...]]]:
+    return {"A": table("A"), "F": table("F"), "B": table("B")}
+
+
+def ranking(row: tuple[float, ...]) -> list[str]:
+    """Policies from the quickest to the slowest."""
+    return [policy for _, policy in sorted(zip(row, POLICIES, strict=True), reverse=True)]
+
+
+@pytest.mark.parametrize(
+    ("column", "idle", "loaded"),
+    [("F", 0.05, 0.12), ("A", 0.10, 0.25), ("B", 0.28, 0.25)],
+)
+def test_the_published_sizes_are_reproduced(
+    tables: dict[Column, dict[str, tuple[float, ...]]], column: Column, idle: float, loaded: float
+) -> None:
+    for group, published in PUBLISHED.columns[column].items():
+        within = loaded if "load" in group else idle
+        for policy, ours, theirs in zip(POLICIES, tables[column][group], published, strict=True):
+            assert abs(ours / theirs - 1) < within, f"{column}, {group}, {policy}: {ours:.0f} against {theirs}"
+
+
+def test_the_order_of_runs_alone_makes_the_published_ranking(
+    tables: dict[Column, dict[str, tuple[float, ...]]],
+) -> None:
+    """Column F: five slots of the same random policy, and a cache that warms."""
+    for group in RANDOM_GROUPS:
+        row = tables["F"][group]
+        assert list(row) == sorted(row)
+        assert ranking(row) == ["queue", "latency-rr", "latency", "round-robin", "pid"]
+
+
+def test_policies_behind_the_warming_cache_give_the_published_ranking_in_every_random_group(
+    tables: dict[Column, dict[str, tuple[float, ...]]],
+) -> None:
+    for group in RANDOM_GROUPS:
+        assert ranking(tables["B"][group]) == ["queue", "latency-rr", "latency", "round-robin", "pid"], group
+
+
+def test_without_cache_and_with_fresh_offsets_queue_wins_at_depth_and_not_at_depth_one(
+    tables: dict[Column, dict[str, tuple[float, ...]]],
+) -> None:
+    for group in ("rand 4k QD32", "QD32 + load"):
+        assert ranking(tables["A"][group])[:2] == ["queue", "latency-rr"]
+    alone = tables["A"]["rand 4k QD1"]
+    assert set(ranking(alone)[:2]) == {"latency", "latency-rr"}
+    queue, pid = alone[4], alone[0]
+    assert abs(queue / pid - 1) < 0.1, "nothing is in flight that queue could look at"
+
+
+def test_fresh_offsets_take_the_manufactured_gain_away() -> None:
+    """The same worlds and cache, but no run repeats another's offsets: 14-fold becomes nothing."""
+
+    def gain(fresh: bool) -> float:
+        ratios = []
+        for seed in (1, 2, 3):
+            one = world(seed, "F", seconds=30.0)
+            runs = one.runs[:15]
+            if fresh:
+                runs = tuple(_reseeded(run, 1000 * seed + index) for index, run in enumerate(runs))
+            found = simulate([World(one.seed, one.members, one.layout, runs, one.cache)], 2)[0]
+            ratios.append(found[12].iops / found[0].iops)
+        return geometric_mean(ratios)
+
+    assert gain(fresh=False) > 10
+    assert abs(gain(fresh=True) - 1) < 0.1
+
+
+def _reseeded(run: Run, seed: int) -> Run:
+    load = run.workload
+    fresh = Workload(load.random, load.length, load.iodepth, load.size, seed, load.pids)
+    return Run(run.policy, fresh, run.seconds)
+
+
+def rates(
+    members: tuple[Member, ...], iodepth: int, policies: str, *, seconds: float = 20.0, large: bool = False
+) -> dict[str, float]:
+    """Policy -> geometric mean of IOPS over five worlds of raid1 chunks."""
+    found = {}
+    for policy in policies.split():
+        worlds = []
+        for seed in range(1, 6):
+            pid = random.Random(seed).randrange(1000, 30000)
+            load = Workload(not large, MIB if large else 4096, iodepth, 50 * GIB, seed, (pid,))
+            worlds.append(World(seed, members, Layout("raid1"), (Run(policy, load, seconds),)))
+        found[policy] = geometric_mean([runs[0].iops for runs in simulate(worlds, 2)])
+    return found
+
+
+def test_a_mirror_of_disk_and_flash_is_as_slow_as_the_disk_for_every_policy_blind_at_depth_one() -> None:
+    found = rates(
+        (disk(1, 7200, 170), ssd(2, QUICK)), 1, "pid round-robin queue md-raid1 latency latency-rr hysteresis zfs sed"
+    )
+    published = {"pid": 174, "round-robin": 166, "queue": 169, "md-raid1": 166, "latency": 4645, "latency-rr": 6145}
+    published |= {"hysteresis": 9807, "zfs": 9807, "sed": 6224}
+    for policy, theirs in published.items():
+        assert abs(found[policy] / theirs - 1) < 0.15, f"{policy}: {found[policy]:.0f} against {theirs}"
+
+
+def test_a_mirror_of_disk_and_flash_at_depth_32_is_as_quick_as_the_flash_for_queues() -> None:
+    found = rates(
+        (disk(1, 7200, 170), ssd(2, QUICK)), 32, "pid round-robin latency latency-rr queue md-raid1", seconds=5
+    )
+    published = {"pid": 442, "round-robin": 413, "latency-rr": 38_000, "queue": 78_700, "md-raid1": 78_700}
+    for policy, theirs in published.items():
+        assert abs(found[policy] / theirs - 1) < 0.25, f"{policy}: {found[policy]:.0f} against {theirs}"
+    assert 413 < found["latency"] < 38_000
+
+
+def test_one_of_four_flash_members_that_stalls_halves_what_is_blind_to_it() -> None:
+    stalling = Flash(read=86_700, stall_part=0.05)
+    members = (ssd(1, stalling), *(ssd(devid, QUICK) for devid in (2, 3, 4)))
+    found = rates(members, 1, "pid round-robin queue latency latency-rr")
+    published = {"pid": 4365, "round-robin": 4654, "queue": 4828, "latency": 9656, "latency-rr": 9719}
+    for policy, theirs in published.items():
+        assert abs(found[policy] / theirs - 1) < 0.20, f"{policy}: {found[policy]:.0f} against {theirs}"
+
+
+def test_locality_nearly_doubles_the_streaming_of_ten_equal_disks() -> None:
+    members = tuple(disk(devid, 7200, 241) for devid in range(1, 11))
+    found = rates(members, 16, "pid round-robin queue zfs", large=True)
+    assert found["zfs"] > 1.5 * found["queue"]
+    for policy, theirs in {"pid": 241, "round-robin": 241, "queue": 252, "zfs": 459}.items():
+        assert abs(found[policy] / theirs - 1) < 0.15
+
+
+def test_two_equal_disks_lose_a_third_to_a_policy_that_herds() -> None:
+    found = rates((disk(1, 7200, 170), disk(2, 7200, 170)), 32, "pid latency queue", seconds=60)
+    assert found["latency"] < 0.7 * found["queue"]
+    assert abs(found["pid"] / found["queue"] - 1) < 0.1
+
+
+def test_a_measured_device_gives_its_own_curve_back_within_ten_percent() -> None:
+    """The closure test: shapes narrow, even and with a long tail."""
+    depths = (1, 2, 4, 8, 16, 32, 64)
+    latency = (105e3, 110e3, 128e3, 190e3, 360e3, 710e3, 1420e3)
+    for tail in (0.0, 0.5, 8.0):
+        raw = [1 + tail * (max(0.0, part - 0.9) * 10) ** 2 for part in (index / 128 for index in range(129))]
+        mean = sum(raw) / len(raw)
+        curve = Curve(depths, latency, tuple(tuple(part / mean for part in raw) for _ in depths))
+        member = Member(Traits(1, rotational=False), GIB, empirical=Empirical(curve))
+        runs = tuple(Run("pid", Workload(True, 4096, depth, GIB, 3, (7,)), 5.0, ramp=0.2) for depth in depths)
+        for depth, expected, run in zip(
+            depths, latency, simulate([World(1, (member,), Layout(), runs)])[0], strict=True
+        ):
+            assert abs(run.read.mean / expected - 1) < 0.10, f"tail {tail}, depth {depth}"
+            assert abs(run.iops / (depth / expected * 1e9) - 1) < 0.10
+
+
+def test_worlds_are_the_same_on_any_number_of_threads() -> None:
+    worlds = [world(seed, "B", seconds=5.0) for seed in (1, 2, 3)]
+    assert simulate(worlds, 1) == simulate(worlds, 3)
+
+
+@pytest.mark.parametrize(
+    ("layout", "copies"),
+    [(Layout("raid1", 2), 2), (Layout("raid1", 3), 3), (Layout("raid1", 4), 4), (Layout("raid10", pairs=3), 2)],
+)
+def test_a_write_goes_to_every_copy_of_its_chunk(layout: Layout, copies: int) -> None:
+    members = tuple(ssd(devid) for devid in range(1, 7))
+    load = Workload(True, 4096, 8, 50 * GIB, 1, (1,), read_percent=0)
+    run = simulate([World(1, members, layout, (Run("queue", load, 1.0),))])[0][0]
+    written = sum(member.writes for member in run.members)
+    assert abs(written - copies * run.write.ios) <= copies * 8
+
+
+def test_what_cannot_be_simulated_is_refused_with_the_reason() -> None:
+    load = Workload(True, 4096, 1, GIB, 1, (1,))
+    member = ssd(1, capacity=GIB)
+    for bad, words in (
+        (World(1, (), Layout(), (Run("pid", load, 1.0),)), "0 members"),
+        (World(1, (member,), Layout("raid1"), (Run("pid", load, 1.0),)), "2 members are needed"),
+        (World(1, (member, member), Layout("raid1"), (Run("pid", load, 1.0),)), "too small"),
+        (World(1, (member,), Layout(), (Run("fastest", load, 1.0),)), "no read policy"),
+        (World(1, (member,), Layout(), (Run("pid", load, -1.0),)), "-1 seconds"),
+        (World(1, (member,), Layout(), (Run("pid", Workload(True, 1000, 1, GIB, 1, (1,)), 1.0),)), "multiple of 512"),
+        (World(1, (member,), Layout(), (Run("pid", Workload(True, 4096, 1, 2 * GIB, 1, (1,)), 1.0),)), "the array has"),
+        (World(1, (Member(Traits(1, True), GIB),), Layout(), (Run("pid", load, 1.0),)), "one of hdd, flash"),
+    ):
+        with pytest.raises(RequestError, match=words):
+            simulate([bad])
+
+
+def test_a_defragmentation_beside_it_takes_from_the_disks_and_is_counted() -> None:
+    members = tuple(disk(devid, 7200, 170) for devid in (1, 2))
+    load = Workload(True, 4096, 1, 50 * GIB, 1, (1,))
+    one, other = (
+        simulate([World(1, members, Layout("raid1"), (Run("queue", load, 60.0, background=background),))])[0][0]
+        for background in (None, Background(7))
+    )
+    assert other.iops < 0.8 * one.iops
+    assert (one.background_reads, one.background_writes) == (0, 0)
+    assert other.background_writes > 0
+    assert sum(member.reads for member in other.members) > other.read.ios
+
+
+def test_a_cache_that_long_reads_bypass_leaves_them_alone() -> None:
+    members = tuple(disk(devid, 7200, 170) for devid in (1, 2))
+    load = Workload(False, MIB, 4, GIB, 1, (1,))
+    runs = tuple(Run("devid", load, 10.0) for _ in range(2))
+    first, again = simulate([World(1, members, Layout("raid1", chunks=2), runs, Cache())])[0]
+    assert abs(again.iops / first.iops - 1) < 0.02
+    assert all(member.hits == 0 for run in (first, again) for member in run.members)

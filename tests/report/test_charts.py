@@ -1,0 +1,234 @@
+"""Charts: one specification each, and what they show is what was measured."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from test_console import account, experiment, trials
+
+from iodelta.lab.plan import make_plan
+from iodelta.report.account.views import views
+from iodelta.report.charts import Figure, Source, distribution, figures, forest, members, order, percentiles, sweep
+from iodelta.report.charts.__main__ import specifications
+from iodelta.report.charts.export import export
+from iodelta.report.charts.model import labels
+from iodelta.report.charts.sources import members_of, of_account
+from iodelta.report.charts.specs import FOLDER, alone, filled
+from iodelta.trial import Background, Direction, Histogram, Latency, Quantity, Trial, bin_index
+
+DEPTHS = (1, 2, 4, 8, 16, 32)
+
+
+@cache
+def source(change: float = 0.0, *, sd: float = 0.01, blocks: int = 10) -> Source:
+    """A depth sweep of two variants whose trials carry latencies, counters, clocks and a background load; ``change`` is
+    that of the deepest cell."""
+    question = experiment(DEPTHS)
+    rise = {(f"iodepth={depth}", v): min(depth, 8) - 1.0 for depth in DEPTHS for v in ("old", "new")}
+    rise["iodepth=32", "new"] = 8 * (1 + change) - 1
+    told, plan = account(question, rise, sd=sd, blocks=blocks), make_plan(question)
+    made = [dressed(trial) for trial in trials(plan, rise, blocks, sd)]
+    told = msgspec.structs.replace(told, views=views(plan, told.judgement, made))
+    environment = {"target": {"device": "md0"}, "devices": [{"name": "md0"}, {"name": "sda"}, {"name": "sdb"}]}
+    found = of_account(told, made, environment)
+    return msgspec.structs.replace(found, backgrounds=dict.fromkeys(found.cells, "defrag"))
+
+
+def dressed(trial: Trial) -> Trial:
+    """With a histogram, 60 % of the reads on sda, a clock, and a background load."""
+    rng = np.random.default_rng(trial.number)
+    (read,) = trial.directions
+    assert read.lat is not None
+    counts: dict[int, int] = {}
+    for value in read.lat.mean.value * rng.lognormal(0, 0.5, 2000):
+        counts[bin_index(int(value))] = counts.get(bin_index(int(value)), 0) + 10
+    latency = msgspec.structs.replace(read.lat, histogram=Histogram.from_counts(counts))
+    shares = {"disk.sda.read_ios": 600.0, "disk.sdb.read_ios": 400.0}
+    clock = {"cpu.mhz_mean": 2000.0 + trial.number, "cpu.mhz_min": 1800.0, "cpu.mhz_max": 3000.0}
+    return msgspec.structs.replace(
+        trial,
+        directions=(msgspec.structs.replace(read, lat=latency),),
+        counters={**shares, **clock, "cpu.interrupts": 30_000.0},
+        background=Background(("dd", "if=/dev/zero"), 1.0, rate=5e7),
+        context_switches=1000,
+    )
+
+
+@pytest.fixture(scope="module")
+def drawn() -> dict[str, Figure]:
+    return {figure.name: figure for _, own in figures(source(-0.05, blocks=20)) for figure in own}
+
+
+def strings(part: Any) -> Iterator[str]:
+    if isinstance(part, str):
+        yield part
+    elif isinstance(part, dict):
+        for value in part.values():
+            yield from strings(value)
+    elif isinstance(part, list | tuple):
+        for value in part:
+            yield from strings(value)
+
+
+def test_the_stored_specifications_are_what_altair_makes_of_the_charts() -> None:
+    made = specifications()
+    assert {path.stem for path in FOLDER.glob("*.json")} == made.keys()
+    for name, specification in made.items():
+        assert msgspec.json.decode((FOLDER / f"{name}.json").read_bytes()) == specification, name
+
+
+def test_every_family_draws_where_the_data_has_it(drawn: dict[str, Figure]) -> None:
+    families = {figure.spec for figure in drawn.values()}
+    assert families == {path.stem for path in FOLDER.glob("*.json")}
+
+
+def test_every_chart_says_in_words_and_numbers_what_it_shows(drawn: dict[str, Figure]) -> None:
+    for figure in drawn.values():
+        assert figure.alt, figure.name
+        assert figure.about, figure.name
+        assert figure.table, figure.name
+        assert {len(row) for row in figure.table} == {len(figure.head)}, figure.name
+
+
+def test_nothing_is_left_to_be_filled_in_and_no_text_is_filled_in_twice() -> None:
+    found = msgspec.structs.replace(source(), cells=tuple(f"iodepth={depth}" for depth in DEPTHS))
+    hostile = [msgspec.structs.replace(effect, variant="@alt") for effect in found.effects]
+    found = msgspec.structs.replace(found, variants=("old", "@alt"), effects=tuple(hostile))
+    (figure, *_) = forest.figures(found)
+    specification = filled(figure)
+    specification.pop("datasets")
+    assert [text for text in strings(specification) if text.startswith("@")] == []
+    others = next(order.figures(msgspec.structs.replace(found, trials=source().trials)))
+    domain = filled(others)["layer"][1]["encoding"]["color"]["scale"]["domain"]
+    assert domain == ["old", "@alt"]
+
+
+def test_rows_whose_names_are_cut_to_the_same_stay_apart() -> None:
+    names = ["x" * 500 + f"{n}" + "y" * 500 for n in range(3)]
+    assert len(set(labels(names))) == 3
+    assert max(map(len, labels(names))) < 90
+
+
+def test_a_forest_has_every_comparison_with_its_word_and_interval() -> None:
+    found = source(-0.05, blocks=20)
+    (iops, *_) = forest.figures(found)
+    assert [row["row"] for row in iops.rows] == [f"iodepth={depth}" for depth in DEPTHS]
+    assert iops.rows[-1]["word"] == "regression"
+    assert iops.rows[-1]["low"] < -5 < iops.rows[-1]["high"] < 0
+
+
+def test_a_wide_interval_does_not_squeeze_the_others_and_stays_whole_in_the_table() -> None:
+    found = source()
+    own = [effect for effect in found.effects if effect.metric.name == "read.iops"]
+    wild = [msgspec.structs.replace(one, low=-0.99, high=40.0) if one.cell == "iodepth=1" else one for one in own]
+    (figure,) = forest.figures(msgspec.structs.replace(found, effects=tuple(wild)))
+    low, high = figure.texts["frame"]
+    assert high < 100
+    assert low > -100
+    assert "+4000 %" in str(figure.table[0])
+
+
+def test_the_knee_of_a_sweep_is_marked_on_its_curve() -> None:
+    (rate, latency) = [f for f in sweep.figures(source(sd=0.002)) if "p99" not in f.name]
+    knee = next(row for row in rate.extra["knees"] if row["variant"] == "old")
+    assert 6 < knee["knee"] < 10
+    plateau = max(row["value"] for row in rate.rows)
+    assert 0.85 * plateau < knee["level"] <= plateau
+    assert latency.extra["knees"] == []
+
+
+def test_the_shares_of_a_distribution_are_all_its_ios() -> None:
+    figure = next(distribution.figures(source()))
+    for variant in ("old", "new"):
+        shares = [row["share"] for row in figure.rows if row["variant"] == variant]
+        assert sum(shares) == pytest.approx(100, abs=0.1)
+
+
+def test_a_percentile_that_too_few_ios_bear_is_not_shown() -> None:
+    figure = next(percentiles.figures(source()))
+    assert {row["percentile"] for row in figure.rows} == {"p50", "p90", "p99"}  # 20 000 I/Os a trial
+    assert {row[-1] for row in figure.table} == {"-"}
+
+
+def test_drift_over_the_run_is_said_and_drawn() -> None:
+    found = source(sd=0.002)
+    slowing = []
+    for place, trial in enumerate(found.trials):
+        (read,) = trial.directions
+        rate = Quantity.exact(read.iops.value * (1 - 0.1 * place / len(found.trials)), "IOPS")
+        slowing.append(msgspec.structs.replace(trial, directions=(msgspec.structs.replace(read, iops=rate),)))
+    figure = next(order.figures(msgspec.structs.replace(found, trials=tuple(slowing))))
+    level = [row["value"] for row in figure.extra["level"]]
+    assert level[0] > 4 > -4 > level[-1]
+    assert re.search(r"moved by -[67]\.", figure.alt)
+
+
+def test_an_unknown_order_is_not_drawn_as_one() -> None:
+    assert list(order.figures(msgspec.structs.replace(source(), ordered=False))) == []
+
+
+def test_the_members_of_an_array_share_all_its_reads() -> None:
+    figure = next(members.figures(source()))
+    assert [(row["member"], row["low"], row["high"]) for row in figure.rows[:2]] == [("sda", 0, 60), ("sdb", 60, 100)]
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"target": {"device": "sda"}, "devices": [{"name": "sda"}]}, ()),
+        ({"target": {"device": "loop0"}, "devices": [{"name": "loop0"}, {"name": "vda"}]}, ()),
+        (
+            {"target": {"device": "sda", "fstype": "btrfs"}, "devices": [{"name": "sda"}, {"name": "sdb"}]},
+            ("sda", "sdb"),
+        ),
+        (
+            {"target": {"fstype": "btrfs"}, "devices": [{"name": "loop4"}, {"name": "vda"}, {"name": "loop5"}]},
+            ("loop4", "loop5"),
+        ),
+    ],
+)
+def test_one_device_below_another_is_no_array(environment: dict[str, Any], expected: tuple[str, ...]) -> None:
+    assert members_of(environment) == expected
+
+
+def test_pictures_are_files_that_show_their_titles(drawn: dict[str, Figure], tmp_path: Path) -> None:
+    chosen: Sequence[Figure] = [drawn["change-read.iops"], drawn["sweep-read.iops"]]
+    made = export(chosen, tmp_path / "pictures")
+    assert [path.name for path in made] == [f"{one.name}.{end}" for one in chosen for end in ("svg", "png")]
+    assert "Change of IOPS" in made[0].read_text()
+    assert made[1].read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+def test_a_picture_never_leaves_its_folder(drawn: dict[str, Figure], tmp_path: Path) -> None:
+    hostile = msgspec.structs.replace(drawn["change-read.iops"], name="../../x/../y")
+    assert {path.parent for path in export([hostile], tmp_path)} == {tmp_path}
+
+
+def test_a_picture_names_no_colour_of_a_page(drawn: dict[str, Figure]) -> None:
+    for figure in drawn.values():
+        assert "var(--" not in str(alone(figure))
+
+
+def test_writes_and_reads_are_drawn_apart() -> None:
+    found = source()
+    both = []
+    for trial in found.trials:
+        (read,) = trial.directions
+        both.append(msgspec.structs.replace(trial, directions=(read, write_of(read))))
+    names = [figure.name for figure in percentiles.figures(msgspec.structs.replace(found, trials=tuple(both)))]
+    assert {name.split("-")[1] for name in names} == {"read", "write"}
+
+
+def write_of(read: Direction) -> Direction:
+    quantity = Quantity.exact(1e6, "ns")
+    latency = Latency(20_000, quantity, quantity, quantity, quantity, {50.0: quantity, 99.0: quantity})
+    assert math.isfinite(latency.quantile(0.5))
+    return msgspec.structs.replace(read, kind="write", lat=latency)

@@ -1,0 +1,211 @@
+"""The account on a terminal: 80 columns, readable without colour, and inert whatever the names hold."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+import pytest
+from rich.console import Console
+
+from iodelta.experiment import Experiment, parse
+from iodelta.lab.calibration import Calibration, doubt
+from iodelta.lab.plan import Plan, make_plan
+from iodelta.report.account.explain import explain
+from iodelta.report.account.load import without_schedule
+from iodelta.report.account.model import Account, headline
+from iodelta.report.account.views import views
+from iodelta.report.environment.confounders import differences
+from iodelta.report.formats.console import show
+from iodelta.report.words import digits, duration, inert, interval, percent, quantity, size
+from iodelta.trial import Direction, Finding, Latency, Quantity, Trial
+from iodelta.verdict import judge_all
+
+
+def experiment(depths: Sequence[int] = (1, 32), variants: Sequence[str] = ("old", "new"), more: str = "") -> Experiment:
+    tables = "\n".join(f"[variant.{name}]" for name in variants)
+    workload = f'[workload]\nrw = "randread"\ndirect = 1\niodepth = {list(depths)}'
+    return parse(f"{workload}\n{tables}\n[design]\nseed = 1\n{more}")
+
+
+def trials(plan: Plan, changes: dict[tuple[str, str], float], blocks: int = 20, sd: float = 0.01) -> list[Trial]:
+    """Trials of the plan's own schedule; ``changes`` by cell and variant are of the rate, latency mirrors it."""
+    rng = np.random.default_rng(1)
+    made: list[Trial] = []
+    for round_ in plan.schedule.rounds[:blocks]:
+        for slot in round_:
+            for position, variant in enumerate(slot.order):
+                rate = 10_000 * np.exp(np.log1p(changes.get((slot.cell, variant), 0.0)) + rng.normal(0, sd))
+                made.append(trial(len(made) + 1, slot.cell, variant, slot.block, position, float(rate)))
+    return made
+
+
+def trial(number: int, cell: str, variant: str, block: int, position: int, rate: float) -> Trial:
+    mean = Quantity.exact(1e9 / rate, "ns")
+    p99 = {99.0: Quantity.exact(3e9 / rate, "ns")}
+    latency = Latency(20_000, mean, mean, mean, mean, p99)
+    iops = Quantity.exact(rate, "IOPS")
+    read = Direction("read", 20_000, 20_000 * 4096, 2000, iops, Quantity.exact(rate * 4096, "B/s"), latency)
+    return Trial(number, cell, variant, block, position, number, number * 3.0, 3.0, (read,), sys_cpu=10.0)
+
+
+def account(question: Experiment, changes: dict[tuple[str, str], float], sd: float = 0.01, blocks: int = 20) -> Account:
+    plan = make_plan(question)
+    made = trials(plan, changes, blocks, sd)
+    judgement = judge_all(made, plan.rules, baseline=question.baseline)
+    return Account(
+        folder="somewhere/folder",
+        plan=without_schedule(plan),
+        judgement=judgement,
+        state="complete",
+        trials=len(made),
+        repeated=0,
+        abandoned={},
+        spent=300.0,
+        findings=(),
+        views=views(plan, judgement, made),
+    )
+
+
+def text(shown: Account) -> str:
+    console = Console(file=io.StringIO(), width=80, color_system=None)
+    show(console, shown)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_a_slower_cell_is_named_with_its_change_interval_and_word() -> None:
+    said = text(account(experiment(), {("iodepth=32", "new"): -0.05}))
+    assert "new against old: worse in 1 of 2 cells" in said
+    row = next(line for line in said.partition("iodepth=32")[2].splitlines() if "IOPS" in line)
+    assert row.endswith("regression")
+    assert " -4." in row or " -5." in row
+    assert "Order and rules were fixed before the first trial" in " ".join(said.split())
+    assert said.endswith("Folder: somewhere/folder\n")
+
+
+@pytest.mark.parametrize(("alarms", "comparisons", "suspected"), [(0, 3, False), (1, 3, False), (5, 20, True)])
+def test_a_change_is_only_suspected_where_too_many_placebos_were_called_one(
+    alarms: int, comparisons: int, suspected: bool
+) -> None:
+    known = Calibration("key", "randread 4k", "vda", 1.7e9, comparisons, alarms, ())
+    shown = account(experiment(), {("iodepth=32", "new"): -0.05, ("iodepth=1", "new"): 0.05})
+    said = headline(msgspec.structs.replace(shown, calibrations=(known,)))
+    word = "suspected " if suspected else ""
+    assert said == f"new against old: {word}worse in 1 of 2 cells, {word}better in 1 of 2 cells."
+    found = doubt([known], 0.05)
+    assert (found is not None) == suspected
+    assert found is None or found.rule == "calibration.false-alarms"
+
+
+def test_an_equal_variant_is_called_equivalent_and_exits_0() -> None:
+    shown = account(experiment(), {}, sd=0.004)
+    assert "equivalent within 1 % in 2 of 2 cells" in " ".join(text(shown).split())
+    assert shown.exit_code == 0
+
+
+@pytest.mark.parametrize(("change", "sd", "code"), [(-0.05, 0.01, 1), (0.05, 0.01, 0), (-0.01, 0.05, 3)])
+def test_exit_codes_follow_the_words(change: float, sd: float, code: int) -> None:
+    cells = {(f"iodepth={depth}", "new"): change for depth in (1, 32)}
+    assert account(experiment(), cells, sd=sd).exit_code == code
+
+
+def test_nothing_measured_is_exit_4() -> None:
+    assert account(experiment(), {}, blocks=0).exit_code == 4
+
+
+@pytest.mark.parametrize("cells", [1, 3, 9])
+@pytest.mark.parametrize("sd", [0.003, 0.3])
+def test_no_line_is_wider_than_a_terminal(cells: int, sd: float) -> None:
+    depths = [2**n for n in range(cells)]
+    said = text(account(experiment(depths, ("a-rather-long-name", "another-rather-long-name", "c")), {}, sd=sd))
+    assert max(map(len, said.splitlines())) <= 80
+
+
+def test_an_open_cell_says_what_an_answer_costs() -> None:
+    said = " ".join(text(account(experiment((1,)), {}, sd=0.05)).split())
+    assert "Open: randread 4k: IOPS needs about" in said or "Open: iodepth=1: IOPS needs about" in said
+    assert " more blocks (" in said
+
+
+def test_iops_and_latency_of_one_effect_are_said_to_be_one() -> None:
+    said = " ".join(text(account(experiment((1,)), {("randread 4k", "new"): -0.05})).split())
+    assert "the IOPS change seen again" in said
+
+
+def test_several_variants_end_in_one_sentence_that_the_numbers_bear_out() -> None:
+    changes = {(f"iodepth={depth}", "slow"): -0.2 for depth in (1, 32)}
+    shown = account(experiment(variants=("old", "new", "slow")), changes, sd=0.005)
+    assert shown.views.recommendation is not None
+    assert "slow" not in shown.views.recommendation.variants
+    assert shown.views.recommendation.sentence in " ".join(text(shown).split())
+
+
+def test_a_placebo_that_is_called_a_change_forbids_a_winner() -> None:
+    changes = {(f"iodepth={depth}", "placebo"): -0.2 for depth in (1, 32)}
+    shown = account(experiment(variants=("old", "new"), more="placebo = true"), changes, sd=0.005)
+    assert shown.views.recommendation is not None
+    assert shown.views.recommendation.variants == ()
+    assert "placebo" in shown.views.recommendation.sentence
+
+
+def test_a_depth_sweep_has_a_knee() -> None:
+    depths = (1, 2, 4, 8, 16, 32, 64)
+    rise = {(f"iodepth={d}", v): min(d, 8) - 1.0 for d in depths for v in ("old", "new")}
+    said = " ".join(text(account(experiment(depths), rise)).split())
+    assert "Saturation: at 7.77" in said  # the corner at 8, as the fit finds it
+    assert "it did not move measurably" in said
+
+
+def test_names_and_findings_from_outside_come_out_inert() -> None:
+    evil = "\x1b[31mred\x1b]0;owned\x07\r\n[bold]x[/bold]"
+    shown = account(experiment(), {})
+    plan = msgspec.structs.replace(
+        shown.plan, experiment=msgspec.structs.replace(shown.plan.experiment, question=f"why {evil}?")
+    )
+    hostile = Finding("x.y", "warning", evil, evil, evil)
+    said = text(msgspec.structs.replace(shown, plan=plan, findings=(hostile,), abandoned={evil: evil}, folder=evil))
+    assert not [char for char in said if ord(char) < 32 and char != "\n"]
+    assert "[bold]x[/bold]" in said  # shown, not obeyed
+
+
+def test_every_block_behind_a_word_can_be_seen() -> None:
+    shown = account(experiment((1,)), {("randread 4k", "new"): -0.05})
+    said = "\n".join(explain(shown, "randread 4k"))
+    verdict = shown.judgement.verdicts[0]
+    rows = re.findall(r"^ +\d+  (?:old|new) +[+-]", said, re.MULTILINE)
+    assert len(rows) == sum(len(v.changes) for v in shown.judgement.verdicts)
+    for part in ("Hodges-Lehmann", "rule:", "what would change it:", f"{100 * verdict.changes[0]:+.2f} %"):
+        assert part in said
+
+
+def test_the_headline_claims_no_more_than_the_words() -> None:
+    assert headline(account(experiment(), {}, sd=0.3)) == "new against old: undecided in 2 of 2 cells."
+
+
+def test_digits_stop_where_the_interval_does() -> None:
+    assert percent(-0.02134, 0.004) == "-2.1 %"
+    assert percent(-0.02134, 0.0004) == "-2.13 %"
+    assert percent(-0.2134, 0.08) == "-21 %"
+    assert percent(-0.0001, 0.01) == "+0.0 %"
+    assert interval(-0.0253, -0.0171) == "-2.5 .. -1.7 %"
+    assert interval(None, 0.1) == "too few blocks"
+    assert digits(float("inf")) == 1
+
+
+def test_quantities_durations_and_sizes_read_as_people_write_them() -> None:
+    assert quantity(78_123, "ns") == "78.12 us"
+    assert quantity(12_345.6, "IOPS") == "12,346"
+    assert quantity(float("nan"), "ns") == "-"
+    assert [duration(s) for s in (45, 125, 700, 12_000)] == ["45 s", "2 min 05 s", "12 min", "3 h 20 min"]
+    assert size(1 << 30) == "1 GiB"
+    assert inert("a\x1bb\u202ec") == "a\\x1bb\\x202ec"
+
+
+def test_a_machine_that_changed_between_sessions_is_said_to_have() -> None:
+    found = differences({"kernel": {"release": "6.12"}}, {"kernel": {"release": "6.18"}})
+    said = " ".join(text(msgspec.structs.replace(account(experiment(), {}), changed=found)).split())
+    assert "The machine changed between the sessions: kernel.release: 6.12 | 6.18 (another kernel" in said

@@ -1,0 +1,156 @@
+"""The reproducer, run for real: a plain shell with fio does the trials, and the machine is afterwards as it was."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from workshop import Workshop
+
+from iodelta.errors import RequestError
+from iodelta.experiment import parse
+from iodelta.lab.folder import Started
+from iodelta.lab.plan import Plan, make_plan
+from iodelta.machine import LocalMachine
+from iodelta.probe.topology import resolve
+from iodelta.report.again.script import script
+
+SHELL = shutil.which("dash") or "sh"
+SCHEDULERS = "[variant.none]\n'block.scheduler' = 'none'\n[variant.deadline]\n'block.scheduler' = 'mq-deadline'"
+READS = "rw = 'randread'\nbs = '4k'\ndirect = 1\nioengine = 'psync'"
+
+
+def plan_of(workload: str = READS, variants: str = SCHEDULERS, more: str = "", trial: str = "200ms") -> Plan:
+    return make_plan(
+        parse(f"[workload]\n{workload}\n{variants}\n{more}\n[design]\ntrial = '{trial}'\nramp = 0\nseed = 1")
+    )
+
+
+def trials_of(plan: Plan, blocks: int) -> list[Started]:
+    return [
+        Started(0.0, 0, slot.cell, slot.block, 0, position, name, 1000 + slot.block)
+        for slot in list(plan.schedule.slots())[: blocks * len(plan.experiment.cells)]
+        for position, name in enumerate(slot.order)
+    ]
+
+
+def written(place: Path, plan: Plan, target: str, blocks: int = 1) -> Path:
+    """The script of ``plan`` as if it had been measured on ``target``."""
+    path = place / "reproduce.sh"
+    path.write_text(script(plan, resolve(LocalMachine(), target), trials_of(plan, blocks), "nobody knows.", "3.33"))
+    return path
+
+
+def run(path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([SHELL, path, *words], cwd=path.parent, capture_output=True, text=True, timeout=120)
+
+
+def scheduler(node: str) -> str:
+    return Path(f"/sys/block/{Path(node).name}/queue/scheduler").read_text().strip()
+
+
+@pytest.mark.root
+@pytest.mark.fio
+def test_the_trials_run_in_the_same_order_and_the_scheduler_comes_back(workshop: Workshop, tmp_path: Path) -> None:
+    node = workshop.loop(16)
+    plan = plan_of(READS + "\niodepth = [1, 2]")
+    before = scheduler(node)
+    done = run(written(tmp_path, plan, node), node, "results")
+    assert done.returncode == 0, done.stderr
+    rows = [line.split("\t") for line in (tmp_path / "results/trials.tsv").read_text().splitlines()]
+    cells = [cell.name for cell in plan.experiment.cells]
+    variants = [variant.name for variant in plan.experiment.variants]
+    order = [(cells[int(cell) - 1], variants[int(variant) - 1]) for cell, variant, *_ in rows]
+    assert order == [(one.cell, one.variant) for one in trials_of(plan, 1)]
+    assert all(float(rate) > 0 for *_, rate in rows)
+    assert sorted(path.name for path in (tmp_path / "results/none").iterdir()) == ["c1-b1.json", "c2-b1.json"]
+    assert scheduler(node) == before
+    assert not (tmp_path / "results/saved").exists()
+
+
+@pytest.mark.root
+@pytest.mark.fio
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_an_end_in_the_middle_leaves_nothing_changed(
+    workshop: Workshop, tmp_path: Path, number: signal.Signals
+) -> None:
+    node = workshop.loop(16)
+    before = scheduler(node)
+    other = next(name for name in ("none", "mq-deadline") if f"[{name}]" not in before)
+    same = f"[variant.a]\n'block.scheduler' = '{other}'\n[variant.b]\n'block.scheduler' = '{other}'"
+    path = written(tmp_path, plan_of(variants=same), node, blocks=20)
+    running = subprocess.Popen([SHELL, path, node, "results"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    assert running.stderr is not None
+    assert "trial 1 of 40" in running.stderr.readline()
+    assert f"[{other}]" in scheduler(node)
+    running.send_signal(number)
+    code = running.wait(timeout=30)
+    running.stderr.close()
+    if number == signal.SIGTERM:
+        assert code == 143
+    else:  # nobody was there to put it back; what was found is on disk
+        assert run(path, "--restore", "results").returncode == 0
+    assert scheduler(node) == before
+    assert not (tmp_path / "results/saved").exists()
+
+
+@pytest.mark.root
+@pytest.mark.fio
+def test_a_limit_holds_fio_alone_and_its_group_is_gone_afterwards(workshop: Workshop, tmp_path: Path) -> None:
+    node = workshop.loop(16)
+    limits = "[variant.free]\n[variant.held]\n'cgroup.io_max' = 'riops=300'"
+    done = run(written(tmp_path, plan_of(variants=limits, trial="1s"), node), node, "results")
+    assert done.returncode == 0, done.stderr
+    rates = {
+        variant: float(rate)
+        for _, variant, _, rate in map(str.split, (tmp_path / "results/trials.tsv").read_text().splitlines())
+    }
+    assert rates["2"] < 450  # an idle throttle has saved up a little
+    assert not list(Path("/sys/fs/cgroup").glob("**/iodelta-reproduce-*"))
+
+
+@pytest.mark.fio
+def test_a_scratch_file_is_made_and_deleted(tmp_path: Path) -> None:
+    engines = "[variant.a]\n'fio.ioengine' = 'psync'\n[variant.b]\n'fio.ioengine' = 'sync'"
+    plan = plan_of("rw = 'randread'\nbs = '4k'", engines, "[target]\nsize = '4m'")
+    scratch = tmp_path / "scratch" / f"{plan.identifier}.dat"  # where the experiment had it
+    scratch.parent.mkdir()
+    scratch.write_bytes(bytes(4 << 20))
+    path = written(tmp_path, plan, str(scratch))
+    scratch.unlink()
+    done = run(path, str(scratch.parent), "results")
+    assert done.returncode == 0, done.stderr
+    assert list(scratch.parent.iterdir()) == []
+
+
+@pytest.mark.root
+@pytest.mark.fio
+def test_a_mounted_device_and_an_unnamed_overwrite_are_refused(workshop: Workshop, tmp_path: Path) -> None:
+    node = workshop.loop(32)
+    path = written(tmp_path, plan_of(READS.replace("randread", "randwrite")), node)
+    before = workshop.checksum(node)
+    assert "say so with --overwrite" in run(path, node, "results").stderr
+    workshop.run("mkfs.ext4", "-q", node)
+    point = workshop.mount(node)
+    (point / "kept").write_text("kept")
+    os.sync()
+    before = scheduler(node)
+    refused = run(path, "--overwrite", node, "results")
+    assert (refused.returncode, refused.stderr.strip()) == (1, f"reproduce: {node} is mounted")
+    backing = Path(f"/sys/block/{Path(node).name}/loop/backing_file").read_text().strip()
+    assert "is the backing file of a loop device" in run(path, "--overwrite", backing, "results").stderr
+    assert scheduler(node) == before
+    assert (point / "kept").read_text() == "kept"
+
+
+def test_what_no_script_can_hold_is_refused(tmp_path: Path) -> None:
+    mounts = "[variant.a]\n'mount.options' = 'noatime'\n[variant.b]\n'mount.options' = 'relatime'"
+    with pytest.raises(RequestError, match="cannot be written as a plain script"):
+        written(tmp_path, plan_of(variants=mounts), str(tmp_path))
+    files = "[variant.a]\n'sysfs:/etc/passwd' = '1'\n[variant.b]\n'sysfs:/etc/passwd' = '2'"
+    with pytest.raises(RequestError, match="no path below /sys or /proc/sys"):
+        written(tmp_path, plan_of(variants=files), str(tmp_path))

@@ -1,0 +1,169 @@
+"""Mail, Markdown and CSV: what every report states, digits and marks that go no further than the evidence."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from fio_files import write
+from test_console import account, experiment
+
+from iodelta.lab.calibration import Calibration
+from iodelta.report.account.best import Best
+from iodelta.report.account.model import Account
+from iodelta.report.again.lines import again, run_line
+from iodelta.report.environment.confounders import differences
+from iodelta.report.formats.mail import WIDTH, mail
+from iodelta.report.formats.render import rendered
+from iodelta.report.formats.story import Cell, Row, Story, Table
+from iodelta.trial import Finding
+
+SLOWER = {("iodepth=32", "new"): -0.05}
+
+
+def complete(changes: dict[tuple[str, str], float] = SLOWER, sd: float = 0.004, blocks: int = 20) -> Account:
+    """An account as a folder gives it, with question, calibration, a finding and marks."""
+    made = account(experiment(), changes, sd=sd, blocks=blocks)
+    question = msgspec.structs.replace(made.plan.experiment, question="Is new slower?")
+    plan = msgspec.structs.replace(made.plan, experiment=question)
+    marks = []
+    for verdict in made.judgement.verdicts:
+        names = {"regression": ("old",), "improvement": ("new",), "equivalent": ("old", "new")}.get(verdict.word, ())
+        marks.append(Best(verdict.cell, verdict.metric.name, names))
+    return msgspec.structs.replace(
+        made,
+        plan=plan,
+        calibrations=(Calibration("k", "randread", "vda", 0.0, 60, 1, ()),),
+        findings=(Finding("noise.steal", "warning", "trial 3", "2 % of CPU time was stolen", "ask for a quiet host"),),
+        system=(("kernel", "6.18.0"),),
+        best=tuple(marks),
+        again=again(plan, None, (3, 33)),
+        measured_by="0.1.0",
+    )
+
+
+@pytest.mark.parametrize("format_", ["mail", "markdown"])
+def test_a_report_states_what_a_reader_needs_to_believe_or_refute_it(format_: str) -> None:
+    said = " ".join(rendered(complete(), format_).decode().replace("\\", "").split())
+    for part in (
+        "Is new slower?",
+        "new against old: worse in 1 of 2 cells",
+        "margin 1 %, level 95 %, order randomised in blocks (seed 1), looks at 9, 12, 16",
+        "Order and rules were fixed before the first trial.",
+        "Smallest change this could have seen:",
+        "1 false alarms in 60 A/A comparisons",
+        "warning: trial 3: 2 % of CPU time was stolen; ask for a quiet host [noise.steal]",
+        "kernel: 6.18.0",
+        "iodelta run --question 'Is new slower?'",
+        "--reproducer",
+        "fio --readonly",
+    ):
+        assert part in said
+
+
+def test_a_csv_row_can_be_read_alone_and_has_every_digit() -> None:
+    shown = complete()
+    rows = list(csv.DictReader(io.StringIO(rendered(shown, "csv").decode())))
+    assert len(rows) == len(shown.judgement.verdicts)
+    for row, verdict in zip(rows, shown.judgement.verdicts, strict=True):
+        assert verdict.change is not None
+        assert (row["cell"], row["metric"], row["verdict"]) == (verdict.cell, verdict.metric.name, verdict.word)
+        assert (float(row["change"]), float(row["low"])) == (verdict.change.value, verdict.change.low)
+        assert float(row["variant_median"]) == verdict.variant_value
+        assert (row["margin"], row["seed"], row["question"]) == ("0.01", "1", "Is new slower?")
+        assert row["looks"].startswith("9 12 16")
+        assert "noise.steal" in row["findings"]
+
+
+def test_values_are_marked_only_where_the_trials_tell_them_apart_or_equal() -> None:
+    sure = rendered(complete(), "markdown").decode()
+    rows = {line.split(" | ")[0].strip("| "): line.split(" | ") for line in sure.splitlines() if "| iodepth=" in line}
+    assert rows["iodepth=32"][2].startswith("**")  # old is better
+    assert not rows["iodepth=32"][3].startswith("**")
+    unsure = rendered(complete({}, sd=0.3), "markdown").decode()
+    assert "**1" not in unsure
+    assert "Bold:" not in unsure
+
+
+def test_a_change_has_no_more_digits_than_its_interval() -> None:
+    lines = rendered(complete({}, sd=0.3, blocks=12), "mail").decode().splitlines()
+    wide = [line for line in lines if line.startswith("  iodepth=") and " .. " in line]
+    assert wide
+    assert all("." not in line.partition("  iodepth")[2].split(" %")[0].split()[-1] for line in wide)
+
+
+def test_ten_variants_and_long_names_stay_within_a_mail() -> None:
+    rows = tuple(
+        Row(f"a very long name of a cell {n}: rest {n}", tuple(Cell("12,345") for _ in range(10))) for n in (1, 2)
+    )
+    wide = Table("IOPS", "cell", tuple(f"a-variant-with-a-name-{n}" for n in range(10)), rows, words=False)
+    said = mail(Story("", "answer", (wide,), ()))
+    assert all(len(line) <= WIDTH for line in said.splitlines())
+    assert said.count("12,345") == 20
+
+
+def test_the_command_line_repeats_exactly_this_experiment() -> None:
+    question = experiment((1, 32), more="budget = '10m'\nblocks = 30")
+    line = run_line(question, 7)
+    assert line.startswith("iodelta run --margin 1% --trial 5s --ramp 1s --budget 600s --seed 7 --blocks 30")
+    assert line.endswith("-- --rw=randread --direct=1 --iodepth=1 --iodepth=32")
+    assert run_line(experiment((1,), more="level = '99%'"), 7) == "iodelta run FOLDER/experiment.toml --seed 7"
+
+
+def test_the_same_results_give_the_same_bytes_in_every_process(tmp_path: Path) -> None:
+    write(tmp_path / "A" / "x.json", 1000)
+    write(tmp_path / "B" / "x.json", 900, depth=16, engine="io_uring", options={"hipri": "1", "thread": "1"})
+    code = (
+        "import contextlib\n"
+        "from iodelta.cli.main import cli\n"
+        "for name in ('mail', 'markdown', 'csv', 'json'):\n"
+        " with contextlib.suppress(SystemExit): cli(['compare', 'A', 'B', '--format', name], 'iodelta')"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONHASHSEED": seed, "TZ": zone, "COLUMNS": columns},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed, zone, columns in (("1", "UTC", "80"), ("2", "Asia/Tokyo", "200"))
+    }
+    assert len(said) == 1
+    assert b"io_uring" in said.pop()
+
+
+def test_likely_confounders_come_first_and_each_says_why_it_matters() -> None:
+    device = {"name": "sda", "queue.scheduler": "[none] bfq", "queue.nr_requests": "64", "model": "A"}
+    one = {
+        "fio": {"version": "fio-3.33"},
+        "kernel": {"release": "6.12", "clocksource": "tsc", "config.HZ": "250"},
+        "sysctl": {"vm.swappiness": "60"},
+        "devices": [device],
+        "now": {"load": "1"},
+    }
+    other = {
+        "fio": {"version": "fio-3.38"},
+        "kernel": {"release": "6.12", "clocksource": "hpet", "config.HZ": "1000"},
+        "sysctl": {"vm.swappiness": "10"},
+        "devices": [{**device, "queue.scheduler": "none [bfq]"}, {"name": "sdb", "model": "B", "size_bytes": "1"}],
+        "now": {"load": "9"},
+    }
+    found = differences(one, other)
+    assert [item.what for item in found] == [
+        "fio.version",
+        "kernel.clocksource",
+        "devices.0.queue.scheduler",
+        "devices.1",
+        "kernel.config.HZ",
+        "sysctl.vm.swappiness",
+    ]
+    assert all(item.why for item in found)
+    assert [item.likely for item in found] == [True] * 5 + [False]
+    assert differences(one, one) == ()

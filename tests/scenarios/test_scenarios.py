@@ -1,0 +1,206 @@
+"""The posted questions as experiments: each can be read, small and in full, and asks what was asked."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from fakes import PaperMachine
+
+from iodelta.cli.main import cli
+from iodelta.errors import MeasureError, RequestError
+from iodelta.experiment import Experiment, parse
+from iodelta.lab.guard import check_write
+from iodelta.lab.undo import restore_pending
+from iodelta.machine import LocalMachine
+from iodelta.probe.topology import resolve, resolve_tree
+from iodelta.scenarios import catalogue, jbod_mmap, queue_depth_sweep, raid10_governor, ublk_null_affinity
+from iodelta.scenarios.catalogue import scenario
+from iodelta.scenarios.model import Scenario
+
+MADE = {
+    "queue-depth-sweep": {"target": "/dev/x"},
+    "jbod-mmap": {"target": "/x/tree", "names": "iodelta.0.$filenum", "jobs": "192", "size": "8g"},
+    "raid10-governor": {"target": "/dev/md0", "layout": "n2", "other": "powersave"},
+    "ublk-null-affinity": {
+        "target": "/dev/ublkb0",
+        "device": "a ublk null device",
+        "tool": 'tool = "t/io_uring"',
+        "what": "the CPUs",
+        "baseline": "anywhere",
+        "variants": '[variant.anywhere]\n[variant.device-queues]\ncpus = "device-queues"',
+    },
+}
+"""What the preparation of each would say."""
+
+
+def experiment(one: Scenario, *, full: bool) -> Experiment:
+    text = one.text(MADE[one.name], full=full)
+    assert "@" not in text
+    return parse(text, one.name)
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_a_small_run_takes_two_minutes_at_most_and_a_full_one_asks_no_less(name: str) -> None:
+    small, full = (experiment(scenario(name), full=full) for full in (False, True))
+    assert small.design.budget <= 120
+    assert full.design.budget > small.design.budget
+    assert {cell.name for cell in small.cells} <= {cell.name for cell in full.cells}
+    assert [variant.name for variant in small.variants] == [variant.name for variant in full.variants]
+
+
+def test_the_sweep_in_full_is_the_posted_loop() -> None:
+    found = experiment(queue_depth_sweep.SCENARIO, full=True)
+    assert [cell.option("iodepth") for cell in found.cells] == [str(2**n) for n in range(12)]
+    assert {cell.option("norandommap") for cell in found.cells} == {"1"}
+
+
+def test_the_jbod_in_full_has_the_mmap_cases_and_tiobench_s_four_phases() -> None:
+    names = [cell.name for cell in experiment(jbod_mmap.SCENARIO, full=True).cells]
+    assert [name for name in names if name.startswith("mmap")] == [
+        "mmap-randread-64k",
+        "mmap-randread-4k",
+        "mmap-randwrite-64k",
+    ]
+    assert [name for name in names if name.startswith("tiobench")] == [
+        "tiobench-write",
+        "tiobench-random-write",
+        "tiobench-read",
+        "tiobench-random-read",
+    ]
+
+
+def test_the_array_s_cells_are_the_posted_ones_and_far_copies_have_a_scenario_of_their_own() -> None:
+    cells = {(c.option("rw"), c.option("bs")) for c in experiment(raid10_governor.NEAR, full=False).cells}
+    assert cells == {(rw, bs) for rw in ("randread", "randwrite") for bs in ("512k", "1024k")}
+    assert scenario("raid10-governor-far") is raid10_governor.FAR
+
+
+def test_an_array_needs_md_and_two_governors_and_says_what_is_missing() -> None:
+    missing = {need.what: need.reason for need in raid10_governor.NEAR.missing(PaperMachine({}))}
+    assert "CONFIG_MD" in missing["md"]
+    assert "policy0" in missing["cpufreq"]
+    policy = "/sys/devices/system/cpu/cpufreq/policy0/scaling_available_governors"
+    one = PaperMachine({"/proc/mdstat": "Personalities : [raid1]\n", policy: "performance\n"})
+    missing = {need.what: need.reason for need in raid10_governor.NEAR.missing(one)}
+    assert "raid10" in missing["md raid10"]
+    assert "only performance" in missing["governors"]
+
+
+@pytest.mark.parametrize(
+    ("offered", "other"), [("performance powersave", "powersave"), ("schedutil performance", "schedutil")]
+)
+def test_the_governor_to_compare_with_is_what_a_distribution_would_have_instead(offered: str, other: str) -> None:
+    policy = "/sys/devices/system/cpu/cpufreq/policy0/scaling_available_governors"
+    assert raid10_governor.other_governor(PaperMachine({policy: offered})) == other
+
+
+def test_each_set_of_cpus_is_a_variant_once() -> None:
+    queues = {f"/sys/block/ublkb0/mq/{n}/cpu_list": f"{2 * n}-{2 * n + 1}\n" for n in range(4)}
+    machine = PaperMachine({"/sys/devices/system/cpu/online": "0-7\n", **queues})
+    text = ublk_null_affinity._variants(machine, "ublkb0")
+    found = parse("[workload]\nrw = 'randread'\n[variant.anywhere]\n" + text)
+    assert {variant.name: variant.knobs.get("cpus") for variant in found.variants} == {
+        "anywhere": None,
+        "device-queues": "device-queues",
+        "first-half": "0-3",
+        "other-half": "4-7",
+    }
+    alone = PaperMachine({"/sys/devices/system/cpu/online": "0-1\n", "/sys/block/loop0/mq/0/cpu_list": "0, 1\n"})
+    assert "first-half" not in ublk_null_affinity._variants(alone, "loop0"), "it is the queue's CPU"
+
+
+@pytest.mark.parametrize("name", ["queue-depth-sweep", "ublk-null-affinity"])
+def test_kernels_can_be_the_variants_in_a_guest(name: str) -> None:
+    one = scenario(name)
+    kernels = {"variants": "[variant.a]\nkernel = '6.1'\n[variant.b]\nkernel = '6.12'", "baseline": "a", "new": "b"}
+    found = parse(f"machine = 'vm:{one.guest}'\n" + one.text({**(one.in_guest or {}), **kernels}, full=False), name)
+    assert found.boots
+    assert found.target.path == "/dev/target"
+
+
+def test_a_guest_is_refused_where_it_would_not_help_and_beside_a_target() -> None:
+    refused = (
+        ["jbod-mmap", "--vm"],
+        ["queue-depth-sweep", "--vm", "--target=/x"],
+        ["queue-depth-sweep", "--kernel=6.1"],
+    )
+    for words in refused:
+        done = CliRunner().invoke(cli, ["scenario", "run", *words])
+        assert isinstance(done.exception, RequestError)
+
+
+def test_an_unknown_name_names_its_neighbours() -> None:
+    with pytest.raises(RequestError, match="did you mean jbod-mmap"):
+        scenario("jbod")
+
+
+def test_a_target_that_a_scenario_cannot_measure_is_refused() -> None:
+    with pytest.raises(RequestError, match="a directory, in which it makes its own"):
+        jbod_mmap.SCENARIO.check_target("block", "/dev/sda")
+
+
+def test_what_is_missing_ends_a_run_with_reasons_and_4(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not list(raid10_governor.NEAR.missing(LocalMachine())):
+        monkeypatch.setattr(LocalMachine, "glob", lambda self, pattern: [])
+    done = CliRunner().invoke(cli, ["scenario", "run", "raid10-governor"])
+    assert isinstance(done.exception, MeasureError)
+    assert done.exception.exit_code == 4
+    assert "cannot run here" in str(done.exception)
+
+
+def test_list_and_show_are_documents_too() -> None:
+    listed = json.loads(CliRunner().invoke(cli, ["scenario", "list", "--format", "json"]).stdout)
+    assert listed["schema"] == "iodelta.scenario-list/1"
+    assert {one["name"] for one in listed["scenarios"]} >= set(MADE)
+    shown = json.loads(CliRunner().invoke(cli, ["scenario", "show", "jbod-mmap", "--format", "json"]).stdout)
+    assert "@TARGET@" in shown["experiment"]
+
+
+# ------------------------------------------------------------------------------------- directories of files
+
+
+def tree(text: str) -> Experiment:
+    return parse(f"[target]\npath = '/x'\nfiles = '{text}'\n[workload]\nrw = 'read'\n[variant.a]\n[variant.b]\n")
+
+
+@pytest.mark.parametrize("files", ["../x", "/etc/passwd", "$jobnum/../../x", "a b", "", "x/"])
+def test_names_of_files_cannot_lead_out_of_the_directory(files: str) -> None:
+    with pytest.raises(RequestError):
+        tree(files)
+
+
+def test_only_a_directory_that_iodelta_made_and_marked_may_be_written_in(tmp_path: Path) -> None:
+    assert tree("$jobnum/$filenum").target.files == "$jobnum/$filenum"
+    machine = LocalMachine()
+    (tmp_path / "one").mkdir()
+    found = resolve_tree(machine, str(tmp_path))
+    assert found.devices == resolve(machine, str(tmp_path / "one")).devices
+    with pytest.raises(RequestError, match="is a directory"):
+        check_write(machine, found)
+
+
+@pytest.mark.root
+@pytest.mark.fio
+def test_a_small_jbod_is_made_measured_and_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jbod_mmap, "FILES", 2)
+    monkeypatch.setattr(jbod_mmap, "PROCESSES", 2)
+    tiny = {**jbod_mmap.SCENARIO.small, "trial": "200ms", "budget": "4s", "files": "2"}
+    monkeypatch.setattr(catalogue, "SCENARIOS", (dataclasses.replace(jbod_mmap.SCENARIO, small=tiny),))
+    done = CliRunner().invoke(cli, ["scenario", "run", "jbod-mmap", "--folder", "made", "--format", "json"])
+    assert done.exit_code in (0, 1, 3), done.output
+    plan = json.loads((tmp_path / "made/plan.json").read_bytes())
+    assert plan["experiment"]["target"]["files"] == "$jobnum/iodelta.0.$filenum"
+    events = [json.loads(line) for line in (tmp_path / "made/journal.jsonl").read_text().splitlines()]
+    finished = [event for event in events if event["type"] == "finished"]
+    assert finished
+    assert {event["problem"] for event in finished} == {""}
+    devices = next(event["target"]["devices"] for event in events if event["type"] == "session")
+    assert len(devices) == 4, "two partitions of two disks"
+    assert not list(tmp_path.glob("iodelta-scenario-*"))
+    told = CliRunner().invoke(cli, ["report", "made", "--format", "mail"]).stdout
+    assert "iodelta scenario run -- jbod-mmap" in told, "its disks are gone: only the scenario can be run again"
+    assert restore_pending(LocalMachine()) == []

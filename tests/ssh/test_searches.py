@@ -1,0 +1,57 @@
+"""Searches and reproductions over SSH: what is built and decided is here, what is measured and set is there."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from acceptance.stand import GOOD, Stand, kinds, queue, set_queue
+
+from .host import Host
+
+pytestmark = [pytest.mark.root, pytest.mark.fio, pytest.mark.slow]
+
+READ = ("--rw=randread", "--bs=4k", "--direct=1", "--ioengine=libaio", "--iodepth=4")
+
+
+def test_a_search_sets_and_measures_on_the_host_and_tells_the_author_of_its_system(stand: Stand, host: Host) -> None:
+    """Limits of 2000, 2001 and 500 reads/s: the third is the culprit, and a throttle repeats exactly enough."""
+    node = stand.loop()
+    set_queue(node, "scheduler", "kyber")
+    limits = ("--item", "2000", "--item", "2001", "--item", "500", "--set", "cgroup.io_max=riops={item}")
+    how = ("--exact", "20%", "--margin", "50%", "--first", "--seed", "1", "--trial", "300ms", "--set")
+    done = stand.run(
+        *("bisect", *limits, *how, "block.scheduler=none", "--machine", "ssh:there", "--target", node),
+        *("--output", "search", "--", *READ),
+    )
+    assert done.code == 1, done
+    assert "One culprit of 2 candidates: 500: read.iops" in done.out
+    [session] = kinds(stand.place / "search/trials", "session")
+    assert session["machine"] == "ssh:there"
+    assert queue(node, "scheduler") == "kyber"
+    assert not list((host.state / "pending").glob("*"))
+    mail = stand.run("report", "search", "--format", "mail")
+    assert f"  target: {node} (block" in mail.out
+    assert all(f"  {name}: " in mail.out for name in ("CPU", "kernel", "fio")), mail
+
+
+def test_a_bundle_is_measured_on_the_host(stand: Stand, host: Host) -> None:
+    node = stand.loop()
+    assert stand.run(*stand.quick(node, blocks=1)).code in GOOD
+    assert stand.run("pack", "folder", "-o", "one.iodelta.tar.zst").code == 0
+    done = stand.run(
+        *("reproduce", "one.iodelta.tar.zst", "--machine", "ssh:there", "--target", node, "--yes", "--output", "again")
+    )
+    assert done.code in GOOD, done
+    [session] = kinds(stand.place / "again", "session")
+    assert session["machine"] == "ssh:there"
+    assert json.loads((stand.place / "again/plan.json").read_text())["experiment"]["machines"] == ["ssh:there"]
+    assert 'machine = "ssh:there"' in (stand.place / "again/experiment.toml").read_text()
+
+
+def test_a_command_that_prints_the_number_is_not_sent_to_a_host(stand: Stand) -> None:
+    what = ("bisect", "--item", "1", "--item", "2", "--measure", "true", "--better", "lower")
+    done = stand.run(*what, "--machine", "ssh:there", "--output", "search")
+    assert done.code == 2
+    assert "--measure 'ssh HOST ...'" in done.err
+    assert not (stand.place / "search").exists()

@@ -1,0 +1,172 @@
+"""The size of a change: the signed-rank interval, its exactness, and the cross-checks beside it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from iodelta.stats.effect import (
+    EXACT_RANKS,
+    Estimate,
+    contradicting_rows,
+    disagree,
+    hodges_lehmann,
+    hodges_lehmann_rows,
+    log_ratios,
+    mean_t,
+    median_binomial,
+    rank_cut,
+    rank_tail,
+    sign_flip_p,
+    tails_rows,
+)
+
+RNG = np.random.default_rng(4321)
+ROWS = st.lists(st.integers(-20, 20).map(lambda i: i / 4), min_size=1, max_size=14)
+
+
+@pytest.mark.parametrize("n", [5, 8, 13, 24, 50])
+def test_signed_rank_p_values_are_those_of_scipy_exact(n: int) -> None:
+    d = RNG.normal(0.4, 1.0, n)
+    above, below = tails_rows(d[None, :], 0.0)
+    for ours, side in ((above, "greater"), (below, "less")):
+        theirs = scipy.stats.wilcoxon(d, alternative=side, method="exact").pvalue
+        assert ours[0] == pytest.approx(theirs, rel=1e-12)
+
+
+def test_beyond_the_exact_table_the_normal_approximation_takes_over_smoothly() -> None:
+    """At the edge of the table both agree within a thousandth, and the approximation errs on the careful side."""
+    counts = np.arange(1500, 2500, 50)
+    exact = rank_tail(EXACT_RANKS, counts)
+    mean, variance = EXACT_RANKS * (EXACT_RANKS + 1) / 4, EXACT_RANKS * (EXACT_RANKS + 1) * (2 * EXACT_RANKS + 1) / 24
+    normal = scipy.stats.norm.cdf((counts + 0.5 - mean) / math.sqrt(variance))
+    assert np.allclose(exact, normal, atol=1e-3)
+    assert np.all(normal[:8] >= exact[:8])
+    d = RNG.normal(0.1, 1.0, 150)
+    theirs = scipy.stats.wilcoxon(d, alternative="greater", method="asymptotic", correction=True).pvalue
+    assert tails_rows(d[None, :], 0.0)[0][0] == pytest.approx(theirs, rel=1e-9)
+    assert hodges_lehmann(d, 0.99).low < hodges_lehmann(d, 0.9).low
+
+
+@pytest.mark.parametrize(
+    ("n", "critical"),
+    [(6, 0), (7, 2), (8, 3), (9, 5), (10, 8), (12, 13), (15, 25), (20, 52), (25, 89), (30, 137), (50, 434)],
+)
+def test_critical_values_are_those_of_the_printed_tables(n: int, critical: int) -> None:
+    """Two-sided 5 % critical values of Wilcoxon's signed-rank statistic, as every textbook prints them."""
+    assert rank_cut(n, 0.025) == critical + 1
+
+
+def test_too_few_blocks_for_a_level_give_an_unbounded_interval() -> None:
+    d = RNG.normal(size=7)
+    assert math.isfinite(hodges_lehmann(d, 1 - 2 / 2**7).low)
+    too_strict = hodges_lehmann(d, 0.99)
+    assert (too_strict.low, too_strict.high) == (-math.inf, math.inf)
+    assert too_strict.value == hodges_lehmann(d, 0.9).value
+
+
+@given(ROWS, st.sampled_from([-1.0, -0.125, 0.0, 0.125, 2.0]))
+def test_counts_of_walsh_averages_hold_with_ties_and_zeros(values: list[float], mu: float) -> None:
+    d = np.array(values)
+    averages = [(d[i] + d[j]) / 2 for i in range(len(d)) for j in range(i, len(d))]
+    not_above, not_below = contradicting_rows(d[None, :], mu)
+    assert not_above[0] == sum(average <= mu for average in averages)
+    assert not_below[0] == sum(average >= mu for average in averages)
+
+
+@given(ROWS, st.sampled_from([0.5, 0.9, 0.95, 0.99]))
+def test_the_interval_is_the_set_of_shifts_that_the_test_does_not_reject(values: list[float], level: float) -> None:
+    d = np.array(values)
+    found = hodges_lehmann(d, level)
+    for mu in (found.low - 1e-6, found.low + 1e-6, found.high - 1e-6, found.high + 1e-6):
+        if math.isfinite(mu):
+            above, below = tails_rows(d[None, :], mu)
+            rejected = min(above[0], below[0]) <= (1 - level) / 2 * (1 + 1e-9)
+            assert rejected == (mu < found.low or mu > found.high)
+
+
+@given(ROWS, st.integers(-8, 8), st.sampled_from([0.5, 2.0, 16.0]))
+def test_estimates_move_with_the_data(values: list[float], shift: int, scale: float) -> None:
+    """Shifting and scaling the log-ratios shifts and scales centre and bounds; swapping labels mirrors them."""
+    d = np.array(values)
+    for estimate in (hodges_lehmann, mean_t, median_binomial):
+        base, moved, mirrored = estimate(d, 0.9), estimate(scale * d + shift, 0.9), estimate(-d, 0.9)
+        for field in ("value", "low", "high"):
+            assert getattr(moved, field) == pytest.approx(scale * getattr(base, field) + shift, abs=1e-9)
+        assert (mirrored.value, mirrored.low, mirrored.high) == pytest.approx((-base.value, -base.high, -base.low))
+
+
+def test_many_rows_at_once_are_each_row_by_itself() -> None:
+    d = RNG.normal(size=(700, 31))
+    together = hodges_lehmann_rows(d, 0.97)
+    for row in (0, 350, 699):
+        alone = hodges_lehmann(d[row], 0.97)
+        assert (alone.value, alone.low, alone.high) == tuple(part[row] for part in together)
+
+
+@pytest.mark.parametrize("n", [4, 9, 12])
+def test_sign_flips_are_exact_for_few_blocks(n: int) -> None:
+    d = RNG.normal(0.5, 1.0, n)
+    theirs = scipy.stats.permutation_test(
+        (d,), lambda x, axis: np.mean(x, axis=axis), permutation_type="samples", n_resamples=np.inf, vectorized=True
+    ).pvalue
+    assert sign_flip_p(d) == pytest.approx(theirs)
+
+
+def test_sign_flips_of_many_blocks_are_seeded_and_near_the_t_test() -> None:
+    d = RNG.normal(0.25, 1.0, 60)
+    assert sign_flip_p(d, seed=5) == sign_flip_p(d, seed=5)
+    assert sign_flip_p(d, seed=5) == pytest.approx(scipy.stats.ttest_1samp(d, 0.0).pvalue, abs=0.012)
+
+
+def test_the_plain_mean_has_the_t_interval() -> None:
+    d = RNG.normal(size=17)
+    theirs = scipy.stats.ttest_1samp(d, 0.0).confidence_interval(0.987)
+    found = mean_t(d, 0.987)
+    assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high))
+    assert mean_t([0.3], 0.9) == Estimate(0.3, -math.inf, math.inf, 0.9, 1)
+
+
+def test_the_median_has_its_binomial_interval() -> None:
+    """With ten blocks the second and ninth values bound the median with 97.9 %; with five no 95 % interval exists."""
+    found = median_binomial(range(10), 0.95)
+    assert (found.value, found.low, found.high) == (4.5, 1.0, 8.0)
+    assert median_binomial(range(5), 0.95).low == -math.inf
+
+
+def test_one_wild_block_makes_mean_and_hodges_lehmann_disagree() -> None:
+    d = np.concatenate([RNG.normal(0, 0.01, 19), [5.0]])
+    assert disagree(hodges_lehmann(d), mean_t(d))
+    assert not disagree(hodges_lehmann(d[:19]), mean_t(d[:19]))
+
+
+def test_log_ratios_are_positive_when_worse() -> None:
+    assert log_ratios([100.0], [98.0], higher_is_better=True)[0] == pytest.approx(0.0202, abs=1e-4)
+    assert log_ratios([100.0], [98.0], higher_is_better=False)[0] == pytest.approx(-0.0202, abs=1e-4)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
+def test_a_value_without_a_logarithm_is_refused(bad: float) -> None:
+    with pytest.raises(ValueError, match="above zero"):
+        log_ratios([1.0, bad], [1.0, 1.0], higher_is_better=True)
+
+
+@pytest.mark.parametrize("estimate", [hodges_lehmann, mean_t, median_binomial, sign_flip_p])
+def test_no_blocks_are_no_effect(estimate: object) -> None:
+    with pytest.raises(ValueError, match="row of finite"):
+        estimate([])  # type: ignore[operator]
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_intervals_cover_a_skewed_but_randomised_effect(seed: int) -> None:
+    """Sign-symmetric differences of any shape: a 99.9 % interval misses 0 about once in a thousand, so hardly ever."""
+    rng = np.random.default_rng(seed)
+    d = rng.lognormal(0, 1.5, (40, 25)) * rng.choice([-1.0, 1.0], (40, 25))
+    _, low, high = hodges_lehmann_rows(d, 0.999)
+    assert np.count_nonzero((low > 0) | (high < 0)) <= 2

@@ -1,0 +1,161 @@
+"""What the noise of a machine allows, and whether a run was steady; the noise models themselves."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+from statsmodels.stats.power import TTestPower
+
+from iodelta.stats.calibration import (
+    alarms_beyond,
+    blocks_for,
+    false_alarm_bound,
+    noise_sources,
+    power_of,
+    smallest_change,
+    swapped_labels,
+)
+from iodelta.stats.noise import MODELS, experiments, orientations, white
+from iodelta.stats.steady import mser5, steadiness, window_slope
+
+
+@pytest.mark.parametrize(
+    ("alarms", "comparisons", "bound"),
+    [(0, 59, 0.0495), (0, 40, 0.0722), (0, 100, 0.0295), (0, 200, 0.0149), (2, 100, 0.0616)],
+)
+def test_clean_comparisons_bound_the_false_alarm_rate(alarms: int, comparisons: int, bound: float) -> None:
+    assert false_alarm_bound(alarms, comparisons) == pytest.approx(bound, abs=2e-4)
+    theirs = scipy.stats.binomtest(alarms, comparisons, alternative="less").proportion_ci(0.95, "exact").high
+    assert false_alarm_bound(alarms, comparisons) == pytest.approx(theirs)
+
+
+def test_a_bound_needs_comparisons() -> None:
+    assert false_alarm_bound(3, 3) == 1.0
+    with pytest.raises(ValueError, match="alarms"):
+        false_alarm_bound(1, 0)
+
+
+@pytest.mark.parametrize(
+    ("cv", "blocks"), [(0.01, (24, 8, 4)), (0.02, (87, 24, 9)), (0.03, (192, 50, 18)), (0.005, (8, 4, 3))]
+)
+def test_blocks_for_1_2_and_3_5_percent_are_the_tabled_ones(cv: float, blocks: tuple[int, int, int]) -> None:
+    """Independent pairs, 90 % power, two-sided 5 %."""
+    for change, tabled in zip((0.01, 0.02, 0.035), blocks, strict=True):
+        found = blocks_for(change, cv * math.sqrt(2))
+        assert found == pytest.approx(tabled, abs=1)
+
+
+@pytest.mark.parametrize(("change", "sd", "n"), [(0.01, 0.02, 30), (0.02, 0.02, 12), (0.0, 0.02, 9)])
+def test_power_is_that_of_the_paired_t_test(change: float, sd: float, n: int) -> None:
+    theirs = TTestPower().power(change / sd, n, 0.05, alternative="two-sided")
+    assert power_of(change, sd, n) == pytest.approx(theirs, abs=1e-9)
+
+
+def test_the_smallest_change_is_the_inverse_of_power() -> None:
+    seen = smallest_change(30, 0.02, power=0.8)
+    assert seen is not None
+    assert power_of(seen, 0.02, 30) == pytest.approx(0.8, abs=1e-6)
+    assert smallest_change(1, 0.02) is None
+    assert smallest_change(30, 0.0) == 0.0
+    assert blocks_for(0.0, 0.02) is None
+
+
+def test_noise_is_told_apart_by_source() -> None:
+    """1 % inside blocks, 2 % between them, a drift of 3 % over the stream."""
+    rng = np.random.default_rng(12)
+    level = np.linspace(0, 0.03, 2000) + 0.02 * rng.standard_normal(2000)
+    first, second = (np.exp(level + 0.01 * rng.standard_normal(2000)) for _ in range(2))
+    found = noise_sources(first, second)
+    assert found.within == pytest.approx(0.01, rel=0.05)
+    assert found.between == pytest.approx(0.02, rel=0.06)
+    assert found.drift == pytest.approx(0.03, abs=0.004)
+    assert found.block_sd == pytest.approx(0.01 * math.sqrt(2), rel=0.05)
+    assert found.pairing == pytest.approx(1 + 4 + 0.03**2 / 12 / 1e-4, rel=0.15)
+    with pytest.raises(ValueError, match="4 blocks"):
+        noise_sources([1.0] * 3, [1.0] * 3)
+
+
+def test_swapped_labels_hide_a_true_change() -> None:
+    d = np.full(31, 0.05)
+    swapped = swapped_labels(d, seed=3)
+    assert abs(np.sum(swapped > 0) - 15.5) == 0.5
+    assert np.array_equal(swapped, swapped_labels(d, seed=3))
+
+
+def test_mser_5_finds_where_the_run_settles() -> None:
+    rng = np.random.default_rng(2)
+    ramp = np.concatenate([np.linspace(50, 100, 10), np.full(50, 100.0)]) + 0.3 * rng.standard_normal(60)
+    assert mser5(ramp) == 10
+    assert mser5(np.repeat([500.0, 1000.0], [35, 25]) + 0.3 * rng.standard_normal(60)) is None
+    assert mser5([1.0, 2.0]) == 0
+    assert mser5(np.full(40, 7.0)) == 0
+
+
+def test_a_run_that_slopes_is_not_steady() -> None:
+    rng = np.random.default_rng(4)
+    flat = 1000 + rng.standard_normal(60)
+    assert steadiness(flat, ramp=5, margin=0.01).steady
+    falling = flat * np.linspace(1.0, 0.97, 60)
+    found = steadiness(falling, ramp=30, margin=0.01)
+    assert not found.steady
+    assert window_slope(falling) == pytest.approx(-0.0305, abs=0.001)
+    late = np.concatenate([np.full(20, 500.0), np.full(40, 1000.0)]) + rng.standard_normal(60)
+    assert "ramp of 5 s" in steadiness(late, ramp=5, margin=0.01).why
+    assert window_slope([7.0]) == 0.0
+
+
+def test_a_noisy_run_is_not_blamed_for_a_slope_that_is_noise() -> None:
+    rng = np.random.default_rng(6)
+    verdicts = [steadiness(1000 + 80 * rng.standard_normal(30), ramp=5, margin=0.01).steady for _ in range(200)]
+    assert np.mean(verdicts) > 0.7
+
+
+@pytest.mark.parametrize("name", ["white", "autocorrelated", "sticky bimodal"])
+def test_stationary_noise_models_have_unit_variance_and_their_long_run_variance(name: str) -> None:
+    series = MODELS[name](400, 4000, np.random.default_rng(1))
+    assert series.std() == pytest.approx(1.0, abs=0.02)
+    long_run = 400 * series.mean(axis=1).var()
+    assert long_run == pytest.approx({"white": 1.0, "autocorrelated": 4.0, "sticky bimodal": 6.6}[name], rel=0.12)
+
+
+def test_moving_noise_models_end_where_they_should() -> None:
+    rng = np.random.default_rng(1)
+    drift = MODELS["linear drift"](200, 4000, rng)
+    assert np.abs(drift[:, -50:].mean(axis=1) - drift[:, :50].mean(axis=1)).mean() == pytest.approx(1.5, abs=0.05)
+    walk = MODELS["random walk"](200, 4000, rng)
+    assert walk[:, -1].std() == pytest.approx(math.sqrt(5), abs=0.1)
+    jump = MODELS["one jump"](200, 4000, rng)
+    assert np.abs(jump[:, -1] - jump[:, 0]).std() > 0
+    assert jump[:, -1].std() == pytest.approx(math.sqrt(1 + 1.5**2), abs=0.06)
+
+
+def test_orders_are_abba_or_baab() -> None:
+    first = orientations(9, 500, np.random.default_rng(1))
+    assert first.shape == (500, 9)
+    assert np.all(first[:, 0:8:2] != first[:, 1:8:2])
+    assert first[:, 0].mean() == pytest.approx(0.5, abs=0.08)
+
+
+def test_simulated_experiments_carry_the_change() -> None:
+    baseline, variant, _ = experiments(
+        white, blocks=50, series=400, change=-0.02, sd=0.01, rng=np.random.default_rng(1)
+    )
+    d = np.log(variant / baseline)
+    assert d.mean() == pytest.approx(-0.02, abs=0.001)
+    assert d.std() == pytest.approx(0.01 * math.sqrt(2), rel=0.03)
+
+
+def test_few_clean_comparisons_accuse_nobody_and_many_alarms_do() -> None:
+    assert not alarms_beyond(0, 3, 0.05)
+    assert not alarms_beyond(1, 3, 0.05), "one in three happens in 14 % of cases"
+    assert alarms_beyond(2, 3, 0.05)
+    assert not alarms_beyond(5, 100, 0.05)
+    assert alarms_beyond(11, 100, 0.05)
+    for comparisons in (20, 59, 200):
+        theirs = [scipy.stats.binom.sf(k - 1, comparisons, 0.05) <= 0.05 for k in range(comparisons + 1)]
+        assert [alarms_beyond(k, comparisons, 0.05) for k in range(comparisons + 1)] == theirs
+    with pytest.raises(ValueError, match="alarms lie between"):
+        alarms_beyond(4, 3, 0.05)

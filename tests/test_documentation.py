@@ -1,0 +1,210 @@
+"""The documentation, tried out: every example of docs, README and ``--help`` runs; every link leads somewhere.
+
+A line after ``$`` or ``#`` in a ``console`` block, and a line of a help's examples, is an example. It runs in a scratch
+folder that holds what the examples name. A disk is a loop device here, and the times of a run are short.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import runpy
+import shlex
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+from fio_files import write
+from workshop import Workshop
+
+from iodelta.audit import RULES
+from iodelta.cli.main import COMMANDS, cli
+from iodelta.errors import IodeltaError
+from iodelta.knob.registry import FAMILIES
+from iodelta.report.documents import PLACES
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs/decisions").glob("*.md")])
+DISK = re.compile(r"/dev/(?:sd[a-z]|loop\d+|nvme\d+n\d+|ublkb\d+|nullb\d+)\b")
+FOLDER, OTHER, THEIRS = "iodelta-20260102-030405", "iodelta-20260203-040506", "theirs.iodelta.tar.zst"
+
+ELSEWHERE = {
+    "--machine (ssh|vm):|ssh:": "needs another machine; run by tests/ssh",
+    "--clock instructions|--functions|iodelta kernel (fetch|sweep)": "boots guests; run by tests/vm",
+    "make ": "the target of CI itself, of `make demo`, of the site",
+    "xclip ": "needs a desktop",
+    "iodelta fio build": "builds for a minute; run by scripts/setup",
+    "iodelta bisect": "needs programs to build; run by tests/bisection",
+    "iodelta attribute": "needs programs to build; run by tests/bisection",
+    r"iodelta reproduce (?!.*--dry-run)": "asks, and measures for as long as somebody did; run by tests/bundle",
+    "iodelta policy (calibrate|defrag|mirror|simulate --calibration)": "needs disks of its own; run by tests/policy",
+    "iodelta scenario run": "measures for a minute or two; run by tests/scenarios",
+    "iodelta run --leave-out policy.toml": "needs a btrfs whose kernel offers several policies",
+    "sh reproduce.sh": "run by tests/report/test_reproducer.py",
+}
+"""Examples that are only parsed: what is in them, as a regular expression, and why."""
+
+NATIVE = pytest.mark.skipif(find_spec("iodelta_native") is None, reason="needs the native core: iodelta[native]")
+
+MEASURED = (f"iodelta run experiment.toml --output {FOLDER}",)
+"""Runs that are made in full; others are planned (the target resolved, the knobs checked), and not begun."""
+
+
+def joined(lines: Iterator[str]) -> Iterator[str]:
+    """Lines with their continuations."""
+    for line in lines:
+        while line.endswith("\\"):
+            line = f"{line[:-1].rstrip()} {next(lines).strip()}"
+        yield line
+
+
+def of_page(path: Path) -> Iterator[str]:
+    for indent, block in re.findall(r"^( *)```console\n(.*?)^ *```", path.read_text(), re.MULTILINE | re.DOTALL):
+        lines = (line.removeprefix(indent) for line in block.splitlines())
+        yield from (line[2:] for line in joined(iter(lines)) if line.startswith(("$ ", "# ")))
+
+
+def of_help(name: str) -> Iterator[str]:
+    command = cli.get_command(click.Context(cli), name) if name else cli
+    assert command is not None
+    text = f"{command.help if not name else ''}\n{command.epilog or ''}"
+    lines = (line.strip() for line in text.splitlines())
+    yield from (line for line in joined(lines) if line.startswith(("iodelta ", "fio ")))
+
+
+def examples() -> list[str]:
+    found = [line for page in PAGES for line in of_page(page)]
+    found += [line for name in ("", *COMMANDS) for line in of_help(name)]
+    return list(dict.fromkeys(re.sub(r"\s+# .*$", "", line) for line in found))
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
+    """A folder with everything that examples name, and a disk (the folder itself where there is no root)."""
+    place = tmp_path_factory.mktemp("documentation")
+    for name in ("old", "new", "results-6.12", "results-6.18"):
+        write(place / name / "x.json", 10_000 if "old" in name or "12" in name else 9_700)
+    for variant in ("none", "dl"):
+        write(place / "results" / variant / "qd32-1.json")
+        write(place / "everything" / variant / "qd32-1.json")
+    for name in ("old.json", "new.json", "result.json"):
+        write(place / name)
+    rows = ["RandRead 4k QD1 | pid | 65 | 260", "RandRead 4k QD1 | queue | 1181 | 4726"]
+    rows += ["SeqRead 1M QD16 | pid | 255 | 261120", "SeqRead 1M QD16 | queue | 265 | 271360"]
+    table = "\n".join(f"| {row} |" for row in ("test | policy | IOPS | BW (KiB/s)", "--|--|--|--", *rows))
+    for name in ("table.md", "blog-table.md", "table.txt", "table-from-a-mail.txt", "mail.txt"):
+        (place / name).write_text(table)
+    with tarfile.open(place / "old.tar.gz", "w:gz") as archive:
+        archive.add(place / "old", "old")
+    (place / "job.fio").write_text("[one]\nioengine=null\nrw=read\nsize=4k\n")
+    variants = "[variant.a]\n'fio.ioengine' = 'psync'\n[variant.b]\n'fio.ioengine' = 'sync'\n"
+    (place / "experiment.toml").write_text(
+        f"[target]\nsize = '1m'\n[workload]\nrw = 'randread'\niodepth = [1, 32]\n{variants}"
+    )
+    workshop = Workshop(place)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("IODELTA_STATE", str(place / "state"))
+        patch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+        patch.chdir(place)
+        try:
+            disk = workshop.loop(4) if os.geteuid() == 0 else str(place)
+            assert run(f"iodelta run experiment.toml --output {FOLDER}", place, disk) in (0, 1, 3)
+            shutil.copytree(place / FOLDER, place / OTHER)
+            assert run(f"iodelta pack {FOLDER} -o {THEIRS}", place, disk) == 0
+            yield place, disk
+        finally:
+            workshop.close()
+
+
+def shortened(command: str) -> str:
+    """A run in as few seconds as it takes to see that it runs; most runs, up to their plan."""
+    words = command.split()
+    if words[:2] == ["iodelta", "calibrate"]:
+        made = re.sub(r" --(trial|ramp|budget) \S+", "", command)
+        size = "" if "--target" in words else "--size 1m "
+        return made.replace("calibrate", f"calibrate {size}--trial 200ms --ramp 0 --budget 1s --output made", 1)
+    if words[:2] != ["iodelta", "run"] or words[2] == FOLDER or "--dry-run" in words:
+        return command
+    if command in MEASURED:
+        return f"iodelta run --trial 200ms --ramp 0 --budget 60s --blocks 1 {command.removeprefix('iodelta run ')}"
+    return f"iodelta run --dry-run {command.removeprefix('iodelta run ')}"
+
+
+def run(command: str, place: Path, disk: str) -> int:
+    """The exit code of an example."""
+    packed = (path for path in place.glob("*.zst") if path.name != THEIRS)
+    for left in (*packed, place / "made"):  # of an example that ran before
+        shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
+    command, _, into = DISK.sub(disk, shortened(command)).partition(" > ")
+    if "|" in command or not command.startswith("iodelta "):
+        return subprocess.run(command, shell=True, cwd=place, capture_output=True, timeout=120).returncode  # noqa: S602
+    done = CliRunner().invoke(cli, shlex.split(command)[1:], prog_name="iodelta")
+    if into:
+        (place / into).write_bytes(done.stdout_bytes)
+    if isinstance(done.exception, IodeltaError):
+        return done.exception.exit_code
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.exit_code
+
+
+def elsewhere(command: str) -> bool:
+    return any(re.search(pattern, command) for pattern in ELSEWHERE)
+
+
+def needs(command: str) -> list[pytest.MarkDecorator]:
+    """What an example cannot do without."""
+    native = [NATIVE] if re.match("iodelta policy (list|simulate)", command) else []
+    return [*native, *([pytest.mark.root] if DISK.search(command) else [])]
+
+
+@pytest.mark.fio
+@pytest.mark.parametrize("command", [pytest.param(one, marks=needs(one)) for one in examples() if not elsewhere(one)])
+def test_an_example_runs(command: str, stage: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    place, disk = stage
+    monkeypatch.chdir(place)
+    allowed = {0, 1, 3} | ({4} if "iodelta calibrate" in command else set())  # in a second no first look is reached
+    assert run(command, place, disk) in allowed
+
+
+@pytest.mark.parametrize("command", [line for line in examples() if elsewhere(line) and line.startswith("iodelta ")])
+def test_an_example_that_runs_elsewhere_has_options_that_exist(command: str) -> None:
+    _, name, *words = shlex.split(command)
+    found = cli.get_command(click.Context(cli), name)
+    assert found is not None
+    while isinstance(found, click.Group):
+        found, words = found.commands[words[0]], words[1:]
+    assert found.make_context(name, words).params
+
+
+def test_the_examples_are_found() -> None:
+    found = examples()
+    assert len(found) > 40
+    assert [name for name in COMMANDS if not any(f"iodelta {name}" in line for line in found)] == []
+    assert all(any(line.startswith(begin) for line in found) for begin in ("iodelta run", "fio ", "xclip"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
+        if not re.match(r"https?:|reference/", target):
+            assert (page.parent / target).exists(), target
+
+
+def test_the_reference_names_every_command_knob_rule_and_document(tmp_path: Path) -> None:
+    runpy.run_path(str(ROOT / "docs/generate.py"))["main"](tmp_path)
+    page = {path.name: path.read_text() for path in tmp_path.glob("*.md")}
+    assert all(f"## iodelta {name}" in page["commands.md"] for name in COMMANDS)
+    assert all(f"`{name}`" in page["knobs.md"] for family in FAMILIES for name in family.names)
+    assert all(f"`{rule.id}`" in page["audit-rules.md"] for rule in RULES)
+    assert all(f"## {name}" in page["json.md"] for name in PLACES)
+    linked = {target for text in page.values() for target in re.findall(r"\]\((schemas/[^)]+)\)", text)}
+    assert linked
+    assert all((tmp_path / target).is_file() for target in linked)

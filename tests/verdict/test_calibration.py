@@ -1,0 +1,95 @@
+"""Verdicts held to their error rates on the six noise models, small enough for every test run.
+
+The bands are the accepted rates widened by four standard errors of the repetitions made here; long runs with other
+seeds are what the rates themselves are quoted from.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from simulate import live_matrix, many
+
+from iodelta.stats.noise import MODELS, white
+from iodelta.verdict import Rules, judge_series, metric
+
+pytestmark = pytest.mark.slow
+
+IOPS = (metric("read.iops"),)
+ALONE = Rules.for_blocks(80, IOPS, comparisons=1)
+"""One comparison at the full level, up to 80 blocks."""
+
+SERIES = 400
+
+
+def at_most(rate: float, repetitions: int) -> float:
+    """The largest share that a true ``rate`` lets happen, but for four standard errors."""
+    return rate + 4 * math.sqrt(rate * (1 - rate) / repetitions)
+
+
+def words(model: str, change: float, seed: int) -> tuple[dict[str, float], float]:
+    """Share of each word, and the median of blocks used, at block sd 2 %."""
+    found = many(MODELS[model], blocks=80, count=SERIES, change=change, sd=0.02, seed=seed)
+    # Every cell by itself: the family of one that its user asked about.
+    judged = judge_series(found, Rules(metrics=IOPS, looks=ALONE.looks, family="each")).verdicts
+    every = [verdict.word for verdict in judged]
+    shares = {word: every.count(word) / len(every) for word in ("regression", "improvement", "equivalent")}
+    return shares, float(np.median([verdict.blocks for verdict in judged]))
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_no_change_is_hardly_ever_called_one(model: str) -> None:
+    shares, _ = words(model, 0.0, seed=101)
+    assert shares["regression"] <= at_most(0.025, SERIES)
+    assert shares["improvement"] <= at_most(0.025, SERIES)
+    assert shares["equivalent"] >= 0.85
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_change_as_large_as_the_margin_is_hardly_ever_called_equivalent(model: str) -> None:
+    for change, seed in ((-0.01, 102), (0.01, 103)):
+        shares, _ = words(model, change, seed)
+        assert shares["equivalent"] <= at_most(0.025, SERIES)
+        assert shares["regression" if change < 0 else "improvement"] >= 0.9
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_2_percent_change_is_found_in_20_blocks(model: str) -> None:
+    for change, word, seed in ((-0.02, "regression", 104), (0.02, "improvement", 105)):
+        shares, blocks = words(model, change, seed)
+        assert shares[word] >= 0.98
+        assert blocks <= 20
+
+
+def test_a_large_change_is_found_at_the_first_look() -> None:
+    shares, blocks = words("white", -0.035, seed=106)
+    assert shares["regression"] >= 0.99
+    assert blocks <= 9
+
+
+@pytest.mark.parametrize("family", ["holm", "screen"])
+def test_a_matrix_of_50_cells_without_a_change_raises_hardly_a_false_alarm(family: str) -> None:
+    repetitions, alarms = 40, 0
+    rules = Rules.for_blocks(20, IOPS, comparisons=50, family=family)  # type: ignore[arg-type]
+    for seed in range(repetitions):
+        judged = judge_series(many(white, blocks=32, count=50, change=0.0, sd=0.028, seed=seed), rules)
+        wrong = [v for v in (*judged.verdicts, *judged.overall) if v.word in ("regression", "improvement")]
+        alarms += bool(wrong)
+    assert alarms <= repetitions * at_most(0.05, repetitions)
+
+
+def test_two_stages_find_what_one_cannot() -> None:
+    """50 cells, 5 of them 2 % slower at CV 2 %, 1000 blocks in all. Long run: 0.8 by the screen, 0.1 by Holm alone."""
+    repetitions = 5
+    power = {}
+    for family in ("holm", "screen"):
+        rules = Rules.for_blocks(20, IOPS, comparisons=50, family=family)
+        found = 0
+        for seed in range(repetitions):
+            judged = live_matrix(white, rules, cells=50, changed=5, change=-0.02, sd=0.02, budget=1000, seed=seed)
+            found += sum(judged.of(f"cell {cell}")[0].word == "regression" for cell in range(5))
+        power[family] = found / (5 * repetitions)
+    assert power["screen"] >= 0.55
+    assert power["screen"] >= power["holm"] + 0.2

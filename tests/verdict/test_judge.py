@@ -1,0 +1,351 @@
+"""Verdicts on single comparisons: the four words, when they are reached, and what makes them impossible."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+import pytest
+from simulate import many, run, series
+
+from iodelta.stats.noise import white
+from iodelta.verdict import Judgement, Rules, Series, Verdict, judge, judge_all, judge_series, metrics_for, next_step
+
+RULES = Rules.for_blocks(80, metrics_for(["read"]), comparisons=3)
+RNG = np.random.default_rng(77)
+
+
+def exact(theta: float, half: float, n: int = 80) -> Series:
+    """A series whose signed-rank interval at any level is close to theta +- half: evenly spread log-ratios."""
+    spread = np.linspace(-1, 1, n)
+    spread = spread[np.random.default_rng(5).permutation(n)] * half * math.sqrt(n) / 1.5
+    return series(np.full(n, 1e5), 1e5 * np.exp(-theta + spread))
+
+
+def rules(*looks: int, **more: object) -> Rules:
+    return Rules(metrics=RULES.metrics, looks=looks, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("theta", "half", "word", "phrase"),
+    [
+        (0.0, 0.004, "equivalent", "equivalent within the margin"),
+        (0.006, 0.002, "equivalent", "worse, but by less than the margin: real but below the margin"),
+        (-0.006, 0.002, "equivalent", "better, but by less than the margin: real but below the margin"),
+        (0.012, 0.006, "regression", "regressed"),
+        (0.030, 0.006, "regression", "regressed by at least the margin"),
+        (-0.012, 0.006, "improvement", "improved"),
+        (-0.030, 0.006, "improvement", "improved by at least the margin"),
+        (0.005, 0.020, "inconclusive", "neither a change nor equivalence is shown"),
+        (-0.005, 0.012, "inconclusive", "not regressed; an improvement is not excluded"),
+        (0.005, 0.012, "inconclusive", "not improved; a regression is not excluded"),
+    ],
+)
+def test_the_word_follows_from_the_interval(theta: float, half: float, word: str, phrase: str) -> None:
+    verdict = judge(exact(theta, half), rules(80))
+    assert (verdict.word, verdict.phrase) == (word, phrase)
+    assert verdict.look is not None
+    assert verdict.look.last
+
+
+def test_a_change_is_told_in_the_metrics_own_sign() -> None:
+    """2 % fewer IOPS and 2 % longer latency are both regressions."""
+    d = 0.02 + 0.01 * RNG.standard_normal(40)
+    fewer = judge(series(np.full(40, 1e5), 1e5 * np.exp(-d)), RULES)
+    longer = judge(series(np.full(40, 3e5), 3e5 * np.exp(d), name="read.lat.p99"), RULES)
+    assert (fewer.word, longer.word) == ("regression", "regression")
+    for verdict, value in ((fewer, -0.02), (longer, 0.02)):
+        change = verdict.change
+        assert change is not None
+        assert change.low is not None
+        assert change.high is not None
+        assert change.value == pytest.approx(value, abs=0.008)
+        assert change.low < change.value < change.high
+        assert (change.low > 0) == (value > 0)
+        assert verdict.baseline_value is not None
+        assert verdict.variant_value is not None
+        assert verdict.variant_value / verdict.baseline_value - 1 == pytest.approx(value, abs=0.01)
+
+
+def test_swapping_the_variants_swaps_the_words() -> None:
+    mirror = {"regression": "improvement", "improvement": "regression"}
+    seen = set()
+    for one in many(white, blocks=80, count=60, change=-0.006, sd=0.02, seed=3):
+        swapped = msgspec.structs.replace(
+            one,
+            baseline_values=one.variant_values,
+            variant_values=one.baseline_values,
+            baseline_first=tuple(not first for first in one.baseline_first),
+            baseline_at=one.variant_at,
+            variant_at=one.baseline_at,
+        )
+        word, other = judge(one, RULES), judge(swapped, RULES)
+        assert other.word == mirror.get(word.word, word.word)
+        assert other.blocks == word.blocks
+        assert other.p == word.p
+        seen.add(word.word)
+    assert {"regression", "equivalent"} <= seen
+
+
+def test_the_unit_of_the_metric_does_not_matter() -> None:
+    one = many(white, blocks=40, count=1, change=-0.01, sd=0.02, seed=4)[0]
+    scaled = msgspec.structs.replace(
+        one,
+        baseline_values=tuple(4096 * value for value in one.baseline_values),
+        variant_values=tuple(4096 * value for value in one.variant_values),
+    )
+    a, b = judge(one, RULES), judge(scaled, RULES)
+    assert (a.word, a.blocks, a.p) == (b.word, b.blocks, b.p)
+    assert a.change is not None
+    assert b.change is not None
+    assert a.change.value == pytest.approx(b.change.value)
+
+
+def test_a_verdict_is_fixed_at_the_look_that_decided_it() -> None:
+    """A 5 % loss is seen at 9 blocks; 71 more without any change, run for another metric, do not take it back."""
+    n = 80
+    d = np.where(np.arange(n) < 9, 0.05, 0.0) + 0.01 * RNG.standard_normal(n)
+    one = series(np.full(n, 1e5), 1e5 * np.exp(-d))
+    verdict = judge(one, RULES)
+    assert (verdict.word, verdict.blocks, verdict.step) == ("regression", 9, "decided")
+    assert len(verdict.block_numbers) == len(verdict.changes) == 9
+
+
+def test_between_looks_nothing_is_decided() -> None:
+    d = 0.05 + 0.01 * RNG.standard_normal(80)
+    for n in (1, 8):
+        early = judge(series(np.full(n, 1e5), 1e5 * np.exp(-d[:n])), RULES)
+        assert (early.word, early.step, early.next_look, early.look) == ("inconclusive", "continue", 9, None)
+    quiet = judge(exact(0.005, 0.02, 14), RULES)
+    assert (quiet.word, quiet.blocks, quiet.next_look) == ("inconclusive", 12, 16)
+
+
+def test_judging_again_gives_the_same_words_whatever_was_run_since() -> None:
+    """The live run judged after every round; a folder opened later is judged from all its trials at once."""
+    trials = run(-0.012, blocks=60, seed=9)
+    decided: dict[str, tuple[str, int]] = {}
+    for rounds in range(1, 61):
+        now = judge_all(trials[: 2 * rounds], RULES, baseline="old")
+        for verdict in now.verdicts:
+            if verdict.word != "inconclusive":
+                before = decided.setdefault(verdict.metric.name, (verdict.word, verdict.blocks))
+                assert before == (verdict.word, verdict.blocks)
+    later = judge_all(trials, RULES, baseline="old").verdicts
+    assert decided
+    assert {v.metric.name: (v.word, v.blocks) for v in later if v.word != "inconclusive"} == decided
+
+
+def test_when_the_budget_ends_a_last_look_spends_what_is_left() -> None:
+    """At 18 blocks between two looks: 2.3 standard errors do not do at look 16, but at the end of the budget."""
+    trials = run(-0.0105, blocks=18, seed=2)
+    rules_ = Rules.for_blocks(80, RULES.metrics[:1], comparisons=1)
+    running = judge_all(trials, rules_, baseline="old").verdicts[0]
+    ended = judge_all(trials, rules_, baseline="old", ended=(trials[-1].number,)).verdicts[0]
+    assert (running.step, running.blocks) == ("continue", 16)
+    assert ended.step != "continue"
+    assert ended.blocks == 18
+    assert ended.look is not None
+    assert running.look is not None
+    assert not ended.look.planned
+    assert ended.look.last
+    assert ended.look.alpha > 2 * running.look.alpha
+    assert ended.next_look is None
+
+
+def test_after_its_end_only_an_extension_may_look_again() -> None:
+    trials = run(-0.004, blocks=40, seed=6, sd=0.03)
+    rules_ = Rules.for_blocks(80, RULES.metrics[:1], comparisons=1)
+    end = next(t.number for t in reversed(trials) if t.block == 17)
+    resumed = judge_all(trials, rules_, baseline="old", ended=(end,)).verdicts[0]
+    assert (resumed.blocks, resumed.step) == (18, "exhausted")
+    extended = judge_all(trials, rules_.extended(90), baseline="old", ended=(end, trials[-1].number)).verdicts[0]
+    assert extended.blocks == 40
+    assert extended.look is not None
+    assert extended.look.alpha < 0.02
+
+
+def test_an_interruption_before_anything_could_be_decided_costs_nothing() -> None:
+    trials = run(-0.05, blocks=20, seed=6)
+    early = next(t.number for t in reversed(trials) if t.block == 2)
+    rules_ = Rules.for_blocks(20, RULES.metrics[:1], comparisons=1)
+    assert (
+        judge_all(trials, rules_, baseline="old", ended=(early,)).verdicts
+        == judge_all(trials, rules_, baseline="old").verdicts
+    )
+
+
+def test_blocks_needed_are_estimated_with_their_range() -> None:
+    """Half a margin away from both answers the need is largest; the range is that of the spread's own uncertainty."""
+    verdict = judge(exact(0.005, 0.010, 40), rules(40, 400))
+    needed = verdict.needed
+    assert needed is not None
+    assert 40 < needed.low < needed.blocks < needed.high
+    half = (verdict.change.high - verdict.change.low) / 2  # type: ignore[union-attr, operator]
+    assert needed.blocks == pytest.approx(40 * (half / 0.005) ** 2, rel=0.1)
+    assert verdict.reachable_margin is None
+    assert judge(exact(0.0, 0.004), rules(80)).needed is None
+
+
+def test_when_the_need_exceeds_the_plan_the_reachable_margin_is_told() -> None:
+    verdict = judge(exact(0.002, 0.03, 40), rules(40, 80))
+    assert verdict.needed is not None
+    assert verdict.needed.blocks > 80
+    assert verdict.reachable_margin is not None
+    assert 0.02 < verdict.reachable_margin < 0.04
+
+
+def test_the_estimate_of_blocks_needed_is_about_right() -> None:
+    """From look 16 on, cells with a 2 % change or none at 3 % spread need about as many blocks as was said."""
+    rules_ = rules(16, 24, 32, 48, 64, 96, 128, 180, 250)
+    for change in (0.0, -0.02):
+        early = many(white, blocks=250, count=60, change=change, sd=0.03, seed=8)
+        said, took = [], []
+        for one in early:
+            first, final = judge(cut(one, 16), rules_), judge(one, rules_)
+            if first.word == "inconclusive" and first.needed:
+                said.append(first.needed.blocks)
+                took.append(final.blocks)
+        assert len(said) > 25
+        assert 0.4 < np.median(said) / np.median(took) < 2.5
+
+
+def cut(one: Series, n: int) -> Series:
+    """The first n blocks of a series."""
+    return msgspec.structs.replace(
+        one,
+        blocks=one.blocks[:n],
+        baseline_values=one.baseline_values[:n],
+        variant_values=one.variant_values[:n],
+        baseline_first=one.baseline_first[:n],
+        baseline_at=one.baseline_at[:n],
+        variant_at=one.variant_at[:n],
+    )
+
+
+def test_a_cell_goes_on_until_all_its_metrics_are_decided() -> None:
+    """IOPS and mean latency are clear at 9 blocks; a p99 that is ten times noisier keeps the cell running."""
+    n = 40
+    d = 0.05 + 0.01 * RNG.standard_normal(n)
+    clear = series(np.full(n, 1e5), 1e5 * np.exp(-d))
+    noisy = series(np.full(n, 1e5), 1e5 * np.exp(0.1 * RNG.standard_normal(n)), name="read.lat.p99")
+    both = judge_series([clear, noisy], RULES).verdicts
+    assert [verdict.step for verdict in both] == ["decided", "continue"]
+    assert next_step(both) == "continue"
+    assert next_step(both[:1]) == "decided"
+    ended = judge_series([clear, noisy], RULES, ended=(2 * n,)).verdicts
+    assert next_step(ended) == "exhausted"
+    assert next_step([]) == "exhausted"
+
+
+def rules_of(verdict: Verdict) -> list[str]:
+    return [finding.rule for finding in verdict.findings]
+
+
+def test_all_of_a_then_all_of_b_is_refused_where_drift_could_do_it() -> None:
+    """The device slows by 6 % over the session and nothing was changed."""
+    n = 20
+    drift = np.exp(-0.0015 * np.arange(2 * n) + 0.004 * RNG.standard_normal(2 * n))
+    blocked = msgspec.structs.replace(
+        series(1e5 * drift[:n], 1e5 * drift[n:], [True] * n),
+        baseline_at=tuple(range(n)),
+        variant_at=tuple(range(n, 2 * n)),
+    )
+    verdict = judge(blocked, Rules.for_blocks(n, RULES.metrics, comparisons=3))
+    assert (verdict.word, verdict.step) == ("inconclusive", "exhausted")
+    assert "verdict.order-trend" in rules_of(verdict)
+    assert "interleaved" in verdict.phrase
+
+
+def test_an_order_that_never_changes_is_a_warning_with_the_verdict() -> None:
+    d = 0.03 + 0.005 * RNG.standard_normal(20)
+    verdict = judge(series(np.full(20, 1e5), 1e5 * np.exp(-d), [True] * 20), RULES)
+    assert verdict.word == "regression"
+    assert rules_of(verdict) == ["verdict.order-fixed"]
+
+
+def test_a_second_place_that_suffers_is_a_warning() -> None:
+    first = np.arange(40) % 4 < 2
+    d = np.where(first, 0.04, -0.04) + 0.01 * RNG.standard_normal(40)
+    verdict = judge(series(np.full(40, 1e5), 1e5 * np.exp(-d), first), RULES)
+    assert "verdict.period" in rules_of(verdict)
+
+
+def test_blocks_that_resemble_their_neighbours_are_judged_in_batches() -> None:
+    """A slow swing of 3 % in the difference itself: 80 blocks are worth far fewer."""
+    swing = np.repeat(0.03 * RNG.standard_normal(20), 4) + 0.003 * RNG.standard_normal(80)
+    slow = series(np.full(80, 1e5), 1e5 * np.exp(-0.02 - swing))
+    white_noise = series(np.full(80, 1e5), 1e5 * np.exp(-0.02 - RNG.permutation(swing)))
+    guarded, free = judge(slow, rules(80)), judge(white_noise, rules(80))
+    assert {"verdict.correlated", "verdict.unstable"} & set(rules_of(guarded))
+    assert not {"verdict.correlated", "verdict.unstable"} & set(rules_of(free))
+    assert guarded.p is not None
+    assert free.p is not None
+    assert guarded.p > free.p
+
+
+def test_a_swing_longer_than_the_run_makes_the_machine_unstable() -> None:
+    """Two levels, one in each half: no batching helps at 12 blocks."""
+    d = np.repeat([0.01, 0.05], 6) + 0.001 * RNG.standard_normal(12)
+    verdict = judge(series(np.full(12, 1e5), 1e5 * np.exp(-d)), rules(12))
+    assert verdict.word == "inconclusive"
+    assert "unstable machine" in verdict.phrase
+
+
+def test_four_boots_are_no_verdict_and_twenty_runs_in_one_boot_neither() -> None:
+    d = 0.05 + 0.002 * RNG.standard_normal(20)
+    one = series(np.full(20, 1e5), 1e5 * np.exp(-d))
+    for boots in (1, 4):
+        names = tuple((f"old {i * boots // 20}", f"new {i * boots // 20}") for i in range(20))
+        verdict = judge(msgspec.structs.replace(one, boots=names), RULES)
+        assert verdict.word == "inconclusive"
+        assert f"{boots} boots per variant" in verdict.phrase
+        assert verdict.step == "continue"
+
+
+def test_boot_pairs_are_the_units() -> None:
+    """Ten boots of two runs each: ten units, whose spread is that of boots."""
+    boot = np.repeat(0.01 * RNG.standard_normal(10), 2)
+    one = series(np.full(20, 1e5), 1e5 * np.exp(-0.05 + boot + 0.001 * RNG.standard_normal(20)))
+    names = tuple((f"old {i // 2}", f"new {i // 2}") for i in range(20))
+    verdict = judge(msgspec.structs.replace(one, boots=names), Rules.for_blocks(10, RULES.metrics, comparisons=3))
+    assert (verdict.word, verdict.blocks) == ("regression", 7)
+    assert "boot pairs" in verdict.rule
+    within = tuple((f"boot {i}", f"boot {i}") for i in range(20))
+    assert judge(msgspec.structs.replace(one, boots=within), RULES).blocks == 9
+    assert "boot pairs" not in judge(msgspec.structs.replace(one, boots=within), RULES).rule
+
+
+def test_hosts_that_disagree_are_not_pooled() -> None:
+    """Three hosts lose 1, 5 and 9 %: 60 blocks pooled look certain, three hosts do not."""
+    d = np.tile([0.01, 0.05, 0.09], 20) + 0.002 * RNG.standard_normal(60)
+    one = series(np.full(60, 1e5), 1e5 * np.exp(-d))
+    hosts = tuple(f"host {i % 3}" for i in range(60))
+    assert judge(one, RULES).word == "regression"
+    apart = judge(msgspec.structs.replace(one, hosts=hosts), RULES)
+    assert apart.word == "inconclusive"
+    assert apart.change is not None
+    assert apart.change.value == pytest.approx(-0.049, abs=0.004)
+    alike = msgspec.structs.replace(
+        one, variant_values=tuple(1e5 * np.exp(-0.05 + 0.002 * RNG.standard_normal(60))), hosts=hosts
+    )
+    assert judge(alike, RULES).word == "regression"
+
+
+def test_every_verdict_explains_itself_and_survives_json() -> None:
+    judged = judge_all(run(-0.03, blocks=20), RULES, baseline="old")
+    text = msgspec.json.encode(judged)
+    assert b"NaN" not in text
+    assert b"Infinity" not in text
+    assert msgspec.json.decode(text, type=Judgement) == judged
+    for verdict in judged.verdicts:
+        assert verdict.rule
+        assert verdict.would_change
+        assert len(verdict.changes) == len(verdict.baseline_first) == verdict.blocks
+
+
+def test_a_look_can_be_asked_for_by_itself() -> None:
+    verdict = judge(exact(0.03, 0.006), RULES)
+    assert verdict.look is not None
+    again = judge(exact(0.03, 0.006), RULES, verdict.look)
+    assert (again.word, again.change, again.blocks) == (verdict.word, verdict.change, verdict.blocks)

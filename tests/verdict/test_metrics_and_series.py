@@ -1,0 +1,132 @@
+"""From trials to the numbers that are compared: metrics, percentiles that are refused, blocks that are incomplete."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+import pytest
+from simulate import latency, run, trial
+
+from iodelta.errors import RequestError
+from iodelta.trial import Direction, Histogram, Quantity, bin_index
+from iodelta.verdict import metric, metrics_for, series_of, value_of
+
+
+def test_default_metrics_are_rate_mean_latency_and_p99_per_direction() -> None:
+    assert [m.name for m in metrics_for(["read"])] == ["read.iops", "read.lat.mean", "read.lat.p99"]
+    assert metrics_for(["write"], block_size=65536)[0].name == "write.bandwidth"
+    both = metrics_for([trial(0, "old", 0, 1e5), trial(1, "old", 0, 1e5, kind="write")])
+    assert [m.name for m in both][3:] == ["write.iops", "write.lat.mean", "write.lat.p99"]
+    assert {m.name: m.better for m in both}["write.lat.p99"] == "lower"
+
+
+@pytest.mark.parametrize("name", ["iops", "read", "read.iop", "flush.iops", "read.lat", "read.lat.p100", "read.lat.px"])
+def test_an_unknown_metric_is_a_wrong_request(name: str) -> None:
+    with pytest.raises(RequestError, match="no metric"):
+        metric(name)
+
+
+def test_values_are_read_from_the_trial() -> None:
+    one = trial(0, "old", 0, 1e5)
+    found = {name: value_of(one, metric(f"read.{name}"))[0] for name in ("iops", "bandwidth", "lat.mean", "lat.p99")}
+    assert found == pytest.approx({"iops": 1e5, "bandwidth": 4.096e8, "lat.mean": 320e3, "lat.p99": 1.28e6})
+    assert math.isnan(value_of(one, metric("write.iops"))[0])
+    assert math.isnan(value_of(one, metric("read.clat.mean"))[0])
+
+
+@pytest.mark.parametrize(("name", "least"), [("p50", 200), ("p99", 10_000), ("p99.9", 100_000)])
+def test_a_percentile_needs_100_samples_beyond_it(name: str, least: int) -> None:
+    value, finding = value_of(trial(0, "old", 0, 1e5, ios=least), metric(f"read.lat.{name}"))
+    assert math.isfinite(value)
+    assert finding is None
+    value, finding = value_of(trial(0, "old", 0, 1e5, ios=least - 1), metric(f"read.lat.{name}"))
+    assert math.isnan(value)
+    assert finding is not None
+    assert "pooled" in finding.remedy
+
+
+def test_percentiles_come_from_the_histogram_where_it_was_kept() -> None:
+    counts = Histogram.from_counts({bin_index(100_000): 19_800, bin_index(900_000): 200})
+    lat = msgspec.structs.replace(latency(1e5, 20_000), histogram=counts)
+    base = trial(0, "old", 0, 1e5)
+    one = msgspec.structs.replace(base, directions=(msgspec.structs.replace(base.directions[0], lat=lat),))
+    assert value_of(one, metric("read.lat.p99"))[0] == pytest.approx(counts.quantile(0.99))
+
+
+def test_jitter_is_the_spread_of_seconds() -> None:
+    steady = trial(0, "old", 0, 1e5, series={"read.iops": (100.0, 110.0, 90.0, 100.0)})
+    assert value_of(steady, metric("read.jitter"))[0] == pytest.approx(np.std(np.log([100, 110, 90, 100]), ddof=1))
+    stalled = trial(0, "old", 0, 1e5, series={"read.iops": (100.0, 0.0, 90.0, 100.0)})
+    value, finding = value_of(stalled, metric("read.jitter"))
+    assert math.isnan(value)
+    assert finding is not None
+    assert value_of(trial(0, "old", 0, 1e5), metric("read.jitter"))[1] is None
+
+
+def test_what_an_io_costs_the_cpu_is_a_metric_like_any_other() -> None:
+    one = msgspec.structs.replace(trial(0, "old", 0, 1e5, ios=1000), sys_cpu=50.0, context_switches=2000)
+    window_ns = 1e6 * one.directions[0].runtime_ms
+    assert value_of(one, metric("cpu.system"))[0] == pytest.approx(0.5 * window_ns / 1000)
+    assert value_of(one, metric("cpu.switches"))[0] == 2.0
+    assert metric("cpu.system").better == "lower"
+
+
+def test_blocks_pair_the_two_variants_in_run_order() -> None:
+    found = series_of(run(-0.02, blocks=6), metric("read.iops"), "old", "new")
+    assert found.blocks == (0, 1, 2, 3, 4, 5)
+    assert found.incomplete == 0
+    for first, old_at, new_at in zip(found.baseline_first, found.baseline_at, found.variant_at, strict=True):
+        assert first == (old_at < new_at)
+
+
+def test_a_block_without_one_of_the_variants_is_left_out_and_counted() -> None:
+    trials = [t for t in run(blocks=10) if not (t.block in (2, 3, 5, 6, 7) and t.variant == "new")]
+    found = series_of(trials, metric("read.iops"), "old", "new")
+    assert found.blocks == (0, 1, 4, 8, 9)
+    assert found.incomplete == 5
+    assert [f.rule for f in found.findings] == ["verdict.incomplete-blocks"]
+    assert "new fails more often" in found.findings[0].explanation
+
+
+def test_a_repeated_block_counts_with_its_last_attempt() -> None:
+    trials = run(blocks=4)
+    again = [trial(100 + i, v, 2, 5e4, position=i, attempt=1) for i, v in enumerate(("new", "old"))]
+    found = series_of([*trials, *again], metric("read.iops"), "old", "new")
+    assert found.blocks == (0, 1, 3, 2)
+    assert found.baseline_values[-1] == 5e4
+
+
+def test_several_runs_of_a_boot_are_their_geometric_mean() -> None:
+    trials = [trial(i, v, 0, iops) for i, (v, iops) in enumerate([("old", 1e5), ("old", 4e5), ("new", 9e5)])]
+    found = series_of(trials, metric("read.iops"), "old", "new")
+    assert found.baseline_values == pytest.approx((2e5,))
+    assert found.baseline_at == (1,)
+
+
+def test_a_percentile_is_refused_for_all_trials_or_none_because_slow_ones_have_fewer_ios() -> None:
+    trials = [
+        trial(i, v, b, 1e5, ios=8_000 if b % 3 == 0 else 20_000)
+        for b in range(9)
+        for i, v in ((2 * b, "old"), (2 * b + 1, "new"))
+    ]
+    found = series_of(trials, metric("read.lat.p99"), "old", "new")
+    assert found.blocks == tuple(range(9))
+    assert found.refused is None
+
+
+def test_refused_percentiles_are_one_finding_for_the_whole_series() -> None:
+    trials = [trial(i, v, b, 1e5, ios=500) for b in range(5) for i, v in ((2 * b, "old"), (2 * b + 1, "new"))]
+    found = series_of(trials, metric("read.lat.p99"), "old", "new")
+    assert found.blocks == ()
+    assert found.findings == ()
+    assert found.refused is not None
+    assert found.refused.rule == "verdict.tail-too-thin"
+
+
+def test_zero_is_kept_so_that_judging_can_refuse_it() -> None:
+    direction = Direction("read", 0, 0, 10, Quantity.exact(0.0, "IOPS"), Quantity.exact(0.0, "B/s"))
+    dead = msgspec.structs.replace(trial(1, "new", 0, 1.0), directions=(direction,))
+    found = series_of([trial(0, "old", 0, 1e5), dead], metric("read.iops"), "old", "new")
+    assert found.variant_values == (0.0,)

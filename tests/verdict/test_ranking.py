@@ -1,0 +1,219 @@
+"""More than two variants: who may be the best in a cell, and whom to choose over many cells."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from iodelta.trial import Finding
+from iodelta.verdict import Metric, Rules, Series, metric
+from iodelta.verdict.ranking import rank
+from iodelta.verdict.recommend import Recommendation, recommend
+
+IOPS, LATENCY = metric("read.iops"), metric("read.lat.mean")
+RULES = Rules(metrics=(IOPS,), looks=(14,), reserve=0.0)
+
+
+def cell(
+    levels: Mapping[str, float],
+    *,
+    name: str = "qd1",
+    blocks: int = 14,
+    seed: int = 0,
+    cv: float = 0.01,
+    unit: Metric = IOPS,
+) -> list[Series]:
+    """One cell under variants whose true levels are given, the first the baseline; noise ``cv`` in each run."""
+    rng = np.random.default_rng([seed, *name.encode()])
+    common = rng.normal(0, 0.05, blocks)
+    values = {
+        variant: tuple((level * np.exp(common + rng.normal(0, cv, blocks))).tolist())
+        for variant, level in levels.items()
+    }
+    baseline, *others = values
+    first = tuple(bool(coin) for coin in rng.random(blocks) < 0.5)
+    places = tuple(range(blocks))
+    return [
+        Series(name, unit, baseline, other, places, values[baseline], values[other], first, places, places)
+        for other in others
+    ]
+
+
+def matrix(cells: Mapping[str, Mapping[str, float]], **more: float) -> list[list[Series]]:
+    return [cell(levels, name=name, seed=int(more.get("seed", 0))) for name, levels in cells.items()]
+
+
+def test_the_best_variant_is_named_and_the_one_that_cannot_be_told_from_it() -> None:
+    found = rank(cell({"none": 100e3, "mq": 101e3, "bfq": 70e3, "kyber": 100.9e3}), RULES)
+    assert set(found.best) >= {"mq", "kyber"}
+    assert "bfq" not in found.best
+    assert found.variants[-1] == "bfq"
+    assert len(found.pairs) == 6
+    estimate, low, high = found.worse("bfq", "mq")
+    assert low < 1 - 70 / 101 < high
+    assert estimate == pytest.approx(1 - 70 / 101, abs=0.02)
+
+
+def test_lower_latency_is_better_and_higher_iops_is() -> None:
+    assert rank(cell({"a": 100.0, "b": 130.0}, unit=LATENCY), RULES).best == ("a",)
+    assert rank(cell({"a": 100.0, "b": 130.0}), RULES).best == ("b",)
+
+
+@given(st.permutations(["a", "b", "c"]), st.integers(0, 50))
+@settings(max_examples=30, deadline=None)
+def test_which_variant_is_the_baseline_does_not_matter(order: list[str], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    values = {name: tuple(np.exp(rng.normal(0.02 * at, 0.01, 14)).tolist()) for at, name in enumerate("abc")}
+    places = tuple(range(14))
+
+    def ranked(names: Sequence[str]) -> set[str]:
+        base, *others = names
+        flags = (True,) * 14
+        made = [Series("c", IOPS, base, o, places, values[base], values[o], flags, places, places) for o in others]
+        return set(rank(made, RULES).best)
+
+    assert ranked(order) == ranked(["a", "b", "c"])
+
+
+def test_a_loss_seen_from_the_other_side_is_the_gain() -> None:
+    found = rank(cell({"a": 100.0, "b": 80.0}), RULES)
+    lost, gained = found.worse("b", "a"), found.worse("a", "b")
+    assert 1 - lost[0] == pytest.approx(1 / (1 - gained[0]))
+    assert (1 - lost[1], 1 - lost[2]) == pytest.approx((1 / (1 - gained[2]), 1 / (1 - gained[1])))
+    with pytest.raises(KeyError):
+        found.worse("a", "c")
+
+
+@pytest.mark.slow
+def test_equal_variants_are_all_best_in_nineteen_cells_of_twenty() -> None:
+    """300 cells: the 99 % bound of a true 5 % is 24."""
+    wrong = sum(len(rank(cell({"a": 1.0, "b": 1.0, "c": 1.0}, seed=seed), RULES).best) < 3 for seed in range(300))
+    assert wrong <= 24
+
+
+def test_a_variant_that_is_never_much_worse_is_recommended_in_a_sentence_that_holds() -> None:
+    cells = {
+        f"qd{depth}": {"none": 100e3, "mq": 99e3, "bfq": 100e3 * (1 - 0.22 * (depth == 8))} for depth in (1, 8, 32)
+    }
+    found = recommend(matrix(cells), RULES)
+    assert found.variants == ("none",)
+    told = re.fullmatch(
+        r"none is never more than ([\d.]+) % worse than the best in any of 3 cells; "
+        r"bfq loses up to ([\d.]+) % in qd8 \(at least ([\d.]+) %\)\.",
+        found.sentence,
+    )
+    assert told is not None, found.sentence
+    bound, loss, least = (float(number) for number in told.groups())
+    assert bound < 3
+    assert least <= 22 <= loss + 2
+
+
+def test_the_numbers_of_the_sentence_are_those_of_the_regrets() -> None:
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        cells = {f"c{at}": {name: float(rng.uniform(80, 120)) for name in "abc"} for at in range(4)}
+        found = recommend(matrix(cells, seed=seed), RULES)
+        regrets = {regret.variant: regret for regret in found.regrets}
+        for name in found.variants:
+            bound = regrets[name].bound
+            assert bound is not None
+            assert regrets[name].largest <= bound + 1e-12
+            for levels in cells.values():
+                assert 1 - levels[name] / max(levels.values()) <= bound + 0.03
+        assert all(regret.sure <= regret.largest + 1e-12 for regret in found.regrets)
+
+
+def test_two_variants_that_no_cell_tells_apart_are_recommended_together() -> None:
+    cells = {f"c{at}": {"a": 100.0, "b": 100.0, "c": 90.0} for at in range(3)}
+    found = recommend(matrix(cells), RULES)
+    assert set(found.variants) == {"a", "b"}
+    assert found.sentence.startswith((" or ".join("ab"), " or ".join("ba")))
+
+
+def test_variants_that_cannot_be_told_apart_have_no_winner() -> None:
+    cells = {f"c{at}": {"a": 100.0, "b": 100.0, "c": 100.0} for at in range(3)}
+    found = recommend(matrix(cells, seed=1), RULES)
+    assert found.variants == ()
+    assert "cannot be told apart in any of 3 cells" in found.sentence
+    assert "at most" in found.sentence
+
+
+def test_a_variant_that_wins_here_and_loses_there_is_not_recommended() -> None:
+    cells = {"read": {"a": 100.0, "b": 90.0}, "write": {"a": 90.0, "b": 100.0}}
+    found = recommend(matrix(cells), RULES)
+    assert found.variants == ()
+    assert "none is good everywhere" in found.sentence
+    assert "choose by workload" in found.sentence
+
+
+def test_weights_decide_which_loss_matters() -> None:
+    cells = {"read": {"a": 100.0, "b": 90.0}, "write": {"a": 90.0, "b": 100.0}}
+    found = recommend(matrix(cells), RULES, weights={"read": 1.0, "write": 0.1})
+    assert found.variants == ("a",)
+    assert found.weighted
+
+
+def test_an_order_trend_or_a_placebo_forbids_to_name_a_winner() -> None:
+    trend = Finding("verdict.order-trend", "hard", "qd1", "IOPS rose in run order", "randomise the order")
+    found = recommend(matrix({"qd1": {"a": 100.0, "b": 70.0}}), RULES, forbidden=(trend,))
+    assert found.variants == ()
+    assert found.sentence == "No variant is recommended: IOPS rose in run order."
+    assert trend in found.findings
+    assert found.rankings[0].best == ("a",), "the ranking stays visible beside the refusal"
+
+
+@pytest.mark.slow
+def test_a_winner_among_equals_is_named_in_at_most_one_experiment_of_twenty() -> None:
+    """100 experiments of 4 cells: the 99 % bound of a true 5 % is 11."""
+    cells = {f"c{at}": {"a": 100.0, "b": 100.0, "c": 100.0} for at in range(4)}
+    named = sum(bool(recommend(matrix(cells, seed=seed), RULES).variants) for seed in range(100))
+    assert named <= 11
+
+
+def test_a_sequential_run_ranks_at_the_stricter_level_of_its_looks() -> None:
+    looks = Rules(metrics=(IOPS,))
+    assert rank(cell({"a": 1.0, "b": 1.0}), looks).level > 0.98
+    assert rank(cell({"a": 1.0, "b": 1.0}), RULES).level == pytest.approx(0.95)
+
+
+def refused(found: Recommendation) -> set[str]:
+    assert found.variants == ()
+    assert found.sentence.startswith("No variant is recommended")
+    return {finding.rule for finding in found.findings}
+
+
+def test_cells_that_cannot_be_ranked_are_findings() -> None:
+    good = cell({"a": 100.0, "b": 70.0})
+    places = good[0].blocks
+    constant = Series("c", IOPS, "a", "b", places, (1.0,) * 14, (2.0,) * 14, (True,) * 14, places, places)
+    zero = Series("c", IOPS, "a", "b", places, (0.0,) * 14, (2.0,) * 14, (True,) * 14, places, places)
+    missing = Series("c", IOPS, "a", "b", (), (), (), (), (), ())
+    one = Series("c", IOPS, "a", "b", (0,), (1.0,), (0.5,), (True,), (0,), (1,))
+    assert refused(recommend([], RULES)) == set()
+    assert refused(recommend([[]], RULES)) == set()
+    assert "verdict.constant" in refused(recommend([[constant]], RULES))
+    assert "verdict.not-positive" in refused(recommend([[zero]], RULES))
+    assert "verdict.no-blocks" in refused(recommend([[missing]], RULES))
+    assert refused(recommend([[one]], RULES)) == set()
+    with pytest.raises(ValueError, match="one cell"):
+        rank([*good, constant], RULES)
+
+
+def test_a_variant_missing_from_a_cell_is_not_recommended() -> None:
+    cells = [*matrix({"c1": {"a": 100.0, "b": 70.0, "c": 110.0}}), cell({"a": 100.0, "b": 70.0}, name="c2")]
+    found = recommend(cells, RULES)
+    assert "c" not in found.variants
+    assert next(regret for regret in found.regrets if regret.variant == "c").bound is None
+
+
+def test_a_single_block_bounds_nothing() -> None:
+    found = rank(cell({"a": 100.0, "b": 70.0}, blocks=1), RULES)
+    assert found.pairs[0].change.low is None
+    assert set(found.best) == {"a", "b"}
+    assert math.isinf(found.worse("b", "a")[1])

@@ -1,0 +1,108 @@
+"""Rules: complete, hashed, and honest about what a budget can reach."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from iodelta.errors import RequestError
+from iodelta.stats.sequential import nominal_tails
+from iodelta.verdict import LOOKS, Rules, metrics_for
+from iodelta.verdict.family import plan_of
+from iodelta.verdict.rules import Screen, smallest_blocks
+
+METRICS = metrics_for(["read"])
+
+
+def test_rules_survive_json_and_have_a_digest_of_their_own() -> None:
+    rules = Rules.for_blocks(40, METRICS, comparisons=3, seed=11)
+    again = msgspec.json.decode(msgspec.json.encode(rules), type=Rules)
+    assert again == rules
+    assert again.digest() == rules.digest()
+    assert msgspec.structs.replace(rules, margin=0.02).digest() != rules.digest()
+
+
+@pytest.mark.parametrize("blocks", [6, 7, 10, 16, 33, 80, 200])
+def test_looks_end_with_the_budget_and_each_can_decide(blocks: int) -> None:
+    """No look is spent where even the smallest p value there is, 2^-n on one side, exceeds its level."""
+    rules = Rules.for_blocks(blocks, METRICS, comparisons=3)
+    assert rules.looks[-1] == rules.max_blocks == blocks
+    plan = plan_of(rules, ())
+    for n, tail in zip(plan.blocks, nominal_tails(plan, rules.alpha / 2), strict=True):
+        assert tail >= 0.5**n
+    assert rules.reachable() is None
+
+
+def test_the_usual_looks_are_those_of_80_blocks() -> None:
+    assert Rules.for_blocks(80, METRICS, comparisons=3).looks == LOOKS
+
+
+@pytest.mark.parametrize("blocks", [1, 3, 5])
+def test_below_six_blocks_no_verdict_is_promised(blocks: int) -> None:
+    finding = Rules.for_blocks(blocks, METRICS, comparisons=3).reachable()
+    assert finding is not None
+    assert finding.severity == "hard"
+    assert "at least 6 blocks" in finding.remedy
+
+
+def test_a_large_family_on_few_blocks_can_only_show_equivalence() -> None:
+    finding = Rules.for_blocks(12, METRICS, comparisons=150, family="holm").reachable()
+    assert finding is not None
+    assert finding.severity == "warning"
+    assert "only equivalence" in finding.explanation
+
+
+@pytest.mark.parametrize(("alpha", "blocks"), [(0.05, 6), (0.04, 6), (0.01, 8), (0.0004, 13), (1.0, 1)])
+def test_fewest_blocks_follow_from_the_number_of_sign_patterns(alpha: float, blocks: int) -> None:
+    assert smallest_blocks(alpha) == blocks
+
+
+def test_the_family_is_corrected_for_as_it_grows() -> None:
+    def family(comparisons: int, blocks: int = 40) -> str:
+        return Rules.for_blocks(blocks, METRICS, comparisons=comparisons).family
+
+    assert [family(n) for n in (1, 6, 7, 30, 31, 3000)] == ["each", "each", "holm", "holm", "screen", "screen"]
+    assert family(0) == "holm"
+    assert family(150, blocks=12) == "holm"
+    assert Rules.for_blocks(40, METRICS, comparisons=150, family="each").family == "each"
+
+
+def test_stage_2_may_take_the_blocks_saved_on_other_cells() -> None:
+    rules = Rules.for_blocks(20, METRICS, comparisons=150)
+    assert rules.looks == LOOKS
+    assert rules.max_blocks == 92
+
+
+def test_an_extension_spends_the_reserve_and_needs_one() -> None:
+    rules = Rules.for_blocks(20, METRICS, comparisons=3)
+    longer = rules.extended(30)
+    assert longer.max_blocks == 30
+    assert plan_of(longer, ()).shares[-1] == pytest.approx(1.0)
+    with pytest.raises(RequestError, match="beyond the 20 blocks"):
+        rules.extended(20)
+    with pytest.raises(RequestError, match="no alpha was kept"):
+        msgspec.structs.replace(rules, reserve=0.0).extended(30)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"margin": 0.0},
+        {"margin": 1.0},
+        {"alpha": 0.6},
+        {"reserve": 1.0},
+        {"looks": ()},
+        {"looks": (9, 9)},
+        {"looks": (12, 9)},
+        {"looks": (9, 12), "extension": (10,)},
+        {"metrics": METRICS + METRICS[:1]},
+        {"comparisons": -1},
+        {"screen": Screen(blocks=0)},
+        {"screen": Screen(keep=0.9)},
+    ],
+)
+def test_rules_that_cannot_be_followed_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(RequestError, match=r".+"):
+        Rules(**{"metrics": METRICS, **wrong})  # type: ignore[arg-type]
+    with pytest.raises(RequestError, match="less than one block"):
+        Rules.for_blocks(0, METRICS, comparisons=1)

@@ -1,0 +1,200 @@
+"""What counts of instructions allow to be said, on outputs of guests that were never booted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from iodelta.errors import MeasureError, RequestError
+from iodelta.experiment import parse
+from iodelta.lab.folder import Booted, Ended, Folder
+from iodelta.lab.session import read_plan
+from iodelta.path import run
+from iodelta.path.functions import Symbols, per_io
+from iodelta.path.judge import BLIND, PathAccount, judge
+from iodelta.path.output import Counts, read
+from iodelta.path.plan import SEEDS, Arm, BootPlan, PathPlan, Purpose
+from iodelta.path.settings import settings
+from iodelta.report.path import headline, lines, rendered
+from iodelta.vm.kernels import Kernel
+
+QUESTION = """
+machine = "vm"
+clock = "instructions"
+[workload]
+rw = "randread"
+direct = 1
+[variant.old]
+kernel = "6.1"
+[variant.new]
+kernel = "6.12"
+"""
+
+
+def output(median: int | str, kind: int = 0) -> bytes:
+    """What a guest writes whose I/Os took ``median`` instructions, but for a few; or its reason."""
+    if isinstance(median, str):
+        return f"@boot 6.x\n@cell 000\n@reason {median}\n@end\niodelta-end\n".encode()
+    counts = f"{kind} {median} 3700\n{kind} {median + 97} 280\n{kind} {median + 2800} 20"
+    whole = f"@boot 6.x\n@cell 000\n@json\n{{}}\n@latencies\n{counts}\n@members\nnullb0 4000 0\n@end\niodelta-end\n"
+    return whole.encode()
+
+
+Says = Callable[[str, Purpose, int], bytes | None]
+
+
+def folder(place: Path, says: Says, *, row: tuple[str, ...] = ("old", "new")) -> Folder:
+    """A folder whose guests wrote what ``says`` gives for variant, purpose and seed; None: it panicked."""
+    kernels = [Kernel(name, f"{name}.0", "bzImage", package=f"linux-image {name}.0-1") for name in row]
+    arms = tuple(Arm(kernel.name, kernel, "", "quiet", 224) for kernel in kernels)
+    wanted: list[tuple[str, Purpose, int]] = [(row[0], "exact", 0), (row[0], "again", 0)]
+    wanted += [(name, "exact", 0) for name in row[1:]]
+    wanted += [(name, "layout", seed) for seed in SEEDS for name in row]
+    boots = tuple(BootPlan(number, *one) for number, one in enumerate(wanted))
+    text = (
+        QUESTION
+        if row == ("old", "new")
+        else QUESTION.partition("[variant")[0]
+        + "".join(f"[variant.{name.replace('.', '-')}]\nkernel = '{name}'\n" for name in row)
+    )
+    plan = PathPlan(parse(text), arms, boots, "QEMU 7", "", "no gcc", "0" * 16, row=len(row) > 2)
+    made = run.begin(place, text, plan)
+    with made.writing():
+        for one in boots:
+            wrote = says(one.variant, one.purpose, one.seed)
+            made.write_raw(one.number, {"out": wrote or b"", "console": b""})
+            problem = "" if wrote else "the guest's kernel panicked: Kernel panic - not syncing: no init"
+            made.append(Booted(float(one.number), one.number, 9.0, problem, ("last line",) if problem else ()))
+        made.append(Ended(99.0, run.COMPLETE))
+    return made
+
+
+def account(place: Path, says: Says, **options: tuple[str, ...]) -> PathAccount:
+    return judge(folder(place, says, **options))
+
+
+def shifted(by: int, *, sweep: int = 0) -> Says:
+    """The new kernel takes ``by`` instructions more; layouts move both by up to ``sweep``."""
+    return lambda variant, purpose, seed: output(7000 + by * (variant == "new") + sweep * (seed == 3))
+
+
+def test_a_change_of_30_instructions_is_found_and_a_placebo_is_the_same(tmp_path: Path) -> None:
+    (one,) = account(tmp_path / "planted", shifted(30)).shifts
+    assert (one.word, one.change, one.low, one.high, one.bar) == ("longer", 30, 30, 30, 10)
+    (one,) = account(tmp_path / "placebo", shifted(0)).shifts
+    assert (one.word, one.change) == ("same", 0)
+
+
+def test_ten_instructions_are_never_a_change_and_a_wide_layout_sweep_raises_the_bar(tmp_path: Path) -> None:
+    assert account(tmp_path / "ten", shifted(-10)).shifts[0].word == "same"
+    assert account(tmp_path / "eleven", shifted(-11)).shifts[0].word == "shorter"
+    (one,) = account(tmp_path / "wide", shifted(40, sweep=60)).shifts
+    assert (one.word, one.bar, one.low, one.high) == ("same", 60, -20, 100)
+
+
+def test_one_boot_that_differs_from_its_twin_refuses_the_whole_report(tmp_path: Path) -> None:
+    def says(variant: str, purpose: Purpose, seed: int) -> bytes:
+        return output(7001 if purpose == "again" else 7000)
+
+    found = account(tmp_path / "twins", says)
+    assert (found.self_check, found.shifts, found.counts, found.exit_code) == ("different", (), (), 4)
+    assert headline(found).startswith("Refused")
+    for format_ in ("mail", "markdown", "html", "json"):
+        assert b"7,00" not in rendered(found, format_)
+
+
+def test_a_panicking_kernel_and_a_missing_module_are_results_with_reasons(tmp_path: Path) -> None:
+    found = account(tmp_path / "panic", lambda v, p, s: None if v == "new" else output(7000))
+    assert [one.word for one in found.shifts] == ["no verdict"]
+    assert found.shifts[0].reason == "new: did not boot to its end"
+    assert "no init; last lines: last line" in found.problems[0]
+    reason = "needs ublk_drv: kernel has no CONFIG_BLK_DEV_UBLK"
+    found = account(tmp_path / "missing", lambda v, p, s: output(reason) if v == "old" else output(7000))
+    assert found.shifts[0].reason == f"old: {reason}"
+    assert found.exit_code == 3
+
+
+def test_every_format_says_what_is_not_seen_and_none_says_iops(tmp_path: Path) -> None:
+    found = account(tmp_path / "told", shifted(400))
+    texts = {name: rendered(found, name, functions=True) for name in ("mail", "markdown", "html", "csv", "json")}
+    texts["console"] = "\n".join(line.plain for line in lines(found, functions=True)).encode()
+    for name, text in texts.items():
+        squeezed = b" ".join(text.replace(b"&#39;", b"'").split())
+        assert BLIND.encode()[:60] in squeezed, name
+        assert b"IOPS" not in squeezed.replace(b"base64", b""), name
+        assert b"nstructions" in squeezed, name
+
+
+def test_a_row_of_kernels_is_told_as_steps_from_one_to_the_next(tmp_path: Path) -> None:
+    levels = {"6.43": 6764, "6.57": 6777, "6.69": 6786, "6.85": 6786}
+    found = account(tmp_path / "row", lambda v, p, s: output(levels[v]), row=tuple(levels))
+    assert [(one.against, one.variant, one.change, one.word) for one in found.shifts] == [
+        ("6.43", "6.57", 13, "longer"),
+        ("6.57", "6.69", 9, "same"),
+        ("6.69", "6.85", 0, "same"),
+        ("6.43", "6.85", 22, "longer"),
+    ]
+    assert headline(found) == (
+        "6.57 against 6.43: path longer in 1 of 1 cells (+13 instructions per I/O). "
+        "6.85 against 6.43: path longer in 1 of 1 cells (+22 instructions per I/O)."
+    )
+    drawn = [line.plain for line in lines(found) if "+-" in line.plain]
+    assert drawn[0].endswith("+13 longer")
+
+
+def test_a_folder_of_counts_is_no_folder_of_times(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="counts of instructions"):
+        read_plan(folder(tmp_path / "counts", shifted(0)))
+
+
+def test_a_plan_that_was_changed_is_refused(tmp_path: Path) -> None:
+    made = folder(tmp_path / "changed", shifted(0))
+    (made.path / "plan.json").write_text((made.path / "plan.json").read_text().replace("QEMU 7", "QEMU 8"))
+    with pytest.raises(MeasureError, match="changed since the run began"):
+        judge(made)
+
+
+def test_the_median_of_an_even_number_lies_between_its_two_middle_ios() -> None:
+    assert Counts((10, 20), (2, 2)).median == 15
+    assert Counts((10, 20, 90), (1, 3, 1)).median == 20
+    assert Counts((10, 20), (3, 1)).mean == 12.5
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"@boot 6.1\n@cell 000\n", b"garbage\n@end\n", b"@boot 6\n@latencies\n@end\n"], ids=repr
+)
+def test_half_an_output_is_damaged_and_no_result(text: bytes) -> None:
+    with pytest.raises(MeasureError):
+        read(text, "boot 3")
+
+
+def test_a_wild_line_among_the_counts_is_named() -> None:
+    with pytest.raises(MeasureError, match="not a count of latencies: 'fio: crashed'"):
+        read(output(7).replace(b"0 7 3700", b"fio: crashed"), "boot 3")
+
+
+def test_what_starting_fio_costs_cancels_out_of_the_functions() -> None:
+    symbols = Symbols("ffffffff81000000 _stext\nffffffff81000100 submit.isra.0\nffffffff81000200 complete\n")
+    once = "1 ffffffff81000104 10 1000\n1 ffffffff81000204 5 1000\n1 400000 7 500\n1 ffffffff81000110 3 90\n"
+    twice = "2 ffffffff81000104 10 2000\n2 ffffffff81000204 5 3000\n2 400000 7 1500\n2 ffffffff81000110 3 90\n"
+    assert per_io((once + twice).encode(), symbols, {0: 1000}) == {
+        0: {"submit": 10.0, "complete": 10.0, "user space": 7.0}
+    }
+
+
+def test_knobs_of_a_guest_are_sorted_by_when_they_act_and_others_are_refused() -> None:
+    held = settings({"block.scheduler": "bfq", "null_blk.irqmode": "2", "sysctl.vm.swappiness": "1"}, "[variant.a]")
+    assert held.queue == {"scheduler": "bfq"}
+    assert held.disk == {"irqmode": "2"}
+    assert held.files == {"/proc/sys/vm/swappiness": "1"}
+    assert settings({"block.iosched.low_latency": "0"}, "a").queue == {"iosched/low_latency": "0"}
+    for name in ("cpu.governor", "sysfs:/etc/passwd", "sysfs:/sys/../etc/x", "block.../x"):
+        with pytest.raises(RequestError, match="path mode cannot set"):
+            settings({name: "1"}, "[variant.a]")
+
+
+def test_instructions_are_counted_in_a_virtual_machine_only() -> None:
+    with pytest.raises(RequestError, match="in a virtual machine only"):
+        parse(QUESTION.replace('machine = "vm"', ""))

@@ -1,0 +1,80 @@
+"""The boot is the unit: how many runs it is worth, and what they are together."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from iodelta.experiment import parse
+from iodelta.lab.boots import PILOT, Scatter, held, settings_of
+from iodelta.lab.plan import make_plan
+from iodelta.trial import Direction, Finding, Histogram, Latency, Quantity
+from iodelta.workload.model import FioResult
+from iodelta.workload.pooled import pooled
+
+
+def result(ios: int, seconds: int, latency: float) -> FioResult:
+    exact = Quantity.exact
+    spread = Histogram.from_counts({700: ios})
+    own = Latency(ios, exact(latency, "ns"), exact(10.0, "ns"), exact(1.0, "ns"), exact(9e6, "ns"), {}, spread)
+    rate = ios / seconds
+    one = Direction("read", ios, 4096 * ios, 1000 * seconds, exact(rate, "1/s"), exact(4096 * rate, "B/s"), lat=own)
+    return FioResult(directions=(one,), usr_cpu=10.0, sys_cpu=20.0, series={"read.iops": (rate,) * seconds})
+
+
+def test_runs_of_a_boot_are_all_their_ios_over_all_their_time() -> None:
+    together = pooled([result(1000, 2, 100.0), result(5000, 2, 200.0)])
+    (direction,) = together.directions
+    assert (direction.ios, direction.runtime_ms) == (6000, 4000)
+    assert direction.iops.value == pytest.approx(1500)
+    assert direction.bandwidth.value == pytest.approx(1500 * 4096)
+    assert direction.lat is not None
+    assert direction.lat.mean.value == pytest.approx((1000 * 100 + 5000 * 200) / 6000)
+    assert direction.lat.histogram is not None
+    assert direction.lat.histogram.total == 6000
+    assert together.counters == {"run.1.iops": 500.0, "run.2.iops": 2500.0}
+    assert len(together.series["read.iops"]) == 4
+
+
+def test_one_run_that_failed_spoils_its_boot() -> None:
+    failed = FioResult(findings=(Finding("fio.failed", "hard", "x", "y"),))
+    assert not pooled([result(1000, 2, 100.0), failed]).usable
+
+
+def chosen(boot_sd: float, run_sd: float, boot_cost: float, run_cost: float) -> int:
+    """Runs per boot after the pilot, for boots and runs that scatter so."""
+    rng = random.Random(7)
+    scatter = Scatter(["a", "b"])
+    for _ in range(PILOT + 9):
+        for variant in ("a", "b"):
+            level = rng.gauss(0, boot_sd)
+            rates = [1000 * 2.718281828 ** (level + rng.gauss(0, run_sd)) for _ in range(2)]
+            scatter.add("cell", variant, rates, boot_cost, run_cost)
+    return scatter.runs("cell", first=True)
+
+
+def test_a_boot_is_worth_several_runs_where_boots_are_dear_and_runs_scatter() -> None:
+    assert chosen(boot_sd=0.001, run_sd=0.02, boot_cost=60, run_cost=5) == 4
+    assert chosen(boot_sd=0.01, run_sd=0.01, boot_cost=30, run_cost=5) in (2, 3)
+    assert chosen(boot_sd=0.02, run_sd=0.002, boot_cost=10, run_cost=5) == 1
+
+
+def test_the_pilot_makes_two_runs_and_a_choice_holds_from_a_blocks_first_boot_on() -> None:
+    scatter = Scatter(["a", "b"])
+    for number in range(PILOT):
+        assert scatter.runs("cell", first=True) == 2
+        for variant in ("a", "b"):
+            scatter.add("cell", variant, [1000 + number, 1000.1 + number], 10, 5)
+    assert scatter.runs("cell", first=False) == 2
+    assert scatter.runs("cell", first=True) == 1
+    assert scatter.runs("cell", first=False) == 1
+    assert scatter.runs("another cell", first=True) == 2
+
+
+def test_what_a_boot_sets_is_no_knob_within_it() -> None:
+    variants = "[variant.old]\nkernel = '6.1'\n'block.scheduler' = 'none'\n[variant.new]\nkernel = '6.12'\n"
+    asked = parse(f"[workload]\nrw = 'randread'\n{variants}")
+    assert held(asked).knob_names() == ("block.scheduler",)
+    assert settings_of(asked, asked.variant("old")) == {"kernel": "6.1"}
+    assert make_plan(asked).trial_seconds > 2 * (asked.design.trial + asked.design.ramp)

@@ -1,0 +1,125 @@
+"""A real guest speaks as any machine does, and is gone when it is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from iodelta.errors import LostError, MachineError
+from iodelta.knob import knob
+from iodelta.machine.vm import VmMachine
+from iodelta.probe.emulated import emulation_findings
+from iodelta.probe.topology import resolve
+from iodelta.vm import boot
+
+from .conftest import KERNEL, NEEDS_GUEST
+
+pytestmark = NEEDS_GUEST
+PATIENCE = 120.0
+
+
+def guests(pid: int) -> Iterator[int]:
+    """The processes of qemu that serve the guests of process ``pid``."""
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = place.read_bytes()
+        except OSError:
+            continue
+        if words.startswith(b"qemu-system") and f"iodelta-vm-{pid}-".encode() in words:
+            yield int(place.parent.name)
+
+
+def test_commands_files_patterns_and_processes(guest: VmMachine) -> None:
+    assert guest.run(["uname", "-r"]).text.strip() == guest.release
+    assert guest.run(["sh", "-c", "echo said; echo told >&2; exit 7"]).returncode == 7
+    guest.append("/tmp/a b'c", b"\x00\xff\n")
+    assert guest.read_bytes("/tmp/a b'c") == b"\x00\xff\n"
+    assert guest.glob("/tmp/a*") == ["/tmp/a b'c"]
+    with pytest.raises(MachineError, match="EINVAL"):
+        guest.write("/sys/block/vda/queue/scheduler", "nonsense")
+    process = guest.start(["sleep", "1000"])
+    assert process.poll() is None
+    assert process.stop() in (-signal.SIGTERM, -signal.SIGKILL)
+    assert abs(guest.time() - time.time()) < 60
+
+
+def test_a_file_is_held_by_one_alone(guest: VmMachine) -> None:
+    guest.run(["mkdir", "-p", "/tmp/held"])
+    held = guest.lock("/tmp/held")
+    assert held is not None
+    assert guest.lock("/tmp/held") is None
+    held.release()
+
+
+def test_a_knob_turns_and_goes_back(guest: VmMachine) -> None:
+    scheduler = knob("block.scheduler", guest, resolve(guest, "/dev/vda"))
+    saved = scheduler.save()
+    before = scheduler.read()
+    other = next(value for value in ("mq-deadline", "none") if value != before)
+    scheduler.apply(other)
+    scheduler.verify(other)
+    scheduler.restore(guest, saved)
+    assert scheduler.read() == before
+
+
+def test_the_array_is_the_target_that_was_asked_for(guest: VmMachine) -> None:
+    assert guest.directory == "/dev/target"
+    assert guest.run(["readlink", "-f", "/dev/target"]).text.strip() == "/dev/md0"
+    assert "raid1" in guest.read("/proc/mdstat")
+
+
+def test_a_disk_is_no_faster_than_its_throttle(guest: VmMachine) -> None:
+    job = "--name=a --filename=/dev/vda --rw=randread --bs=4k --direct=1 --ioengine=libaio --iodepth=4 --time_based"
+    done = guest.run(["fio", *job.split(), "--runtime=2", "--ramp_time=1", "--output-format=json"], timeout=PATIENCE)
+    assert 0 < json.loads(done.stdout)["jobs"][0]["read"]["iops"] < 215
+
+
+def test_a_failing_sector_fails_and_others_do_not(guest: VmMachine) -> None:
+    def read(sector: int) -> int:
+        words = f"dd if=/dev/nvme0n1 of=/dev/null bs=512 count=1 skip={sector} iflag=direct"
+        return guest.run(words.split(), timeout=PATIENCE).returncode
+
+    assert read(8) != 0
+    assert read(1000) == 0
+
+
+def test_a_disk_that_keeps_gives_back_what_was_written(guest: VmMachine) -> None:
+    write = ["dd", "of=/dev/sda", "bs=4096", "iflag=fullblock", "conv=fsync"]
+    guest.run(write, stdin=b"kept" * 1024)
+    assert guest.run(["dd", "if=/dev/sda", "bs=4096", "count=1", "iflag=direct"]).stdout == b"kept" * 1024
+
+
+def test_emulated_time_is_a_finding(guest: VmMachine) -> None:
+    said = [finding.rule for finding in emulation_findings(guest)]
+    assert said == ([] if not boot.kvm_works() else ["vm.emulated"])
+
+
+def test_a_guest_that_panics_is_told_with_its_last_lines_and_none_outlives_a_kill() -> None:
+    """Two boots in one: this process's guest panics, the other's owner is killed."""
+    program = (
+        "import time\nfrom iodelta.machine.vm import VmMachine\nwith VmMachine('6.1') as m:\n print(1, flush=True)\n "
+    )
+    words = [sys.executable, "-c", program + "time.sleep(600)"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as owner:
+        with pytest.raises(LostError) as raised, VmMachine(KERNEL) as machine:
+            machine.run(["sh", "-c", "echo 1 >/proc/sys/kernel/sysrq; echo c >/proc/sysrq-trigger"], timeout=PATIENCE)
+        assert "Kernel panic" in str(raised.value)
+        assert "  | " in str(raised.value)
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == b"1\n"
+        theirs = list(guests(owner.pid))
+        assert len(theirs) == 1
+        owner.send_signal(signal.SIGKILL)
+    until = time.monotonic() + PATIENCE
+    while list(guests(owner.pid)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not list(guests(owner.pid))
+    assert list(guests(os.getpid())) != theirs

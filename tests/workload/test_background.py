@@ -1,0 +1,190 @@
+"""A background load runs while trials run, accounts for itself, and ends surely."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from iodelta.errors import MachineError, MeasureError, RequestError
+from iodelta.machine import Machine
+from iodelta.trial import Background
+from iodelta.workload.background import BackgroundLoad, background_findings, background_fio, substitute
+from iodelta.workload.leftovers import end_leftovers, leftovers, marked
+
+
+def watched(load: BackgroundLoad, seconds: float) -> Background:
+    begin = time.time()
+    time.sleep(seconds)
+    return load.account((begin, time.time()))
+
+
+def until(condition: object, seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        if time.monotonic() > deadline:
+            raise TimeoutError("what was waited for did not come")
+        time.sleep(0.02)
+
+
+def test_a_load_that_runs_throughout_is_alive_all_the_time(machine: Machine, tmp_path: Path) -> None:
+    with BackgroundLoad(machine, ["sleep", "100"], workdir=str(tmp_path)) as load:
+        account = watched(load, 0.5)
+    assert account == Background(("sleep", "100"), alive=1.0, restarts=0, rate=0.0, exit_codes=())
+    assert background_findings(account) == ()
+
+
+def test_a_load_that_ends_is_started_again_and_its_ends_are_counted(machine: Machine, tmp_path: Path) -> None:
+    with BackgroundLoad(machine, ["sleep", "0.4"], workdir=str(tmp_path)) as load:
+        account = watched(load, 2.0)
+    assert 2 <= account.restarts <= 5
+    assert set(account.exit_codes) == {0}
+    assert 0.7 < account.alive <= 1.0
+
+
+def test_a_load_that_fails_now_and_then_goes_on_and_is_a_finding(machine: Machine, tmp_path: Path) -> None:
+    with BackgroundLoad(machine, ["sh", "-c", "sleep 1.2; exit 3"], workdir=str(tmp_path)) as load:
+        account = watched(load, 2.0)
+    assert 3 in account.exit_codes
+    assert "background.failing" in [finding.rule for finding in background_findings(account)]
+
+
+def test_a_trial_without_its_load_is_a_hard_finding_and_with_part_of_it_a_warning() -> None:
+    found = {alive: background_findings(Background(("x",), alive)) for alive in (0.0, 0.4, 0.9, 0.96)}
+    severities = {alive: [f.severity for f in findings] for alive, findings in found.items()}
+    assert severities == {0.0: ["hard"], 0.4: ["hard"], 0.9: ["warning"], 0.96: []}
+
+
+def test_a_killed_load_is_missing_from_its_trial_only_as_long_as_it_was_gone(machine: Machine, tmp_path: Path) -> None:
+    with BackgroundLoad(machine, ["sleep", "100"], workdir=str(tmp_path), env=marked("killed-load")) as load:
+        begin = time.time()
+        (pid,) = leftovers(machine, "killed-load")
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: leftovers(machine, "killed-load") not in ((), (pid,)))
+        account = load.account((begin, time.time() + 0.0))
+    assert account.exit_codes == (-9,)
+    assert account.restarts == 1
+
+
+@pytest.mark.parametrize("command", [["false"], ["sh", "-c", "echo no such disk >&2; exit 7"]])
+def test_a_load_that_dies_at_once_again_and_again_is_an_error_that_names_it(
+    machine: Machine, tmp_path: Path, command: list[str]
+) -> None:
+    with (
+        pytest.raises(MeasureError, match="3 times at once") as caught,
+        BackgroundLoad(machine, command, workdir=str(tmp_path)),
+    ):
+        pass
+    assert command[0] in caught.value.place
+    assert len(command) == 1 or "no such disk" in caught.value.what
+
+
+def test_a_load_that_does_not_exist_is_an_error_that_names_it(machine: Machine, tmp_path: Path) -> None:
+    with (
+        pytest.raises(MachineError, match="no-such-command"),
+        BackgroundLoad(machine, ["no-such-command"], workdir=str(tmp_path)),
+    ):
+        pass
+
+
+def test_a_command_that_cannot_be_started_again_is_told_with_the_trial(machine: Machine, tmp_path: Path) -> None:
+    script = tmp_path / "load"
+    script.write_text('#!/bin/sh\nrm -f -- "$0"\nexec sleep 1.1\n')
+    script.chmod(0o755)
+    with BackgroundLoad(machine, [str(script)], workdir=str(tmp_path)) as load:
+        begin = time.time()
+        time.sleep(1.0)
+        with pytest.raises(MachineError, match="cannot start"):
+            load.account((begin, time.time()))
+
+
+def test_everything_a_load_started_ends_with_it_also_what_left_its_session(machine: Machine, tmp_path: Path) -> None:
+    command = ["sh", "-c", "setsid sleep 100 & sleep 100 & wait"]
+    with BackgroundLoad(machine, command, workdir=str(tmp_path), env=marked("session-test")):
+        until(lambda: len(leftovers(machine, "session-test")) == 3)
+    assert leftovers(machine, "session-test") == ()
+
+
+def test_a_load_ends_when_the_trials_fail(machine: Machine, tmp_path: Path) -> None:
+    with (
+        pytest.raises(RuntimeError),
+        BackgroundLoad(machine, ["sleep", "100"], workdir=str(tmp_path), env=marked("exception-test")),
+    ):
+        raise RuntimeError("the trial failed")
+    assert leftovers(machine, "exception-test") == ()
+
+
+def test_a_load_that_ignores_sigterm_ends_all_the_same(machine: Machine, tmp_path: Path) -> None:
+    command = ["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"]
+    with BackgroundLoad(machine, command, workdir=str(tmp_path), env=marked("stubborn")):
+        assert leftovers(machine, "stubborn") != ()
+    assert leftovers(machine, "stubborn") == ()
+
+
+def test_what_a_killed_iodelta_left_behind_is_found_and_ended(machine: Machine, tmp_path: Path) -> None:
+    program = (
+        "from iodelta.machine import LocalMachine; import os\n"
+        "from iodelta.workload.background import BackgroundLoad; from iodelta.workload.leftovers import marked\n"
+        f"load = BackgroundLoad(LocalMachine(), ['sleep', '100'], workdir={str(tmp_path)!r}, env=marked('orphans'))\n"
+        "load.__enter__(); os.kill(os.getpid(), 9)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=False)
+    assert done.returncode == -9
+    found = leftovers(machine, "orphans")
+    assert len(found) == 1
+    assert leftovers(machine, "orphan") == ()  # only the whole name counts
+    assert end_leftovers(machine, "orphans") == found
+    assert leftovers(machine, "orphans") == ()
+    assert end_leftovers(machine, "orphans") == ()
+
+
+@pytest.mark.fio
+def test_the_rate_of_a_fio_load_is_the_one_it_was_given(machine: Machine, tmp_path: Path, data: str) -> None:
+    options = (("rw", "randread"), ("bs", "64k"), ("direct", "1"), ("rate_iops", "100"), ("numjobs", "2"))
+    with BackgroundLoad(machine, background_fio(options, data), workdir=str(tmp_path)) as load:
+        account = watched(load, 2.0)
+    assert account.alive == 1.0
+    assert account.rate == pytest.approx(2 * 100 * 65536, rel=0.1)
+
+
+def test_the_rate_of_a_command_counts_the_children_it_has_had(machine: Machine, tmp_path: Path, data: str) -> None:
+    """dd after dd, each done in a moment: their bytes are those of the shell that waited for them."""
+    command = ["sh", "-c", 'while :; do dd if="$1" of=/dev/null bs=1M iflag=direct status=none; sleep 0.2; done', "x"]
+    begun = time.monotonic()
+    with BackgroundLoad(machine, [*command, data], workdir=str(tmp_path)) as load:
+        account = watched(load, 2.0)
+    assert account.rate is not None
+    rounds = account.rate * 2.0 / os.path.getsize(data)
+    assert 2 <= rounds <= (time.monotonic() - begun) / 0.2
+
+
+@pytest.mark.fio
+def test_a_fio_load_uses_the_target_unless_it_names_its_own_place() -> None:
+    rw = ("rw", "randread")
+    assert r"--filename=/dev/a\:b" in background_fio([rw], "/dev/a:b")
+    assert "--directory=/srv" in background_fio([rw], "/srv", directory=True)
+    own = background_fio([rw, ("filename", "/srv/other")], "/dev/x")
+    assert [word for word in own if word.startswith("--filename")] == ["--filename=/srv/other"]
+
+
+@pytest.mark.parametrize("option", [("runtime", "10"), ("exec_prerun", "sync"), ("ioengine", "exec"), ("unlink", "1")])
+def test_a_fio_load_may_not_end_itself_run_commands_or_delete(option: tuple[str, str]) -> None:
+    with pytest.raises(RequestError):
+        background_fio([("rw", "read"), option], "/dev/x")
+
+
+def test_placeholders_become_part_of_single_words_and_never_of_a_shell() -> None:
+    values = {"target.mount": "/mnt/a b; rm -rf /", "target.path": "/dev/x"}
+    words = substitute(["btrfs", "defrag", "-r", "{target.mount}", "of={target.path}/y", "{other}", "{}"], values)
+    assert words == ("btrfs", "defrag", "-r", "/mnt/a b; rm -rf /", "of=/dev/x/y", "{other}", "{}")
+
+
+def test_an_unknown_placeholder_is_answered_with_those_there_are() -> None:
+    with pytest.raises(RequestError, match=r"\{target.mont\} is not known here") as caught:
+        substitute(["ls", "{target.mont}"], {"target.mount": "/mnt"})
+    assert "{target.mount}" in caught.value.remedy

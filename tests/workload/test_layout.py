@@ -1,0 +1,228 @@
+"""Target files are real data before the first trial, and nobody else's file is ever touched."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from iodelta.errors import IodeltaError, MeasureError, RequestError
+from iodelta.machine import Completed, LocalMachine, Machine
+from iodelta.workload.fio import run
+from iodelta.workload.layout import direct_refusal, prepare, prepare_directory
+from iodelta.workload.model import FioRequest
+from iodelta.workload.result import read_run
+
+from .conftest import MIB
+
+pytestmark = pytest.mark.fio
+NAMES = ["plain", "with space,comma", "a:b", "-n", "ünï*[x]"]
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> str:
+    place = tmp_path / "work"
+    place.mkdir(exist_ok=True)
+    return str(place)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_new_file_has_its_size_in_blocks_of_incompressible_data(
+    machine: Machine, tmp_path: Path, work: str, name: str
+) -> None:
+    layout = prepare(machine, f"{tmp_path}/{name}", 8 * MIB, workdir=work)
+    data = (tmp_path / name).read_bytes()
+    assert (layout.made, layout.ours, layout.findings) == (True, True, ())
+    assert len(data) == layout.size == 8 * MIB
+    assert os.stat(tmp_path / name).st_blocks * 512 >= 8 * MIB
+    assert len(zlib.compress(data, 1)) > 0.99 * len(data)
+    assert len({data[at : at + 4096] for at in range(0, len(data), 4096)}) == 2048  # no block twice
+
+
+def test_a_file_that_is_large_enough_is_used_again_without_being_written(
+    machine: Machine, tmp_path: Path, work: str
+) -> None:
+    path = f"{tmp_path}/data"
+    prepare(machine, path, 2 * MIB, workdir=work)
+    before = os.stat(path)
+    again = prepare(machine, path, MIB, workdir=work)
+    assert (again.made, again.ours, again.size) == (False, True, 2 * MIB)
+    assert os.stat(path).st_mtime_ns == before.st_mtime_ns
+
+
+def test_iodelta_replaces_its_own_file_when_a_larger_one_is_asked_for(
+    machine: Machine, tmp_path: Path, work: str
+) -> None:
+    path = f"{tmp_path}/data"
+    prepare(machine, path, MIB, workdir=work)
+    assert prepare(machine, path, 2 * MIB, workdir=work).made
+    assert os.path.getsize(path) == 2 * MIB
+
+
+def test_a_file_of_the_users_is_used_when_large_enough_and_never_extended(
+    machine: Machine, tmp_path: Path, work: str
+) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.write_bytes(os.urandom(MIB))
+    before = theirs.read_bytes()
+    layout = prepare(machine, str(theirs), MIB, workdir=work)
+    assert (layout.made, layout.ours) == (False, False)
+    with pytest.raises(RequestError, match="1048576 bytes and 2097152 are asked for"):
+        prepare(machine, str(theirs), 2 * MIB, workdir=work)
+    assert theirs.read_bytes() == before
+
+
+def test_a_file_put_in_the_place_of_ours_is_not_ours(machine: Machine, tmp_path: Path, work: str) -> None:
+    path = tmp_path / "data"
+    prepare(machine, str(path), MIB, workdir=work)
+    theirs = tmp_path / "theirs"
+    theirs.write_bytes(b"precious")
+    theirs.rename(path)
+    with pytest.raises(RequestError, match="only files it made"):
+        prepare(machine, str(path), MIB, workdir=work)
+    assert path.read_bytes() == b"precious"
+
+
+def test_a_sparse_file_is_used_with_a_warning(machine: Machine, tmp_path: Path, work: str) -> None:
+    path = tmp_path / "sparse"
+    path.touch()
+    os.truncate(path, MIB)
+    layout = prepare(machine, str(path), MIB, workdir=work)
+    assert [(f.rule, f.severity) for f in layout.findings] == [("target.holes", "warning")]
+
+
+def test_what_is_no_file_is_refused(machine: Machine, tmp_path: Path, work: str) -> None:
+    with pytest.raises(RequestError, match="is a directory"):
+        prepare(machine, str(tmp_path), MIB, workdir=work)
+    with pytest.raises(RequestError, match="no directory"):
+        prepare_directory(machine, f"{tmp_path}/none", (), MIB, workdir=work)
+
+
+def test_a_layout_tells_how_far_it_is_and_can_be_stopped_without_leaving_anything(
+    machine: Machine, tmp_path: Path, work: str
+) -> None:
+    told: list[tuple[int, int]] = []
+    with pytest.raises(MeasureError, match="stopped while laying out"):
+        prepare(
+            machine,
+            f"{tmp_path}/large",
+            4096 * MIB,
+            workdir=work,
+            on_progress=lambda done, total: told.append((done, total)),
+            stop=lambda: len(told) > 0,
+        )
+    assert 0 < told[0][0] < told[0][1] == 4096 * MIB
+    assert [p for p in os.listdir(tmp_path) if p != "work"] == []
+
+
+def test_a_layout_that_was_killed_is_never_taken_for_a_finished_one(
+    machine: Machine, tmp_path: Path, work: str
+) -> None:
+    (tmp_path / ".data.iodelta-layout").write_bytes(b"half")
+    assert prepare(machine, f"{tmp_path}/data", MIB, workdir=work).made
+    assert sorted(p for p in os.listdir(tmp_path) if p != "work") == [".data.iodelta", "data"]
+
+
+@pytest.mark.root
+def test_a_file_that_does_not_fit_is_refused_before_anything_is_written(
+    machine: Machine, small_filesystem: Path, work: str
+) -> None:
+    with pytest.raises(RequestError, match=r"100 MiB are needed and \d+ MiB are free"):
+        prepare(machine, f"{small_filesystem}/data", 100 * MIB, workdir=work)
+    assert os.listdir(small_filesystem) == ["lost+found"]
+
+
+class Boasts(LocalMachine):
+    """This machine, when it still had much free space."""
+
+    def run(self, args: Sequence[str], **rest: Any) -> Completed:
+        done = super().run(args, **rest)
+        return msgspec.structs.replace(done, stdout=b"1000000 4096\n") if args[:2] == ["stat", "-f"] else done
+
+
+@pytest.mark.root
+def test_space_that_runs_out_meanwhile_is_one_clear_error_and_leaves_nothing(small_filesystem: Path, work: str) -> None:
+    with pytest.raises(MeasureError, match="No space left on device") as caught:
+        prepare(Boasts(), f"{small_filesystem}/data", 100 * MIB, workdir=work)
+    assert "smaller [target] size" in caught.value.remedy
+    assert os.listdir(small_filesystem) == ["lost+found"]
+
+
+def test_a_size_of_any_number_of_bytes_is_covered(machine: Machine, tmp_path: Path, work: str) -> None:
+    assert prepare(machine, f"{tmp_path}/odd", MIB + 5000, workdir=work).size == 2 * MIB
+
+
+FILES = (("numjobs", "2"), ("nrfiles", "3"), ("rw", "randread"), ("bs", "4k"))
+
+
+def test_the_files_of_a_directory_are_those_that_the_trial_will_use(
+    machine: Machine, tmp_path: Path, work: str, request_for: Callable[..., FioRequest]
+) -> None:
+    place = tmp_path / "files"
+    place.mkdir()
+    layout = prepare_directory(machine, str(place), FILES, 6 * MIB, workdir=work)
+    assert sorted(os.listdir(place)) == [f"iodelta.{job}.{file}" for job in (0, 1) for file in (0, 1, 2)]
+    assert (layout.made, layout.size) == (True, 12 * MIB)
+    request = request_for(
+        str(place), *(f"{n}={v}" for n, v in FILES), target_kind="directory", size=6 * MIB, runtime=0.3, ramp=0.0
+    )
+    assert read_run(run(machine, request)).usable
+    assert not prepare_directory(machine, str(place), FILES, 6 * MIB, workdir=work).made
+
+
+def test_half_made_files_of_a_directory_are_made_again(machine: Machine, tmp_path: Path, work: str) -> None:
+    place = tmp_path / "files"
+    place.mkdir()
+    prepare_directory(machine, str(place), FILES, 6 * MIB, workdir=work)
+    os.truncate(place / "iodelta.0.1", 0)
+    os.truncate(place / "iodelta.0.1", 2 * MIB)  # full size, no data: what a kill leaves behind
+    (place / ".iodelta-layout").touch()
+    (place / "mine").write_bytes(b"precious")
+    layout = prepare_directory(machine, str(place), FILES, 6 * MIB, workdir=work)
+    assert (layout.made, layout.findings) == (True, ())
+    assert (place / "mine").read_bytes() == b"precious"
+
+
+def test_a_directory_needs_a_size(machine: Machine, tmp_path: Path, work: str) -> None:
+    with pytest.raises(RequestError, match="how large are its files"):
+        prepare_directory(machine, str(tmp_path), FILES, None, workdir=work)
+
+
+@pytest.fixture
+def ramfs(tmp_path: Path) -> Iterator[Path]:
+    """A file system that refuses O_DIRECT."""
+    mount = tmp_path / "ram"
+    mount.mkdir()
+    subprocess.run(["mount", "-t", "ramfs", "none", str(mount)], check=True)
+    yield mount
+    subprocess.run(["umount", str(mount)], check=True)
+
+
+@pytest.mark.root
+def test_a_file_system_without_direct_io_says_so_before_the_run(
+    machine: Machine, ramfs: Path, data: str, request_for: Callable[..., FioRequest]
+) -> None:
+    target = ramfs / "file"
+    target.write_bytes(b"x" * MIB)
+    assert direct_refusal(machine, data) is None
+    refusal = direct_refusal(machine, str(target))
+    assert refusal == f"{target} cannot be read with direct=1: Invalid argument"
+    result = read_run(run(machine, request_for(str(target), "rw=read", "direct=1", size=MIB)))
+    assert not result.usable
+
+
+def test_a_target_that_is_missing_is_named(machine: Machine, tmp_path: Path) -> None:
+    assert direct_refusal(machine, f"{tmp_path}/none") == (
+        f"{tmp_path}/none cannot be read with direct=1: No such file or directory"
+    )
+
+
+def test_every_refusal_of_a_layout_is_an_error_the_user_can_act_on(machine: Machine, tmp_path: Path) -> None:
+    with pytest.raises(IodeltaError):
+        prepare(machine, f"{tmp_path}/no/such/folder/file", MIB, workdir=str(tmp_path))

@@ -1,0 +1,189 @@
+"""Which fio runs are trials, which are not, and why: each by what fio leaves behind in that case."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iodelta.workload.model import Ended, FioRequest, FioResult, FioRun
+from iodelta.workload.result import per_second, read_run
+
+DIRECTION = {"total_ios": 10_000, "io_bytes": 40_960_000, "runtime": 5001, "short_ios": 0, "drop_ios": 0}
+
+
+def judged(
+    *,
+    options: tuple[tuple[str, str | None], ...] = (("rw", "randread"),),
+    error: int = 0,
+    before: str = "",
+    stderr: str = "",
+    exit_code: int = 0,
+    ended: Ended = "finished",
+    output: bytes | None = None,
+    log: str = "",
+    did: Mapping[str, dict[str, int]] = MappingProxyType({"read": DIRECTION}),
+) -> FioResult:
+    if output is None:
+        job = {"jobname": "iodelta", "error": error, **did}
+        document = {"fio version": "fio-3.33", "timestamp_ms": 1_700_000_000_000, "jobs": [job]}
+        output = (before + json.dumps(document, indent=2) + "\n").encode()
+    request = FioRequest(
+        options=options, target="/dev/x", target_kind="device", runtime=5, ramp=1, seed=1, workdir="/tmp"
+    )
+    return read_run(
+        FioRun(
+            request=request,
+            args=("fio",),
+            exit_code=exit_code,
+            ended=ended,
+            started=1_699_999_990.0,
+            seconds=6.3,
+            output=output,
+            stdout=b"",
+            stderr=stderr.encode(),
+            log=log.encode(),
+        )
+    )
+
+
+def rules(result: FioResult) -> list[tuple[str, str]]:
+    return [(finding.rule, finding.severity) for finding in result.findings]
+
+
+def test_a_full_run_without_errors_is_a_trial() -> None:
+    result = judged()
+    assert result.findings == ()
+    assert result.usable
+    assert result.window is not None
+    assert result.window == pytest.approx((1_699_999_994.999, 1_700_000_000.0), abs=1e-6)
+
+
+def test_a_run_more_than_two_percent_short_is_none() -> None:
+    assert rules(judged(did={"read": {**DIRECTION, "runtime": 4899}})) == [("fio.short", "hard")]
+    assert judged(did={"read": {**DIRECTION, "runtime": 4901}}).usable
+
+
+def test_a_run_that_hung_on_is_kept_with_a_warning() -> None:
+    result = judged(did={"read": {**DIRECTION, "runtime": 7000}})
+    assert rules(result) == [("fio.long", "warning")]
+    assert result.usable
+
+
+def test_a_run_without_io_or_without_one_of_its_directions_is_none() -> None:
+    idle = {**DIRECTION, "total_ios": 0}
+    mixed = (("readwrite", "randrw"),)
+    assert rules(judged(did={"read": idle})) == [("fio.no-io", "hard")]
+    assert rules(judged(options=mixed, did={"read": DIRECTION, "write": idle})) == [("fio.direction-missing", "hard")]
+    assert judged(options=mixed, did={"read": DIRECTION, "write": DIRECTION}).usable
+
+
+@pytest.mark.parametrize(
+    ("options", "kinds"),
+    [
+        ((("rw", "rw"), ("rwmixread", "100")), ("read",)),
+        ((("rw", "randrw"), ("rwmixwrite", "100")), ("write",)),
+        ((("rw", "randrw"), ("rwmixwrite", "0")), ("read",)),
+        ((("rw", "write:4k"),), ("write",)),
+        ((("rw", "randtrim"),), ("trim",)),
+        ((("rw", "randtrimwrite"),), ("trim", "write")),
+        ((("bs", "4k"),), ("read",)),
+        ((("rw", "write"), ("verify", "crc32c")), ("read", "write")),
+    ],
+)
+def test_the_directions_of_a_workload_follow_from_its_mode(
+    options: tuple[tuple[str, str | None], ...], kinds: tuple[str, ...]
+) -> None:
+    assert judged(options=options, did=dict.fromkeys(kinds, DIRECTION)).findings == ()
+
+
+def test_an_error_of_a_job_is_told_in_fios_own_words() -> None:
+    line = "fio: pid=7, err=5/file:io_u.c:1876, func=io_u error, error=Input/output error"
+    result = judged(error=5, before=line + "\n", exit_code=1)
+    assert rules(result) == [("fio.failed", "hard")]
+    assert line in result.findings[0].explanation
+
+
+def test_a_good_exit_code_does_not_hide_an_error_or_a_job_killed_by_a_signal() -> None:
+    assert rules(judged(error=5)) == [("fio.failed", "hard")]
+    assert rules(judged(before="fio: pid=20425, got signal=9\n")) == [("fio.failed", "hard")]
+    assert rules(judged(before="\nfio: terminating on signal 2\n")) == [("fio.failed", "hard")]
+
+
+def test_a_fio_killed_by_a_signal_is_named_by_it() -> None:
+    result = judged(output=b"", exit_code=-9)
+    assert rules(result) == [("fio.failed", "hard")]
+    assert "SIGKILL" in result.findings[0].explanation
+
+
+@pytest.mark.parametrize("output", [b"", b"fio: nothing\n", b'{\n  "fio version" : "fio-3.33",\n  "jobs" : [\n'])
+def test_a_cut_output_is_no_trial(output: bytes) -> None:
+    assert rules(judged(output=output)) == [("fio.cut", "hard")]
+
+
+def test_output_of_another_program_or_version_is_no_trial() -> None:
+    assert rules(judged(output=b'{\n"fio version": "fio-2.1.10", "jobs": []\n}\n')) == [("fio.cut", "hard")]
+
+
+WHOLE = json.dumps({"fio version": "fio-3.33", "jobs": [{"read": DIRECTION, "error": 0}]}, indent=2).encode() + b"\n"
+
+
+@given(st.integers(0, len(WHOLE)), st.binary(max_size=8), st.integers(0, 8))
+def test_damaged_output_is_judged_never_raised(at: int, noise: bytes, gone: int) -> None:
+    result = judged(output=WHOLE[:at] + noise + WHOLE[at + gone :])
+    assert result.directions or not result.usable
+
+
+def test_a_stopped_run_and_one_out_of_time_say_so_and_nothing_else() -> None:
+    assert rules(judged(ended="stopped", exit_code=128)) == [("fio.stopped", "hard")]
+    assert rules(judged(ended="timed out", exit_code=-9, output=b"")) == [("fio.timeout", "hard")]
+
+
+def test_short_and_dropped_ios_warn_and_many_of_them_disqualify() -> None:
+    assert rules(judged(did={"read": {**DIRECTION, "short_ios": 5}})) == [("fio.incomplete-ios", "warning")]
+    assert rules(judged(did={"read": {**DIRECTION, "drop_ios": 50}})) == [("fio.incomplete-ios", "hard")]
+
+
+def test_notes_of_fio_are_passed_on() -> None:
+    note = "note: both iodepth >= 1 and synchronous I/O engine are selected, queue depth will be capped at 1"
+    result = judged(before=note + "\n")
+    assert rules(result) == [("fio.note", "note")]
+    assert result.findings[0].explanation == note
+
+
+def directions_of(runtime: int, *kinds: str) -> FioResult:
+    return judged(did={kind: {**DIRECTION, "runtime": runtime} for kind in kinds})
+
+
+def test_seconds_without_io_are_zeros_not_gaps() -> None:
+    log = "1000, 90, 0, 0, 0\n3999, 80, 0, 0, 0\n5000, 70, 0, 0, 0\n"
+    assert per_second(log, directions_of(5003, "read").directions) == {"read.iops": (90, 0, 0, 80, 70)}
+
+
+def test_a_last_second_that_fio_did_not_log_is_left_out() -> None:
+    log = "1000, 90, 0, 0, 0\n2000, 80, 0, 0, 0\n"
+    assert per_second(log, directions_of(3001, "read").directions) == {"read.iops": (90, 80)}
+
+
+def test_jobs_add_up_and_a_last_second_that_one_of_them_missed_is_left_out() -> None:
+    log = "1000, 10, 0, 0, 0\n2000, 11, 0, 0, 0\n999, 20, 0, 0, 0\n2001, 21, 0, 0, 0\n3000, 22, 0, 0, 0\n"
+    assert per_second(log, directions_of(3001, "read").directions) == {"read.iops": (30, 32)}
+
+
+def test_directions_have_a_series_each() -> None:
+    log = "1000, 10, 0, 0, 0\n1000, 7, 1, 0, 0\n2000, 11, 0, 0, 0\n2000, 8, 1, 0, 0\n"
+    series = per_second(log, directions_of(2001, "read", "write").directions)
+    assert series == {"read.iops": (10, 11), "write.iops": (7, 8)}
+
+
+@pytest.mark.parametrize("log", ["", "garbage\n", "1000, -5, 0, 0\n", "1000, 5, 7, 0, 0\n"])
+def test_a_missing_or_broken_log_is_no_series(log: str) -> None:
+    assert per_second(log, directions_of(5001, "read").directions) == {}
+
+
+def test_the_log_of_a_run_is_its_series() -> None:
+    assert judged(log="1000, 90, 0, 0, 0\n").series == {"read.iops": (90, 0, 0, 0)}

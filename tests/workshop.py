@@ -1,0 +1,82 @@
+"""Real devices for tests: loop devices, mounts and swap of their own, all gone afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+
+class Workshop:
+    """Makes loop devices in a directory of its own and takes back, newest first, all that was done with them."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self._undo: list[Callable[[], object]] = []
+        self._made = 0
+
+    def run(self, *args: str | Path, stdin: bytes = b"") -> str:
+        """Output of a command that must succeed; the test is skipped with the reason when it is not installed."""
+        if shutil.which(str(args[0])) is None:
+            pytest.skip(f"{args[0]} is not installed: see the list of packages in .ci")
+        done = subprocess.run([str(arg) for arg in args], input=stdin, capture_output=True, check=False)
+        assert done.returncode == 0, f"{args}: {done.stderr.decode()}"
+        return done.stdout.decode()
+
+    def undo(self, action: Callable[[], object]) -> None:
+        """Do this in the end, before what was asked for earlier."""
+        self._undo.append(action)
+
+    def file(self, mib: int, name: str = "") -> Path:
+        """A sparse file of zeros."""
+        self._made += 1
+        path = self.place / (name or f"image{self._made}")
+        with open(path, "xb") as file:
+            file.truncate(mib << 20)
+        return path
+
+    def loop(self, backing: int | str | Path) -> str:
+        """A loop device over a new file of so many MiB, or over that file or device."""
+        path = self.file(backing) if isinstance(backing, int) else backing
+        node = self.run("losetup", "--find", "--show", path).strip()
+        self.undo(lambda: subprocess.run(["losetup", "--detach", node], check=True))
+        return node
+
+    def mount(self, node: str, *options: str) -> Path:
+        """Mount a device on a new directory."""
+        self._made += 1
+        point = self.place / f"mount{self._made}"
+        point.mkdir()
+        self.run("mount", *options, node, point)
+        self.undo(lambda: subprocess.run(["umount", point], check=True))
+        return point
+
+    def swap_on(self, path: str | Path) -> None:
+        """Swap on a device or file until the end."""
+        self.run("swapon", path)
+        self.undo(lambda: subprocess.run(["swapoff", path], check=True))
+
+    def partition(self, node: str, table: str = "gpt", parts: int = 1, size: str = "16MiB") -> list[str]:
+        """Partition a device with equal parts and show them to the kernel (which may know no tables)."""
+        script = f"label: {table}\n" + f"size={size}\n" * parts
+        self.run("sfdisk", "--no-reread", "--no-tell-kernel", node, stdin=script.encode())
+        self.run("partx", "--add", node)
+        self.undo(lambda: subprocess.run(["partx", "--delete", node], check=True))
+        return [f"{node}p{number}" for number in range(1, parts + 1)]
+
+    @staticmethod
+    def checksum(node: str | Path) -> str:
+        """Of every byte of a device or file."""
+        with open(node, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    def close(self) -> None:
+        """Take everything back; the first failure is raised after all was tried."""
+        with contextlib.ExitStack() as stack:
+            for action in self._undo:
+                stack.callback(action)
