@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from iodelta.experiment import Experiment, parse
-from iodelta.lab.bench import RECORD, Record, raw_name, request_for
+from iodelta.lab.bench import OUTPUTS, RECORD, Record, request_for
 from iodelta.lab.folder import Ended, Finished, Folder, Session, Started
 from iodelta.lab.plan import Plan, make_plan
 from iodelta.lab.session import begin
@@ -170,7 +170,7 @@ def _raw(plan: Plan, started: Started, rate: float, secret: bool) -> dict[str, b
         log=b"",
     )
     record = Record(run=run, counters={"disk.nvme0n1.read_ios": float(count)}, background=None)
-    return {raw_name(run): json.dumps(document, indent=1).encode(), RECORD: msgspec.json.encode(record)}
+    return {OUTPUTS[run.request.tool]: json.dumps(document, indent=1).encode(), RECORD: msgspec.json.encode(record)}
 
 
 def _target(path: str) -> Target:

@@ -22,6 +22,7 @@ from iodelta.errors import RequestError
 from iodelta.ingest.sources import DAMAGE, MOST_MEMBERS, tar_members
 from iodelta.ingest.tar import Readable
 from iodelta.ingest.wording import clean
+from iodelta.lab.bench import OUTPUTS
 
 MANIFEST = "bundle.json"
 VERSION = 1
@@ -30,7 +31,7 @@ MAGIC = b"\x28\xb5\x2f\xfd"
 
 NAME = re.compile(
     r"experiment\.toml|plan\.json|journal\.jsonl|calibration\.json|reproduction\.json|environment(-\d{1,4})?\.json"
-    r"|raw/\d{6,9}\.(fio\.json|record)\.zst",
+    rf"|raw/\d{{6,9}}\.({'|'.join(map(re.escape, OUTPUTS.values()))}|record)\.zst",
     re.ASCII,
 )
 """The files of an experiment. No other member is ever taken, so no name can lead anywhere."""

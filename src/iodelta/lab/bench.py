@@ -55,9 +55,8 @@ class Record(msgspec.Struct, frozen=True):
         return pooled([first, *map(read_run, self.more)])
 
 
-def raw_name(done: FioRun) -> str:
-    """What the file of a trial's own output is called."""
-    return "fio.json" if done.request.tool == "fio" else "io_uring.txt"
+OUTPUTS = {"fio": "fio.json", "t/io_uring": "io_uring.txt"}
+"""Tool -> what the file of a trial's own output is called."""
 
 
 def assemble(identity: Started, record: Record, result: FioResult, source: str = "") -> Trial:
@@ -281,7 +280,9 @@ class Bench:
             device=lone_device(cell, variant, condition, self.target),
         )
         record = msgspec.structs.replace(record, findings=(*record.findings, *disturbed))
-        self._folder.write_raw(identity.trial, {raw_name(done): done.output, RECORD: msgspec.json.encode(record)})
+        self._folder.write_raw(
+            identity.trial, {OUTPUTS[done.request.tool]: done.output, RECORD: msgspec.json.encode(record)}
+        )
         return msgspec.structs.replace(trial, findings=(*record.findings, *trial.findings[len(findings) :]))
 
     def unmeasured(
@@ -345,5 +346,5 @@ def pause(seconds: float, stop: Callable[[], bool]) -> None:
 def read_trial(folder: Folder, identity: Started) -> Trial:
     """A finished trial from its raw files. Raises MeasureError when they are missing or damaged."""
     record = msgspec.json.decode(folder.read_raw(identity.trial, RECORD), type=Record)
-    result = record.results(folder.read_raw(identity.trial, raw_name(record.run)))
+    result = record.results(folder.read_raw(identity.trial, OUTPUTS[record.run.request.tool]))
     return assemble(identity, record, result, f"{folder.path.name}/raw/{identity.trial:06d}")
