@@ -11,13 +11,13 @@ import msgspec
 import numpy as np
 
 from iodelta.experiment import Experiment, parse
-from iodelta.lab.bench import OUTPUTS, RECORD, Record, request_for
+from iodelta.lab.bench import RECORD, Record, request_for
 from iodelta.lab.folder import Ended, Finished, Folder, Session, Started
 from iodelta.lab.plan import Plan, make_plan
 from iodelta.lab.session import begin
 from iodelta.machine import LocalMachine
 from iodelta.probe.topology import Target, resolve
-from iodelta.workload.model import FioRun
+from iodelta.workload.model import OUTPUTS, FioRun
 
 TEMPLATE = Path(__file__).with_name("trial.json").read_text()
 SERIAL = "S5GXNX0R812345K"

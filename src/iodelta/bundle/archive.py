@@ -22,7 +22,7 @@ from iodelta.errors import RequestError
 from iodelta.ingest.sources import DAMAGE, MOST_MEMBERS, tar_members
 from iodelta.ingest.tar import Readable
 from iodelta.ingest.wording import clean
-from iodelta.lab.bench import OUTPUTS
+from iodelta.workload.model import OUTPUTS
 
 MANIFEST = "bundle.json"
 VERSION = 1

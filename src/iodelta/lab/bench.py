@@ -29,7 +29,7 @@ from iodelta.trial import Background, Finding, Place, Trial
 from iodelta.workload.background import BackgroundLoad, background_findings, background_fio, substitute
 from iodelta.workload.fio import run
 from iodelta.workload.leftovers import marked
-from iodelta.workload.model import FioRequest, FioResult, FioRun
+from iodelta.workload.model import OUTPUTS, FioRequest, FioResult, FioRun
 from iodelta.workload.pooled import pooled
 from iodelta.workload.result import read_run
 
@@ -53,10 +53,6 @@ class Record(msgspec.Struct, frozen=True):
         """What all its runs measured; ``output`` is the first one's."""
         first = read_run(msgspec.structs.replace(self.run, output=output))
         return pooled([first, *map(read_run, self.more)])
-
-
-OUTPUTS = {"fio": "fio.json", "t/io_uring": "io_uring.txt"}
-"""Tool -> what the file of a trial's own output is called."""
 
 
 def assemble(identity: Started, record: Record, result: FioResult, source: str = "") -> Trial:

@@ -9,6 +9,8 @@ import msgspec
 from iodelta.trial import Direction, Finding
 
 Ended = Literal["finished", "stopped", "timed out"]
+OUTPUTS = {"fio": "fio.json", "t/io_uring": "io_uring.txt"}
+"""Tool -> what the file of its output is called in a folder."""
 
 
 class FioRequest(msgspec.Struct, frozen=True, kw_only=True):
