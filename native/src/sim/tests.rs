@@ -149,6 +149,22 @@ fn an_empirical_device_returns_the_curve_and_the_shape_it_was_made_of() {
     }
 }
 
+/// Turns of 64 reads with 8 in flight: without savings 57 of each are served while the other member is idle. What the
+/// quicker one saved up in the turn of the slower is enough for a turn of its own.
+#[test]
+fn a_member_that_saves_up_while_idle_costs_round_robin_nothing() {
+    for (saved, expected) in [(0.0, 128.0 / (57.0 / 900.0 + 57.0 / 300.0)), (0.1e9, 600.0)] {
+        let members = [limited(1, 900.0), limited(2, 300.0)].map(|mut member| {
+            if let Model::Empirical(model) = &mut member.model {
+                model.saved = saved;
+            }
+            member
+        });
+        let found = iops(&measure(&members, "round-robin", &workload(8, 1 << 30, 0), 20));
+        assert!((found / expected - 1.0).abs() < 0.03, "{saved} ns saved up: {found} reads/s");
+    }
+}
+
 #[test]
 fn reads_and_writes_in_flight_together_take_what_was_measured_of_them_together() {
     let flat = |latency: f64| Curve { depths: vec![1, 32], latency: vec![latency, latency * 32.0], shapes: vec![] };

@@ -1,7 +1,8 @@
 """Measure each member alone, so that it can be simulated; and say how well the simulation gives it back.
 
 Of each member: mean latency and its shape at depths 1 to 64 for small random reads, and at some for large sequential
-ones; where they may be overwritten, also of small random writes, and of reads beside writes. Closure: the simulated
+ones; where they may be overwritten, also of small random writes, and of reads beside writes; and what it does at once
+after a pause, as a throttled one does. Closure: the simulated
 member returns its own curves. Hold-out: a run of the real mirror that nothing was fitted to, against its prediction.
 """
 
@@ -33,6 +34,12 @@ CLOSURE = 0.10
 
 HELD_OUT = (("queue", 8), ("round-robin", 8))
 """Policies and depth of the runs that nothing is fitted to."""
+
+BURSTS = (0.005, 0.02, 0.08)
+"""Seconds after which is counted what a member did at once when it had been idle."""
+
+IDLE = 0.3
+"""Seconds in which a member may save up, before each burst; three slices of the kernel's throttle."""
 
 STEPS = 128
 """Even steps between the quantiles of a shape."""
@@ -108,7 +115,8 @@ def calibrate(
             write, _ = _curve(writing, WRITE_DEPTHS, destroy)
             mixed = msgspec.structs.replace(base, read_percent=MIX, seed=start + 900)
             read_beside, write_beside = _beside(mixed, destroy)
-        member = Member(traits, size, empirical=Empirical(read, large, write, read_beside, write_beside))
+        saved = saved_up(msgspec.structs.replace(base, iodepth=DEPTHS[-1], seed=start + 1200), iops[-1])
+        member = Member(traits, size, empirical=Empirical(read, large, write, read_beside, write_beside, saved))
         found.append(MemberCurve(path, member, iops, closure_of(member)))
     held: tuple[HeldOut, ...] = ()
     if len(members) > 1:
@@ -150,6 +158,20 @@ def closure_of(member: Member) -> float:
             outcome = predict((member,), "devid", load, seconds)
             errors.append(abs(outcome.iops / (depth / latency * 1e9) - 1))
     return max(errors)
+
+
+def saved_up(base: Request, full: float) -> float:
+    """Seconds of work at the rate ``full`` that an idle member does at once; 0 unless it is plainly a burst."""
+    found = 0.0
+    for number, seconds in enumerate(BURSTS):
+        counts = []
+        for again in range(2):
+            time.sleep(IDLE)
+            burst = msgspec.structs.replace(base, ramp=0.0, seconds=seconds, seed=base.seed + 2 * number + again)
+            counts.append(run(burst).read.ios)
+        if min(counts) > 4 * full * seconds:
+            found = max(found, min(counts) / full - seconds)
+    return found
 
 
 def _mixed(model: Empirical) -> Curve | None:

@@ -88,6 +88,8 @@ class Empirical(msgspec.Struct, frozen=True):
     """Small reads beside writes, by the depth of both; None where that was not measured."""
     write_beside: Curve | None = None
     """Writes beside reads, by the depth of both."""
+    saved: float = 0.0
+    """Seconds of work at the full rate that it saves up while idle and then does at once, as a throttled one does."""
 
 
 class Member(msgspec.Struct, frozen=True):
