@@ -58,13 +58,7 @@ def below_tail(evidence: Evidence) -> Iterator[Mark]:
 )
 def above_percentile(evidence: Evidence) -> Iterator[Mark]:
     """Possible only where the slowest 1 % take longer together than all others: in a table, a mix of units."""
-    for index, run, _, found in _parts(evidence):
-        if run.format != "table":
-            continue
-        for p, value in _at(found):
-            if p >= 99 and found.mean.low > value.high:
-                yield Mark((index,), f"the mean of {span(found.mean.value)} is above the p{p:g} of {span(value.value)}")
-                break
+    yield from _above_percentile(evidence, tables=True)
 
 
 @rule(
@@ -96,13 +90,7 @@ def above_maximum(evidence: Evidence) -> Iterator[Mark]:
     remedy="look at latency over time and at the median; the mean and IOPS say little about a usual I/O",
 )
 def made_by_stalls(evidence: Evidence) -> Iterator[Mark]:
-    for index, run, _, found in _parts(evidence):
-        if run.format == "table":
-            continue
-        for p, value in _at(found):
-            if p >= 99 and found.mean.low > value.high:
-                yield Mark((index,), f"the mean of {span(found.mean.value)} is above the p{p:g} of {span(value.value)}")
-                break
+    yield from _above_percentile(evidence, tables=False)
 
 
 @rule(
@@ -178,3 +166,13 @@ def _old(run: Run) -> bool:
 
 
 RULES = (below_tail, above_percentile, above_maximum, made_by_stalls, unit, capped)
+
+
+def _above_percentile(evidence: Evidence, *, tables: bool) -> Iterator[Mark]:
+    for index, run, _, found in _parts(evidence):
+        if (run.format == "table") != tables:
+            continue
+        for p, value in _at(found):
+            if p >= 99 and found.mean.low > value.high:
+                yield Mark((index,), f"the mean of {span(found.mean.value)} is above the p{p:g} of {span(value.value)}")
+                break
