@@ -18,6 +18,8 @@ def test_the_value_of_a_list_from_which_on_it_is_slower(tmp_path: Path) -> None:
     done = bisect(*items, "--measure", measure, "--output", tmp_path / "out", *EXACT)
     assert done.code == 1
     assert "One culprit of 19 candidates: 60: the number -10.00 %" in done.out
+    assert done.out.count("-10.09 .. -9.91 %") > 2, "the levels are as exact as the measure"
+    assert "too few blocks" not in done.out
 
 
 def test_a_list_may_come_from_a_file_and_go_into_the_words_of_a_command(tmp_path: Path) -> None:

@@ -302,10 +302,10 @@ def _levels(at: Searched, question: Question, answers: list[Answered], places: d
         step = at.search.store.step([good], [item]) if item != good else None
         change = None
         if step is not None:
-            half = step.error * float(stdtrit(step.freedom, 0.975))
-            wide = step.freedom < 2
+            half = at.search.rules.exact or step.error * float(stdtrit(step.freedom, 0.975))
+            known = at.search.rules.exact or step.freedom >= 2
             change = changed(
-                question, step.size, None if wide else step.size - half, None if wide else step.size + half
+                question, step.size, step.size - half if known else None, step.size + half if known else None
             )  # fmt: skip
         found.append(Level(item, at.kind.title(item), places.get(item, -1), len(own), float(np.median(own)), change))
     return tuple(sorted(found, key=lambda level: level.place))
