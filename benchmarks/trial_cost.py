@@ -129,7 +129,7 @@ family = "each"
 metrics = ["read.iops"]
 """
     plan = make_plan(parse(text))
-    folder = session.begin(place, text, plan)
+    folder = Folder.begin(place, text, plan)
     if events:
         _lengthen(folder, place.with_name("source"), plan, events)
     with timed() as seconds:

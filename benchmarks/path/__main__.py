@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from iodelta.experiment import parse, toml_text
-from iodelta.lab.folder import Booted
+from iodelta.lab.folder import Booted, Folder
 from iodelta.path import plan as planning
 from iodelta.path import run
 from iodelta.path.judge import PathAccount, judge
@@ -58,7 +58,7 @@ class Quiet:
 def account(text: str, where: Path) -> PathAccount:
     """The account of an experiment, run in full."""
     plan = make_plan(parse(text))
-    folder = run.begin(where, text, plan)
+    folder = Folder.begin(where, text, plan)
     run.go(folder, Quiet(), stop=lambda: False)
     print()
     return judge(folder)

@@ -35,7 +35,7 @@ def main() -> None:
             pairs = []
             for seed in SEEDS:
                 request = Request(
-                    members=tuple(disks), policy=policy.name, iodepth=DEPTH, seed=seed, ramp=0.5, seconds=2.0
+                    members=tuple(disks), policy=policy.name, iodepth=DEPTH, seed=seed, ramp=0.5, seconds=5.0
                 )
                 done = run(request)
                 load = Workload(True, request.length, DEPTH, SIZE, seed, done.pids)

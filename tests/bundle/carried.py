@@ -14,7 +14,6 @@ from iodelta.experiment import Experiment, parse
 from iodelta.lab.bench import RECORD, Record, request_for
 from iodelta.lab.folder import Ended, Finished, Folder, Session, Started
 from iodelta.lab.plan import Plan, make_plan
-from iodelta.lab.session import begin
 from iodelta.machine import LocalMachine
 from iodelta.probe.topology import Target, resolve
 from iodelta.workload.model import OUTPUTS, FioRun
@@ -98,7 +97,7 @@ def carried(
     asked = experiment or parse(given)
     plan = make_plan(asked)
     plan = msgspec.structs.replace(plan, identifier="00112233aabbccdd")
-    folder = begin(path, given, plan)
+    folder = Folder.begin(path, given, plan)
     folder.write_struct("environment.json", ENVIRONMENT)
     folder.write_struct("calibration.json", [])
     target = msgspec.to_builtins(resolve(LocalMachine(), str(path.parent)))

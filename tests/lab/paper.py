@@ -15,7 +15,6 @@ from iodelta.lab.bench import Bench
 from iodelta.lab.folder import Folder, Started
 from iodelta.lab.plan import Plan, make_plan
 from iodelta.lab.runner import Outcome, Runner
-from iodelta.lab.session import begin
 from iodelta.trial import Direction, Finding, Latency, Quantity, Trial
 from iodelta.verdict import Rules
 
@@ -135,7 +134,7 @@ metrics = ["read.iops"]
 seed = 1
 """
         self.plan: Plan = make_plan(parse(text))
-        self.folder: Folder = begin(path, text, self.plan)
+        self.folder: Folder = Folder.begin(path, text, self.plan)
         self.bench = PaperBench(say)
         self.watcher = Quiet()
         self.stopped = False

@@ -9,9 +9,9 @@ import pytest
 
 from iodelta.errors import MeasureError
 from iodelta.experiment import Experiment, parse
-from iodelta.lab.folder import PLAN
+from iodelta.lab.folder import PLAN, Folder
 from iodelta.lab.plan import HEADROOM, OVERHEAD, Plan, make_plan, warnings
-from iodelta.lab.session import begin, read_plan
+from iodelta.lab.session import read_plan
 
 TWO = "[variant.a]\n[variant.b]\n"
 
@@ -82,13 +82,13 @@ def test_a_cell_that_would_measure_the_page_cache_is_said_before_the_start() -> 
 def test_the_plan_on_disk_is_the_plan_with_its_limits_of_noise(tmp_path: Path) -> None:
     one = experiment(design="seed = 7")
     plan = make_plan(one)
-    folder = begin(tmp_path / "folder", "text", plan)
+    folder = Folder.begin(tmp_path / "folder", "text", plan)
     assert read_plan(folder) == plan
     assert msgspec.json.decode(folder.read(PLAN))["quality"]["repeats"] == plan.quality.repeats
 
 
 def test_a_plan_changed_by_one_byte_is_not_followed(tmp_path: Path) -> None:
-    folder = begin(tmp_path / "folder", "text", make_plan(experiment()))
+    folder = Folder.begin(tmp_path / "folder", "text", make_plan(experiment()))
     path = folder.path / PLAN
     path.write_bytes(path.read_bytes().replace(b'"alpha": 0.05', b'"alpha": 0.06'))
     with pytest.raises(MeasureError, match="changed since the run began"):

@@ -16,7 +16,6 @@ from iodelta.experiment import parse
 from iodelta.lab.bench import Bench
 from iodelta.lab.folder import Folder, KnobRestored, KnobSaved
 from iodelta.lab.plan import Plan, make_plan
-from iodelta.lab.session import begin
 from iodelta.lab.setup import Survey, ready, remove_scratch, survey
 from iodelta.machine import LocalMachine
 
@@ -85,7 +84,7 @@ def test_knobs_are_journalled_before_and_put_back_after(workshop: Workshop, tmp_
     node = workshop.loop(16)
     original = scheduler(node)
     plan = plan_of(node, knob="kyber")
-    folder = begin(tmp_path / "folder", "", plan)
+    folder = Folder.begin(tmp_path / "folder", "", plan)
     with made_ready(plan, folder):
         assert [event.saved["knob"] for event in folder.events() if isinstance(event, KnobSaved)] == ["block.scheduler"]
         MACHINE.write(f"/sys/block/{node.removeprefix('/dev/')}/queue/scheduler", "kyber")
@@ -101,7 +100,7 @@ def test_a_refused_write_leaves_bytes_and_settings_as_they_were(
     workshop.run("mkfs.ext4", "-q", "-F", node)
     before = workshop.checksum(node), scheduler(node)
     plan = plan_of(node, rw="randwrite", knob="kyber")
-    folder = begin(tmp_path / "folder", "", plan)
+    folder = Folder.begin(tmp_path / "folder", "", plan)
     with pytest.raises(RefusedError, match="ext2/3/4"), made_ready(plan, folder):
         pass
     assert (workshop.checksum(node), scheduler(node)) == before
@@ -112,7 +111,7 @@ def test_a_scratch_file_is_laid_out_whole_kept_between_sessions_and_removed_at_t
     place = tmp_path / "place"
     place.mkdir()
     plan = plan_of(str(place), size="4m")
-    folder = begin(tmp_path / "folder", "", plan)
+    folder = Folder.begin(tmp_path / "folder", "", plan)
     with made_ready(plan, folder) as bench:
         assert Path(bench.target.path).stat().st_size == 4 << 20
         inode = Path(bench.target.path).stat().st_ino
@@ -126,7 +125,7 @@ def test_a_stop_while_the_scratch_file_is_written_leaves_no_half_file(tmp_path: 
     place = tmp_path / "place"
     place.mkdir()
     plan = plan_of(str(place), size="512m")
-    folder = begin(tmp_path / "folder", "", plan)
+    folder = Folder.begin(tmp_path / "folder", "", plan)
     found = survey(MACHINE, plan.experiment)
     stopped = ready(MACHINE, plan, found, folder, cast(Any, Quiet()), (), lambda: True)
     with folder.writing(), pytest.raises(MeasureError, match="stopped"), stopped:

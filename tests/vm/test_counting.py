@@ -60,7 +60,7 @@ def folder(place: Path, says: Says, *, row: tuple[str, ...] = ("old", "new")) ->
         + "".join(f"[variant.{name.replace('.', '-')}]\nkernel = '{name}'\n" for name in row)
     )
     plan = PathPlan(parse(text), arms, boots, "QEMU 7", "", "no gcc", "0" * 16, row=len(row) > 2)
-    made = run.begin(place, text, plan)
+    made = Folder.begin(place, text, plan)
     with made.writing():
         for one in boots:
             wrote = says(one.variant, one.purpose, one.seed)

@@ -66,7 +66,7 @@ def test_a_setting_that_shortens_the_path_is_found_to_the_function_and_a_run_goe
         kernel = "{kernel.release}"
         "block.iostats" = "0"
     """
-    made = run.begin(tmp_path / "folder", text, make_plan(parse(text)))
+    made = Folder.begin(tmp_path / "folder", text, make_plan(parse(text)))
     first = Watched(stop_after=1)
     assert run.go(made, first, stop=first.stop) == run.INTERRUPTED
     second = Watched()

@@ -22,7 +22,7 @@ from iodelta.lab.bench import problem_of
 from iodelta.lab.folder import Finished, Folder, Session, Started, now
 from iodelta.lab.plan import Plan, make_plan
 from iodelta.lab.schedule import Slot, trial_seed
-from iodelta.lab.session import begin, read_plan, settle_pending
+from iodelta.lab.session import read_plan, settle_pending
 from iodelta.lab.setup import Survey, ready, survey
 from iodelta.machine import Machine, reach
 from iodelta.probe.environment import environment
@@ -106,7 +106,7 @@ class CellMeasure:
             self._plan = read_plan(self.folder)
         else:
             self._plan = make_plan(cell_experiment(question.experiment))
-            self.folder = begin(path, question.experiment, self._plan)
+            self.folder = Folder.begin(path, question.experiment, self._plan)
         starts = [event.trial for event in self.folder.events() if isinstance(event, Started)]
         self._next = max(starts, default=0) + 1
 

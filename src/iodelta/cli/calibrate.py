@@ -27,10 +27,11 @@ from iodelta.lab.calibration import (
     key_of,
     store,
 )
+from iodelta.lab.folder import Folder
 from iodelta.lab.plan import Plan, make_plan
 from iodelta.lab.progress import Watcher
 from iodelta.lab.runner import Outcome, load_trials
-from iodelta.lab.session import begin, go
+from iodelta.lab.session import go
 from iodelta.lab.setup import survey
 from iodelta.lab.signals import stop_on_signals
 from iodelta.machine import Machine
@@ -131,7 +132,7 @@ def _measure(
     stop: Callable[[], bool],
 ) -> tuple[Plan, Outcome, list[Trial]]:
     plan = make_plan(experiment)
-    folder = begin(path, text, plan)
+    folder = Folder.begin(path, text, plan)
     outcome = go(folder, machine, watching, stop=stop)
     trials = load_trials(folder, Account(folder.events()).counted(v.name for v in experiment.variants))
     return plan, outcome, list(trials.values())

@@ -24,13 +24,12 @@ def begin(
     experiment: Experiment, text: str, path: Path, format_: str, *, dry_run: bool = False, row: bool = False
 ) -> None:
     """Plan it, show the plan, and make the boots. Ends with the account's exit code."""
-    from iodelta.path import run
     from iodelta.path.plan import make_plan
 
     plan = make_plan(experiment, row=row)
     _show(plan)
     if not dry_run:
-        go_on(run.begin(path, text, plan), format_)
+        go_on(Folder.begin(path, text, plan), format_)
 
 
 def go_on(folder: Folder, format_: str) -> NoReturn:

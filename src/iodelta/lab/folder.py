@@ -16,11 +16,13 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
 import msgspec
 import zstandard
 
+from iodelta import __version__
 from iodelta.errors import MeasureError, RequestError
 from iodelta.lab.lines import LineWriter, decoded
 
@@ -29,6 +31,7 @@ ENVIRONMENT = "environment.json"
 PLAN = "plan.json"
 JOURNAL = "journal.jsonl"
 RAW = "raw"
+NOTHING: Mapping[str, bytes] = MappingProxyType({})
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -203,6 +206,21 @@ class Folder:
             shutil.rmtree(draft, ignore_errors=True)
 
     @classmethod
+    def begin(cls, path: Path, text: str, plan: Any, beside: Mapping[str, bytes] = NOTHING) -> Folder:
+        """A new folder with question and plan on disk before the first trial. Raises RequestError, MeasureError.
+
+        ``beside`` are further files of it, by name.
+        """
+        with cls.making(path) as draft:
+            draft.write(EXPERIMENT, text.encode())
+            for name, data in beside.items():
+                draft.write(name, data)
+            written = draft.write_struct(PLAN, plan)
+            with draft.writing():
+                draft.append(Planned(now(), sha256(written), sha256(text.encode()), __version__))
+        return cls(path)
+
+    @classmethod
     def open(cls, path: Path) -> Folder:
         """An existing folder. Raises RequestError when ``path`` is not one."""
         if not (path / EXPERIMENT).is_file():
@@ -258,6 +276,20 @@ class Folder:
             return msgspec.json.decode(self.read(name), type=kind)
         except msgspec.MsgspecError as error:
             raise MeasureError(f"damaged: {error}", place=str(self.path / name), remedy=_DAMAGED) from error
+
+    def read_plan(self, kind: type[_T]) -> _T:
+        """The plan, with the experiment unchanged since it was fixed. Raises MeasureError."""
+        planned = next((event for event in reversed(self.events()) if isinstance(event, Planned)), None)
+        if planned is None:
+            raise MeasureError("the journal has no plan: the run was killed before it began", place=str(self.path))
+        for name, digest in ((PLAN, planned.plan_sha256), (EXPERIMENT, planned.experiment_sha256)):
+            if sha256(self.read(name)) != digest:
+                raise MeasureError(
+                    "changed since the run began: order and rules were fixed before the first trial",
+                    place=str(self.path / name),
+                    remedy="put the original back, or begin a new experiment",
+                )
+        return self.read_struct(PLAN, kind)
 
     def write_raw(self, trial: int, kinds: Mapping[str, bytes]) -> None:
         """Keep raw bytes of a trial, zstd-compressed: ``raw/000123.KIND.zst``. On disk, names included, on return.

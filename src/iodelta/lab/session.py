@@ -7,11 +7,9 @@ import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 
 import msgspec
 
-from iodelta import __version__
 from iodelta.errors import LostError, MeasureError, RequestError
 from iodelta.experiment import Experiment
 from iodelta.lab.account import OVER, Account
@@ -19,7 +17,7 @@ from iodelta.lab.bench import Bench
 from iodelta.lab.boots import Boots, look
 from iodelta.lab.calibration import FILE as CALIBRATION
 from iodelta.lab.calibration import calibrations_for
-from iodelta.lab.folder import EXPERIMENT, PLAN, Abandoned, Extended, Folder, Planned, Session, now, sha256
+from iodelta.lab.folder import NOTHING, Abandoned, Extended, Folder, Session, now
 from iodelta.lab.hosts import host_of
 from iodelta.lab.instrument import look_closer
 from iodelta.lab.plan import Plan
@@ -33,23 +31,6 @@ from iodelta.probe.identity import same_device
 from iodelta.probe.sysfs import boot_id
 from iodelta.probe.topology import Target
 from iodelta.verdict import Rules
-
-NOTHING: Mapping[str, bytes] = MappingProxyType({})
-
-
-def begin(path: Path, text: str, plan: Plan, beside: Mapping[str, bytes] = NOTHING) -> Folder:
-    """A new folder with question, plan and rules on disk before the first trial. Raises RequestError, MeasureError.
-
-    ``beside`` are further files of it, by name.
-    """
-    with Folder.making(path) as draft:
-        draft.write(EXPERIMENT, text.encode())
-        for name, data in beside.items():
-            draft.write(name, data)
-        written = draft.write_struct(PLAN, plan)
-        with draft.writing():
-            draft.append(Planned(now(), sha256(written), sha256(text.encode()), __version__))
-    return Folder(path)
 
 
 def start(
@@ -68,7 +49,7 @@ def start(
 
     ``others`` are the further hosts of an experiment that names several.
     """
-    folder = begin(path, text, plan, beside)
+    folder = Folder.begin(path, text, plan, beside)
     try:
         go(folder, machine, watcher, stop=stop, destroy=destroy, others=others)
     except RequestError:
@@ -86,17 +67,7 @@ def read_plan(folder: Folder) -> Plan:
             place=str(folder.path),
             remedy="`iodelta run`, `iodelta report` and `iodelta rebuild` read it",
         )
-    planned = Account(folder.events()).planned
-    if planned is None:
-        raise MeasureError("the journal has no plan: the run was killed before it began", place=str(folder.path))
-    for name, digest in ((PLAN, planned.plan_sha256), (EXPERIMENT, planned.experiment_sha256)):
-        if sha256(folder.read(name)) != digest:
-            raise MeasureError(
-                "changed since the run began: the rules were fixed before the first trial",
-                place=str(folder.path / name),
-                remedy="put the original back, or begin a new experiment",
-            )
-    return folder.read_struct(PLAN, Plan)
+    return folder.read_plan(Plan)
 
 
 def rules_of(plan: Plan, state: Account) -> Rules:

@@ -14,7 +14,7 @@ from iodelta.lab.folder import Booted, Ended, Folder
 from iodelta.path.functions import USER, Symbols, per_io
 from iodelta.path.output import CellOutput, Counts, Output, read
 from iodelta.path.plan import CERTAIN, BootPlan, PathPlan
-from iodelta.path.run import REFUSED, alike, booted, read_plan
+from iodelta.path.run import REFUSED, alike, booted
 from iodelta.trial import Kind
 
 BLIND = (
@@ -173,7 +173,7 @@ class PathAccount(msgspec.Struct, frozen=True):
 
 def judge(folder: Folder) -> PathAccount:
     """The account of a folder, complete or still being made. Raises MeasureError for a damaged one."""
-    plan = read_plan(folder)
+    plan = folder.read_plan(PathPlan)
     events = folder.events()
     done = booted(events)
     same = alike(folder, plan, done)

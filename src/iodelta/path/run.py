@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
-from iodelta import __version__
 from iodelta.errors import MeasureError, RequestError
-from iodelta.lab.folder import EXPERIMENT, PLAN, Booted, Ended, Event, Folder, Planned, now, sha256
+from iodelta.lab.folder import Booted, Ended, Event, Folder, now
 from iodelta.path.functions import build
 from iodelta.path.plan import BootPlan, PathPlan, initrd
 from iodelta.vm import boot
@@ -39,31 +38,6 @@ class Watcher(Protocol):
         """One more is on disk, ``done`` in all; ``left`` seconds are expected still."""
 
 
-def begin(path: Path, text: str, plan: PathPlan) -> Folder:
-    """A new folder with question and plan on disk before the first boot. Raises RequestError, MeasureError."""
-    with Folder.making(path) as draft:
-        draft.write(EXPERIMENT, text.encode())
-        written = draft.write_struct(PLAN, plan)
-        with draft.writing():
-            draft.append(Planned(now(), sha256(written), sha256(text.encode()), __version__))
-    return Folder(path)
-
-
-def read_plan(folder: Folder) -> PathPlan:
-    """The plan of a folder, unchanged since it was made. Raises MeasureError."""
-    planned = next((event for event in folder.events() if isinstance(event, Planned)), None)
-    if planned is None:
-        raise MeasureError("the journal has no plan: the run was killed before it began", place=str(folder.path))
-    for name, digest in ((PLAN, planned.plan_sha256), (EXPERIMENT, planned.experiment_sha256)):
-        if sha256(folder.read(name)) != digest:
-            raise MeasureError(
-                "changed since the run began: the plan was fixed before the first boot",
-                place=str(folder.path / name),
-                remedy="put the original back, or begin a new experiment",
-            )
-    return folder.read_struct(PLAN, PathPlan)
-
-
 def booted(events: list[Event]) -> dict[int, Booted]:
     """The boots that were made, by number."""
     return {event.boot: event for event in events if isinstance(event, Booted)}
@@ -81,7 +55,7 @@ def alike(folder: Folder, plan: PathPlan, done: dict[int, Booted]) -> bool | Non
 
 def go(folder: Folder, watcher: Watcher, *, stop: Callable[[], bool]) -> str:
     """Make the boots that are left; how it ended. Raises IodeltaError; boots on disk are kept whatever happens."""
-    plan = read_plan(folder)
+    plan = folder.read_plan(PathPlan)
     if boot.available() != plan.qemu:
         raise RequestError(
             f"the plan was made with {plan.qemu}, and this is {boot.available()}",
