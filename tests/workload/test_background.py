@@ -94,13 +94,15 @@ def test_a_load_that_does_not_exist_is_an_error_that_names_it(machine: Machine, 
 
 def test_a_command_that_cannot_be_started_again_is_told_with_the_trial(machine: Machine, tmp_path: Path) -> None:
     script = tmp_path / "load"
-    script.write_text('#!/bin/sh\nrm -f -- "$0"\nexec sleep 1.1\n')
+    script.write_text('#!/bin/sh\nrm -f -- "$0"\nwhile test -e stay; do sleep 0.05; done\n')
     script.chmod(0o755)
+    (tmp_path / "stay").touch()
     with BackgroundLoad(machine, [str(script)], workdir=str(tmp_path)) as load:
         begin = time.time()
-        time.sleep(1.0)
+        assert load.account((begin, time.time() + 1)).restarts == 0
+        (tmp_path / "stay").unlink()
         with pytest.raises(MachineError, match="cannot start"):
-            load.account((begin, time.time()))
+            until(lambda: load.account((begin, time.time())).restarts > 0)
 
 
 def test_everything_a_load_started_ends_with_it_also_what_left_its_session(machine: Machine, tmp_path: Path) -> None:

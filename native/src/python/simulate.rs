@@ -55,7 +55,7 @@ struct EmpiricalIn {
     write: Option<CurveIn>,
     read_beside: Option<CurveIn>,
     write_beside: Option<CurveIn>,
-    saved: f64,
+    slice: f64,
 }
 
 #[derive(FromPyObject)]
@@ -185,7 +185,7 @@ fn member(given: MemberIn) -> PyResult<MemberModel> {
             write: found.write.map(curve).transpose()?,
             read_beside: found.read_beside.map(curve).transpose()?,
             write_beside: found.write_beside.map(curve).transpose()?,
-            saved: time(found.saved)? as f64,
+            slice: time(found.slice)?,
         })),
         _ => return Err(bad("a member is one of hdd, flash and empirical")),
     };

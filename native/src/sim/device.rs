@@ -3,6 +3,7 @@
 use super::empirical::{Empirical, EmpiricalModel};
 use super::flash::{Flash, FlashModel};
 use super::hdd::{Hdd, HddModel};
+use super::throttled::Throttled;
 use super::Ns;
 use crate::rng::Rng;
 
@@ -27,6 +28,7 @@ pub enum Device {
     Hdd(Box<Hdd>),
     Flash(Flash),
     Empirical(Empirical),
+    Throttled(Throttled),
 }
 
 impl Device {
@@ -34,6 +36,7 @@ impl Device {
         match model {
             Model::Hdd(model) => Device::Hdd(Box::new(Hdd::new(model))),
             Model::Flash(model) => Device::Flash(Flash::new(model)),
+            Model::Empirical(model) if model.slice > 0 => Device::Throttled(Throttled::new(model)),
             Model::Empirical(model) => Device::Empirical(Empirical::new(model)),
         }
     }
@@ -44,6 +47,7 @@ impl Device {
             Device::Hdd(device) => device.submit(job, now),
             Device::Flash(device) => device.submit(job, now, rng),
             Device::Empirical(device) => device.submit(job, now, rng),
+            Device::Throttled(device) => device.submit(job, now),
         }
     }
 
@@ -54,6 +58,7 @@ impl Device {
             Device::Hdd(device) => device.next(),
             Device::Flash(device) => device.next(),
             Device::Empirical(device) => device.next(),
+            Device::Throttled(device) => device.next(),
         }
     }
 
@@ -64,6 +69,7 @@ impl Device {
             Device::Hdd(device) => device.complete(now),
             Device::Flash(device) => device.complete(now, rng),
             Device::Empirical(device) => device.complete(now, rng),
+            Device::Throttled(device) => device.complete(),
         }
     }
 }

@@ -4,19 +4,16 @@
 //! by Little's law, the mean latency too. Alone, an I/O takes a latency drawn from the measured shape. Among several,
 //! who leaves next is decided by draws from the shape at that depth: a narrow shape gives first in, first out, and a
 //! wide one is returned with its quantiles within 15 %.
-//!
-//! A device held to a rate by a throttle saves up what it does not use while idle (blk-throttle: up to a slice of 0.1 s),
-//! and then does that much at once. Mean rates do not show it, and whether an idle member falls behind depends on it.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 
 use super::device::Job;
 use super::{Ns, NEVER};
 use crate::rng::Rng;
 
 /// Reads of at least this length take the sequential curve, where there is one.
-const LARGE: u32 = 128 << 10;
+pub const LARGE: u32 = 128 << 10;
 
 /// So many I/Os after the last write, a read is beside writes, and the other way round.
 const RECENT: u64 = 32;
@@ -74,8 +71,8 @@ pub struct EmpiricalModel {
     /// Small reads, and writes, beside the other kind; without curves as when alone.
     pub read_beside: Option<Curve>,
     pub write_beside: Option<Curve>,
-    /// Work at the full rate that it saves up while idle, ns.
-    pub saved: f64,
+    /// What a throttle lets through at once after a pause, in ns of the full rate; 0 without one.
+    pub slice: Ns,
 }
 
 /// The I/Os of one kind, on a clock that goes on at the rate 1/R(q).
@@ -116,13 +113,6 @@ impl Line {
         (shape[low] + part * (shape[low + 1] - shape[low])).max(1e-6)
     }
 
-    /// Between two I/Os at the greatest depth that was measured, ns.
-    fn interval(&self) -> f64 {
-        let curve = &self.curves[0];
-        let last = curve.depths.len() - 1;
-        curve.latency[last] / f64::from(curve.depths[last])
-    }
-
     fn due(&self) -> Option<f64> {
         self.active.peek().map(|Reverse((due, ..))| f64::from_bits(*due))
     }
@@ -142,11 +132,6 @@ pub struct Empirical {
     /// The line whose first leaves next, and how much of a whole interval is left until then.
     first: usize,
     left: f64,
-    /// The most it saves up, what it has, ns; and how long such an I/O takes, those under way and when each ends.
-    most: f64,
-    saved: f64,
-    quick: Ns,
-    at_once: VecDeque<(Ns, u32)>,
 }
 
 impl Empirical {
@@ -159,7 +144,6 @@ impl Empirical {
             })
         };
         let (large, write) = (of(&model.large, None), of(&model.write, model.write_beside.as_ref()));
-        let least = model.read.shapes.first().map_or(1.0, |shape| shape[0]);
         Empirical {
             lines,
             large,
@@ -171,15 +155,12 @@ impl Empirical {
             finish: NEVER,
             first: 0,
             left: 1.0,
-            most: model.saved,
-            saved: model.saved,
-            quick: (least * model.read.latency[0]).max(1.0) as Ns,
-            at_once: VecDeque::new(),
         }
     }
 
     pub fn submit(&mut self, job: Job, now: Ns, rng: &mut Rng) {
         self.advance(now);
+        self.in_flight += 1;
         self.arrivals += 1;
         let kind = match job {
             Job { write: true, .. } => self.write,
@@ -187,13 +168,6 @@ impl Empirical {
             _ => 0,
         };
         self.last[usize::from(job.write)] = self.arrivals;
-        let cost = self.lines[kind].interval();
-        if self.saved >= cost {
-            self.saved -= cost;
-            self.at_once.push_back((now + self.quick, job.tag));
-            return self.plan();
-        }
-        self.in_flight += 1;
         let draw = self.lines[kind].draw(self.load(), rng);
         if self.in_flight == 1 {
             self.left = draw;
@@ -204,15 +178,11 @@ impl Empirical {
     }
 
     pub fn next(&self) -> Ns {
-        self.at_once.front().map_or(self.finish, |&(end, _)| end.min(self.finish))
+        self.finish
     }
 
     pub fn complete(&mut self, now: Ns, rng: &mut Rng) -> u32 {
         self.advance(now);
-        if self.at_once.front().is_some_and(|&(end, _)| end <= now) {
-            self.plan();
-            return self.at_once.pop_front().expect("there is a first").1;
-        }
         self.in_flight -= 1;
         let line = &mut self.lines[self.first];
         let Reverse((_, _, tag)) = line.active.pop().expect("an event is due only while an I/O is active");
@@ -241,7 +211,6 @@ impl Empirical {
         let passed = (now - self.at) as f64;
         self.at = now;
         if self.in_flight == 0 {
-            self.saved = (self.saved + passed).min(self.most);
             return;
         }
         let load = self.load();

@@ -9,6 +9,7 @@ pub mod hdd;
 pub mod layout;
 #[cfg(test)]
 mod tests;
+mod throttled;
 pub mod world;
 pub mod worlds;
 

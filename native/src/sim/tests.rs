@@ -149,20 +149,24 @@ fn an_empirical_device_returns_the_curve_and_the_shape_it_was_made_of() {
     }
 }
 
-/// Turns of 64 reads with 8 in flight: without savings 57 of each are served while the other member is idle. What the
-/// quicker one saved up in the turn of the slower is enough for a turn of its own.
+/// A throttle of 0.1 s slices at 900 and 300 reads/s: its own rate at any depth, and what the quicker member did not do
+/// in the slower one's turn it does at once.
 #[test]
-fn a_member_that_saves_up_while_idle_costs_round_robin_nothing() {
-    for (saved, expected) in [(0.0, 128.0 / (57.0 / 900.0 + 57.0 / 300.0)), (0.1e9, 600.0)] {
-        let members = [limited(1, 900.0), limited(2, 300.0)].map(|mut member| {
-            if let Model::Empirical(model) = &mut member.model {
-                model.saved = saved;
-            }
-            member
-        });
-        let found = iops(&measure(&members, "round-robin", &workload(8, 1 << 30, 0), 20));
-        assert!((found / expected - 1.0).abs() < 0.03, "{saved} ns saved up: {found} reads/s");
+fn a_throttled_member_keeps_its_rate_and_costs_round_robin_nothing_while_it_was_idle() {
+    let [quick, slow] = [900.0, 300.0].map(|rate| {
+        let read = Curve { depths: vec![1], latency: vec![1e9 / rate], shapes: vec![vec![0.1, 0.1, 2.8]] };
+        let model = EmpiricalModel { read, slice: SECOND / 10, ..EmpiricalModel::default() };
+        MemberModel { model: Model::Empirical(Box::new(model)), ..limited(rate as u64, rate) }
+    });
+    let close = |members: &[MemberModel], policy: &str, depth: u32, expected: f64| {
+        let found = iops(&measure(members, policy, &workload(depth, 1 << 30, 0), 20));
+        assert!((found / expected - 1.0).abs() < 0.03, "{policy} at depth {depth}: {found} reads/s");
+    };
+    for depth in [1, 8, 64] {
+        close(std::slice::from_ref(&quick), "queue", depth, 900.0);
+        close(&[quick.clone(), slow.clone()], "round-robin", depth, 600.0);
     }
+    close(&[quick, slow], "queue", 32, 1200.0);
 }
 
 #[test]

@@ -39,7 +39,7 @@ BURSTS = (0.005, 0.02, 0.08)
 """Seconds after which is counted what a member did at once when it had been idle."""
 
 IDLE = 0.3
-"""Seconds in which a member may save up, before each burst; three slices of the kernel's throttle."""
+"""Seconds before each burst: three slices of the kernel's throttle."""
 
 STEPS = 128
 """Even steps between the quantiles of a shape."""
@@ -115,8 +115,8 @@ def calibrate(
             write, _ = _curve(writing, WRITE_DEPTHS, destroy)
             mixed = msgspec.structs.replace(base, read_percent=MIX, seed=start + 900)
             read_beside, write_beside = _beside(mixed, destroy)
-        saved = saved_up(msgspec.structs.replace(base, iodepth=DEPTHS[-1], seed=start + 1200), iops[-1])
-        member = Member(traits, size, empirical=Empirical(read, large, write, read_beside, write_beside, saved))
+        throttled = slice_of(msgspec.structs.replace(base, iodepth=DEPTHS[-1], seed=start + 1200), iops[-1])
+        member = Member(traits, size, empirical=Empirical(read, large, write, read_beside, write_beside, throttled))
         found.append(MemberCurve(path, member, iops, closure_of(member)))
     held: tuple[HeldOut, ...] = ()
     if len(members) > 1:
@@ -160,8 +160,8 @@ def closure_of(member: Member) -> float:
     return max(errors)
 
 
-def saved_up(base: Request, full: float) -> float:
-    """Seconds of work at the rate ``full`` that an idle member does at once; 0 unless it is plainly a burst."""
+def slice_of(base: Request, full: float) -> float:
+    """Seconds of the throttle's slice, of a member that does ``full`` reads a second; 0 unless it plainly bursts."""
     found = 0.0
     for number, seconds in enumerate(BURSTS):
         counts = []
@@ -170,7 +170,7 @@ def saved_up(base: Request, full: float) -> float:
             burst = msgspec.structs.replace(base, ramp=0.0, seconds=seconds, seed=base.seed + 2 * number + again)
             counts.append(run(burst).read.ios)
         if min(counts) > 4 * full * seconds:
-            found = max(found, min(counts) / full - seconds)
+            found = max(found, min(counts) / full)
     return found
 
 

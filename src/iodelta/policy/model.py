@@ -88,8 +88,9 @@ class Empirical(msgspec.Struct, frozen=True):
     """Small reads beside writes, by the depth of both; None where that was not measured."""
     write_beside: Curve | None = None
     """Writes beside reads, by the depth of both."""
-    saved: float = 0.0
-    """Seconds of work at the full rate that it saves up while idle and then does at once, as a throttled one does."""
+    slice: float = 0.0
+    """Seconds of work at the full rate that a throttle lets through at once after a pause; 0 without one. With one it
+    decides when an I/O passes; of the curves count the greatest depth and the median at depth 1."""
 
 
 class Member(msgspec.Struct, frozen=True):

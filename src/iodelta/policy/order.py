@@ -37,6 +37,9 @@ SERIES = (
     Series("as posted, but with fresh offsets", POLICIES, fresh=True),
 )
 
+SLICE = 0.1
+"""Seconds of reads that the kernel's throttle lets through at once after a pause (blk-throttle's throtl_slice)."""
+
 Rates = dict[int, tuple[float, ...]]
 """Depth -> IOPS of the slots in their order."""
 
@@ -74,12 +77,12 @@ def measured(runs: Sequence[Request], begin: Callable[[float], None]) -> Rates:
 
 
 def simulated(runs: Sequence[Request], paces: Sequence[int], *, size: int, hit: int = 60_000) -> Rates:
-    """The same on members that do so many reads a second at any depth, each behind a cache that takes all in.
+    """The same on members that are held to so many reads a second, each behind a cache that takes all in.
 
-    ``size`` bytes are read at random; ``hit`` is what a cached read takes, ns.
+    ``size`` bytes are read at random; ``hit`` is what a read takes that is cached, or let through at once, ns.
     """
     members = tuple(
-        Member(Traits(devid, rotational=True), size, empirical=Empirical(Curve((1,), (1e9 / pace,))))
+        Member(Traits(devid, rotational=True), size, empirical=_held_to(pace, hit))
         for devid, pace in enumerate(paces, start=1)
     )
     same = tuple(
@@ -88,6 +91,11 @@ def simulated(runs: Sequence[Request], paces: Sequence[int], *, size: int, hit: 
     )
     (outcomes,) = simulate([World(runs[0].seed, members, Layout(), same, Cache(hit=hit))])
     return _by_depth([outcome.iops for outcome in outcomes])
+
+
+def _held_to(pace: int, quickest: int) -> Empirical:
+    least = quickest * pace / 1e9
+    return Empirical(Curve((1,), (1e9 / pace,), ((least, least, 4 - 3 * least),)), slice=SLICE)
 
 
 def _by_depth(rates: Sequence[float]) -> Rates:
