@@ -73,7 +73,7 @@ def test_every_layout_can_be_simulated_with_mixed_load_cache_and_defragmentation
 
 def test_calibrated_members_are_predicted_with_their_errors_beside_it(tmp_path: Path) -> None:
     members, store = files(tmp_path, 2, mib=4), tmp_path / "members.json"
-    made = answer("calibrate", *members, "--output", str(store), "--seconds", "0.1")
+    made = answer("calibrate", *members, "--output", str(store), "--seconds", "0.2")
     assert [len(one["iops"]) for one in made["members"]] == [7, 7]
     assert all(0 <= one["closure"] < 1 for one in made["members"])
     found = answer("simulate", "--calibration", str(store), "--policy", "queue", "--seconds", "0.2", "--worlds", "1")
@@ -87,7 +87,7 @@ def test_calibrated_members_are_predicted_with_their_errors_beside_it(tmp_path: 
 def test_a_calibration_writes_only_to_members_that_are_named_and_then_predicts_a_mix(tmp_path: Path) -> None:
     members, store = files(tmp_path, 2, mib=1), str(tmp_path / "members.json")
     before = [Path(member).read_bytes() for member in members]
-    words = ("calibrate", *members, "--output", store, "--seconds", "0.1")
+    words = ("calibrate", *members, "--output", store, "--seconds", "0.2")
     assert "member1" in refusal(*words, "--destroy", members[0])
     assert [Path(member).read_bytes() for member in members] == before
     found = answer(*words, "--destroy", members[0], "--destroy", members[1])
@@ -126,7 +126,7 @@ def test_the_experiment_it_offers_is_one_that_iodelta_run_takes(tmp_path: Path) 
 def test_a_mixed_workload_needs_leave_for_each_member_and_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     members = files(tmp_path, 2, mib=1)
     before = [Path(member).read_bytes() for member in members]
-    words = ("mirror", *members, "--policy", "queue", "--rw", "randrw", "--seconds", "0.1")
+    words = ("mirror", *members, "--policy", "queue", "--rw", "randrw", "--seconds", "0.2")
     assert "--destroy" in refusal(*words)
     assert "member1" in refusal(*words, "--destroy", members[0])
     assert [Path(member).read_bytes() for member in members] == before
