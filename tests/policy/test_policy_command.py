@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,13 @@ from iodelta.errors import IodeltaError, RequestError
 from iodelta.experiment import parse, shorthand
 
 from .members import MIB, files
+
+
+@pytest.fixture
+def memory() -> Iterator[Path]:
+    """A folder whose files answer at once, whatever else the disk is busy with."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as made:
+        yield Path(made)
 
 
 def said(*words: str) -> str:
@@ -71,9 +80,9 @@ def test_every_layout_can_be_simulated_with_mixed_load_cache_and_defragmentation
     assert all(one["iops"] > 0 for one in found["predictions"])
 
 
-def test_calibrated_members_are_predicted_with_their_errors_beside_it(tmp_path: Path) -> None:
-    members, store = files(tmp_path, 2, mib=4), tmp_path / "members.json"
-    made = answer("calibrate", *members, "--output", str(store), "--seconds", "0.2")
+def test_calibrated_members_are_predicted_with_their_errors_beside_it(memory: Path) -> None:
+    members, store = files(memory, 2, mib=4), memory / "members.json"
+    made = answer("calibrate", *members, "--output", str(store), "--seconds", "0.1")
     assert [len(one["iops"]) for one in made["members"]] == [7, 7]
     assert all(0 <= one["closure"] < 1 for one in made["members"])
     found = answer("simulate", "--calibration", str(store), "--policy", "queue", "--seconds", "0.2", "--worlds", "1")
@@ -84,10 +93,10 @@ def test_calibrated_members_are_predicted_with_their_errors_beside_it(tmp_path: 
     assert text.count("Hold-out:") == 2
 
 
-def test_a_calibration_writes_only_to_members_that_are_named_and_then_predicts_a_mix(tmp_path: Path) -> None:
-    members, store = files(tmp_path, 2, mib=1), str(tmp_path / "members.json")
+def test_a_calibration_writes_only_to_members_that_are_named_and_then_predicts_a_mix(memory: Path) -> None:
+    members, store = files(memory, 2, mib=1), str(memory / "members.json")
     before = [Path(member).read_bytes() for member in members]
-    words = ("calibrate", *members, "--output", store, "--seconds", "0.2")
+    words = ("calibrate", *members, "--output", store, "--seconds", "0.1")
     assert "member1" in refusal(*words, "--destroy", members[0])
     assert [Path(member).read_bytes() for member in members] == before
     found = answer(*words, "--destroy", members[0], "--destroy", members[1])

@@ -8,6 +8,7 @@ member returns its own curves. Hold-out: a run of the real mirror that nothing w
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -35,8 +36,8 @@ CLOSURE = 0.10
 HELD_OUT = (("queue", 8), ("round-robin", 8))
 """Policies and depth of the runs that nothing is fitted to."""
 
-BURSTS = (0.005, 0.02, 0.08)
-"""Seconds after which is counted what a member did at once when it had been idle."""
+BURST = 0.02
+"""Seconds after which is counted what a member did at once when it had been idle: a fifth of the kernel's slice."""
 
 IDLE = 0.3
 """Seconds before each burst: three slices of the kernel's throttle."""
@@ -162,16 +163,12 @@ def closure_of(member: Member) -> float:
 
 def slice_of(base: Request, full: float) -> float:
     """Seconds of the throttle's slice, of a member that does ``full`` reads a second; 0 unless it plainly bursts."""
-    found = 0.0
-    for number, seconds in enumerate(BURSTS):
-        counts = []
-        for again in range(2):
-            time.sleep(IDLE)
-            burst = msgspec.structs.replace(base, ramp=0.0, seconds=seconds, seed=base.seed + 2 * number + again)
-            counts.append(run(burst).read.ios)
-        if min(counts) > 4 * full * seconds:
-            found = max(found, min(counts) / full)
-    return found
+    counts = []
+    for seed in range(base.seed, base.seed + 3):
+        time.sleep(IDLE)
+        counts.append(run(msgspec.structs.replace(base, ramp=0.0, seconds=BURST, seed=seed)).read.ios)
+    count = statistics.median(counts)
+    return count / full if count > 4 * full * BURST else 0.0
 
 
 def _mixed(model: Empirical) -> Curve | None:
