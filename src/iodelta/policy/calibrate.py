@@ -42,6 +42,9 @@ BURST = 0.02
 IDLE = 0.3
 """Seconds before each burst: three slices of the kernel's throttle."""
 
+ATTEMPTS = 3
+"""Runs in which nothing came back, one after the other: a busy machine may starve one, and a long I/O outlast it."""
+
 STEPS = 128
 """Even steps between the quantiles of a shape."""
 
@@ -244,12 +247,15 @@ def _beside(base: Request, destroy: Sequence[str]) -> tuple[Curve, Curve]:
 
 
 def _measured(request: Request, destroy: Sequence[str]) -> MirrorRun:
-    done = run(request, destroy=destroy)
-    wanted = done.read if request.read_percent else done.write
-    if not done.usable or not wanted.ios:
-        told = "; ".join(finding.explanation for finding in done.findings) or "not one I/O came back in time"
-        raise MeasureError(f"cannot be measured: {told}", place=", ".join(request.members))
-    return done
+    for _ in range(ATTEMPTS):
+        done = run(request, destroy=destroy)
+        wanted = done.read if request.read_percent else done.write
+        if done.usable and wanted.ios:
+            return done
+        if not done.usable:
+            break
+    told = "; ".join(finding.explanation for finding in done.findings) or "not one I/O came back in time"
+    raise MeasureError(f"cannot be measured: {told}", place=", ".join(request.members))
 
 
 def _hold_out(found: Sequence[MemberCurve], request: Request, destroy: Sequence[str]) -> HeldOut:
