@@ -152,6 +152,43 @@ def test_a_variant_that_wins_here_and_loses_there_is_not_recommended() -> None:
     assert "choose by workload" in found.sentence
 
 
+def test_chance_in_one_cell_does_not_hide_the_variant_that_loses_nowhere() -> None:
+    """A real run of the scenario read-policy-order: log gains over round-robin in ten blocks. At depth 1 latency once
+    locked in to the slow disk, so that every bound there is wide; at depth 32 queue is the best by 25 %."""
+    recorded = {
+        "qd32": {
+            "pid": (427, -668, -673, 429, -673, 426, -673, -673, 427, -673),
+            "latency": (492, 466, 431, 367, 429, 429, 427, 427, 427, 429),
+            "latency-rr": (302, 429, 427, 328, 431, 427, 427, 432, 427, 455),
+            "queue": (711, 716, 639, 717, 658, 717, 717, 641, 717, 716),
+        },
+        "qd1": {
+            "pid": (426, 864, -631, 429, -673, 429, 431, -673, 431, -673),
+            "latency": (432, 778, 471, 429, 395, 429, 426, -668, 427, 478),
+            "latency-rr": (427, 853, 467, 429, 346, 431, 425, 431, 432, 427),
+            "queue": (429, 395, 469, 369, 426, 434, 433, 431, 476, 427),
+        },
+    }
+    places, first = tuple(range(10)), (True, False) * 5
+    cells = [
+        [
+            Series(
+                name, IOPS, "rr", variant, places, (1.0,) * 10, tuple(math.exp(gain / 1000) for gain in gains),
+                first, places, places,
+            )
+            for variant, gains in variants.items()
+        ]
+        for name, variants in recorded.items()
+    ]  # fmt: skip
+    found = recommend(cells, Rules(metrics=(IOPS,), looks=(7, 10), margin=0.05), level=0.98993)
+    assert found.variants == ("queue",)
+    assert re.fullmatch(
+        r"queue is never more than [\d.]+ % worse than the best in any of 2 cells; "
+        r"rr loses up to [\d.]+ % in qd32 \(at least [\d.]+ %\)\.",
+        found.sentence,
+    ), found.sentence
+
+
 def test_weights_decide_which_loss_matters() -> None:
     cells = {"read": {"a": 100.0, "b": 90.0}, "write": {"a": 90.0, "b": 100.0}}
     found = recommend(matrix(cells), RULES, weights={"read": 1.0, "write": 0.1})

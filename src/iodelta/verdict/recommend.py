@@ -77,7 +77,7 @@ def recommend(
     usable = [(one, claim) for one, claim in zip(rankings, claims, strict=True) if one.variants]
     tallies = _tally(usable, weights or {})
     regrets = tuple(tally.regret() for tally in tallies.values())
-    chosen, sentence = _choose(tallies, _where(usable), forbidden)
+    chosen, sentence = _choose(tallies, _where(usable), forbidden, rules.margin)
     return Recommendation(chosen, sentence, regrets, rankings, level, weights is not None, (*forbidden, *findings))
 
 
@@ -134,30 +134,34 @@ def _where(usable: Sequence[tuple[CellRanking, CellRanking]]) -> str:
     return f"any of {len(usable)} {'comparisons' if several else 'cells'}" if len(usable) > 1 else "the one cell"
 
 
-def _choose(tallies: Mapping[str, _Tally], where: str, forbidden: Sequence[Finding]) -> tuple[tuple[str, ...], str]:
+def _choose(
+    tallies: Mapping[str, _Tally], where: str, forbidden: Sequence[Finding], margin: float
+) -> tuple[tuple[str, ...], str]:
     """The variants to choose, and the sentence; ``where`` is ``any of 12 cells``."""
     if forbidden:
         return (), f"No variant is recommended: {forbidden[0].explanation}."
     if not tallies:
         return (), "No variant is recommended: no cell could be ranked."
     ordered = sorted(tallies.values(), key=lambda tally: (tally.weighted, tally.largest))
-    first, others = ordered[0], ordered[1:]
     if not any(tally.losses for tally in ordered):
         cost = max(tally.bound for tally in ordered)
         tail = f"; choosing any costs at most {_percent(cost)}" if math.isfinite(cost) else "; run more blocks"
         sure = where if where == "the one cell" else f"{where} at the level that holds for all at once"
         return (), f"No variant is recommended: {len(ordered)} variants cannot be told apart in {sure}{tail}."
-    if not math.isfinite(first.bound):
+    if not math.isfinite(ordered[0].bound):
         return (), f"No variant is recommended: none has a bounded loss in {where}; run more blocks."
+    # Bounds that differ by less than the margin differ by chance: what is shown to lose then yields to what is not.
+    close = [tally for tally in ordered if tally.weighted <= ordered[0].weighted + margin]
+    first = next((tally for tally in close if not tally.losses), ordered[0])
+    others = [tally for tally in ordered if tally is not first]
     tied = [tally for tally in others if first.variant not in tally.losses and tally.variant not in first.losses]
+    tied = [tally for tally in tied if tally in close]
     level_with = {tally.variant for tally in (first, *tied)}
     tied = [tally for tally in tied if not level_with & tally.losses.keys()]
     behind = [tally for tally in others if tally not in tied]
     rivals = [tally for tally in behind if tally.variant in first.losses and _shown(tally) <= first.weighted]
     if rivals:
-        told = ", ".join(
-            f"{tally.variant} loses up to {_percent(tally.largest)} in {tally.where}" for tally in (first, *rivals)
-        )
+        told = ", ".join(map(_loss, (first, *rivals)))
         return (), f"No variant is recommended: none is good everywhere ({told}); choose by workload."
     chosen = (first, *tied)
     return tuple(tally.variant for tally in chosen), _sentence(chosen, behind, where)
@@ -172,15 +176,21 @@ def _sentence(chosen: Sequence[_Tally], behind: Sequence[_Tally], where: str) ->
     first = ", ".join(tally.variant for tally in chosen[:-1])
     names = f"{first} or {chosen[-1].variant}" if first else chosen[-1].variant
     bound = max(tally.bound for tally in chosen)
-    worst = max(behind, key=lambda tally: tally.largest)
-    loss = f"{worst.variant} loses up to {_percent(worst.largest)} in {worst.where}"
-    if worst.sure > 0:
-        loss += f" (at least {_percent(worst.sure, down=True)})"
+    loss = _loss(max(behind, key=lambda tally: (tally.sure > 0, tally.largest)), least=True)
     if bound <= 0:
         return f"{names} is the best in {where.replace('any of', 'all')}; {loss}."
     if not math.isfinite(bound):
         return f"{names} is not shown to lose anywhere in {where}; {loss}."
     return f"{names} is never more than {_percent(bound)} worse than the best in {where}; {loss}."
+
+
+def _loss(tally: _Tally, *, least: bool = False) -> str:
+    """What a variant loses where it does worst; ``least``: and how much of it is shown."""
+    if not tally.sure:
+        most = f"lose up to {_percent(tally.bound)}" if math.isfinite(tally.bound) else "lose anything"
+        return f"{tally.variant} may {most}, not shown"
+    told = f"{tally.variant} loses up to {_percent(tally.largest)} in {tally.where}"
+    return f"{told} (at least {_percent(tally.sure, down=True)})" if least else told
 
 
 def _percent(share: float, *, down: bool = False) -> str:
