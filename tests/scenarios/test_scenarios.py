@@ -152,6 +152,13 @@ def test_what_is_missing_ends_a_run_with_reasons_and_4(monkeypatch: pytest.Monke
     assert "cannot run here" in str(done.exception)
 
 
+def test_where_the_report_cannot_go_is_refused_before_anything_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("iodelta.cli.scenario.contact", lambda *given: pytest.fail("a machine was asked"))
+    found = CliRunner().invoke(cli, ["scenario", "run", "read-policy-order", "--output", "report.html"])
+    assert isinstance(found.exception, RequestError)
+    assert "add --format" in str(found.exception)
+
+
 def test_list_and_show_are_documents_too() -> None:
     listed = json.loads(CliRunner().invoke(cli, ["scenario", "list", "--format", "json"]).stdout)
     assert listed["schema"] == "iodelta.scenario-list/1"

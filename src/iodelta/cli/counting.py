@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from iodelta.errors import MeasureError, RequestError
+from iodelta.errors import MeasureError
 from iodelta.lab.folder import Booted, Folder
 from iodelta.lab.signals import stop_on_signals
 from iodelta.report.words import duration, inert
@@ -68,8 +68,6 @@ def report(folder: Folder, format_: str, output: Path | None, *, functions: bool
     account = judge(folder)
     if output is None:
         _tell(account, format_, functions=functions)
-    elif format_ == "console":
-        raise RequestError("what a terminal shows is not written to a file", place="--output", remedy="add --format")
     else:
         try:
             output.write_bytes(rendered(account, format_, functions=functions))

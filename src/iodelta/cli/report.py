@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -33,15 +34,24 @@ Examples:
 
 
 def delivered(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say where a report goes."""
+    """The options that say where a report goes; what cannot go there is refused before anything is measured or read."""
+
+    @functools.wraps(command)
+    def checked(*, format_: str, output: Path | None, **others: Any) -> Any:
+        if output is not None and format_ == "console":
+            raise RequestError(
+                "what a terminal shows is not written to a file", place="--output", remedy="add --format"
+            )
+        return command(format_=format_, output=output, **others)
+
     for option in (
         click.option(
             "--charts", type=click.Path(path_type=Path), metavar="DIR", help="Write every chart as SVG and PNG."
         ),
         click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="Write the report there."),
     ):
-        command = option(command)
-    return command
+        checked = option(checked)
+    return checked
 
 
 @click.command("report", epilog=EXAMPLES)
@@ -115,8 +125,6 @@ def deliver(
     told: Told, draw: Callable[[], Charts], format_: str, output: Path | None = None, charts: Path | None = None
 ) -> None:
     """Print it, or write it to ``output``; ``charts`` is where its pictures go. Raises MeasureError, RequestError."""
-    if output is not None and format_ == "console":
-        raise RequestError("what a terminal shows is not written to a file", place="--output", remedy="add --format")
     if charts is not None:
         from iodelta.report.charts.export import export
 
