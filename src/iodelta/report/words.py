@@ -37,22 +37,25 @@ def metric_name(metric: Metric, *, with_kind: bool) -> str:
     return f"{kind} {name}" if with_kind and kind != "cpu" else name
 
 
-def quantity(value: float | None, unit: str) -> str:
-    """A value for a reader, four significant digits: ``12,345``, ``1.234 MiB/s``, ``78.12 us``; ``-`` if unknown."""
+def quantity(value: float | None, unit: str, places: int = 4) -> str:
+    """A value for a reader, to significant digits: ``12,345``, ``1.234 MiB/s``, ``78.12 us``; ``-`` if unknown.
+
+    ``places`` (3 or 4) are those of a time or a rate in bytes.
+    """
     if value is None or not math.isfinite(value):
         return "-"
     if unit == "ns":
-        return _scaled(value, (("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)))
+        return _scaled(value, (("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)), places)
     if unit == "B/s":
-        return _scaled(value, (("B/s", 1.0), ("KiB/s", 2.0**10), ("MiB/s", 2.0**20), ("GiB/s", 2.0**30)))
+        return _scaled(value, (("B/s", 1.0), ("KiB/s", 2.0**10), ("MiB/s", 2.0**20), ("GiB/s", 2.0**30)), places)
     if unit == "IOPS":
         return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
     return f"{value:.4g}"
 
 
-def _scaled(value: float, steps: tuple[tuple[str, float], ...]) -> str:
+def _scaled(value: float, steps: tuple[tuple[str, float], ...], places: int = 4) -> str:
     name, size = next(((n, s) for n, s in reversed(steps) if abs(value) >= s), steps[0])
-    return f"{value / size:.4g} {name}"
+    return f"{value / size:.{places}g} {name}"
 
 
 def percent(value: float | None, half_width: float | None = None) -> str:

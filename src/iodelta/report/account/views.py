@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from statistics import median
+from statistics import median, quantiles
 
 import msgspec
 
@@ -39,6 +39,8 @@ class Cost(msgspec.Struct, frozen=True):
     variant: str
     system_ns: float | None
     switches: float | None
+    system_quartiles: tuple[float, float] | None = None
+    """Between which the middle half of the trials' kernel times lies, ns; None for fewer than four trials."""
 
 
 class Views(msgspec.Struct, frozen=True):
@@ -175,9 +177,13 @@ def _in_flight(cell: Cell) -> int | None:
 
 def _cost(cell: str, variant: str, trials: Sequence[Trial]) -> Cost:
     own = [trial for trial in trials if trial.variant == variant]
-    return Cost(cell, variant, _median(map(system_ns_per_io, own)), _median(map(switches_per_io, own)))
-
-
-def _median(values: map[float]) -> float | None:
-    finite = [value for value in values if math.isfinite(value)]
-    return median(finite) if finite else None
+    times = [value for value in map(system_ns_per_io, own) if math.isfinite(value)]
+    switches = [value for value in map(switches_per_io, own) if math.isfinite(value)]
+    cuts = quantiles(times, method="inclusive") if len(times) >= 4 else ()
+    return Cost(
+        cell,
+        variant,
+        median(times) if times else None,
+        median(switches) if switches else None,
+        (cuts[0], cuts[2]) if cuts else None,
+    )

@@ -109,10 +109,12 @@ def _costs(account: Account) -> Iterator[str]:
     by_cell: dict[str, list[str]] = {}
     for cost in known:
         switches = f", {cost.switches:.2f} switches" if cost.switches is not None else ""
-        text = f"{inert(cost.variant)} {quantity(cost.system_ns, 'ns')}{switches}"
+        middle = cost.system_quartiles or ()
+        half = f" ({' to '.join(quantity(end, 'ns', 3) for end in middle)})" if middle else ""
+        text = f"{inert(cost.variant)} {quantity(cost.system_ns, 'ns', 3)}{half}{switches}"
         by_cell.setdefault(cost.cell, []).append(text)
     for cell, parts in by_cell.items():
-        yield f"Kernel time per I/O, {inert(cell)}: {'; '.join(parts)}."
+        yield f"Kernel time per I/O (half of the trials), {inert(cell)}: {'; '.join(parts)}."
 
 
 def open_questions(account: Account) -> Iterator[str]:
