@@ -26,18 +26,18 @@ def summaries(lines: Sequence[Line], used: bytearray, file: str) -> list[list[Ru
     heading: tuple[str, str] | None = None
     title, above = "", ""
     parts: dict[tuple[str, str], list[Direction]] = {}
-    first = 0
+    places: dict[tuple[str, str], Place] = {}
     for index, line in enumerate(lines):
         text = line.text.strip()
         if used[index] or not text or len(text) > 200:
             continue
         if named := _NAMED.match(text):
-            found += _runs(parts, title, Place(file, first))
-            parts, title = {}, f"{above}: {named[1]}" if above else named[1]
+            found += _runs(parts, title, places)
+            parts, places, title = {}, {}, f"{above}: {named[1]}" if above else named[1]
         elif begun := _HEADING.match(text):
             heading = (begun[1], begun[2] or "")
         elif heading is not None and (pair := _PAIR.match(text)):
-            first = line.number if not parts else first
+            places[heading[0], pair[1]] = Place(file, line.number)
             for kind, number in zip(_KINDS, (pair[2], pair[3]), strict=True):
                 what = column(f"{heading[0]} ({heading[1]})" if heading[1] else heading[0])
                 value = cell(number)
@@ -50,13 +50,15 @@ def summaries(lines: Sequence[Line], used: bytearray, file: str) -> list[list[Ru
                 above = text.strip("# ")
             continue
         used[index] = 1
-    return found + _runs(parts, title, Place(file, first))
+    return found + _runs(parts, title, places)
 
 
-def _runs(parts: dict[tuple[str, str], list[Direction]], title: str, place: Place) -> list[list[Run]]:
+def _runs(
+    parts: dict[tuple[str, str], list[Direction]], title: str, places: dict[tuple[str, str], Place]
+) -> list[list[Run]]:
     runs = [
         Run(
-            place=place,
+            place=places[measure, pattern],
             format="table",
             jobname=f"{pattern} {measure}",
             directions=tuple(directions),
