@@ -71,3 +71,22 @@ def test_a_false_claim_is_a_hard_finding_and_an_untestable_one_a_warning(audited
 def test_a_claim_that_cannot_be_read_says_what_can(audited: Audit, claim: str, says: str) -> None:
     with pytest.raises(RequestError, match=says):
         check_claims(claim, audited)
+
+
+@pytest.mark.parametrize(
+    ("claim", "outcome", "says"),
+    [
+        ("20 % and 30 % make 50 %", "false", "-44.0 %"),
+        ("20 % and 30 % make 44 %", "holds", "-44.0 %"),
+        ("20 % regression, then 30 % regression make 44 % regression", "holds", "-44.0 %"),
+        ("20 % and 20~30 % make more than 40 %", "holds", "to -35."),
+        ("20 % and 20 % make more than 40 %", "false", "-36.0 %"),
+        ("-20 % and +25 % make 0 %", "holds", "+0.0 %"),
+        ("10.0 % gain and 10.0 % gain make 20 % gain", "false", "+21.0 %"),
+        ("50 %, 20 % and 10 % make about 60 %", "holds", "-64.0 %"),
+    ],
+)
+def test_changes_one_after_the_other_multiply(claim: str, outcome: str, says: str) -> None:
+    (checked,) = check_claims(claim, audit([]))
+    assert (checked.outcome, checked.cells) == (outcome, 1)
+    assert says in checked.explanation

@@ -1,19 +1,21 @@
-"""Sentences about a table, checked against it: ``queue has the highest IOPS in QD1``, ``pid is 25 % below queue``."""
+"""Sentences about a table, checked against it: ``queue has the highest IOPS in QD1``, ``pid is 25 % below queue``; and
+changes one after the other, which multiply: ``20 % and 30 % make 44 %``."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
 
-from iodelta.audit.columns import column
 from iodelta.audit.model import Audit, Evidence
 from iodelta.audit.numbers import known, latency, number, parts
 from iodelta.audit.tables import context, groups, load, variant
 from iodelta.errors import RequestError
 from iodelta.ingest import Run
+from iodelta.ingest.table_cells import Stat, column
 from iodelta.trial import Finding, Quantity, Severity
 
 Outcome = Literal["holds", "false", "untestable"]
@@ -29,19 +31,29 @@ _PERCENT = re.compile(
     rf" (?P<than>.+?)(?: in (?P<metric>{_METRIC}))?{_CELLS}",
     re.IGNORECASE,
 )
+_CHANGE = (
+    r"([-−+]?)(\d{1,9}(?:\.\d{1,9})?)(?: ?%? ?(?:~|-|–|to) ?(\d{1,9}(?:\.\d{1,9})?))? ?%"
+    r"(?: (loss|drop|regression|slower|below|lower)| (gain|improvement|faster|above|higher))?"
+)
+_TOGETHER = re.compile(
+    rf"(?P<parts>{_CHANGE}(?:(?:, then|, and|,| and then| then| and) {_CHANGE})+) makes? "
+    rf"(?P<how>up to|at least|more than|about|~)? ?(?P<whole>{_CHANGE})",
+    re.IGNORECASE,
+)
 _SPEECH = frozenset("a all and any cell cells each every group groups in of row rows the under with".split())
 _SAME = {"random": "rand", "sequential": "seq"}
 _LOAD = {"load": "loaded", "loaded": "loaded", "idle": "idle", "unloaded": "idle"}
 
 FORMS = (
     "X has the highest (lowest, best, worst) IOPS (bandwidth, latency, p99) in CELLS; or "
-    "A is [up to, at least, more than, about] n % below (above, slower than, faster than) B [in IOPS] [in CELLS]"
+    "A is [up to, at least, more than, about] n % below (above, slower than, faster than) B [in IOPS] [in CELLS]; or "
+    "n % and m % make [more than, about] k % (losses, unless there is a + or the word gain)"
 )
 
-SPOILT: dict[str, tuple[str, ...]] = {
+SPOILT: dict[Stat, tuple[str, ...]] = {
     "mean": ("little.mismatch", "mean.below-tail", "mean.above-percentile"),
     "percentile": ("percentile.unit",),
-    "bandwidth": ("bandwidth.mismatch", "bandwidth.suffix"),
+    "bw": ("bandwidth.mismatch", "bandwidth.suffix"),
     "iops": (),
 }
 """Hard findings after which a number of a row cannot bear a claim; what an exact repair mends can."""
@@ -86,17 +98,17 @@ class Checked(msgspec.Struct, frozen=True):
 def check_claims(text: str, audit: Audit) -> tuple[Checked, ...]:
     """Every sentence of ``text`` (set off by ; or lines) against the tables. Raises RequestError for another form."""
     sentences = [part.strip().rstrip(".") for part in re.split(r"[;\n]", text) if part.strip(" .\r\t")]
-    return tuple(_check(parse(sentence, audit.runs), audit) for sentence in sentences)
+    return tuple(_together(sentence) or _check(parse(sentence, audit.runs), audit) for sentence in sentences)
 
 
 def parse(sentence: str, runs: Sequence[Run]) -> Claim:
-    """A sentence taken apart. Raises RequestError when it has neither form, or names no variant of the tables."""
+    """A sentence about a table taken apart. Raises RequestError for another form, or no variant of the tables."""
     extreme, percent = _EXTREME.fullmatch(sentence), _PERCENT.fullmatch(sentence)
     found = extreme or percent
     if found is None:
         raise RequestError(f"cannot check {sentence!r}", place="claims", remedy=f"write it as: {FORMS}")
     metric = (found["metric"] or "IOPS").casefold()
-    late = _holds(metric)[0] in ("mean", "percentile")
+    late = _stat(metric)[0] in ("mean", "percentile")
     who, words = _variant(found["who"], runs), _words(found["cells"] or "")
     if extreme is not None:
         end = extreme["end"].casefold()
@@ -157,39 +169,38 @@ def _check(claim: Claim, audit: Audit) -> Checked:
     return _percentage(claim, cells) if claim.than else _extreme(claim, cells)
 
 
-def _holds(metric: str) -> tuple[str, float | None]:
+def _stat(metric: str) -> tuple[Stat, float]:
+    """What a claim is about, as ``Column`` says it."""
     found = re.match(r"p(\d+(?:\.\d+)?)", metric)
     if found:
         return "percentile", float(found[1])
     if metric == "iops":
-        return "iops", None
-    return ("bandwidth" if metric in ("bandwidth", "throughput", "bw") else "mean"), None
+        return "iops", 0
+    return ("bw" if metric in ("bandwidth", "throughput", "bw") else "mean"), 0
 
 
 def _value(
     index: int, run: Run, metric: str, spoilt: set[tuple[int, str]], mended: dict[tuple[int, str], str]
 ) -> Quantity | None:
     """A row's value of ``metric``, mended where that is exact; None where it is missing or cannot be believed."""
-    holds, percent = _holds(metric)
-    if any((index, rule) in spoilt for rule in SPOILT[holds]):
-        return None if holds == "mean" else _repaired(index, run, holds, percent, mended)
-    if holds in ("iops", "bandwidth"):
-        rates = [d.iops if holds == "iops" else d.bandwidth for d in parts(run)]
+    stat, percent = _stat(metric)
+    if any((index, rule) in spoilt for rule in SPOILT[stat]):
+        return None if stat == "mean" else _repaired(index, run, stat, percent, mended)
+    if stat in ("iops", "bw"):
+        rates = [d.iops if stat == "iops" else d.bandwidth for d in parts(run)]
         if not rates or not all(map(known, rates)):
             return None
         low, high = sum(rate.low for rate in rates), sum(rate.high for rate in rates)
         return Quantity(sum(rate.value for rate in rates), low, high, rates[0].unit)
     found = latency(parts(run)[0]) if len(parts(run)) == 1 else None
-    number_ = found and (found.mean if percent is None else found.percentiles.get(percent))
+    number_ = found and (found.percentiles.get(percent) if percent else found.mean)
     return number_ if number_ and known(number_) else None
 
 
-def _repaired(
-    index: int, run: Run, holds: str, percent: float | None, mended: dict[tuple[int, str], str]
-) -> Quantity | None:
+def _repaired(index: int, run: Run, stat: Stat, percent: float, mended: dict[tuple[int, str], str]) -> Quantity | None:
     for title in run.labels:
         own = column(title)
-        if own is not None and own.holds == holds and own.percent == percent and own.scale:
+        if own is not None and own.stat == stat and own.percent == percent and own.scale:
             found = number(mended.get((index, title), ""))
             return Quantity.exact(found[0] * own.scale, "mended") if found else None
     return None
@@ -223,6 +234,37 @@ def _extreme(claim: Claim, cells: list[dict[str, Quantity | None]]) -> Checked:
         "false" if against or (ties and not holds) else "untestable" if untested or not holds else "holds"
     )
     return Checked(claim.sentence, outcome, holds, len(cells), "; ".join(said))
+
+
+def _together(sentence: str) -> Checked | None:
+    """Whether changes, each of what the one before left, make the whole that is claimed; None for another sentence."""
+    found = _TOGETHER.fullmatch(sentence)
+    if found is None:
+        return None
+    parts = [_factors(*change) for change in re.findall(_CHANGE, found["parts"], re.IGNORECASE)]
+    low, likely, high = (100 * (math.prod(part[at] for part in parts) - 1) for at in range(3))
+    (whole,) = re.findall(_CHANGE, found["whole"], re.IGNORECASE)
+    least, stated, most = (100 * (factor - 1) for factor in _factors(*whole))
+    how = (found["how"] or "").casefold()
+    slack = ABOUT * abs(stated) if how in ("about", "~") else 0.0
+    if how in ("at least", "more than"):
+        holds = low <= most if stated < 0 else high >= least
+    elif how == "up to":
+        holds = high >= least if stated < 0 else low <= most
+    else:
+        holds = low <= most + slack and least - slack <= high
+    span = f", {low:.1f} to {high:.1f} % with rounding" if high - low > 1e-9 else ""
+    text = f"each takes its share of what the one before left: {likely:+.1f} %{span}"
+    return Checked(sentence, "holds" if holds else "false", int(holds), 1, text)
+
+
+def _factors(sign: str, digits: str, to: str, loss: str, gain: str) -> tuple[float, float, float]:
+    """What a change leaves: least, as written and most. Without a sign or a word it is a loss."""
+    ends = [float(digits), float(to or digits)]
+    half = 0.5 * 10.0 ** -len(digits.partition(".")[2])
+    lost = -1 if sign in ("-", "−") or loss or not (sign or gain) else 1
+    factors = [1 + lost * percent / 100 for percent in (ends[0] - half, sum(ends) / 2, ends[1] + half)]
+    return min(factors), factors[1], max(factors)
 
 
 def _percentage(claim: Claim, cells: list[dict[str, Quantity | None]]) -> Checked:

@@ -27,7 +27,10 @@ def _bare(text: str, file: str) -> Iterator[Finding]:
     found = [(part.line(match.start()), match[0]) for part in paragraphs(text) for match in _EFFECT.finditer(part.text)]
     if found:
         words = f"{len(found)} effects are stated in percent ({found[0][1]!r}) and not one number that shows them"
-        remedy = "they can neither be checked nor compared: ask for IOPS, bandwidth or latency of both sides"
+        remedy = (
+            "they can neither be checked nor compared: ask for IOPS, bandwidth or latency of both sides. Whether parts "
+            "make the whole can be: --claims '20 % and 30 % make 44 %'"
+        )
         yield Finding("statement.bare", "note", f"{file}:{found[0][0]}", words, remedy)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from iodelta.ingest.model import Run, Workload, unknown
@@ -43,7 +44,7 @@ _NUMBER = re.compile(
     r"([~≈]?[+-]?)((?:\d{1,3}(?:[ ,'\xa0\u202f\u2009]\d{3}){1,5}|\d{1,18})(?:[.,]\d{1,9})?(?:e[+-]\d{1,2})?)"
     r"\s?([a-zA-Zµμ/]{0,10})"
 )
-_IOPS = re.compile(r"(?:\b|(?<=_))([km]?)[ -]?iops(?:(?=\b|_)(?:\s?[(\[]\s?([km])\s?[)\]])?)")
+_IOPS = re.compile(r"(?:\b|(?<=_))([km]?)[ -]?(?:iops|ios?/s)(?:(?=\b|_)(?:\s?[(\[]\s?([km])\s?[)\]])?)")
 _SPREAD = re.compile(
     r"\s?\([^()]{1,40}\)$|\s?(?:±|\+/-|\+-)\s?\d[\d.,]{0,15}\s?%?(?P<unit>[kKmMGnuµμ]?[a-zA-Z/]{0,6})$"
 )
@@ -64,6 +65,8 @@ _MEASURE = re.compile(
     r"median|min|max|total|all|sum|overall|percentile|p\d{1,3}(?:\.\d{1,6})?|\d{1,3}(?:\.\d{1,6})?(?:th|%))(?=\b|_)",
     re.I,
 )
+_COUNTS = re.compile(r"Δ|%|\b(?:change|delta|diff)|\b(?:cpu|util\w*|std\w*|cv|bytes|elapsed|[km]?iops|ios?/s)\b", re.I)
+"""Titles of columns that hold a number of a result, whether or not it is read."""
 _NO_MEASURE = {"stdev", "stddev", "sd", "cv", "diff", "delta", "change", "gain", "samples", "runtime"}
 _DEPTH = re.compile(r"\b(?:qd|io_?depth|queue ?depth|depth)\s?[=:]?\s?(\d{1,6})\b", re.I)
 _JOBS = re.compile(
@@ -81,6 +84,7 @@ class Column(NamedTuple):
     scale: float | None
 
 
+@lru_cache(maxsize=512)
 def column(title: str) -> Column | None:
     """What the heading ``title`` announces; None for a column that names or counts something else."""
     text = title.lower().replace("**", "")
@@ -103,16 +107,23 @@ def column(title: str) -> Column | None:
     whose: dict[str, Literal["lat", "clat", "slat"]] = {"clat": "clat", "slat": "slat", "lat": "lat", "latency": "lat"}
     of = next((whose[word] for word in words if word in whose), None)
     percent = _percent(text)
-    if of is None and percent is None:
-        return None
     time = _TIME.search(text.replace("_", " ") + " ")
     scale = _UNITS.get(time[1].lower()) if time else None
+    if of is None and percent is None and not {"avg", "mean", "average"}.isdisjoint(words) and scale and scale < 1e9:
+        of = "lat"  # a mean of milliseconds and less
+    if of is None and percent is None:
+        return None
     if of is None and scale is None and not re.fullmatch(r"\s*p\d{2,5}(?:\.\d{1,4})?\s*", text):
         return None  # a bare p99 may have its unit in the cells
     if percent is not None:
         return Column(kind, of or "lat", "percentile", percent, scale)
     stat: Stat = "max" if "max" in words else "min" if "min" in words else "mean"
     return Column(kind, of or "lat", stat, 0, scale)
+
+
+def names_rows(title: str) -> bool:
+    """Whether the column with this title names its rows (``Policy``, ``iodepth``): it holds no number of a result."""
+    return column(title) is None and not _COUNTS.search(title.replace("_", " "))
 
 
 def _percent(text: str) -> float | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iodelta.audit.columns import column
 from iodelta.audit.model import Evidence, Mark, Repair, rule
 from iodelta.audit.numbers import count, known, latency, parts, span
 from iodelta.ingest import Run
+from iodelta.ingest.table_cells import column
 from iodelta.trial import Quantity
 
 BEYOND = 0.05
@@ -133,7 +133,7 @@ def _mended(index: int, run: Run, most: float) -> tuple[Repair, ...]:
     iops = parts(run)[0].iops.value
     for title, written in run.labels.items():
         holds = column(title)
-        if holds is not None and holds.holds == "mean" and holds.scale and iops > 0:
+        if holds is not None and holds.stat == "mean" and holds.scale and iops > 0:
             mended = most / iops * 1e9 / holds.scale
             return (
                 Repair(index, title, written, f"{mended:.3g}", "mean latency is iodepth x jobs / IOPS (Little's law)"),

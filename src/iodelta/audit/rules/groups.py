@@ -6,11 +6,11 @@ import itertools
 import re
 from collections.abc import Hashable, Iterator, Sequence
 
-from iodelta.audit.columns import column
 from iodelta.audit.model import Evidence, Mark, rule
 from iodelta.audit.numbers import known, latency, number, parts
 from iodelta.audit.tables import context, groups, load, rate, variant, without_load, workload
 from iodelta.ingest import Run
+from iodelta.ingest.table_cells import column
 
 FASTER = 0.05
 """A row under load may be this much faster than the same row without, by chance."""
@@ -106,7 +106,7 @@ def identical(evidence: Evidence) -> Iterator[Mark]:
     for index, run in evidence.rows():
         for title, written in run.labels.items():
             holds, count = column(title), number(written)
-            late = holds is not None and holds.holds in ("mean", "percentile")
+            late = holds is not None and holds.stat in ("mean", "percentile")
             if count is not None and not late and _digits(count[0]) >= 5:
                 counts.setdefault((run.place.file, count[0]), []).append(index)
     for (_, value), rows in counts.items():

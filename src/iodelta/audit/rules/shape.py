@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iodelta.audit.columns import column
 from iodelta.audit.model import Evidence, Mark, Repair, rule
 from iodelta.audit.numbers import count, known, latency, parts, span
 from iodelta.audit.rules.depth import slots
 from iodelta.ingest import Run
+from iodelta.ingest.table_cells import column
 from iodelta.trial import Direction, Latency, Quantity, bin_edges
 
 CAP = float(bin_edges(1855)[0])
@@ -123,7 +123,7 @@ def _scaled(index: int, run: Run, percents: list[float]) -> tuple[Repair, ...]:
     repairs = []
     for title, written in run.labels.items():
         holds = column(title)
-        if holds is not None and holds.holds == "percentile" and holds.percent in percents:
+        if holds is not None and holds.stat == "percentile" and holds.percent in percents:
             try:
                 mended = f"{float(written) * 1000:.10g}"
             except ValueError:

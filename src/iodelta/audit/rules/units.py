@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iodelta.audit.columns import Column, column
 from iodelta.audit.model import Evidence, Mark, Repair, rule
 from iodelta.audit.numbers import blank, known, number, parts
 from iodelta.ingest import Run
+from iodelta.ingest.table_cells import Column, column
 from iodelta.trial import Direction
 
 OFF = 0.015
@@ -68,7 +68,7 @@ def suffix(evidence: Evidence) -> Iterator[Mark]:
 def _suffixed(title: str, written: str) -> bool:
     """Whether a bandwidth cell carries a unit where its heading names one already."""
     holds, found = column(title), number(written)
-    if holds is None or found is None or holds.holds != "bandwidth" or holds.scale is None:
+    if holds is None or found is None or holds.stat != "bw" or holds.scale is None:
         return False
     return found[1][:1].casefold() in ("k", "m", "g")
 
@@ -87,7 +87,7 @@ def _mended(index: int, run: Run, direction: Direction) -> tuple[Repair, ...]:
 
 
 def _is_bandwidth_of(holds: Column, direction: Direction, run: Run) -> bool:
-    return holds.holds == "bandwidth" and (holds.kind == direction.kind or len(parts(run)) == 1)
+    return holds.stat == "bw" and (holds.kind == direction.kind or len(parts(run)) == 1)
 
 
 @rule(
@@ -103,7 +103,7 @@ def missing(evidence: Evidence) -> Iterator[Mark]:
             f"{written!r} under {title!r}"
             for title, written in run.labels.items()
             if (holds := column(title)) is not None
-            and holds.holds in ("iops", "bandwidth", "mean")
+            and holds.stat in ("iops", "bw", "mean")
             and not blank(written)
             and number(written) is None
         ]
