@@ -119,6 +119,11 @@ class Histogram(msgspec.Struct, frozen=True, dict=True):
         """Number of samples."""
         return sum(self.counts)
 
+    @cached_property
+    def _reached(self) -> list[int]:
+        """Samples up to and with each bin."""
+        return list(accumulate(self.counts))
+
     def quantile(self, p: float) -> float:
         """The ``p`` quantile (0 < p < 1) in ns, interpolated linearly inside its bin; nan when empty.
 
@@ -127,13 +132,15 @@ class Histogram(msgspec.Struct, frozen=True, dict=True):
         """
         if not 0.0 < p < 1.0:
             raise ValueError(f"a quantile lies between 0 and 1, not at {p}")
-        rank = p * self.total
-        reached = list(accumulate(self.counts))
-        at = bisect_left(reached, rank)
-        if not self.total or at == len(reached):
+        rank, at = p * self.total, self.place(p)
+        if not self.total or at == len(self.counts):
             return float("nan")
         low, high = bin_edges(self.indexes[at])
-        return high - (high - low) * (reached[at] - rank) / self.counts[at]
+        return high - (high - low) * (self._reached[at] - rank) / self.counts[at]
+
+    def place(self, p: float) -> int:
+        """The place in ``indexes`` of the bin that holds the ``p`` quantile; their number when it is empty."""
+        return bisect_left(self._reached, p * self.total)
 
     def mean(self) -> float:
         """The mean in ns from bin centres (within 0.8 %, typically 0.01 %); nan when empty."""

@@ -239,3 +239,45 @@ def test_an_empty_log_is_refused_as_empty() -> None:
     (refusal,) = read([DATA / "logs-a_slat.1.log"]).refusals
     assert isinstance(refusal, Refusal)
     assert "empty" in refusal.reason
+
+
+@pytest.mark.parametrize(
+    ("rows", "found"),
+    [
+        (b"1, 2, 3\n4,5,6\n", [[1, 2, 3], [4, 5, 6]]),
+        (b"1, 2, 3\r\n4, 5, 6\r\n", [[1, 2, 3], [4, 5, 6]]),
+        (b"1, 2, 18446744073709551616", [[1, 2, 2**63 - 1]]),
+        (b"1, 2\n3, 4, 5, 6\n", None),
+        (b"1, 2, 3\n\n4, 5, 6\n", None),
+        (b"1, , 3\n", None),
+        (b"1 2, 3, 4\n", None),
+        (b"1, -2, 3\n", None),
+        (b"1, 2.5, 3\n", None),
+        (b"1, 2, 0x3\n", None),
+        (b"", None),
+    ],
+)
+def test_rows_of_whole_numbers_become_a_matrix_and_others_nothing(rows: bytes, found: list[list[int]] | None) -> None:
+    got = log_rows.matrix(rows, 3)
+    assert (None if got is None else got.tolist()) == found
+
+
+def test_both_parsers_of_rows_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    summary = {}
+    for first in (0, 2):
+        monkeypatch.setattr(log_rows, "FIRST", first)
+        summary[first] = read([DATA / "logs-b_clat.1.log"]).runs
+    assert summary[0] == summary[2]
+
+
+def test_histogram_rows_of_two_directions_and_damaged_ones_between(tmp_path: Path) -> None:
+    def row(time: int, kind: int, count: int) -> str:
+        return f"{time}, {kind}, 4096, {', '.join([str(count), *['0'] * 1855])}\n"
+
+    text = row(1000, 0, 5) + row(1000, 1, 7) + "1500, 0, cut\n" + row(1500, 9, 3) + row(2000, 0, 2) + row(2000, 1, 1)
+    (tmp_path / "x_clat_hist.1.log").write_text(text)
+    (run,) = read([tmp_path]).runs
+    assert {d.kind: d.ios for d in run.directions} == {"read": 7, "write": 8}
+    assert [f.explanation for f in run.findings if f.rule == "read.damaged"] == [
+        "2 rows are cut or damaged and left out"
+    ]

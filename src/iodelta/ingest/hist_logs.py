@@ -6,11 +6,10 @@ Bins are those of ``trial.bin_edges``, in ns since 2.99 and in us before (1216 o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 
-from iodelta.ingest.log_rows import Floats
+from iodelta.ingest.log_rows import LONGEST, Ints, matrix, whole_rows
 from iodelta.ingest.logs import percentiles
 from iodelta.ingest.model import Refusal, Run, unknown
 from iodelta.ingest.tar import Readable
@@ -21,6 +20,8 @@ from iodelta.workload.fio_schema import US_BINS
 _WIDTHS = {count >> coarse: (count, coarse) for count in (BINS, US_BINS) for coarse in range(7)}
 _FASTEST = 1e9
 """I/Os per second beyond which a row is garbage. fio 3.6 to 3.16 wrote some into the upper half of the bins."""
+_MOST = 2**53
+"""No bin's count and no time of fio reaches this."""
 _LONGEST_ROW = 1 << 16
 _KINDS: tuple[Kind, ...] = ("read", "write", "trim")
 
@@ -37,22 +38,21 @@ def summarise(name: str, head: bytes, rest: Readable) -> Run | Refusal:
     """Add up a log to its end. What ``rest`` raises passes through; a damaged row is left out and counted."""
     place = Place(name, 1)
     width = head.partition(b"\n")[0].count(b",") - 2
-    totals: dict[Kind, Floats] = {}
-    ends: dict[Kind, float] = {}
+    totals: dict[Kind, Ints] = {}
+    ends: dict[Kind, int] = {}
     damaged = garbage = 0
-    for row in _rows(head, rest):
-        numbers = _numbers(row, width)
-        if numbers is None:
-            damaged += 1
-            continue
-        time, kind = float(numbers[0]), _KINDS[int(numbers[1])]
-        seconds = max((time - ends.get(kind, 0.0)) / 1000, 0.001)
-        counts = numbers[3:]
-        if not (counts.min() >= 0 and counts.sum() <= _FASTEST * seconds):
-            garbage += 1
-            continue
-        ends[kind] = time
-        totals[kind] = totals[kind] + counts if kind in totals else counts
+    for block in whole_rows(head, rest):
+        rows, lost = _rows(block, width)
+        damaged += lost
+        for number in np.unique(rows[:, 1]).tolist():
+            kind, own = _KINDS[number], rows[rows[:, 1] == number]
+            times, counts = own[:, 0], own[:, 3:]
+            seconds = np.clip(np.diff(times, prepend=ends.get(kind, 0)) / 1000, 0.001, LONGEST)
+            sound = counts.sum(axis=1, dtype=np.float64) <= _FASTEST * seconds
+            garbage += int((~sound).sum())
+            ends[kind] = int(times[-1])
+            totals[kind] = totals.get(kind, np.zeros(width, dtype=np.int64)) + counts[sound].sum(axis=0)
+            garbage += bool(totals[kind].max() > _MOST)
     if garbage:
         reason = (
             f"{garbage} rows of this histogram log hold counts that no device reaches: fio 3.6 to 3.16 writes garbage "
@@ -75,10 +75,21 @@ def summarise(name: str, head: bytes, rest: Readable) -> Run | Refusal:
     )
 
 
-def _direction(kind: Kind, counts: Floats, end: float, bins: int, coarse: int) -> Direction:
+def _rows(block: bytes, width: int) -> tuple[Ints, int]:
+    """The sound rows of ``block``, shape (rows, width + 3), and how many others there are."""
+    found, lost = matrix(block, width + 3), 0
+    if found is None:
+        rows = [row for row in block.split(b"\n") if row.strip()]
+        parts = [part for row in rows if (part := matrix(row, width + 3)) is not None]
+        found, lost = np.concatenate([np.zeros((0, width + 3), dtype=np.int64), *parts]), len(rows) - len(parts)
+    sound = found[(found[:, 1] < len(_KINDS)) & (found[:, 0] < _MOST)]
+    return sound, lost + len(found) - len(sound)
+
+
+def _direction(kind: Kind, counts: Ints, end: int, bins: int, coarse: int) -> Direction:
     scale = 1.0 if bins == BINS else 1000.0
     fine = np.zeros(BINS, dtype=np.int64)
-    fine[np.arange(len(counts)) << coarse] = counts.astype(np.int64)
+    fine[np.arange(len(counts)) << coarse] = counts
     ios = int(fine.sum())
     edges = [(bin_edges(low << coarse)[0], bin_edges(((low + 1) << coarse) - 1)[1]) for low in range(len(counts))]
     low = sum(count * edge for count, (edge, _) in zip(counts.tolist(), edges, strict=True))
@@ -91,7 +102,7 @@ def _direction(kind: Kind, counts: Floats, end: float, bins: int, coarse: int) -
         kind=kind,
         ios=ios,
         bytes=0,
-        runtime_ms=int(end),
+        runtime_ms=end,
         iops=Quantity(ios * 1000 / end, ios * 1000 / (end + 1), ios * 1000 / max(end - 1, 1), "1/s")
         if end
         else unknown("1/s"),
@@ -102,34 +113,7 @@ def _direction(kind: Kind, counts: Floats, end: float, bins: int, coarse: int) -
             stddev=unknown("ns"),
             min=unknown("ns"),
             max=unknown("ns"),
-            percentiles=percentiles(counts.astype(np.int64), edges, (scale, scale)),
+            percentiles=percentiles(counts, edges, (scale, scale)),
             histogram=Histogram.from_counts(dict(enumerate(fine.tolist()))) if exact else None,
         ),
     )
-
-
-def _rows(head: bytes, rest: Readable) -> Iterator[bytes]:
-    left = head
-    while True:
-        rows = left.split(b"\n")
-        left = rows.pop()
-        yield from (row for row in rows if row.strip())
-        part = rest.read(1 << 20)
-        if not part:
-            break
-        if len(left) > _LONGEST_ROW:  # no row of fio's: the rest of it is dropped
-            left = b"?"
-        left += part
-    if left.strip():
-        yield left
-
-
-def _numbers(row: bytes, width: int) -> Floats | None:
-    cells = row.split(b",")
-    if len(cells) != width + 3 or row.translate(None, b"0123456789, \r\t"):
-        return None
-    try:
-        numbers = np.array(cells, dtype=np.float64)
-    except ValueError:
-        return None
-    return numbers if numbers[1] < len(_KINDS) and math.isfinite(numbers[0]) else None

@@ -1,6 +1,6 @@
 """The output of fio's ``t/io_uring``, of every generation (fio 3.13 to 3.42), as runs.
 
-What a line says and how its fields are combined: ``iodelta.workload.io_uring``. The first line holds the warm-up.
+What a line says and how its fields are combined: ``iodelta.workload.io_uring_lines``. The first line holds the warm-up.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from iodelta.ingest.options import workload
 from iodelta.ingest.text_lines import STEP, percentiles
 from iodelta.ingest.wording import clean, clean_all
 from iodelta.trial import Direction, Finding, Latency, Place, Quantity
-from iodelta.workload.io_uring import ERRORS, RATE, TROUBLE, Second, mean
+from iodelta.workload.io_uring_lines import ERRORS, RATE, TROUBLE, Second, mean
 
 _HEADER = re.compile(r"Added file \S|submitter=\d|polled=[01],|Engine=\w|Using TSC rate|(?:sq|cq)_ring ptr|sqes ptr")
 _TAIL = re.compile(r"(?:\^C)?Exiting on|Maximum IOPS=")

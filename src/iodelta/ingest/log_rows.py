@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -17,6 +18,8 @@ Floats = npt.NDArray[np.float64]
 
 CHUNK = 8 << 20
 """Bytes that are parsed at once."""
+FIRST = 2
+"""Blocks that numpy has parsed before polars has been loaded, which is quicker at it."""
 LONGEST = 8 * 86400
 """Seconds that a log may span."""
 KINDS = 3
@@ -100,8 +103,10 @@ class Totals:
         if self._origin is None:  # rows of log_unix_epoch count from 1970, others from the start of the job
             first = int(chunk.times[0])
             self._origin = first // 1000 * 1000 if first > LONGEST * 1000 else 0
-        rows: tuple[Ints, ...] = (chunk.times - self._origin, chunk.values, chunk.kinds, chunk.blocks)
-        if any(int(row.min()) < 0 or int(row.max()) >= most for row, most in zip(rows, _MOST, strict=True)):
+        times = chunk.times - self._origin if self._origin else chunk.times
+        rows: tuple[Ints, ...] = (times, chunk.values, chunk.kinds, chunk.blocks)
+        # Negative numbers are the largest without their sign.
+        if any(int(row.view(np.uint64).max()) >= most for row, most in zip(rows, _MOST, strict=True)):
             rows = _sound(rows)
             self.damaged += len(chunk.times) - len(rows[0])
         if len(rows[0]):
@@ -131,9 +136,21 @@ class Totals:
 
     def _add(self, times: Ints, values: Ints, kinds: Ints, blocks: Ints) -> None:
         numbers = values.astype(np.float64)
-        rows = np.bincount(kinds, minlength=KINDS)
-        weighed = (blocks, numbers, numbers * numbers)
-        self._sums += [rows, *(np.bincount(kinds, weights=column, minlength=KINDS) for column in weighed)]
+        second = np.maximum(times - 1, 0) // 1000  # a window's row stands at its end
+        first, beyond = int(second.min()), int(second.max()) + 1
+        if beyond > len(self._counts):
+            more = ((0, beyond - len(self._counts)), (0, 0))
+            self._counts, self._seconds = np.pad(self._counts, more), np.pad(self._seconds, more)
+        slot, slots = (second - first) * KINDS + kinds, (beyond - first) * KINDS
+        counts = np.bincount(slot, minlength=slots).reshape(-1, KINDS)
+        sums = np.bincount(slot, weights=numbers, minlength=slots).reshape(-1, KINDS)
+        self._counts[first:beyond] += counts
+        self._seconds[first:beyond] += sums
+        rows, block = counts.sum(axis=0), int(blocks[0])
+        same = bool((blocks == block).all())
+        sizes = rows * block if same else np.bincount(kinds, weights=blocks, minlength=KINDS)
+        squares = np.bincount(kinds, weights=numbers * numbers, minlength=KINDS)
+        self._sums += [rows, sizes, sums.sum(axis=0), squares]
         present = np.flatnonzero(rows).tolist()
         for column, low, high in ((values, self._low, self._high), (times, None, self._last)):
             for kind, (least, greatest) in zip(present, _extremes(column, kinds, present), strict=True):
@@ -147,14 +164,6 @@ class Totals:
         if self._latencies:
             index = _bins(values, numbers) + kinds * BINS
             self._bins += np.bincount(index, minlength=KINDS * BINS).reshape(KINDS, BINS)
-        second = np.maximum(times - 1, 0) // 1000  # a window's row stands at its end
-        first, beyond = int(second.min()), int(second.max()) + 1
-        if beyond > len(self._counts):
-            more = ((0, beyond - len(self._counts)), (0, 0))
-            self._counts, self._seconds = np.pad(self._counts, more), np.pad(self._seconds, more)
-        slot, slots = (second - first) * KINDS + kinds, (beyond - first) * KINDS
-        self._counts[first:beyond] += np.bincount(slot, minlength=slots).reshape(-1, KINDS)
-        self._seconds[first:beyond] += np.bincount(slot, weights=numbers, minlength=slots).reshape(-1, KINDS)
 
 
 def _extremes(column: Ints, kinds: Ints, present: list[int]) -> list[tuple[int, int]]:
@@ -188,7 +197,7 @@ def chunks(head: bytes, rest: Readable, shift: int) -> Iterator[Chunk]:
 
     ``shift`` is 1 when a maximum stands between value and direction. What ``rest`` raises passes through.
     """
-    parsed = (_parsed(rows, shift) for rows in _whole_rows(head, rest))
+    parsed = (_parsed(rows, shift, plain=at < FIRST) for at, rows in enumerate(whole_rows(head, rest)))
     with ThreadPoolExecutor(1) as pool:
         pending = pool.submit(next, parsed, None)
         while (chunk := pending.result()) is not None:
@@ -196,7 +205,9 @@ def chunks(head: bytes, rest: Readable, shift: int) -> Iterator[Chunk]:
             yield chunk
 
 
-def _whole_rows(head: bytes, rest: Readable) -> Iterator[bytes]:
+def whole_rows(head: bytes, rest: Readable) -> Iterator[bytes]:
+    """A log that begins with ``head`` in blocks that end with a row, about ``CHUNK`` bytes each. A row that is longer
+    than any of fio's becomes a damaged one."""
     left, at_end = head, False
     while not at_end:
         part = rest.read(CHUNK)
@@ -211,10 +222,34 @@ def _whole_rows(head: bytes, rest: Readable) -> Iterator[bytes]:
             left = left + part if len(left) < CHUNK else b"?"  # no row of fio's is that long
 
 
-def _parsed(rows: bytes, shift: int) -> Chunk:
+def matrix(rows: bytes, columns: int) -> Ints | None:
+    """``rows`` of as many numbers as ``columns`` each, shape (rows, columns); None where one of them is anything else.
+
+    A number beyond 64 bits is 2**63 - 1.
+    """
+    plain = rows.strip().replace(b"\r\n", b"\n").replace(b", ", b",")
+    marked = b"%b,-1" % plain.replace(b"\n", b",-1,")  # ends a row: no other number is negative
+    if plain.translate(None, b"0123456789,\n") or b",," in marked or not plain[:1].isdigit():
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of numpy, where it could not go on to the end
+        try:
+            numbers = np.fromstring(marked, dtype=np.int64, sep=",")
+        except (ValueError, DeprecationWarning):
+            return None
+    if len(numbers) % (columns + 1):
+        return None
+    found = numbers.reshape(-1, columns + 1)
+    return found[:, :-1] if (found[:, -1] == -1).all() and (found[:, :-1] >= 0).all() else None
+
+
+def _parsed(rows: bytes, shift: int, *, plain: bool) -> Chunk:
+    columns = rows[: rows.find(b"\n") + 1 or None].count(b",") + 1
+    if plain and columns >= 4 + shift and (quick := matrix(rows, columns)) is not None:
+        times, values, kinds, blocks = np.ascontiguousarray(quick.T[[0, 1, 2 + shift, 3 + shift]])
+        return Chunk(times, values, kinds, blocks, 0)
     import polars as pl
 
-    columns = rows[: rows.find(b"\n") + 1 or None].count(b",") + 1
     names = [f"column_{number}" for number in range(1, max(columns, 4 + shift) + 1)]
     wanted = [names[number] for number in (0, 1, 2 + shift, 3 + shift)]
     schema = {name: pl.Int64 if name in wanted else pl.String for name in names}

@@ -18,52 +18,10 @@ from iodelta.machine import LocalMachine, Machine
 from iodelta.tools.fio import REMEDY, built_fio
 from iodelta.trial import Direction, Finding, Quantity
 from iodelta.workload.ending import ending, finding
+from iodelta.workload.io_uring_lines import ERRORS, RATE, TROUBLE, Second, mean
 from iodelta.workload.model import FioRequest, FioResult, FioRun
 
-RATE = re.compile(
-    r"IOPS=(\d{1,18})(?:\.(\d\d))?([KM]?), (?:BW=(\d{1,12}(?:\.\d\d)?)([MG])iB/s, )?IOS/call=(-?\d{1,9})/(-?\d{1,9})"
-)
-TROUBLE = re.compile(r"io: unexpected ret=|doesn't support polled IO|queue setup failed|submitted -?\d+, wanted")
-ERRORS = re.compile(r"(\d{1,10}): (\d{1,18}) IO errors")
-
 _NOT_POLLED = "polling needs a device with poll queues (nvme poll_queues=N); hipri = 0 in [workload] does without"
-
-
-class Second:
-    """One line: IOPS as printed, and the bandwidth in MiB/s, None with -N1 and before 3.28. Intervals of rounding."""
-
-    def __init__(self, found: re.Match[str]) -> None:
-        whole, digits, prefix, bandwidth, unit = found.groups()[:5]
-        scale = {"": 1.0, "K": 1e3, "M": 1e6}[prefix]
-        value = float(f"{whole}.{digits or 0}") * scale
-        if digits:
-            self.iops = Quantity(value, value - 0.005 * scale, value + 0.005 * scale, "1/s")
-        else:  # 3.29 and 3.30 cut to thousands
-            self.iops = Quantity(value, value, value + scale if prefix else value, "1/s")
-        self.mib: Quantity | None = None
-        if bandwidth is not None:
-            number = float(bandwidth)
-            exact = Quantity(number, number, number + 1, "MiB/s")  # an integer division cut it
-            wide = Quantity(number * 1000, number * 1000 - 5, number * 1000 + 6, "MiB/s")
-            self.mib = exact if unit == "M" else wide
-
-    def fits(self, block: int) -> Quantity | None:
-        """The IOPS that both fields allow with this block size; None when they contradict each other."""
-        if self.mib is None:
-            return self.iops
-        per = 2**20 // block if block <= 2**20 else 2**20 / block
-        low, high = max(self.iops.low, self.mib.low * per), min(self.iops.high, self.mib.high * per)
-        return Quantity(min(max(self.iops.value, low), high), low, high, "1/s") if low <= high else None
-
-
-def mean(rates: Sequence[Quantity]) -> Quantity:
-    """Of rates over seconds of the same length, with the mean of the intervals."""
-    parts = zip(*((rate.value, rate.low, rate.high) for rate in rates), strict=True)
-    value, low, high = (sum(part) / len(rates) for part in parts)
-    return Quantity(value, low, high, "1/s")
-
-
-# ------------------------------------------------------------------------------------------------ as a trial
 
 
 def program(machine: Machine, tool: str, workdir: str = "") -> str:

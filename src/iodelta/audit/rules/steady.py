@@ -24,14 +24,14 @@ SURE = 0.01
     remedy="precondition the device or use a longer ramp_time",
 )
 def not_yet(evidence: Evidence) -> Iterator[Mark]:
-    if evidence.arms or not any(run.series for run in evidence.runs):
+    if evidence.arms:
         return
-    from iodelta.stats.steady import steadiness
-
     for index, run in enumerate(evidence.runs):
         for name, series in run.series.items():
             if len(series) < LONG or not name.endswith(".iops"):
                 continue
+            from iodelta.stats.steady import steadiness  # takes as long to load as a file to read
+
             found = steadiness(series, ramp=0, margin=2 * DRIFT)
             if not found.steady:
                 yield Mark((index,), f"{name}: {found.why}")
@@ -46,7 +46,7 @@ def not_yet(evidence: Evidence) -> Iterator[Mark]:
     remedy="use a longer ramp, the same for all variants: a verdict on the middle of a drift depends on its length",
 )
 def slope(evidence: Evidence) -> Iterator[Mark]:
-    if not any(run.series for run in evidence.runs):
+    if not evidence.arms or not any(run.series for run in evidence.runs):
         return
     from iodelta.stats.guards import balance
     from iodelta.stats.steady import window_slope

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
-from statistics import median
 
 import msgspec
 
@@ -17,7 +14,6 @@ from iodelta.ingest import Refusal, Run
 from iodelta.ingest.layouts import Entry, Layout
 from iodelta.ingest.layouts.content import workload_name
 from iodelta.report.foreign.devices import Served, served
-from iodelta.report.formats.sheet import csv_text
 from iodelta.trial import Direction, Finding, Latency, Quantity, bin_edges
 
 POINTS = (50.0, 99.0, 99.9)
@@ -178,8 +174,7 @@ def point_of(found: Latency, percent: float) -> Point | None:
 
 def _bin(found: Latency, percent: float) -> tuple[float, float]:
     assert found.histogram is not None
-    at = bisect_left(list(accumulate(found.histogram.counts)), percent / 100 * found.histogram.total)
-    low, high = bin_edges(found.histogram.indexes[at])
+    low, high = bin_edges(found.histogram.indexes[found.histogram.place(percent / 100)])
     return float(low), float(high)
 
 
@@ -313,16 +308,22 @@ def _median(group: str, name: str, rows: Sequence[Row]) -> Row:
     )
 
 
+def _median_of(values: Iterable[float]) -> float:
+    from statistics import median  # with the fractions and random numbers that it needs
+
+    return median(values)
+
+
 def _middle(numbers: Iterable[Number | None]) -> Number | None:
     own = [one for one in numbers if one is not None]
     if not own:
         return None
-    return Number(median(n.value for n in own), median(n.low for n in own), median(n.high for n in own))
+    return Number(*(_median_of(getattr(n, end) for n in own) for end in ("value", "low", "high")))
 
 
 def _middle_point(own: Sequence[Point]) -> Point:
     beyond = [point.beyond for point in own if point.beyond is not None]
-    value, low, high = (median(getattr(point, end) for point in own) for end in ("value", "low", "high"))
+    value, low, high = (_median_of(getattr(point, end) for point in own) for end in ("value", "low", "high"))
     return Point(own[0].percent, value, low, high, min(beyond) if beyond else None)
 
 
@@ -335,6 +336,8 @@ CSV_COLUMNS = (
 
 def csv_of(found: Shown) -> str:
     """All rows as CSV with a heading; empty where unknown."""
+    from iodelta.report.formats.sheet import csv_text
+
     return csv_text(CSV_COLUMNS, map(_values, found.rows))
 
 
