@@ -152,6 +152,13 @@ def test_variants_inside_one_folder(tmp_path: Path) -> None:
     assert said.stdout.decode().startswith("B against A: regression")
 
 
+def test_the_side_that_is_called_old_is_the_baseline(tmp_path: Path) -> None:
+    for number in range(3):
+        write(tmp_path / "new" / f"{number}.json", 10_000 + number)
+        write(tmp_path / "old" / f"{number}.json", 9_000 + number)
+    assert iodelta("compare", ".", cwd=tmp_path).stdout.decode().startswith("new against old")
+
+
 def test_many_numbers_are_a_family(tmp_path: Path) -> None:
     """Eight null cells of three numbers: an uncorrected 5 % rule would call one different more often than not."""
     for depth in (1, 2, 4, 8, 16, 32, 64, 128):

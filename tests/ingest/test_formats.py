@@ -42,6 +42,68 @@ def test_of_cumulative_reports_the_last_is_the_result(name: str, ios: int | None
     assert "read.interim" not in rules(run)
 
 
+@pytest.mark.parametrize("indent", [2, None])
+def test_clones_in_cumulative_reports_are_told_apart(indent: int | None) -> None:
+    """numjobs without group_reporting: two entries of one name in each of status-interval's documents."""
+    document = json.loads((DATA / "nogroup.json").read_text())
+    later = json.dumps(document, indent=indent)
+    for job in document["jobs"]:
+        job["elapsed"] -= 1
+        for kind in ("read", "write"):
+            job[kind]["total_ios"] //= 2
+            job[kind]["io_bytes"] //= 2
+            job[kind]["runtime"] //= 2
+    document["timestamp_ms"] -= 1000
+    runs = runs_of(json.dumps(document, indent=indent) + "\n" + later)
+    assert [run.directions[0].runtime_ms for run in runs] == [3001, 3001]
+    assert all("read.status-interval" in rules(run) for run in runs)
+
+
+def test_clones_in_cumulative_terse_records_are_told_apart() -> None:
+    whole = (DATA / "terse3.txt").read_text().splitlines()[-1].split(";")
+
+    def record(runtime: int, more: int) -> str:
+        kib = runtime * 50 + more
+        return ";".join(
+            [*whole[:5], str(kib), str(kib * 1000 // runtime), str(kib * 250 // runtime), str(runtime), *whole[9:]]
+        )
+
+    text = "\n".join([record(1000, 0), record(1001, 40), record(2001, 0), record(2000, 90)])
+    assert [run.directions[0].runtime_ms for run in runs_of(text)] == [2001, 2000]
+
+
+@pytest.mark.parametrize(
+    ("ending", "says"), [('"jobname" : "t1"', "jobs after this one"), ('"disk_util"', "follows the jobs")]
+)
+def test_a_document_that_ends_between_its_jobs_says_so(ending: str, says: str) -> None:
+    text = (DATA / "nogroup.json").read_text()
+    runs = runs_of(text[: text.rindex(ending)])
+    (found,) = [finding for run in runs for finding in run.findings if finding.rule == "read.cut"]
+    assert says in found.explanation
+
+
+@pytest.mark.parametrize(("until", "severity"), [("  write:", "warning"), ("  cpu  ", "note")])
+def test_a_report_that_was_cut_says_so(until: str, severity: str) -> None:
+    text = (DATA / "both.txt").read_text()
+    (run,) = runs_of(text[: text.index(until)])
+    assert [finding.severity for finding in run.findings if finding.rule == "read.cut"] == [severity]
+
+
+def test_percentiles_of_total_latency_in_a_terse_record_are_no_contradiction() -> None:
+    """With lat_percentiles=1 a terse record has those of lat where those of clat stand otherwise."""
+    text = (DATA / "multi.out").read_text()
+    start, end = text.index("{"), text.rindex("}") + 1
+    document = json.loads(text[start:end])
+    for kind in ("read", "write"):
+        part = document["jobs"][0][kind]
+        part["lat_ns"]["percentile"] = part["clat_ns"].get("percentile", {})
+        part["clat_ns"]["percentile"] = {key: 2 * value for key, value in part["lat_ns"]["percentile"].items()}
+        part["clat_ns"].pop("bins", None)
+    runs = runs_of(text[:start] + json.dumps(document, indent=1) + "\n")
+    assert {form for run in runs for form in (run.format, *run.also)} >= {"terse3"}
+    assert not [f for run in runs for f in run.findings if f.rule == "read.disagree"]
+
+
 def test_without_a_final_report_the_last_interim_one_is_what_there_is() -> None:
     run = one("kill9.txt")
     assert run.directions[0].ios == 16740

@@ -241,6 +241,26 @@ def test_an_empty_log_is_refused_as_empty() -> None:
     assert "empty" in refusal.reason
 
 
+def test_the_last_window_of_a_log_is_a_part_of_one(tmp_path: Path) -> None:
+    """fio flushes what it holds at the end: twice a row at the same time."""
+    times = [565, 1000, 1504, 2000, 2500, 3000, 3000]
+    run = log(tmp_path, "x_clat.1.log", "".join(f"{at}, {1000 + at}, 0, 0, 0\n" for at in times))
+    (direction,) = run.directions
+    assert math.isnan(direction.iops.value)
+    assert direction.clat is not None
+    assert not direction.clat.percentiles
+    assert "read.log-averaged" in {finding.rule for finding in run.findings}
+
+
+def test_jobs_that_share_a_log_add_up(tmp_path: Path) -> None:
+    """per_job_logs=0: the rows of the second job follow those of the first."""
+    one, two = (202, 405, 617, 838, 1043, 1243), (201, 404, 615, 837, 1041, 1242)
+    text = "".join(f"{at}, 4000, 0, 0, 0\n{at}, 1000, 1, 0, 0\n" for at in (*one, *two))
+    read_, write = log(tmp_path, "pj_iops.log", text).directions
+    assert read_.iops.value == pytest.approx(8000, rel=0.05)
+    assert write.iops.value == pytest.approx(2000, rel=0.05)
+
+
 @pytest.mark.parametrize(
     ("rows", "found"),
     [

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from iodelta.audit import audit
 from iodelta.audit.tables import variant
-from iodelta.ingest import DeviceStats, Run, read
+from iodelta.ingest import DeviceStats, Run, read, read_bytes
 from iodelta.ingest.report import read_text
 from iodelta.ingest.table_cells import Column, cell, column
 
@@ -425,3 +426,24 @@ def test_the_title_of_a_table_of_one_measure_may_stand_above_it() -> None:
         ("32", "none", 210000),
         ("32", "bfq", 91000),
     ]
+
+
+def test_a_csv_of_a_parser_with_zeros_for_what_was_not_done() -> None:
+    text = "jobname,read_iops,read_bw_kib,read_clat_mean_us,write_iops,write_bw_kib,write_clat_mean_us\n"
+    text += "seqread,1024,1048576,970,0,0,0\nrandwrite,0,0,0,25000,100000,1270\n"
+    first, second = (run.directions for run in read_bytes(text.encode(), "x.csv").runs)
+    assert [(d.kind, d.iops.value, d.bandwidth.value) for d in first] == [("read", 1024, 2.0**30)]
+    assert [(d.kind, d.iops.value, d.bandwidth.value) for d in second] == [("write", 25000, 102_400_000)]
+
+
+def test_points_before_thousands_where_commas_stand_before_decimals() -> None:
+    text = "Test;IOPS;Bandbreite (MB/s);Latenz (ms)\nrandread;12.345;50,56;2,59\nrandwrite;8.000;32,77;4,00\n"
+    runs = read_bytes(text.encode(), "x.csv").runs
+    assert [run.directions[0].iops.value for run in runs] == [12_345, 8_000]
+    assert [run.directions[0].lat.mean.value for run in runs if run.directions[0].lat] == [2_590_000, 4_000_000]
+
+
+def test_a_block_size_of_zero_is_no_divisor() -> None:
+    runs = read_bytes(b"| test | IOPS | BW (MB/s) |\n|---|---|---|\n| randread 0k | 100 | 5 |\n", "x.md").runs
+    assert [run.workload.bs for run in runs] == [0]
+    assert not audit(runs).hits

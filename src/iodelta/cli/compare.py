@@ -24,7 +24,9 @@ Examples:
 
 @click.command("compare", epilog=EXAMPLES)
 @click.argument("paths", nargs=-1, required=True, metavar="BASE [NEW]...")
-@click.option("--baseline", help="The side to compare with: a path's name, or a variant's; the first when left out.")
+@click.option(
+    "--baseline", help="The side to compare with: a path's name or a variant's; else the first, or 'old', 'base' ..."
+)
 @click.option("--margin", default="1%", show_default=True, help="The change that matters to you.")
 @click.option("--name-pattern", help="What file names say, as in '{variant}/{cell}-{replicate}.json'.")
 @click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)

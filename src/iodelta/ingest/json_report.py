@@ -291,8 +291,12 @@ def _disk(raw: RawDisk, *, member: bool) -> Disk:
 def _cut(runs: list[Run | Refusal], text: bytes, span: Extent) -> list[Run | Refusal]:
     """The document ends early: inside its last job when at least the document, the list and the job are open."""
     last = runs[-1]
-    if len(span.open) < 3 or not isinstance(last, Run):
+    if not isinstance(last, Run):
         return runs
+    if len(span.open) < 3:
+        left = "jobs after this one would be missing" if len(span.open) == 2 else "what follows the jobs is missing"
+        finding = Finding("read.cut", "warning", _where(last.place), f"the file ends early: {left}")
+        return [*runs[:-1], msgspec.structs.replace(last, findings=(*last.findings, finding))]
     whole = last.directions
     begun = list(re.finditer(rb'"(read|write|trim|mixed)"\s{0,20}:\s{0,20}\{', text))
     end = len(text) - len(span.open)

@@ -65,19 +65,23 @@ class Side(NamedTuple):
     def window(self) -> float:
         """Milliseconds per row when rows are averages, else 0: then they are single I/Os.
 
-        Averages come at most once per direction and window, at its multiples; windows without I/O have none. Their
-        block size is 0 unless the job has a single one.
+        Averages come once per direction and window, at its multiples, and windows without I/O have none; the last row
+        is of a part of one. Jobs that share a log (per_job_logs=0) write one after the other. The block size of
+        averages is 0 unless the job has a single one.
         """
-        times = self.early
-        if len(times) < 2:
-            return 0.0 if self.bytes else float(times[0])
-        gaps = np.diff(times)
-        if gaps.min() <= 0:
+        gaps = np.diff(self.early)
+        whole = gaps > 0
+        whole[:-1] &= gaps[1:] >= 0  # the last row of a job
+        steps = gaps[whole][:-1] if whole.sum() > 1 else gaps[whole]
+        if not len(steps):
+            return 0.0 if self.bytes else float(self.early[0])
+        width = float(np.median(steps[steps <= 1.5 * np.percentile(steps, 5)]))
+        if not self.bytes:
+            return width
+        if np.sum(gaps <= 0) > max(1, 0.05 * len(gaps)):
             return 0.0
-        width = float(np.median(gaps[gaps <= 1.5 * np.percentile(gaps, 5)]))
-        off = np.abs(gaps - np.round(gaps / width) * width)
-        regular = width >= 10 and float(np.mean(off <= max(2.0, 0.02 * width))) > 0.9
-        return width if regular or not self.bytes else 0.0
+        off = np.abs(steps - np.round(steps / width) * width)
+        return width if width >= 10 and float(np.mean(off <= max(2.0, 0.02 * width))) > 0.9 else 0.0
 
 
 class Totals:

@@ -62,7 +62,7 @@ def _marked(report: Report, count: int) -> Report:
 def _continues(earlier: Report, later: Report) -> bool:
     """Whether ``later`` is the same run some time on: all that only grows has grown, and nothing says otherwise."""
     before = [run for run in earlier if isinstance(run, Run)]
-    pairs = [(run, _twin(run, later)) for run in before]
+    pairs = list(zip(before, _twins(before, later), strict=True))
     grown = False
     for run, twin in pairs:
         if twin is None or (run.pid and twin.pid and run.pid != twin.pid) or run.fio_version != twin.fio_version:
@@ -93,10 +93,15 @@ def _could_grow(old: Direction, new: Direction) -> bool:
     return added <= 5 * old.bytes * (new.runtime_ms - old.runtime_ms + 1)
 
 
-def _twin(run: Run, report: Report) -> Run | None:
-    """The entry of ``report`` for the same job: same name, group and place among those."""
-    found = [r for r in report if isinstance(r, Run) and (r.jobname, r.group) == (run.jobname, run.group)]
-    return found[0] if len(found) == 1 else None
+def _twins(before: Sequence[Run], later: Report) -> Iterator[Run | None]:
+    """For each run the entry of ``later`` for the same job: same name, group and place among those (clones)."""
+    left: dict[tuple[str, int | None], list[Run]] = {}
+    for run in later:
+        if isinstance(run, Run):
+            left.setdefault((run.jobname, run.group), []).append(run)
+    for run in before:
+        alike = left.get((run.jobname, run.group))
+        yield alike.pop(0) if alike else None
 
 
 def _one_format(reports: Sequence[Report]) -> list[Report]:
@@ -208,9 +213,11 @@ def _filled(best: Direction, other: Direction) -> Direction:
 
 
 def _differences(a: Direction, b: Direction) -> Iterator[str]:
-    """Quantities whose intervals do not meet."""
+    """Quantities whose intervals do not meet. With lat_percentiles a terse record has those of lat in clat's place."""
+    swapped = a.lat.percentiles if a.lat is not None else {}
     for name, x, y in shared(a, b):
-        if not x.overlaps(y):
+        percent = float(name.rpartition(" p")[2]) if name.startswith("clat p") else 0.0
+        if not x.overlaps(y) and not (percent in swapped and swapped[percent].overlaps(y)):
             yield f"{a.kind} {name} is {y.value:g} {y.unit} and not {x.value:g}"
 
 

@@ -100,11 +100,18 @@ def column(title: str) -> Column | None:
         return Column(kind, "rate", "iops", 0, {"": 1.0, "k": 1e3, "m": 1e6}[iops[1] or iops[2] or ""])
     unit = _UNIT.search(text)
     if unit is not None or not {"bw", "bandwidth", "throughput"}.isdisjoint(words):
-        scale = _UNITS.get((unit[1] + "/s" if unit[1] else unit[2]).lower()) if unit else None
+        sizes = [f"{word}/s" for word in words if f"{word}/s" in _UNITS]  # "bw_kib": nobody means an amount
+        scale = _UNITS.get((unit[1] + "/s" if unit[1] else unit[2]).lower() if unit else next(iter(sizes), ""))
         if "bytes" in words and scale is None:
             scale = 1.0
         return Column(kind, "rate", "bw", 0, scale)
-    whose: dict[str, Literal["lat", "clat", "slat"]] = {"clat": "clat", "slat": "slat", "lat": "lat", "latency": "lat"}
+    whose: dict[str, Literal["lat", "clat", "slat"]] = {
+        "clat": "clat",
+        "slat": "slat",
+        "lat": "lat",
+        "latency": "lat",
+        "latenz": "lat",
+    }
     of = next((whose[word] for word in words if word in whose), None)
     percent = _percent(text)
     time = _TIME.search(text.replace("_", " ") + " ")
@@ -183,11 +190,14 @@ def _between(low: tuple[Printed, str], high: tuple[Printed, str]) -> tuple[Print
     return Printed((low[0].value + high[0].value) / 2, low[0].low, high[0].high), high[1]
 
 
-def decimal_comma(cells: Sequence[str]) -> bool:
-    """Whether the commas in a column stand before decimals: one is not followed by just three digits."""
+def decimal_comma(cells: Sequence[str], *, beside: bool = False) -> bool:
+    """Whether the commas in a column stand before decimals: one is not followed by just three digits; ``beside``: they
+    do in another column, so that points may stand before thousands."""
     plain = [text.replace("**", "").strip() for text in cells]
     if any(map(_GERMAN.fullmatch, plain)):
         return True
+    if beside and (pointed := [text for text in plain if "." in text]):
+        return all(re.fullmatch(r"-?\d{1,3}(?:\.\d{3}){1,5}", text) for text in pointed)
     return any(re.fullmatch(r"-?\d{1,9},(?:\d{1,2}|\d{4,9})|0,\d{1,9}", text) for text in plain) and not any(
         "." in text for text in plain
     )
@@ -206,14 +216,14 @@ class Heading(NamedTuple):
     """What the title names beside measure, unit and workload: ``patched`` in ``patched BW (MB/s)``."""
 
 
-def heading(title: str, cells: Sequence[str] = ()) -> Heading:
-    """What the ``title`` of a column above ``cells`` means."""
+def heading(title: str, cells: Sequence[str] = (), *, commas: bool = False) -> Heading:
+    """What the ``title`` of a column above ``cells`` means; ``commas`` stand before decimals in another column."""
     title = " ".join(title.split())
     found = column(title)
     if found is None:
         return Heading(title, None)
     asked = facts({}, title) if _OF_ITS_OWN.search(title) else Workload()
-    return Heading(title, found, decimal_comma(cells), asked, _owner(title))
+    return Heading(title, found, decimal_comma(cells, beside=commas), asked, _owner(title))
 
 
 def _owner(title: str) -> str:
@@ -349,7 +359,7 @@ def facts(labels: Mapping[str, str], names: str) -> Workload:
     told = {
         name: next((lowered[title] for title in titles if title in lowered), "")
         for name, titles in (
-            ("depth", ("qd", "iodepth", "depth", "queue depth")),
+            ("depth", ("qd", "iodepth", "io depth", "io_depth", "depth", "queue depth", "queue_depth")),
             ("jobs", ("jobs", "numjobs", "threads")),
             ("bs", ("bs", "block size", "blocksize")),
         )

@@ -11,7 +11,7 @@ import msgspec
 
 from iodelta.ingest.cleaning import Line
 from iodelta.ingest.model import Run
-from iodelta.ingest.table_cells import COMPARES, Heading, cell, column, heading, row
+from iodelta.ingest.table_cells import COMPARES, Heading, cell, column, decimal_comma, heading, row
 from iodelta.ingest.table_flat import flattened
 from iodelta.ingest.wording import clean
 from iodelta.trial import Direction, Place
@@ -87,12 +87,11 @@ def _begins(text: str, hints: Sequence[bool], index: int) -> bool:
 
 
 def _rows(grid: Grid, lines: Sequence[Line], file: str, title: str) -> list[Run]:
-    headings = [
-        heading(text, [cells[at] for _, cells, _ in grid.rows if at < len(cells)])
-        for at, text in enumerate(grid.titles)
-    ]
+    columns = [[cells[at] for _, cells, _ in grid.rows if at < len(cells)] for at in range(len(grid.titles))]
+    commas = any(map(decimal_comma, columns))
+    headings = [heading(text, cells, commas=commas) for text, cells in zip(grid.titles, columns, strict=True)]
     runs = [
-        run
+        _without_idle(run)
         for index, cells, section in grid.rows
         for run in row(headings, cells, Place(file, lines[index].number), title, section)
     ]
@@ -132,9 +131,9 @@ def _pivot(grid: Grid, lines: Sequence[Line], file: str, title: str) -> list[Run
 
 
 def _without_idle(run: Run) -> Run:
-    """Without the directions whose rate is given as zero."""
+    """Without the directions whose rate is given as zero, where another's is not."""
     busy = tuple(d for d in run.directions if not _is_idle(d))
-    return msgspec.structs.replace(run, directions=busy)
+    return msgspec.structs.replace(run, directions=busy) if busy else run
 
 
 def _is_idle(direction: Direction) -> bool:

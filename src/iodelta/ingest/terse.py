@@ -26,6 +26,8 @@ _TAIL = 5 + 7 + _BUCKETS
 _DISK = 9
 _NAME = 8
 """Semicolons that a job's name may have."""
+_AS_LONG = 20
+"""Milliseconds by which the run times of clones differ, seen at one moment."""
 _LONGEST = 1000
 """Fields of a record that are looked at; 3.33 writes 189 with one disk in version 5."""
 
@@ -44,17 +46,23 @@ def records(lines: Sequence[Line], used: bytearray, file: str) -> list[list[Run 
         run = _record(line.text[start.start() :].split(";", _LONGEST), Place(file, line.number))
         if isinstance(run, Run) and run.jobname == "All clients" and found:
             continue  # fio's own sum over its clients would count everything twice
-        if index > before + 1 or _shown(run, found[-1]):
+        if index > before + 1 or _again(run, found[-1]):
             found.append([])
         found[-1].append(run)
         before = index
     return found
 
 
-def _shown(run: Run | Refusal, report: Sequence[Run | Refusal]) -> bool:
-    """Whether ``report`` has the job already: another report begins."""
-    before = [(r.jobname, r.group) for r in report if isinstance(r, Run)]
-    return isinstance(run, Run) and (run.jobname, run.group) in before
+def _again(run: Run | Refusal, report: Sequence[Run | Refusal]) -> bool:
+    """Whether another report begins: this one has the job already, and not as a clone, which ran as long."""
+    if not isinstance(run, Run):
+        return False
+    alike = [r for r in report if isinstance(r, Run) and (r.jobname, r.group) == (run.jobname, run.group)]
+    return bool(alike) and abs(_runtime(run) - _runtime(alike[-1])) > _AS_LONG
+
+
+def _runtime(run: Run) -> int:
+    return max((direction.runtime_ms for direction in run.directions), default=0)
 
 
 def _record(fields: Sequence[str], place: Place) -> Run | Refusal:

@@ -176,6 +176,8 @@ def _run(now: _Invocation, job: _Job, place: Place, findings: tuple[Finding, ...
             findings += _disagreement(part.rates, direction, place)
     if not directions and not job.error:
         return Refusal(place, f"the report of job {clean(job.name)!r} has no line with its rate")
+    if not total and directions:
+        findings += (_shortened(directions, asked.rw, place),)
     ignored = whole(fields.get("errors", {}).get("total", ""))
     if ignored:
         text = f"{ignored} errors were ignored (continue_on_error)"
@@ -207,6 +209,15 @@ def _run(now: _Invocation, job: _Job, place: Place, findings: tuple[Finding, ...
         samplers=tuple(s for part in parts if part.rates for s in _samplers(part, part.rates.kind)),
         findings=findings,
     )
+
+
+def _shortened(directions: Sequence[Direction], rw: str | None, place: Place) -> Finding:
+    """Of a report without the line that ends every whole one."""
+    text = "its report has no line of the I/Os issued: it is cut, or was shortened; rates are known only as printed"
+    both = (rw or "").removeprefix("rand") == "rw"
+    if both and len(directions) == 1:
+        return Finding("read.cut", "warning", f"{place.file}:{place.line}", f"{text}, and only of {directions[0].kind}")
+    return Finding("read.cut", "note", f"{place.file}:{place.line}", text)
 
 
 def _parts(statements: Sequence[say.Statement], version: Version | None) -> tuple[list[_Part], _Part | None]:

@@ -36,7 +36,7 @@ KNOWN_FACTORS = (
 def mismatch(evidence: Evidence) -> Iterator[Mark]:
     for index, run in evidence.rows():
         for direction in parts(run):
-            if run.workload.bs is None or not known(direction.iops) or not known(direction.bandwidth):
+            if not run.workload.bs or not known(direction.iops) or not known(direction.bandwidth):
                 continue
             if not direction.iops.value > 0 or any(_suffixed(title, text) for title, text in run.labels.items()):
                 continue
@@ -75,7 +75,7 @@ def _suffixed(title: str, written: str) -> bool:
 
 def _mended(index: int, run: Run, direction: Direction) -> tuple[Repair, ...]:
     """Bandwidth from IOPS and block size, in the unit of its heading."""
-    if run.workload.bs is None or not known(direction.iops) or not direction.iops.value > 0:
+    if not run.workload.bs or not known(direction.iops) or not direction.iops.value > 0:
         return ()
     for title, written in run.labels.items():
         holds = column(title)

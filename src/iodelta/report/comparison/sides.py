@@ -20,6 +20,9 @@ GRAVE = (
 )
 """Differences that by themselves change what is measured."""
 
+BEFORE = frozenset("a base baseline before control good old orig original reference stock unpatched vanilla".split())
+"""What people call the side that others are compared with, when it is no path they gave first."""
+
 APART = 3600.0
 """Seconds between the last run of one side and the first of the other that are worth saying."""
 
@@ -51,6 +54,7 @@ def sides_of(layouts: Sequence[Layout], paths: Sequence[str], baseline: str | No
                 place=paths[0],
                 remedy="give a second path, or --name-pattern '{variant}/...' where the variants are in the names",
             )
+        names = tuple(sorted(names, key=lambda name: name.casefold() not in BEFORE))
         sides = [Side(name, tuple(e for e in layout.entries if e.variant == name)) for name in names]
     else:
         sides = [

@@ -196,9 +196,11 @@ def known_digits(resolution: float) -> int:
 
 def significant(value: float, digits: int) -> str:
     """``digits`` significant digits, four at most, without an exponent."""
+    if value == 0:
+        return "0"
     digits = min(digits, 4)
     whole = len(f"{abs(value):.0f}") if abs(value) >= 1 else 0
-    return f"{value:.{max(0, digits - whole)}f}" if abs(value) >= 1 or value == 0 else f"{value:.{digits - 1}f}"
+    return f"{value:.{max(0, digits - whole)}f}" if abs(value) >= 1 else f"{value:.{digits - 1}f}"
 
 
 def legend(rows: Sequence[Row]) -> Iterator[str]:
