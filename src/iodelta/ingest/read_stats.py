@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from iodelta.ingest.cleaning import Line
 from iodelta.ingest.model import DeviceStats
 from iodelta.ingest.wording import clean
-from iodelta.probe.counters import parse_read_stats
 from iodelta.trial import Place
 
 _GREP = re.compile(r"(\S{0,400}?/)?(?:devinfo/)?(\d{1,9})/read_stats:(.{1,2000})")
@@ -36,19 +35,25 @@ def dumps(lines: Sequence[Line], used: bytearray, file: str) -> list[DeviceStats
             continue
         used[index] = 1
         device, words = (grepped[2], grepped[3]) if grepped else ("", text)
-        if found and found[-1][1:3] == (device, at) and not set(parse_read_stats(words)) & _names(found[-1][3]):
+        if found and found[-1][1:3] == (device, at) and not set(_fields(words)) & _names(found[-1][3]):
             found[-1] = (*found[-1][:3], f"{found[-1][3]}\n{words}")  # a file of several lines
         else:
             found.append((line.number, device, at, words))
     return [
-        DeviceStats(Place(file, number), clean(device), _finite(parse_read_stats(words)), when)
+        DeviceStats(Place(file, number), clean(device), _finite(_fields(words)), when)
         for number, device, when, words in found
     ]
 
 
 def _names(words: str) -> set[str]:
-    return set(parse_read_stats(words))
+    return set(_fields(words))
 
 
 def _finite(fields: dict[str, float]) -> dict[str, float]:
     return {clean(name): value for name, value in fields.items() if math.isfinite(value)}
+
+
+def _fields(words: str) -> dict[str, float]:
+    from iodelta.probe.counters import parse_read_stats  # with the machines that it counts on
+
+    return parse_read_stats(words)
