@@ -81,6 +81,8 @@ def test_a_mean_beyond_what_the_maximum_allows_is_impossible() -> None:
 def test_percentiles_in_the_last_bin_say_only_that_it_took_long() -> None:
     lat = latency(30e6, 30, {50.0: 17112760.320, 99.0: 17112760.320}, longest_us=60e6)
     assert "percentile.capped" in rules(run(direction(1, seconds=30, lat=lat), depth=32))
+    bare = latency(30e6, 30, {}, longest_us=60e6)  # fio gives percentiles of clat unless it is told otherwise
+    assert "percentile.capped" in rules(run(direction(1, seconds=30, lat=bare, clat=lat), depth=32))
 
 
 def test_errors_and_incomplete_ios() -> None:

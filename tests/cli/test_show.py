@@ -67,6 +67,17 @@ def test_percentiles_show_only_the_digits_that_are_known(tmp_path: Path) -> None
     assert "( ) fewer than 100 I/Os beyond" in text
 
 
+def test_a_percentile_in_fios_last_bin_is_known_up_to_the_maximum(tmp_path: Path) -> None:
+    slow = document(1, depth=32, p99_ns=17_112_760_320)
+    for name in ("lat_ns", "clat_ns"):
+        slow["jobs"][0]["read"][name]["max"] = 30_000_000_000
+    (tmp_path / "slow.json").write_text(json.dumps(slow))
+    found = json.loads(iodelta("show", "slow.json", "--format", "json", cwd=tmp_path).stdout)
+    p99 = next(point for point in found["rows"][0]["points"] if point["percent"] == 99)
+    assert (p99["low"], p99["high"]) == (17_045_651_456, 30_000_000_000)
+    assert "~17s" in iodelta("show", "slow.json", cwd=tmp_path).stdout.decode()
+
+
 def test_many_runs_become_medians_unless_each_is_asked_for(tmp_path: Path) -> None:
     for variant in ("old", "new"):
         for number in range(1, 31):

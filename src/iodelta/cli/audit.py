@@ -21,6 +21,7 @@ Examples:
   iodelta audit results/
   iodelta audit blog-table.md --repair mended.md
   iodelta audit table.txt --claims 'queue has the highest IOPS in QD1; pid is 25 % below queue in SeqRead'
+  iodelta audit mail.txt --claims '20 % and 30 % make more than 40 %'
   iodelta audit --rules
 """
 

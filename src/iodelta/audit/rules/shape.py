@@ -152,12 +152,11 @@ def capped(evidence: Evidence) -> Iterator[Mark]:
         if _old(run):
             continue
         for direction in parts(run):
-            found = latency(direction)
-            at = [p for p, value in sorted(found.percentiles.items()) if value.value >= CAP] if found else []
+            spreads = [found.percentiles for found in (direction.lat, direction.clat) if found is not None]
+            at = [percent for spread in spreads for percent, value in spread.items() if value.value >= CAP]
             if at:
-                yield Mark(
-                    (index,), f"{direction.kind}: from p{at[0]:g} on every I/O lies in fio's last bin (17 s and longer)"
-                )
+                text = f"from p{min(at):g} on every I/O lies in fio's last bin (17 s and longer)"
+                yield Mark((index,), f"{direction.kind}: {text}")
 
 
 def _old(run: Run) -> bool:

@@ -167,9 +167,12 @@ def point_of(found: Latency, percent: float) -> Point | None:
         value = found.histogram.quantile(percent / 100)
         return Point(percent, value, *_bin(found, percent), beyond=found.histogram.total * (100 - percent) / 100)
     printed = next((value for p, value in found.percentiles.items() if abs(p - percent) < 1e-9), None)
-    if printed is None or not known(printed):
+    if printed is None or printed.value != printed.value:
         return None
-    return Point(percent, printed.value, printed.low, printed.high, beyond)
+    value, high = printed.value, printed.high
+    if printed.low <= found.max.high:  # of fio's last bin only the maximum is a bound; any centre may lie above it
+        value, high = min(value, found.max.high), min(high, found.max.high)
+    return Point(percent, value, printed.low, high, beyond) if high < math.inf else None
 
 
 def _bin(found: Latency, percent: float) -> tuple[float, float]:
