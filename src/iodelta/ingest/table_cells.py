@@ -65,7 +65,9 @@ _MEASURE = re.compile(
     r"median|min|max|total|all|sum|overall|percentile|p\d{1,3}(?:\.\d{1,6})?|\d{1,3}(?:\.\d{1,6})?(?:th|%))(?=\b|_)",
     re.I,
 )
-_COUNTS = re.compile(r"Δ|%|\b(?:change|delta|diff)|\b(?:cpu|util\w*|std\w*|cv|bytes|elapsed|[km]?iops|ios?/s)\b", re.I)
+_COUNTS = re.compile(
+    r"Δ|%|\b(?:change|delta|diff)|\b(?:cpu|util\w*|std\w*|cv|\w*bytes|elapsed|[km]?iops|ios?/s)\b", re.I
+)
 """Titles of columns that hold a number of a result, whether or not it is read."""
 _NO_MEASURE = {"stdev", "stddev", "sd", "cv", "diff", "delta", "change", "gain", "samples", "runtime"}
 _DEPTH = re.compile(r"\b(?:qd|io_?depth|queue ?depth|depth)\s?[=:]?\s?(\d{1,6})\b", re.I)
