@@ -106,9 +106,8 @@ def cli() -> None:
 
 def main() -> NoReturn:
     """The entry point: an ``IodeltaError`` becomes its message and exit code, anything else is a defect."""
-    gc.set_threshold(
-        100_000
-    )  # reading makes many objects and hardly a cycle: looking for them took a tenth of its time
+    # Reading makes many objects and hardly a cycle: looking for cycles took a tenth of its time.
+    gc.set_threshold(100_000)
     try:
         cli(prog_name="iodelta")
     except IodeltaError as error:
