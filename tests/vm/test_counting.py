@@ -6,7 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from iodelta.cli.main import cli
 from iodelta.errors import MeasureError, RequestError
 from iodelta.experiment import parse
 from iodelta.lab.folder import Booted, Ended, Folder
@@ -147,6 +149,8 @@ def test_a_row_of_kernels_is_told_as_steps_from_one_to_the_next(tmp_path: Path) 
 def test_a_folder_of_counts_is_no_folder_of_times(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="counts of instructions"):
         read_plan(folder(tmp_path / "counts", shifted(0)))
+    done = CliRunner().invoke(cli, ["env", str(tmp_path / "counts")])
+    assert "counts of instructions" in str(done.exception)
 
 
 def test_a_plan_that_was_changed_is_refused(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def _environment(folder: Path | None, name: str, target: str) -> dict[str, Any]:
     from iodelta.bundle.packed import opened
     from iodelta.report.account.load import recorded
 
-    opened(folder)
+    opened(folder).check_times()
     recorded_ = recorded(folder)
     if recorded_ is None:
         raise RequestError("has no environment: the run was killed before it looked at the machine", place=str(folder))

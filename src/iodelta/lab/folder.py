@@ -235,6 +235,15 @@ class Folder:
         """Whether this is an experiment of path mode (``clock = "instructions"``). Raises MeasureError."""
         return self.has(PLAN) and self.read_struct(PLAN, _Clock).clock == "instructions"
 
+    def check_times(self) -> None:
+        """Raises RequestError for an experiment of path mode, which holds no times and no environment."""
+        if self.counts_instructions():
+            raise RequestError(
+                "this folder holds counts of instructions, no times",
+                place=str(self.path),
+                remedy="`iodelta run`, `iodelta report` and `iodelta rebuild` read it",
+            )
+
     # ------------------------------------------------------------------------------------------------- files
 
     def write(self, name: str, data: bytes) -> None:

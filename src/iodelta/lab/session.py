@@ -61,12 +61,7 @@ def start(
 
 def read_plan(folder: Folder) -> Plan:
     """The plan of a folder, unchanged since it was made. Raises MeasureError, and RequestError for path mode."""
-    if folder.counts_instructions():
-        raise RequestError(
-            "this folder holds counts of instructions, no times",
-            place=str(folder.path),
-            remedy="`iodelta run`, `iodelta report` and `iodelta rebuild` read it",
-        )
+    folder.check_times()
     return folder.read_plan(Plan)
 
 
