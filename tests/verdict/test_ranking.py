@@ -189,6 +189,18 @@ def test_chance_in_one_cell_does_not_hide_the_variant_that_loses_nowhere() -> No
     ), found.sentence
 
 
+def test_a_bound_that_allows_nearly_everything_recommends_nothing() -> None:
+    cells = {f"c{at}": {"a": 100.0, "b": 100.0, "c": 70.0} for at in range(3)}
+    noisy = [cell(levels, name=name, cv=0.02 if name == "c0" else 2.0) for name, levels in cells.items()]
+    found = recommend(noisy, RULES)
+    assert found.variants == ()
+    assert re.fullmatch(
+        r"No variant is recommended: [ab] too may lose up to [\d.]+ % in any of 3 cells, more than is shown of any; "
+        r"run more blocks\.",
+        found.sentence,
+    ), found.sentence
+
+
 def test_weights_decide_which_loss_matters() -> None:
     cells = {"read": {"a": 100.0, "b": 90.0}, "write": {"a": 90.0, "b": 100.0}}
     found = recommend(matrix(cells), RULES, weights={"read": 1.0, "write": 0.1})

@@ -245,7 +245,7 @@ def _order_findings(unit: Units, used: int, numbers: Numbers, judged: bool) -> t
                 "warning",
                 unit.place,
                 f"{leader} ran first in every block: what the first run leaves behind counts as part of the change",
-                "let the order be drawn at random in each block",
+                "draw the order at random in each block; where it was, chance did this, and more blocks end it",
             )
         )
     else:

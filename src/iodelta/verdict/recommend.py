@@ -13,6 +13,9 @@ from iodelta.verdict.ranking import CellRanking, rank, sequential_level
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.series import Series
 
+VACUOUS = 0.5
+"""A loss that may be as large as this recommends nothing, unless a larger one is shown of another variant."""
+
 
 class Regret(msgspec.Struct, frozen=True):
     """What choosing ``variant`` may cost where it does worst: shares lost against the best variant of a cell.
@@ -150,6 +153,10 @@ def _choose(
         return (), f"No variant is recommended: {len(ordered)} variants cannot be told apart in {sure}{tail}."
     if not math.isfinite(ordered[0].bound):
         return (), f"No variant is recommended: none has a bounded loss in {where}; run more blocks."
+    least = ordered[0].bound
+    if least > max(VACUOUS, *(tally.sure for tally in ordered)):
+        most = f"{ordered[0].variant} too may lose up to {_percent(least)} in {where}"
+        return (), f"No variant is recommended: {most}, more than is shown of any; run more blocks."
     # Bounds that differ by less than the margin differ by chance: what is shown to lose then yields to what is not.
     close = [tally for tally in ordered if tally.weighted <= ordered[0].weighted + margin]
     first = next((tally for tally in close if not tally.losses), ordered[0])
