@@ -16,7 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from iodelta.audit import audit
 from iodelta.ingest import Imported, Run, read
+from iodelta.ingest.layouts import read_layout
+from iodelta.report.foreign.runs import Number, Point, Row, shown
 from iodelta.trial import Direction, Quantity
 
 HERE = Path(__file__).parent
@@ -73,6 +76,36 @@ def test_a_number_read_by_hand(file: str, line: int, kind: str, what: str, value
     assert found.low <= value + tolerance + digits
     assert found.high >= value - tolerance - digits
     assert found.low <= found.value <= found.high
+
+
+def shown_in(row: Row, what: str) -> Number | Point | None:
+    """The same quantity in a row of ``iodelta show``; None when it shows another."""
+    part, _, field = what.partition(".")
+    if not field:
+        return {"iops": row.iops, "bandwidth": row.bandwidth}.get(part)
+    if field == "mean":
+        return row.mean if part == row.latency else None
+    return row.point(float(field)) if field[0].isdigit() else None
+
+
+@corpus
+def test_what_show_prints_is_what_was_read_by_hand() -> None:
+    """By file as a user types it; jobs that ran together are one row there and are left out here."""
+    files = {file for file, *_ in oracle()}
+    checked = set()
+    for file in sorted(files):
+        layout = read_layout(CORPUS / file)
+        found = shown(layout, audit(entry.run for entry in layout.entries), each=True)
+        jobs = {run.place.line: run.jobs or run.workload.numjobs for run in read([CORPUS / file]).runs}
+        for own, line, kind, what, value, tolerance in oracle():
+            rows = [row for row in found.rows if (own, row.line, row.kind) == (file, line, kind)]
+            number = shown_in(rows[0], what) if rows and rows[0].jobs == jobs[line] else None
+            if number:
+                spare = tolerance + value * 1e-7
+                assert number.low - spare <= value <= number.high + spare, (file, line, what)
+                checked.add(file)
+    assert len(files) >= 100
+    assert len(checked) >= 80
 
 
 @corpus

@@ -18,8 +18,8 @@ Floats = npt.NDArray[np.float64]
 
 CHUNK = 8 << 20
 """Bytes that are parsed at once."""
-FIRST = 2
-"""Blocks that numpy has parsed before polars has been loaded, which is quicker at it."""
+FIRST = 1
+"""Blocks that numpy has parsed before polars, which is quicker at it, has been loaded."""
 LONGEST = 8 * 86400
 """Seconds that a log may span."""
 KINDS = 3
@@ -231,9 +231,13 @@ def matrix(rows: bytes, columns: int) -> Ints | None:
 
     A number beyond 64 bits is 2**63 - 1.
     """
-    plain = rows.strip().replace(b"\r\n", b"\n").replace(b", ", b",")
+    rows = rows.strip().replace(b"\r\n", b"\n")
+    letters = np.frombuffer(rows, dtype=np.uint8)
+    plain = rows.translate(None, b" ")
+    if plain.translate(None, b"0123456789,\n") or not plain[:1].isdigit():
+        return None
     marked = b"%b,-1" % plain.replace(b"\n", b",-1,")  # ends a row: no other number is negative
-    if plain.translate(None, b"0123456789,\n") or b",," in marked or not plain[:1].isdigit():
+    if b",," in marked or ((letters[1:] == ord(" ")) & (letters[:-1] != ord(","))).any():
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # of numpy, where it could not go on to the end
