@@ -288,3 +288,23 @@ def test_an_empty_folder_holds_nothing(tmp_path: Path) -> None:
 def test_a_path_that_does_not_exist_is_a_wrong_request(tmp_path: Path) -> None:
     with pytest.raises(RequestError):
         read_layout(tmp_path / "nowhere")
+
+
+def test_the_logs_of_a_job_are_one_run_where_there_is_no_report(tmp_path: Path) -> None:
+    for side, rate in (("A", 1000), ("B", 900)):
+        for job in (1, 2):
+            for of, value in (("iops", rate), ("bw", 4 * rate), ("lat", 99_000), ("clat", 98_000)):
+                rows = "".join(f"{at}, {value + job}, 0, 0, 0\n" for at in range(500, 5001, 500))
+                folder = tmp_path / side
+                folder.mkdir(exist_ok=True)
+                (folder / f"x_{of}.{job}.log").write_text(rows)
+    layout = read_layout(tmp_path)
+    assert len(layout.entries) == 4
+    first = layout.entries[0].run
+    (direction,) = first.directions
+    assert direction.iops.value == pytest.approx(1001)
+    assert direction.bandwidth.value == pytest.approx(4001 * 1024)
+    assert direction.lat is not None
+    assert direction.clat is not None
+    assert set(first.series) == {"read.iops", "read.bw", "read.lat", "read.clat"}
+    assert [finding.rule for finding in first.findings] == ["read.unit-unknown", "read.log-averaged"]

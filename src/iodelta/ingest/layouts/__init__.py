@@ -14,7 +14,7 @@ from iodelta.ingest.layouts import content, naming
 from iodelta.ingest.layouts.fsperf import is_database, read_database
 from iodelta.ingest.layouts.model import Entry, Layout, Spot
 from iodelta.ingest.layouts.order import Ordered, order_finding, order_of
-from iodelta.ingest.layouts.parts import clones, together
+from iodelta.ingest.layouts.parts import clones, logs_joined, together
 from iodelta.ingest.model import Imported, Run
 from iodelta.ingest.reading import read
 
@@ -34,9 +34,9 @@ def read_layout(path: str | os.PathLike[str], *, stdin: BinaryIO | None = None, 
 def arrange(found: Imported, root: str | os.PathLike[str], *, pattern: str | None = None) -> Layout:
     """The runs in ``found`` by cell and variant: by ``pattern``, else by the names of a known tool, else by what the
     runs were asked to do. ``root`` is the path they were read from: names are looked at below it. fio's logs are left
-    out where there are reports: they are of the same runs."""
+    out where there are reports, for they are of the same runs; else those of one job are one run."""
     reports = [run for run in found.runs if run.format not in ("log", "hist-log")]
-    runs = clones(_once(reports or found.runs))
+    runs = clones(_once(reports or logs_joined(found.runs)))
     paths = [_below(run.place.file, root) for run in runs]
     named = naming.pattern(pattern) if pattern else naming.recognised(paths)
     if named is None:

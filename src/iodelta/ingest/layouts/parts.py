@@ -1,17 +1,69 @@
-"""Runs that ran together as one run: clones of a job, volumes, clients."""
+"""Runs that ran together as one run: clones of a job, volumes, clients; and the logs of one job."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+import math
+import re
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 import msgspec
 
 from iodelta.ingest.model import Run, unknown
-from iodelta.trial import Direction, Quantity
+from iodelta.trial import Direction, Latency, Quantity
 from iodelta.workload.fio_json import FioJob, merged
 
 MOST = 10_000
 """Clones of one job, where numjobs is not known."""
+
+
+_LOG = re.compile(r"_(?:bw|iops|slat|clat|lat|clat_hist)(?=(?:\.\d{1,6})?\.log)")
+_TELLING = ("iops", "bw", "lat", "clat", "slat", "clat_hist")
+"""Logs, the one first whose rates are the job's."""
+
+
+def logs_joined(runs: Iterable[Run]) -> tuple[Run, ...]:
+    """fio's logs of one job as one run, for each says one thing about it; others as they are."""
+    groups: dict[Hashable, list[Run]] = {}
+    for number, run in enumerate(runs):
+        name, logs = _LOG.subn("", run.place.file)
+        groups.setdefault(name if logs and run.labels.get("log") in _TELLING else number, []).append(run)
+    return tuple(_logged(group) if len(group) > 1 else group[0] for group in groups.values())
+
+
+def _logged(logs: Sequence[Run]) -> Run:
+    logs = sorted(logs, key=lambda run: _TELLING.index(run.labels["log"]))
+    kinds = dict.fromkeys(direction.kind for run in logs for direction in run.directions)
+    findings = {finding.rule: finding for run in reversed(logs) for finding in run.findings}
+    return msgspec.structs.replace(
+        logs[0],
+        format="log",
+        directions=tuple(_said([d for run in logs if (d := run.direction(kind))]) for kind in kinds),
+        series={name: values for run in reversed(logs) for name, values in run.series.items()},
+        labels={name: text for name, text in logs[0].labels.items() if name != "log"},
+        findings=tuple(findings.values()),
+    )
+
+
+def _said(parts: Sequence[Direction]) -> Direction:
+    """What several logs say of one direction, the first that says it."""
+
+    def rate(name: str) -> Quantity:
+        own: list[Quantity] = [getattr(part, name) for part in parts]
+        return next((quantity for quantity in own if not math.isnan(quantity.value)), own[0])
+
+    def latencies(name: str) -> Iterator[Latency]:
+        return (found for part in parts if (found := getattr(part, name)) is not None)
+
+    first = parts[0]
+    return msgspec.structs.replace(
+        first,
+        runtime_ms=max(part.runtime_ms for part in parts),
+        iops=rate("iops"),
+        bandwidth=rate("bandwidth"),
+        lat=next(latencies("lat"), None),
+        clat=max(latencies("clat"), key=lambda found: len(found.percentiles), default=None),
+        slat=next(latencies("slat"), None),
+    )
 
 
 def clones(runs: Iterable[Run]) -> tuple[Run, ...]:
