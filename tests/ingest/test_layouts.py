@@ -307,4 +307,8 @@ def test_the_logs_of_a_job_are_one_run_where_there_is_no_report(tmp_path: Path) 
     assert direction.lat is not None
     assert direction.clat is not None
     assert set(first.series) == {"read.iops", "read.bw", "read.lat", "read.clat"}
-    assert [finding.rule for finding in first.findings] == ["read.unit-unknown", "read.log-averaged"]
+    assert [finding.rule for finding in first.findings] == [
+        "read.log-end",
+        "read.unit-unknown",
+        "read.log-averaged",
+    ]

@@ -67,6 +67,7 @@ def test_averages_have_no_percentiles() -> None:
         assert direction.clat is not None
         assert not direction.clat.percentiles
         assert direction.clat.histogram is None
+        assert direction.clat.mean.low < direction.clat.mean.value < direction.clat.mean.high, "rows weigh nothing"
     assert "read.log-averaged" in {f.rule for f in run.findings}
 
 

@@ -71,6 +71,9 @@ class Summary:
             if width and self._of.endswith("lat"):
                 text = f"{kind}: rows are means over {width:g} ms: no percentiles, and a mean of unweighted means"
                 findings.append(self._finding("read.log-averaged", "note", text))
+            elif width:
+                text = f"{kind}: fio does not log what came after the last whole {width:g} ms"
+                findings.append(self._finding("read.log-end", "note", text))
         number = _NUMBER.search(self.place.file)
         name = self.place.file.rpartition("/")[2].rpartition("!")[2]
         return Run(
@@ -121,8 +124,9 @@ class Summary:
         low, high = scales
         spare = 0.0 if high == 1 else high
         mean = side.total / side.rows
-        if width:
-            return Latency(0, Quantity(mean * low, mean * low, (mean + 1) * high, "ns"), *(unknown("ns"),) * 3)
+        if width:  # how many I/Os are behind each row is not said: all may be behind one
+            between = Quantity(mean * low, side.low * low, (side.high + 1) * high, "ns")
+            return Latency(0, between, *(unknown("ns"),) * 3)
         variance = max(side.squares / side.rows - mean * mean, 0.0) * side.rows / max(side.rows - 1, 1)
         return Latency(
             count=side.rows,

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 import msgspec
 
 from iodelta.ingest.model import Run, unknown
-from iodelta.trial import Direction, Latency, Quantity
+from iodelta.trial import Direction, Finding, Latency, Quantity
 from iodelta.workload.fio_json import FioJob, merged
 
 MOST = 10_000
@@ -33,7 +33,9 @@ def logs_joined(runs: Iterable[Run]) -> tuple[Run, ...]:
 def _logged(logs: Sequence[Run]) -> Run:
     logs = sorted(logs, key=lambda run: _TELLING.index(run.labels["log"]))
     kinds = dict.fromkeys(direction.kind for run in logs for direction in run.directions)
-    findings = {finding.rule: finding for run in reversed(logs) for finding in run.findings}
+    findings: dict[str, Finding] = {}
+    for finding in (finding for run in logs for finding in run.findings):
+        findings.setdefault(finding.rule, finding)
     return msgspec.structs.replace(
         logs[0],
         format="log",
