@@ -16,15 +16,18 @@ from iodelta.experiment import Experiment, parse
 from iodelta.lab.guard import check_write
 from iodelta.lab.undo import restore_pending
 from iodelta.machine import LocalMachine
+from iodelta.machine.vm import VmMachine
 from iodelta.probe.topology import resolve, resolve_tree
 from iodelta.scenarios import catalogue, jbod_mmap, queue_depth_sweep, raid10_governor, ublk_null_affinity
 from iodelta.scenarios.catalogue import scenario
 from iodelta.scenarios.model import Scenario
+from iodelta.scenarios.stage import guest_disks, part_of
+from iodelta.vm.spec import parse as parse_guest
 
 MADE = {
     "queue-depth-sweep": {"target": "/dev/x"},
     "jbod-mmap": {"target": "/x/tree", "names": "iodelta.0.$filenum", "jobs": "192", "size": "8g"},
-    "raid10-governor": {"target": "/dev/md0", "layout": "n2", "other": "powersave"},
+    "raid10-governor": {"target": "/dev/md0", "layout": "n2", "other": "powersave", "where": ""},
     "ublk-null-affinity": {
         "target": "/dev/ublkb0",
         "device": "a ublk null device",
@@ -122,9 +125,24 @@ def test_kernels_can_be_the_variants_in_a_guest(name: str) -> None:
     assert found.target.path == "/dev/target"
 
 
+@pytest.mark.parametrize("name", MADE)
+def test_every_scenario_of_disks_has_a_guest(name: str) -> None:
+    for full in (False, True):
+        spec = parse_guest(scenario(name).boots("6.12", full=full).removeprefix("vm:"))
+        assert spec.kernel == "6.12"
+        assert spec.disks or spec.target
+
+
+def test_a_guests_disks_are_partitioned_as_loop_devices_are() -> None:
+    machine = VmMachine("disk=384m:kept,disk=384m:kept")
+    assert guest_disks(machine) == ("/dev/vda", "/dev/vdb")
+    assert guest_disks(LocalMachine()) == ()
+    assert (part_of("/dev/vda", 2), part_of("/dev/loop7", 1)) == ("/dev/vda2", "/dev/loop7p1")
+
+
 def test_a_guest_is_refused_where_it_would_not_help_and_beside_a_target() -> None:
     refused = (
-        ["jbod-mmap", "--vm"],
+        ["read-policy-order", "--vm"],
         ["queue-depth-sweep", "--vm", "--target=/x"],
         ["queue-depth-sweep", "--kernel=6.1"],
     )

@@ -20,7 +20,7 @@ NEEDS_GUEST = pytest.mark.skipif(
     reason="needs qemu, busybox and Linux 6.1 (`iodelta kernel fetch 6.1`), which scripts/setup gets",
 )
 
-TEXT = "disk=64m:iops=200,disk=32m:nvme:error=8,disk=16m:kept:scsi,target=md-raid1"
+TEXT = "cpufreq=3000:1000,disk=64m:iops=200,disk=32m:nvme:error=8,disk=16m:kept:scsi,target=md-raid1"
 
 
 @pytest.fixture(scope="package")

@@ -16,6 +16,7 @@ import pytest
 from iodelta.errors import LostError, MachineError
 from iodelta.knob import knob
 from iodelta.machine.vm import VmMachine
+from iodelta.probe.counters import Counters
 from iodelta.probe.emulated import emulation_findings
 from iodelta.probe.topology import resolve
 from iodelta.vm import boot
@@ -99,7 +100,36 @@ def test_a_disk_that_keeps_gives_back_what_was_written(guest: VmMachine) -> None
 
 def test_emulated_time_is_a_finding(guest: VmMachine) -> None:
     said = [finding.rule for finding in emulation_findings(guest)]
-    assert said == ([] if not boot.kvm_works() else ["vm.emulated"])
+    assert said == (["vm.clocks"] if not boot.kvm_works() else ["vm.emulated", "vm.clocks"])
+
+
+def test_a_governor_is_set_read_back_and_put_back_and_the_clock_follows(guest: VmMachine) -> None:
+    governor = knob("cpu.governor", guest, resolve(guest, "/dev/vda"))
+    saved, before = governor.save(), governor.read()
+    for value, megahertz in (("performance", 3000.0), ("powersave", 1000.0)):
+        governor.apply(value)
+        governor.verify(value)
+        counters = Counters(guest, resolve(guest, "/dev/vda"))
+        counters.sample()
+        assert counters.snapshot().mhz == ((megahertz,),)
+    governor.restore(guest, saved)
+    assert governor.read() == before
+
+
+def test_what_is_asked_together_is_what_is_asked_alone(guest: VmMachine) -> None:
+    """Of a block that asks for the very file that stands between others, and for a program that is not there."""
+
+    def asked() -> list[object]:
+        found: list[object] = [guest.read("/proc/sys/kernel/random/boot_id"), guest.glob("/sys/block/vda/queue/*")]
+        found += [guest.read(f"/sys/block/vda/queue/{name}") for name in ("nr_requests", "scheduler")]
+        with pytest.raises(MachineError, match="installed there"):
+            guest.run(["getconf", "CLK_TCK"])
+        return found
+
+    alone = asked()
+    for _ in range(2):
+        with guest.together("asked"):
+            assert asked() == alone
 
 
 def test_a_guest_that_panics_is_told_with_its_last_lines_and_none_outlives_a_kill() -> None:

@@ -9,6 +9,7 @@ import pytest
 from iodelta.errors import MeasureError, RequestError
 from iodelta.experiment import parse as experiment
 from iodelta.machine import reach
+from iodelta.vm.acpi import clocks
 from iodelta.vm.disks import nodes, words
 from iodelta.vm.spec import Disk, Spec, changed, parse
 from iodelta.vm.targets import TARGETS, script
@@ -37,6 +38,8 @@ def test_kernel_size_disks_and_target() -> None:
         ("6.12,disk=1g:latency=3", "latency=3"),
         ("6.12,memory=16", "128 to 65536"),
         ("6.12,colour=red", "no 'colour'"),
+        ("6.12,cpufreq=1000:3000", "the fastest first"),
+        ("6.12,programs=a b", "names no module and no program"),
         ("6.12,target=null_blk:size=$(reboot)", "OPTION=VALUE"),
     ],
 )
@@ -44,6 +47,21 @@ def test_what_no_guest_has_is_refused(text: str, told: str) -> None:
     with pytest.raises(RequestError) as raised:
         parse(text)
     assert told in str(raised.value)
+
+
+def test_clocks_modules_and_programs_beside_what_every_guest_has() -> None:
+    found = parse("6.12,cpufreq=3000:1000,modules=ext4:loop,programs=mkfs.ext4")
+    assert (found.cpufreq, found.modules, found.programs) == ((3000, 1000), ("ext4", "loop"), ("mkfs.ext4",))
+    assert changed(found, {"vm.cpufreq": "2000:500"}).cpufreq == (2000, 500)
+
+
+def test_a_table_of_clocks_is_whole_and_has_them_for_every_cpu() -> None:
+    table = clocks((3000, 1000), 17)
+    assert int.from_bytes(table[4:8], "little") == len(table)
+    assert sum(table) % 256 == 0
+    assert table.count(b"_PSS") == 17
+    assert b"_SB_CPUSC010" in table  # as qemu numbers its CPUs
+    assert table.count((1000).to_bytes(4, "little")) == 17
 
 
 def test_files_and_devices_of_this_machine_are_not_written_to(tmp_path: Path) -> None:

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 
-BOOTED = "20m"
-"""What a small run may take whose every trial is a boot."""
-
 _format = click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
 _full = click.option("--full", is_flag=True, help="The size of the question as it was posted, not a minute or two.")
 
@@ -132,7 +129,7 @@ def run(
     if kernels and not vm:
         raise RequestError("a kernel is booted in a guest", place="--kernel", remedy="say --vm too")
     if vm:
-        machine, target = _guest(one, kernels, machine, target)
+        machine, target = _guest(one, kernels, machine, target, full=full)
     if len(kernels) > 1:
         made = _booted(one, kernels, machine, beside, full=full, folder=folder, format_=format_)
     else:
@@ -155,8 +152,8 @@ def run(
     sys.exit(account.exit_code)
 
 
-def _guest(one: Scenario, kernels: tuple[str, ...], machine: str, target: str) -> tuple[str, str]:
-    """The name of a guest for it, and what is measured there. Raises RequestError."""
+def _guest(one: Scenario, kernels: tuple[str, ...], machine: str, target: str, *, full: bool) -> tuple[str, str]:
+    """The name of a guest for it, and what is measured or where it is made there. Raises RequestError."""
     from iodelta.errors import RequestError
     from iodelta.vm.targets import PLACE
 
@@ -168,7 +165,8 @@ def _guest(one: Scenario, kernels: tuple[str, ...], machine: str, target: str) -
         )
     if len(kernels) > 1 and one.in_guest is None:
         raise RequestError("its variants cannot be kernels", place=one.name, remedy="give one --kernel")
-    return f"vm:{f'{kernels[0]},' if len(kernels) == 1 else ''}{one.guest}", PLACE
+    named = one.boots(kernels[0] if len(kernels) == 1 else "", full=full)
+    return named, PLACE if "target=" in named else "/tmp"
 
 
 def _booted(
@@ -191,7 +189,7 @@ def _booted(
 
     variants = "\n".join(f"[variant.{json.dumps(kernel)}]\nkernel = {json.dumps(kernel)}\n" for kernel in kernels)
     values = {**(one.in_guest or {}), "variants": variants, "baseline": kernels[0], "new": kernels[-1]}
-    values |= {} if full else {"budget": BOOTED}
+    values |= {} if full else one.small_boots or {}
     text = f"machine = {json.dumps(named)}\n{one.text(values, full=full)}"
     with contacts((named,), boots=True) as (machine,), stop_on_signals() as stop, watcher(format_) as watching:
         plan = planned((machine,), parse(text, one.name), leave_out=False, dry_run=False, format_=format_)

@@ -184,11 +184,12 @@ class Bench:
         self._permit = permit
         self._placement = placement
         self._io_uring = io_uring
-        self._counters = Counters(machine, target)
-        self._mirrors = Mirrors(machine, target)
-        self._standing = (*cache_findings(machine, target), *emulation_findings(machine))
         self._env = marked(plan.identifier)
-        self._attached = self._attachments()
+        with machine.together("bench"):
+            self._counters = Counters(machine, target)
+            self._mirrors = Mirrors(machine, target)
+            self._standing = (*cache_findings(machine, target), *emulation_findings(machine))
+            self._attached = self._attachments()
 
     def check_target(self) -> None:
         """Raises MeasureError when the target has vanished or become another device since the run began."""

@@ -50,26 +50,33 @@ def held(experiment: Experiment) -> Experiment:
     )
 
 
-def look(machine: Machine, experiment: Experiment, *, every: bool = True) -> Survey:
-    """``survey``, of a guest of every variant (else of the baseline) where they differ in what is booted.
+def look(machine: Machine, experiment: Experiment) -> Survey:
+    """``survey``, of a guest of every variant where they differ in what is booted.
 
     A variant whose guest does not start, lacks a module or ends is one that cannot run here, with the reason and the
     last lines of its console. Raises RequestError, MeasureError when none can.
     """
     if not experiment.boots:
-        return survey(machine, experiment)
-    inner, unavailable, found = held(experiment), dict[str, str](), list[Survey]()
-    for variant in experiment.variants if every else (experiment.variant(experiment.baseline),):
-        mine = msgspec.structs.replace(inner, variants=(inner.variant(variant.name),))
+        with machine.together("survey"):
+            return survey(machine, experiment)
+    unavailable, found = dict[str, str](), list[Survey]()
+    for variant in experiment.variants:
         try:
             with _booted(machine, experiment, variant) as guest:
-                found.append(survey(guest, mine))
+                found.append(_survey(guest, experiment, variant))
                 unavailable.update(found[-1].unavailable)
         except MeasureError as error:
             unavailable[variant.name] = str(error)
     if not found:
         raise MeasureError("no variant can run here", remedy="\n  ".join(unavailable.values()))
     return msgspec.structs.replace(found[0], unavailable=unavailable)
+
+
+def _survey(guest: Machine, experiment: Experiment, variant: Variant) -> Survey:
+    """What a variant's own guest offers it."""
+    inner = held(experiment)
+    with guest.together("survey"):
+        return survey(guest, msgspec.structs.replace(inner, variants=(inner.variant(variant.name),)))
 
 
 def settings_of(experiment: Experiment, variant: Variant, condition: str = "") -> dict[str, str]:
@@ -137,7 +144,6 @@ class Boots:
         self,
         machine: Machine,
         plan: Plan,
-        found: Survey,
         folder: Folder,
         watcher: Watcher,
         destroy: Sequence[str],
@@ -145,18 +151,18 @@ class Boots:
     ) -> None:
         self._machine = machine
         self._experiment = plan.experiment
+        self._found: Survey | None = None
         self._inner = msgspec.structs.replace(plan, experiment=held(plan.experiment))
         self._scatter = Scatter([variant.name for variant in plan.experiment.variants])
-        self._rest = (found, folder, watcher, destroy, stop)
+        self._rest = (folder, watcher, destroy, stop)
 
     @contextlib.contextmanager
-    def booted(self, variant: Variant, condition: str = "") -> Iterator[tuple[VmMachine, Bench]]:
-        """A guest of a variant, ready for a trial."""
-        with (
-            _booted(self._machine, self._experiment, variant, condition) as guest,
-            ready(guest, self._inner, *self._rest) as bench,
-        ):
-            yield guest, bench
+    def booted(self, variant: Variant, condition: str = "") -> Iterator[tuple[VmMachine, Bench, Survey]]:
+        """A guest of a variant, ready for a trial; the first one is looked at, and the others are like it."""
+        with _booted(self._machine, self._experiment, variant, condition) as guest:
+            found = self._found = self._found or _survey(guest, self._experiment, variant)
+            with ready(guest, self._inner, found, *self._rest) as bench:
+                yield guest, bench, found
 
     def check_target(self) -> None:
         """A guest's target is made with it."""
@@ -181,7 +187,7 @@ class Boots:
         inner = self._inner.experiment.variant(variant.name)
         begun = time.monotonic()
         try:
-            with self.booted(variant, cell.condition) as (_, bench), contextlib.ExitStack() as stack:
+            with self.booted(variant, cell.condition) as (_, bench, _), contextlib.ExitStack() as stack:
                 loaded = condition.background or condition.background_fio
                 load = stack.enter_context(bench.background(condition)) if loaded else None
                 booted, runs = time.monotonic(), self._scatter.runs(cell.name, first=identity.position == 0)

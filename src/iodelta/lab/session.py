@@ -125,15 +125,15 @@ def _go(
         if state.over:
             trials = usable_trials(folder, state)
             return Outcome(state.state, judge_folder(plan, rules_of(plan, state), state, trials))
-        seen = [look(machine, plan.experiment, every=False) for machine in machines]
+        boots = plan.experiment.boots
+        seen = [] if boots else [(machine, look(machine, plan.experiment)) for machine in machines]
         with contextlib.ExitStack() as stack:
             benches: dict[str, Bench | Boots] = {}
-            for machine, found in zip(machines, seen, strict=True):
-                if plan.experiment.boots:
-                    boots = benches[machine.name] = Boots(machine, plan, found, folder, watcher, destroy, stop)
-                    with boots.booted(plan.experiment.variant(plan.experiment.baseline)) as (guest, bench):
-                        _begin_session(folder, state, plan, guest, bench, found)
-                    continue
+            for machine in machines if boots else ():
+                booting = benches[machine.name] = Boots(machine, plan, folder, watcher, destroy, stop)
+                with booting.booted(plan.experiment.variant(plan.experiment.baseline)) as (guest, bench, found):
+                    _begin_session(folder, state, plan, guest, bench, found)
+            for machine, found in seen:
                 bench = stack.enter_context(ready(machine, plan, found, folder, watcher, destroy, stop))
                 benches[machine.name] = bench
                 _begin_session(folder, state, plan, machine, bench, found)
@@ -151,7 +151,7 @@ def _go(
             first = benches[machines[0].name]
             if outcome.reason in OVER and isinstance(first, Bench):
                 look_closer(machines[0], first, plan, folder, watcher, stop)
-        for machine, found in zip(machines, seen, strict=True):
+        for machine, found in seen:
             if found.scratch and not throw_away(machine) and outcome.reason in OVER:
                 remove_scratch(machine, plan, found)
     return outcome

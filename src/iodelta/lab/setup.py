@@ -168,14 +168,15 @@ def ready(
         if found.writes and not found.scratch:
             size = None if target.kind == "directory" else found.size  # what is there needs no room
             permit = stack.enter_context(check_write(machine, target, destroy, size))
-        knobs = knobs_of(machine, plan.experiment, target)
         settings = [
             {**condition.knobs, **variant.knobs}
             for condition in plan.experiment.conditions
             for variant in plan.experiment.variants
         ]
-        values = {name: sorted({given[name] for given in settings if name in given}) for name in knobs}
-        saved = {record.knob: record for record in log.keep(lambda: [knobs[n].save(values[n]) for n in knobs])}
+        with machine.together("knobs"):
+            knobs = knobs_of(machine, plan.experiment, target)
+            values = {name: sorted({given[name] for given in settings if name in given}) for name in knobs}
+            saved = {record.knob: record for record in log.keep(lambda: [knobs[n].save(values[n]) for n in knobs])}
         for record in saved.values():
             folder.append(KnobSaved(now(), msgspec.to_builtins(record)))
         try:

@@ -62,6 +62,15 @@ class _Block(threading.local):
         self.asked: dict[Question, None] = {}
         self.known: dict[Question, Answer] = {}
 
+    def ahead(self, question: Question) -> tuple[Question, ...]:
+        """What to ask for along with a question: all that is expected, else all files of the pattern that found it."""
+        if question in self.expected:
+            return self.expected
+        for known, answer in self.known.items():
+            if question[0] == "read" and known[0] == "glob" and question[1] in cast(list[str], answer):
+                return tuple(("read", path) for path in cast(list[str], answer))
+        return (question,)
+
 
 class ShellProcess:
     """A command in a session of its own there; the channel it was started by says when it ends."""
@@ -237,7 +246,7 @@ class ShellMachine:
         words = tuple(args)
         if words[0] in LOOKS and not (stdin or cwd):
             given = tuple(f"{name}={value}" for name, value in (env or {}).items())
-            return cast(Completed, self._asked(("run", *given, "", *words)))
+            return cast(Completed, self._told(("run", *given, "", *words)))
         self._block.known.clear()
         return self._run(words, timeout=timeout, stdin=stdin, env=env, cwd=cwd)
 
@@ -308,10 +317,7 @@ class ShellMachine:
         return self.read_bytes(path).decode(errors="replace")
 
     def read_bytes(self, path: str) -> bytes:
-        answer = self._asked(("read", path))
-        if isinstance(answer, MachineError):
-            raise MachineError(answer.what, place=answer.place)
-        return cast(bytes, answer)
+        return cast(bytes, self._told(("read", path)))
 
     def write(self, path: str, text: str) -> None:
         # dd makes one write(2) of it, without O_CREAT, and says why it failed.
@@ -386,20 +392,29 @@ class ShellMachine:
             self._learned[name] = tuple(block.asked)
             block.begin(None, ())
 
+    def _told(self, question: Question) -> Answer:
+        """The answer to a question. Raises MachineError where it is one."""
+        answer = self._asked(question)
+        if isinstance(answer, MachineError):
+            raise MachineError(answer.what, place=answer.place, remedy=answer.remedy)
+        return answer
+
     def _asked(self, question: Question) -> Answer:
-        """The answer to one question; in ``together`` those that came after it the last time are asked along."""
+        """The answer to one question; in ``together`` others are asked along: those that were asked the last time, or
+        the files beside it."""
         block = self._block
         if block.name is None:
             return self._answers([question])[question]
         block.asked[question] = None
         if question not in block.known:
-            expected = block.expected if question in block.expected else (question,)
-            block.known.update(self._answers(expected))
+            block.known.update(self._answers(block.ahead(question)))
         return block.known[question]
 
     def _answers(self, questions: Sequence[Question]) -> dict[Question, Answer]:
         """All of them in one round trip; files that cannot be told apart in one stream, each again by itself."""
-        files = [question[1] for question in questions if question[0] == "read"]
+        # Among the files of one stream the separator itself would separate two more.
+        answers: dict[Question, Answer] = {("read", SEPARATOR): self._separator} if self._separator else {}
+        files = [question[1] for question in questions if question[0] == "read" and question not in answers]
         patterns = [question[1] for question in questions if question[0] == "glob"]
         runs = [question for question in questions if question[0] == "run"]
         codes = [f"LC_ALL=C cat -- {spelt(between(files, SEPARATOR))} </dev/null; iodelta_end $?"] if files else []
@@ -408,8 +423,7 @@ class ShellMachine:
             at = words.index("")
             codes.append(command(tuple(words[at + 1 :]), env=dict(w.split("=", 1) for w in words[:at])))
         begun = time.monotonic()
-        replies = iter(self.ask_all(codes))
-        answers: dict[Question, Answer] = {}
+        replies = iter(self.ask_all(codes) if codes else ())
         if files:
             reply = next(replies)
             texts = [text_of(files[0], reply)] if len(files) == 1 else texts_of(files, reply, self._separator)
@@ -421,7 +435,10 @@ class ShellMachine:
                 answers["glob", pattern] = sorted(os.fsdecode(path) for path in iter(paths.__next__, b""))
         for question in runs:
             asked = question[question.index("") + 1 :]
-            answers[question] = self._completed(asked, next(replies), time.monotonic() - begun, None)
+            try:
+                answers[question] = self._completed(asked, next(replies), time.monotonic() - begun, None)
+            except MachineError as error:
+                answers[question] = error
         return answers
 
     def _single(self, path: str) -> bytes | MachineError:

@@ -21,7 +21,7 @@ from pathlib import Path
 from iodelta.errors import LostError, MachineError, MeasureError
 from iodelta.machine.channel import Channel
 from iodelta.machine.shell import ShellMachine
-from iodelta.vm import boot, guest, kernels
+from iodelta.vm import acpi, boot, guest, kernels
 from iodelta.vm import disks as guest_disks
 from iodelta.vm import targets as guest_targets
 from iodelta.vm.cpio import Entry
@@ -40,6 +40,8 @@ BEAT, PATIENCE = 3.0, 90.0
 """Seconds between questions whether the guest is there, and after which one that does not answer is given up."""
 
 SCHEDULERS = ("mq-deadline", "kyber-iosched", "bfq")
+GOVERNORS = ("cpufreq_powersave", "cpufreq_ondemand", "cpufreq_conservative")
+"""Modules that a kernel may have or lack."""
 
 PROGRAMS = tuple(
     "sh fio base64 cat chmod date dd env head id ln ls mkdir mktemp readlink rm stat sync tee timeout tr truncate "
@@ -101,7 +103,8 @@ class GuestLine:
                 memory=self.spec.memory,
                 cpus=self.spec.cpus,
                 kvm=not boot.kvm_works(),
-                devices=(*self._port_words(place), *guest_disks.words(self.spec.disks, place)),
+                clocks=bool(self.spec.cpufreq),
+                devices=(*self._port_words(place), *guest_disks.words(self.spec.disks, place), *self._clocks(place)),
             )
             self._guest = boot.Guest(asked, str(place), boot.Limits(seconds=float("inf")))
             self._connect(place)
@@ -171,6 +174,13 @@ class GuestLine:
             words += ["-chardev", f"socket,id={name},path={place}/{name},server=on,wait=off"]
             words += ["-device", f"virtserialport,bus=serial.0,nr={number},chardev={name}"]
         return tuple(words)
+
+    def _clocks(self, place: Path) -> tuple[str, ...]:
+        if not self.spec.cpufreq:
+            return ()
+        table = place / "clocks"
+        table.write_bytes(acpi.clocks(self.spec.cpufreq, self.spec.cpus))
+        return ("-acpitable", f"file={table}")
 
     def _connect(self, place: Path) -> None:
         """Reach every port before the guest does: a port that nobody has open reads as ended."""
@@ -318,8 +328,10 @@ def kernel_of(spec: Spec) -> kernels.Kernel:
 def _base(spec: Spec, kernel: kernels.Kernel) -> guest.Base:
     """Its initramfs. Raises MeasureError for modules that the kernel lacks and programs that this machine lacks."""
     kind = guest_targets.find(spec.target) if spec.target else None
+    clocks = ("acpi-cpufreq",) if spec.cpufreq else ()
     needs = ("virtio_pci", "virtio_console", *guest_disks.modules(spec.disks), *(kind.modules if kind else ()))
-    modules = kernel.loadable().needed([*needs, *SCHEDULERS])
+    needs = (*needs, *spec.modules, *clocks)
+    modules = kernel.loadable().needed([*needs, *SCHEDULERS, *(GOVERNORS if clocks else ())])
     if missing := [reason for name, reason in modules.missing.items() if name in needs]:
         raise MeasureError(
             "; ".join(missing),
@@ -330,7 +342,7 @@ def _base(spec: Spec, kernel: kernels.Kernel) -> guest.Base:
     return guest.base(
         modules=modules.load,
         parameters=guest_targets.parameters(spec.target, dict(spec.options)) if kind else {},
-        programs=(*PROGRAMS, *welcome, *(kind.programs if kind else ())),
+        programs=(*PROGRAMS, *welcome, *(kind.programs if kind else ()), *spec.programs),
     )
 
 

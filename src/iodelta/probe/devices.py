@@ -128,7 +128,7 @@ def interrupts(machine: Machine, name: str) -> tuple[str, ...]:
         numbers = tuple(sorted(entries(machine, f"{above}/msi_irqs/*"), key=int))
         if numbers:
             return numbers
-        single = attribute(machine, f"{above}/irq")
+        single = next((attribute(machine, path) for path in machine.glob(f"{above}/irq")), None)
         if single and single != "0":
             return (single,)
         above += "/.."

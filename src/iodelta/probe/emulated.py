@@ -1,23 +1,32 @@
-"""Is the time of this machine a machine's own?"""
+"""Is the time of this machine a machine's own, and are its clocks?"""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from iodelta.machine import Machine
 from iodelta.probe.sysfs import attribute
 from iodelta.trial import Finding
 
 
-def emulation_findings(machine: Machine) -> tuple[Finding, ...]:
-    """A finding when qemu emulates the CPU (its TCG calls itself so in ``/proc/cpuinfo``)."""
-    if "QEMU TCG CPU" not in (attribute(machine, "/proc/cpuinfo") or ""):
-        return ()
-    return (
-        Finding(
+def emulation_findings(machine: Machine) -> Iterator[Finding]:
+    """What qemu only plays: the CPU (its TCG calls itself so in ``/proc/cpuinfo``), and the clocks of cpufreq."""
+    if "QEMU TCG CPU" in (attribute(machine, "/proc/cpuinfo") or ""):
+        yield Finding(
             "vm.emulated",
             "warning",
             machine.name,
             "time is emulated here: qemu runs this machine's CPU as a program (TCG), so what is measured says whether "
             "something works and how a throttled disk behaves, and nothing about the speed of a kernel or of hardware",
             'measure where KVM works, or count instructions: clock = "instructions"',
-        ),
-    )
+        )
+    vendor = attribute(machine, "/sys/class/dmi/id/sys_vendor") or ""
+    if vendor.strip() == "QEMU" and machine.glob("/sys/devices/system/cpu/cpufreq/policy*"):
+        yield Finding(
+            "vm.clocks",
+            "warning",
+            machine.name,
+            "the clocks here are words of a table that qemu was given: a governor is set, read back and put back as "
+            "anywhere, and makes no CPU slower or faster, so a difference between governors is chance",
+            "compare governors on hardware",
+        )

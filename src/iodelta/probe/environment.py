@@ -45,6 +45,11 @@ def environment(machine: Machine, target: Target | None) -> Environment:
 
     Without a target nothing is said of storage."""
     reader = Reader(machine)
+    with machine.together("environment"):
+        return _environment(reader, target)
+
+
+def _environment(reader: Reader, target: Target | None) -> Environment:
     return Environment(
         host=host.host(reader),
         kernel=host.kernel(reader),

@@ -26,7 +26,7 @@ from iodelta.scenarios.model import Need, Scenario, Values
 from iodelta.scenarios.needs import loops, programs
 from iodelta.scenarios.policy_tables import tables
 from iodelta.scenarios.slowing import Pace, slow
-from iodelta.scenarios.stage import Stage
+from iodelta.scenarios.stage import Stage, part_of
 
 MIB = 1 << 20
 PACES = (Pace(900, 90 * MIB), Pace(300, 30 * MIB))
@@ -103,8 +103,8 @@ def prepare(stage: Stage) -> Values:
     """Two slow disks, a filesystem with a file on their first halves, the mirror's members on the second ones."""
     size = (64 << 30 if stage.full else 640 * MIB, 24 << 30 if stage.full else 96 * MIB)
     disks = [stage.disk(f"disk{number}", size[0], parts=2) for number in range(len(PACES))]
-    first, *_ = halves = [f"{disk}p1" for disk in disks]
-    members = [f"{disk}p2" for disk in disks]
+    first, *_ = halves = [part_of(disk, 1) for disk in disks]
+    members = [part_of(disk, 2) for disk in disks]
     stage.run(["mkfs.btrfs", "--quiet", "--force", "--data", "raid1", "--metadata", "raid1", *halves])
     point = stage.place("mounts/btrfs")
     stage.run(["mount", "--", first, point])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iodelta.scenarios.model import Scenario, Values
 from iodelta.scenarios.needs import partitions
-from iodelta.scenarios.stage import Stage
+from iodelta.scenarios.stage import Stage, part_of
 
 TEMPLATE = """
 question = "Do many mmap readers of many partitions lose under bfq, which idles for each of them as cfq did?"
@@ -86,7 +86,7 @@ def prepare(stage: Stage) -> Values:
     for number in range(1, disks + 1):
         disk = stage.disk(f"disk{number}", PARTS * room, parts=PARTS)
         for part in range(1, PARTS + 1):
-            points.append(stage.mount(f"{disk}p{part}", f"disk{number}p{part}"))
+            points.append(stage.mount(part_of(disk, part), f"disk{number}p{part}"))
     for point in points:
         names = stage.files(point, FILES, file_size)
     tree = stage.tree()
@@ -100,18 +100,26 @@ SCENARIO = Scenario(
     title="8 processes on 8 files of each of two partitions of many disks: mmap readers and writers, tiobench",
     about="After the report of 2010-01: 12 disks of a JBOD with two partitions each lost more than 40 % of 64k random"
     " reads through mmap between two kernels, by several patches to the idling of cfq. cfq is gone; bfq is what came"
-    " of it. A small run leaves tiobench out. The disks are loop devices here, whose files share one real disk: what"
-    " differs between schedulers is found, what would differ between real spindles is not.",
-    makes="2 loop devices (--full: 12) with two partitions each, a filesystem on every partition, and 8 files of 16 MiB"
-    " (--full: 1 GiB) on each: 0.5 GiB (--full: 192 GiB) of real data.",
+    " of it. A small run leaves tiobench out. The disks are loop devices here, or a guest's, whose files share one real"
+    " disk: what differs between schedulers is found, what would differ between real spindles is not.",
+    makes="2 loop devices (--full: 12; with --vm disks of the guest) with two partitions each, a filesystem on every"
+    " partition, and 8 files of 16 MiB (--full: 1 GiB) on each: 0.5 GiB (--full: 192 GiB) of real data.",
     template=TEMPLATE,
     small={
+        "disks": ",".join(["disk=384m:kept"] * 2),
         "files": str(FILES),
         "trial": "400ms",
         "budget": "100s",
         "tiobench": "# --full adds the four phases of tiobench.",
     },
-    full={"files": str(FILES), "tiobench": TIOBENCH.rstrip(), "trial": "30s", "budget": "8h"},
+    full={
+        "disks": ",".join(["disk=18g:kept"] * 12),
+        "files": str(FILES),
+        "tiobench": TIOBENCH.rstrip(),
+        "trial": "30s",
+        "budget": "8h",
+    },
     prepare=prepare,
     building=partitions,
+    guest="cpus=2,memory=1024,modules=ext4,programs=addpart:mkfs.ext4,@DISKS@",
 )

@@ -76,9 +76,12 @@ class Scenario:
     building: Callable[[Machine], Iterable[Need]] = lambda machine: ()
     """What this machine lacks to make what is measured."""
     guest: str = ""
-    """Of a guest that has what it needs, all but the kernel, as after ``vm:KERNEL,``; empty where none would help."""
+    """Of a guest that has what it needs, all but the kernel, as after ``vm:KERNEL,``; empty where none would help. It
+    may have gaps, too."""
     in_guest: Values | None = None
     """What fills the gaps where kernels are the variants, each booted in such a guest; None where they cannot be."""
+    small_boots: Values | None = None
+    """What a small run has instead of ``small`` then: every trial is a boot."""
     measures: tuple[str, ...] = ()
     """Kinds of ``--target`` that may be measured instead of what it would make: ``block``, ``file``."""
     tell: Callable[[Folder], Iterable[str]] | None = None
@@ -91,8 +94,15 @@ class Scenario:
 
     def text(self, values: Values, *, full: bool) -> str:
         """The experiment file; a gap that nothing fills stays."""
+        return self._filled(self.template.lstrip("\n"), values, full=full)
+
+    def boots(self, kernel: str = "", *, full: bool) -> str:
+        """The name of a guest for it, as a machine's."""
+        return f"vm:{kernel}{',' if kernel else ''}{self._filled(self.guest, {}, full=full)}"
+
+    def _filled(self, template: str, values: Values, *, full: bool) -> str:
         known = {**(self.full if full else self.small), **values}
-        return re.sub(r"@([A-Z_]+)@", lambda gap: known.get(gap[1].lower(), gap[0]), self.template.lstrip("\n"))
+        return re.sub(r"@([A-Z_]+)@", lambda gap: known.get(gap[1].lower(), gap[0]), template)
 
     def check_target(self, kind: str, path: str) -> None:
         """Whether a target of the user's own can be measured by it. Raises RequestError."""

@@ -8,6 +8,7 @@ from iodelta.errors import MachineError
 from iodelta.machine import Machine
 from iodelta.probe.sysfs import attribute
 from iodelta.scenarios.model import Need
+from iodelta.scenarios.stage import guest_disks
 
 GUEST = "a machine whose kernel has it"
 
@@ -36,8 +37,8 @@ def loops(machine: Machine) -> Iterator[Need]:
 
 
 def partitions(machine: Machine) -> Iterator[Need]:
-    """Partitions on loop devices, with a filesystem."""
-    yield from loops(machine)
+    """Partitions on loop devices, or on a guest's disks, with a filesystem."""
+    yield from (root if guest_disks(machine) else loops)(machine)
     yield from programs(machine, ("addpart", "util-linux"), ("mkfs.ext4", "e2fsprogs"))
     if "ext4" not in (attribute(machine, "/proc/filesystems") or "").split():
         yield Need("ext4", "the kernel does not offer ext4 (/proc/filesystems)", "modprobe ext4, or " + GUEST)

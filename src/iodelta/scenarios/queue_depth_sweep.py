@@ -68,5 +68,6 @@ SCENARIO = Scenario(
     building=loops,
     guest="cpus=2,memory=512,target=null_blk:size=512:irqmode=2:completion_nsec=100000",
     in_guest={"target": PLACE},
+    small_boots={"depths": "[1, 32, 512]", "budget": "15m"},
     measures=("block", "file"),
 )

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import statistics
+from collections.abc import Callable, Iterator, Mapping
 
-from iodelta.machine import Machine
+from iodelta.lab.account import Account
+from iodelta.lab.folder import Folder
+from iodelta.lab.runner import usable_trials
+from iodelta.machine import Machine, throw_away
 from iodelta.probe.sysfs import attribute
 from iodelta.scenarios.model import Need, Scenario, Values
 from iodelta.scenarios.needs import governors, loops, md
 from iodelta.scenarios.stage import Stage
 
 TEMPLATE = """
-question = "What does the CPU governor cost an md RAID10 (@LAYOUT@, chunk 32k), and is it less steady under it?"
+question = "What does the CPU governor cost an md RAID10 (@LAYOUT@, chunk 32k), and is it less steady under it?@WHERE@"
 baseline = "performance"
 margin = "2%"
 
@@ -60,7 +64,8 @@ def prepare_with(layout: str) -> Callable[[Stage], Values]:
     """An array of that layout, as mdadm spells it, unless the user has one."""
 
     def prepare(stage: Stage) -> Values:
-        values = {"other": other_governor(stage.machine), "layout": layout}
+        where = " In this guest it sets no clock: no difference is the truth." if throw_away(stage.machine) else ""
+        values = {"other": other_governor(stage.machine), "layout": layout, "where": where}
         if stage.target is not None:
             return {**values, "target": stage.target.path}
         size = 16 << 30 if stage.full else 256 << 20
@@ -73,6 +78,18 @@ def prepare_with(layout: str) -> Callable[[Stage], Values]:
         return {**values, "target": array}
 
     return prepare
+
+
+def tell(folder: Folder) -> Iterator[str]:
+    """The clocks that were seen while trials ran, which the posted report could only guess."""
+    seen: dict[str, list[Mapping[str, float]]] = {}
+    for trial in usable_trials(folder, Account(folder.events())).values():
+        if "cpu.mhz_mean" in trial.counters:
+            seen.setdefault(trial.variant, []).append(trial.counters)
+    for variant, counters in sorted(seen.items()):
+        low, high = min(one["cpu.mhz_min"] for one in counters), max(one["cpu.mhz_max"] for one in counters)
+        mean = statistics.median(one["cpu.mhz_mean"] for one in counters)
+        yield f"CPU clock, {variant}: {mean:.0f} MHz, from {low:.0f} to {high:.0f}, in {len(counters)} trials."
 
 
 def _scenario(name: str, layout: str, title: str) -> Scenario:
@@ -89,8 +106,9 @@ def _scenario(name: str, layout: str, title: str) -> Scenario:
         prepare=prepare_with(layout),
         needs=governors,
         building=building,
-        guest=f"cpus=2,memory=768,target=md-raid10:layout={layout}:chunk=32:size=64",
+        guest=f"cpus=2,memory=768,cpufreq=3000:2000:1000,target=md-raid10:layout={layout}:chunk=32:size=64",
         measures=("block",),
+        tell=tell,
     )
 
 

@@ -20,7 +20,9 @@ from iodelta.lab.progress import Watcher
 from iodelta.lab.undo import UndoLog, undo_by, undo_log
 from iodelta.lab.workdir import workdir
 from iodelta.machine import Machine
+from iodelta.machine.vm import VmMachine
 from iodelta.probe.topology import Target, resolve
+from iodelta.vm.disks import nodes
 from iodelta.workload.layout import Progress, prepare, prepare_directory
 from iodelta.workload.leftovers import marked
 
@@ -99,6 +101,7 @@ class Stage:
         self._log = log
         self._home = resolve(machine, directory.rsplit("/", 1)[0])
         self._begun = False
+        self._disks = list(guest_disks(machine))
 
     def make(self, make: Sequence[str], undo: Sequence[str], *, stdin: bytes = b"") -> str:
         """Keep ``undo`` on disk, then run ``make``; its output. Both are argument lists.
@@ -137,6 +140,8 @@ class Stage:
 
         Raises MeasureError.
         """
+        if self._disks:
+            return
         home = self.directory.rsplit("/", 1)[0] or "/"
         blocks, each = self.run(["stat", "-f", "-c", "%a %S", "--", home]).split()
         if int(blocks) * int(each) < size:
@@ -173,21 +178,24 @@ class Stage:
         return {"env": self.environment, "on_progress": on_progress, "stop": self.stop}
 
     def disk(self, name: str, size: int, *, filled: bool = False, parts: int = 0) -> str:
-        """A loop device over a new file, read past the page cache where the filesystem below allows it.
+        """A loop device over a new file, read past the page cache where the filesystem below allows it; in a guest
+        that has disks its next one.
 
-        ``parts`` are equal partitions, made known to the kernel without a table: ``DISKp1`` is the first. A kernel
-        needs no partition support for that.
+        ``parts`` are equal partitions (``part_of``), made known to the kernel without a table. A kernel needs no
+        partition support for that.
         """
-        path = self.file(name, size, filled=filled)
-        words = ["losetup", "--find", "--show", *(["--partscan"] if parts else [])]
-        try:
-            disk = self.run([*words, "--direct-io=on", "--", path]).strip()
-        except MeasureError:  # a filesystem in memory has no direct I/O
-            disk = self.run([*words, "--", path]).strip()
+        disk = self._disks.pop(0) if self._disks else self._loop(self.file(name, size, filled=filled), parts)
         sectors = size // max(1, parts) // 2**20 * 2048  # each begins at a whole MiB
         for number in range(parts):
             self.run(["addpart", disk, str(number + 1), str(number * sectors), str(sectors)])
         return disk
+
+    def _loop(self, path: str, parts: int) -> str:
+        words = ["losetup", "--find", "--show", *(["--partscan"] if parts else [])]
+        try:
+            return self.run([*words, "--direct-io=on", "--", path]).strip()
+        except MeasureError:  # a filesystem in memory has no direct I/O
+            return self.run([*words, "--", path]).strip()
 
     def mount(self, device: str, name: str, *, kind: str = "ext4", options: str = "") -> str:
         """A new filesystem on a device of the stage, mounted; the directory."""
@@ -201,6 +209,16 @@ class Stage:
         path = self.place(name)
         self.run(["tee", "--", f"{path}/{MARK}"], stdin=MARK_TEXT.encode())
         return path
+
+
+def guest_disks(machine: Machine) -> tuple[str, ...]:
+    """The disks that a guest was given, as it calls them; none of any other machine."""
+    return nodes(machine.spec.disks) if isinstance(machine, VmMachine) else ()
+
+
+def part_of(disk: str, number: int) -> str:
+    """The node of a disk's partition; the first is 1."""
+    return f"{disk}{'p' if disk[-1].isdigit() else ''}{number}"
 
 
 @contextlib.contextmanager

@@ -61,8 +61,10 @@ def prepare(stage: Stage) -> Values:
     """ublk's null device where it can be had, else null_blk, else a loop device; and the sets of CPUs."""
     if stage.target is not None:
         path, device = stage.target.path, f"{stage.target.device}"
+        disk = device
     else:
         path, device = _ublk(stage) or _null(stage) or _loop(stage)
+        disk = path.removeprefix("/dev/")
     tool = built_fio() is not None
     return {
         "target": path,
@@ -70,7 +72,7 @@ def prepare(stage: Stage) -> Values:
         "tool": 'tool = "t/io_uring"' if tool else "# `iodelta fio build` makes t/io_uring; until then this is fio.",
         "what": "the CPUs of the tasks",
         "baseline": "anywhere",
-        "variants": "[variant.anywhere]\n\n" + _variants(stage.machine, path.removeprefix("/dev/")),
+        "variants": "[variant.anywhere]\n\n" + _variants(stage.machine, disk),
         **({} if tool or stage.full else {"trial": "400ms"}),
     }
 
@@ -169,5 +171,6 @@ SCENARIO = Scenario(
     building=building,
     guest="cpus=2,memory=512,target=null_blk:submit_queues=2",
     in_guest={"target": PLACE, "device": "a null_blk device of 2 queues", "what": "kernels", "tool": ""},
+    small_boots={"budget": "10m"},
     measures=("block",),
 )

@@ -103,6 +103,7 @@ OPTIONS = {
     "mq-deadline": "MQ_IOSCHED_DEADLINE",
     "kyber-iosched": "MQ_IOSCHED_KYBER",
     "bfq": "IOSCHED_BFQ",
+    "acpi-cpufreq": "X86_ACPI_CPUFREQ",
     "virtio_blk": "VIRTIO_BLK",
     "virtio_pci": "VIRTIO_PCI",
     "virtio_console": "VIRTIO_CONSOLE",

@@ -13,7 +13,10 @@ from iodelta.errors import RequestError
 MEMORY = 384
 """MiB unless told otherwise: ten boots in a row stay below half a GiB at a time."""
 
-FORM = "vm[:KERNEL][,memory=MIB][,cpus=N][,cmdline=WORDS][,disk=SIZE|PATH[:OPTION...]][,target=KIND[:OPTION...]]"
+FORM = (
+    "vm[:KERNEL][,memory=MIB][,cpus=N][,cpufreq=MHZ:MHZ...][,cmdline=WORDS][,modules=NAME:...][,programs=NAME:...]"
+    "[,disk=SIZE|PATH[:OPTION...]][,target=KIND[:OPTION...]]"
+)
 
 
 class Disk(msgspec.Struct, frozen=True):
@@ -34,7 +37,13 @@ class Spec(msgspec.Struct, frozen=True):
     kernel: str = ""
     memory: int = MEMORY
     cpus: int = 1
+    cpufreq: tuple[int, ...] = ()
+    """Clocks of every CPU in MHz, falling, of which cpufreq has the choice; they change nothing."""
     cmdline: str = ""
+    modules: tuple[str, ...] = ()
+    """Loaded beside what disks and target take."""
+    programs: tuple[str, ...] = ()
+    """Of this machine, to have beside what every guest has."""
     disks: tuple[Disk, ...] = ()
     target: str = ""
     """Kind of the target that is made in the guest; empty for none."""
@@ -60,8 +69,12 @@ def parse(text: str) -> Spec:
             raise _refuse(f"{part!r} says nothing")
         if key in ("memory", "cpus"):
             values[key] = _whole(key, value)
+        elif key == "cpufreq":
+            values[key] = _clocks(value)
         elif key == "cmdline":
             values[key] = value
+        elif key in ("modules", "programs"):
+            values[key] = tuple(map(_named, value.split(":")))
         elif key == "disk":
             disks.append(_disk(value))
         elif key == "target":
@@ -81,7 +94,7 @@ def changed(spec: Spec, settings: Mapping[str, str]) -> Spec:
     words = [name.removeprefix("vm.") + "=" + value for name, value in settings.items() if name.startswith("vm.")]
     own = parse(",".join(["", *words]))
     given = {word.partition("=")[0] for word in words}
-    values: dict[str, object] = {name: getattr(own, name) for name in ("memory", "cpus") if name in given}
+    values: dict[str, object] = {name: getattr(own, name) for name in given & {"memory", "cpus", "cpufreq"}}
     if "disk" in given:
         values["disks"] = own.disks
     if "target" in given:
@@ -120,6 +133,19 @@ def _disk(text: str) -> Disk:
     if "," in what:
         raise _refuse("a disk's path must be without a comma")
     return Disk(bus, os.path.abspath(what), 0, False, tuple(named))
+
+
+def _clocks(text: str) -> tuple[int, ...]:
+    found = tuple(_whole("cpufreq", word) for word in text.split(":"))
+    if not 2 <= len(found) <= 16 or list(found) != sorted(set(found), reverse=True) or found[-1] < 1:
+        raise _refuse("cpufreq is 2 to 16 clocks in MHz, the fastest first, as in 3000:1000")
+    return found
+
+
+def _named(text: str) -> str:
+    if not re.fullmatch(r"[\w./+-]+", text):
+        raise _refuse(f"{text!r} names no module and no program")
+    return text
 
 
 def _option(text: str) -> tuple[str, str]:

@@ -1,0 +1,64 @@
+"""An ACPI table by which a guest's kernel finds clocks to choose from: its acpi-cpufreq then offers governors.
+
+Clocks are set by writing to a port that does nothing, so the interface is real and the clocks are not. Sources: ACPI
+specification 6.5, 8.4.5 (``_PCT``, ``_PSS``, ``_PPC``), 5.2.6 (header) and 20 (AML); qemu names its CPUs
+``\\_SB.CPUS.C000`` and on.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+PORT = 0x80
+"""Takes the codes by which firmware tells how far it is; qemu and the kernel read nothing into it."""
+
+_SYSTEM_IO = 1
+_POWER, _LATENCY = 10, 10
+"""Milliwatts of a MHz, and microseconds until a clock is reached: the kernel wants some number."""
+
+
+def clocks(megahertz: Sequence[int], cpus: int) -> bytes:
+    """The table, whole, for ``-acpitable file=``: every CPU has these clocks, given in falling order."""
+    register = struct.pack("<BHBBBBQ", 0x82, 12, _SYSTEM_IO, 8, 0, 0, PORT) + b"\x79\0"
+    states = [
+        _package(*map(_integer, (clock, _POWER * clock, _LATENCY, _LATENCY, number, number)))
+        for number, clock in enumerate(megahertz)
+    ]
+    names = b"".join(
+        (
+            _name(b"_PCT", _package(_buffer(register), _buffer(register))),
+            _name(b"_PSS", _package(*states)),
+            _name(b"_PPC", _integer(0)),
+        )
+    )
+    scopes = (_sized(b"\x10", b"\\\x2f\x03_SB_CPUS" + b"C%03X" % cpu + names) for cpu in range(cpus))
+    return _table(b"".join(scopes))
+
+
+def _table(body: bytes) -> bytes:
+    head = struct.pack("<4sIBB6s8sI4sI", b"SSDT", 36 + len(body), 2, 0, b"IODELT", b"CPUFREQ ", 1, b"IOD ", 1)
+    return head[:9] + bytes([-sum(head + body) % 256]) + head[10:] + body
+
+
+def _name(name: bytes, value: bytes) -> bytes:
+    return b"\x08" + name + value
+
+
+def _package(*values: bytes) -> bytes:
+    return _sized(b"\x12", bytes([len(values)]) + b"".join(values))
+
+
+def _buffer(data: bytes) -> bytes:
+    return _sized(b"\x11", _integer(len(data)) + data)
+
+
+def _integer(value: int) -> bytes:
+    return b"\x0c" + struct.pack("<I", value)
+
+
+def _sized(code: bytes, body: bytes) -> bytes:
+    """With AML's length of it, which counts its own two or three bytes."""
+    more = 1 if len(body) + 2 < 1 << 12 else 2
+    size = len(body) + 1 + more
+    return code + bytes([more << 6 | size & 15]) + (size >> 4).to_bytes(more, "little") + body
