@@ -72,6 +72,12 @@ def test_a_scrub_of_the_members_during_the_run_shows() -> None:
     assert {one.rule for one in found(counters=counters(members=(80_000, 60_000)))} == {"device.members"}
 
 
+def test_several_runs_of_a_boot_last_as_long_as_all_of_them() -> None:
+    pooled = counters() | {"run.1.iops": 11_000.0, "run.2.iops": 11_000.0}
+    assert "run.late-end" not in {one.rule for one in found(counters=counters())}
+    assert {one.rule for one in found(counters=pooled)} == {"run.early-end"}  # as long as one of them
+
+
 def test_stolen_cpu_time_and_a_cpu_quota_show() -> None:
     hits = found(counters=counters(cpu_steal_ms=2_000, cgroup_throttles=7))
     assert {one.rule for one in hits} == {"cpu.stolen", "cpu.throttled"}

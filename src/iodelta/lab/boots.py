@@ -198,7 +198,8 @@ class Boots:
                     self._scatter.add(cell.name, variant.name, rates, booted - begun, cost)
                 return trial
         except LostError as error:
-            finding = Finding("vm.guest", "hard", error.place, error.what, error.remedy)
+            lines = " ".join(error.what.split())  # its console's last lines, each behind a bar
+            finding = Finding("vm.guest", "hard", error.place, lines, error.remedy)
             return Trial(
                 number=identity.trial,
                 cell=identity.cell,

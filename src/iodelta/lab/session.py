@@ -98,10 +98,9 @@ def go(
     try:
         return _go(folder, (machine, *others), watcher, stop=stop, destroy=destroy, budget=budget)
     except LostError as error:
+        on = "goes on in a new guest" if throw_away(machine) else "puts back what was set there and goes on"
         raise LostError(
-            error.what,
-            place=error.place,
-            remedy=f"finished trials are kept; `iodelta run {folder.path}` puts back what was set there and goes on",
+            error.what, place=error.place, remedy=f"finished trials are kept; `iodelta run {folder.path}` {on}"
         ) from error
 
 

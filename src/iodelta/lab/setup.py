@@ -26,7 +26,7 @@ from iodelta.lab.progress import Watcher
 from iodelta.lab.undo import undo_log
 from iodelta.lab.workdir import workdir
 from iodelta.lab.writing import writes
-from iodelta.machine import LocalMachine, Machine
+from iodelta.machine import LocalMachine, Machine, throw_away
 from iodelta.probe.topology import Target, resolve, resolve_tree
 from iodelta.probe.usage import Reason
 from iodelta.trial import Finding
@@ -197,7 +197,8 @@ def ready(
         finally:
             for restored in log.undo():
                 if restored.error:
-                    watcher.note(f"could not put back {restored.saved.knob}: {restored.error}")
+                    if not throw_away(machine):
+                        watcher.note(f"could not put back {restored.saved.knob}: {restored.error}")
                     continue
                 with contextlib.suppress(IodeltaError):  # a full disk must not keep the others from being put back
                     folder.append(KnobRestored(now(), restored.saved.knob))
