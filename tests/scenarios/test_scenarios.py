@@ -210,7 +210,9 @@ def test_only_a_directory_that_iodelta_made_and_marked_may_be_written_in(tmp_pat
 
 @pytest.mark.root
 @pytest.mark.fio
-def test_a_small_jbod_is_made_measured_and_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_small_jbod_is_made_measured_and_removed_and_made_again_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(jbod_mmap, "FILES", 2)
     monkeypatch.setattr(jbod_mmap, "PROCESSES", 2)
     tiny = {**jbod_mmap.SCENARIO.small, "trial": "200ms", "budget": "4s", "files": "2"}
@@ -227,5 +229,11 @@ def test_a_small_jbod_is_made_measured_and_removed(tmp_path: Path, monkeypatch: 
     assert len(devices) == 4, "two partitions of two disks"
     assert not list(tmp_path.glob("iodelta-scenario-*"))
     told = CliRunner().invoke(cli, ["report", "made", "--format", "mail"]).stdout
-    assert "iodelta scenario run -- jbod-mmap" in told, "its disks are gone: only the scenario can be run again"
+    assert "iodelta scenario run -- jbod-mmap" in told
+    more = CliRunner().invoke(cli, ["run", "made", "--budget", "3s"])
+    assert "makes again" in more.stderr
+    assert more.exit_code in (0, 1, 3), more.output
+    events = [json.loads(line) for line in (tmp_path / "made/journal.jsonl").read_text().splitlines()]
+    assert sum(event["type"] == "session" for event in events) == 2
+    assert not list(tmp_path.glob("iodelta-scenario-*"))
     assert restore_pending(LocalMachine()) == []

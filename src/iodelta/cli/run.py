@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ from iodelta.cli.contact import contacts
 from iodelta.cli.watching import watcher
 from iodelta.errors import RequestError
 from iodelta.experiment import Experiment, overridden, parse, seconds, shorthand
+from iodelta.lab.account import Account
 from iodelta.lab.boots import look
 from iodelta.lab.folder import Folder
 from iodelta.lab.plan import Plan, make_plan
@@ -23,6 +25,7 @@ from iodelta.machine import Machine
 from iodelta.report.account.load import derive
 from iodelta.report.again.plan import show_plan
 from iodelta.report.formats.console import show
+from iodelta.scenarios.again import remade
 
 EXAMPLES = """
 \b
@@ -121,12 +124,14 @@ def command(
             go_on(folder, format_)
             return
         more = _seconds(budget) if budget else None
+        over = more is None and Account(folder.events()).over
         with (
             contacts((experiment := read_plan(folder).experiment).machines, boots=experiment.boots) as (place, *others),
             stop_on_signals() as stop,
             watcher(format_) as watching,
+            contextlib.nullcontext() if over else remade(folder, place, watching, stop=stop) as again,
         ):
-            go(folder, place, watching, stop=stop, destroy=destroy, budget=more, others=others)
+            go(folder, place, watching, stop=stop, destroy=destroy, budget=more, others=others, remade=bool(again))
     else:
         overrides: dict[str, Mapping[str, str | int | bool | list[str] | None]] = {
             "top": {

@@ -232,9 +232,7 @@ def _measured(
         settle_pending(machine, watching)
         watching.note(f"{one.name} makes: {one.makes}" if own is None else f"{one.name} measures {own.path}")
         with staged(machine, watching, full=full, target=own, home=place, stop=stop) as stage:
-            text = one.text(one.prepare(stage), full=full)
-            if named:
-                text = f"machine = {json.dumps(named)}\n{text}"
+            text = one.made(stage, machine=named)
             if stop():
                 raise MeasureError("stopped before the first trial", place=one.name)
             plan = planned((machine,), parse(text, one.name), leave_out=True, dry_run=False, format_=format_)

@@ -90,13 +90,15 @@ def go(
     destroy: Sequence[str] = (),
     budget: float | None = None,
     others: Sequence[Machine] = (),
+    remade: bool = False,
 ) -> Outcome:
     """Run what is left of a folder's experiment. Raises IodeltaError; finished trials are kept whatever happens.
 
     ``budget`` in seconds extends an experiment whose budget has ended: its rules release the alpha held in reserve.
+    ``remade`` is of a target that was made anew, and so is another one than that of the earlier trials.
     """
     try:
-        return _go(folder, (machine, *others), watcher, stop=stop, destroy=destroy, budget=budget)
+        return _go(folder, (machine, *others), watcher, stop=stop, destroy=destroy, budget=budget, remade=remade)
     except LostError as error:
         on = "goes on in a new guest" if throw_away(machine) else "puts back what was set there and goes on"
         raise LostError(
@@ -112,6 +114,7 @@ def _go(
     stop: Callable[[], bool],
     destroy: Sequence[str],
     budget: float | None,
+    remade: bool,
 ) -> Outcome:
     plan = read_plan(folder)
     with folder.writing():
@@ -135,7 +138,7 @@ def _go(
             for machine, found in seen:
                 bench = stack.enter_context(ready(machine, plan, found, folder, watcher, destroy, stop))
                 benches[machine.name] = bench
-                _begin_session(folder, state, plan, machine, bench, found)
+                _begin_session(folder, state, plan, machine, bench, found, remade=remade)
             runner = Runner(
                 plan,
                 rules_of(plan, state),
@@ -156,10 +159,19 @@ def _go(
     return outcome
 
 
-def _begin_session(folder: Folder, state: Account, plan: Plan, machine: Machine, bench: Bench, found: Survey) -> None:
+def _begin_session(
+    folder: Folder,
+    state: Account,
+    plan: Plan,
+    machine: Machine,
+    bench: Bench,
+    found: Survey,
+    *,
+    remade: bool = False,
+) -> None:
     """Record what the machine is; ``state`` is what was there before any machine of this run. Raises RequestError."""
     before = next((one for one in state.sessions if one.machine in ("", machine.name)), None)
-    if before is not None and not found.scratch and not throw_away(machine):
+    if before is not None and not (found.scratch or remade or throw_away(machine)):
         _same_target(before, bench.target)
     sessions = Account(folder.events()).sessions
     name = f"environment{f'-{len(sessions) + 1}' if sessions else ''}.json"

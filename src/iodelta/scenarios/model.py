@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
@@ -95,6 +96,16 @@ class Scenario:
     def text(self, values: Values, *, full: bool) -> str:
         """The experiment file; a gap that nothing fills stays."""
         return self._filled(self.template.lstrip("\n"), values, full=full)
+
+    def made(self, stage: Stage, *, machine: str) -> str:
+        """The experiment file on what it has just made; ``machine`` is a name, empty for this one. Raises MeasureError.
+
+        The same text, each time that it is made in the same place.
+        """
+        values = dict(self.prepare(stage))
+        if stage.target is None:
+            values["target"] = stage.steady(values["target"])
+        return f"machine = {json.dumps(machine)}\n" * bool(machine) + self.text(values, full=stage.full)
 
     def boots(self, kernel: str = "", *, full: bool) -> str:
         """The name of a guest for it, as a machine's."""

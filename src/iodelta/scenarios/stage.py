@@ -190,6 +190,14 @@ class Stage:
             self.run(["addpart", disk, str(number + 1), str(number * sectors), str(sectors)])
         return disk
 
+    def steady(self, path: str) -> str:
+        """A path in the stage for what was made: the same when it is made anew, whatever number it has then."""
+        if path.startswith(f"{self.directory}/"):
+            return path
+        link = f"{self.place()}/target"
+        self.run(["ln", "-s", "--", path, link])
+        return link
+
     def _loop(self, path: str, parts: int) -> str:
         words = ["losetup", "--find", "--show", *(["--partscan"] if parts else [])]
         try:
@@ -230,12 +238,14 @@ def staged(
     target: Target | None,
     home: str,
     stop: Callable[[], bool],
+    identifier: str = "",
 ) -> Iterator[Stage]:
     """A stage with its directory in ``home``; leaving removes all that was made.
 
-    Raises MeasureError. Whatever cannot be removed is said to the watcher, and stays pending for ``iodelta restore``.
+    ``identifier`` is that of an earlier one whose place it takes. Raises MeasureError. Whatever cannot be removed is
+    said to the watcher, and stays pending for ``iodelta restore``.
     """
-    identifier = f"{random.SystemRandom().getrandbits(64):016x}"
+    identifier = identifier or f"{random.SystemRandom().getrandbits(64):016x}"
     directory = f"{home.rstrip('/')}/{PREFIX}{identifier}"
     # Settled after the experiment itself, whose processes may still use what was made: logs go by name.
     with undo_log(machine, f"scenario-{identifier}", Path(directory)) as log:

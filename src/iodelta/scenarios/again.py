@@ -1,0 +1,47 @@
+"""A scenario's folder goes on: what it measured is made anew in the place where it was."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator
+
+from iodelta.errors import RequestError
+from iodelta.lab.folder import EXPERIMENT, Folder
+from iodelta.lab.progress import Watcher
+from iodelta.lab.session import read_plan, settle_pending
+from iodelta.machine import Machine
+from iodelta.scenarios.catalogue import scenario
+from iodelta.scenarios.model import ORIGIN, Origin
+from iodelta.scenarios.stage import PREFIX, staged
+
+_IN_STAGE = re.compile(rf"(.*)/{PREFIX}([0-9a-f]{{16}})/.+")
+
+
+@contextlib.contextmanager
+def remade(folder: Folder, machine: Machine, watcher: Watcher, *, stop: Callable[[], bool]) -> Iterator[bool]:
+    """Whether it had to be made; leaving removes it again. A folder of anything else, or on a disk of the user's own,
+    needs nothing.
+
+    Raises MeasureError, and RequestError where another experiment would come of it by now.
+    """
+    experiment = read_plan(folder).experiment
+    place = _IN_STAGE.fullmatch(experiment.target.path)
+    if place is None or not folder.has(ORIGIN):
+        yield False
+        return
+    origin = folder.read_struct(ORIGIN, Origin)
+    one = scenario(origin.name)
+    with folder.writing():  # nobody else goes on with it
+        settle_pending(machine, watcher)
+    watcher.note(f"{one.name} makes again: {one.makes}")
+    with staged(
+        machine, watcher, full=origin.full, target=None, home=place[1], stop=stop, identifier=place[2]
+    ) as stage:
+        if one.made(stage, machine="".join(experiment.machines)).encode() != folder.read(EXPERIMENT):
+            raise RequestError(
+                "what this scenario would make and ask here now is not what the folder asks",
+                place=str(folder.path),
+                remedy=f"run it again: {origin.line}",
+            )
+        yield True
