@@ -128,7 +128,7 @@ def test_kernels_can_be_the_variants_in_a_guest(name: str) -> None:
 @pytest.mark.parametrize("name", MADE)
 def test_every_scenario_of_disks_has_a_guest(name: str) -> None:
     for full in (False, True):
-        spec = parse_guest(scenario(name).boots("6.12", full=full).removeprefix("vm:"))
+        spec = parse_guest(scenario(name).guest_name("6.12", full=full).removeprefix("vm:"))
         assert spec.kernel == "6.12"
         assert spec.disks or spec.target
 

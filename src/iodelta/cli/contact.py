@@ -34,6 +34,8 @@ def contact(name: str = "") -> Iterator[Machine]:
     """The machine called ``name``; empty: this one. Raises RequestError, MachineError."""
     from iodelta.machine import LocalMachine, reach, throw_away
 
+    if name.partition(":")[0] == "vm":
+        click.echo(f"booting {name}", err=True)
     with reach(name) as machine:
         if not isinstance(machine, LocalMachine) and not throw_away(machine):
             _settle(machine)
@@ -49,6 +51,7 @@ def contacts(names: Sequence[str], *, boots: bool = False) -> Iterator[list[Mach
     if boots and names and all(name.partition(":")[0] == "vm" for name in names):
         from iodelta.machine.vm import VmMachine
 
+        click.echo("booting a guest of every variant", err=True)
         yield [VmMachine(name.partition(":")[2]) for name in names]
         return
     with contextlib.ExitStack() as stack:

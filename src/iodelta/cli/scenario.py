@@ -165,7 +165,7 @@ def _guest(one: Scenario, kernels: tuple[str, ...], machine: str, target: str, *
         )
     if len(kernels) > 1 and one.in_guest is None:
         raise RequestError("its variants cannot be kernels", place=one.name, remedy="give one --kernel")
-    named = one.boots(kernels[0] if len(kernels) == 1 else "", full=full)
+    named = one.guest_name(kernels[0] if len(kernels) == 1 else "", full=full)
     return named, PLACE if "target=" in named else "/tmp"
 
 

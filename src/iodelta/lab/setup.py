@@ -175,8 +175,8 @@ def ready(
         ]
         with machine.together("knobs"):
             knobs = knobs_of(machine, plan.experiment, target)
-            values = {name: sorted({given[name] for given in settings if name in given}) for name in knobs}
-            saved = {record.knob: record for record in log.keep(lambda: [knobs[n].save(values[n]) for n in knobs])}
+        values = {name: sorted({given[name] for given in settings if name in given}) for name in knobs}
+        saved = {record.knob: record for record in log.keep(lambda: [knobs[n].save(values[n]) for n in knobs])}
         for record in saved.values():
             folder.append(KnobSaved(now(), msgspec.to_builtins(record)))
         try:

@@ -353,6 +353,7 @@ class ShellMachine:
         return list(cast(list[str], self._asked(("glob", pattern))))
 
     def lock(self, path: str, *, wait: float = 0.0) -> ShellLock | None:
+        self._block.known.clear()
         channel = self._take()
         try:
             reply = channel.ask(

@@ -107,8 +107,8 @@ class Scenario:
             values["target"] = stage.steady(values["target"])
         return f"machine = {json.dumps(machine)}\n" * bool(machine) + self.text(values, full=stage.full)
 
-    def boots(self, kernel: str = "", *, full: bool) -> str:
-        """The name of a guest for it, as a machine's."""
+    def guest_name(self, kernel: str = "", *, full: bool) -> str:
+        """What the guest is called as a machine."""
         return f"vm:{kernel}{',' if kernel else ''}{self._filled(self.guest, {}, full=full)}"
 
     def _filled(self, template: str, values: Values, *, full: bool) -> str:
