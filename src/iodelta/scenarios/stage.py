@@ -156,7 +156,7 @@ class Stage:
         path = f"{self.place('disks')}/{name}"
         if filled:
             with workdir(self.machine) as work:
-                prepare(self.machine, path, size, workdir=work, **self._laying(path))
+                prepare(self.machine, path, size, workdir=work, **self._laying(path, size))
         else:
             self.run(["truncate", "-s", str(size), "--", path])
         return path
@@ -168,12 +168,13 @@ class Stage:
         """
         with workdir(self.machine) as work:
             options = [("nrfiles", str(count))]
-            prepare_directory(self.machine, directory, options, count * size, workdir=work, **self._laying(directory))
+            laying = self._laying(directory, count * size)
+            prepare_directory(self.machine, directory, options, count * size, workdir=work, **laying)
         return "iodelta.0.$filenum"
 
-    def _laying(self, path: str) -> Laying:
+    def _laying(self, path: str, size: int) -> Laying:
         def on_progress(done: int, total: int) -> None:
-            self.watcher.preparing(f"writing {path}", done / total if total else 0.0)
+            self.watcher.preparing(f"writing {path}", min(1.0, done / size))
 
         return {"env": self.environment, "on_progress": on_progress, "stop": self.stop}
 
