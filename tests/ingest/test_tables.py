@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from iodelta.audit import audit
+from iodelta.audit.tables import cell as cell_of
 from iodelta.audit.tables import variant
 from iodelta.ingest import DeviceStats, Run, read, read_bytes
 from iodelta.ingest.report import read_text
@@ -447,3 +448,14 @@ def test_a_block_size_of_zero_is_no_divisor() -> None:
     runs = read_bytes(b"| test | IOPS | BW (MB/s) |\n|---|---|---|\n| randread 0k | 100 | 5 |\n", "x.md").runs
     assert [run.workload.bs for run in runs] == [0]
     assert not audit(runs).hits
+
+
+def test_two_workloads_in_the_titles_are_two_cells() -> None:
+    text = b"| Scheduler | randread 4k QD1 IOPS | randread 4k QD32 IOPS |\n|---|---|---|\n"
+    runs = read_bytes(text + b"| none | 12,345 | 98,765 |\n| bfq | 11.2k | 55k |\n", "x.md").runs
+    assert [(variant(run), cell_of(run), run.workload.iodepth) for run in runs] == [
+        ("none", ("randread 4k QD1",), 1),
+        ("none", ("randread 4k QD32",), 32),
+        ("bfq", ("randread 4k QD1",), 1),
+        ("bfq", ("randread 4k QD32",), 32),
+    ]

@@ -235,12 +235,13 @@ def _owner(title: str) -> str:
 
 
 def row(headings: Sequence[Heading], cells: Sequence[str], place: Place, table: str, section: str = "") -> list[Run]:
-    """One row as a run, or as one for each workload that its columns' titles name. ``labels`` keep every cell.
+    """One row as a run, or as one for each workload or variant that its columns' titles name.
 
     A row with columns of numbers but none in them is a run without directions.
     """
     pairs = list(zip(headings, cells, strict=False))
-    labels = _cells(pairs) | ({"section": clean(section)} if section else {})
+    part = {"section": clean(section)} if section else {}
+    labels = _cells(pairs) | part
     names = " ".join(f"{h.title} {text}" for h, text in pairs if h.column is None)
     told = known(facts(labels, names), facts({}, f"{section} {table}"))
     owners = {_key(h.asked): h.asked for h, _ in pairs if h.asked != Workload()}
@@ -255,13 +256,29 @@ def row(headings: Sequence[Heading], cells: Sequence[str], place: Place, table: 
             taken = [other.column for other, _ in buckets.get(key, [])]
             buckets.setdefault((*key, h.title) if h.column in taken else key, []).append((h, text))
     name = clean(next((text for h, text in pairs if h.column is None), ""))
-    if not beside or len(owners) > 1:
-        return [_run(own, known(own[0][0].asked, told), labels, name, table, place) for own in buckets.values()]
+    if not beside and len(owners) < 2:
+        return [_run(own, told, labels, name, table, place) for own in buckets.values()]
     named = {clean(h.title): clean(text) for h, text in pairs if h.column is None and not COMPARES.search(h.title)}
+    if len(owners) > 1:
+        return [
+            _run(
+                own, known(own[0][0].asked, told), _workload(own[0][0]) | named | _cells(own) | part, name, table, place
+            )
+            for own in buckets.values()
+        ]
     return [
-        _run(own, told, named | {"variant": own[0][0].owner} | _cells(own), own[0][0].owner or name, table, place)
+        _run(
+            own, told, named | {"variant": own[0][0].owner} | _cells(own) | part, own[0][0].owner or name, table, place
+        )
         for own in buckets.values()
     ]
+
+
+def _workload(of: Heading) -> dict[str, str]:
+    """What a title says beside its measure and unit: ``4k randread``."""
+    words = _UNIT.sub(" ", _MEASURE.sub(" ", of.title))
+    said = clean(" ".join(re.findall(r"[^\s_()\[\]/,:*|]\S{0,60}", words)))
+    return {"workload": said} if said else {}
 
 
 def _cells(pairs: Iterable[tuple[Heading, str]]) -> dict[str, str]:
