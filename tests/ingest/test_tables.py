@@ -459,3 +459,10 @@ def test_two_workloads_in_the_titles_are_two_cells() -> None:
         ("bfq", ("randread 4k QD1",), 1),
         ("bfq", ("randread 4k QD32",), 32),
     ]
+
+
+def test_a_column_called_rw_says_the_direction() -> None:
+    text = b"kernel,rw,bs,iodepth,numjobs,iops,bw_mbps,lat_mean_us\n5.14,randread,4k,32,1,100000,409.6,319\n"
+    (run,) = read_bytes(text, "x.csv").runs
+    assert (run.workload.rw, run.workload.bs, run.workload.iodepth, run.workload.numjobs) == ("randread", 4096, 32, 1)
+    assert [(d.kind, d.iops.value, d.bandwidth.value) for d in run.directions] == [("read", 100_000, 409.6e6)]

@@ -38,6 +38,7 @@ _UNITS = {
     "ns": 1.0,
     "nsec": 1.0,
 }
+_RATES = {name for name in _UNITS if name.endswith(("b/s", "bps"))}
 _UNIT = re.compile(r"([kmg]?i?b)(?:yte|ytes)?\s?(?:/|per\s)\s?s(?:ec)?\b|\b(kbps|mbps|gbps)\b", re.I)
 _TIME = re.compile(r"[(\[ _/]([mnuµμ]?s(?:ec)?)(?:[)\] _]|$)", re.I)
 _NUMBER = re.compile(
@@ -102,7 +103,7 @@ def column(title: str) -> Column | None:
         return Column(kind, "rate", "iops", 0, {"": 1.0, "k": 1e3, "m": 1e6}[iops[1] or iops[2] or ""])
     unit = _UNIT.search(text)
     if unit is not None or not {"bw", "bandwidth", "throughput"}.isdisjoint(words):
-        sizes = [f"{word}/s" for word in words if f"{word}/s" in _UNITS]  # "bw_kib": nobody means an amount
+        sizes = [each for word in words for each in (f"{word}/s", word) if each in _RATES]  # "bw_kib": of a second
         scale = _UNITS.get((unit[1] + "/s" if unit[1] else unit[2]).lower() if unit else next(iter(sizes), ""))
         if "bytes" in words and scale is None:
             scale = 1.0
@@ -375,6 +376,7 @@ def facts(labels: Mapping[str, str], names: str) -> Workload:
     """Workload facts in the words of a row: ``RandRead 4 KiB QD32``, a column ``Jobs``."""
     lowered = {title.lower(): text for title, text in labels.items()}
     mode, block, depth, jobs = (pattern.search(names) for pattern in (_MODE, _BLOCK, _DEPTH, _JOBS))
+    mode = _MODE.search(lowered.get("rw", "")) or mode  # not its title
     told = {
         name: next((lowered[title] for title in titles if title in lowered), "")
         for name, titles in (
