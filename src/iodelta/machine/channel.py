@@ -130,7 +130,10 @@ class Channel:
             self._write()
         for stream, buffer in ((self._stdout, self._out), (self._stderr, self._err)):
             if ready.get(stream.fileno()):
-                data = os.read(stream.fileno(), 1 << 18)
+                try:
+                    data = os.read(stream.fileno(), 1 << 18)
+                except ConnectionResetError:  # a far end that was killed before it had read all
+                    data = b""
                 if not data:
                     raise self._lost(bytes(self._err or self._out).decode(errors="replace"))
                 buffer += data
