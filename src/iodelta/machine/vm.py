@@ -30,8 +30,9 @@ from iodelta.vm.spec import Spec, parse
 CHANNELS = 8
 """Shells in the guest at most; each has two of the 31 ports that a virtio-serial device can have."""
 
-CALM = "no_timer_check"
-"""Boot parameters: on a busy machine without KVM the kernel else finds its timers too slow, and panics."""
+CALM = "no_timer_check tsc=nowatchdog"
+"""Boot parameters: on a busy machine without KVM the kernel else finds its timers too slow, and panics, or leaves the
+TSC for a clock that costs more."""
 
 BOOT = 180.0
 """Seconds until the guest must have come to a shell: on a busy machine without KVM that takes 10."""

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from iodelta.machine import Machine
 from iodelta.probe.sysfs import attribute
 from iodelta.trial import Finding
+from iodelta.vm.boot import EMULATED
 
 
 def emulation_findings(machine: Machine) -> Iterator[Finding]:
-    """What qemu only plays: the CPU (its TCG calls itself so in ``/proc/cpuinfo``), and the clocks of cpufreq."""
-    if "QEMU TCG CPU" in (attribute(machine, "/proc/cpuinfo") or ""):
+    """What qemu only plays: the CPU (ours and its ``max`` say so in ``/proc/cpuinfo``), and the clocks of cpufreq."""
+    if EMULATED in (attribute(machine, "/proc/cpuinfo") or ""):
         yield Finding(
             "vm.emulated",
             "warning",
