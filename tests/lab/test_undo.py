@@ -107,6 +107,20 @@ def test_a_second_run_that_would_set_what_a_live_one_has_set_is_refused_and_chan
     assert machine.read(RATIO).strip() == "3000"
 
 
+def test_a_run_that_reboots_the_machine_is_refused_beside_another_and_another_beside_it(machine: Rooted) -> None:
+    elsewhere = (("machine", "another"),)  # so that nothing is restored here
+    reboots = [Saved("kernel", "/dev/x", elsewhere, "", volatile=False)]
+    refused = pytest.raises(RequestError, match=r"/somewhere/one.*ended by the reboots")
+    with run(machine, "one", SWAP), undo_log(machine, "two", Path("/somewhere/two")) as log, refused:
+        log.keep(lambda: reboots)
+    with undo_log(machine, "one-kernel", Path("/somewhere/one")) as log:
+        log.keep(lambda: reboots)
+        with run(machine, "one", SWAP):  # its own settings, within a boot
+            assert machine.read(SWAP).strip() == "1"
+        with pytest.raises(RequestError, match=r"/somewhere/one.*alive"), run(machine, "two", SWAP):
+            raise AssertionError
+
+
 def test_two_runs_that_set_different_things_go_on_side_by_side(machine: Rooted) -> None:
     with run(machine, "one"), run(machine, "two", SWAP):
         assert (machine.read(RATIO).strip(), machine.read(SWAP).strip()) == ("1", "1")

@@ -16,6 +16,7 @@ from iodelta.knob.cgroup import IoMax
 from iodelta.knob.command import Command
 from iodelta.knob.cpu import Boost, EnergyPreference, Governor
 from iodelta.knob.irq import IrqAffinity
+from iodelta.knob.kernel import Kernel
 from iodelta.knob.md import StripeCacheSize
 from iodelta.knob.memory import DropCaches
 from iodelta.knob.mirror import MirrorPolicy
@@ -27,6 +28,7 @@ from iodelta.probe.sysfs import boot_id
 from iodelta.probe.topology import Target
 
 FAMILIES: tuple[type[Knob], ...] = (
+    Kernel,
     Command,
     MountOptions,
     Sysctl,

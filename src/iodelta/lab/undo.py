@@ -29,6 +29,9 @@ from iodelta.workload.leftovers import end_leftovers
 
 _REMEDY = "make room there, or set IODELTA_STATE to another directory that you can write"
 
+REBOOT = "kernel"
+"""The knob that is a reboot: it changes everything on a machine."""
+
 _TURN = 30.0
 """Seconds that another run may hold the directory while it begins."""
 
@@ -72,9 +75,12 @@ def state_directory() -> Path:
 class UndoLog:
     """The originals of one running experiment. ``keep`` before the first write to a knob; ``undo`` puts all back."""
 
-    def __init__(self, machine: Machine, path: str) -> None:
+    def __init__(self, machine: Machine, path: str, head: Head) -> None:
+        """Of a new log, which is locked before it gets its name. Raises MachineError."""
         self._machine = machine
         self._path = path
+        self._head = head
+        self._held = _born(machine, path, _line(head))
         self._kept: list[Saved] = []
 
     def keep(self, read: Callable[[], Sequence[Saved]]) -> Sequence[Saved]:
@@ -86,7 +92,7 @@ class UndoLog:
         with _locked(self._machine, posixpath.dirname(self._path)):
             others = _live_logs(self._machine, self._path)  # before the reading: one that ends meanwhile still counts
             records = read()
-            _refuse_shared(records, others)
+            _refuse_shared(records, [one for one in others if one[0].folder != self._head.folder])
             try:
                 self._machine.append(_script(self._path), restore_script(records).encode())
                 self._machine.append(self._path, b"".join(_line(Original(saved)) for saved in records))
@@ -102,6 +108,21 @@ class UndoLog:
         if not self._kept:
             _delete(self._machine, self._path)
         return restored
+
+    def hold(self) -> None:
+        """Lock it again on a machine that was started anew, which let go of it. Raises MeasureError."""
+        held = self._machine.lock(self._path)
+        if held is None:
+            raise MeasureError(
+                "is gone, or held by another: somebody else has come to this machine since it was started anew",
+                place=f"{self._machine.name}: {self._path}",
+                remedy="let them end; the same command goes on",
+            )
+        self._held = held
+
+    def release(self) -> None:
+        """Let go of it."""
+        self._held.release()
 
 
 def undo_by(machine: Machine, target: Target, words: Sequence[str]) -> Saved:
@@ -121,17 +142,16 @@ def undo_log(machine: Machine, experiment: str, folder: Path) -> Iterator[UndoLo
         )
     here = "" if isinstance(machine, LocalMachine) else f"{os.uname().nodename}:"
     try:
-        held = _born(machine, path, _line(Head(experiment, f"{here}{folder.absolute()}")))
+        log = UndoLog(machine, path, Head(experiment, f"{here}{folder.absolute()}"))
     except MachineError as error:
         raise _cannot("keep an undo log", error, posixpath.dirname(path)) from error
     try:
-        log = UndoLog(machine, path)
         try:
             yield log
         finally:
             log.undo()
     finally:
-        held.release()
+        log.release()
 
 
 def restore_pending(machine: Machine, *, forget: bool = False, own: str = "") -> list[Outcome]:
@@ -144,7 +164,7 @@ def restore_pending(machine: Machine, *, forget: bool = False, own: str = "") ->
     outcomes: list[Outcome] = []
     pending = _pending(machine)
     for path in machine.glob(f"{pending}/*.jsonl"):
-        patience = machine.patience if own in ("", _stem(path)) else 0.0
+        patience = machine.patience if _stem(path).startswith(own) else 0.0
         try:
             held = machine.lock(path, wait=patience)
             if held is None:
@@ -248,7 +268,13 @@ def _live_logs(machine: Machine, own: str) -> list[tuple[Head, list[Saved]]]:
 def _refuse_shared(records: Sequence[Saved], others: Sequence[tuple[Head, list[Saved]]]) -> None:
     for head, theirs in others:
         for record in records:
-            if any(_changes(record) & _changes(other) for other in theirs):
+            if record.knob == REBOOT:
+                raise RequestError(
+                    "a run that is alive would be ended by the reboots of this one",
+                    place=head.folder,
+                    remedy="wait for it to end",
+                )
+            if any(other.knob == REBOOT or _changes(record) & _changes(other) for other in theirs):
                 raise RequestError(
                     f"a run that is alive sets {record.knob} of {record.target} too, or what it would change with it",
                     place=head.folder,

@@ -58,12 +58,13 @@ class Channel:
         self._lost = lost
         self._out, self._err = bytearray(), bytearray()
         self._unsent = bytearray()
+        self._closed = False
         self._stdin, self._stdout, self._stderr = streams
         for stream in (self._stdin, self._stdout, self._stderr):
             os.set_blocking(stream.fileno(), False)
 
     def send(self, code: str) -> None:
-        """Send code that ends each answer by ``iodelta_end WORD``."""
+        """Send code that ends each answer by ``iodelta_end WORD``. Raises LostError."""
         self._unsent += os.fsencode(code) + b"\n"
         self._write()
 
@@ -87,6 +88,7 @@ class Channel:
 
     def close(self) -> None:
         """End it: what runs in it sees the end of its session."""
+        self._closed = True
         for stream in (self._stdin, self._stdout, self._stderr):
             with contextlib.suppress(OSError):
                 stream.close()
@@ -120,6 +122,7 @@ class Channel:
 
     def _exchange(self, timeout: float | None) -> None:
         """Wait for something to read, or to write what is unsent: neither side may block the other."""
+        self._check_open()
         poll = select.poll()
         poll.register(self._stdout.fileno(), select.POLLIN)
         poll.register(self._stderr.fileno(), select.POLLIN)
@@ -139,6 +142,7 @@ class Channel:
                 buffer += data
 
     def _write(self) -> None:
+        self._check_open()
         try:
             while self._unsent:
                 del self._unsent[: os.write(self._stdin.fileno(), self._unsent[: 1 << 16])]
@@ -146,3 +150,7 @@ class Channel:
             return
         except OSError:
             raise self._lost(bytes(self._err).decode(errors="replace")) from None
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise LostError("the shell was closed")

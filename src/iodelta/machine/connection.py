@@ -70,12 +70,14 @@ REMEDIES = (
 class Connection:
     """To one host, with as many sessions as there are channels."""
 
-    def __init__(self, host: str) -> None:
+    def __init__(self, host: str, *, timeout: int = 20) -> None:
+        """``timeout``: seconds that the host may take to say its first word."""
         if not HOST.fullmatch(host):
             raise RequestError(
                 f"{host!r} is no host", place="machine", remedy="ssh:HOST or ssh:USER@HOST; the rest in ~/.ssh/config"
             )
         self.host = host
+        self._timeout = timeout
         self._token = uuid.uuid4().hex
         self._socket = ""
         self._said = tempfile.TemporaryFile()  # noqa: SIM115  # what ssh says, for as long as the connection lives
@@ -86,7 +88,14 @@ class Connection:
         self._interval, self._limit = 0, 0
 
     def open(self) -> None:
-        """Connect. Raises MachineError when there is no shell to be had."""
+        """Connect, once. Raises MachineError when there is no shell to be had."""
+        try:
+            self._open()
+        except BaseException:
+            self._said.close()
+            raise
+
+    def _open(self) -> None:
         interval, count = self._patience()
         self._interval, self._limit = interval, interval * count + interval
         # A short path (a socket's has 107 bytes at most) in a directory of the user's own; ssh removes the socket.
@@ -110,6 +119,7 @@ class Connection:
         except BaseException:
             self._master.kill()
             self._master.wait()
+            self._close_pipes()
             raise
         self._heart.start()
 
@@ -120,10 +130,7 @@ class Connection:
         if clean:
             with contextlib.suppress(OSError):
                 os.write(self._pipes()[0], b"q")
-        for stream in (self._master.stdin, self._master.stdout):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
+        self._close_pipes()
         try:
             self._master.wait(2)
         except subprocess.TimeoutExpired:
@@ -190,9 +197,9 @@ class Connection:
 
     def _words(self, *options: str) -> list[str]:
         own = (
-            *("BatchMode=yes", f"ControlPath={self._socket}", "ConnectTimeout=20", "RequestTTY=no"),
+            *("BatchMode=yes", f"ControlPath={self._socket}", f"ConnectTimeout={self._timeout}"),
             *("RemoteCommand=none", "PermitLocalCommand=no", "ClearAllForwardings=yes", "ForwardAgent=no"),
-            *("ForwardX11=no", "EscapeChar=none"),
+            *("ForwardX11=no", "EscapeChar=none", "RequestTTY=no"),
         )
         return ["ssh", *(word for option in (*options, *own) for word in ("-o", option)), "--", self.host, "exec sh"]
 
@@ -227,6 +234,12 @@ class Connection:
         if self._master.stdin is None or self._master.stdout is None:
             raise ValueError("needs pipes")
         return self._master.stdin.fileno(), self._master.stdout.fileno()
+
+    def _close_pipes(self) -> None:
+        for stream in (self._master.stdin, self._master.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
 
     def _greet(self) -> None:
         """Send the guardian, and read past whatever banner or start-up file talks before it answers."""

@@ -156,6 +156,9 @@ class ShellMachine:
     def __init__(self, name: str, line: Line) -> None:
         self.name = name
         self._connection = line
+        self._connected = False
+        self._gone: LostError | None = None
+        """Why there is no connection any more, where it did not just end."""
         self._idle: list[Channel] = []
         self._channels: list[Channel] = []
         """All of them; in those that are not idle something may still run."""
@@ -167,11 +170,12 @@ class ShellMachine:
 
     def __enter__(self) -> Self:
         self._connection.open()
+        self._connected = True
         try:
             places = self.ask(PLACES).stdout.split(b"\0")
             self._separator = self._read_one(SEPARATOR)
         except BaseException:
-            self._connection.close(clean=False)
+            self.__exit__()
             raise
         self.directory, self.state = os.fsdecode(places[0]), os.fsdecode(places[1])
         # A process group of its own: by setsid(1), or by what timeout(1) of coreutils does for its own sake.
@@ -179,9 +183,14 @@ class ShellMachine:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if not self._connected:
+            return
+        self._connected = False
         clean = len(self._idle) == len(self._channels)
         for channel in self._channels:
             channel.close()
+        self._idle, self._channels = [], []
+        self._separator = b""  # who comes back may find another boot
         self._connection.close(clean=clean)
 
     @property
@@ -224,6 +233,8 @@ class ShellMachine:
             self._idle.append(channel)
 
     def _take(self) -> Channel:
+        if not self._connected:
+            raise self._gone or LostError("there is no connection", place=self.name)
         with self._pool:
             channel = self._idle.pop() if self._idle else None
         if channel is None:

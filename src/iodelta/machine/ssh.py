@@ -2,8 +2,28 @@
 
 from __future__ import annotations
 
-from iodelta.machine.connection import Connection
+import contextlib
+import time
+from collections.abc import Sequence
+
+from iodelta.errors import LostError, MachineError
+from iodelta.machine.connection import MARKER, Connection
 from iodelta.machine.shell import ShellMachine
+from iodelta.machine.spelling import command
+
+LEAVING = 5.0
+"""Seconds to hear that the command which starts a host anew has failed; of one that works nothing is heard."""
+
+DOWN = 240.0
+"""Seconds in which a host that was told to must have gone down: its services may take their time to stop."""
+
+PAUSE = 1.0
+"""Seconds between tries to find it again."""
+
+IDENTITY = ("/etc/machine-id", "/sys/class/dmi/id/product_uuid")
+"""What tells one host from another, over reboots."""
+
+REFUSED = "Host key verification failed"
 
 
 class SshMachine(ShellMachine):
@@ -11,3 +31,68 @@ class SshMachine(ShellMachine):
 
     def __init__(self, host: str) -> None:
         super().__init__(f"ssh:{host}", Connection(host))
+        self._host = host
+
+    def reboot(self, words: Sequence[str], *, limit: float) -> None:
+        """Run ``words``, which start the host anew, and find it again, in another boot, within ``limit`` seconds.
+
+        Locks and processes of the boot before are gone. Raises MachineError when it stays in that boot, LostError when
+        it does not come back or another machine answers; then there is no connection any more.
+        """
+        before, own, begun = self._separator, self._identity(), time.monotonic()
+        self._send_down(words)
+        self.__exit__()
+        while True:
+            time.sleep(PAUSE)
+            late = time.monotonic() - begun
+            self._connection = Connection(self._host, timeout=10)
+            try:
+                self.__enter__()
+                found = self._identity()
+            except (MachineError, LostError) as error:
+                self.__exit__()
+                if REFUSED in error.what:
+                    raise self._given_up(
+                        f"another host key answers since it was started anew: {error.what}", error.remedy
+                    ) from error
+                if late > limit:
+                    raise self._given_up(
+                        f"did not come back within {limit:.0f} s after it was started anew (the last try: "
+                        f"{error.what}). If it hangs, reset it by its console, BMC or power: it then boots its default "
+                        "entry",
+                        f"once it is back: `iodelta restore --machine {self.name}`",
+                    ) from error
+                continue
+            if any(one and other and one != other for one, other in zip(own, found, strict=True)):
+                self.__exit__()
+                raise self._given_up(
+                    "another machine answers since it was started anew (its machine-id, or board's UUID, is another)",
+                    "has its address changed hands? Nothing was done to the one that answers",
+                )
+            if self._separator != before:
+                return
+            if late > min(limit, DOWN):
+                raise MachineError(
+                    f"was told to start anew ({' '.join(words)}) and is still in its old boot after {late:.0f} s",
+                    place=self.name,
+                    remedy="look there at what keeps it (systemctl list-jobs)",
+                )
+            self.__exit__()
+
+    def _send_down(self, words: Sequence[str]) -> None:
+        channel = self._take()
+        # Without the marker, or it would be ended with the connection that it ends.
+        channel.send(command(("env", "-u", MARKER, *words)))
+        with contextlib.suppress(LostError):
+            reply = channel.receive(LEAVING)
+            if reply is not None and (reply.word == "missing" or 0 < int(reply.word) < 128):
+                self.give(channel)
+                said = reply.stderr.decode(errors="replace").split()
+                raise MachineError(f"cannot be started anew: {' '.join(said)}", place=f"{self.name}: {' '.join(words)}")
+
+    def _identity(self) -> tuple[bytes, ...]:
+        return tuple(self._read_one(path).strip() for path in IDENTITY)
+
+    def _given_up(self, what: str, remedy: str) -> LostError:
+        self._gone = LostError(what, place=self.name, remedy=remedy)
+        return self._gone

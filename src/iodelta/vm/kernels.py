@@ -155,7 +155,7 @@ def _image(path: str, name: str, modules: str) -> Kernel:
         data = Path(path).read_bytes()
     except OSError as error:
         raise RequestError(f"cannot read the kernel: {error.strerror}", place=path) from error
-    release = _release(data, path)
+    release = version(data, path).partition(" ")[0]
     if not modules and Path(f"/lib/modules/{release}").is_dir():
         modules = f"/lib/modules/{release}"
     beside = Path(path).with_name(f"config-{release}")
@@ -163,8 +163,11 @@ def _image(path: str, name: str, modules: str) -> Kernel:
     return Kernel(name, release, path, modules, config, sha256=hashlib.sha256(data).hexdigest())
 
 
-def _release(data: bytes, path: str) -> str:
-    """The release in a bzImage's setup header. Raises RequestError for another kind of file."""
+def version(data: bytes, path: str) -> str:
+    """What a bzImage's setup header says: release, builder, and ``uname -v``. Raises RequestError for another file.
+
+    The first 66048 bytes of it are enough.
+    """
     if data[0x202:0x206] != b"HdrS":
         raise RequestError(
             "not a bzImage for x86",
@@ -172,7 +175,7 @@ def _release(data: bytes, path: str) -> str:
             remedy="give arch/x86/boot/bzImage of a build, or a vmlinuz of a package",
         )
     at = int.from_bytes(data[0x20E:0x210], "little") + 0x200
-    text = data[at : at + 256].split(b"\0")[0].split(b" ")[0].decode("ascii", "replace")
-    if not re.fullmatch(r"[0-9][\w.+~-]*", text):
+    text = data[at : at + 256].split(b"\0")[0].decode("ascii", "replace")
+    if not re.match(r"[0-9][\w.+~-]*( |$)", text):
         raise RequestError("the kernel does not say its release", place=path)
     return text

@@ -1,0 +1,276 @@
+"""The kernel of a host over SSH: its setting is a reboot, and so is its restoring."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import time
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from iodelta.errors import KnobError, MachineError, MeasureError
+from iodelta.knob.base import EMPTY, Knob, Saved
+from iodelta.knob.reboot import WAYS, Image, Way, ways
+from iodelta.machine import Machine
+from iodelta.machine.ssh import SshMachine
+from iodelta.probe.sysfs import attribute, boot_id
+from iodelta.probe.topology import Target
+from iodelta.vm import kernels
+
+LIMIT = 900.0
+"""Seconds within which a host must be back from a reboot unless told otherwise: big ones look at their memory first."""
+
+PANIC = "panic=30"
+"""Given to a kernel that kexec starts, unless it has one: where it panics the machine resets itself."""
+
+HEADER = 66048
+"""Bytes of a bzImage in which its version is told."""
+
+
+class Started(msgspec.Struct, frozen=True):
+    """A boot that came up as it was asked for."""
+
+    boot_id: str
+    release: str
+    cmdline: str
+    way: str
+    seconds: float
+
+
+class Kernel(Knob):
+    """``kernel``: a release installed there (``6.12``: the newest that begins so), or ``IMAGE:INITRD``, paths there.
+
+    A value is booted for every block anew, by kexec, else by the boot loader's entry for one boot (``grub-reboot``,
+    ``bootctl set-oneshot``); release, boot id and command line are verified. The default entry stays, so a reset (by
+    hand, or by a watchdog) ends a kernel that hangs; kexec adds ``panic=30``. At the end, and by ``iodelta restore``,
+    the kernel that ran before is booted again. ``kernel.cmdline`` adds boot parameters, where kexec is the way. Of
+    ``iodelta run`` over SSH; in a guest (``vm``) a kernel of this machine is booted.
+    """
+
+    names = ("kernel",)
+
+    limit = LIMIT
+
+    def __init__(self, machine: Machine, target: Target, name: str) -> None:
+        super().__init__(machine, target, name)
+        self._cmdline = ""
+        self._own: Image | None = None
+
+    def available(self) -> str | None:
+        if not isinstance(self.machine, SshMachine):
+            return "a reboot: of a host over SSH (--machine ssh:HOST), or in a throw-away guest (--machine vm)"
+        if self.machine.run(["id", "-u"]).text.strip() != "0":
+            return "needs root there"
+        found, reasons = ways(self.machine)
+        return None if found else f"nothing there starts another kernel: {'; '.join(reasons)}"
+
+    def allowed(self) -> tuple[str, ...]:
+        return tuple(installed(self.machine))
+
+    def read(self) -> str:
+        return _uname(self.machine)[0]
+
+    def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
+        self.image(value)
+
+    def save(self, values: Sequence[str] = ()) -> Saved:
+        if reason := self.available():
+            raise KnobError(reason, place=f"{self.machine.name}: kernel", remedy="see `iodelta knobs` there")
+        if (kind := self._medium()) in ("tmpfs", "ramfs"):
+            raise KnobError(
+                f"a reboot would lose the way back: it is kept on {kind}",
+                place=f"{self.machine.name}: {self.machine.state}",
+                remedy="set IODELTA_STATE there to a directory on a disk",
+            )
+        for value in values:
+            self.image(value)
+        way, own, cmdline = self.way, self.image(""), _cmdline(self.machine)
+        self._own, self._cmdline = own, cmdline
+        return self.record(
+            (
+                ("way", way.name),
+                *msgspec.structs.asdict(own).items(),
+                ("cmdline", cmdline),
+                ("limit", f"{self.limit:g}"),
+                ("machine", attribute(self.machine, "/etc/machine-id") or ""),
+                ("restore", msgspec.json.encode(["sh", "-c", way.script(own, cmdline)]).decode()),
+            ),
+            volatile=False,
+        )
+
+    def apply(self, value: str) -> None:
+        self.boot(value)
+
+    def verify(self, value: str) -> None:
+        _verify(self.machine, self.image(value), "")
+
+    def boot(self, value: str, more: str = "") -> Started:
+        """Start the machine into ``value``, ``more`` added to the command line that it had when it was saved.
+
+        Raises KnobError for what cannot be booted or came up as something else, LostError for a machine that does not
+        come back.
+        """
+        image, way = self.image(value, more), self.way
+        cmdline = _for_another(self._cmdline, more) if way.cmdline else ""
+        begun = time.monotonic()
+        _reboot(self.machine, way, image, cmdline, self.limit)
+        boot, seconds = boot_id(self.machine), time.monotonic() - begun
+        return Started(boot, image.release, _cmdline(self.machine), way.name, seconds)
+
+    def image(self, value: str, more: str = "") -> Image:
+        """The kernel called ``value``; empty for the one that runs, or ran when it was saved. Raises MeasureError, also
+        where ``more`` cannot be added to its command line."""
+        if more and not self.way.cmdline:
+            raise MeasureError(
+                f"{self.way.name} boots an entry as it is",
+                place=f"{self.machine.name}: kernel.cmdline",
+                remedy="install kexec-tools there",
+            )
+        if not value and self._own is not None:
+            return self._own
+        if not value:
+            release, build = _uname(self.machine)
+            found = installed(self.machine).get(release)
+            if found is None or not (found.initrd or _began_without_initrd(self.machine)):
+                raise MeasureError(
+                    f"there is no {'initrd' if found else 'image'} of the running kernel {release}, so there would be "
+                    "no way back to it",
+                    place=self.machine.name,
+                    remedy=f"they should be /boot/vmlinuz-{release} and /boot/initrd.img-{release}; a link will do",
+                )
+            return msgspec.structs.replace(found, build=build)
+        if "/" in value:
+            return self._at(value)
+        known = installed(self.machine)
+        matching = [release for release in known if kernels.matches(value, release)]
+        if not matching:
+            raise MeasureError(
+                f"there is no kernel {value!r} on {self.machine.name}; there are: {', '.join(known) or 'none'}",
+                remedy="install it there, with its modules; or give the path of its image there, IMAGE:INITRD",
+            )
+        found = known[max(matching, key=kernels.order)]
+        if not found.initrd:
+            raise MeasureError(
+                f"kernel {found.release} has no initrd beside it",
+                place=f"{self.machine.name}: {found.image}",
+                remedy="make one; for a kernel that needs none give the path of its image as the value",
+            )
+        return found
+
+    @property
+    def way(self) -> Way:
+        """How the machine is started anew. ``available`` says whether there is one."""
+        return ways(self.machine)[0][0]
+
+    def _medium(self) -> str:
+        """The kind of filesystem that what must outlive a run is kept on; its directory may not be there yet."""
+        path = self.machine.state
+        while (done := self.machine.run(["stat", "-f", "-c", "%T", "--", path])).returncode and path != "/":
+            path = posixpath.dirname(path)
+        return done.text.strip()
+
+    def _at(self, value: str) -> Image:
+        path, _, initrd = value.partition(":")
+        for one in (path, initrd or path):
+            if not one.startswith("/") or self.machine.run(["test", "-r", one]).returncode:
+                raise MeasureError(
+                    f"there is no {one!r}", place=self.machine.name, remedy="give IMAGE:INITRD, absolute paths there"
+                )
+        text = kernels.version(self.machine.run(["head", "-c", str(HEADER), path]).stdout, path)
+        return Image(text.partition(" ")[0], path, initrd, text.partition(") ")[2])
+
+    @classmethod
+    def restore(cls, machine: Machine, saved: Saved) -> str:
+        values = dict(saved.values)
+        if values["machine"] != (attribute(machine, "/etc/machine-id") or ""):
+            return "nothing to do: another machine was started anew"
+        way = next(way for way in WAYS if way.name == values["way"])(machine)
+        own = msgspec.convert({name: values[name] for name in Image.__struct_fields__}, Image)
+        way.forget()
+        if _uname(machine) == (own.release, own.build) and _plain(_cmdline(machine)) == _plain(values["cmdline"]):
+            return f"nothing to do: {own.release} runs"
+        way = next(iter([way] if not way.missing() else ways(machine)[0]), way)
+        _reboot(machine, way, own, values["cmdline"] if way.cmdline else "", float(values["limit"]))
+        return f"{own.release} was started again by {way.name}"
+
+
+def installed(machine: Machine) -> dict[str, Image]:
+    """The kernels in /boot, and those that lie with their modules, by release and in order of it."""
+    found: dict[str, Image] = {}
+    files = set(machine.glob("/boot/init*"))
+    for path in (*machine.glob("/lib/modules/*/vmlinuz"), *machine.glob("/boot/vmlinuz-*")):
+        release = path.split("/")[3] if path.startswith("/lib/") else path.removeprefix("/boot/vmlinuz-")
+        if not release[:1].isdigit():  # a name of the distribution's: what it is, only its header would say
+            continue
+        names = (f"/boot/initrd.img-{release}", f"/boot/initramfs-{release}.img", f"/boot/initrd-{release}")
+        found[release] = Image(release, path, next((name for name in names if name in files), ""))
+    return dict(sorted(found.items(), key=lambda item: kernels.order(item[0])))
+
+
+def _reboot(machine: Machine, way: Way, image: Image, cmdline: str, limit: float) -> None:
+    """Start a machine anew and see that it came up so. Raises KnobError, LostError."""
+    if not isinstance(machine, SshMachine):
+        raise KnobError(
+            f"{_uname(machine)[0]} runs, and {image.release} did before a run started this machine anew",
+            place="kernel",
+            remedy="run the script beside the undo log (in pending/), which reboots; or reboot, and come again",
+        )
+    way.prepare(image, cmdline)
+    try:
+        machine.reboot(["sh", "-c", way.go], limit=limit)
+    except MachineError as error:
+        way.forget()
+        raise KnobError(error.what, place=error.place, remedy=error.remedy) from error
+    way.forget()  # a boot loader that cannot write could not
+    _verify(machine, image, cmdline)
+
+
+def _verify(machine: Machine, image: Image, cmdline: str) -> None:
+    release, build = _uname(machine)
+    if release != image.release or build not in (image.build or build):
+        wanted = f"{image.release} {image.build}".strip()
+        raise KnobError(
+            f"{release} {build} runs, and {wanted} was to be started: it did not come up and a reset (panic, watchdog, "
+            "a hand) brought the default entry back, or the boot loader passed over it",
+            place=f"{machine.name}: kernel",
+            remedy="see its console, or /sys/fs/pstore there",
+        )
+    present = _cmdline(machine)
+    if missing := [word for word in cmdline.split() if word not in present.split()]:
+        raise KnobError(
+            f"{release} runs, without {' '.join(missing)}: it did not come up as it was started, and a reset brought "
+            f"the default entry back, or what starts kernels there knows better; its command line is: {present}",
+            place=f"{machine.name}: kernel",
+            remedy="see its console, or /sys/fs/pstore there",
+        )
+
+
+def _began_without_initrd(machine: Machine) -> bool:
+    """Whether the boot loader gave the running kernel none (``ramdisk_size`` of x86's boot parameters)."""
+    try:
+        return machine.read_bytes("/sys/kernel/boot_params/data")[0x21C:0x220] == bytes(4)
+    except MachineError:
+        return False
+
+
+def _uname(machine: Machine) -> tuple[str, str]:
+    """Release and build of the kernel that runs. Raises KnobError."""
+    texts = [machine.run(["uname", option]).text.strip() for option in ("-r", "-v")]
+    if not all(texts):
+        raise KnobError("uname does not say what runs", place=machine.name)
+    return texts[0], texts[1]
+
+
+def _cmdline(machine: Machine) -> str:
+    return attribute(machine, "/proc/cmdline") or ""
+
+
+def _plain(cmdline: str) -> str:
+    """A command line without what a boot loader says of itself."""
+    return re.sub(r"(?<!\S)(BOOT_IMAGE|initrd)=\S*\s*", "", cmdline).strip()
+
+
+def _for_another(cmdline: str, more: str) -> str:
+    words = f"{_plain(cmdline)} {more}".strip()
+    return words if re.search(r"(?<!\S)panic=", words) else f"{words} {PANIC}".strip()

@@ -1,0 +1,260 @@
+"""How a host is started into another kernel: by kexec, or once by an entry of its boot loader.
+
+Every way leaves the default entry as it is, so that a reset ends a kernel that hangs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+import msgspec
+
+from iodelta.errors import KnobError, MachineError
+from iodelta.machine import Machine
+from iodelta.probe.sysfs import attribute
+
+LOADED = "/sys/kernel/kexec_loaded"
+
+GRUB = ("/boot/grub", "/boot/grub2")
+
+SYSTEMD = "if [ -d /run/systemd/system ]; then exec systemctl {verb}; fi"
+
+
+class Image(msgspec.Struct, frozen=True):
+    """A kernel on a host."""
+
+    release: str
+    image: str
+    initrd: str = ""
+    build: str = ""
+    """What its image says of its build, ``uname -v`` in it; empty where it was not asked."""
+
+
+class Way(ABC):
+    """One way of starting a machine into a kernel of choice."""
+
+    name: ClassVar[str]
+    cmdline: ClassVar[bool] = False
+    """Whether the kernel's command line can be chosen too."""
+    go: ClassVar[str]
+    """Code for sh that starts the machine anew, once ``choose`` was run."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+
+    @abstractmethod
+    def missing(self) -> str:
+        """Why it cannot be gone here; empty when it can."""
+
+    @abstractmethod
+    def choose(self, image: Image, cmdline: str) -> tuple[str, ...]:
+        """The command that chooses a kernel for the next boot. Raises KnobError for one that it cannot boot."""
+
+    @abstractmethod
+    def chosen(self) -> bool:
+        """Whether a kernel is chosen for the next boot."""
+
+    @abstractmethod
+    def forget(self) -> None:
+        """Take back a choice whose boot did not happen. Raises KnobError."""
+
+    def script(self, image: Image, cmdline: str) -> str:
+        """Code for sh that starts ``image``, unless it runs. Raises KnobError."""
+        choose = shlex.join(self.choose(image, cmdline))
+        return f'[ "$(uname -r)" = {shlex.quote(image.release)} ] || {{ {choose} && {{ {self.go}; }}; }}'
+
+    def prepare(self, image: Image, cmdline: str) -> None:
+        """Choose a kernel for the next boot. Raises KnobError."""
+        words = self.choose(image, cmdline)
+        _run(self.machine, words)
+        if not self.chosen():
+            raise KnobError(f"{words[0]} says nothing, and has not chosen {image.release}", place=self.machine.name)
+
+
+class Kexec(Way):
+    """The running kernel starts the other one: quick, no firmware in between."""
+
+    name = "kexec"
+    cmdline = True
+    # Without systemd nobody unmounts what is mounted: it is made read-only, which is on disk then.
+    go = f"{SYSTEMD.format(verb='kexec')}; sync; echo u >/proc/sysrq-trigger; sleep 1; exec kexec -e"
+
+    def missing(self) -> str:
+        if not _has(self.machine, "kexec"):
+            return "needs kexec (package kexec-tools)"
+        if attribute(self.machine, LOADED) is None:
+            return "the running kernel has no kexec (CONFIG_KEXEC_FILE)"
+        if attribute(self.machine, "/proc/sys/kernel/kexec_load_disabled") == "1":
+            return "it is switched off there until the next boot (sysctl kernel.kexec_load_disabled)"
+        return ""
+
+    def choose(self, image: Image, cmdline: str) -> tuple[str, ...]:
+        initrd = (f"--initrd={image.initrd}",) if image.initrd else ()
+        return ("kexec", "-a", "-l", image.image, *initrd, f"--command-line={cmdline}")
+
+    def chosen(self) -> bool:
+        return attribute(self.machine, LOADED) == "1"
+
+    def forget(self) -> None:
+        if self.chosen():
+            _run(self.machine, ["kexec", "-u"])
+
+
+class _OneShot(Way):
+    go = f"{SYSTEMD.format(verb='reboot')}; sync; exec reboot"
+
+
+class Grub(_OneShot):
+    """GRUB's next_entry, which it forgets when it boots it."""
+
+    name = "grub-reboot"
+
+    def missing(self) -> str:
+        place, text = self._configuration()
+        if not place:
+            return "no GRUB there"
+        if not self._program("reboot"):
+            return "needs grub-reboot (package grub2-common)"
+        if "next_entry" not in text:
+            return "its grub.cfg knows no next_entry (set GRUB_DEFAULT=saved, and make it anew)"
+        for kind, refused in (("abstraction", "."), ("fs", "btrfs|zfs")):
+            if probe := self._program("probe"):
+                said = self.machine.run([probe, f"--target={kind}", place]).text.strip()
+                if re.match(refused, said):
+                    return f"GRUB cannot write on {said}, so the entry would stay"
+        return ""
+
+    def choose(self, image: Image, cmdline: str) -> tuple[str, ...]:
+        _, text = self._configuration()
+        entries = [*grub_entries(text), *(_snippets(self.machine) if "blscfg" in text else ())]
+        found = next((entry for entry, path in entries if _same_image(path, image)), None)
+        if found is None:
+            what = f"GRUB has no entry that boots {image.image}"
+            raise KnobError(what, place=self.machine.name, remedy="update-grub")
+        return (self._program("reboot"), found)
+
+    def chosen(self) -> bool:
+        return re.search("^next_entry=.", self._environment("list"), re.MULTILINE) is not None
+
+    def forget(self) -> None:
+        if self.chosen():
+            self._environment("unset", "next_entry")
+
+    def _environment(self, *words: str) -> str:
+        return _run(self.machine, [self._program("editenv"), "-", *words])
+
+    def _program(self, what: str) -> str:
+        return next((name for name in (f"grub-{what}", f"grub2-{what}") if _has(self.machine, name)), "")
+
+    def _configuration(self) -> tuple[str, str]:
+        for place in GRUB:
+            text = attribute(self.machine, f"{place}/grub.cfg")
+            if text is not None:
+                return place, text
+        return "", ""
+
+
+class SystemdBoot(_OneShot):
+    """systemd-boot's one-shot entry, a variable of the firmware."""
+
+    name = "bootctl set-oneshot"
+
+    def missing(self) -> str:
+        if not _has(self.machine, "bootctl") or self.machine.run(["bootctl", "is-installed"]).returncode:
+            return "no systemd-boot there"
+        return ""
+
+    def choose(self, image: Image, cmdline: str) -> tuple[str, ...]:
+        text = _run(self.machine, ["bootctl", "list", "--json=short"])
+        try:
+            entries = msgspec.json.decode(text, type=list[_Entry])
+        except msgspec.MsgspecError as error:
+            raise KnobError(f"bootctl list says what is no list: {error}", place=self.machine.name) from error
+        found = next((one.id for one in entries if one.boots(image)), None)
+        if found is None:
+            raise KnobError(
+                f"systemd-boot has no entry that boots {image.release}",
+                place=self.machine.name,
+                remedy="kernel-install add",
+            )
+        return ("bootctl", "set-oneshot", found)
+
+    def chosen(self) -> bool:
+        return bool(self.machine.glob("/sys/firmware/efi/efivars/LoaderEntryOneShot-*"))
+
+    def forget(self) -> None:
+        if self.chosen():
+            _run(self.machine, ["bootctl", "set-oneshot", ""])
+
+
+class _Entry(msgspec.Struct):
+    """One of ``bootctl list``."""
+
+    id: str
+    version: str | None = None
+    linux: str | None = None
+
+    def boots(self, image: Image) -> bool:
+        path = self.linux or ""
+        return self.version == image.release or image.release in path.split("/") or _same_image(path, image)
+
+
+WAYS: tuple[type[Way], ...] = (Kexec, Grub, SystemdBoot)
+"""The quickest first."""
+
+
+def ways(machine: Machine) -> tuple[list[Way], list[str]]:
+    """The ways that can be gone there; why the others cannot."""
+    asked = [(way, way.missing()) for way in (kind(machine) for kind in WAYS)]
+    return [way for way, reason in asked if not reason], [f"{way.name}: {reason}" for way, reason in asked if reason]
+
+
+def grub_entries(text: str) -> list[tuple[str, str]]:
+    """What ``grub-reboot`` calls each entry of a grub.cfg, and the image that it boots; in their order."""
+    found: list[tuple[str, str]] = []
+    open_: list[str] = []
+    for line in map(str.strip, text.splitlines()):
+        menu = re.match(r"(?:submenu|menuentry)\s+(?:'([^']*)'|\"([^\"]*)\"|(\S+))(.*)\{$", line)
+        if menu:
+            named = re.search(r"(?:\$\{?menuentry_id_option\}?|--id)[\s=]+['\"]?([^'\"\s]+)", menu[4])
+            open_.append(named[1] if named else menu[1] or menu[2] or menu[3])
+        elif line.endswith("{"):
+            open_.append("")
+        elif line == "}" and open_:
+            open_.pop()
+        elif (boots := re.match(r"linux(?:16|efi)?\s+(\S+)", line)) and open_ and all(open_):
+            found.append((">".join(open_), boots[1]))
+    return found
+
+
+def _snippets(machine: Machine) -> list[tuple[str, str]]:
+    """The same of the files that GRUB's ``blscfg`` reads."""
+    texts = {path: attribute(machine, path) or "" for path in machine.glob("/boot/loader/entries/*.conf")}
+    lines = {path: re.search(r"^linux\s+(\S+)", text, re.MULTILINE) for path, text in texts.items()}
+    return [(os.path.basename(path).removesuffix(".conf"), line[1]) for path, line in lines.items() if line]
+
+
+def _same_image(path: str, image: Image) -> bool:
+    """Whether a boot loader's path is that image; its root may be /boot, or another name for it."""
+    return bool(path) and os.path.basename(path) == os.path.basename(image.image) and image.image.endswith(path)
+
+
+def _has(machine: Machine, name: str) -> bool:
+    return machine.run(["sh", "-c", 'command -v "$0"', name]).returncode == 0
+
+
+def _run(machine: Machine, words: Sequence[str]) -> str:
+    """What a command printed. Raises KnobError when it fails."""
+    try:
+        done = machine.run(words, timeout=120)
+    except MachineError as error:
+        raise KnobError(error.what, place=error.place, remedy=error.remedy) from error
+    if done.returncode != 0:
+        said = " ".join(done.stderr.decode(errors="replace").split()) or f"ended with {done.returncode}"
+        raise KnobError(f"{shlex.join(words)}: {said[-300:]}", place=machine.name, remedy="run it there to see why")
+    return done.text
