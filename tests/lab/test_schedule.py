@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import pairwise
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -121,3 +122,13 @@ def test_trials_have_offsets_of_their_own_unless_the_same_are_asked_for(fresh: b
     seeds = {trial_seed(9, slot, 0, variant, fresh=fresh) for slot in slots for variant in slot.order}
     assert len(seeds) == (200 if fresh else 1)
     assert all(0 <= seed < 2**31 for seed in seeds)
+
+
+def test_where_a_boot_of_a_host_serves_all_cells_they_have_one_order_in_a_round() -> None:
+    kernels = tuple(Variant(f"v{n}", {"kernel": f"6.{n}"}) for n in range(2))
+    over_ssh = msgspec.structs.replace(experiment(2, 3, 2), variants=kernels, machines=("ssh:there",))
+    for round_ in make_schedule(over_ssh, 1, 8).rounds:
+        by_condition = {(slot.cell.partition(":")[0], slot.order) for slot in round_}
+        assert len(by_condition) == 2, by_condition
+    in_guests = msgspec.structs.replace(over_ssh, machines=("vm",))
+    assert any(len({slot.order for slot in round_[:3]}) > 1 for round_ in make_schedule(in_guests, 1, 8).rounds)

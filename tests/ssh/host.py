@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import shlex
 import shutil
 import signal
 import subprocess
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from acceptance.stand import shell
@@ -72,8 +73,9 @@ class Host:
         subprocess.run(["ip", "link", "delete", f"{self.name}a"], capture_output=True, check=False)
         subprocess.run(["ip", "netns", "delete", self.name], capture_output=True, check=False)
 
-    def serve(self, port: int, *options: str) -> None:
-        """One more sshd there, with options of its own."""
+    def serve(self, port: int, *options: str, mounts: Mapping[Path, str] | None = None) -> int:
+        """One more sshd there, with options of its own; returns its process. Those who log in by it see other files in
+        the place of theirs: ``mounts``, what is mounted on what."""
         config = self.place / f"sshd_config-{port}"
         lines = [
             *(f"Port {port}", f"ListenAddress {self.far}", f"HostKey {self.place}/host", "PidFile none"),
@@ -91,12 +93,16 @@ class Host:
         config.write_text("\n".join(lines) + "\n")
         # Not `ip netns exec`, which would give it another /sys.
         words = ["nsenter", f"--net=/run/netns/{self.name}", "/usr/sbin/sshd", "-D", "-e", "-f", str(config)]
+        if mounts is not None:
+            code = "".join(f"mount --bind {shlex.quote(str(f))} {shlex.quote(to)} && " for f, to in mounts.items())
+            words = ["unshare", "--mount", "sh", "-c", f'{code} exec "$@"', "sh", *words]
         with open(self.place / f"sshd-{port}.log", "ab") as log:
             self._daemons.append(subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
         end = time.monotonic() + 10
         while "Server listening" not in (self.place / f"sshd-{port}.log").read_text():
             assert time.monotonic() < end, (self.place / f"sshd-{port}.log").read_text()
             time.sleep(0.02)
+        return self._daemons[-1].pid
 
     def programs(self, *names: str) -> str:
         """A directory with these programs and no others, for the PATH of a poor host."""

@@ -6,9 +6,13 @@ import random
 
 import pytest
 
+from iodelta.errors import RequestError
 from iodelta.experiment import parse
+from iodelta.lab.booting import look
 from iodelta.lab.boots import PILOT, Scatter, held, settings_of
 from iodelta.lab.plan import make_plan
+from iodelta.lab.setup import survey
+from iodelta.machine import LocalMachine
 from iodelta.trial import Direction, Finding, Histogram, Latency, Quantity
 from iodelta.workload.model import FioResult
 from iodelta.workload.pooled import pooled
@@ -78,3 +82,26 @@ def test_what_a_boot_sets_is_no_knob_within_it() -> None:
     assert held(asked).knob_names() == ("block.scheduler",)
     assert settings_of(asked, asked.variant("old")) == {"kernel": "6.1"}
     assert make_plan(asked).trial_seconds > 2 * (asked.design.trial + asked.design.ramp)
+
+
+def test_kernels_are_of_guests_and_hosts_and_of_no_search() -> None:
+    asked = parse("[workload]\nrw = 'randread'\n[variant.old]\n[variant.new]\nkernel = '6.12'\n")
+    with pytest.raises(RequestError, match=r"this machine cannot be started anew.*\n.*--machine ssh:HOST"):
+        look(LocalMachine(), asked)
+    with pytest.raises(RequestError, match="kernel: is of a whole boot"):
+        survey(LocalMachine(), asked)
+
+
+def test_a_boot_that_serves_several_cells_is_paid_once() -> None:
+    scatter = Scatter(["a", "b"])
+    for number in range(PILOT):
+        for variant in ("a", "b"):
+            for cell, cost in (("one", 60.0), ("two", 0.0)):
+                rates = [1000 + 7 * number, 1011 + 3 * number]
+                scatter.add(cell, variant, rates, cost, 5)
+    dear = Scatter(["a", "b"])
+    for number in range(PILOT):
+        for variant in ("a", "b"):
+            dear.add("one", variant, [1000 + 7 * number, 1011 + 3 * number], 60.0, 5)
+    assert scatter.runs("one", first=True) <= dear.runs("one", first=True)
+    assert scatter.runs("one", first=True) == scatter.runs("two", first=True)

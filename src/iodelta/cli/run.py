@@ -16,7 +16,7 @@ from iodelta.cli.watching import watcher
 from iodelta.errors import RequestError
 from iodelta.experiment import Experiment, overridden, parse, seconds, shorthand
 from iodelta.lab.account import Account
-from iodelta.lab.boots import look
+from iodelta.lab.booting import look
 from iodelta.lab.folder import Folder
 from iodelta.lab.plan import Plan, make_plan
 from iodelta.lab.session import go, read_plan, start, without
@@ -38,6 +38,8 @@ Examples:
       -- --rw=randread --bs=4k --direct=1
   iodelta run --machine ssh:storage1 --target /dev/disk/by-id/... --variant none:block.scheduler=none \\
       --variant dl:block.scheduler=mq-deadline -- --rw=randread --bs=4k --direct=1
+  iodelta run --machine ssh:storage1 --target /dev/disk/by-id/... --variant old:kernel=6.1 \\
+      --variant new:kernel=6.12 -- --rw=randread --bs=4k --direct=1     # reboots it, again and again
   iodelta run --machine vm --clock instructions --variant old:kernel=6.1 --variant new:kernel=6.12 \\
       -- --rw=randread --bs=4k --direct=1 --ioengine=libaio,io_uring
 """

@@ -163,7 +163,7 @@ def _tables(source: Source, data: Mapping[str, Any], kind: str) -> dict[str, dic
 def _design(source: Source, table: Mapping[str, Any]) -> Design:
     _known(source, table, ("design",), Design.__struct_fields__)
     values: dict[str, Any] = dict(table)
-    for key in ("trial", "ramp", "budget", "settle"):
+    for key in ("trial", "ramp", "budget", "boot", "settle"):
         if key in values:
             values[key] = _number(source, values[key], seconds, "design", key)
     if "level" in values:
@@ -174,7 +174,8 @@ def _design(source: Source, table: Mapping[str, Any]) -> Design:
         named = re.search(r"\$\.(\w+)", str(error))
         what = str(error).partition(" - at")[0]
         source.refuse(f"{named[1]}: {what}" if named else what, "design", *([named[1]] if named else []))
-    for key, least, most in (("trial", 0.2, 86400), ("blocks", 1, 2000), ("budget", 1, 30 * 86400), ("ramp", 0, 86400)):
+    limits = (("trial", 0.2, 86400), ("blocks", 1, 2000), ("budget", 1, 30 * 86400), ("ramp", 0, 86400))
+    for key, least, most in (*limits, ("boot", 1, 86400)):
         if not least <= getattr(design, key) <= most:
             source.refuse(f"{key} must lie between {least} and {most}", "design", key)
     if not 0.5 < design.level < 1:

@@ -62,6 +62,8 @@ class Design(msgspec.Struct, frozen=True):
     seed: int | None = None
     fresh_seeds: bool = True
     """A fresh fio random seed for every trial; false gives every trial the same offsets."""
+    boot: float = 900.0
+    """Seconds within which a host must be back from a reboot into another kernel."""
     settle: float = 0.0
     """Pause after a change of knobs, before the trial."""
     family: Literal["", "each", "holm", "screen"] = ""
@@ -118,8 +120,13 @@ class Experiment(msgspec.Struct, frozen=True):
 
     @property
     def boots(self) -> bool:
-        """Whether variants differ in what is booted: then each of their trials has a boot of its own."""
+        """Whether variants differ in what is booted: then no cell has two trials in one boot."""
         return self.clock == "wall" and any(map(of_boot, self.knob_names()))
+
+    @property
+    def reboots(self) -> bool:
+        """Whether those boots are of hosts: dear, so that one serves every cell of its variant once."""
+        return self.boots and not all(name.partition(":")[0] == "vm" for name in self.machines)
 
     def runs_commands(self) -> tuple[str, ...]:
         """Every command of the user's own that this experiment would run, as shown before anything starts."""

@@ -152,6 +152,20 @@ class Booted(msgspec.Struct, frozen=True, tag="booted"):
     """The last lines of its console, when there was a problem."""
 
 
+class Rebooted(msgspec.Struct, frozen=True, tag="rebooted"):
+    """A host was started anew for a variant, and came up as it was asked for."""
+
+    at: float
+    machine: str
+    variant: str
+    boot_id: str
+    release: str
+    cmdline: str
+    way: str
+    seconds: float
+    """Until it was back."""
+
+
 _DAMAGED = "put back a copy of the folder, if there is one; iodelta changes nothing that it has written once"
 
 Event = (
@@ -167,6 +181,7 @@ Event = (
     | Extended
     | Ended
     | Booted
+    | Rebooted
 )
 _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 _T = TypeVar("_T")

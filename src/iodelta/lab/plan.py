@@ -20,6 +20,9 @@ OVERHEAD = 0.45
 BOOT = 8.0
 """Seconds that a guest takes to be ready and to be thrown away, before one was timed."""
 
+REBOOT = 60.0
+"""Seconds that a host takes from one kernel to another and back to work, before one was timed."""
+
 HEADROOM = 2
 """Cells that are decided early leave their time to the others, so up to this many times a cell's even share of the
 budget is planned; when the budget ends first, a last unplanned look spends what alpha is left."""
@@ -95,7 +98,8 @@ def make_plan(experiment: Experiment) -> Plan:
     seed = design.seed if design.seed is not None else random.SystemRandom().getrandbits(31)
     trial_seconds = design.ramp + design.trial + design.settle + OVERHEAD
     if experiment.boots:  # two runs in each of the first
-        trial_seconds += BOOT + design.ramp + design.trial + OVERHEAD
+        boot = REBOOT / len(experiment.cells) * len(experiment.conditions) if experiment.reboots else BOOT
+        trial_seconds += boot + design.ramp + design.trial + OVERHEAD
     metrics = primary_metrics(experiment)
     others = len(experiment.variants) - 1
     comparisons = sum(

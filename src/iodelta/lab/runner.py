@@ -122,13 +122,31 @@ class Runner:
                     if cell.condition == condition.name:
                         self._abandon(cell.name, str(error))
                 return ""
+            abreast = self._abreast(slots)
+            if abreast and not self._affordable(*abreast):
+                return "budget"
+            for position, variant in enumerate(abreast[0].order if abreast else ()):
+                for slot in abreast:
+                    if not self._stop() and not self._spoilt_by(slot, 0):
+                        self._trial(slot, 0, position, variant, background)
             for slot in slots:
-                if not self._affordable(slot):
+                if slot not in abreast and not self._affordable(slot):
                     return "budget"
-                self._block(slot, background)
+                self._block(slot, background, 0 if slot in abreast else self._first_attempt(slot))
                 if self._stop():
                     return "interrupted"
         return ""
+
+    def _abreast(self, slots: Sequence[Slot]) -> list[Slot]:
+        """The blocks that are made variant by variant, a boot serving all of them: new ones, where boots are dear."""
+        new = [slot for slot in slots if not self._state.attempts(slot.cell, slot.block)]
+        return new if self._experiment.reboots else []
+
+    def _spoilt_by(self, slot: Slot, attempt: int) -> str:
+        """What spoilt an attempt so far; empty when nothing did."""
+        begun = self._state.attempts(slot.cell, slot.block).get(attempt, [])
+        problems = {one.variant: self._state.problem(one.trial) for one in begun}
+        return next((f"{variant}: {problem}" for variant, problem in problems.items() if problem), "")
 
     def _open(self, round_: Iterable[Slot]) -> list[Slot]:
         """The blocks still to be run: not done, and their cells neither decided nor abandoned."""
@@ -139,9 +157,9 @@ class Runner:
         }
         return [slot for slot in round_ if slot.cell in waiting and not self._is_complete(slot)]
 
-    def _block(self, slot: Slot, background: BackgroundLoad | None) -> None:
+    def _block(self, slot: Slot, background: BackgroundLoad | None, attempt: int) -> None:
         """One block; after a spoilt trial all of it again, so that no arm is ever dropped alone."""
-        attempt, tries = self._first_attempt(slot), 0
+        tries = 0
         while True:
             problem = self._attempt(repeated(slot, attempt, self._plan.seed), attempt, background)
             if self._stop():
@@ -191,21 +209,16 @@ class Runner:
         begun = self._state.attempts(slot.cell, slot.block).get(attempt, [])
         made = {one.variant for one in begun if self._state.is_usable(one.trial)}
         for position, variant in enumerate(slot.order):
-            if variant in made:
-                continue
-            trial = self._trial(slot, attempt, position, variant, background)
-            if trial is None:
+            if problem := self._spoilt_by(slot, attempt):
+                return problem
+            if variant not in made and self._trial(slot, attempt, position, variant, background) is None:
                 return "interrupted"
-            if problem := self._state.problem(trial.number):
-                return f"{variant}: {problem}"
-            self._trials[trial.number] = trial
-            self._watcher.measured(trial)
-        return ""
+        return self._spoilt_by(slot, attempt)
 
     def _trial(
         self, slot: Slot, attempt: int, position: int, variant: str, background: BackgroundLoad | None
     ) -> Trial | None:
-        """One trial and its lines in the journal; None when it was stopped."""
+        """One trial, with its lines in the journal, and counted if it is usable; None when it was stopped."""
         seed = trial_seed(self._plan.seed, slot, attempt, variant, fresh=self._experiment.design.fresh_seeds)
         number = self._state.next_trial
         identity = Started(now(), number, slot.cell, slot.block, attempt, position, variant, seed)
@@ -226,6 +239,9 @@ class Runner:
             raise
         if trial is not None:
             self._append(Finished(now(), number, self._lap(), problem_of(trial)))
+            if self._state.is_usable(number):
+                self._trials[number] = trial
+                self._watcher.measured(trial)
         return trial
 
     @contextlib.contextmanager
@@ -255,9 +271,10 @@ class Runner:
     def _is_complete(self, slot: Slot) -> bool:
         return self._state.is_complete(slot.cell, slot.block, self._variants)
 
-    def _affordable(self, slot: Slot) -> bool:
-        """Whether the budget pays for another block."""
-        return self._state.spent + len(slot.order) * self._trial_seconds() <= self._budget
+    def _affordable(self, *slots: Slot) -> bool:
+        """Whether the budget pays for more blocks."""
+        trials = sum(len(slot.order) for slot in slots)
+        return self._state.spent + trials * self._trial_seconds() <= self._budget
 
     def _look_is_due(self) -> bool:
         """Whether some open cell has the blocks for its next look; else judge now and then, for the running estimate.

@@ -3,7 +3,8 @@
 Blocks put one trial of every variant side by side in time; their order is randomised so that drift, autocorrelation
 and mode switches hit all variants alike (Abedi & Brecht 2017, "randomized multiple interleaved trials"). Two variants
 are coin-flipped as ABBA or BAAB per pair of blocks; more take the rows of a random cyclic Latin square, so that every
-variant stands equally often in every position. Within a round, conditions are the outer factor and cells are shuffled.
+variant stands equally often in every position. Where a boot serves all cells, all have one order. Within a round,
+conditions are the outer factor and cells are shuffled.
 """
 
 from __future__ import annotations
@@ -53,9 +54,10 @@ def make_schedule(experiment: Experiment, seed: int, rounds: int) -> Schedule:
     """``rounds`` blocks of every cell. The same seed gives the same schedule everywhere, and a longer one begins
     with the shorter."""
     variants = [variant.name for variant in experiment.variants]
-    orders = {
-        cell.name: variant_orders(variants, rounds, random.Random(f"{seed}/{cell.name}")) for cell in experiment.cells
-    }
+    orders = {}
+    for cell in experiment.cells:
+        shared = cell.condition if experiment.reboots else cell.name
+        orders[cell.name] = variant_orders(variants, rounds, random.Random(f"{seed}/{shared}"))
     planned = []
     for block in range(rounds):
         rng = random.Random(f"{seed}/{block}")

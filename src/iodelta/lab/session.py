@@ -14,7 +14,8 @@ from iodelta.errors import LostError, MeasureError, RequestError
 from iodelta.experiment import Experiment
 from iodelta.lab.account import OVER, Account
 from iodelta.lab.bench import Bench
-from iodelta.lab.boots import Boots, look
+from iodelta.lab.booting import boots_of, look
+from iodelta.lab.boots import Boots
 from iodelta.lab.calibration import FILE as CALIBRATION
 from iodelta.lab.calibration import calibrations_for
 from iodelta.lab.folder import NOTHING, Abandoned, Extended, Folder, Session, now
@@ -23,11 +24,10 @@ from iodelta.lab.instrument import look_closer
 from iodelta.lab.plan import Plan
 from iodelta.lab.progress import Watcher
 from iodelta.lab.runner import Outcome, Runner, judge_folder, usable_trials
-from iodelta.lab.setup import Survey, ready, remove_scratch
+from iodelta.lab.setup import Survey, check_same_target, ready, remove_scratch
 from iodelta.lab.undo import restore_pending
 from iodelta.machine import Machine, throw_away
 from iodelta.probe.environment import environment
-from iodelta.probe.identity import same_device
 from iodelta.probe.sysfs import boot_id
 from iodelta.probe.topology import Target
 from iodelta.verdict import Rules
@@ -131,10 +131,13 @@ def _go(
         seen = [] if boots else [(machine, look(machine, plan.experiment)) for machine in machines]
         with contextlib.ExitStack() as stack:
             benches: dict[str, Bench | Boots] = {}
+            looked = list(seen)
             for machine in machines if boots else ():
-                booting = benches[machine.name] = Boots(machine, plan, folder, watcher, destroy, stop)
-                with booting.booted(plan.experiment.variant(plan.experiment.baseline)) as (guest, bench, found):
-                    _begin_session(folder, state, plan, guest, bench, found)
+                booting = stack.enter_context(boots_of(machine)(machine, plan, folder, watcher, destroy, stop))
+                benches[machine.name] = booting
+                with booting.booted(plan.experiment.variant(plan.experiment.baseline)) as (booted, bench, found):
+                    _begin_session(folder, state, plan, booted, bench, found)
+                looked.append((machine, found))
             for machine, found in seen:
                 bench = stack.enter_context(ready(machine, plan, found, folder, watcher, destroy, stop))
                 benches[machine.name] = bench
@@ -153,7 +156,7 @@ def _go(
             first = benches[machines[0].name]
             if outcome.reason in OVER and isinstance(first, Bench):
                 look_closer(machines[0], first, plan, folder, watcher, stop)
-        for machine, found in seen:
+        for machine, found in looked:
             if found.scratch and not throw_away(machine) and outcome.reason in OVER:
                 remove_scratch(machine, plan, found)
     return outcome
@@ -172,7 +175,7 @@ def _begin_session(
     """Record what the machine is; ``state`` is what was there before any machine of this run. Raises RequestError."""
     before = next((one for one in state.sessions if one.machine in ("", machine.name)), None)
     if before is not None and not (found.scratch or remade or throw_away(machine)):
-        _same_target(before, bench.target)
+        check_same_target(msgspec.convert(before.target, Target), bench.target)
     sessions = Account(folder.events()).sessions
     name = f"environment{f'-{len(sessions) + 1}' if sessions else ''}.json"
     folder.write_struct(name, environment(machine, bench.target))
@@ -182,18 +185,6 @@ def _begin_session(
     folder.append(Session(now(), boot_id(machine), os.getpid(), target, name, machine.name))
     for cell, reason in found.unmeasurable.items():
         folder.append(Abandoned(now(), cell, reason))
-
-
-def _same_target(before: Session, target: Target) -> None:
-    """One experiment is about one device, also after a reboot that gave its name to another. Raises RequestError."""
-    first = msgspec.convert(before.target, Target)
-    lasting = any(first.identity.lasting) or any(target.identity.lasting)
-    if (lasting or before.boot_id == target.identity.boot) and not same_device(first.identity, target.identity):
-        raise RequestError(
-            "is not the device or file that the earlier trials of this folder were made on",
-            place=target.path,
-            remedy="bring that one back under this path, or begin a new experiment",
-        )
 
 
 def settle_pending(machine: Machine, watcher: Watcher, own: str = "") -> None:

@@ -15,7 +15,8 @@ import msgspec
 from iodelta.errors import IodeltaError, RequestError
 from iodelta.experiment import Experiment, size_bytes
 from iodelta.experiment.io_uring import TOOL, switches
-from iodelta.knob import Knob, check, knob
+from iodelta.experiment.model import of_boot
+from iodelta.knob import Knob, Restored, check, knob
 from iodelta.lab.bench import Bench, background_words, request_for
 from iodelta.lab.folder import Folder, KnobRestored, KnobSaved, now
 from iodelta.lab.guard import MARK as SCRATCH_MARK
@@ -23,10 +24,11 @@ from iodelta.lab.guard import check_write, make_scratch, refuse_reasons
 from iodelta.lab.placement import placement
 from iodelta.lab.plan import Plan
 from iodelta.lab.progress import Watcher
-from iodelta.lab.undo import undo_log
+from iodelta.lab.undo import UndoLog, undo_log
 from iodelta.lab.workdir import workdir
 from iodelta.lab.writing import writes
 from iodelta.machine import LocalMachine, Machine, throw_away
+from iodelta.probe.identity import same_device
 from iodelta.probe.topology import Target, resolve, resolve_tree
 from iodelta.probe.usage import Reason
 from iodelta.trial import Finding
@@ -57,6 +59,8 @@ class Survey(msgspec.Struct, frozen=True):
     """Variant -> why it cannot run here."""
     unmeasurable: dict[str, str]
     """Cell -> why it cannot be measured under any variant."""
+    reboots: str = ""
+    """The way by which the host is started anew for every variant of a block; empty where it is not."""
     placement: dict[str, tuple[Finding, ...]] = {}
     """Variant -> what is odd about the CPUs that it binds its tasks to."""
 
@@ -98,7 +102,13 @@ def survey(machine: Machine, experiment: Experiment, *, engines: bool = True) ->
 
 
 def knobs_of(machine: Machine, experiment: Experiment, target: Target) -> dict[str, Knob]:
-    """Every knob that some variant or condition sets. Raises RequestError for an unknown one."""
+    """Every knob that some variant or condition sets. Raises RequestError for an unknown one, or one of a boot."""
+    if booted := [name for name in experiment.knob_names() if of_boot(name)]:
+        raise RequestError(
+            "is of a whole boot: a reboot, or a guest, for every variant",
+            place=booted[0],
+            remedy="`iodelta run` does that, and no search",
+        )
     return {name: knob(name, machine, target) for name in experiment.knob_names()}
 
 
@@ -195,13 +205,35 @@ def ready(
                 io_uring=io_uring.program(machine, tool, place) if (tool := tool_of(plan.experiment)) else "",
             )
         finally:
-            for restored in log.undo():
-                if restored.error:
-                    if not throw_away(machine):
-                        watcher.note(f"could not put back {restored.saved.knob}: {restored.error}")
-                    continue
-                with contextlib.suppress(IodeltaError):  # a full disk must not keep the others from being put back
-                    folder.append(KnobRestored(now(), restored.saved.knob))
+            put_back(log, folder, watcher, quiet=throw_away(machine))
+
+
+def put_back(log: UndoLog, folder: Folder, watcher: Watcher, *, quiet: bool = False) -> list[Restored]:
+    """Undo, with an account of it in the folder's journal; what could not be put back is told, unless ``quiet``.
+
+    Raises MeasureError.
+    """
+    done = log.undo()
+    for restored in done:
+        if restored.error:
+            if not quiet:
+                watcher.note(f"could not put back {restored.saved.knob}: {' '.join(restored.error.split())}")
+            continue
+        with contextlib.suppress(IodeltaError):  # a full disk must not keep the others from being put back
+            folder.append(KnobRestored(now(), restored.saved.knob))
+    return done
+
+
+def check_same_target(before: Target, after: Target) -> None:
+    """One experiment is about one device, also after a reboot that gave its name to another. Raises RequestError."""
+    lasting = any(before.identity.lasting) or any(after.identity.lasting)
+    same_boot = before.identity.boot == after.identity.boot
+    if (lasting or same_boot) and not same_device(before.identity, after.identity):
+        raise RequestError(
+            "is not the device or file that the earlier trials of this folder were made on",
+            place=after.path,
+            remedy="bring that one back under this path, or begin a new experiment",
+        )
 
 
 def _scratch_file(

@@ -1,0 +1,44 @@
+"""What a machine is to a run whose variants differ in what is booted: a maker of guests, or a host that is rebooted."""
+
+from __future__ import annotations
+
+from iodelta.errors import RequestError
+from iodelta.experiment import Experiment
+from iodelta.lab.boots import Boots
+from iodelta.lab.guests import Guests, look_at_guests
+from iodelta.lab.reboots import Reboots, look_at_host
+from iodelta.lab.setup import Survey, survey
+from iodelta.machine import Machine
+from iodelta.machine.ssh import SshMachine
+from iodelta.machine.vm import VmMachine
+
+
+def look(machine: Machine, experiment: Experiment) -> Survey:
+    """``survey``; where variants differ in what is booted, of guests of every variant, or of the host as it is.
+
+    Raises RequestError, MeasureError when none can run here.
+    """
+    if not experiment.boots:
+        with machine.together("survey"):
+            return survey(machine, experiment)
+    if isinstance(machine, VmMachine):
+        return look_at_guests(machine, experiment)
+    return look_at_host(_host(machine), experiment)
+
+
+def boots_of(machine: Machine) -> type[Boots]:
+    """The boots that a machine has. Raises RequestError for one that has none."""
+    if isinstance(machine, VmMachine):
+        return Guests
+    _host(machine)
+    return Reboots
+
+
+def _host(machine: Machine) -> SshMachine:
+    if not isinstance(machine, SshMachine):
+        raise RequestError(
+            "this machine cannot be started anew under what runs on it",
+            place="kernel",
+            remedy="boot kernels in throw-away guests (--machine vm), or on a host over SSH (--machine ssh:HOST)",
+        )
+    return machine

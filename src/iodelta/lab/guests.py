@@ -1,0 +1,105 @@
+"""Boots of throw-away guests: every trial has one of its own, which is gone after it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from iodelta.errors import LostError, MeasureError
+from iodelta.experiment import Cell, Experiment, Variant
+from iodelta.lab.boots import Boots, Ready, alone, held, settings_of
+from iodelta.lab.folder import Started
+from iodelta.lab.setup import Survey, ready, survey
+from iodelta.machine.vm import VmMachine
+from iodelta.trial import Finding, Trial
+from iodelta.vm.spec import Spec, changed
+from iodelta.workload.background import BackgroundLoad
+
+
+def look_at_guests(machine: VmMachine, experiment: Experiment) -> Survey:
+    """``survey``, of a guest of every variant.
+
+    A variant whose guest does not start, lacks a module or ends is one that cannot run here, with the reason and the
+    last lines of its console. Raises RequestError, MeasureError when none can.
+    """
+    unavailable, found = dict[str, str](), list[Survey]()
+    for variant in experiment.variants:
+        try:
+            with _booted(machine, experiment, variant) as guest:
+                found.append(_survey(guest, experiment, variant))
+                unavailable.update(found[-1].unavailable)
+        except MeasureError as error:
+            unavailable[variant.name] = str(error)
+    if not found:
+        raise MeasureError("no variant can run here", remedy="\n  ".join(unavailable.values()))
+    return msgspec.structs.replace(found[0], unavailable=unavailable)
+
+
+def _survey(guest: VmMachine, experiment: Experiment, variant: Variant) -> Survey:
+    """What a variant's own guest offers it."""
+    with guest.together("survey"):
+        return survey(guest, alone(held(experiment), variant))
+
+
+@contextlib.contextmanager
+def _booted(machine: VmMachine, experiment: Experiment, variant: Variant, condition: str = "") -> Iterator[VmMachine]:
+    """A new guest for one variant, its kernel verified. Raises RequestError, MeasureError, LostError."""
+    spec: Spec = changed(machine.spec, settings_of(experiment, variant, condition))
+    with machine.other(spec) as guest:
+        release = guest.run(["uname", "-r"]).text.strip()
+        if release != guest.release:
+            raise MeasureError(f"{release} runs, and {guest.release} was booted", place=f"variant {variant.name}")
+        yield guest
+
+
+class Guests(Boots):
+    """A guest for every trial."""
+
+    _machine: VmMachine
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is left of a guest."""
+
+    @contextlib.contextmanager
+    def booted(self, variant: Variant, condition: str = "", cell: str = "") -> Iterator[Ready]:
+        """The first one is looked at, and the others are like it."""
+        with _booted(self._machine, self._experiment, variant, condition) as guest:
+            found = self._found = self._found or _survey(guest, self._experiment, variant)
+            making = ready(guest, self._inner, found, self._folder, self._watcher, self._destroy, self._stop)
+            with making as bench:
+                yield guest, bench, found
+
+    def check_target(self) -> None:
+        """A guest's target is made with it."""
+
+    def trial(
+        self,
+        identity: Started,
+        cell: Cell,
+        variant: Variant,
+        background: BackgroundLoad | None,
+        *,
+        stop: Callable[[], bool],
+        on_tick: Callable[[float], None],
+    ) -> Trial | None:
+        """A guest that panics, hangs or floods its console is a spoilt trial that keeps its last lines."""
+        try:
+            return super().trial(identity, cell, variant, background, stop=stop, on_tick=on_tick)
+        except LostError as error:
+            lines = " ".join(error.what.split())  # its console's last lines, each behind a bar
+            finding = Finding("vm.guest", "hard", error.place, lines, error.remedy)
+            return Trial(
+                number=identity.trial,
+                cell=identity.cell,
+                variant=identity.variant,
+                block=identity.block,
+                position=identity.position,
+                seed=identity.seed,
+                started=identity.at,
+                seconds=0.0,
+                directions=(),
+                attempt=identity.attempt,
+                findings=(finding,),
+            )
