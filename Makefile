@@ -1,6 +1,6 @@
 # make demo: measure libaio against io_uring on a scratch file. make test: everything CI runs; what measures or sets
 # something on the machine has it to itself.
-.PHONY: demo test check docs kernel-bisect clean
+.PHONY: demo test check docs kernel-bisect ssh-reboot clean
 
 demo:
 	@scripts/setup demo
@@ -30,6 +30,11 @@ docs:
 kernel-bisect:
 	@scripts/setup kernels
 	.venv/bin/python -m benchmarks.kernel_bisect
+
+# A host over SSH that really reboots, by kexec: some ten minutes; see benchmarks/ssh_reboot.
+ssh-reboot:
+	@scripts/setup reboots
+	.venv/bin/python -m benchmarks.ssh_reboot
 
 clean:
 	rm -rf native/target docs/_site docs/reference .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
