@@ -148,7 +148,7 @@ def _choose(
     ordered = sorted(tallies.values(), key=lambda tally: (tally.weighted, tally.largest))
     if not any(tally.losses for tally in ordered):
         cost = max(tally.bound for tally in ordered)
-        tail = f"; choosing any costs at most {_percent(cost)}" if math.isfinite(cost) else "; run more blocks"
+        tail = f"; choosing any costs at most {_percent(cost)}" if cost < VACUOUS else "; run more blocks"
         sure = where if where == "the one cell" else f"{where} at the level that holds for all at once"
         return (), f"No variant is recommended: {len(ordered)} variants cannot be told apart in {sure}{tail}."
     if not math.isfinite(ordered[0].bound):
