@@ -25,7 +25,6 @@ from iodelta.machine import Machine
 from iodelta.report.account.load import derive
 from iodelta.report.again.plan import show_plan
 from iodelta.report.formats.console import show
-from iodelta.scenarios.again import remade
 
 EXAMPLES = """
 \b
@@ -125,6 +124,8 @@ def command(
 
             go_on(folder, format_)
             return
+        from iodelta.scenarios.again import remade  # with all scenarios
+
         more = _seconds(budget) if budget else None
         over = more is None and Account(folder.events()).over
         with (

@@ -35,7 +35,7 @@ def dumps(lines: Sequence[Line], used: bytearray, file: str) -> list[DeviceStats
             continue
         used[index] = 1
         device, words = (grepped[2], grepped[3]) if grepped else ("", text)
-        if found and found[-1][1:3] == (device, at) and not set(_fields(words)) & _names(found[-1][3]):
+        if found and found[-1][1:3] == (device, at) and not _names(words) & _names(found[-1][3]):
             found[-1] = (*found[-1][:3], f"{found[-1][3]}\n{words}")  # a file of several lines
         else:
             found.append((line.number, device, at, words))

@@ -18,6 +18,7 @@ from typing import Self
 
 import msgspec
 
+from iodelta.errors import LostError
 from iodelta.experiment import Cell, Condition, Experiment, Variant
 from iodelta.experiment.model import of_boot
 from iodelta.lab.bench import Bench
@@ -159,13 +160,20 @@ class Boots(ABC):
         condition = self._experiment.condition(cell.condition)
         inner = self._inner.experiment.variant(variant.name)
         begun = time.monotonic()
-        with self.booted(variant, cell.condition, cell.name) as (_, bench, _), contextlib.ExitStack() as stack:
-            loaded = condition.background or condition.background_fio
-            load = stack.enter_context(bench.background(condition)) if loaded else None
-            booted, runs = time.monotonic(), self._scatter.runs(cell.name, first=identity.position == 0)
-            trial = bench.trial(identity, cell, inner, load, stop=stop, on_tick=on_tick, runs=runs)
-            if trial is not None:
-                rates = [value for name, value in trial.counters.items() if RATE.fullmatch(name)]
-                cost = (time.monotonic() - booted) / runs
-                self._scatter.add(cell.name, variant.name, rates, booted - begun, cost)
-            return trial
+        try:
+            with self.booted(variant, cell.condition, cell.name) as (_, bench, _), contextlib.ExitStack() as stack:
+                loaded = condition.background or condition.background_fio
+                load = stack.enter_context(bench.background(condition)) if loaded else None
+                booted, runs = time.monotonic(), self._scatter.runs(cell.name, first=identity.position == 0)
+                trial = bench.trial(identity, cell, inner, load, stop=stop, on_tick=on_tick, runs=runs)
+                if trial is not None:
+                    rates = [value for name, value in trial.counters.items() if RATE.fullmatch(name)]
+                    cost = (time.monotonic() - booted) / runs
+                    self._scatter.add(cell.name, variant.name, rates, booted - begun, cost)
+                return trial
+        except LostError as error:
+            return self.lost(identity, error)
+
+    def lost(self, identity: Started, error: LostError) -> Trial:
+        """What a trial is whose boot was lost: for a host the end of the run. Raises LostError."""
+        raise error

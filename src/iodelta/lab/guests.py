@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
 from iodelta.errors import LostError, MeasureError
-from iodelta.experiment import Cell, Experiment, Variant
+from iodelta.experiment import Experiment, Variant
 from iodelta.lab.boots import Boots, Ready, alone, held, settings_of
 from iodelta.lab.folder import Started
 from iodelta.lab.setup import Survey, ready, survey
 from iodelta.machine.vm import VmMachine
 from iodelta.trial import Finding, Trial
 from iodelta.vm.spec import Spec, changed
-from iodelta.workload.background import BackgroundLoad
 
 
 def look_at_guests(machine: VmMachine, experiment: Experiment) -> Survey:
@@ -74,32 +73,20 @@ class Guests(Boots):
     def check_target(self) -> None:
         """A guest's target is made with it."""
 
-    def trial(
-        self,
-        identity: Started,
-        cell: Cell,
-        variant: Variant,
-        background: BackgroundLoad | None,
-        *,
-        stop: Callable[[], bool],
-        on_tick: Callable[[float], None],
-    ) -> Trial | None:
+    def lost(self, identity: Started, error: LostError) -> Trial:
         """A guest that panics, hangs or floods its console is a spoilt trial that keeps its last lines."""
-        try:
-            return super().trial(identity, cell, variant, background, stop=stop, on_tick=on_tick)
-        except LostError as error:
-            lines = " ".join(error.what.split())  # its console's last lines, each behind a bar
-            finding = Finding("vm.guest", "hard", error.place, lines, error.remedy)
-            return Trial(
-                number=identity.trial,
-                cell=identity.cell,
-                variant=identity.variant,
-                block=identity.block,
-                position=identity.position,
-                seed=identity.seed,
-                started=identity.at,
-                seconds=0.0,
-                directions=(),
-                attempt=identity.attempt,
-                findings=(finding,),
-            )
+        lines = " ".join(error.what.split())  # its console's last lines, each behind a bar
+        finding = Finding("vm.guest", "hard", error.place, lines, error.remedy)
+        return Trial(
+            number=identity.trial,
+            cell=identity.cell,
+            variant=identity.variant,
+            block=identity.block,
+            position=identity.position,
+            seed=identity.seed,
+            started=identity.at,
+            seconds=0.0,
+            directions=(),
+            attempt=identity.attempt,
+            findings=(finding,),
+        )

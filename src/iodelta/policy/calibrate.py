@@ -2,8 +2,8 @@
 
 Of each member: mean latency and its shape at depths 1 to 64 for small random reads, and at some for large sequential
 ones; where they may be overwritten, also of small random writes, and of reads beside writes; and what it does at once
-after a pause, as a throttled one does. Closure: the simulated
-member returns its own curves. Hold-out: a run of the real mirror that nothing was fitted to, against its prediction.
+after a pause, as a throttled one does. Closure: the simulated member returns its own curves. Hold-out: a run of the
+real mirror that nothing was fitted to, against its prediction.
 """
 
 from __future__ import annotations

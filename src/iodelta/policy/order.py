@@ -95,7 +95,7 @@ def simulated(runs: Sequence[Request], paces: Sequence[int], *, size: int, hit: 
 
 def _held_to(pace: int, quickest: int) -> Empirical:
     least = quickest * pace / 1e9
-    return Empirical(Curve((1,), (1e9 / pace,), ((least, least, 4 - 3 * least),)), slice=SLICE)
+    return Empirical(Curve((1,), (1e9 / pace,), ((least, least),)), slice=SLICE)
 
 
 def _by_depth(rates: Sequence[float]) -> Rates:

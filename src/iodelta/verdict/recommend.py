@@ -160,12 +160,10 @@ def _choose(
     # Bounds that differ by less than the margin differ by chance: what is shown to lose then yields to what is not.
     close = [tally for tally in ordered if tally.weighted <= ordered[0].weighted + margin]
     first = next((tally for tally in close if not tally.losses), ordered[0])
-    others = [tally for tally in ordered if tally is not first]
-    tied = [tally for tally in others if first.variant not in tally.losses and tally.variant not in first.losses]
-    tied = [tally for tally in tied if tally in close]
-    level_with = {tally.variant for tally in (first, *tied)}
-    tied = [tally for tally in tied if not level_with & tally.losses.keys()]
-    behind = [tally for tally in others if tally not in tied]
+    tied = [tally for tally in close if first.variant not in tally.losses and tally.variant not in first.losses]
+    level_with = {tally.variant for tally in tied}
+    tied = [tally for tally in tied if tally is not first and not level_with & tally.losses.keys()]
+    behind = [tally for tally in ordered if tally is not first and tally not in tied]
     rivals = [tally for tally in behind if tally.variant in first.losses and _shown(tally) <= first.weighted]
     if rivals:
         told = ", ".join(map(_loss, (first, *rivals)))

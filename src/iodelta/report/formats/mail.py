@@ -219,7 +219,7 @@ def _width(head: str, cells: Sequence[str]) -> int:
     """As wide as its cells; the heading takes several lines rather than make it wider."""
     widest = max((len(cell) for cell in cells), default=0)
     part = max((len(word) for word in re.split(r"[\s-]", head)), default=0)
-    return max(widest, min(part + 1 if "-" in head else part, 12), min(-(-len(head) // TALLEST), 12))
+    return max(widest, min(max(part + 1 if "-" in head else part, -(-len(head) // TALLEST)), 12))
 
 
 def _text(cell: Cell) -> str:

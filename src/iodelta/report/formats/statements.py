@@ -109,9 +109,8 @@ def _costs(account: Account) -> Iterator[str]:
     by_cell: dict[str, list[str]] = {}
     for cost in known:
         switches = f", {cost.switches:.2f} switches" if cost.switches is not None else ""
-        middle = cost.system_quartiles or ()
-        half = f" ({' to '.join(quantity(end, 'ns', 3) for end in middle)})" if middle else ""
-        text = f"{inert(cost.variant)} {quantity(cost.system_ns, 'ns', 3)}{half}{switches}"
+        half = " to ".join(quantity(end, "ns", 3) for end in cost.system_quartiles or ())
+        text = f"{inert(cost.variant)} {quantity(cost.system_ns, 'ns', 3)}{f' ({half})' if half else ''}{switches}"
         by_cell.setdefault(cost.cell, []).append(text)
     for cell, parts in by_cell.items():
         yield f"Kernel time per I/O (half of the trials), {inert(cell)}: {'; '.join(parts)}."
