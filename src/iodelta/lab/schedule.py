@@ -1,10 +1,11 @@
 """The order of trials, decided before the first one and from one seed.
 
 Blocks put one trial of every variant side by side in time; their order is randomised so that drift, autocorrelation
-and mode switches hit all variants alike (Abedi & Brecht 2017, "randomized multiple interleaved trials"). Two variants
-are coin-flipped as ABBA or BAAB per pair of blocks; more take the rows of a random cyclic Latin square, so that every
-variant stands equally often in every position. Where a boot serves all cells, all have one order. Within a round,
-conditions are the outer factor and cells are shuffled.
+and mode switches hit all variants alike (Abedi & Brecht 2017, "randomized multiple interleaved trials"). Blocks come in
+pairs, the second in the reverse order of the first: a linear drift cancels, and of two variants each runs before the
+other once. Two variants are coin-flipped, ABBA or BAAB; more take the rows of a random cyclic Latin square, so that
+every variant stands equally often in every position. Where a boot serves all cells, all have one order. Within a
+round, conditions are the outer factor and cells are shuffled.
 """
 
 from __future__ import annotations
@@ -38,15 +39,18 @@ class Schedule(msgspec.Struct, frozen=True):
 
 
 def variant_orders(variants: Sequence[str], count: int, rng: random.Random) -> list[tuple[str, ...]]:
-    """``count`` orders of ``variants``: ABBA or BAAB pairs for two, random cyclic Latin squares for more."""
+    """``count`` orders of ``variants``: ABBA or BAAB for two, for more the rows of random cyclic Latin squares, each
+    followed by its reverse."""
     orders: list[tuple[str, ...]] = []
     names = list(variants)
     while len(orders) < count:
         rng.shuffle(names)
-        rotations = [tuple(names[shift:] + names[:shift]) for shift in range(len(names))]
-        if len(names) > 2:
-            rng.shuffle(rotations)
-        orders.extend(rotations)
+        rows = [tuple(names[shift:] + names[:shift]) for shift in range(len(names))]
+        if len(names) == 2:
+            rows = rows[:1]  # the other is its reverse
+        else:
+            rng.shuffle(rows)
+        orders.extend(order for row in rows for order in (row, row[::-1]))
     return orders[:count]
 
 
