@@ -298,13 +298,15 @@ class Runner:
         return self._state.spent / done if done else self._plan.trial_seconds
 
     def _seconds_left(self) -> float:
-        """Expected seconds until the end: what open cells need by their own estimate, within plan and budget."""
+        """Expected seconds until the end: what open cells need by their own estimate, but no less than to their next
+        look, within plan and budget."""
         blocks = 0
         for cell in self._cells:
             verdicts = self._judgement.of(cell)
             if verdicts and next_step(verdicts) != "continue":
                 continue
             needed = max((v.needed.blocks for v in verdicts if v.needed), default=self._rules.max_blocks)
+            needed = max([needed, *(v.next_look or 0 for v in verdicts)])
             blocks += max(0, min(needed, self._rules.max_blocks) - self._done[cell])
         left = blocks * len(self._variants) * self._trial_seconds()
         return min(left, max(0.0, self._budget - self._state.spent))
