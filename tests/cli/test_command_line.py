@@ -42,6 +42,7 @@ def test_every_command_has_help_with_examples(name: str, tmp_path: Path) -> None
     ("words", "expected"),
     [
         (["rnu"], "run"),
+        (["policy", "simulat"], "Did you mean 'simulate'?"),
         (["run", "nosuch.toml"], "nosuch.toml"),
         (["run"], "fio options after --"),
         (["run", *ENGINES, "--", "rw=read"], "'rw=read' is not a fio option"),

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import click
 
+from iodelta.cli.groups import Group
 from iodelta.report.words import inert
 
 
-@click.group(
-    "fio", epilog="\b\nExamples:\n  iodelta fio build\n", context_settings={"help_option_names": ["-h", "--help"]}
-)
+@click.group("fio", cls=Group, epilog="\b\nExamples:\n  iodelta fio build\n")
 def command() -> None:
     """A static fio, for guests, and t/io_uring, which no distribution packages."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from iodelta.cli.groups import Group
 from iodelta.errors import MeasureError, RequestError
 from iodelta.report.words import inert
 
@@ -26,7 +27,7 @@ Examples:
 _FORMAT = click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
 
 
-@click.group("kernel", epilog=_EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("kernel", cls=Group, epilog=_EXAMPLES)
 def command() -> None:
     """Kernels that can be booted as variants in a virtual machine."""
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from iodelta.cli.groups import Group
 from iodelta.errors import RequestError
 
 FIVE = ("pid", "round-robin", "latency", "latency-rr", "queue")
@@ -38,6 +39,7 @@ def _workload(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.group(
     "policy",
+    cls=Group,
     epilog="""
 \b
 Examples:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from iodelta.cli.contact import contact, on_machine
+from iodelta.cli.groups import Group
 from iodelta.cli.report import FORMATS, deliver, delivered
 from iodelta.report.words import inert
 
@@ -30,6 +31,7 @@ _full = click.option("--full", is_flag=True, help="The size of the question as i
 
 @click.group(
     "scenario",
+    cls=Group,
     epilog="""
 \b
 Examples:

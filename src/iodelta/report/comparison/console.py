@@ -33,7 +33,8 @@ def lines(found: Comparison) -> Iterator[Text]:
         own = [one for one in found.compared if one.variant == variant]
         yield from wrapped(headline(found, variant, own), style="bold")
         yield Text()
-        yield from _table(found, variant, own)
+        if own:
+            yield from _table(found, variant, own)
         yield from _differences(found, variant)
     if found.unmatched:
         more = f" and {len(found.unmatched) - SHOWN} more" if len(found.unmatched) > SHOWN else ""
@@ -89,8 +90,7 @@ def _table(found: Comparison, variant: str, own: Sequence[Compared]) -> Iterator
         several = len({one.metric.partition(".")[0] for one in rows_of(own, cell)}) > 1
         for one in rows:
             yield from _row(one, several)
-    if own:
-        yield Text()
+    yield Text()
 
 
 def rows_of(own: Sequence[Compared], cell: str) -> list[Compared]:

@@ -1,0 +1,21 @@
+"""A command that has commands, and says which when a word is none of them."""
+
+from __future__ import annotations
+
+import click
+
+
+class Group(click.Group):
+    """Names the nearest of its commands, and all, where click says only that there is no such command."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        names = self.list_commands(ctx)
+        if args and args[0] not in names and not args[0].startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(args[0], names, 1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise click.UsageError(f"no command {args[0]!r}.{hint} Commands: {', '.join(names)}", ctx)
+        return super().resolve_command(ctx, args)
