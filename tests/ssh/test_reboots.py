@@ -151,11 +151,12 @@ def test_a_block_is_a_boot_of_every_kernel_which_serves_all_cells_and_the_first_
         if one["type"] == "rebooted":
             made.append((one["variant"], []))
         elif one["type"] == "finished":
-            assert begun[one["trial"]]["variant"] == made[-1][0]
-            made[-1][1].append(begun[one["trial"]]["cell"])
-    assert all(sorted(cells) == ["bs=4k", "bs=8k"] for _, cells in made if cells), made
-    assert len([cells for _, cells in made if cells]) == 2
-    assert len(finished(stand.place / "folder")) == 4
+            trial = begun[one["trial"]]
+            assert trial["variant"] == made[-1][0]
+            if not trial["attempt"]:  # a cell's block that others' noise disturbed is made again, by itself
+                made[-1][1].append(trial["cell"])
+    assert [sorted(cells) for _, cells in made if cells] == [["bs=4k", "bs=8k"]] * 2, made
+    assert len({(begun[n]["cell"], begun[n]["variant"]) for n in finished(stand.place / "folder")}) == 4
     assert (fake.release, fake.cmdline) == (OLD, CMDLINE), "by kexec again, the command line as it was"
     assert fake.boots() == len(boots) + 1
     assert not fake.pending
