@@ -4,17 +4,8 @@ use super::empirical::{Empirical, EmpiricalModel};
 use super::flash::{Flash, FlashModel};
 use super::hdd::{Hdd, HddModel};
 use super::throttled::Throttled;
-use super::Ns;
+use super::{Job, Ns};
 use crate::rng::Rng;
-
-/// One I/O on one device. `tag` is the caller's.
-#[derive(Clone, Copy, Debug)]
-pub struct Job {
-    pub tag: u32,
-    pub address: u64,
-    pub length: u32,
-    pub write: bool,
-}
 
 #[derive(Clone, Debug)]
 pub enum Model {

@@ -8,8 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::device::Job;
-use super::{Ns, NEVER};
+use super::{Job, Ns, NEVER};
 use crate::rng::Rng;
 
 /// Reads of at least this length take the sequential curve, where there is one.

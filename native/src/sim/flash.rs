@@ -3,8 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::device::Job;
-use super::{Ns, NEVER, SECOND};
+use super::{Job, Ns, NEVER, SECOND};
 use crate::rng::Rng;
 
 #[derive(Clone, Debug)]

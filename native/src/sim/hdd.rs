@@ -2,8 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::device::Job;
-use super::{Ns, NEVER, SECOND};
+use super::{Job, Ns, NEVER, SECOND};
 
 /// I/Os that a disk orders by itself (NCQ).
 const QUEUE: usize = 32;

@@ -22,3 +22,12 @@ pub use world::{Background, MemberModel, Outcome, World};
 pub type Ns = u64;
 pub const NEVER: Ns = u64::MAX;
 pub const SECOND: Ns = 1_000_000_000;
+
+/// One I/O on one device. `tag` is the caller's.
+#[derive(Clone, Copy, Debug)]
+pub struct Job {
+    pub tag: u32,
+    pub address: u64,
+    pub length: u32,
+    pub write: bool,
+}

@@ -7,9 +7,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::device::Job;
 use super::empirical::{Curve, EmpiricalModel, LARGE};
-use super::{Ns, NEVER};
+use super::{Job, Ns, NEVER};
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Gate {

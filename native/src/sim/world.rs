@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::agenda::Agenda;
 use super::cache::Cache;
-use super::device::{Device, Job, Model};
+use super::device::{Device, Model};
 use super::layout::Layout;
-use super::{Ns, NEVER};
+use super::{Job, Ns, NEVER};
 use crate::policy::{Copy, Policy, Request, State, Traits};
 use crate::rng::Rng;
 use crate::slots::Slots;

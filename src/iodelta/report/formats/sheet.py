@@ -1,42 +1,15 @@
-"""CSV for spreadsheets and scripts: exact numbers, one row per cell, variant and metric, and no cell that runs."""
+"""CSV for spreadsheets and scripts: exact numbers, one row per cell, variant and metric."""
 
 from __future__ import annotations
 
-import csv
-import io
-import math
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from iodelta.report.words import inert
+from iodelta.report.cells import csv_text
 
 if TYPE_CHECKING:
     from iodelta.report.account.model import Account
     from iodelta.report.comparison.comparison import Comparison
-
-RUNS = re.compile(r"(^|[;,|])(\s*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])")
-"""Where a spreadsheet would take a text for a formula: at its beginning, or after what it may split cells at."""
-
-
-def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Rows with a heading. What is unknown (None, nan, infinite) is empty; numbers have all their digits."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(columns)
-    for row in rows:
-        writer.writerow([defused(value) for value in row])
-    return buffer.getvalue()
-
-
-def defused(value: object) -> object:
-    """A value as a cell: text without control characters, and with ' before what a spreadsheet would run."""
-    if isinstance(value, str):
-        return RUNS.sub(r"\1\2'", inert(value))
-    if value is None or (isinstance(value, float) and not math.isfinite(value)):
-        return ""
-    return value
-
 
 VERDICTS = (
     *("cell", "condition", "metric", "unit", "better", "baseline", "variant", "verdict", "phrase", "blocks"),
