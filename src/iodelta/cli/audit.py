@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from iodelta.cli.awaiting import awaited
 from iodelta.errors import MeasureError, RequestError
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ def command(
         raise RequestError(
             "there is nothing to audit", place="audit", remedy="name files or folders; - is standard input"
         )
-    found = _audited(paths, claims, name_pattern)
+    with awaited(paths):
+        found = _audited(paths, claims, name_pattern)
     if repair is not None:
         _repair(found, repair)
     if format_ == "json":

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from iodelta.cli.awaiting import awaited
 from iodelta.cli.report import FORMATS, charts_of, deliver, delivered
 from iodelta.errors import RequestError
 
@@ -62,8 +63,9 @@ def command(
         raise RequestError(
             "this experiment has verdicts of its own", place=paths[0], remedy=f"iodelta report {paths[0]} shows them"
         )
-    layouts = [read_one(path, stdin=sys.stdin.buffer, pattern=name_pattern) for path in paths]
-    found = compare(layouts, paths, baseline=baseline, margin=share, environments=_environments(paths))
+    with awaited(paths):
+        layouts = [read_one(path, stdin=sys.stdin.buffer, pattern=name_pattern) for path in paths]
+        found = compare(layouts, paths, baseline=baseline, margin=share, environments=_environments(paths))
     deliver(found, lambda: charts_of(found, layouts, paths, baseline), format_, output, charts)
     sys.exit(found.exit_code)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from iodelta.cli.awaiting import awaited
 from iodelta.errors import MeasureError, RequestError
 
 if TYPE_CHECKING:
@@ -196,7 +197,8 @@ def _foreign(path: str) -> tuple[Told, int, Callable[[], Charts]]:
     from iodelta.report.foreign.paths import read_one
     from iodelta.report.foreign.runs import shown
 
-    layout = read_one(path)
+    with awaited([path]):
+        layout = read_one(path)
     if not layout.entries and not layout.refusals:
         raise RequestError(
             "not an experiment folder (it has no experiment.toml), and there is no result in it",

@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from iodelta.cli.awaiting import awaited
 from iodelta.cli.report import FORMATS, deliver
 from iodelta.errors import MeasureError
 
@@ -33,8 +34,9 @@ def command(paths: tuple[str, ...], each: bool, name_pattern: str | None, format
     from iodelta.report.foreign.paths import read_all
     from iodelta.report.foreign.runs import shown
 
-    layout, audited = read_all(paths, stdin=sys.stdin.buffer, pattern=name_pattern)
-    found = shown(layout, audited, each=each or format_ != "console", paths=paths)
+    with awaited(paths):
+        layout, audited = read_all(paths, stdin=sys.stdin.buffer, pattern=name_pattern)
+        found = shown(layout, audited, each=each or format_ != "console", paths=paths)
     deliver(found, tuple, format_)
     something = bool(found.rows or found.devices)
     if not something and format_ == "console":

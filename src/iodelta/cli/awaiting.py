@@ -1,0 +1,76 @@
+"""How far reading is, for somebody who waits at a terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+AT_ONCE = 1.0
+"""Seconds after which there is something to say."""
+EVERY = 0.5
+
+
+@contextmanager
+def awaited(paths: Sequence[str]) -> Iterator[None]:
+    """Say on a terminal's standard error how many of the bytes in ``paths`` this process has read, and what is left.
+
+    The kernel counts what a process reads (``rchar`` of ``/proc/self/io``): nothing need be told where reading is done.
+    """
+    before = _read() if sys.stderr.isatty() else None
+    if before is None:
+        yield
+        return
+    done = threading.Event()
+    teller = threading.Thread(target=_tell, args=(paths, before, done), daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        done.set()
+        teller.join()
+
+
+def _tell(paths: Sequence[str], before: int, done: threading.Event) -> None:
+    begun = time.monotonic()
+    if done.wait(AT_ONCE):
+        return
+    total = sum(map(_bytes_in, paths))
+    while not done.is_set():
+        said = how_far((_read() or before) - before, total, time.monotonic() - begun)
+        sys.stderr.write(f"\r\x1b[K{said}")
+        sys.stderr.flush()
+        done.wait(EVERY)
+    sys.stderr.write("\r\x1b[K")
+    sys.stderr.flush()
+
+
+def how_far(read: int, total: int, seconds: float) -> str:
+    """In words; once ``read`` has reached ``total`` bytes, or none are known, only what was read."""
+    if read >= total:
+        return f"{read / 1e6:,.0f} MB read, {seconds:.0f} s"
+    left = f", {seconds * (total - read) / read:.0f} s left" if read else ""
+    return f"{read / 1e6:,.0f} of {total / 1e6:,.0f} MB read{left}"
+
+
+def _read() -> int | None:
+    """Bytes that this process has read; None where the kernel does not count them."""
+    try:
+        lines = Path("/proc/self/io").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) for line in lines if line.startswith("rchar:")), None)
+
+
+def _bytes_in(path: str) -> int:
+    """Of a file, or of all files below a folder; 0 for what cannot be looked at, and for standard input."""
+    try:
+        if os.path.isfile(path):
+            return os.path.getsize(path)
+        return sum(os.lstat(os.path.join(folder, name)).st_size for folder, _, names in os.walk(path) for name in names)
+    except OSError:
+        return 0
