@@ -145,7 +145,7 @@ class Running:
     def alive(self) -> bool:
         return self._process.poll() is None
 
-    def wait(self, timeout: float = 120) -> Done:
+    def wait(self, timeout: float = 240) -> Done:
         try:
             out, err = self._process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
