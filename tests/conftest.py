@@ -1,4 +1,4 @@
-"""What all tests share: a workshop for real devices, and a reason where root is missing."""
+"""What all tests share: a workshop for real devices, a reason where root is missing, the same examples every time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from workshop import Workshop
+
+# No test is a matter of time, and no day is luckier than another; --hypothesis-profile explore looks for more.
+settings.register_profile("same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("explore", parent=settings.get_profile("same"), derandomize=False, max_examples=1000)
+settings.load_profile("same")
 
 
 def pytest_configure() -> None:

@@ -175,7 +175,7 @@ def job_files(draw: st.DrawFn) -> str:
 
 @needs_fio
 @pytest.mark.fio
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=job_files())
 def test_sections_and_values_are_those_that_fio_itself_reads(text: str, tmp_path: Path) -> None:
     job = tmp_path / "job.fio"

@@ -101,7 +101,7 @@ RUNS = st.builds(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(RUNS, max_size=5))
 def test_any_runs_are_judged_and_the_judgement_is_printed(runs: list[Run]) -> None:
     found = audit(runs)
@@ -113,7 +113,7 @@ def test_any_runs_are_judged_and_the_judgement_is_printed(runs: list[Run]) -> No
     mended(said)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(RUNS, max_size=4), st.text(max_size=40))
 def test_any_sentence_is_checked_or_refused(runs: list[Run], words: str) -> None:
     for claim in (words, f"{words} has the highest IOPS in {words}", f"{words} is 5 % below {words}"):
@@ -124,7 +124,7 @@ def test_any_sentence_is_checked_or_refused(runs: list[Run], words: str) -> None
         assert all(one.outcome in ("holds", "false", "untestable") for one in checked)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.text(alphabet="0123456789 kMG%.,→->():=IOPSmusfrotgbadup\n>", max_size=200))
 def test_any_prose_is_read(text: str) -> None:
     check_statements(text, "x")

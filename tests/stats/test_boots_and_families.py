@@ -17,7 +17,7 @@ from iodelta.stats.families import benjamini_hochberg, holm
 PS = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=30)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(PS)
 def test_holm_and_benjamini_hochberg_are_those_of_statsmodels(p: list[float]) -> None:
     assert holm(p) == pytest.approx(multipletests(p, method="holm")[1])

@@ -109,7 +109,7 @@ def test_the_quantile_of_many_histograms_at_once_is_that_of_each(filled: dict[in
 
 
 @given(st.lists(counts, min_size=5, max_size=8))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_a_pooled_percentile_is_that_of_all_ios_together_and_inside_its_interval(parts: list[dict[int, int]]) -> None:
     blocks = [Histogram.from_counts(part) for part in parts]
     found = tails.pooled(blocks, 0.5, seed=1)

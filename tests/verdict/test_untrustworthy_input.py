@@ -124,7 +124,7 @@ def series_of_anything(draw: st.DrawFn) -> Series:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(series_of_anything(), max_size=4),
     st.sampled_from(["each", "holm", "screen"]),
