@@ -25,6 +25,7 @@ _HALF = 0.005
 """Half a unit of the two decimals that JSON had at first; 2.17 is the first seen with six."""
 
 _decoder = msgspec.json.Decoder(RawDocument)
+_UNDECODED = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 _UNEQUAL = 0.02
 """Jobs that run side by side end so nearly together."""
 MOST_DOCUMENTS = 30_000
@@ -39,11 +40,11 @@ def whole_document(data: bytes, file: str) -> list[Run | Refusal] | None:
     """``data`` as one undamaged document: the quick way. None when it is something else."""
     try:
         document = _decoder.decode(data)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        if not (document.version or document.jobs or document.clients):
+            return None
+        return _read(document, data, Place(file, 1), [])
+    except _UNDECODED:
         return None
-    if not (document.version or document.jobs or document.clients):
-        return None
-    return _read(document, data, Place(file, 1), [])
 
 
 def documents(data: bytes) -> list[tuple[int, Extent]]:
@@ -74,7 +75,8 @@ def read_document(data: bytes, start: int, span: Extent, place: Place) -> list[R
         findings.append(Finding("read.cut", "warning", _where(place), explanation))
     try:
         document = _decoder.decode(text)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        runs = _read(document, text, place, findings)
+    except _UNDECODED:
         try:
             document, lost = lenient(RawDocument, tolerant(text))
         except ValueError as error:
@@ -82,15 +84,16 @@ def read_document(data: bytes, start: int, span: Extent, place: Place) -> list[R
         if lost:
             explanation = f"{lost} values of this JSON are not what fio writes there and were left out"
             findings.append(Finding("read.damaged", "warning", _where(place), explanation))
+        runs = _read(document, text, place, findings)
     if alone and all(getattr(job, kind) is None for job in document.jobs for kind in KINDS):
         return []  # another program's
-    if not (document.jobs or document.clients):
+    if not runs:
         return [Refusal(place, "it ends before its first job" if span.open else "fio's JSON without any job")]
-    runs = _read(document, text, place, findings)
     return _cut(runs, text, span) if span.open else runs
 
 
 def _read(document: RawDocument, data: bytes, place: Place, findings: list[Finding]) -> list[Run | Refusal]:
+    """Its jobs. Raises DecodeError for bins that are no integers."""
     version = version_of(document.version)
     jobs = document.jobs or _members(document.clients)
     places = _places(data, place, len(document.jobs or document.clients))
@@ -145,6 +148,8 @@ def _run(
         directions = [_direction(kind, part, version) for kind, part in raw if _did_io(part)]
         sync = latency(job.sync.lat_ns, job.sync.total_ios) if job.sync else None
         priorities = tuple(priority for kind, part in raw for priority in _priorities(kind, part))
+    except msgspec.DecodeError:
+        raise
     except ValueError as error:
         return Refusal(place, f"job {clean(job.jobname)!r} has a histogram that fio cannot have written: {error}")
     options = {**document.options, **job.options}
@@ -216,7 +221,7 @@ def _disagreement(kind: Kind, raw: RawDirection, place: Place) -> Iterator[Findi
 
 
 def _has_bins(raw: RawDirection) -> bool:
-    return any(part is not None and part.bins for part in (raw.clat_ns, raw.lat_ns, raw.slat_ns, raw.clat, raw.lat))
+    return any(part is not None and part.binned for part in (raw.clat_ns, raw.lat_ns, raw.slat_ns, raw.clat, raw.lat))
 
 
 def _concurrency(job: RawJob, directions: Sequence[Direction]) -> float | None:

@@ -101,7 +101,10 @@ def tolerant(text: bytes) -> Any:
 
 
 def lenient(kind: type[T], value: Any) -> tuple[T, int]:
-    """``value`` as the msgspec struct ``kind``, leaving out what does not fit, and how many parts that were."""
+    """``value`` as the msgspec struct ``kind``, leaving out what does not fit, and how many parts that were.
+
+    What ``kind`` leaves undecoded is integers by name.
+    """
     lost = [0]
     found = _fit(kind, value, lost)
     return (kind() if found is _LOST else found), lost[0]
@@ -119,6 +122,8 @@ def _fit(kind: Any, value: Any, lost: list[int]) -> Any:
         fields = [f for f in msgspec.structs.fields(kind) if f.encode_name in value]
         parts = {f.name: _fit(f.type, value[f.encode_name], lost) for f in fields}
         return kind(**{name: part for name, part in parts.items() if part is not _LOST})
+    if kind is msgspec.Raw and isinstance(value, dict):
+        return msgspec.Raw(msgspec.json.encode(_fit(dict[str, int], value, lost)))
     inner = get_args(kind)
     if get_origin(kind) is list and isinstance(value, list):
         return [part for part in (_fit(inner[0], item, lost) for item in value) if part is not _LOST]

@@ -80,7 +80,8 @@ def _brace_line(output: bytes, brace: bytes, at: int) -> int:
 
 
 def read_document(document: bytes) -> FioDocument:
-    """Read one document. Raises ValueError when it is no fio JSON, or is of fio < 3.0, whose units differ."""
+    """Read one document. Raises ValueError when it is no fio JSON, has bins that fio cannot have written, or is of fio
+    < 3.0, whose units differ."""
     try:
         raw = _decoder.decode(document)
     except msgspec.DecodeError as error:
