@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import random
 from pathlib import Path
 
 import numpy as np
@@ -284,11 +285,24 @@ def test_rows_of_whole_numbers_become_a_matrix_and_others_nothing(rows: bytes, f
 
 
 def test_both_parsers_of_rows_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    summary = {}
-    for first in (0, 1):
-        monkeypatch.setattr(log_rows, "FIRST", first)
-        summary[first] = read([DATA / "logs-b_clat.1.log"]).runs
-    assert summary[0] == summary[1]
+    quick = read([DATA / "logs-b_clat.1.log"]).runs
+    monkeypatch.setattr(log_rows, "matrix", lambda rows, columns: None)
+    assert read([DATA / "logs-b_clat.1.log"]).runs == quick
+
+
+def test_zeros_around_the_counts_of_histogram_rows_may_differ_from_row_to_row(tmp_path: Path) -> None:
+    rng = random.Random(1)
+    rows, total = [], [0] * 1856
+    for time in range(1, 60):
+        counts = [0] * 1856
+        for _ in range(rng.randrange(4)):
+            counts[rng.choice((0, 1, 700, 701, 710, 1854, 1855))] = rng.choice((1, 10, 100))
+        total = [a + b for a, b in zip(total, counts, strict=True)]
+        rows.append(f"{time}000, 0, 4096, {', '.join(map(str, counts))}\n")
+    (tmp_path / "x_clat_hist.1.log").write_text("".join(rows))
+    (run,) = read([tmp_path]).runs
+    assert run.directions[0].clat is not None
+    assert run.directions[0].clat.histogram == Histogram.from_counts(dict(enumerate(total)))
 
 
 def test_histogram_rows_of_two_directions_and_damaged_ones_between(tmp_path: Path) -> None:

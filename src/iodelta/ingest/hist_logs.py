@@ -6,6 +6,8 @@ Bins are those of ``trial.bin_edges``, in ns since 2.99 and in us before (1216 o
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -23,6 +25,10 @@ _FASTEST = 1e9
 _MOST = 2**53
 """No bin's count and no time of fio reaches this."""
 _LONGEST_ROW = 1 << 16
+CHUNK = 1 << 20
+"""Bytes that are parsed at once: less than of other logs, a row being of kilobytes."""
+_HEAD = re.compile(rb"\d{1,19}, \d, \d{1,19},")
+_FIRST_ZEROS, _LAST_ZEROS = re.compile(rb"(?: 0,)*+"), re.compile(rb"(?:0 ,)*+")
 _KINDS: tuple[Kind, ...] = ("read", "write", "trim")
 
 
@@ -41,8 +47,8 @@ def summarise(name: str, head: bytes, rest: Readable) -> Run | Refusal:
     totals: dict[Kind, Ints] = {}
     ends: dict[Kind, int] = {}
     damaged = garbage = 0
-    for block in whole_rows(head, rest):
-        rows, lost = _rows(block, width)
+    for block in whole_rows(head, rest, CHUNK):
+        rows, before, lost = _rows(block, width)
         damaged += lost
         for number in np.unique(rows[:, 1]).tolist():
             kind, own = _KINDS[number], rows[rows[:, 1] == number]
@@ -51,8 +57,9 @@ def summarise(name: str, head: bytes, rest: Readable) -> Run | Refusal:
             sound = counts.sum(axis=1, dtype=np.float64) <= _FASTEST * seconds
             garbage += int((~sound).sum())
             ends[kind] = int(times[-1])
-            totals[kind] = totals.get(kind, np.zeros(width, dtype=np.int64)) + counts[sound].sum(axis=0)
-            garbage += bool(totals[kind].max() > _MOST)
+            total = totals.setdefault(kind, np.zeros(width, dtype=np.int64))
+            total[before : before + counts.shape[1]] += counts[sound].sum(axis=0)
+            garbage += bool(total.max() > _MOST)
     if garbage:
         reason = (
             f"{garbage} rows of this histogram log hold counts that no device reaches: fio 3.6 to 3.16 writes garbage "
@@ -75,15 +82,46 @@ def summarise(name: str, head: bytes, rest: Readable) -> Run | Refusal:
     )
 
 
-def _rows(block: bytes, width: int) -> tuple[Ints, int]:
-    """The sound rows of ``block``, shape (rows, width + 3), and how many others there are."""
-    found, lost = matrix(block, width + 3), 0
+def _rows(block: bytes, width: int) -> tuple[Ints, int, int]:
+    """The sound rows of ``block``, shape (rows, 3 + bins), how many bins were left out before these, zeros all of
+    them, and how many other rows there are."""
+    rows = [row for row in block.replace(b"\r\n", b"\n").split(b"\n") if row.strip()]
+    before, after = _zeros(rows, width)
+    found, lost = matrix(b"\n".join(_without(rows, before, after)), 3 + width - before - after), 0
     if found is None:
-        rows = [row for row in block.split(b"\n") if row.strip()]
         parts = [part for row in rows if (part := matrix(row, width + 3)) is not None]
         found, lost = np.concatenate([np.zeros((0, width + 3), dtype=np.int64), *parts]), len(rows) - len(parts)
+        before = 0
     sound = found[(found[:, 1] < len(_KINDS)) & (found[:, 0] < _MOST)]
-    return sound, lost + len(found) - len(sound)
+    return sound, before, lost + len(found) - len(sound)
+
+
+def _zeros(rows: Sequence[bytes], width: int) -> tuple[int, int]:
+    """How many of ``width`` counts are zeros in all ``rows``, before and after the others: most of them."""
+    before = after = width - 1
+    for row in rows:
+        head = _HEAD.match(row)
+        if head is None:
+            return 0, 0
+        if not row.startswith(b" 0," * before, head.end()):  # quick where the row before had as many
+            before = _count(_FIRST_ZEROS, row, head.end())
+        after = min(after, width - 1 - before)
+        if not row.endswith(b", 0" * after):
+            after = _count(_LAST_ZEROS, row[::-1], 0)
+    return before, after
+
+
+def _count(zeros: re.Pattern[bytes], text: bytes, at: int) -> int:
+    found = zeros.match(text, at)
+    return len(found[0]) // 3 if found else 0
+
+
+def _without(rows: Sequence[bytes], before: int, after: int) -> Iterator[bytes]:
+    """``rows`` without so many zeros before and after the counts."""
+    for row in rows:
+        head = _HEAD.match(row)
+        at = head.end() if head else 0
+        yield row[:at] + row[at + 3 * before : len(row) - 3 * after]
 
 
 def _direction(kind: Kind, counts: Ints, end: int, bins: int, coarse: int) -> Direction:

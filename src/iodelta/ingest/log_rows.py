@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +19,6 @@ Floats = npt.NDArray[np.float64]
 
 CHUNK = 8 << 20
 """Bytes that are parsed at once."""
-FIRST = 1
-"""Blocks that numpy has parsed before polars, which is quicker at it, has been loaded."""
 LONGEST = 8 * 86400
 """Seconds that a log may span."""
 KINDS = 3
@@ -201,7 +200,10 @@ def chunks(head: bytes, rest: Readable, shift: int) -> Iterator[Chunk]:
 
     ``shift`` is 1 when a maximum stands between value and direction. What ``rest`` raises passes through.
     """
-    parsed = (_parsed(rows, shift, plain=at < FIRST) for at, rows in enumerate(whole_rows(head, rest)))
+    blocks = whole_rows(head, rest)
+    first = list(islice(blocks, 2))
+    plain = len(first) == 1  # polars is quicker at it, but takes as long to load
+    parsed = (_parsed(rows, shift, plain=plain) for rows in chain(first, blocks))
     with ThreadPoolExecutor(1) as pool:
         pending = pool.submit(next, parsed, None)
         while (chunk := pending.result()) is not None:
@@ -209,15 +211,15 @@ def chunks(head: bytes, rest: Readable, shift: int) -> Iterator[Chunk]:
             yield chunk
 
 
-def whole_rows(head: bytes, rest: Readable) -> Iterator[bytes]:
-    """A log that begins with ``head`` in blocks that end with a row, about ``CHUNK`` bytes each. A row that is longer
+def whole_rows(head: bytes, rest: Readable, size: int = CHUNK) -> Iterator[bytes]:
+    """A log that begins with ``head`` in blocks that end with a row, about ``size`` bytes each. A row that is longer
     than any of fio's becomes a damaged one."""
     left, at_end = head, False
     while not at_end:
-        part = rest.read(CHUNK)
+        part = rest.read(size)
         at_end = not part
         cut = part.rfind(b"\n") + 1
-        if at_end:
+        if at_end and left:
             yield left
         elif cut:
             yield left + part[:cut]
