@@ -17,7 +17,7 @@ from iodelta.trial import BINS
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-CHUNK = 8 << 20
+CHUNK = 4 << 20
 """Bytes that are parsed at once."""
 LONGEST = 8 * 86400
 """Seconds that a log may span."""
@@ -222,7 +222,7 @@ def whole_rows(head: bytes, rest: Readable, size: int = CHUNK) -> Iterator[bytes
         if at_end and left:
             yield left
         elif cut:
-            yield left + part[:cut]
+            yield b"".join((left, memoryview(part)[:cut]))
             left = part[cut:]
         else:
             left = left + part if len(left) < CHUNK else b"?"  # no row of fio's is that long
