@@ -6,11 +6,9 @@ and owners are zero; the first member lists size and SHA-256 of every other. See
 
 from __future__ import annotations
 
-import hashlib
 import io
 import itertools
 import re
-import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
@@ -88,11 +86,15 @@ class _Head(msgspec.Struct, frozen=True):
 
 def sha256(data: bytes) -> str:
     """Hex digest."""
+    import hashlib
+
     return hashlib.sha256(data).hexdigest()
 
 
 def packed(manifest: Manifest, members: Mapping[str, bytes]) -> bytes:
     """The archive's bytes: the same for the same members and manifest."""
+    import tarfile  # this and OpenSSL take a while to load, and hardly anybody packs
+
     entries = tuple(Entry(name, len(data), sha256(data)) for name, data in sorted(members.items()))
     head = msgspec.json.format(msgspec.json.encode(msgspec.structs.replace(manifest, members=entries)), indent=1)
     buffer = io.BytesIO()
@@ -106,6 +108,8 @@ def packed(manifest: Manifest, members: Mapping[str, bytes]) -> bytes:
 
 def digest_of(path: Path) -> str:
     """SHA-256 of a file. Raises RequestError."""
+    import hashlib
+
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

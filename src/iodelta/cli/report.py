@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -153,17 +154,23 @@ def deliver(
 
 def tell(told: Told) -> None:
     """Print it for a terminal."""
-    from rich.console import Console
-
     from iodelta.report.foreign.runs import Shown
 
     if isinstance(told, Shown):  # quick: it needs no statistics
         from iodelta.report.foreign import table
 
+        if not (sys.stdout.isatty() or any(os.environ.get(name) for name in ("FORCE_COLOR", "TTY_COMPATIBLE"))):
+            # What rich writes to a file, without the time that rich takes.
+            sys.stdout.write("".join(f"{line.plain}\n" for line in table.lines(told)))
+            return
+        from rich.console import Console
+
         terminal = Console(highlight=False)
         for line in table.lines(told, terminal.width if terminal.is_terminal else table.WIDTH):
             terminal.print(line, soft_wrap=True)
         return
+    from rich.console import Console
+
     from iodelta.report.comparison import console as comparing
     from iodelta.report.comparison.comparison import Comparison
     from iodelta.report.formats import console

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterator
 
@@ -25,7 +24,11 @@ def plain(text: str) -> str:
     if _TAG.search(text, 0, _LOOK):
         text = "".join(_tables(text))
         text = _TAG.sub("", _BREAK.sub(lambda found: "\n" if "\n" in found[0] else "\r", text))
-    return html.unescape(text) if _ENTITY.search(text, 0, _LOOK) else text
+    if not _ENTITY.search(text, 0, _LOOK):
+        return text
+    import html  # with its table of thousands
+
+    return html.unescape(text)
 
 
 def _tables(text: str) -> Iterator[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
 import shutil
 import time
@@ -393,6 +392,8 @@ def _raw_name(trial: int, kind: str) -> str:
 
 def sha256(data: bytes) -> str:
     """Hex digest, as recorded in the journal."""
+    import hashlib  # OpenSSL takes a while to load
+
     return hashlib.sha256(data).hexdigest()
 
 

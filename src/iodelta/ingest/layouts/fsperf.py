@@ -6,7 +6,6 @@ from __future__ import annotations
 import calendar
 import math
 import re
-import sqlite3
 import time
 import urllib.parse
 from collections.abc import Mapping
@@ -44,6 +43,8 @@ def is_database(path: Path) -> bool:
 
 def read_database(path: Path) -> Layout:
     """The fio results in an fsperf database; a Layout with the refusal where it is none, or is damaged."""
+    import sqlite3  # with the library itself
+
     place = Place(str(path))
     try:
         rows = _rows(path)
@@ -64,6 +65,8 @@ def read_database(path: Path) -> Layout:
 
 
 def _rows(path: Path) -> list[Mapping[str, object]] | None:
+    import sqlite3
+
     until = time.monotonic() + PATIENCE
     with sqlite3.connect(f"file:{urllib.parse.quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True) as database:
         database.set_progress_handler(lambda: time.monotonic() > until, 100_000)

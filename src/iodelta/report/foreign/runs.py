@@ -125,15 +125,13 @@ def shown(layout: Layout, audit: Audit, *, each: bool = False, paths: Sequence[s
     """The rows of ``layout``; ``audit`` is that of its runs, in order. More than 40 rows are shown as medians of each
     cell and variant unless ``each``."""
     rules = _rules(audit)
-    rows = [
-        row
-        for index, (entry, name) in enumerate(zip(layout.entries, _names(layout.entries), strict=True))
-        for row in _rows(entry.run, name, rules.get(index, ()))
-    ]
-    collapsible = sum(row.format != "table" for row in rows)
+    runs = [entry.run for entry in layout.entries]
+    collapsible = sum(len(run.directions) or 1 for run in runs if run.format != "table")
     if (collapsible > MANY or layout.kind == OWN) and not each:
         rows = _medians(layout.entries, rules)
-    runs = [entry.run for entry in layout.entries]
+    else:
+        named = enumerate(zip(runs, _names(layout.entries), strict=True))
+        rows = [row for index, (run, name) in named for row in _rows(run, name, rules.get(index, ()))]
     order = {group: place for place, group in enumerate(dict.fromkeys(row.group for row in rows))}
     found = (*audit.findings(), *(finding for run in runs for finding in run.findings), *layout.findings)
     return Shown(
@@ -289,6 +287,8 @@ def _medians(entries: Sequence[Entry], rules: dict[int, tuple[tuple[str, str], .
 
 
 def _median(group: str, name: str, rows: Sequence[Row]) -> Row:
+    if len(rows) == 1:
+        return msgspec.structs.replace(rows[0], group=group, name=name or rows[0].name)
     rates = [row.iops.value for row in rows if row.iops]
     mean = sum(rates) / len(rates) if rates else 0.0
     sd = math.sqrt(sum((rate - mean) ** 2 for rate in rates) / (len(rates) - 1)) if len(rates) > 1 else 0.0
