@@ -50,6 +50,9 @@ def command(
     Exit codes: 0 nothing worse, 1 regression, 2 the request is wrong, 3 inconclusive or no verdict, 4 nothing in
     common.
     """
+    from iodelta.ingest.reading import single_threaded
+
+    single_threaded()
     from iodelta.bundle.packed import is_own
     from iodelta.experiment.values import fraction
     from iodelta.report.comparison.comparison import compare

@@ -128,13 +128,18 @@ def _report(data: bytes, name: str) -> Iterable[Found]:
 
 def _log(source: Source) -> Run | Refusal | Summary | None:
     """What is in a log; None when its rows say that it is none."""
-    # With a thread for each CPU numpy and polars take a third longer: most of them only wait for work.
-    os.environ.update({"OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"} | os.environ)
+    single_threaded()
     from iodelta.ingest import hist_logs, logs  # numpy and polars take a tenth of a second to load
 
     if hist_logs.is_hist_log(source.head):
         return hist_logs.summarise(source.name, source.head, source.rest)
     return logs.summarise(source.name, source.head, source.rest) if logs.is_log(source.head) else None
+
+
+def single_threaded() -> None:
+    """Have numpy and polars start no thread for each CPU, where they are not loaded yet: with them they take a third
+    more of the CPUs, most of it waiting. A program that is started later inherits this."""
+    os.environ.update({"OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"} | os.environ)
 
 
 def _whole(source: Source) -> bytes:
