@@ -21,8 +21,9 @@ import pytest
 import zstandard
 
 from iodelta.errors import RequestError
-from iodelta.ingest import Imported, Refusal, Run, read
+from iodelta.ingest import Imported, Refusal, Run, read, read_bytes
 from iodelta.ingest.report import read_text
+from iodelta.trial import Histogram
 
 DATA = Path(__file__).parent.parent / "data" / "fio-3.33"
 REPORT = (DATA / "jp1.json").read_bytes()
@@ -386,3 +387,24 @@ def test_a_histogram_that_fio_cannot_have_written_is_refused() -> None:
     (found,) = read_text(json.dumps(document).encode(), "x")
     assert isinstance(found, Refusal)
     assert "histogram" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("bins", "histogram", "rule"),
+    [
+        ('{"50": 3, "60": 2.5}', Histogram((50,), (3,)), "read.damaged"),
+        ('{"50": 3, "60": null}', Histogram((50,), (3,)), "read.damaged"),
+        ('{"50": 3, "60": nan}', Histogram((50,), (3,)), "read.damaged"),
+        ('{"50": 3, "60": "2"}', Histogram((50, 60), (3, 2)), None),
+        ("[50]", None, "read.damaged"),
+    ],
+)
+def test_bins_that_are_no_integers_are_left_out_and_said(
+    bins: str, histogram: Histogram | None, rule: str | None
+) -> None:
+    lat = f'{{"N": 5, "min": 50, "max": 60, "mean": 55.0, "bins": {bins}}}'
+    job = f'{{"jobname": "a", "read": {{"total_ios": 5, "runtime": 1000, "iops": 5.0, "lat_ns": {lat}}}}}'
+    (run,) = read_bytes(f'{{"fio version": "fio-3.33", "jobs": [{job}]}}'.encode(), "x.json").runs
+    assert run.directions[0].lat is not None
+    assert run.directions[0].lat.histogram == histogram
+    assert [finding.rule for finding in run.findings] == ([rule] if rule else [])

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iodelta.trial import BINS, Direction, Histogram, Latency, Quantity, bin_edges, bin_index
+from iodelta.workload import fio_schema
 from iodelta.workload.fio_json import FioJob, documents, merged, read_document
 
 CORPUS = Path(__file__).parents[3] / "shared" / "fio-corpus"
@@ -186,6 +187,30 @@ def test_jobs_with_and_without_a_histogram_have_none_together() -> None:
     assert lat is not None
     assert lat.count == 2
     assert lat.histogram is None
+
+
+@given(
+    st.dictionaries(st.integers(0, 2**40).map(str), st.integers(0, 2**70)),
+    st.dictionaries(st.integers(0, BINS - 1).map(bin_edges).map(lambda edges: str(sum(edges) // 2)), st.integers(0)),
+)
+def test_bins_in_any_order_and_off_the_centres_are_those_of_the_dictionary(
+    odd: dict[str, int], centred: dict[str, int]
+) -> None:
+    for bins in (odd, centred, odd | centred):
+        for text in (json.dumps(bins), json.dumps(bins, indent=200)):
+            assert fio_schema.histogram(msgspec.Raw(text.encode())) == Histogram.from_fio(bins)
+
+
+@pytest.mark.parametrize("bins", ['{"5": -1}', '{"-5": 1}', '{"five": 1}', '{"": 1}', '{"5": 1, "5 6": 2}'])
+def test_bins_that_fio_cannot_have_written_are_refused(bins: str) -> None:
+    with pytest.raises(ValueError, match=r"^(?!Expected)"):
+        fio_schema.histogram(msgspec.Raw(bins.encode()))
+
+
+@pytest.mark.parametrize("bins", ['{"5": 1.5}', '{"5": null}', '{"5": "1"}', '{"5": {"6": 1}}', "[1]", "7"])
+def test_bins_that_are_no_integers_cannot_be_decoded(bins: str) -> None:
+    with pytest.raises(msgspec.DecodeError):
+        fio_schema.histogram(msgspec.Raw(bins.encode()))
 
 
 def test_cpu_of_a_group_is_counted_in_cpus_not_in_shares_of_its_members() -> None:

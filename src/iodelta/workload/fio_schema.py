@@ -31,8 +31,8 @@ class RawLatency(msgspec.Struct):
 
     @property
     def binned(self) -> bool:
-        """Whether there are bins."""
-        return b'"' in bytes(self.bins)
+        """Whether there are bins, or something else in their place."""
+        return bytes(self.bins).strip(b"{} \t\r\n") != b""
 
 
 class RawPriority(msgspec.Struct):
