@@ -38,6 +38,16 @@ def test_every_command_has_help_with_examples(name: str, tmp_path: Path) -> None
     assert f"iodelta {name}" in said.stdout.partition("Examples:")[2]
 
 
+def test_a_variant_whose_knob_cannot_be_set_is_left_out_when_that_is_asked_for(tmp_path: Path) -> None:
+    variants = ("--variant", "a:cpus=0", "--variant", "b:cpus=99999", "--target", str(tmp_path), "--size", "1m")
+    said = iodelta("run", "--dry-run", *variants, *READS, cwd=tmp_path)
+    assert (said.returncode, "'99999' cannot be set" in said.stderr) == (2, True), said
+    said = iodelta("run", "--dry-run", "--leave-out", *variants, *READS, cwd=tmp_path)
+    assert said.returncode == 0, said
+    assert "left out: b: cpus: '99999' cannot be set" in said.stderr
+    assert "a (baseline), a-again" in said.stdout
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

@@ -127,6 +127,12 @@ def test_a_placebo_is_the_baseline_under_another_name() -> None:
         ("question = [\n", "experiment.toml", "not valid TOML"),
         (f'[target]\nsize = "big"\n[workload]\nrw="read"\n{VARIANTS}', "experiment.toml:2", "4k, 512m"),
         (f'[workload]\nrw = "read"\nruntime = 9\n{VARIANTS}[design]\ntrial = "3s"', "experiment.toml:10", "differ"),
+        (
+            f'[workload]\nrw = "read"\n{VARIANTS}[design.weights]\nx = 2',
+            "experiment.toml:9",
+            "cells are 'read 4k'",
+        ),
+        (f'[workload]\nrw = "read"\n{VARIANTS}[design]\nweights = {{read = -1}}', "experiment.toml:9", "a million"),
         (VARIANTS, "experiment.toml", "no [workload]"),
     ],
 )

@@ -29,6 +29,21 @@ def test_the_issue_s_own_line_is_two_cells_and_two_variants() -> None:
     assert found.target.path == "/dev/sdx"
 
 
+def test_a_condition_is_knobs_or_a_command() -> None:
+    conditions = [
+        "idle",
+        "pinned:cpus=0-3",
+        "busy:nice fio --name=x",
+        "old:block.scheduler=none,sysctl.vm.swappiness=1",
+    ]
+    text = shorthand(variants=("a:block.nr_requests=1", "b"), conditions=conditions, fio=["--rw=read"])
+    idle, pinned, busy, old = parse(text).conditions
+    assert (idle.knobs, idle.background) == ({}, ())
+    assert (pinned.knobs, pinned.background) == ({"cpus": "0-3"}, ())
+    assert (busy.knobs, busy.background) == ({}, ("nice", "fio", "--name=x"))
+    assert old.knobs == {"block.scheduler": "none", "sysctl.vm.swappiness": "1"}
+
+
 def test_a_comma_that_fio_gives_a_meaning_stays_whole_and_a_repeated_option_is_a_list() -> None:
     assert [cell.option("bs") for cell in parse(words("--rw=randrw", "--bs=4k,64k")).cells] == ["4k,64k"]
     assert [cell.option("bs") for cell in parse(words("--rw=randrw", "--bs=4k", "--bs=64k")).cells] == ["4k", "64k"]

@@ -206,6 +206,7 @@ def test_weights_decide_which_loss_matters() -> None:
     found = recommend(matrix(cells), RULES, weights={"read": 1.0, "write": 0.1})
     assert found.variants == ("a",)
     assert found.weighted
+    assert found.sentence.endswith(" Weights: 1 for read, 0.1 for write; else 1.")
 
 
 def test_an_order_trend_or_a_placebo_forbids_to_name_a_winner() -> None:

@@ -13,11 +13,8 @@ import msgspec
 from iodelta.errors import RequestError
 from iodelta.experiment import Cell, Condition, Experiment, Option, Target, Variant, parse, toml_text
 from iodelta.jobfile import canonical
-from iodelta.knob import knob
 from iodelta.knob.affinity import DEVICE_QUEUES
-from iodelta.machine import Machine
 from iodelta.probe.queues import numbers
-from iodelta.probe.topology import Target as Found
 
 CPU_OPTIONS = frozenset("cpus_allowed sqthread_poll_cpu gtod_cpu verify_async_cpus".split())
 """fio options (first names) whose values are CPUs."""
@@ -179,21 +176,6 @@ def unplaceable(experiment: Experiment, given: Maps, here: Mapping[str, str]) ->
         lacking = [f"{k} {v}" for k, v in _own_sets(variant.knobs, variant.options) if not _placed(k, v, given, here)]
         if lacking:
             found[variant.name] = f"this machine has no {', '.join(lacking)}"
-    return found
-
-
-def unsettable(machine: Machine, experiment: Experiment, target: Found) -> dict[str, str]:
-    """Variants with a knob that cannot be set here, with the reason. Reads only."""
-    found = {}
-    for variant in experiment.variants:
-        for name, value in variant.knobs.items():
-            try:
-                one = knob(name, machine, target)
-                if reason := one.available():
-                    raise RequestError(reason, place=name)
-                one.check(value, variant.knobs)
-            except RequestError as error:
-                found[variant.name] = f"{error.place}: {error.what}"
     return found
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from iodelta.bundle.dangers import Danger, dangers
-from iodelta.bundle.mapping import Maps, checked, maps, onto, unplaceable, unsettable
+from iodelta.bundle.mapping import Maps, checked, maps, onto, unplaceable
 from iodelta.bundle.packed import Packed
 from iodelta.errors import RequestError
 from iodelta.experiment import Experiment, overridden
@@ -17,7 +17,7 @@ from iodelta.lab.account import Account
 from iodelta.lab.folder import EXPERIMENT
 from iodelta.lab.plan import Plan, make_plan
 from iodelta.lab.session import read_plan, without
-from iodelta.lab.setup import Survey, survey
+from iodelta.lab.setup import Survey, survey, unsettable
 from iodelta.machine import LocalMachine, Machine
 from iodelta.probe.topology import resolve
 

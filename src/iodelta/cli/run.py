@@ -20,6 +20,7 @@ from iodelta.lab.booting import look
 from iodelta.lab.folder import Folder
 from iodelta.lab.plan import Plan, make_plan
 from iodelta.lab.session import go, read_plan, start, without
+from iodelta.lab.setup import target_of, unsettable
 from iodelta.lab.signals import stop_on_signals
 from iodelta.machine import Machine
 from iodelta.report.account.load import derive
@@ -62,7 +63,13 @@ Examples:
 @click.option("--target", default="", help="Block device, file or directory; a scratch file here when left out.")
 @click.option("--size", default="", help="How much of it, as fio spells sizes: 512m, 100g.")
 @click.option("--variant", "variants", multiple=True, metavar="NAME:KNOB=VALUE,...", help="Repeat; two at least.")
-@click.option("--condition", "conditions", multiple=True, metavar="NAME[:COMMAND]", help="A background load to hold.")
+@click.option(
+    "--condition",
+    "conditions",
+    multiple=True,
+    metavar="NAME[:KNOB=VALUE,...|:COMMAND]",
+    help="Something to hold: knobs, or a background load.",
+)
 @click.option("--baseline", default="", help="The variant to compare with; the first one when left out.")
 @click.option("--margin", default="", help="The change that matters to you; 1 % when left out.")
 @click.option("--question", default="", help="What you want to know, in a sentence.")
@@ -181,18 +188,24 @@ def planned(
     machines: Sequence[Machine], experiment: Experiment, *, leave_out: bool, dry_run: bool, format_: str
 ) -> Plan:
     """The plan for what can run on all the machines, shown to the user. Raises RequestError."""
+    if leave_out and not experiment.boots:
+        seen_there = (unsettable(machine, experiment, target_of(machine, experiment)) for machine in machines)
+        experiment = _left_out(experiment, {name: why for found in seen_there for name, why in found.items()})
     seen = [look(machine, experiment) for machine in machines]
     unavailable = {variant: reason for found in seen for variant, reason in found.unavailable.items()}
-    if unavailable:
-        if not leave_out:
-            reasons = "; ".join(f"{variant}: {reason}" for variant, reason in unavailable.items())
-            raise RequestError(f"not every variant can run here: {reasons}", remedy="--leave-out goes on without these")
-        experiment = without(experiment, unavailable)
-        for variant, reason in unavailable.items():
-            click.echo(f"left out: {variant}: {reason}", err=True)
-    plan = make_plan(experiment)
+    if unavailable and not leave_out:
+        reasons = "; ".join(f"{variant}: {reason}" for variant, reason in unavailable.items())
+        raise RequestError(f"not every variant can run here: {reasons}", remedy="--leave-out goes on without these")
+    plan = make_plan(_left_out(experiment, unavailable))
     show_plan(Console(stderr=format_ == "json"), plan, seen[0], whole=dry_run)
     return plan
+
+
+def _left_out(experiment: Experiment, unavailable: dict[str, str]) -> Experiment:
+    """What is left, and the rest told."""
+    for variant, reason in unavailable.items():
+        click.echo(f"left out: {variant}: {reason}", err=True)
+    return without(experiment, unavailable) if unavailable else experiment
 
 
 def _seconds(budget: str) -> float:

@@ -103,6 +103,11 @@ def parse(text: str, name: str = "experiment.toml", *, base: Path = Path(), numb
         design,
         refuse=source.refuse,
     )
+    cells = [cell.name for cell in experiment.cells]
+    for name in design.weights:
+        if name not in cells:
+            allowed = "; ".join(map(repr, cells))
+            source.refuse(f"no cell is called {name!r}", "design", "weights", name, remedy=f"the cells are {allowed}")
     return msgspec.structs.replace(
         experiment, machines=machines, clock=clock, instruments=_instruments(source, data.get("instrument", {}))
     )
@@ -180,6 +185,9 @@ def _design(source: Source, table: Mapping[str, Any]) -> Design:
             source.refuse(f"{key} must lie between {least} and {most}", "design", key)
     if not 0.5 < design.level < 1:
         source.refuse("level must lie between 50 % and 100 %, as in 95 %", "design", "level")
+    for cell, weight in design.weights.items():
+        if not 0 <= weight <= 1e6:
+            source.refuse(f"a weight lies between 0 and a million, not at {weight:g}", "design", "weights", cell)
     return design
 
 

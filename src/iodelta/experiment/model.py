@@ -70,6 +70,8 @@ class Design(msgspec.Struct, frozen=True):
     """How many comparisons are corrected for; empty: by their number (see ``iodelta.verdict.Rules``)."""
     placebo: bool = False
     """Add an arm that is the baseline under another name."""
+    weights: dict[str, float] = {}
+    """Cell -> what its losses count for when a variant is recommended; 1 for a cell that is not named."""
 
 
 class Cell(msgspec.Struct, frozen=True):

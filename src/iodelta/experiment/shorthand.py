@@ -134,7 +134,9 @@ def _conditions(texts: Sequence[str]) -> dict[str, dict[str, str]]:
         name, _, rest = text.partition(":")
         _name(name, text, "--condition NAME, --condition NAME:knob=value or --condition 'NAME:COMMAND ARG ...'")
         key, equals, _ = rest.partition("=")
-        if equals and re.fullmatch(r"[a-z_]+\.[\w.]+|sysfs:\S+", key):  # no command is called so
+        if equals and (
+            key in _BARE_KNOBS or re.fullmatch(r"[a-z_]+\.[\w.]+|sysfs:\S+", key)
+        ):  # no command is called so
             found[name] = _settings(rest, f"--condition {text!r}")
         else:
             found[name] = {"background": rest.strip()} if rest.strip() else {}

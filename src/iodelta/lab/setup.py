@@ -72,7 +72,7 @@ def survey(machine: Machine, experiment: Experiment, *, engines: bool = True) ->
     """
     version = fio_version(machine)
     tree = bool(experiment.target.files)
-    target = (resolve_tree if tree else resolve)(machine, experiment.target.path or machine.directory)
+    target = target_of(machine, experiment)
     scratch = target.kind == "directory" and not tree
     size = size_bytes(experiment.target.size) if experiment.target.size else None
     if scratch and size is None:
@@ -101,6 +101,11 @@ def survey(machine: Machine, experiment: Experiment, *, engines: bool = True) ->
     return Survey(target, scratch, size, version, writing, reasons, *refused, placement=odd)
 
 
+def target_of(machine: Machine, experiment: Experiment) -> Target:
+    """What is measured, or the directory of the scratch file. Raises RequestError."""
+    return (resolve_tree if experiment.target.files else resolve)(machine, experiment.target.path or machine.directory)
+
+
 def knobs_of(machine: Machine, experiment: Experiment, target: Target) -> dict[str, Knob]:
     """Every knob that some variant or condition sets. Raises RequestError for an unknown one, or one of a boot."""
     if booted := [name for name in experiment.knob_names() if of_boot(name)]:
@@ -110,6 +115,17 @@ def knobs_of(machine: Machine, experiment: Experiment, target: Target) -> dict[s
             remedy="`iodelta run` does that, and no search",
         )
     return {name: knob(name, machine, target) for name in experiment.knob_names()}
+
+
+def unsettable(machine: Machine, experiment: Experiment, target: Target) -> dict[str, str]:
+    """Variants with a knob that cannot be set here, with the reason. Reads only."""
+    found = {}
+    for variant in experiment.variants:
+        try:
+            check({name: knob(name, machine, target) for name in variant.knobs}, variant.knobs)
+        except RequestError as error:
+            found[variant.name] = f"{error.place}: {error.what}"
+    return found
 
 
 def tool_of(experiment: Experiment) -> str:

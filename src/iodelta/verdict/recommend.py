@@ -81,7 +81,9 @@ def recommend(
     tallies = _tally(usable, weights or {})
     regrets = tuple(tally.regret() for tally in tallies.values())
     chosen, sentence = _choose(tallies, _where(usable), forbidden, rules.margin)
-    return Recommendation(chosen, sentence, regrets, rankings, level, weights is not None, (*forbidden, *findings))
+    if weights:
+        sentence += f" Weights: {', '.join(f'{weight:g} for {cell}' for cell, weight in weights.items())}; else 1."
+    return Recommendation(chosen, sentence, regrets, rankings, level, bool(weights), (*forbidden, *findings))
 
 
 @dataclass

@@ -113,7 +113,8 @@ def _recommendation(
     groups = [group for group in groups if group]
     if not groups or (len(cells) < 2 and len(ranked) < 2):
         return None
-    return recommend(groups, plan.rules, forbidden=_forbidden(judgement))
+    weights = plan.experiment.design.weights
+    return recommend(groups, plan.rules, weights=weights, forbidden=_forbidden(judgement))
 
 
 def _forbidden(judgement: Judgement) -> list[Finding]:
