@@ -123,9 +123,11 @@ def at_the_question(stand: Stand, args: tuple[str, ...], answer: bytes | signal.
     os.close(theirs)
     said, answered, end = b"", False, time.monotonic() + 120
     try:
-        while part := _read(ours, end):
-            said += part
-            if b"[y/N]" in said and not answered:
+        while (part := _read(ours)) != b"":
+            assert time.monotonic() < end, "it says and does no more"
+            said += part or b""
+            # A Ctrl-C between Python's look for signals and its wait for a line is seen after the line: press it again.
+            if b"[y/N]" in said and (not answered or (part is None and answer == b"\x03")):
                 answered = True
                 if isinstance(answer, bytes):
                     os.write(ours, answer)
@@ -138,9 +140,10 @@ def at_the_question(stand: Stand, args: tuple[str, ...], answer: bytes | signal.
         os.close(ours)
 
 
-def _read(terminal: int, end: float) -> bytes:
-    """What a terminal shows next; nothing when its last user has closed it. Fails at ``end``."""
-    assert select.select([terminal], [], [], max(0.0, end - time.monotonic()))[0], "it says and does no more"
+def _read(terminal: int) -> bytes | None:
+    """What a terminal shows, None for nothing within ten seconds; empty when its last user has closed it."""
+    if not select.select([terminal], [], [], 10)[0]:
+        return None
     try:
         return os.read(terminal, 4096)
     except OSError:
