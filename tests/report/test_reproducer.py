@@ -13,11 +13,13 @@ from workshop import Workshop
 
 from iodelta.errors import RequestError
 from iodelta.experiment import parse
+from iodelta.experiment.model import of_boot
+from iodelta.knob.registry import FAMILIES
 from iodelta.lab.folder import Started
 from iodelta.lab.plan import Plan, make_plan
 from iodelta.machine import LocalMachine
 from iodelta.probe.topology import resolve
-from iodelta.report.again.script import script
+from iodelta.report.again.script import UNWRITTEN, script
 
 SHELL = shutil.which("dash") or "sh"
 SCHEDULERS = "[variant.none]\n'block.scheduler' = 'none'\n[variant.deadline]\n'block.scheduler' = 'mq-deadline'"
@@ -147,10 +149,23 @@ def test_a_mounted_device_and_an_unnamed_overwrite_are_refused(workshop: Worksho
     assert (point / "kept").read_text() == "kept"
 
 
+@pytest.mark.parametrize(
+    "name", [*(name for family in FAMILIES for name in family.names), "kernel.cmdline", "vm.memory"]
+)
+def test_every_knob_there_is_can_be_written_or_has_a_reason(tmp_path: Path, name: str) -> None:
+    setting = name.replace("sysfs:*", "sysfs:/sys/x").replace("*", "x")
+    value = "{ apply = ['true'], restore = ['true'] }" if name == "command" else "'1'"
+    plan = plan_of(variants=f"[variant.a]\n[variant.b]\n'{setting}' = {value}")
+    if setting in UNWRITTEN or of_boot(setting):
+        with pytest.raises(RequestError, match="cannot be written as a plain script") as caught:
+            written(tmp_path, plan, str(tmp_path))
+        assert caught.value.place == setting
+        assert "iodelta pack" in caught.value.remedy
+    else:
+        assert written(tmp_path, plan, str(tmp_path)).is_file()
+
+
 def test_what_no_script_can_hold_is_refused(tmp_path: Path) -> None:
-    mounts = "[variant.a]\n'mount.options' = 'noatime'\n[variant.b]\n'mount.options' = 'relatime'"
-    with pytest.raises(RequestError, match="cannot be written as a plain script"):
-        written(tmp_path, plan_of(variants=mounts), str(tmp_path))
     files = "[variant.a]\n'sysfs:/etc/passwd' = '1'\n[variant.b]\n'sysfs:/etc/passwd' = '2'"
     with pytest.raises(RequestError, match="no path below /sys or /proc/sys"):
         written(tmp_path, plan_of(variants=files), str(tmp_path))

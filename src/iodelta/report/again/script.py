@@ -17,7 +17,7 @@ from iodelta import __version__
 from iodelta.bundle.packed import opened
 from iodelta.errors import MeasureError, RequestError
 from iodelta.experiment import Condition, Experiment
-from iodelta.experiment.model import NAME
+from iodelta.experiment.model import NAME, of_boot
 from iodelta.knob.command import Commands
 from iodelta.knob.cpu import CPUFREQ, NO_TURBO
 from iodelta.knob.files import ROOTS
@@ -42,6 +42,13 @@ BODY = Path(__file__).with_name("script.sh")
 PLACED = ("--filename=", "--directory=", "--randseed=", "--name=")
 """Words that the script gives fio itself."""
 
+UNWRITTEN: Mapping[str, str] = {
+    "irq.affinity": "which interrupts are the target's depends on its driver",
+    "mirror.read_policy": "the mirror is iodelta's own, and reads in fio's place",
+    "mount.options": "what a remount undoes depends on the filesystem",
+}
+"""Knobs that no script sets, and why; what is of a boot is none's either."""
+
 
 def reproducer_of(path: Path) -> str:
     """The script of an experiment folder or bundle. Raises RequestError for what cannot be written so, MeasureError."""
@@ -65,6 +72,9 @@ def script(plan: Plan, target: Target, trials: list[Started], answer: str, fio: 
             place="--reproducer",
             remedy="`iodelta report --format mail` ends with the command line of each; `iodelta pack` makes a bundle",
         )
+    for name in experiment.knob_names():
+        if why := "every trial is in a boot of its own" if of_boot(name) else UNWRITTEN.get(name):
+            raise _unwritten(name, why)
     scratch = plan.identifier in target.real_path
     writing = any(
         writes((*cell.options, *variant.options), target, size_of(experiment, target))
@@ -312,15 +322,9 @@ def _set(
         "cpus": lambda: f"launcher={_quoted(f'cpus {value}')}" if text else "",
         "numa": lambda: f"launcher={_quoted(f'numa {value}')}" if text else "",
         "memory.drop_caches": lambda: f"sync; printf '%s\\n' {text} >/proc/sys/vm/drop_caches" if text else "",
-        "mount.options": lambda: f"remount {text}" if text else 'remount "$(kept_mount)"',
         "cpu.boost": lambda: f"boost {text}" if text else f"put_back_all {_files(name)}",
         "command": lambda: f"commanded {_command_values(experiment).index(value) + 1 if value else 0}",
     }
-    if name == "mount.options":
-        raise RequestError(
-            "mount.options cannot be written as a plain script: what a remount undoes depends on the filesystem",
-            remedy="give the folder itself to a reader who has iodelta",
-        )
     if name in special:
         if line := special[name]():
             yield line
@@ -330,7 +334,15 @@ def _set(
         elif not (_resets(name, settings, names)):
             yield f"put_back_all {files}"
     else:
-        raise RequestError("there is no such knob", place=inert(name))
+        raise _unwritten(name, "no kernel file is known by this name")
+
+
+def _unwritten(name: str, why: str) -> RequestError:
+    return RequestError(
+        f"cannot be written as a plain script: {why}",
+        place=inert(name),
+        remedy="`iodelta pack` makes a bundle, which a reader who has iodelta measures with `iodelta reproduce`",
+    )
 
 
 def _resets(name: str, settings: Mapping[str, str], names: list[str]) -> bool:
