@@ -15,6 +15,9 @@ from iodelta.machine import LocalMachine, Machine
 from iodelta.probe.topology import resolve
 
 CORE = "iodelta_native"
+INSTALL = "scripts/native install in the source tree, after `make demo`; once published, pip install 'iodelta[native]'"
+"""How to get it."""
+
 PROGRAM = "iodelta.policy.stand_in"
 
 
@@ -35,7 +38,7 @@ class MirrorPolicy(Knob):
         if not isinstance(self.machine, LocalMachine):
             return "the mirror runs on this machine only"
         if importlib.util.find_spec(CORE) is None:
-            return "needs the native core: pip install 'iodelta[native]'"
+            return f"needs the native core ({INSTALL})"
         return None
 
     def allowed(self) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from iodelta.errors import MeasureError, RequestError
+from iodelta.knob.mirror import INSTALL
 
 MODULE = "iodelta_native"
 
@@ -22,7 +23,7 @@ def native() -> Any:
         raise MeasureError(
             f"read policies need the native core, which is not installed ({error})",
             place="iodelta policy",
-            remedy="pip install 'iodelta[native]'; in a source tree with cargo: scripts/setup test",
+            remedy=INSTALL,
         ) from error
     return module
 

@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 
+from iodelta.knob.mirror import INSTALL
 from iodelta.lab.account import Account
 from iodelta.lab.folder import Folder
 from iodelta.lab.guard import MARK, MARK_TEXT
@@ -96,7 +97,7 @@ def needs(machine: Machine) -> Iterator[Need]:
     if "btrfs" not in (attribute(machine, "/proc/filesystems") or "").split():
         yield Need("btrfs", "the kernel does not offer btrfs (/proc/filesystems)", "modprobe btrfs")
     if not installed():
-        yield Need("iodelta-native", "the mirror is part of the native core", "pip install 'iodelta[native]'")
+        yield Need("iodelta-native", "the mirror is part of the native core", INSTALL)
 
 
 def prepare(stage: Stage) -> Values:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from iodelta.errors import MeasureError
+from iodelta.knob.mirror import INSTALL
 from iodelta.lab.folder import EXPERIMENT, Folder
 from iodelta.machine import Machine
 from iodelta.policy.gist import POLICIES
@@ -75,7 +76,7 @@ def needs(machine: Machine) -> Iterator[Need]:
     yield from loops(machine)
     yield from slowing.needs(machine)
     if not installed():
-        yield Need("iodelta-native", "the mirror is part of the native core", "pip install 'iodelta[native]'")
+        yield Need("iodelta-native", "the mirror is part of the native core", INSTALL)
 
 
 def prepare(stage: Stage) -> Values:
