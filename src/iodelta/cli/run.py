@@ -75,7 +75,7 @@ Examples:
 @click.option("--question", default="", help="What you want to know, in a sentence.")
 @click.option("--trial", default="", help="Seconds of one trial, as in 5s.")
 @click.option("--ramp", default="", help="Seconds before it that do not count.")
-@click.option("--budget", default="", help="Time for everything, as in 30m; of an ended folder: that much more.")
+@click.option("--budget", default="", help="Time for everything, as in 30m; of an ended folder, once: that much more.")
 @click.option("--blocks", type=int, help="At most so many blocks of a cell.")
 @click.option("--seed", type=int, help="Seed of order and offsets; drawn and recorded when left out.")
 @click.option("--placebo", is_flag=True, help="Add an arm that is the baseline again, under another name.")

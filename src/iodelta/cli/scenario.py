@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 WIDTH = 80
 
 _format = click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
-_full = click.option("--full", is_flag=True, help="The size of the question as it was posted, not a minute or two.")
+_full = click.option("--full", is_flag=True, help="The size of the question as it was posted: hours, not minutes.")
 
 
 @click.group(

@@ -67,7 +67,7 @@ class Scenario:
     template: str
     """An experiment file with gaps ``@NAME@``: those of ``small`` and ``full``, and those that ``prepare`` fills."""
     small: Values
-    """A run of a minute or two."""
+    """The shortest run that shows whether the question can be asked here: of most a minute or two."""
     full: Values
     """The size of the question as it was posted."""
     prepare: Callable[[Stage], Values]
