@@ -21,8 +21,8 @@ Examples:
     iodelta attribute v6.18 --patch 8e550632 --patch 718eee05 --patch fix.patch --build 'make -j8' \\
         --measure './bench' --better higher
   Commits that the base already has: each is taken out in turn (reverted):
-    iodelta attribute HEAD --revert --patch HEAD~3 --patch HEAD~7 --build ./build.sh --artifact mod.ko \\
-        --put './reload.sh {built}' --target /dev/nullb0 -- --rw=randread --bs=4k --direct=1
+    iodelta attribute HEAD --revert --patch HEAD~3 --patch HEAD~7 --build /home/me/build.sh --artifact mod.ko \\
+        --put '/home/me/reload.sh {built}' --target /dev/nullb0 -- --rw=randread --bs=4k --direct=1
   What would it do next; go on after a kill:
     iodelta attribute iodelta-attribute-20260102-030405 --plan
     iodelta attribute iodelta-attribute-20260102-030405

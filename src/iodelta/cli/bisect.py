@@ -21,8 +21,8 @@ Examples:
   Commits of a program, measured by a number that it prints:
     iodelta bisect --good v1.0 --bad v1.1 --build 'make -j8' --measure './bench' --better higher
   Commits of a kernel module, measured with fio; only what was built is kept:
-    iodelta bisect --repo linux --good v6.18 --bad v6.19 --paths block --build ./build.sh \\
-        --artifact mod.ko --put './reload.sh {built}' --target /dev/nullb0 -- --rw=randread --bs=4k --direct=1
+    iodelta bisect --repo linux --good v6.18 --bad v6.19 --paths block --build /home/me/build.sh \\
+        --artifact mod.ko --put '/home/me/reload.sh {built}' --target /dev/nullb0 -- --rw=randread --bs=4k --direct=1
   Values of a sysctl, and package versions:
     iodelta bisect --item 5 --item 10 --item 20 --item 40 --set sysctl.vm.dirty_ratio={item} \\
         --target /srv -- --rw=write --bs=64k
