@@ -46,7 +46,7 @@ ELSEWHERE = {
     r"iodelta reproduce (?!.*--dry-run)": "asks, and measures for as long as somebody did; run by tests/bundle",
     "iodelta policy (calibrate|defrag|mirror|simulate --calibration)": "needs disks of its own; run by tests/policy",
     "iodelta scenario run": "measures for a minute or two; run by tests/scenarios",
-    "iodelta run --leave-out policy.toml": "needs a btrfs whose kernel offers several policies",
+    "iodelta run --leave-out policy.toml|/mnt/pool": "needs a btrfs whose kernel offers several policies",
     "sh reproduce.sh": "run by tests/report/test_reproducer.py",
 }
 """Examples that are only parsed: what is in them, as a regular expression, and why."""
