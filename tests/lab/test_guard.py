@@ -540,6 +540,52 @@ def test_a_directory_of_the_users_does_not_become_scratch_by_its_name(tmp_path: 
     assert not is_scratch(HERE, str(theirs))
 
 
+@pytest.mark.root
+@pytest.mark.parametrize("whose", ["", "IODELTA-SCRATCH.txt"], ids=["directory", "mark"])
+def test_a_mark_that_another_user_wrote_makes_no_scratch_directory(tmp_path: Path, whose: str) -> None:
+    theirs = Path(make_scratch(HERE, str(tmp_path)))
+    (theirs / "data").write_bytes(b"old scratch data")
+    os.chown(theirs / whose, 65534, 65534)
+    assert not is_scratch(HERE, str(theirs))
+    assert "did not make" in refusal(theirs / "data")
+    with pytest.raises(RefusedError, match="belongs to user 65534 and you are user 0"):
+        make_scratch(HERE, str(tmp_path))
+
+
+@pytest.mark.root
+def test_nothing_is_written_into_an_empty_directory_of_another_user(tmp_path: Path) -> None:
+    theirs = tmp_path / "iodelta-scratch"
+    theirs.mkdir()
+    os.chown(theirs, 65534, 65534)
+    with pytest.raises(RefusedError, match="belongs to user 65534"):
+        make_scratch(HERE, str(tmp_path))
+    assert list(theirs.iterdir()) == []
+
+
+def test_a_link_makes_no_scratch_directory_and_is_not_followed(tmp_path: Path) -> None:
+    elsewhere, here = tmp_path / "elsewhere", tmp_path / "iodelta-scratch"
+    elsewhere.mkdir()
+    here.symlink_to(elsewhere)
+    with pytest.raises(RefusedError, match="is a symbolic link, where iodelta makes a directory"):
+        make_scratch(HERE, str(tmp_path))
+    assert list(elsewhere.iterdir()) == []
+    here.unlink()
+    mark, text = Path(make_scratch(HERE, str(tmp_path)), "IODELTA-SCRATCH.txt"), elsewhere / "text"
+    mark.rename(text)
+    mark.symlink_to(text)
+    assert not is_scratch(HERE, str(here))
+    with pytest.raises(RefusedError, match="is a symbolic link, where iodelta makes a regular file"):
+        make_scratch(HERE, str(tmp_path))
+
+
+def test_others_cannot_put_anything_into_a_scratch_directory(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        assert Path(make_scratch(HERE, str(tmp_path))).stat().st_mode & 0o777 == 0o700
+    finally:
+        os.umask(before)
+
+
 def test_a_scratch_directory_that_was_begun_before_a_crash_is_finished(tmp_path: Path) -> None:
     (tmp_path / "iodelta-scratch").mkdir()
     assert is_scratch(HERE, make_scratch(HERE, str(tmp_path)))

@@ -121,6 +121,21 @@ def test_a_scratch_file_is_laid_out_whole_kept_between_sessions_and_removed_at_t
     assert list(place.iterdir()) == []
 
 
+def test_a_scratch_file_that_became_a_link_is_not_measured(tmp_path: Path) -> None:
+    place, victim = tmp_path / "place", tmp_path / "victim"
+    place.mkdir()
+    victim.write_bytes(b"precious" * (1 << 18))
+    plan = plan_of(str(place), rw="randwrite", size="1m")
+    folder = Folder.begin(tmp_path / "folder", "", plan)
+    with made_ready(plan, folder) as bench:
+        scratch = Path(bench.target.path)
+    scratch.unlink()
+    scratch.symlink_to(victim)
+    with pytest.raises(RefusedError, match=f"is a link to {victim}"), made_ready(plan, folder):
+        pass
+    assert victim.read_bytes() == b"precious" * (1 << 18)
+
+
 def test_a_stop_while_the_scratch_file_is_written_leaves_no_half_file(tmp_path: Path, state: Path) -> None:
     place = tmp_path / "place"
     place.mkdir()

@@ -125,13 +125,15 @@ def check_write(machine: Machine, target: Target, destroy: Sequence[str] = (), s
 def make_scratch(machine: Machine, parent: str) -> str:
     """A marked directory for scratch files in ``parent``; the one that an earlier run made is taken again.
 
-    Raises RefusedError when something of that name is there that iodelta did not make, MachineError when it cannot
-    be made.
+    Raises RefusedError when something of that name is there that iodelta did not make, or that others can exchange;
+    MachineError when it cannot be made.
     """
     path = f"{parent.rstrip('/')}/{SCRATCH}"
-    if is_scratch(machine, path):
+    if _is_marked(machine, path):
         return path
-    made = machine.run(["mkdir", "--", path])
+    made = machine.run(["mkdir", "-m", "700", "--", path])
+    if made.returncode != 0 and _is_marked(machine, path):  # looked at again: it may have come meanwhile
+        return path
     if made.returncode != 0 and status(machine, path) and not _is_empty(machine, path):
         raise RefusedError(
             "is there already, and iodelta did not make it",
@@ -145,15 +147,41 @@ def make_scratch(machine: Machine, parent: str) -> str:
             place=path,
             remedy="choose a directory that you may write to",
         )
+    _is_marked(machine, path)  # on some network filesystems root's own files are somebody else's
     return path
 
 
 def is_scratch(machine: Machine, directory: str) -> bool:
-    """Whether iodelta made and marked this directory."""
+    """Whether iodelta made and marked this directory, as the user that we are on that machine.
+
+    Anybody can write the text of the mark: directory and mark must be ours, and no links.
+    """
     try:
-        return machine.read(f"{directory}/{MARK}") == MARK_TEXT
-    except MachineError:
+        return _is_marked(machine, directory)
+    except (MachineError, RefusedError):
         return False
+
+
+def _is_marked(machine: Machine, directory: str) -> bool:
+    """As ``is_scratch``; raises RefusedError when directory or mark are there and a link, or another user's."""
+    mark = f"{directory}/{MARK}"
+    # Links are not followed. /proc/self/ belongs to whoever asks.
+    asked = machine.run(["stat", "-c", "%u %F", "--", "/proc/self/", directory, mark], env={"LC_ALL": "C"})
+    (user, *_), *found = (line.split(" ", 1) for line in asked.text.splitlines() or [""])
+    for path, wanted, (owner, kind) in zip((directory, mark), ("directory", "regular file"), found, strict=False):
+        if kind.replace(" empty", "") != wanted:
+            raise RefusedError(
+                f"is a {kind}, where iodelta makes a {wanted}",
+                place=path,
+                remedy="delete it, or choose another directory for the scratch file",
+            )
+        if owner != user:
+            raise RefusedError(
+                f"belongs to user {owner} and you are user {user}: its owner can exchange what is in it",
+                place=path,
+                remedy=f"delete {directory}, run as that user, or choose another directory for the scratch file",
+            )
+    return asked.returncode == 0 and machine.read(mark) == MARK_TEXT
 
 
 def _file_reasons(machine: Machine, target: Target, uses: Uses, size: int | None) -> tuple[Reason, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from iodelta.errors import IodeltaError, RequestError
+from iodelta.errors import IodeltaError, RefusedError, RequestError
 from iodelta.experiment import Experiment, size_bytes
 from iodelta.experiment.io_uring import TOOL, switches
 from iodelta.experiment.model import of_boot
@@ -265,7 +265,14 @@ def _scratch_file(
         on_progress=lambda done, total: watcher.preparing(f"writing {path}", done / total),
         stop=stop,
     )
-    return resolve(machine, path)
+    target = resolve(machine, path)
+    if target.real_path != path:
+        raise RefusedError(
+            f"is a link to {target.real_path}, which is no scratch file",
+            place=path,
+            remedy="somebody exchanged it: delete the link, or choose another directory for the scratch file",
+        )
+    return target
 
 
 def remove_scratch(machine: Machine, plan: Plan, found: Survey) -> None:
