@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import fmean
 from types import SimpleNamespace
 from typing import Any, cast
+
+import msgspec
 
 from iodelta.errors import MeasureError
 from iodelta.experiment import Cell, Condition, Variant, parse
@@ -14,12 +17,14 @@ from iodelta.lab import runner as runner_module
 from iodelta.lab.bench import Bench
 from iodelta.lab.folder import Folder, Started
 from iodelta.lab.plan import Plan, make_plan
+from iodelta.lab.quality import Quality, noise
 from iodelta.lab.runner import Outcome, Runner
 from iodelta.trial import Direction, Finding, Latency, Quantity, Trial
 from iodelta.verdict import Rules
 
 Say = Callable[[Started], object]
-"""What happens in a trial: a rate, a Finding beside the usual rate, or an exception to raise."""
+"""What happens in a trial: a rate, the rates of its seconds, a Finding beside the usual rate, or an exception to
+raise."""
 
 
 class PaperBench:
@@ -58,12 +63,17 @@ class PaperBench:
             raise said
         if stop():
             return None
+        if isinstance(said, tuple):
+            made = paper_trial(identity, fmean(said), series=said)
+            return msgspec.structs.replace(made, findings=noise(made, Quality(), ramp=0.0, margin=0.01, device=None))
         findings = (said,) if isinstance(said, Finding) else ()
         return paper_trial(identity, float(said) if isinstance(said, float | int) else 1000.0, findings)
 
 
-def paper_trial(identity: Started, rate: float, findings: tuple[Finding, ...] = ()) -> Trial:
-    """A trial of random reads at ``rate`` IOPS, one in flight."""
+def paper_trial(
+    identity: Started, rate: float, findings: tuple[Finding, ...] = (), series: tuple[float, ...] = ()
+) -> Trial:
+    """A trial of random reads at ``rate`` IOPS, one in flight; ``series`` are the rates of its seconds."""
     mean = Quantity.exact(1e9 / rate, "ns")
     latency = Latency(int(rate), mean, mean, mean, mean)
     iops, bandwidth = Quantity.exact(rate, "IOPS"), Quantity.exact(4096 * rate, "B/s")
@@ -80,6 +90,7 @@ def paper_trial(identity: Started, rate: float, findings: tuple[Finding, ...] = 
         directions=(done,),
         attempt=identity.attempt,
         findings=findings,
+        series={"read.iops": series},
     )
 
 
@@ -141,8 +152,8 @@ seed = 1
         self.rules: Rules = self.plan.rules
         self.budget = self.plan.experiment.design.budget
         self.clock = 0.0
-        self._trials: dict[int, Trial] = {}
-        monkeypatch.setattr(runner_module, "read_trial", lambda folder, identity: self._trials[identity.trial])
+        self.trials: dict[int, Trial] = {}
+        monkeypatch.setattr(runner_module, "read_trial", lambda folder, identity: self.trials[identity.trial])
         monkeypatch.setattr(runner_module, "time", SimpleNamespace(monotonic=self._tick))
 
     def _tick(self) -> float:
@@ -158,7 +169,7 @@ seed = 1
             def keep(*args: Any, **named: Any) -> Trial | None:
                 trial = made(*args, **named)
                 if trial is not None:
-                    self._trials[trial.number] = trial
+                    self.trials[trial.number] = trial
                 return trial
 
             self.bench.trial = keep  # type: ignore[method-assign]

@@ -156,6 +156,26 @@ def test_a_machine_that_is_always_noisy_comes_to_its_end_with_the_noise_counted(
     assert f"{len(repeats)} blocks" in note.explanation
 
 
+def test_a_variant_that_stalls_now_and_then_has_its_stalls_counted(paper: Make) -> None:
+    def stalls(trial: Started) -> bool:
+        return trial.variant == "v1" and RNG(f"stall/{trial.block}/{trial.attempt}").random() < 0.3
+
+    def say(trial: Started) -> tuple[float, ...]:
+        seconds = RNG(f"{trial.block}/{trial.variant}/{trial.attempt}")
+        return tuple(
+            1000 * seconds.gauss(1, 0.002) * (0.1 if stalls(trial) and second >= 8 else 1) for second in range(12)
+        )
+
+    one = paper(say, blocks=24)
+    verdict_ = one.run().judgement.verdicts[0]
+    assert verdict_.word != "equivalent"
+    assert one.events(Repeated) == []
+    counted = Account(one.folder.events()).counted(("v0", "v1")).values()
+    unsteady = [trial for trial in counted if any(f.rule == "noise.unsteady" for f in one.trials[trial.trial].findings)]
+    assert {trial.trial for trial in counted if stalls(trial)} == {trial.trial for trial in unsteady}
+    assert len(unsteady) >= 0.2 * verdict_.blocks
+
+
 def test_noise_is_not_made_again_beyond_the_budget(paper: Make) -> None:
     one = paper(lambda t: noisy(), budget="2s")
     assert one.run().reason == "budget"
@@ -264,7 +284,7 @@ def test_a_block_whose_raw_file_is_lost_is_measured_again(paper: Make, monkeypat
     def lossy(folder: Any, identity: Started) -> Any:
         if identity.trial == 3:
             raise MeasureError("damaged", place="raw/000003")
-        return one._trials[identity.trial]
+        return one.trials[identity.trial]
 
     monkeypatch.setattr(runner_module, "read_trial", lossy)
     assert one.run().reason == "complete"

@@ -113,8 +113,8 @@ class Account:
     def counted(self, variants: Iterable[str]) -> dict[int, Started]:
         """The usable trials of complete blocks: of each block the last attempt in which every variant is usable.
 
-        An attempt follows another only because that one was spoilt, noisy or unreadable, by rules that were fixed
-        before the first trial and look at no measured level: nothing is chosen by its value.
+        An attempt follows another only because that one was spoilt, disturbed from outside or unreadable, by rules
+        that were fixed before the first trial and judge no measured value: nothing is chosen by it.
         """
         wanted = tuple(variants)
         found = [one for attempts in self._attempts.values() for one in self._counted(attempts, wanted)]

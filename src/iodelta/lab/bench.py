@@ -17,7 +17,7 @@ from iodelta.knob.mirror import mirrored
 from iodelta.lab.folder import Folder, Started
 from iodelta.lab.guard import WritePermit
 from iodelta.lab.plan import Plan
-from iodelta.lab.quality import noise
+from iodelta.lab.quality import OUTSIDE, noise
 from iodelta.lab.writing import READS
 from iodelta.machine import Machine
 from iodelta.probe.caches import cache_findings
@@ -129,8 +129,8 @@ def problem_of(trial: Trial) -> str:
 
 
 def noise_of(trial: Trial) -> str:
-    """What disturbed a usable trial; empty when nothing did."""
-    return _told(finding for finding in trial.findings if finding.rule.startswith("noise."))
+    """What disturbed a usable trial from outside; empty when nothing did."""
+    return _told(finding for finding in trial.findings if finding.rule in OUTSIDE)
 
 
 def _told(findings: Iterable[Finding]) -> str:

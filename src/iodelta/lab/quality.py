@@ -1,8 +1,9 @@
 """Was a trial disturbed: by other I/O on the device, by other guests on the CPUs, by not being steady?
 
-The limits are fixed in the plan before the first trial and are the same for every variant. None looks at the level of
-what was measured, and it is always the whole block that is made again, once, so the comparison is not biased. A
+The limits are fixed in the plan before the first trial and are the same for every variant. A block is made again only
+for evidence from outside the measured values (``OUTSIDE``), as a whole and once, so the comparison is not biased. A
 machine that is always noisy spends its allowance of repeats and then counts what it gets, with the findings shown.
+That a trial was not steady is shown only: a variant that stalls now and then would have its stalls repeated away.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ SLACK = 1 << 20
 RAMP_RATE = 4.0
 """fio does not count what it moves in its ramp. That may have gone so many times as fast as what it counts: were the
 same rate assumed, a trial that turned slow would be taken for a disturbed one, and repeated for its value."""
+
+OUTSIDE = frozenset({"noise.other-io", "noise.steal"})
+"""Rules whose findings are a reason to make a block again."""
 
 _NORMAL_MEDIAN, _NORMAL_99 = 0.6745, 2.576
 """Median of |z|, and its 99 % point, of a standard normal z."""
@@ -50,7 +54,7 @@ def may_repeat(quality: Quality, blocks: int, repeated: int) -> bool:
 
 
 def noise(trial: Trial, quality: Quality, *, ramp: float, margin: float, device: str | None) -> tuple[Finding, ...]:
-    """What disturbed a trial; each finding is a reason to make its block again.
+    """What disturbed a trial, and whether it was unsteady.
 
     ``device`` names the disk whose I/O should be fio's alone, None where that cannot be said: buffered I/O, several
     devices, a filesystem that adds its own to what is written, a background load. ``ramp`` in seconds.
