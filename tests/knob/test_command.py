@@ -59,6 +59,16 @@ def test_what_a_reboot_leaves_is_restored_after_it(machine: LocalMachine, tmp_pa
     assert file.read_text() == "plain"
 
 
+def test_what_cannot_be_undone_does_not_keep_the_others_from_it(machine: LocalMachine, tmp_path: Path) -> None:
+    file = tmp_path / "state"
+    applied = writing(file, "red", "plain")
+    never = [json.dumps({"apply": ["true"], "restore": words}) for words in (["false"], ["/no/such/program"])]
+    saved = knob.knob("command", machine, target("sda")).save([applied, *never])
+    with pytest.raises(KnobError, match=r"/no/such/program.*; restore false ended with 1"):
+        knob.restore(machine, saved)
+    assert file.read_text() == "plain"
+
+
 def test_a_record_from_another_machine_runs_nothing_here(machine: LocalMachine, tmp_path: Path) -> None:
     file = tmp_path / "state"
     saved = knob.knob("command", machine, target("sda")).save([writing(file, "red", "plain")])

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from iodelta.errors import KnobError, RequestError
+from iodelta.errors import KnobError, MachineError, RequestError
 from iodelta.knob.base import EMPTY, Knob, KnobInfo, Saved
 from iodelta.machine import Machine
 from iodelta.probe.sysfs import attribute
@@ -19,7 +19,8 @@ MACHINE_ID = "/etc/machine-id"
 
 
 class Commands(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Argument lists. ``restore`` undoes ``apply``, also when run twice; ``verify`` exits 0 when the setting holds."""
+    """Argument lists. ``restore`` undoes ``apply``, and does no harm when run twice or when nothing was applied;
+    ``verify`` exits 0 when the setting holds."""
 
     apply: Words
     restore: Words
@@ -30,7 +31,7 @@ class Command(Knob):
     """``command``: its value is a table of argument lists, as JSON text.
 
     ``apply`` runs when the machine is turned to the variant, ``verify`` before each of its trials, ``restore`` when it
-    is turned to another variant, at the end, and after a crash.
+    is turned to another variant, at the end, and after a crash: then those of all variants, the last one's first.
     """
 
     names = ("command",)
@@ -80,8 +81,14 @@ class Command(Knob):
         if origin != (attribute(machine, MACHINE_ID) or ""):
             return "nothing to do: the commands were run on another machine"
         commands = [msgspec.json.decode(words, type=Words) for _, words in reversed(undo)]
-        for words in commands:
-            _run(machine, "restore", words)
+        failed = []
+        for words in commands:  # nobody knows which were applied: one that cannot be undone does not keep the others
+            try:
+                _run(machine, "restore", words)
+            except (KnobError, MachineError) as error:
+                failed.append(error.what)
+        if failed:
+            raise KnobError("; ".join(failed), place="command", remedy="run it by hand to see why")
         return "ran " + "; ".join(map(_short, commands))
 
     def _undo(self) -> None:
