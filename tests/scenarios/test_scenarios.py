@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import subprocess
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from click.testing import CliRunner
@@ -21,8 +24,10 @@ from iodelta.probe.topology import resolve, resolve_tree
 from iodelta.scenarios import catalogue, jbod_mmap, queue_depth_sweep, raid10_governor, ublk_null_affinity
 from iodelta.scenarios.catalogue import scenario
 from iodelta.scenarios.model import Scenario
-from iodelta.scenarios.stage import guest_disks, part_of
+from iodelta.scenarios.stage import Stage, guest_disks, part_of
 from iodelta.vm.spec import parse as parse_guest
+
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 MADE = {
     "queue-depth-sweep": {"target": "/dev/x"},
@@ -114,6 +119,37 @@ def test_each_set_of_cpus_is_a_variant_once() -> None:
     }
     alone = PaperMachine({"/sys/devices/system/cpu/online": "0-1\n", "/sys/block/loop0/mq/0/cpu_list": "0, 1\n"})
     assert "first-half" not in ublk_null_affinity._variants(alone, "loop0"), "it is the queue's CPU"
+
+
+def ublk(token: str, *, present: str = "") -> tuple[list[str], list[str]]:
+    """What makes the ublk device of a stage, and what undoes it, on a machine where ``present`` is there already."""
+    made: list[tuple[list[str], list[str]]] = []
+    files = {"/dev/ublk-control": "", BOOT_ID: "this boot\n", **({present: ""} if present else {})}
+    stage = SimpleNamespace(machine=PaperMachine(files), token=token, make=lambda *words: made.append(words))
+    assert ublk_null_affinity._ublk(cast(Stage, stage))
+    return made[0]
+
+
+def test_a_ublk_device_has_a_number_of_its_stages_own_and_is_nobody_elses() -> None:
+    make, undo = ublk("0123456789abcdef")
+    number = make[-1]
+    assert ublk("fedcba9876543210")[0][-1] != number
+    assert 0 < int(number) < 1 << 20, "a minor number"
+    assert undo[3:] == ["sh", "this boot", f"/dev/ublkc{number}", make[0], "del", "-n", number]
+    with pytest.raises(MeasureError, match="there already"):
+        ublk("0123456789abcdef", present=f"/dev/ublkc{number}")
+
+
+@pytest.mark.parametrize(("boot", "there", "undone"), [("", True, True), ("another", True, False), ("", False, False)])
+def test_what_a_number_leads_to_is_removed_in_the_boot_that_made_it_and_only_there(
+    tmp_path: Path, boot: str, there: bool, undone: bool
+) -> None:
+    control, done = tmp_path / "ublkc1", tmp_path / "a b"
+    if there:
+        control.touch()
+    words = [boot or Path(BOOT_ID).read_text().strip(), str(control), "touch", str(done)]
+    subprocess.run(["sh", "-c", ublk_null_affinity.REMOVE_UBLK, "sh", *words], check=True)
+    assert done.exists() == undone
 
 
 @pytest.mark.parametrize("name", ["queue-depth-sweep", "ublk-null-affinity"])

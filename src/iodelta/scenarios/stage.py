@@ -91,6 +91,8 @@ class Stage:
         self.machine = machine
         self.directory = directory
         """Exists once something was made in it."""
+        self.token = directory.rsplit("-", 1)[1]
+        """16 random hexadecimal digits, this stage's alone: for the names of what is made beside the directory."""
         self.full = full
         self.target = target
         """What the user wants measured instead of what the scenario would make; None for the latter."""

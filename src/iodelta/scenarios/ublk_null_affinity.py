@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iodelta.errors import MachineError
+from iodelta.errors import MachineError, MeasureError
 from iodelta.machine import Machine
 from iodelta.probe.queues import Cpus, first_cpus, nodes, numbers, queues, spelled
-from iodelta.probe.sysfs import attribute
+from iodelta.probe.sysfs import attribute, boot_id
 from iodelta.scenarios.model import Need, Scenario, Values
 from iodelta.scenarios.needs import loops, root
 from iodelta.scenarios.stage import Stage
@@ -49,9 +49,13 @@ QUEUES = 16
 CONFIGFS = "/sys/kernel/config/nullb"
 
 REMOVE_NULL = '[ ! -d "$1" ] || { echo 0 >"$1/power"; rmdir -- "$1"; }'
-UNLOAD = "[ ! -d /sys/module/null_blk ] || modprobe -r null_blk"
-REMOVE_UBLK = '[ ! -e "/dev/ublkc$2" ] || "$1" del -n "$2"'
-"""Constants for sh: what they are about comes as arguments."""
+THIS_BOOT = '[ "$(cat /proc/sys/kernel/random/boot_id)" = "$1" ] || exit 0; shift; '
+UNLOAD = THIS_BOOT + "[ ! -d /sys/module/null_blk ] || modprobe -r null_blk"
+REMOVE_UBLK = THIS_BOOT + '[ ! -e "$1" ] || { shift; "$@"; }'
+"""Constants for sh: what they are about comes as arguments. After a reboot a number or module is not ours."""
+
+UBLK_NUMBERS = range(1000, 1 << 20)
+"""Far from those that are given one after the other, and minor numbers of the kernel's."""
 
 SERVERS = {"kublk": ("-t", "null"), "rublk": ("null",)}
 """Servers of a ublk null device: the kernel's own selftest, and rublk; how each is asked for it."""
@@ -94,9 +98,13 @@ def _ublk(stage: Stage) -> tuple[str, str] | None:
     server = _server(stage.machine)
     if not server:
         return None
-    number = next(str(n) for n in range(100, 1000) if not stage.machine.glob(f"/dev/ublkc{n}"))
+    number = str(UBLK_NUMBERS[int(stage.token, 16) % len(UBLK_NUMBERS)])
+    control = f"/dev/ublkc{number}"
+    if stage.machine.glob(control):
+        raise MeasureError("is there already, and is not this scenario's", place=control, remedy="run a new scenario")
     make = [server, "add", *SERVERS[server], "-q", str(QUEUES), "-n", number]
-    stage.make(make, ["sh", "-c", REMOVE_UBLK, "sh", server, number])
+    undo = ["sh", "-c", REMOVE_UBLK, "sh", boot_id(stage.machine), control, server, "del", "-n", number]
+    stage.make(make, undo)
     return f"/dev/ublkb{number}", f"a ublk null device of {QUEUES} queues"
 
 
@@ -108,10 +116,10 @@ def _null(stage: Stage) -> tuple[str, str] | None:
                 return None
         except MachineError:
             return None
-        stage.make(["modprobe", "null_blk", "nr_devices=0"], ["sh", "-c", UNLOAD])
+        stage.make(["modprobe", "null_blk", "nr_devices=0"], ["sh", "-c", UNLOAD, "sh", boot_id(machine)])
     if not machine.glob(CONFIGFS):
         return None
-    place = f"{CONFIGFS}/{stage.directory.rsplit('-', 1)[1]}"
+    place = f"{CONFIGFS}/{stage.token}"
     stage.make(["mkdir", "--", place], ["sh", "-c", REMOVE_NULL, "sh", place])
     for name, value in (("submit_queues", str(QUEUES)), ("queue_mode", "2"), ("irqmode", "0"), ("power", "1")):
         if name == "submit_queues":
