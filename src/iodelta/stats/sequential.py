@@ -46,8 +46,9 @@ def schedule(
 ) -> Schedule:
     """The schedule of planned ``looks``, which spend 1 - ``reserve``, and of ``extension`` looks, which spend the rest.
 
-    ``ended`` are block counts at which a run stopped for reasons that have nothing to do with the data: the first
-    before the last look spends all that the planned looks had left, a later one all that the extension had.
+    ``ended`` are block counts at which a run stopped undecided, for its budget: the first before the last look spends
+    all that the planned looks had left, a later one all that the extension had. Of a comparison that was left waiting
+    after a screen this count does depend on its own data: it waits where they speak little for a change.
     Between a run's early end and the extension no look can be taken, since no alpha is left for it.
     """
     found: dict[int, float] = {}
