@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iodelta.errors import RequestError
-from iodelta.policy.explain import Array, Explanation, explain, never_switching, shares
+from iodelta.policy.explain import EXPLAINED, Array, Explanation, explain, never_switching, shares
 
 KIB = 1024
 UNEQUAL = Array(rates=(900.0, 300.0), iodepth=32)
@@ -73,8 +73,42 @@ def test_latency_rr_on_two_mirrors_is_one_of_two_things() -> None:
     assert "mostly round-robin" in one("latency-rr", near, "two mirrors").prediction
 
 
+def test_devid_is_one_member_and_without_a_copy_there_the_first() -> None:
+    assert one("devid:2", UNEQUAL, "preferred member").numbers == {"one member": 300, "sum of all": 1200}
+    assert one("devid:7", UNEQUAL, "preferred member").numbers["one member"] == 900
+
+
+def test_md_raid10_reads_the_first_copy_until_it_is_busy() -> None:
+    assert one("md-raid10", Array(rates=(300.0, 900.0)), "first copy").numbers["one member"] == 300
+    assert "pile up on the slowest" in one("md-raid10", UNEQUAL, "nearest head at depth").prediction
+    assert one("md-raid10:far=1", UNEQUAL, "lowest address").numbers["one member"] == 900
+
+
+def test_a_stream_on_zfs_is_one_members_until_its_queue_weighs_as_much_as_a_seek() -> None:
+    assert "on spinning or flash members" in one("zfs", Array(), "streams stay").prediction
+    assert "on spinning members is one" in one("zfs", Array(iodepth=5), "streams stay").prediction
+    assert "is one member's" not in one("zfs", Array(iodepth=6), "streams stay").prediction
+    assert "is one member's" in one("zfs:rotating_seek=8", Array(iodepth=6), "streams stay").prediction
+
+
+def test_exploration_takes_sed_on_disk_and_flash_down_to_the_published_rates() -> None:
+    alone = one("sed", Array(rates=(9807.0, 84.0)), "quickest but for exploration")
+    assert alone.numbers["serial rate"] == pytest.approx(6224, rel=0.01)
+    deep = one("sed", Array(rates=(78_000.0, 200.0), iodepth=32), "exploration")
+    assert deep.numbers["bound"] == pytest.approx(40_000)
+    assert "at depth the queue is there" in deep.prediction
+    assert one("sed", Array(iops=100.0), "exploration").numbers["seconds"] == 2
+    assert "stands still" in one("sed:explore_permille=0", UNEQUAL, "exploration").confirm
+
+
+def test_members_whose_service_times_count_as_equal_are_taken_by_their_queues() -> None:
+    found = explain("historical-service-time:threshold=3", UNEQUAL)
+    assert found[0].mechanism == "shortest queue at depth"
+    assert explain("historical-service-time:threshold=2", UNEQUAL)[0].mechanism == "service times at depth"
+
+
 def test_every_explanation_names_the_observation_that_would_confirm_it() -> None:
-    for policy in ("pid", "round-robin", "latency", "latency-rr", "jain-latency", "queue", "md-raid1", "bcachefs"):
+    for policy in EXPLAINED:
         for array in (UNEQUAL, Array(), Array(copies=3, jobs=4, iodepth=8)):
             found = explain(policy, array)
             assert found
@@ -90,6 +124,7 @@ def test_every_explanation_names_the_observation_that_would_confirm_it() -> None
         ("round-robin:5000", Array(), "multiple of the sector"),
         ("round-robin:many", Array(), "no size"),
         ("latency:age_limit=soon", Array(), "not a number"),
+        ("sed:explore_permille=2000", Array(), "2000 of 1000"),
     ],
 )
 def test_what_cannot_be_explained_is_refused(policy: str, array: Array, words: str) -> None:

@@ -5,9 +5,10 @@ Nothing is measured or simulated here: each mechanism follows from the policy's 
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 
 import msgspec
@@ -24,11 +25,21 @@ PROBES = 100
 STRIPE = 64 * 1024
 """btrfs cuts reads of raid10 at this length."""
 
+ZFS_TIE = 2 * 1024 * 1024
+"""Equally loaded members of a ZFS mirror take turns by the offset in this unit."""
+
+ROTATING_SEEK = 5
+FLASH_SEEK = 1
+EXPLORE_PERMILLE = 10
+
 SIZES = tuple(4096 << shift for shift in range(11))
 """Block sizes from 4 KiB to 4 MiB that are tried for aliasing."""
 
 OUTCOMES = 4096
 """Draws of the pid lottery are counted one by one up to here."""
+
+TURNS = 10_000
+"""Reads after which the parts of members hardly change any more."""
 
 
 class Array(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +81,7 @@ def explain(policy: str, array: Array) -> tuple[Explanation, ...]:
     """Every mechanism that decides what ``policy`` (``round-robin:192k``) does on ``array``. Raises RequestError."""
     name, _, given = policy.partition(":")
     if name not in _MECHANISMS:
-        known = ", ".join(sorted(_MECHANISMS))
+        known = ", ".join(EXPLAINED)
         raise RequestError(f"nothing to explain about {name!r}", place="read policy", remedy=f"explained are {known}")
     if array.copies < 2:
         raise RequestError("with one copy there is nothing to choose", place="copies", remedy="2 or more")
@@ -252,10 +263,223 @@ def _inverse(given: str, array: Array) -> Explanation:
     numbers = {}
     if array.rates:
         parts = tuple(rate / sum(array.rates) for rate in array.rates)
-        serial = 1 / sum(part / rate for part, rate in zip(parts, array.rates, strict=True))
+        serial = _serial(parts, array)
         numbers = {"serial rate": serial}
         text += f": {' : '.join(f'{100 * part:.3g} %' for part in parts)}, and one at a time {serial:.0f}/s"
     return Explanation("weighted lottery", text, "read counts per member: their ratio is that of the rates", numbers)
+
+
+def _preferred(given: str, array: Array) -> Explanation:
+    devid = _number(given, "id", 0, 1)
+    if 1 <= devid <= array.copies:
+        return _alone("preferred member", f"every read goes to devid {devid}, at any depth", devid - 1, array)
+    why = f"no copy lies on devid {devid}, so every read goes to the first stripe"
+    return _alone("preferred member", why, 0, array)
+
+
+def _alone(mechanism: str, why: str, rank: int, array: Array) -> Explanation:
+    """All reads go to the member of that rank, for the reason ``why``."""
+    text = f"{why}, and the other members stand idle"
+    numbers = {}
+    if array.rates:
+        numbers = {"one member": array.rates[rank], "sum of all": sum(array.rates)}
+        text += f": {array.rates[rank]:.0f}/s, where the members together do {numbers['sum of all']:.0f}/s"
+    return Explanation(mechanism, text, "reads per member in /sys/block/DEVICE/stat: all but one stand still", numbers)
+
+
+def _heads(given: str, array: Array) -> Explanation:
+    if _number(given, "far", 0, 0):
+        why = (
+            "the lowest address is read whatever is in flight: far copies as a raid0; on a plain mirror, whose "
+            "addresses are equal, every read goes to the first copy"
+        )
+        return _alone("lowest address", why, 0, array)
+    flying = array.iodepth * array.jobs
+    if flying == 1:
+        why = (
+            "with one request at a time every head is at distance 0 for being idle, so each read goes to the first copy"
+        )
+        return _alone("first copy", why, 0, array)
+    text = (
+        f"of {flying} in flight an idle member gets the next, so none runs dry and the members' rates add up; among "
+        "busy ones the nearest head decides, so queues are not evened and pile up on the slowest. Where a member is "
+        "flash, the spinning ones are not read at all"
+    )
+    numbers = {}
+    if array.rates:
+        slowest = max(flying - array.copies + 1, 1) / min(array.rates)
+        numbers = {"sum of all": sum(array.rates), "seconds on the slowest": slowest}
+        text += f". At most {sum(array.rates):.0f}/s with these, and up to {_time(slowest)} for a read of the slowest"
+    confirm = "in flight per member (/sys/block/DEVICE/inflight): nearly all on the slowest, one or two on the others"
+    return Explanation("nearest head at depth", text, confirm, numbers)
+
+
+def _ties_by_offset(given: str, array: Array) -> Explanation | None:
+    if array.iodepth * array.jobs > 1:
+        return None
+    return Explanation(
+        "ties by offset",
+        f"equally loaded members take turns by offset, one for each {_size(ZFS_TIE)}: the same bytes are always read "
+        "from the same member, and a random load is spread evenly. Flash beside spinning members is no tie: "
+        "the flash is read",
+        f"read at random within one aligned {_size(ZFS_TIE)}: /sys/block/DEVICE/stat of one member moves, no other",
+        {"bytes of a turn": float(ZFS_TIE)},
+    )
+
+
+def _stream(given: str, array: Array) -> Explanation:
+    spinning = _number(given, "rotating_seek", 0, ROTATING_SEEK)
+    flash = _number(given, "flash_seek", 2, FLASH_SEEK)
+    text = (
+        "a stream stays with the member that it has just read from, until that has as much more in flight than another "
+        f"as a seek counts: {spinning} on spinning members (half of it within 1 MiB), {flash} on flash"
+    )
+    numbers = {"seek of a spinning member": float(spinning), "seek of flash": float(flash)}
+    kinds = [kind for kind, seek in (("spinning", spinning), ("flash", flash)) if array.iodepth <= seek]
+    if kinds:
+        text += f". At depth {array.iodepth} a stream on {' or '.join(kinds)} members is one member's"
+        if array.rates:
+            text += f": {min(array.rates):.0f} to {max(array.rates):.0f}/s"
+    confirm = "one sequential job, reads per member in /sys/block/DEVICE/stat: runs on one member, then another"
+    return Explanation("streams stay", text, confirm, numbers)
+
+
+def _weights(given: str, array: Array) -> Explanation:
+    text = (
+        "equal weights, the default, leave bytes in flight to decide, and turns between equals. Of unequal ones the "
+        "heaviest is always read first, and a lighter one only when the others have more in flight for their weight"
+    )
+    numbers = {}
+    if array.rates:
+        alone = sum(int(rate / min(array.rates)) for rate in array.rates) - 1
+        numbers = {"in flight without the slowest": float(alone)}
+        text += f". With weights like these rates the slowest is not read at all up to {alone} in flight"
+    confirm = "in flight per member (/sys/block/DEVICE/inflight): in the ratio of the weights"
+    return Explanation("operator's weights", text, confirm, numbers)
+
+
+def _service_times(given: str, array: Array) -> Explanation:
+    if array.rates and max(array.rates) <= _number(given, "threshold", 1, 0) * min(array.rates):
+        return _blind(given, array)  # their service times count as equal
+    if array.iodepth * array.jobs == 1:
+        return _stalest(array)
+    numbers = {}
+    text = "each member is given work in proportion to its rate, so reads take equally long and the rates add up"
+    if array.rates:
+        queues = _in_flight(array, array.rates)
+        numbers = {"sum of all": sum(array.rates)} | queues
+        text += f": at most {sum(array.rates):.0f}/s with these, {_listed(queues.values())} in flight"
+    confirm = "in flight per member (/sys/block/DEVICE/inflight): in the ratio of what they read"
+    return Explanation("service times at depth", text, confirm, numbers)
+
+
+def _stalest(array: Array) -> Explanation:
+    text = (
+        "with one request at a time all members are idle, and of idle ones the first to become stale is read, which is "
+        f"{array.copies} mean service times after its last read: the slow keep a part"
+    )
+    numbers = {}
+    if array.rates:
+        parts = _by_staleness(array.rates)
+        serial = _serial(parts, array)
+        numbers = {f"share of rank {rank}": part for rank, part in enumerate(parts)} | {"serial rate": serial}
+        text += f", {' : '.join(f'{100 * part:.3g} %' for part in parts)} of the reads. That is {serial:.0f}/s"
+        text += f", where the quickest member alone does {max(array.rates):.0f}/s"
+    confirm = "reads per member in /sys/block/DEVICE/stat: the slow one's part, though it is never the best choice"
+    return Explanation("staleness at depth 1", text, confirm, numbers)
+
+
+def _by_staleness(rates: Sequence[float]) -> tuple[float, ...]:
+    """The part of the reads of each member when, one at a time, the first to become stale is read.
+
+    In whole ns, as the kernel counts; of equals the one taken longest ago.
+    """
+    service = [round(1e9 / rate) for rate in rates]
+    waiting, counts, now = [(0, 0, rank) for rank in range(len(rates))], Counter[int](), 0
+    for _ in range(TURNS):
+        rank = heapq.heappop(waiting)[2]
+        now += service[rank]
+        heapq.heappush(waiting, (now + len(rates) * service[rank], now, rank))
+        counts[rank] += 1
+    return tuple(counts[rank] / TURNS for rank in range(len(rates)))
+
+
+def _probe_of_stale(given: str, array: Array) -> Explanation:
+    text = f"an idle member gets a read when it is stale, {array.copies} of its mean service times after its last one"
+    numbers = {}
+    if array.rates:
+        least = min(array.rates) / (array.copies + 1)
+        numbers = {"seconds until stale": array.copies / min(array.rates), "least of the slowest": least}
+        text += f", the slowest after {_time(numbers['seconds until stale'])}, which is at least {least:.3g}/s of it"
+    text += ". None is locked out, whatever it once did"
+    return Explanation(
+        "probe of the stale", text, "reads per member in /sys/block/DEVICE/stat: none stands still", numbers
+    )
+
+
+def _expected_delay(given: str, array: Array) -> Explanation:
+    flying = array.iodepth * array.jobs
+    explored = _explored(given)
+    numbers = {}
+    if flying == 1:
+        text = f"the lowest recent latency is read, but {100 * explored:.3g} % of the reads go anywhere"
+        if array.rates:
+            quickest = array.rates.index(max(array.rates))
+            parts = [explored / array.copies + (1 - explored) * (rank == quickest) for rank in range(array.copies)]
+            serial = _serial(parts, array)
+            numbers = {"serial rate": serial, "quickest": max(array.rates)}
+            text += f": {serial:.0f}/s, where the quickest member alone does {max(array.rates):.0f}/s"
+        confirm = "reads per member in /sys/block/DEVICE/stat: one has nearly all, the others exactly that part"
+        return Explanation("quickest but for exploration", text, confirm, numbers)
+    text = (
+        "a latency holds the wait in the queue already, and is multiplied by the queue once more: members have in "
+        "flight as the square roots of their rates, the quick ones too few"
+    )
+    if array.rates:
+        queues = _in_flight(array, [math.sqrt(rate) for rate in array.rates])
+        numbers = {"sum of all": sum(array.rates)} | queues
+        text += f": {_listed(queues.values())} with these, which do at most {sum(array.rates):.0f}/s together"
+    confirm = "in flight per member (/sys/block/DEVICE/inflight), squared: in the ratio of what they read"
+    return Explanation("wait counted twice", text, confirm, numbers)
+
+
+def _exploration(given: str, array: Array) -> Explanation:
+    explored = _explored(given)
+    if not explored:
+        text = "nothing is explored: a member that once was slow may not be read again, as long as the others are quick"
+        return Explanation("exploration", text, "reads per member in /sys/block/DEVICE/stat: one of them stands still")
+    between = array.copies / explored
+    text = f"each member is read at least once in {between:.0f} reads, whatever is known of it"
+    numbers = {"reads between": between}
+    if array.iops:
+        numbers["seconds"] = between / array.iops
+        text += f": every {_time(between / array.iops)} at {array.iops:.0f} a second"
+    if array.rates:
+        numbers["bound"] = between * min(array.rates)
+        text += f". So the array does at most {numbers['bound']:.0f}/s, {between:.0f} times the slowest"
+        if numbers["bound"] < sum(array.rates):
+            text += ", and at depth the queue is there"
+    confirm = "reads per member in /sys/block/DEVICE/stat: none has less than this part"
+    return Explanation("exploration", text, confirm, numbers)
+
+
+def _explored(given: str) -> float:
+    """The part of the reads that go anywhere."""
+    permille = _number(given, "explore_permille", 1, EXPLORE_PERMILLE)
+    if permille > 1000:
+        raise RequestError(f"{permille} of 1000 reads", place="explore_permille", remedy="0 to 1000")
+    return permille / 1000
+
+
+def _serial(parts: Sequence[float], array: Array) -> float:
+    """Reads per second when one is in flight at a time and members get these parts."""
+    return 1 / sum(part / rate for part, rate in zip(parts, array.rates, strict=True))
+
+
+def _in_flight(array: Array, weights: Sequence[float]) -> dict[str, float]:
+    """What each member has in flight when it is split by these weights."""
+    each = array.iodepth * array.jobs / sum(weights)
+    return {f"in flight on rank {rank}": each * weight for rank, weight in enumerate(weights)}
 
 
 Mechanism = Callable[[str, Array], Explanation | None]
@@ -269,11 +493,19 @@ _MECHANISMS: dict[str, Sequence[Mechanism]] = {
     "queue-reads": (_blind,),
     "queue-adaptive": (_blind,),
     "queue-length": (_blind,),
+    "service-time": (_blind, _weights),
+    "historical-service-time": (_service_times, _probe_of_stale),
+    "sed": (_expected_delay, _exploration),
+    "devid": (_preferred,),
     "md-raid1": (_blind,),
+    "md-raid10": (_heads,),
+    "zfs": (_blind, _ties_by_offset, _stream),
     "hysteresis": (_lottery,),
     "bcachefs": (_inverse,),
     "random": (_convoy,),
 }
+EXPLAINED = tuple(sorted(_MECHANISMS))
+"""Names of the policies that can be explained: all of the native core's catalogue."""
 
 
 def _only(given: str, key: str) -> str:
@@ -300,6 +532,10 @@ def _number(given: str, key: str, position: int, default: int) -> int:
                 raise RequestError(f"{value or part!r} is not a number", place=key)
             return int(value or part)
     return default
+
+
+def _listed(values: Iterable[float]) -> str:
+    return " : ".join(f"{value:.3g}" for value in values)
 
 
 def _size(length: int) -> str:
