@@ -91,6 +91,11 @@ def test_calibrated_members_are_predicted_with_their_errors_beside_it(memory: Pa
     text = said("simulate", "--calibration", str(store), "--policy", "queue", "--seconds", "0.2", "--worlds", "1")
     assert "Closure:" in text
     assert text.count("Hold-out:") == 2
+    explained = answer("explain", "queue", "--calibration", str(store), "--iodepth", "5", "--jobs", "2")["array"]
+    assert explained["rates"] == pytest.approx([one["iops"][3] for one in made["members"]], rel=0.01), "depth 8 of 10"
+    assert explained["copies"] == 2
+    large = ("explain", "queue", "--calibration", str(store), "--bs", "1m")
+    assert "no reads like those of 1048576 bytes" in refusal(*large), "the members are too small for them"
 
 
 def test_a_calibration_writes_only_to_members_that_are_named_and_then_predicts_a_mix(memory: Path) -> None:
@@ -147,6 +152,7 @@ def test_a_mixed_workload_needs_leave_for_each_member_and_is_refused_before_anyt
     [
         (("explain", "fastest"), "nothing to explain"),
         (("explain", "queue", "--rate", "-1"), "above 0"),
+        (("explain", "queue", "--rate", "1", "--calibration", "/nowhere"), "either given or calibrated"),
         (("explain", "queue", "--bs", "large"), "no size"),
         (("simulate", "--policy", "queue"), "either modelled or calibrated"),
         (("simulate", "--member", "tape", "--policy", "queue"), "no member"),

@@ -47,6 +47,7 @@ Examples:
   iodelta policy explain round-robin pid --bs 1m --rate 900 --rate 300
   iodelta policy simulate --member hdd:7200 --member hdd:5400 --member ssd --layout raid1
   iodelta policy calibrate /dev/sdb /dev/sdc --output members.json
+  iodelta policy explain sed zfs --calibration members.json --iodepth 32
   iodelta policy simulate --calibration members.json --policy queue --policy zfs
   iodelta policy mirror /dev/sdb /dev/sdc --policy queue --policy pid --iodepth 32
   iodelta policy defrag /mnt/pool --size 256m
@@ -76,6 +77,11 @@ def list_(format_: str) -> None:
 @click.argument("policies", nargs=-1, required=True)
 @click.option("--copies", default=2, show_default=True, help="Copies of each byte.")
 @click.option("--rate", "rates", type=float, multiple=True, help="What each member alone does, I/Os per second.")
+@click.option(
+    "--calibration",
+    type=click.Path(path_type=Path),
+    help="Instead of --rate: as `iodelta policy calibrate` measured them at this depth, 4k or (from --bs 128k) 1m.",
+)
 @_bs
 @click.option("--iodepth", default=1, show_default=True)
 @_jobs
@@ -86,6 +92,7 @@ def explain(
     policies: tuple[str, ...],
     copies: int,
     rates: tuple[float, ...],
+    calibration: Path | None,
     bs: str,
     iodepth: int,
     jobs: int,
@@ -95,12 +102,17 @@ def explain(
 ) -> None:
     """Say why a policy will do what it does, and what one would see if that is so. Needs no native core."""
     from iodelta.policy.answers import ExplainAnswer, PolicyExplanation
+    from iodelta.policy.calibrate import load, rates_of
     from iodelta.policy.explain import Array, explain
 
     if any(rate <= 0 for rate in rates) or iodepth < 1 or jobs < 1 or (iops is not None and iops <= 0):
         raise RequestError("rates, depth, jobs and iops are above 0", place="command line")
-    copies = len(rates) or copies
+    if rates and calibration:
+        raise RequestError("rates are either given or calibrated", place="command line")
     length = _size(bs, "--bs")
+    if calibration:
+        rates = rates_of(load(calibration), length, iodepth * jobs)
+    copies = len(rates) or copies
     array = Array(copies=copies, rates=rates, length=length, iodepth=iodepth, jobs=jobs, raid10=raid10, iops=iops)
     found = tuple(PolicyExplanation(policy, explain(policy, array)) for policy in policies)
     if format_ == "json":

@@ -45,6 +45,9 @@ IDLE = 0.3
 ATTEMPTS = 3
 """Runs in which nothing came back, one after the other: a busy machine may starve one, and a long I/O outlast it."""
 
+LARGE = 128 * 1024
+"""Bytes from which a read is a large one, as in the native core."""
+
 STEPS = 128
 """Even steps between the quantiles of a shape."""
 
@@ -217,6 +220,22 @@ def load(path: Path) -> Calibration:
         raise RequestError(
             f"is no calibration of members: {error}", place=str(path), remedy="iodelta policy calibrate makes one"
         ) from error
+
+
+def rates_of(calibration: Calibration, length: int, iodepth: int) -> tuple[float, ...]:
+    """Reads of ``length`` bytes per second of each member alone, at the greatest depth measured up to ``iodepth``.
+
+    Small reads were measured with 4 KiB, those from ``LARGE`` with 1 MiB. Raises RequestError without such a curve.
+    """
+    found = []
+    for one in calibration.members:
+        model = one.member.empirical
+        curve = model and (model.large if length >= LARGE else model.read)
+        measured = curve and [pair for pair in zip(curve.depths, curve.latency, strict=False) if pair[0] <= iodepth]
+        if not measured or min(measured[-1]) <= 0:
+            raise RequestError(f"no reads like those of {length} bytes were measured", place=one.path)
+        found.append(measured[-1][0] / measured[-1][1] * 1e9)
+    return tuple(found)
 
 
 def _curve(base: Request, depths: Sequence[int], destroy: Sequence[str] = ()) -> tuple[Curve, tuple[float, ...]]:

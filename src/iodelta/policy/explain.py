@@ -456,9 +456,11 @@ def _exploration(given: str, array: Array) -> Explanation:
         text += f": every {_time(between / array.iops)} at {array.iops:.0f} a second"
     if array.rates:
         numbers["bound"] = between * min(array.rates)
-        text += f". So the array does at most {numbers['bound']:.0f}/s, {between:.0f} times the slowest"
         if numbers["bound"] < sum(array.rates):
-            text += ", and at depth the queue is there"
+            text += (
+                f". So the array does at most {numbers['bound']:.0f}/s, {between:.0f} times the slowest, and at depth "
+            )
+            text += "the queue is there"
     confirm = "reads per member in /sys/block/DEVICE/stat: none has less than this part"
     return Explanation("exploration", text, confirm, numbers)
 
