@@ -84,6 +84,11 @@ def test_md_raid10_reads_the_first_copy_until_it_is_busy() -> None:
     assert one("md-raid10:far=1", UNEQUAL, "lowest address").numbers["one member"] == 900
 
 
+def test_the_lottery_of_the_hysteresis_ends_where_the_queues_are_further_apart_than_its_margin() -> None:
+    names = [[one.mechanism for one in explain("hysteresis", Array(iodepth=depth))] for depth in (9, 10)]
+    assert names == [["pid lottery", "margin"], ["margin"]]
+
+
 def test_a_stream_on_zfs_is_one_members_until_its_queue_weighs_as_much_as_a_seek() -> None:
     assert "on spinning or flash members" in one("zfs", Array(), "streams stay").prediction
     assert "on spinning members is one" in one("zfs", Array(iodepth=5), "streams stay").prediction

@@ -63,6 +63,9 @@ def test_every_policy_of_the_catalogue_is_explained_and_no_other() -> None:
         ("devid:7", PAIR, 1, "preferred member", "one member"),
         ("md-raid10", PAIR[::-1], 1, "first copy", "one member"),
         ("md-raid10", THREE, 32, "nearest head at depth", "sum of all"),
+        ("md-raid1", PAIR[::-1], 1, "first copy", "one member"),
+        ("md-raid1", THREE, 32, "nearest head at depth", "sum of all"),
+        ("hysteresis", PAIR, 32, "margin", "sum of all"),
         ("md-raid10:far=1", PAIR, 32, "lowest address", "one member"),
         ("zfs", PAIR, 1, "blindness at depth 1", "evenly"),
         ("zfs", THREE, 32, "shortest queue at depth", "sum of all"),
@@ -108,10 +111,11 @@ def test_a_stale_member_is_probed_even_where_the_quick_one_has_room() -> None:
     assert simulated("historical-service-time", PAIR, 2).iops == pytest.approx(900 + least, rel=0.01)
 
 
-def test_the_queue_of_md_raid10_piles_up_on_the_slowest() -> None:
-    found = simulated("md-raid10", PAIR, 32)
+@pytest.mark.parametrize("policy", ["md-raid1", "md-raid10"])
+def test_the_queue_of_md_piles_up_on_the_slowest(policy: str) -> None:
+    found = simulated(policy, PAIR, 32)
     assert in_flight(found)[1] > 30
-    longest = explained("md-raid10", PAIR, 32, "nearest head at depth").numbers["seconds on the slowest"]
+    longest = explained(policy, PAIR, 32, "nearest head at depth").numbers["seconds on the slowest"]
     assert found.read.max / 1e9 == pytest.approx(longest, rel=0.01)
 
 
@@ -136,3 +140,15 @@ def test_a_stream_on_zfs_stays_up_to_the_depth_that_is_derived(rotational: bool,
     seek = round(explained("zfs", PAIR, 1, "streams stay").numbers[kind])
     assert max(shares(simulated("zfs", PAIR, seek, rotational=rotational, random=False))) == 1
     assert max(shares(simulated("zfs", PAIR, seek + 1, rotational=rotational, random=False))) < 1
+
+
+def test_a_stream_on_md_raid1_is_one_members_at_any_depth() -> None:
+    told = explained("md-raid1", PAIR, 32, "streams stay").numbers["one member"]
+    assert simulated("md-raid1", PAIR, 32, random=False).iops == pytest.approx(told, rel=0.01)
+
+
+@pytest.mark.parametrize(("rotational", "kind"), [(True, "depth on spinning members"), (False, "depth on flash")])
+def test_the_choice_of_the_pid_is_left_at_the_depth_that_is_derived(rotational: bool, kind: str) -> None:
+    depth = round(explained("hysteresis", PAIR, 1, "margin").numbers[kind])
+    assert shares(simulated("hysteresis", PAIR, depth - 1, rotational=rotational)) == (1, 0)
+    assert shares(simulated("hysteresis", PAIR, depth, rotational=rotational))[1] > 0

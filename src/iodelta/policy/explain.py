@@ -28,6 +28,10 @@ STRIPE = 64 * 1024
 ZFS_TIE = 2 * 1024 * 1024
 """Equally loaded members of a ZFS mirror take turns by the offset in this unit."""
 
+ROTATING = 8
+FLASH = 2
+"""Margins of the hysteresis."""
+
 ROTATING_SEEK = 5
 FLASH_SEEK = 1
 EXPLORE_PERMILLE = 10
@@ -287,23 +291,27 @@ def _alone(mechanism: str, why: str, rank: int, array: Array) -> Explanation:
     return Explanation(mechanism, text, "reads per member in /sys/block/DEVICE/stat: all but one stand still", numbers)
 
 
-def _heads(given: str, array: Array) -> Explanation:
+def _lowest_address(given: str, array: Array) -> Explanation | None:
+    if not _number(given, "far", 0, 0):
+        return None
+    why = (
+        "the lowest address is read whatever is in flight: far copies as a raid0; on a plain mirror, whose addresses "
+        "are equal, every read goes to the first copy"
+    )
+    return _alone("lowest address", why, 0, array)
+
+
+def _heads(given: str, array: Array) -> Explanation | None:
     if _number(given, "far", 0, 0):
-        why = (
-            "the lowest address is read whatever is in flight: far copies as a raid0; on a plain mirror, whose "
-            "addresses are equal, every read goes to the first copy"
-        )
-        return _alone("lowest address", why, 0, array)
+        return None
     flying = array.iodepth * array.jobs
     if flying == 1:
-        why = (
-            "with one request at a time every head is at distance 0 for being idle, so each read goes to the first copy"
-        )
+        why = "with one request at a time all members are idle, which is as good as near, so the first copy is read"
         return _alone("first copy", why, 0, array)
     text = (
         f"of {flying} in flight an idle member gets the next, so none runs dry and the members' rates add up; among "
-        "busy ones the nearest head decides, so queues are not evened and pile up on the slowest. Where a member is "
-        "flash, the spinning ones are not read at all"
+        "busy ones the nearest head decides, so queues are not evened and pile up on the slowest. With flash among "
+        "them the fewest in flight decide instead, in md-raid10 of the flash members alone"
     )
     numbers = {}
     if array.rates:
@@ -312,6 +320,30 @@ def _heads(given: str, array: Array) -> Explanation:
         text += f". At most {sum(array.rates):.0f}/s with these, and up to {_time(slowest)} for a read of the slowest"
     confirm = "in flight per member (/sys/block/DEVICE/inflight): nearly all on the slowest, one or two on the others"
     return Explanation("nearest head at depth", text, confirm, numbers)
+
+
+def _began(given: str, array: Array) -> Explanation:
+    why = "a stream is read from the member that it began on, at any depth (flash: until its optimal I/O size is read)"
+    return _alone("streams stay", why, 0, array)
+
+
+def _lottery_within_margin(given: str, array: Array) -> Explanation | None:
+    return _lottery(given, array) if array.iodepth * array.jobs < _number(given, "rotating", 0, ROTATING) + 2 else None
+
+
+def _margin(given: str, array: Array) -> Explanation:
+    spinning, flash = _number(given, "rotating", 0, ROTATING), _number(given, "flash", 1, FLASH)
+    text = (
+        "the pid's choice, in a mixed pair the flash member, is left for one with fewer in flight by more than "
+        f"{spinning}, or {flash} where all are flash: one job reads from another member too from depth {spinning + 2}, "
+        f"or {flash + 2} on flash, and from there the rates add up"
+    )
+    numbers = {"depth on spinning members": spinning + 2.0, "depth on flash": flash + 2.0}
+    if array.rates:
+        numbers["sum of all"] = sum(array.rates)
+        text += f" to at most {sum(array.rates):.0f}/s"
+    confirm = "in flight per member (/sys/block/DEVICE/inflight): the pid's choice ahead of the others by that margin"
+    return Explanation("margin", text, confirm, numbers)
 
 
 def _ties_by_offset(given: str, array: Array) -> Explanation | None:
@@ -499,10 +531,10 @@ _MECHANISMS: dict[str, Sequence[Mechanism]] = {
     "historical-service-time": (_service_times, _probe_of_stale),
     "sed": (_expected_delay, _exploration),
     "devid": (_preferred,),
-    "md-raid1": (_blind,),
-    "md-raid10": (_heads,),
+    "md-raid1": (_heads, _began),
+    "md-raid10": (_lowest_address, _heads),
     "zfs": (_blind, _ties_by_offset, _stream),
-    "hysteresis": (_lottery,),
+    "hysteresis": (_lottery_within_margin, _margin),
     "bcachefs": (_inverse,),
     "random": (_convoy,),
 }
