@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import os
 import re
@@ -13,6 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+from policy.members import loops
 
 from iodelta.cli.main import cli
 from iodelta.experiment import parse
@@ -164,6 +167,31 @@ def test_what_was_measured_before_the_blocks_stands_in_the_experiment_s_text() -
     assert len(parse(text).cells) == 2
     ((name, slots, rates, predicted),) = read_policy_order.as_made(text)
     assert (name, slots, rates[32], predicted[1]) == ("placebo", ("random",) * 5, (2.0,), (3.0,))
+
+
+@pytest.mark.root
+@pytest.mark.fio
+def test_an_ended_folder_goes_on_with_the_rates_of_its_text_on_disks_of_other_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rates = itertools.count(1.0)
+    monkeypatch.setattr(read_policy_order, "warming", lambda *given: {1: (next(rates),) * 5, 32: (next(rates),) * 5})
+    monkeypatch.setattr(read_policy_order, "POLICIES", ("round-robin", "queue"))
+    one = read_policy_order.SCENARIO
+    brief = {**one.small, "trial": "200ms", "budget": "4s"}
+    small = dataclasses.replace(one, template=one.template.replace("[1, 32]", "1"), small=brief)
+    monkeypatch.setattr(catalogue, "SCENARIOS", (small,))
+    done = CliRunner().invoke(cli, ["scenario", "run", one.name, "--folder", "made"])
+    assert done.exit_code in (0, 1, 3), done.output
+    with loops(tmp_path, 1, mib=1):  # it has the number that the first disk had
+        more = CliRunner().invoke(cli, ["run", "made", "--budget", "3s"])
+    assert more.exit_code in (0, 1, 3), more.output
+    assert next(rates) == 1.0 + 2 * len(SERIES), "nothing was measured again"
+    events = [json.loads(line) for line in (tmp_path / "made/journal.jsonl").read_text().splitlines()]
+    finished = [event for event in events if event["type"] == "finished"]
+    assert {event["problem"] for event in finished} == {""}
+    assert finished[-1] in events[[event["type"] for event in events].index("session", 1) :]
+    assert left(tmp_path) == []
 
 
 @pytest.mark.parametrize("offered", [("pid",), ("pid", "round-robin", "devid"), POLICIES])

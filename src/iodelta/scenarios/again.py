@@ -35,10 +35,11 @@ def remade(folder: Folder, machine: Machine, watcher: Watcher, *, stop: Callable
     with folder.writing():  # nobody else goes on with it
         settle_pending(machine, watcher)
     watcher.note(f"{one.name} makes again: {one.makes}")
+    asked = folder.read(EXPERIMENT).decode()
     with staged(
-        machine, watcher, full=origin.full, target=None, home=place[1], stop=stop, identifier=place[2]
+        machine, watcher, full=origin.full, target=None, home=place[1], stop=stop, identifier=place[2], asked=asked
     ) as stage:
-        if one.made(stage, machine="".join(experiment.machines)).encode() != folder.read(EXPERIMENT):
+        if one.made(stage, machine="".join(experiment.machines)) != asked:
             raise RequestError(
                 "what this scenario would make and ask here now is not what the folder asks",
                 place=str(folder.path),

@@ -105,7 +105,7 @@ def prepare(stage: Stage) -> Values:
     size = (64 << 30 if stage.full else 640 * MIB, 24 << 30 if stage.full else 96 * MIB)
     disks = [stage.disk(f"disk{number}", size[0], parts=2) for number in range(len(PACES))]
     first, *_ = halves = [part_of(disk, 1) for disk in disks]
-    members = [part_of(disk, 2) for disk in disks]
+    members = [stage.steady(part_of(disk, 2), f"member{number}") for number, disk in enumerate(disks)]
     stage.run(["mkfs.btrfs", "--quiet", "--force", "--data", "raid1", "--metadata", "raid1", *halves])
     point = stage.place("mounts/btrfs")
     stage.run(["mount", "--", first, point])

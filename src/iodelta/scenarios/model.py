@@ -100,7 +100,8 @@ class Scenario:
     def made(self, stage: Stage, *, machine: str) -> str:
         """The experiment file on what it has just made; ``machine`` is a name, empty for this one. Raises MeasureError.
 
-        The same text, each time that it is made in the same place.
+        The same text, each time that it is made in the same place; what is measured for the text is taken from
+        ``stage.asked`` then.
         """
         values = dict(self.prepare(stage))
         if stage.target is None:

@@ -87,6 +87,7 @@ class Stage:
         full: bool,
         target: Target | None,
         stop: Callable[[], bool],
+        asked: str = "",
     ) -> None:
         self.machine = machine
         self.directory = directory
@@ -96,6 +97,8 @@ class Stage:
         self.full = full
         self.target = target
         """What the user wants measured instead of what the scenario would make; None for the latter."""
+        self.asked = asked
+        """The experiment file of the folder that all this is made anew for; empty the first time."""
         self.watcher = watcher
         self.stop = stop
         self.environment = marked(identifier)
@@ -193,11 +196,11 @@ class Stage:
             self.run(["addpart", disk, str(number + 1), str(number * sectors), str(sectors)])
         return disk
 
-    def steady(self, path: str) -> str:
+    def steady(self, path: str, name: str = "target") -> str:
         """A path in the stage for what was made: the same when it is made anew, whatever number it has then."""
         if path.startswith(f"{self.directory}/"):
             return path
-        link = f"{self.place()}/target"
+        link = f"{self.place()}/{name}"
         self.run(["ln", "-s", "--", path, link])
         return link
 
@@ -242,11 +245,13 @@ def staged(
     home: str,
     stop: Callable[[], bool],
     identifier: str = "",
+    asked: str = "",
 ) -> Iterator[Stage]:
     """A stage with its directory in ``home``; leaving removes all that was made.
 
-    ``identifier`` is that of an earlier one whose place it takes. Raises MeasureError. Whatever cannot be removed is
-    said to the watcher, and stays pending for ``iodelta restore``.
+    ``identifier`` is that of an earlier one whose place it takes, ``asked`` the experiment file that was made
+    there. Raises MeasureError. Whatever cannot be removed is said to the watcher, and stays pending for
+    ``iodelta restore``.
     """
     identifier = identifier or f"{random.SystemRandom().getrandbits(64):016x}"
     directory = f"{home.rstrip('/')}/{PREFIX}{identifier}"
@@ -261,6 +266,7 @@ def staged(
             full=full,
             target=target,
             stop=stop,
+            asked=asked,
         )
         try:
             yield stage
