@@ -16,7 +16,7 @@ from iodelta.cli.policy import command
 from iodelta.errors import IodeltaError, RequestError
 from iodelta.experiment import parse, shorthand
 
-from .members import MIB, files
+from .members import MIB, files, loops
 
 
 @pytest.fixture
@@ -145,6 +145,22 @@ def test_a_mixed_workload_needs_leave_for_each_member_and_is_refused_before_anyt
     assert "member1" in refusal(*words, "--destroy", members[0])
     assert [Path(member).read_bytes() for member in members] == before
     assert "queue" in said(*words, "--destroy", members[0], "--destroy", members[1])
+
+
+@pytest.mark.root
+def test_a_member_that_only_seems_to_be_empty_is_not_written_to_unless_it_is_named(tmp_path: Path) -> None:
+    with loops(tmp_path, 2, mib=2) as members:  # with data, and without a signature
+        before = [Path(member).read_bytes() for member in members]
+        words = ("mirror", *members, "--policy", "queue", "--rw", "randrw", "--iodepth", "1", "--seconds", "0.1")
+        for destroy in ((), ("--destroy", members[0])):
+            told = refusal(*words, *destroy)
+            assert members[len(destroy) // 2] in told
+            assert "does not make it empty" in told
+            assert "--destroy" in told
+        store = ("--output", str(tmp_path / "store"), "--seconds", "0.1")
+        assert members[1] in refusal("calibrate", *members, *store, "--destroy", members[0])
+        assert [Path(member).read_bytes() for member in members] == before
+        assert "queue" in said(*words, "--destroy", members[0], "--destroy", members[1])
 
 
 @pytest.mark.parametrize(

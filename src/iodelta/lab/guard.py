@@ -93,10 +93,18 @@ def refuse_reasons(machine: Machine, target: Target, size: int | None = None) ->
     return _file_reasons(machine, target, uses, size)
 
 
-def check_write(machine: Machine, target: Target, destroy: Sequence[str] = (), size: int | None = None) -> WritePermit:
+def check_write(
+    machine: Machine,
+    target: Target,
+    destroy: Sequence[str] = (),
+    size: int | None = None,
+    *,
+    always: bool = False,
+) -> WritePermit:
     """Leave to write to ``target``, looked up just now. Raises RefusedError with the reason and the remedy.
 
-    ``destroy`` are the paths of ``--destroy``; one of them must lead to the target itself when it holds anything.
+    ``destroy`` are the paths of ``--destroy``; one of them must lead to the target itself when it holds anything
+    that iodelta knows, or ``always``: only a scratch file of iodelta's own then needs none.
     ``size`` is how many bytes a file will have. Of a block device the signatures are read; nothing is written.
     """
     if target.kind == "directory" and not is_scratch(machine, target.real_path):
@@ -112,6 +120,9 @@ def check_write(machine: Machine, target: Target, destroy: Sequence[str] = (), s
         _same(target, resolve(machine, target.path))  # what was checked, what is held and what is read are one device
         if target.kind == "block":
             reasons += _signature_reasons(machine, target, held)
+        if always and not (named or reasons or is_scratch(machine, target.real_path.rsplit("/", 1)[0])):
+            what = "holds nothing that iodelta recognises, which does not make it empty"
+            reasons += (Reason(target.path, what, "leave the writes out", False),)
         for reason in reasons:
             if reason.absolute or not named:
                 raise _refused(reason, f"--destroy {_stable_path(target)}", destroy)

@@ -1,8 +1,8 @@
 """A real mirror in user space: real reads of real members, each sent where a read policy says.
 
-The members hold the same bytes. They are opened read-only, unless writes are asked for and the guard agrees; a write
-goes to all of them. What is wrong with a member is a finding, and a member that errs, stalls or vanishes is passed
-over while another answers.
+The members hold the same bytes. They are opened read-only, unless writes are asked for and each member may be
+overwritten; a write goes to all of them. What is wrong with a member is a finding, and a member that errs, stalls or
+vanishes is passed over while another answers.
 """
 
 from __future__ import annotations
@@ -164,8 +164,9 @@ def inspect(
 def run(request: Request, *, destroy: Sequence[str] = (), guarded: Sequence[str] = ()) -> MirrorRun:
     """Run the mirror to its end. Raises RequestError, RefusedError when the guard refuses a write, MeasureError.
 
-    ``destroy`` are the members that may be overwritten; ``guarded`` those for which the caller holds a permit. A
-    signal ends it early, and what its handler raised comes out of here.
+    Writes go to members that ``destroy`` names and to iodelta's own scratch files, whatever the others seem to hold;
+    and to those in ``guarded``, real paths, for which the caller holds a permit. A signal ends it early, and what its
+    handler raised comes out of here.
     """
     machine = LocalMachine()
     check_policy(request.policy)
@@ -177,7 +178,7 @@ def run(request: Request, *, destroy: Sequence[str] = (), guarded: Sequence[str]
             for target in targets:
                 _writable(machine, target)
                 if target.real_path not in guarded:
-                    permits.enter_context(check_write(machine, target, destroy, request.size))
+                    permits.enter_context(check_write(machine, target, destroy, request.size, always=True))
         before = resource.getrusage(resource.RUSAGE_SELF)
         try:
             size = request.size or min(core.sizes([target.real_path for target in targets]))

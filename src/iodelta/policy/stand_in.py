@@ -6,6 +6,7 @@ this in front of fio's command, so that a trial of the mirror is a trial like an
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -18,8 +19,11 @@ from typing import Any, NoReturn
 from iodelta.errors import IodeltaError, RequestError
 from iodelta.experiment.values import seconds, size_bytes
 from iodelta.jobfile import canonical
+from iodelta.lab.guard import check_write
+from iodelta.machine import LocalMachine
 from iodelta.policy.mirror import MirrorRun, Request, run
 from iodelta.policy.simulate import Tally
+from iodelta.probe.topology import resolve
 from iodelta.trial import bin_edges
 
 VERSION = "fio-3.33"
@@ -56,7 +60,7 @@ def main(words: Sequence[str]) -> int:
         request = _request(mine, options)
         if request.read_percent < 100 and "readonly" in options:
             raise RequestError("the workload writes, and fio was told to be read-only", place="mirror")
-        done = run(request, guarded=(os.path.realpath(options.get("filename", "").replace("\\:", ":")),))
+        done = _permitted(request, os.path.realpath(options.get("filename", "").replace("\\:", ":")))
     except IodeltaError as error:
         sys.stderr.write(f"mirror: error: {error}\n")
         return 1
@@ -111,6 +115,17 @@ def document_of(done: MirrorRun, request: Request, now: float) -> dict[str, Any]
             "trace": [list(sample) for sample in done.trace],
         },
     }
+
+
+def _permitted(request: Request, held: str) -> MirrorRun:
+    """The run; for ``held`` the session has a permit, and every other member that is written to must hold nothing."""
+    machine = LocalMachine()
+    targets = [resolve(machine, member) for member in request.members] if request.read_percent < 100 else []
+    with contextlib.ExitStack() as permits:
+        for target in targets:
+            if target.real_path != held:
+                permits.enter_context(check_write(machine, target, size=request.size))
+        return run(request, guarded=[held, *(target.real_path for target in targets)])
 
 
 def _direction(tally: Tally, runtime: int) -> dict[str, Any]:
