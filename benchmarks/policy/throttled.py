@@ -10,9 +10,9 @@ import os
 from iodelta.cli.watching import PlainWatcher
 from iodelta.machine import LocalMachine
 from iodelta.policy.calibrate import calibrate, predict
+from iodelta.policy.catalogue import policies
 from iodelta.policy.mirror import Request, run
 from iodelta.policy.model import Workload
-from iodelta.policy.native import policies
 from iodelta.scenarios.slowing import Pace, slow
 from iodelta.scenarios.stage import staged
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from iodelta.policy.native import installed
+from iodelta.probe.native import installed
 
 PURE = frozenset({"test_defrag", "test_explain", "test_without_native"})
 """Modules about what works without the native core."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from iodelta.policy.catalogue import policies
 from iodelta.policy.explain import EXPLAINED, Array, Explanation, explain
 from iodelta.policy.model import GIB, MIB, Curve, Empirical, Layout, Member, Run, Traits, Workload, World
-from iodelta.policy.native import policies
 from iodelta.policy.simulate import Outcome, simulate
 
 PAIR = (900.0, 300.0)

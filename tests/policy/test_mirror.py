@@ -12,9 +12,10 @@ import pytest
 
 from iodelta.errors import RefusedError, RequestError
 from iodelta.policy.calibrate import slice_of
-from iodelta.policy.mirror import MirrorRun, Request, inspect, run
+from iodelta.policy.mirror import MirrorRun, Request, run
 from iodelta.policy.model import Curve, Empirical, Layout, Member, Run, Traits, Workload, World
 from iodelta.policy.simulate import simulate
+from iodelta.probe.members import inspect
 
 from .members import MIB, contents, files, loops, throttled
 

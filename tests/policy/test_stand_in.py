@@ -172,8 +172,10 @@ def test_members_beside_the_target_on_its_own_disks_are_members_too(workshop: Wo
 @pytest.mark.fio
 @pytest.mark.skipif(shutil.which("fio") is None, reason="needs fio")
 def test_policies_are_variants_of_an_experiment_with_blocks_and_verdicts(tmp_path: Path) -> None:
-    members = " ".join(files(tmp_path, 2))
-    first = members.split()[0]
+    first, second = files(tmp_path, 2)
+    with open(second, "r+b") as file:
+        file.write(b"other")
+    members = f"{first} {second}"
     variants = [f"--variant={name}:mirror.read_policy={name} {members}" for name in ("queue", "random")]
     design = ["--trial", "200ms", "--ramp", "0", "--blocks", "3", "--seed", "3", "--output", "folder"]
     options = ["--", "--rw=randread", "--bs=4k", "--direct=1", "--ioengine=io_uring", "--iodepth=4"]
@@ -189,4 +191,7 @@ def test_policies_are_variants_of_an_experiment_with_blocks_and_verdicts(tmp_pat
     verdict = json.loads((tmp_path / "folder" / "verdict.json").read_text())
     words = {one["variant"] for one in verdict["account"]["judgement"]["verdicts"]}
     assert words == {"random"}
+    assert done.stderr.count("warning: ") == 1
+    assert f"{second} differs from {first} at byte 0" in done.stderr
+    assert "[mirror.content]" in done.stdout
     assert "cache.not-from-device" not in done.stdout, "its reads went to other members, not to a cache"

@@ -12,7 +12,7 @@ from iodelta.cli.policy import command
 from iodelta.errors import MeasureError
 from iodelta.knob import catalogue
 from iodelta.machine import LocalMachine
-from iodelta.policy.native import MODULE
+from iodelta.probe.native import MODULE
 from iodelta.probe.topology import resolve
 
 

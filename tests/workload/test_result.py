@@ -148,11 +148,12 @@ def test_short_and_dropped_ios_warn_and_many_of_them_disqualify() -> None:
     assert rules(judged(did={"read": {**DIRECTION, "drop_ios": 50}})) == [("fio.incomplete-ios", "hard")]
 
 
-def test_notes_of_fio_are_passed_on() -> None:
-    note = "note: both iodepth >= 1 and synchronous I/O engine are selected, queue depth will be capped at 1"
-    result = judged(before=note + "\n")
-    assert rules(result) == [("fio.note", "note")]
-    assert result.findings[0].explanation == note
+@pytest.mark.parametrize("kind", ["note", "warning"])
+def test_notes_and_warnings_of_fio_are_passed_on(kind: str) -> None:
+    said = f"{kind}: both iodepth >= 1 and synchronous I/O engine are selected, queue depth will be capped at 1"
+    result = judged(before=said + "\n")
+    assert rules(result) == [(f"fio.{kind}", kind)]
+    assert result.findings[0].explanation == said
 
 
 def directions_of(runtime: int, *kinds: str) -> FioResult:

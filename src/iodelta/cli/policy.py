@@ -62,7 +62,7 @@ def command() -> None:
 def list_(format_: str) -> None:
     """List the read policies: rule, source, tie-break, parameters."""
     from iodelta.policy.answers import PolicyListAnswer
-    from iodelta.policy.native import policies
+    from iodelta.policy.catalogue import policies
 
     found = policies()
     if format_ == "json":
@@ -162,7 +162,7 @@ def simulate(
     """Predict policies on modelled or calibrated members, by discrete events."""
     from iodelta.policy.answers import SimulationAnswer
     from iodelta.policy.calibrate import load as load_calibration
-    from iodelta.policy.native import check_policy
+    from iodelta.policy.catalogue import check_policy
     from iodelta.policy.predict import CACHES, LAYOUTS, Asked, members_of, predict
 
     if bool(members) == bool(calibration):
@@ -268,8 +268,9 @@ def mirror(
     --destroy names each member.
     """
     from iodelta.policy.answers import MirrorAnswer, mirrored
-    from iodelta.policy.mirror import SAMPLE, Request, inspect, run
-    from iodelta.policy.native import check_policy
+    from iodelta.policy.catalogue import check_policy
+    from iodelta.policy.mirror import Request, run
+    from iodelta.probe.members import SAMPLE, inspect
 
     chosen = tuple(check_policy(policy) for policy in policies or FIVE)
     depths = _numbers(iodepths)

@@ -18,6 +18,7 @@ from iodelta.errors import KnobError, MachineError, RequestError
 from iodelta.machine import Machine
 from iodelta.probe.sysfs import attribute, boot_id, sysfs_name
 from iodelta.probe.topology import Target
+from iodelta.trial import Finding
 
 EMPTY: Mapping[str, str] = MappingProxyType({})
 
@@ -105,6 +106,13 @@ class Knob(ABC):
 
         ``beside`` are the settings of the same variant, for a value that only goes with another one.
         """
+
+    def findings(self, values: Sequence[str], size: int | None = None) -> Mapping[str, tuple[Finding, ...]]:
+        """What is odd about ``values`` though they can be set. Asked once in a session, before its first trial.
+
+        May read the first ``size`` bytes of what is measured, all of them with None. Raises RequestError.
+        """
+        return {}
 
     @abstractmethod
     def apply(self, value: str) -> None:

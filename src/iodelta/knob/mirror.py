@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,11 +10,10 @@ from iodelta.errors import RequestError
 from iodelta.experiment.values import split_command
 from iodelta.knob.base import EMPTY, Knob, Saved, refuse
 from iodelta.machine import LocalMachine, Machine
+from iodelta.probe.members import inspect
+from iodelta.probe.native import INSTALL, installed, native
 from iodelta.probe.topology import resolve
-
-CORE = "iodelta_native"
-INSTALL = "scripts/native install in the source tree, after `make demo`; once published, pip install 'iodelta[native]'"
-"""How to get it."""
+from iodelta.trial import Finding
 
 PROGRAM = "iodelta.policy.stand_in"
 
@@ -37,7 +34,7 @@ class MirrorPolicy(Knob):
     def available(self) -> str | None:
         if not isinstance(self.machine, LocalMachine):
             return "the mirror runs on this machine only"
-        if importlib.util.find_spec(CORE) is None:
+        if not installed():
             return f"needs the native core ({INSTALL})"
         return None
 
@@ -53,7 +50,7 @@ class MirrorPolicy(Knob):
     def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
         policy, *members = split_command(value, self.name)
         try:
-            importlib.import_module(CORE).check_policy(policy)
+            native().check_policy(policy)
         except ValueError as error:
             raise RequestError(str(error), place=self.name, remedy="iodelta policy list shows them") from error
         found = [resolve(self.machine, member) for member in members]
@@ -64,6 +61,12 @@ class MirrorPolicy(Knob):
         if self.target.kind != "directory" and not among and not near:
             needed = f"{self.target.path} must be among the members, or lie on their disks"
             raise refuse(self.name, value, f"{self.allowed()}; {needed}")
+
+    def findings(self, values: Sequence[str], size: int | None = None) -> dict[str, tuple[Finding, ...]]:
+        members = {value: tuple(split_command(value, self.name)[1:]) for value in values}
+        found = {one: inspect(one, size=size)[1] for one in dict.fromkeys(members.values())}  # once for all policies
+        odd = {one: tuple(each for each in found[one] if each.rule != "mirror.sampled") for one in found}
+        return {value: odd[one] for value, one in members.items()}
 
     def apply(self, value: str) -> None:
         """Nothing is set on the machine: the launcher reads as this policy says."""

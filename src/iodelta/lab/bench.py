@@ -169,6 +169,7 @@ class Bench:
         saved: Mapping[str, Saved],
         permit: WritePermit | None,
         placement: Mapping[str, tuple[Finding, ...]] = NOWHERE,
+        odd: Mapping[str, Mapping[str, tuple[Finding, ...]]] = MappingProxyType({}),
         io_uring: str = "",
     ) -> None:
         self._machine = machine
@@ -183,6 +184,7 @@ class Bench:
         self._saved = saved
         self._permit = permit
         self._placement = placement
+        self._odd = odd
         self._io_uring = io_uring
         self._env = marked(plan.identifier)
         with machine.together("bench"):
@@ -260,7 +262,10 @@ class Bench:
         result = pooled([read_run(one) for one in made])
         account, findings = self._beside(background, done, result)
         copies = self._mirrors.account() if not mirrored(variant.knobs) else {}
-        findings = (*findings, *self._placement.get(variant.name, ()), *self._standing, *self._mirrors.findings(copies))
+        settings = {**condition.knobs, **variant.knobs}.items()
+        odd = (finding for name, value in settings for finding in self._odd.get(name, {}).get(value, ()))
+        known = (*self._placement.get(variant.name, ()), *odd, *self._standing)
+        findings = (*findings, *known, *self._mirrors.findings(copies))
         record = Record(
             run=msgspec.structs.replace(done, output=b""),
             counters={**self._counters.difference(before, after), **copies},

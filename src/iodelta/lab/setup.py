@@ -202,6 +202,10 @@ def ready(
         with machine.together("knobs"):
             knobs = knobs_of(machine, plan.experiment, target)
         values = {name: sorted({given[name] for given in settings if name in given}) for name in knobs}
+        odd = {name: one.findings(values[name], found.size) for name, one in knobs.items()}
+        every = (finding for each in odd.values() for findings in each.values() for finding in findings)
+        for text in dict.fromkeys(finding.explanation for finding in every if finding.severity == "warning"):
+            watcher.note(f"warning: {text}")
         saved = {record.knob: record for record in log.keep(lambda: [knobs[n].save(values[n]) for n in knobs])}
         for record in saved.values():
             folder.append(KnobSaved(now(), msgspec.to_builtins(record)))
@@ -218,6 +222,7 @@ def ready(
                 saved=saved,
                 permit=permit,
                 placement=found.placement,
+                odd=odd,
                 io_uring=io_uring.program(machine, tool, place) if (tool := tool_of(plan.experiment)) else "",
             )
         finally:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from iodelta.policy.calibrate import HeldOut
+from iodelta.policy.catalogue import PolicyInfo
 from iodelta.policy.explain import Array, Explanation
 from iodelta.policy.mirror import MemberRun, MirrorRun
-from iodelta.policy.native import PolicyInfo
 from iodelta.trial import Finding
 
 

@@ -18,9 +18,10 @@ import msgspec
 from iodelta.errors import MeasureError, RequestError
 from iodelta.lab.guard import check_write
 from iodelta.machine import LocalMachine
-from iodelta.policy.mirror import MirrorRun, Request, inspect, run, traits_of
+from iodelta.policy.mirror import MirrorRun, Request, run, traits_of
 from iodelta.policy.model import MIB, Curve, Empirical, Layout, Member, Run, Workload, World
 from iodelta.policy.simulate import Outcome, Tally, simulate
+from iodelta.probe.members import inspect
 from iodelta.probe.topology import resolve
 from iodelta.trial import Finding
 

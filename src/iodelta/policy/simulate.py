@@ -10,7 +10,7 @@ import msgspec
 
 from iodelta.errors import RequestError
 from iodelta.policy.model import World
-from iodelta.policy.native import native
+from iodelta.probe.native import native
 from iodelta.trial import Histogram
 
 

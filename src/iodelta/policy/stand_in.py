@@ -69,7 +69,7 @@ def main(words: Sequence[str]) -> int:
     if "write_iops_log" in options:
         _write_log(Path(options["write_iops_log"] + "_iops.log"), done)
     for finding in done.findings:
-        kind = "error" if finding.severity == "hard" else "note"
+        kind = "error" if finding.severity == "hard" else finding.severity
         sys.stderr.write(f"{kind}: {finding.place}: {finding.explanation} ({finding.rule})\n")
     return 0 if done.usable else 1
 

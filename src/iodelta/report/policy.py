@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from iodelta.policy.answers import Mirrored, PolicyExplanation, Predicted
 from iodelta.policy.calibrate import CLOSURE, DEPTHS, MIX, Calibration, HeldOut, MemberCurve
-from iodelta.policy.native import PolicyInfo
+from iodelta.policy.catalogue import PolicyInfo
 from iodelta.report.words import inert
 from iodelta.trial import Finding
 

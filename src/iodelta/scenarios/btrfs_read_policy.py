@@ -11,7 +11,6 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 
-from iodelta.knob.mirror import INSTALL
 from iodelta.lab.account import Account
 from iodelta.lab.folder import Folder
 from iodelta.lab.guard import MARK, MARK_TEXT
@@ -19,8 +18,8 @@ from iodelta.lab.runner import usable_trials
 from iodelta.lab.session import read_plan
 from iodelta.machine import Machine
 from iodelta.policy.gist import POLICIES
-from iodelta.policy.native import installed
 from iodelta.probe.devices import btrfs_of
+from iodelta.probe.native import INSTALL, installed
 from iodelta.probe.sysfs import attribute
 from iodelta.scenarios import slowing
 from iodelta.scenarios.model import Need, Scenario, Values

@@ -13,13 +13,12 @@ import re
 from collections.abc import Iterator, Sequence
 
 from iodelta.errors import MeasureError
-from iodelta.knob.mirror import INSTALL
 from iodelta.lab.folder import EXPERIMENT, Folder
 from iodelta.machine import Machine
 from iodelta.policy.gist import POLICIES
 from iodelta.policy.mirror import Request
-from iodelta.policy.native import installed
 from iodelta.policy.order import DEPTHS, SERIES, Rates, Series, measured, requests, simulated
+from iodelta.probe.native import INSTALL, installed
 from iodelta.probe.sysfs import attribute
 from iodelta.scenarios import slowing
 from iodelta.scenarios.model import Need, Scenario, Values

@@ -17,13 +17,16 @@ SHORT = 0.98
 INCOMPLETE = 0.001
 """More short or dropped I/Os than this share make a run unusable; a single one is a warning."""
 
+LESSER: tuple[Severity, ...] = ("warning", "note")
+"""What a line may begin with that does not end a run."""
+
 
 def read_run(run: FioRun) -> FioResult:
     """Read back ``run``. Never raises for what fio did or said: what is wrong is in ``findings``.
 
     Hard findings: ``fio.failed``, ``fio.stopped``, ``fio.timeout``, ``fio.cut``, ``fio.short``, ``fio.no-io``,
-    ``fio.direction-missing``, ``fio.incomplete-ios``, ``fio.past-end``; lesser ones: ``fio.long``, ``fio.note``.
-    Of ``t/io_uring`` see ``io_uring.read_output``.
+    ``fio.direction-missing``, ``fio.incomplete-ios``, ``fio.past-end``; lesser ones: ``fio.long``, ``fio.warning``,
+    ``fio.note``. Of ``t/io_uring`` see ``io_uring.read_output``.
     """
     if run.request.tool != "fio":
         return io_uring.read_output(run)
@@ -41,7 +44,9 @@ def read_run(run: FioRun) -> FioResult:
         return FioResult(findings=tuple(findings))
     job = merged(document.jobs)
     findings += _problems(run, job, said) if not findings else []
-    findings += [finding(run, "fio.note", "note", line) for line in said if line.startswith("note: ")]
+    for severity in LESSER:
+        told = (line for line in said if line.startswith(f"{severity}: "))
+        findings += [finding(run, f"fio.{severity}", severity, line) for line in told]
     return FioResult(
         directions=job.directions,
         usr_cpu=job.usr_cpu,

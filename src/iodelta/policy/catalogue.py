@@ -1,36 +1,11 @@
-"""The native core, where it is installed; everything else of iodelta works without it."""
+"""The read policies of the native core, and whether a text names one."""
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-from types import ModuleType
-from typing import Any
-
 import msgspec
 
-from iodelta.errors import MeasureError, RequestError
-from iodelta.knob.mirror import INSTALL
-
-MODULE = "iodelta_native"
-
-
-def native() -> Any:
-    """The module ``iodelta_native``. Raises MeasureError that says how to get it."""
-    try:
-        module: ModuleType = importlib.import_module(MODULE)
-    except ImportError as error:
-        raise MeasureError(
-            f"read policies need the native core, which is not installed ({error})",
-            place="iodelta policy",
-            remedy=INSTALL,
-        ) from error
-    return module
-
-
-def installed() -> bool:
-    """Whether the native core can be imported, without importing it."""
-    return importlib.util.find_spec(MODULE) is not None
+from iodelta.errors import RequestError
+from iodelta.probe.native import native
 
 
 class Parameter(msgspec.Struct, frozen=True):

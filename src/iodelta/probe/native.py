@@ -1,0 +1,33 @@
+"""The native core, where it is installed; everything else of iodelta works without it."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from types import ModuleType
+from typing import Any
+
+from iodelta.errors import MeasureError
+
+MODULE = "iodelta_native"
+
+INSTALL = "scripts/native install in the source tree, after `make demo`; once published, pip install 'iodelta[native]'"
+"""How to get it."""
+
+
+def native() -> Any:
+    """The module ``iodelta_native``. Raises MeasureError that says how to get it."""
+    try:
+        module: ModuleType = importlib.import_module(MODULE)
+    except ImportError as error:
+        raise MeasureError(
+            f"read policies need the native core, which is not installed ({error})",
+            place="iodelta policy",
+            remedy=INSTALL,
+        ) from error
+    return module
+
+
+def installed() -> bool:
+    """Whether the native core can be imported, without importing it."""
+    return importlib.util.find_spec(MODULE) is not None
