@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from iodelta.errors import RequestError
-from iodelta.jobfile import Section, canonical, owned, parse_job_file, read_job_file, runs_command
+from iodelta.jobfile import GUARDED, Section, canonical, owned, parse_job_file, read_job_file, runs_command
 
 needs_fio = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 
@@ -78,6 +78,8 @@ def test_sections_that_fio_would_run_together_are_said_to_be_measured_alone() ->
         ("[a]\nioengine=exec\nprogram=/bin/sh\n", 2, "ioengine=exec runs programs"),
         ("[a]\nioengine=external:/tmp/x.so\n", 2, "loads foreign code"),
         ("[a]\nioengine=./x.so\n", 2, "loads foreign code"),
+        ("[a]\nrw=read\nmem=mmap:/srv/x\n", 3, "mem=mmap:/srv/x makes that file"),
+        ("[a]\niomem=mmapshared:/dev/sdb\n", 2, "makes that file, or overwrites it"),
     ],
 )
 def test_what_cannot_be_used_is_refused_with_its_line(text: str, line: int, word: str) -> None:
@@ -125,6 +127,23 @@ def test_an_abbreviation_does_not_get_past_the_refusal_of_the_full_name(name: st
     assert owned(name) is not None
 
 
+@given(full=st.sampled_from(GUARDED), length=st.integers(1, 40))
+def test_every_beginning_of_a_guarded_name_is_refused_unless_it_is_a_name_itself(full: str, length: int) -> None:
+    beginning = full[:length]
+    names = {*GUARDED, "ba", "direct", "verify"}  # these three are options of their own
+    assert beginning in names or owned(beginning) is not None
+
+
+@pytest.mark.parametrize(
+    "name", ["ioengin", "ioe", "iome", "readwrit", "siz", "filesi", "numjob", "fileoff", "me", "r"]
+)
+def test_options_whose_values_are_judged_are_written_in_full(name: str) -> None:
+    """An ``ioengin=external:/tmp/x.so`` would be judged as no engine, and loaded by fio as one."""
+    refused = owned(name)
+    assert refused is not None
+    assert "in full" in refused.why
+
+
 @needs_fio
 @pytest.mark.fio
 def test_fio_does_take_abbreviated_options_on_its_command_line(tmp_path: Path) -> None:
@@ -148,6 +167,12 @@ def test_no_full_option_name_of_this_fio_is_mistaken_for_an_abbreviation() -> No
 def test_an_ordinary_engine_runs_no_command() -> None:
     assert runs_command("ioengine", "io_uring") is None
     assert runs_command("exec_prerun", "sync") is not None
+    assert runs_command("ioengine", " external:evil.so") is not None
+
+
+@pytest.mark.parametrize("value", ["mmap", "mmaphuge", "mmapshared", "malloc", "shmhuge", None])
+def test_memory_that_is_no_file_is_the_users_to_choose(value: str | None) -> None:
+    assert runs_command("mem", value) is None
 
 
 values = st.sampled_from(["4k", "8k", "1", "2", "16"])

@@ -96,11 +96,19 @@ _OWNED: dict[str, Owned] = {
 
 _COMMANDS = ("exec_prerun", "exec_postrun", "trigger", "trigger-file", "trigger-remote", "trigger-timeout", "program")
 
-_FULL_NAMES = frozenset({"ba", "direct", "mem", "verify"})
-"""fio options that are the beginning of a longer one below, and no abbreviation of it."""
+_JUDGED = ("ioengine", "mem", "rw", "size", "filesize", "offset", "offset_increment", "numjobs")
+"""Whose values decide whether a workload may write, and where."""
+
+_FULL_NAMES = frozenset({"ba", "direct", "verify"})
+"""fio options that are the beginning of a guarded one, and no abbreviation of it."""
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _KEYWORDS = ("$pagesize", "$mb_memory", "$ncpus")
+
+
+_FIRST = (*_OWNED, *_COMMANDS, *_JUDGED)
+GUARDED = (*_FIRST, *(alias for alias, full in ALIASES.items() if full in _FIRST))
+"""Names, first and second, whose beginnings are refused: each must be seen to be judged."""
 
 
 def canonical(name: str) -> str:
@@ -112,22 +120,22 @@ def owned(name: str) -> Owned | None:
     """Why iodelta sets the fio option ``name`` itself; None for a workload's own option.
 
     fio accepts unambiguous beginnings of its option names on the command line (``--exec_prer=``, measured with 3.33),
-    so a beginning of an owned name, or of one that runs commands, is answered like a name that is not allowed.
+    so a beginning of a guarded name (owned, running commands, or judged by its value) is answered like a name that is
+    not allowed.
     """
     first = canonical(name)
     if first in _OWNED:
         return _OWNED[first]
     if not _NAME.fullmatch(name):
         return Owned("fio's option names are made of letters, digits, _ and -")
-    if name in _FULL_NAMES or first in _COMMANDS:
+    if name in _FULL_NAMES or first in (*_COMMANDS, *_JUDGED):
         return None
-    guarded = (*_OWNED, *_COMMANDS, *(alias for alias, full in ALIASES.items() if full in _OWNED))
-    longer = [full for full in guarded if full.startswith(name)]
+    longer = [full for full in GUARDED if full.startswith(name)]
     return Owned(f"write the name in full; fio would take it for {longer[0]}") if longer else None
 
 
 def runs_command(name: str, value: str | None) -> str | None:
-    """Which command or foreign code fio would run for this option, or None."""
+    """Which command or foreign code fio would run for this option, or which file it would make, or None."""
     first = canonical(name)
     if first in _COMMANDS:
         return f"{name} runs the command {value or ''!r}"
@@ -136,8 +144,10 @@ def runs_command(name: str, value: str | None) -> str | None:
     if first == "ioengine" and value is not None:
         if value.strip() == "exec":
             return "ioengine=exec runs programs"
-        if value.startswith("external:") or "/" in value:
+        if value.strip().startswith("external:") or "/" in value:
             return f"ioengine={value} loads foreign code"
+    if first == "mem" and ":" in (value or ""):
+        return f"{name}={value} makes that file, or overwrites it"
     return None
 
 

@@ -72,7 +72,7 @@ KNOBS = (
 CONDITIONS = (
     '[condition.x]\nbackground = "sh -c evil"',
     '[condition.x]\nbackground = ["/tmp/evil"]',
-    '[condition.x]\nbackground = {rw = "write", filename = "/dev/sda"}',
+    '[condition.x]\nbackground = {rw = "write"}',
     '[condition.x]\ncommand = {apply = ["evil"], restore = ["true"]}',
     '[condition.x]\n"sysctl.kernel.core_pattern" = "|/tmp/evil"',
 )

@@ -66,7 +66,7 @@ def test_nothing_of_an_attack_happens_before_its_own_word(how: str, tmp_path: Pa
     place = bundle(carried(tmp_path / "folder", text=text, blocks=1, secret=False))
     code, said = ask("reproduce", str(place), "--target", "target", "--yes")
     assert code == 2, said
-    assert "DANGER" in said or "never lets fio do" in said
+    assert "DANGER" in said or "never lets fio do" in said or "remove filename" in said
     code, said = ask("reproduce", str(place), "--target", "target", "--allow-commands")
     assert code == 2, said
     assert not sentinel.exists()

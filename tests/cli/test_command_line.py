@@ -61,6 +61,13 @@ def test_a_variant_whose_knob_cannot_be_set_is_left_out_when_that_is_asked_for(t
         (["run", *ENGINES, "--target", "/dev/null", *READS], "/dev/null"),
         (["run", *ENGINES, "--margin", "much", *READS], "1% or 0.01"),
         (["run", *ENGINES, *READS, "--exec_prerun=reboot"], "exec_prerun"),
+        (["run", *ENGINES, *READS, "--mem=mmap:x"], "mem=mmap:x makes that file"),
+        (["run", *ENGINES, *READS, "--size=50%"], "'50%' is no size"),
+        (
+            ["run", "--variant", "a:fio.ioengine=rbd", "--variant", "b", *READS],
+            "ioengine=rbd is not known to keep to the target",
+        ),
+        (["run", "--variant", "a:fio.ioengin=external:/x", "--variant", "b", *READS], "write the name in full"),
         (["report", "."], "not an experiment folder"),
         (["env", "."], "not an experiment folder"),
     ],
@@ -81,6 +88,36 @@ def test_a_dry_run_shows_the_plan_and_touches_nothing(tmp_path: Path) -> None:
     for part in ("iodepth=1, iodepth=2", "a (baseline), b", "at most 10 min", "Order (seed 1)", "--rw=randread"):
         assert part in said.stdout
     assert not list(tmp_path.iterdir())
+
+
+QUESTION = """[workload]
+rw = "randread"
+[variant.a]
+"fio.ioengine" = "psync"
+[variant.b]
+"fio.ioengine" = "sync"
+[condition.busy]
+background = {rw = "randread", bs = "1m"%s}
+"""
+
+
+def test_a_fio_load_is_among_the_commands_of_the_plan(tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text(QUESTION % "")
+    said = iodelta("run", "--dry-run", "x.toml", "--size", "64m", cwd=tmp_path)
+    assert said.returncode == 0, said.stderr
+    assert "Command   fio --rw=randread --bs=1m" in said.stdout
+
+
+def test_a_fio_load_of_another_disk_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    (tmp_path / "data").write_bytes(b"precious")
+    (tmp_path / "x.toml").write_text(QUESTION % f', filename = "{tmp_path}/data", size = "1m"')
+    for dry in (["--dry-run"], []):
+        said = iodelta("run", *dry, "x.toml", "--size", "64m", cwd=tmp_path)
+        assert said.returncode == 2
+        assert "condition busy: fio option filename" in said.stderr
+        assert "make the load a command" in said.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "x.toml"]
+    assert (tmp_path / "data").read_bytes() == b"precious"
 
 
 def test_the_same_seed_plans_the_same_order(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from iodelta.lab.writing import writes
+from iodelta.experiment import parse
+from iodelta.lab.writing import any_writes, writes
 from iodelta.machine import LocalMachine
 from iodelta.probe.topology import Identity, Target, resolve
 
@@ -49,6 +50,14 @@ def test_fio_reads_when_it_is_not_told_what_to_do() -> None:
 @pytest.mark.parametrize("name", ["rw", "readwrite"])
 def test_everything_but_reading_is_a_write_and_so_is_trim(name: str, rw: str) -> None:
     assert writes([(name, rw)], DISK)
+
+
+@pytest.mark.parametrize(("load", "changes"), [("", False), ('{rw = "read"}', False), ('{rw = "randrw"}', True)])
+def test_an_experiment_writes_when_a_fio_load_beside_its_reads_does(load: str, changes: bool) -> None:
+    condition = f"[condition.x]\nbackground = {load}" if load else ""
+    reads = f'[workload]\nrw = "read"\n[variant.a]\n[variant.b]\nfio.direct = 1\n{condition}'
+    assert any_writes(parse(reads), DISK) is changes
+    assert any_writes(parse(reads.replace("fio.direct = 1", "fio.rw = 'write'")), DISK)
 
 
 def test_one_write_among_repeated_options_is_a_write() -> None:

@@ -165,6 +165,21 @@ def test_every_knob_there_is_can_be_written_or_has_a_reason(tmp_path: Path, name
         assert written(tmp_path, plan, str(tmp_path)).is_file()
 
 
+LOAD = "[target]\nsize = '1m'\n[condition.busy]\nbackground = {{rw = '{rw}', rate_iops = 9{more}}}"
+
+
+def test_a_fio_load_is_on_the_target_of_the_reader_and_writes_only_when_it_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(bytes(1 << 20))
+    reads = written(tmp_path, plan_of(more=LOAD.format(rw="read", more="")), f"{tmp_path}/file").read_text()
+    assert 'begin_load fio --name=background --filename="$named"' in reads
+    assert "--readonly" in reads.split("begin_load fio")[1].split("\n")[0]
+    assert "writes=no" in reads
+    writes = written(tmp_path, plan_of(more=LOAD.format(rw="write", more="")), f"{tmp_path}/file").read_text()
+    assert "writes=yes" in writes
+    with pytest.raises(RequestError, match="filename"):
+        written(tmp_path, plan_of(more=LOAD.format(rw="write", more=", filename = '/dev/sda'")), f"{tmp_path}/file")
+
+
 def test_what_no_script_can_hold_is_refused(tmp_path: Path) -> None:
     files = "[variant.a]\n'sysfs:/etc/passwd' = '1'\n[variant.b]\n'sysfs:/etc/passwd' = '2'"
     with pytest.raises(RequestError, match="no path below /sys or /proc/sys"):

@@ -165,19 +165,44 @@ def test_the_rate_of_a_command_counts_the_children_it_has_had(machine: Machine, 
     assert 2 <= rounds <= (time.monotonic() - begun) / 0.2
 
 
-@pytest.mark.fio
-def test_a_fio_load_uses_the_target_unless_it_names_its_own_place() -> None:
+def test_a_fio_load_uses_the_target() -> None:
     rw = ("rw", "randread")
     assert r"--filename=/dev/a\:b" in background_fio([rw], "/dev/a:b")
-    assert "--directory=/srv" in background_fio([rw], "/srv", directory=True)
-    own = background_fio([rw, ("filename", "/srv/other")], "/dev/x")
-    assert [word for word in own if word.startswith("--filename")] == ["--filename=/srv/other"]
+    there = background_fio([rw], "/srv", directory=True, files="$jobnum/$filenum")
+    assert {"--directory=/srv", "--filename_format=$jobnum/$filenum"} < set(there)
 
 
-@pytest.mark.parametrize("option", [("runtime", "10"), ("exec_prerun", "sync"), ("ioengine", "exec"), ("unlink", "1")])
-def test_a_fio_load_may_not_end_itself_run_commands_or_delete(option: tuple[str, str]) -> None:
+@pytest.mark.parametrize(
+    "name", ["filename", "directory", "filename_format", "opendir", "unique_filename", "filenam", "dir", "opend"]
+)
+def test_a_fio_load_names_no_place_of_its_own_which_no_guard_has_looked_at(name: str) -> None:
+    with pytest.raises(RequestError, match=name) as caught:
+        background_fio([("rw", "randwrite"), (name, "/dev/sdb")], "/srv/scratch", place="condition x")
+    assert caught.value.place == "condition x"
+    assert "make the load a command" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        *(("runtime", "10"), ("exec_prerun", "sync"), ("ioengine", "exec"), ("unlink", "1")),
+        *(("mem", "mmap:/srv/x"), ("ioengine", "nbd"), ("ioengin", "external:/x.so"), ("read_iolog", "/x")),
+    ],
+)
+def test_a_fio_load_may_not_end_itself_run_commands_delete_or_write_elsewhere(option: tuple[str, str]) -> None:
     with pytest.raises(RequestError):
         background_fio([("rw", "read"), option], "/dev/x")
+
+
+@pytest.mark.parametrize(("mode", "reads"), [(None, True), ("randread", True), ("randrw", False), ("write", False)])
+def test_a_fio_load_that_reads_can_neither_write_nor_make_files(mode: str | None, reads: bool) -> None:
+    words = background_fio([] if mode is None else [("rw", mode)], "/dev/x")
+    assert ("--readonly" in words) is reads
+    assert "--allow_file_create=0" in words
+
+
+def test_what_iodelta_does_anyway_is_left_out_of_a_load() -> None:
+    assert not [word for word in background_fio([("rw", "read"), ("eta", "always")], "/dev/x") if "always" in word]
 
 
 def test_placeholders_become_part_of_single_words_and_never_of_a_shell() -> None:

@@ -103,6 +103,28 @@ def test_options_that_run_commands_need_to_be_allowed() -> None:
     assert "--exec_prerun=sync" in command(request(option, allow_commands=True))
 
 
+@pytest.mark.parametrize("rw", ["read", "randwrite"])
+@pytest.mark.parametrize(
+    "engine", "e4defrag filedelete falloc http libblkio nbd net rados rbd xnvme unheard-of external:/x.so exec".split()
+)
+def test_an_engine_that_may_write_elsewhere_is_refused_whatever_rw_says(engine: str, rw: str) -> None:
+    with pytest.raises(RequestError, match=r"keep to the target|runs programs|foreign code"):
+        command(request(("rw", rw), ("ioengine", engine)))
+
+
+def test_an_engine_that_addresses_more_than_the_target_may_only_read() -> None:
+    assert "--ioengine=sg" in command(request(("rw", "read"), ("ioengine", "sg")))
+    with pytest.raises(RequestError, match="ioengine=sg is not known to keep to the target") as caught:
+        command(request(("ioengine", "sg"), ("readwrite", "randrw")))
+    assert "io_uring, libaio" in caught.value.remedy
+
+
+@pytest.mark.parametrize("option", [("mem", "mmap:/srv/x"), ("iomem", "mmaphuge:/srv/x"), ("mem", "mmapshared:/dev/x")])
+def test_memory_in_a_file_is_refused_for_reads_too(option: tuple[str, str]) -> None:
+    with pytest.raises(RequestError, match="makes that file, or overwrites it"):
+        command(request(("rw", "read"), option))
+
+
 @pytest.mark.parametrize("changes", [{"runtime": 0.0}, {"ramp": -1.0}, {"seed": 0}, {"seed": 1 << 63}])
 def test_impossible_times_and_seeds_are_refused(changes: dict[str, object]) -> None:
     with pytest.raises(RequestError):

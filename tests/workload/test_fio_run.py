@@ -214,7 +214,7 @@ def test_a_fio_killed_by_a_signal_is_a_failed_run(machine: Machine, data: str, r
     [
         (("rw=sideways",), "failed parsing rw=sideways"),
         (("iodpeth=4",), "unrecognized option"),
-        (("ioengine=none-such",), "none-such"),
+        (("ioengine=sg", "rw=read"), "wrong file type"),
         (("rw=randread", "bs=100", "direct=1", "ioengine=libaio"), "Invalid argument"),
     ],
 )

@@ -9,13 +9,13 @@ What iodelta's own runs refuse (``iodelta.jobfile``) stays refused, whatever is 
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator
 
 import msgspec
 
 from iodelta.experiment import Cell, Condition, Experiment, Option, Variant, io_uring
 from iodelta.jobfile import canonical, owned, runs_command
+from iodelta.workload.engines import ENGINES
 
 SHAPES = frozenset(
     "rw rw_sequencer bs bsrange bssplit bs_is_seq_rand bs_unaligned ba iodepth iodepth_batch "
@@ -38,11 +38,8 @@ SHAPES = frozenset(
 )
 """fio options (first names, 3.16 to 3.42) that only say how I/O looks."""
 
-ENGINES = frozenset("io_uring libaio mmap null posixaio psync pvsync pvsync2 splice sync vsync cpuio".split())
-"""Engines that do what ``rw`` says to the target, and nothing else."""
-
 MEMORY = frozenset("malloc shm shmhuge mmap mmaphuge mmapshared cudamalloc".split())
-"""``mem`` without a file: with one, fio makes and truncates it."""
+"""Values of ``mem``, none of which names a file."""
 
 KNOBS = re.compile(
     r"block\.(scheduler|nr_requests|read_ahead_kb|wbt_lat_usec|rq_affinity|nomerges|io_poll|iosched\.\w+)"
@@ -73,11 +70,8 @@ def dangers(experiment: Experiment) -> tuple[Danger, ...]:
 def _conditions(conditions: tuple[Condition, ...]) -> Iterator[Danger]:
     for one in conditions:
         place = f"condition {one.name}"
-        if one.background:
-            yield Danger(place, shlex.join(one.background), "a background load is a command of its maker")
-        if one.background_fio:
-            words = " ".join(name if value is None else f"{name}={value}" for name, value in one.background_fio)
-            yield Danger(place, words, "a fio background may name its own files")
+        if one.load:
+            yield Danger(place, one.load, "a background load is a command of its maker")
         yield from _knobs(place, one.knobs)
 
 
@@ -122,5 +116,5 @@ def _why(name: str, value: str | None) -> str:
     if first == "ioengine":
         return "" if value in ENGINES else "not an engine that only reads and writes the target"
     if first == "mem":
-        return "" if value in MEMORY else "memory in a file: fio makes and truncates it"
+        return "" if value in MEMORY else "not known as memory without a file"
     return "" if first in SHAPES else "not known as an option that only says how I/O looks"

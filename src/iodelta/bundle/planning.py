@@ -120,9 +120,13 @@ def whole(bundle: Packed) -> Plan:
 
 
 def _runs_no_program(experiment: Experiment, place: str) -> None:
-    """Programs that fio itself would run are refused, whatever is allowed. Raises RequestError."""
+    """Programs that fio itself would run, and files it would make, are refused whatever is allowed.
+
+    Raises RequestError.
+    """
     options = [option for cell in experiment.cells for option in cell.options]
     options += [option for variant in experiment.variants for option in variant.options]
+    options += [option for condition in experiment.conditions for option in condition.background_fio]
     for name, value in options:
         if danger := runs_command(name, value):
             raise RequestError(

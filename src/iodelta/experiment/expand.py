@@ -10,7 +10,7 @@ import msgspec
 
 from iodelta.experiment import io_uring
 from iodelta.experiment.model import Cell, Condition, Design, Experiment, Option, Target, Variant
-from iodelta.experiment.values import seconds
+from iodelta.experiment.values import seconds, size_bytes
 from iodelta.jobfile import canonical, owned
 
 
@@ -166,6 +166,8 @@ def _lift(
             if name in _LIFTED and not (name == "size" and len(values) > 1):
                 if len(values) != 1 or not values[0] or lifted.setdefault(name, values[0]) != values[0]:
                     refuse(f"{key} must be one value for the whole experiment", *place)
+                if name == "size":
+                    _check_size(lifted[name], refuse, *place)
                 continue
             ours = owned(key) if fio else None
             if ours is None:
@@ -186,6 +188,13 @@ def _lift(
             if getattr(design, key) not in (default, times[key]):
                 refuse(f"{option}={lifted[option]} in the workload and {key} in [design] differ", "design", key)
     return tuple(kept), msgspec.structs.replace(target, path=path, size=size), msgspec.structs.replace(design, **times)
+
+
+def _check_size(text: str, refuse: Refuse, *place: str) -> None:
+    try:
+        size_bytes(text)
+    except ValueError as error:
+        refuse(str(error), *place, remedy="a size in bytes, or none for all of a device or file")
 
 
 def _one(key: str, given: str, lifted: list[str], refuse: Refuse, table: str) -> str:

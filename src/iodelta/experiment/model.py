@@ -47,6 +47,12 @@ class Condition(msgspec.Struct, frozen=True):
     background_fio: tuple[Option, ...] = ()
     knobs: dict[str, str] = {}
 
+    @property
+    def load(self) -> str:
+        """The background load as one line of words; empty without one."""
+        options = (f"--{name}" if value is None else f"--{name}={value}" for name, value in self.background_fio)
+        return shlex.join(self.background or (("fio", *options) if self.background_fio else ()))
+
 
 class Design(msgspec.Struct, frozen=True):
     """How much is measured and decided by which rules; seconds throughout."""
@@ -131,8 +137,8 @@ class Experiment(msgspec.Struct, frozen=True):
         return self.boots and not all(name.partition(":")[0] == "vm" for name in self.machines)
 
     def runs_commands(self) -> tuple[str, ...]:
-        """Every command of the user's own that this experiment would run, as shown before anything starts."""
-        backgrounds = [shlex.join(c.background) for c in self.conditions if c.background]
+        """Every command beside the trials that this experiment would run, as shown before anything starts."""
+        backgrounds = [c.load for c in self.conditions if c.load]
         knobs = [v.knobs for v in self.variants] + [c.knobs for c in self.conditions]
         return (*backgrounds, *(settings["command"] for settings in knobs if "command" in settings))
 

@@ -18,7 +18,6 @@ from iodelta.lab.folder import Folder, Started
 from iodelta.lab.guard import WritePermit
 from iodelta.lab.plan import Plan
 from iodelta.lab.quality import OUTSIDE, noise
-from iodelta.lab.writing import READS
 from iodelta.machine import Machine
 from iodelta.probe.caches import cache_findings
 from iodelta.probe.counters import Counters
@@ -27,7 +26,7 @@ from iodelta.probe.mirrors import Mirrors
 from iodelta.probe.topology import Target, resolve, status
 from iodelta.trial import Background, Finding, Place, Trial
 from iodelta.workload.background import BackgroundLoad, background_findings, background_fio, substitute
-from iodelta.workload.fio import run
+from iodelta.workload.fio import reads_only, run
 from iodelta.workload.leftovers import marked
 from iodelta.workload.model import OUTPUTS, FioRequest, FioResult, FioRun
 from iodelta.workload.pooled import pooled
@@ -115,10 +114,17 @@ def request_for(
     )
 
 
-def background_words(condition: Condition, target: Target) -> tuple[str, ...]:
-    """The command of a condition's background load on ``target``; empty without one. Raises RequestError."""
+def background_words(condition: Condition, target: Target, files: str = "") -> tuple[str, ...]:
+    """The command of a condition's background load on ``target``, of whose ``files`` the names are given if it is a
+    directory of them; empty without a load. Raises RequestError."""
     if condition.background_fio:
-        return background_fio(condition.background_fio, target.real_path, directory=target.kind == "directory")
+        return background_fio(
+            condition.background_fio,
+            target.real_path,
+            directory=target.kind == "directory",
+            files=files,
+            place=f"condition {condition.name}",
+        )
     values = {"target.path": target.real_path, "target.mount": target.mount, "target.device": target.device or ""}
     return substitute(condition.background, {name: value for name, value in values.items() if value})
 
@@ -145,7 +151,7 @@ def lone_device(cell: Cell, variant: Variant, condition: Condition, target: Targ
     """
     given = dict((*cell.options, *variant.options))
     direct = given.get("direct", "0") in ("1", None)
-    reads = (given.get("rw") or given.get("readwrite") or "read").partition(":")[0] in READS
+    reads = reads_only(tuple(given.items()))
     loaded = bool(condition.background or condition.background_fio or mirrored(variant.knobs) or cell.option(TOOL))
     if not direct or loaded or len(target.devices) != 1 or not (reads or target.kind == "block"):
         return None
@@ -221,7 +227,7 @@ class Bench:
 
     def background(self, condition: Condition) -> BackgroundLoad:
         """The condition's background load, to be entered. Raises RequestError for a placeholder it cannot fill."""
-        words = background_words(condition, self.target)
+        words = background_words(condition, self.target, self._plan.experiment.target.files)
         return BackgroundLoad(self._machine, words, workdir=self._workdir, env=self._env)
 
     def trial(

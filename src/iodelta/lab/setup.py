@@ -26,7 +26,7 @@ from iodelta.lab.plan import Plan
 from iodelta.lab.progress import Watcher
 from iodelta.lab.undo import UndoLog, undo_log
 from iodelta.lab.workdir import workdir
-from iodelta.lab.writing import writes
+from iodelta.lab.writing import any_writes
 from iodelta.machine import LocalMachine, Machine, throw_away
 from iodelta.probe.identity import same_device
 from iodelta.probe.topology import Target, resolve, resolve_tree
@@ -84,11 +84,10 @@ def survey(machine: Machine, experiment: Experiment, *, engines: bool = True) ->
             remedy="give a smaller [target] size, or none",
         )
     pairs = [(cell, variant) for cell in experiment.cells for variant in experiment.variants]
-    writing = any(writes((*cell.options, *variant.options), target, size) for cell, variant in pairs)
-    writing = writing or any(writes(condition.background_fio, target, size) for condition in experiment.conditions)
+    writing = any_writes(experiment, target, size)
     reasons = refuse_reasons(machine, target, None if tree else size) if writing else ()
     for condition in experiment.conditions:
-        background_words(condition, target)
+        background_words(condition, target, experiment.target.files)
     knobs = knobs_of(machine, experiment, target)
     for condition in experiment.conditions:
         for variant in experiment.variants:

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from iodelta.experiment import Option, size_bytes
+from iodelta.experiment import Experiment, Option, size_bytes
 from iodelta.jobfile import canonical
 from iodelta.probe.topology import Target
-
-READS = frozenset({"read", "randread"})
-
-READ_ENGINES = frozenset(
-    "cpuio dev-dax filestat io_uring io_uring_cmd libaio libpmem mmap null posixaio psync pvsync pvsync2 sg splice "
-    "sync vsync".split()
-)
-"""Engines that only read when ``rw`` says read. Not so: ``falloc``, ``filedelete``, ``exec``, ``e4defrag``."""
+from iodelta.workload.engines import ENGINES, READERS
+from iodelta.workload.fio import READS
 
 CHANGING = frozenset(
     "fill_device fill_fs profile read_iolog sprandom trim_backlog trim_backlog_batch trim_percentage trim_verify_zero "
@@ -23,6 +17,13 @@ CHANGING = frozenset(
 """Options with which fio changes its target although ``rw`` reads: replayed logs, trims, deletion, growth."""
 
 JUDGED = frozenset({"rw", "readwrite", "ioengine", *CHANGING})
+
+
+def any_writes(experiment: Experiment, target: Target, size: int | None = None) -> bool:
+    """Whether any trial or fio background of ``experiment`` may change ``target``: ``writes`` of each."""
+    trials = ((*cell.options, *one.options) for cell in experiment.cells for one in experiment.variants)
+    loads = (condition.background_fio for condition in experiment.conditions if condition.background_fio)
+    return any(writes(options, target, size) for options in (*trials, *loads))
 
 
 def writes(options: Iterable[Option], target: Target, size: int | None = None) -> bool:
@@ -40,7 +41,7 @@ def _changes(name: str, value: str) -> bool:
     if name == "rw":
         return value.split(":")[0] not in READS
     if name == "ioengine":
-        return value not in READ_ENGINES
+        return value not in ENGINES | READERS
     if name in CHANGING:
         return value != "0"
     # fio takes an unambiguous beginning of a name for the name.

@@ -13,10 +13,11 @@ from types import TracebackType
 from typing import Self
 
 from iodelta.errors import IodeltaError, MachineError, MeasureError, RequestError
-from iodelta.jobfile import canonical, owned, runs_command
+from iodelta.jobfile import owned
 from iodelta.machine import Machine, Process
 from iodelta.probe.processes import children
 from iodelta.trial import Background, Finding
+from iodelta.workload.fio import check_options, option_words, reads_only, target_words
 from iodelta.workload.leftovers import end_carrying
 
 LOAD = "IODELTA_LOAD"
@@ -55,30 +56,23 @@ def background_fio(
     target: str,
     *,
     directory: bool = False,
-    fio: str = "fio",
-    allow_commands: bool = False,
+    files: str = "",
+    place: str = "background",
 ) -> tuple[str, ...]:
-    """The command of a fio job as a background load: it runs until it is stopped.
+    """The command of a fio job on ``target`` as a background load: it runs until it is stopped.
 
-    It uses ``target`` unless its options name a filename or directory. Raises RequestError for options that are not
-    its own to set.
+    The guard knows of no other place, so its options may name none. ``files`` is how the files of a ``directory`` are
+    called (``filename_format``). Raises RequestError, with ``place``, for options that are not its own to set.
     """
-    names = {canonical(name) for name, _ in options}
-    own_place = names & {"filename", "directory"}
-    for name, value in options:
-        ours = owned(name)
-        if ours is not None and not ours.harmless and canonical(name) not in own_place:
-            raise RequestError(f"fio option {name}: {ours.why}", place="background", remedy=f"remove {name}")
-        danger = runs_command(name, value)
-        if danger and not allow_commands:
-            raise RequestError(danger, place="background", remedy=f"remove {name}, or allow commands explicitly")
-    kept = [o for o in options if owned(o[0]) is None or canonical(o[0]) in own_place]
-    early = [option for option in kept if option[0] in ("kb_base", "ioengine")]
-    place = () if own_place else (f"--{'directory' if directory else 'filename'}={target.replace(':', chr(92) + ':')}",)
+    kept = tuple(option for option in options if not ((ours := owned(option[0])) and ours.harmless))
+    check_options(kept, place, ', or make the load a command: background = "fio --rw=read ..."')
     return (
-        *(fio, "--output=/dev/null", "--eta=never", "--name=background", *place),
-        *(f"--{n}" if v is None else f"--{n}={v}" for n, v in [*early, *(o for o in kept if o not in early)]),
-        *("--time_based=1", "--runtime=365d", "--randrepeat=0"),
+        *("fio", "--output=/dev/null", "--eta=never"),
+        *(("--readonly",) if reads_only(kept) else ()),
+        "--name=background",
+        *target_words(target, "directory" if directory else "file", files),
+        *option_words(kept),
+        *("--time_based=1", "--runtime=365d", "--randrepeat=0", "--allow_file_create=0"),
     )
 
 

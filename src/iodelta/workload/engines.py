@@ -7,6 +7,16 @@ import re
 from iodelta.errors import MachineError
 from iodelta.machine import Machine
 
+ENGINES = frozenset("io_uring libaio mmap null posixaio psync pvsync pvsync2 splice sync vsync cpuio".split())
+"""Engines that do what ``rw`` says to fio's ``filename``, and nothing else."""
+
+READERS = frozenset("dev-dax filestat io_uring_cmd libpmem sg".split())
+"""Engines that only read when ``rw`` says read. What they write need not be the target: of a partition ``sg`` counts
+blocks from the beginning of its disk.
+
+Neither here nor above are engines that name their place by another option (``e4defrag``, ``libblkio``, ``nbd``,
+``rbd``, ``http``), that change files whatever ``rw`` says (``falloc``, ``filedelete``), or that are not known yet."""
+
 _IO_URING_SWITCH = "/proc/sys/kernel/io_uring_disabled"
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from iodelta.errors import MachineError, MeasureError, RequestError
+from iodelta.experiment import Option
 from iodelta.experiment.values import size_bytes
 from iodelta.jobfile import canonical, owned, runs_command
 from iodelta.machine import Machine, Process
 from iodelta.workload import io_uring
+from iodelta.workload.engines import ENGINES, READERS
 from iodelta.workload.model import Ended, FioRequest, FioRun
 
 OUTPUT = "fio.json"
@@ -30,7 +32,11 @@ OLDEST = (3, 16)
 BOTH_HISTOGRAMS = (3, 18)
 """From here on fio keeps the histograms of total and completion latency side by side; before, of total alone."""
 
+READS = frozenset({"read", "randread"})
+"""Values of ``rw`` that write nothing."""
+
 _EARLY = ("kb_base", "ioengine")
+ALLOW = ", or allow commands explicitly"
 
 
 def command(request: FioRequest) -> list[str]:
@@ -40,23 +46,18 @@ def command(request: FioRequest) -> list[str]:
     cannot name, and times or seeds it cannot take.
     """
     _check(request)
-    place = "directory" if request.target_kind == "directory" else "filename"
     size = () if request.size is None or _given(request, "size") else (f"--size={request.size}",)
-    # On a command line (unlike in a job file) fio takes kb_base and the engine before the options they change.
-    early = [option for option in request.options if option[0] in _EARLY]
-    options = [*early, *(option for option in request.options if option[0] not in _EARLY)]
     return [
         *request.launcher,
         request.fio,
         f"--output={request.workdir}/{OUTPUT}",
         "--output-format=json+",
         "--eta=never",
-        *(("--readonly",) if _reads_only(request) else ()),
+        *(("--readonly",) if reads_only(request.options) else ()),
         "--name=iodelta",
-        f"--{place}={request.target.replace(':', chr(92) + ':')}",
-        *((f"--filename_format={request.files}",) if request.files else ()),
+        *target_words(request.target, request.target_kind, request.files),
         *size,
-        *(f"--{name}" if value is None else f"--{name}={value}" for name, value in options),
+        *option_words(request.options),
         "--time_based=1",
         f"--runtime={round(request.runtime * 1000)}ms",
         f"--ramp_time={round(request.ramp * 1000)}ms",
@@ -81,14 +82,49 @@ def command_of(request: FioRequest) -> list[str]:
     return command(request) if request.tool == "fio" else io_uring.command(request)
 
 
-def _check(request: FioRequest) -> None:
-    for name, value in request.options:
+def target_words(target: str, kind: str, files: str = "") -> tuple[str, ...]:
+    """How fio is told of a target; ``files`` as in ``FioRequest``."""
+    place = "directory" if kind == "directory" else "filename"
+    format_ = (f"--filename_format={files}",) if files else ()
+    return (f"--{place}={target.replace(':', chr(92) + ':')}", *format_)
+
+
+def option_words(options: Sequence[Option]) -> tuple[str, ...]:
+    """The options as fio's command line takes them.
+
+    There (unlike in a job file) kb_base and the engine must come before the options they change.
+    """
+    ordered = sorted(options, key=lambda option: option[0] not in _EARLY)
+    return tuple(f"--{name}" if value is None else f"--{name}={value}" for name, value in ordered)
+
+
+def reads_only(options: Sequence[Option]) -> bool:
+    """Whether ``rw`` says read: then fio can be told to be read-only."""
+    modes = [value for name, value in options if canonical(name) == "rw"]
+    return not modes or (modes[-1] or "").split(":")[0] in READS
+
+
+def check_options(options: Sequence[Option], place: str, otherwise: str = "", *, allow_commands: bool = False) -> None:
+    """Raises RequestError for an option that iodelta sets itself, one that runs commands unless allowed, and an engine
+    not known to keep to the target; ``otherwise`` is what can be done but to remove it."""
+    for name, value in options:
         ours = owned(name)
         if ours is not None:
-            raise RequestError(f"fio option {name}: {ours.why}", place="workload", remedy=f"remove {name}")
+            raise RequestError(f"fio option {name}: {ours.why}", place=place, remedy=f"remove {name}{otherwise}")
         danger = runs_command(name, value)
-        if danger and not request.allow_commands:
-            raise RequestError(danger, place="workload", remedy=f"remove {name}, or allow commands explicitly")
+        if danger and not allow_commands:
+            raise RequestError(danger, place=place, remedy=f"remove {name}{otherwise or ALLOW}")
+        sound = ENGINES | READERS if reads_only(options) else ENGINES
+        if name == "ioengine" and (value or "").strip() not in sound:
+            raise RequestError(
+                f"ioengine={value} is not known to keep to the target",
+                place=place,
+                remedy=f"take one of {', '.join(sorted(sound))}{otherwise}",
+            )
+
+
+def _check(request: FioRequest) -> None:
+    check_options(request.options, "workload", allow_commands=request.allow_commands)
     if not request.target.startswith("/") or re.search(r"[;#\0\n]", request.target):
         raise RequestError(
             f"fio cannot name {request.target!r}: it cuts names at ; and #",
@@ -105,18 +141,13 @@ def _given(request: FioRequest, name: str) -> bool:
     return any(canonical(given) == name for given, _ in request.options)
 
 
-def _reads_only(request: FioRequest) -> bool:
-    modes = [value for name, value in request.options if canonical(name) == "rw"]
-    return not modes or (modes[-1] or "").split(":")[0] in ("read", "randread")
-
-
 def _check_reach(machine: Machine, request: FioRequest) -> None:
     """Refuse to write past the end of a file: fio would delete it and lay out a new one.
 
     ``extend_file`` (filesetup.c) unlinks first and asks ``allow_file_create`` afterwards: measured with 3.33. Doubt
     counts as past the end. A read-only fio refuses by itself.
     """
-    if request.target_kind != "file" or _reads_only(request):
+    if request.target_kind != "file" or reads_only(request.options):
         return
     said = machine.run(["stat", "-L", "-c", "%s", "--", request.target]).text.strip()
     if said and _reach(request, int(said)) > int(said):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 
 import msgspec
 
@@ -46,11 +45,7 @@ def again(plan: Plan, target: Target | None, version: tuple[int, int]) -> Again:
         for name, knobs in arms
         if experiment.knob_names()
     )
-    backgrounds = tuple(
-        (one.name, shlex.join(one.background) or _options(one.background_fio))
-        for one in experiment.conditions
-        if one.background or one.background_fio
-    )
+    backgrounds = tuple((one.name, one.load) for one in experiment.conditions if one.load)
     return Again(run_line(experiment, plan.seed), fio, parts, settings, backgrounds, tool_of(experiment) or "fio")
 
 
@@ -94,10 +89,6 @@ def _unseen(experiment: Experiment) -> Target:
 
     path = experiment.target.path or "/TARGET"
     return Target(path, "file", path, None, "", None, (), (), "", "", 0, Identity("", "", 0))
-
-
-def _options(options: Sequence[tuple[str, str | None]]) -> str:
-    return shlex.join(["fio", *(f"--{name}" if value is None else f"--{name}={value}" for name, value in options)])
 
 
 def run_line(experiment: Experiment, seed: int) -> str:

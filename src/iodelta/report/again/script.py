@@ -30,12 +30,13 @@ from iodelta.lab.plan import Plan
 from iodelta.lab.schedule import trial_seed
 from iodelta.lab.session import read_plan
 from iodelta.lab.setup import tool_of
-from iodelta.lab.writing import writes
+from iodelta.lab.writing import any_writes
 from iodelta.probe.topology import Target
 from iodelta.report.account.load import load, target_of
 from iodelta.report.account.model import headline
 from iodelta.report.again.lines import size_of, words_of
 from iodelta.report.words import inert
+from iodelta.workload.background import background_fio
 
 BODY = Path(__file__).with_name("script.sh")
 
@@ -76,13 +77,7 @@ def script(plan: Plan, target: Target, trials: list[Started], answer: str, fio: 
         if why := "every trial is in a boot of its own" if of_boot(name) else UNWRITTEN.get(name):
             raise _unwritten(name, why)
     scratch = plan.identifier in target.real_path
-    writing = any(
-        writes((*cell.options, *variant.options), target, size_of(experiment, target))
-        for cell in experiment.cells
-        for variant in experiment.variants
-    ) or any(
-        condition.background_fio and writes(condition.background_fio, target) for condition in experiment.conditions
-    )
+    writing = any_writes(experiment, target, size_of(experiment, target))
     lines = [
         *_head(plan, target, trials, answer, fio, scratch=scratch, writing=writing),
         *_functions(plan, target),
@@ -241,10 +236,11 @@ def _load(condition: Condition) -> str:
     """The words of a background load; ``{target.path}`` and so on become what they are on the reader's machine."""
     if condition.background:
         return " ".join(map(_filled, condition.background))
-    words = [f"--{name}" if value is None else f"--{name}={value}" for name, value in condition.background_fio]
-    if not words:
+    if not condition.background_fio:
         return ""
-    return " ".join(['fio --name=background --filename="$named"', *map(_quoted, words), "--output=/dev/null"])
+    words = background_fio(condition.background_fio, "/TARGET", place=f"condition {condition.name}")[1:]
+    own = (_quoted(word) for word in words if not word.startswith(PLACED))
+    return " ".join(['fio --name=background --filename="$named"', *own])
 
 
 def _filled(word: str) -> str:
