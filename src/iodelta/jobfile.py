@@ -275,7 +275,7 @@ class _Reader:
             raise RequestError(f"{line}: only fio knows {keyword}", place=place, remedy="write the number itself")
         danger = runs_command(name, value)
         if danger and not self._allow_commands:
-            raise RequestError(danger, place=place, remedy="remove it, or allow the job file's commands explicitly")
+            raise RequestError(danger, place=place, remedy=f"remove {name}")
         return _Line(name, value, place)
 
 

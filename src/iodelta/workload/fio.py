@@ -36,7 +36,6 @@ READS = frozenset({"read", "randread"})
 """Values of ``rw`` that write nothing."""
 
 _EARLY = ("kb_base", "ioengine")
-ALLOW = ", or allow commands explicitly"
 
 
 def command(request: FioRequest) -> list[str]:
@@ -113,7 +112,7 @@ def check_options(options: Sequence[Option], place: str, otherwise: str = "", *,
             raise RequestError(f"fio option {name}: {ours.why}", place=place, remedy=f"remove {name}{otherwise}")
         danger = runs_command(name, value)
         if danger and not allow_commands:
-            raise RequestError(danger, place=place, remedy=f"remove {name}{otherwise or ALLOW}")
+            raise RequestError(danger, place=place, remedy=f"remove {name}{otherwise}")
         sound = ENGINES | READERS if reads_only(options) else ENGINES
         if name == "ioengine" and (value or "").strip() not in sound:
             raise RequestError(
