@@ -277,7 +277,7 @@ def rendered(account: PathAccount, format_: str, *, functions: bool = False) -> 
 
 
 def _csv(account: PathAccount) -> str:
-    from iodelta.report.cells import csv_text
+    from iodelta.report.spreadsheet import csv_text
 
     heads = ("cell", "direction", "unit", "baseline", "variant", "path", "baseline_count", "variant_count")
     return csv_text(

@@ -339,7 +339,7 @@ CSV_COLUMNS = (
 
 def csv_of(found: Shown) -> str:
     """All rows as CSV with a heading; empty where unknown."""
-    from iodelta.report.cells import csv_text
+    from iodelta.report.spreadsheet import csv_text
 
     return csv_text(CSV_COLUMNS, map(_values, found.rows))
 

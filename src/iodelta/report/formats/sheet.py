@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from iodelta.report.cells import csv_text
+from iodelta.report.spreadsheet import csv_text
 
 if TYPE_CHECKING:
     from iodelta.report.account.model import Account
