@@ -1,11 +1,13 @@
 """``python -m benchmarks.reading``: how fast results are read, and how fast others are on the same files.
 
-All ways in turn in every round; CPU seconds, which neighbours on the machine change least. Two columns: whole
-processes; and reading and summarising alone, which is the whole less the same command on the smallest file of that kind
-in the same round (the start of Python, imports, the frame of a chart). Files are in the page cache and everybody's
-bytecode is kept; all write to files, and the audit by every rule is part of ``iodelta show``. With ``--fio-tools`` (the
-tools folder of a fio source tree) fio's own Python tools take part, with ``--fio-plot`` (its command) fio-plot; iodelta
-needs neither. Then a comparison with all its charts, and the reader without a command around it.
+All ways in turn in every round; CPU seconds, which neighbours on the machine change least, and of several times the
+least, for they only add. Two columns: whole processes; and reading and summarising alone, which is the whole less the
+same command on the smallest file of that kind in the same round (the start of Python, imports, the frame of a chart).
+Files are in the page cache and everybody's bytecode is kept; all write to files. iodelta takes part twice: the library
+reading everything and printing rates, means, deviations and percentiles; and ``iodelta show``, which also arranges the
+runs and judges them by every rule of the audit. With ``--fio-tools`` (the tools folder of a fio source tree) fio's own
+Python tools take part, with ``--fio-plot`` (its command) fio-plot; iodelta needs neither. Then a comparison with all
+its charts, and the reader without a command around it.
 The tables go to ``--write``.
 """
 
@@ -34,8 +36,8 @@ TEMPLATE = Path(__file__).parents[2] / "tests" / "data" / "same-run" / "fio-3.42
 SIZE = 200_000
 LOG = "randread-iodepth-1-numjobs-1_lat.1.log"
 HIST = "randread_clat_hist.1.log"
-QUICK = 3.0
-"""CPU seconds below which a way is measured three times in each round: its median counts."""
+QUICK, MOST = 10.0, 9
+"""CPU seconds, and times, until which a way is measured again in each round."""
 ROW = 34
 """Bytes of a typical log row with an offset."""
 
@@ -111,6 +113,22 @@ class Took(NamedTuple):
 
 IODELTA = [sys.executable, "-c", "from iodelta.cli.main import main; main()"]
 
+SUMMARISE = """
+import sys
+from iodelta.ingest import read
+for run in read(sys.argv[1:]).runs:
+    for direction in run.directions:
+        for latency in filter(None, (direction.lat, direction.clat, direction.slat)):
+            points = [latency.quantile(p) for p in (0.5, 0.99, 0.999)]
+            print(run.place.file, direction.kind, direction.iops.value, direction.bandwidth.value, latency.mean.value,
+                  latency.stddev.value, *points)
+"""
+
+WITHOUT_CORE = """
+import sys
+sys.modules["iodelta_native"] = None
+"""
+
 READ = """
 import sys, time
 from iodelta.ingest import read
@@ -141,19 +159,24 @@ def measured(words: Sequence[str], folder: Path, *, fine: Sequence[int] = (0,)) 
         return Took(used.ru_utime + used.ru_stime, clock, used.ru_maxrss / 1024, said)
 
 
+def least(commands: Sequence[Sequence[str]], folder: Path) -> float:
+    """CPU seconds of all ``commands``: the least of several times where that is little, for neighbours only add."""
+    took = [sum(measured(words, folder).cpu for words in commands)]
+    while sum(took) < QUICK and len(took) < MOST:
+        took.append(sum(measured(words, folder).cpu for words in commands))
+    return min(took)
+
+
 def race(ways: Sequence[Way], folder: Path, rounds: int) -> list[str]:
     """A row of the table for each way: medians over the rounds, and of its times the first way's in the same round."""
     whole: dict[str, list[float]] = {way.name: [] for way in ways}
     alone: dict[str, list[float]] = {way.name: [] for way in ways}
     for _ in range(rounds):
         for way in ways:
-            start = min(measured(way.start, folder).cpu for _ in range(3))
-            took = [sum(measured(words, folder).cpu for words in way.commands)]
-            while len(took) < 3 and took[0] < QUICK:
-                took.append(sum(measured(words, folder).cpu for words in way.commands))
-            whole[way.name].append(statistics.median(took))
+            start = least([way.start], folder)
+            whole[way.name].append(least(way.commands, folder))
             alone[way.name].append(max(whole[way.name][-1] - start * len(way.commands), 0.001))
-    rows = ["| way | whole process, s | times iodelta | alone, s | times iodelta |", "|---|--:|--:|--:|--:|"]
+    rows = ["| way | whole process, s | times the first | alone, s | times the first |", "|---|--:|--:|--:|--:|"]
     for way in ways:
         cells = [way.name]
         for times in (whole, alone):
@@ -218,18 +241,22 @@ def contest(
             make(made, made is large)
         os.sync()  # or the first to read pays for the writing
         size = sum(file.stat().st_size for file in large.iterdir())
-        own = Way("iodelta show", [[*IODELTA, "show", str(large)]], [*IODELTA, "show", str(small)])
-        return ["", f"## {what}, {size / 1e6:.0f} MB", "", *race([own, *peers(small, large)], folder, rounds)]
+        summarise, show = [sys.executable, "-c", SUMMARISE], [*IODELTA, "show"]
+        own = [
+            Way("iodelta: read and summarised", [[*summarise, str(large)]], [*summarise, str(small)]),
+            Way("iodelta show (and arranged, audited, as a table)", [[*show, str(large)]], [*show, str(small)]),
+        ]
+        return ["", f"## {what}, {size / 1e6:.0f} MB", "", *race([*own, *peers(small, large)], folder, rounds)]
 
 
-def reading(make: Callable[[Path], None], what: str) -> list[str]:
+def reading(make: Callable[[Path], None], what: str, script: str = READ) -> list[str]:
     """How fast the reader itself is on what ``make`` puts into a folder; its unit is megabytes, start left out."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
         folder = Path(name)
         make(folder)
         size = sum(file.stat().st_size for file in folder.iterdir()) / 1e6
         files = [str(file) for file in folder.iterdir()]
-        runs = [measured([sys.executable, "-c", READ, *files], folder) for _ in range(3)]
+        runs = [measured([sys.executable, "-c", script, *files], folder) for _ in range(3)]
         cpu, clock = (statistics.median(float(run.said.split()[at]) for run in runs) for at in (0, 1))
         rates = f"{cpu:.2f} s of CPU ({size / cpu:.0f} MB/s), {clock:.2f} s by the clock ({size / clock:.0f} MB/s)"
         return [f"| {what}, {size:.0f} MB | {rates} | {max(run.peak for run in runs):.0f} MiB |"]
@@ -287,6 +314,7 @@ def main() -> int:
     lines += comparing(60, max(asked.rounds, 3), seed)
     lines += ["", "## The reader alone", "", "| files | reading | peak |", "|---|---|--:|"]
     lines += reading(lambda to: make_json(to, 60, seed), "60 JSON+ files")
+    lines += reading(lambda to: make_json(to, 60, seed), "60 JSON+ files, without the native core", WITHOUT_CORE + READ)
     lines += reading(lambda to: make_log(to, asked.log_mb * 1_000_000, seed), "a latency log")
     lines += reading(lambda to: make_hist(to, asked.part_mb * 250_000, seed), "a histogram log")
     text = "\n".join(lines)

@@ -117,7 +117,7 @@ class Histogram(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def total(self) -> int:
         """Number of samples."""
-        return sum(self.counts)
+        return self._reached[-1] if self.counts else 0
 
     @cached_property
     def _reached(self) -> list[int]:

@@ -1,5 +1,6 @@
 //! What Python sees. Structures come in as dictionaries, results go out as dictionaries; ValueError for a bad one.
 
+mod bins;
 mod mirror;
 mod simulate;
 
@@ -106,6 +107,7 @@ fn check_policy(text: &str) -> PyResult<()> {
 #[pymodule]
 fn iodelta_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_function(wrap_pyfunction!(bins::take_bins, module)?)?;
     module.add_function(wrap_pyfunction!(policies, module)?)?;
     module.add_function(wrap_pyfunction!(check_policy, module)?)?;
     module.add_function(wrap_pyfunction!(simulate::simulate, module)?)?;

@@ -27,13 +27,15 @@ def latency(direction: Direction) -> Latency | None:
 
 def parts(run: Run) -> tuple[Direction, ...]:
     """The directions of a run without the sum over all of them (``mixed``), where it stands beside them."""
-    own = tuple(direction for direction in run.directions if direction.kind != "mixed")
-    return own or run.directions
+    for direction in run.directions:
+        if direction.kind == "mixed":
+            return tuple(direction for direction in run.directions if direction.kind != "mixed") or run.directions
+    return run.directions
 
 
 def known(quantity: Quantity | None) -> bool:
     """Whether the source gives this number at all."""
-    return quantity is not None and quantity.value == quantity.value and quantity.high != float("inf")
+    return quantity is not None and quantity.value == quantity.value and quantity.high != math.inf
 
 
 def span(ns: float) -> str:

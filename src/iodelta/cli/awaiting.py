@@ -21,6 +21,14 @@ def awaited(paths: Sequence[str]) -> Iterator[None]:
 
     The kernel counts what a process reads (``rchar`` of ``/proc/self/io``): nothing need be told where reading is done.
     """
+    from iodelta.ingest.reading import uncollected
+
+    with uncollected(), _told(paths):
+        yield
+
+
+@contextmanager
+def _told(paths: Sequence[str]) -> Iterator[None]:
     before = _read() if sys.stderr.isatty() else None
     if before is None:
         yield

@@ -21,6 +21,7 @@ _FIXED_SPACE = re.compile(r"(?<!\d)\xa0|\xa0(?!\d{3})")
 """A fixed space, but for one that groups digits."""
 _LOOK = 8192
 """Bytes by which text is told from other things."""
+_NOT_TEXT = (0, 1, 2, 3, 4, 5, 6, 14)
 _HEADERS = 1 << 16
 """Characters in which a mail says how it was sent."""
 _BASE64 = re.compile(r"(?:^[A-Za-z0-9+/=]{40,100}\r?\n){2,100000}(?:^[A-Za-z0-9+/=]{1,100}\r?$)?", re.M)
@@ -35,10 +36,12 @@ class Line(NamedTuple):
 
 def looks_binary(head: bytes) -> bool:
     """Whether the beginning of a file is no text in any encoding that fio's output comes in."""
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or _bare_utf_16(head):
-        return False
     head = head[:_LOOK]
-    return head.count(0) > len(head) // 50 or sum(head.count(code) for code in (1, 2, 3, 4, 5, 6, 14)) > 4
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or not any(code in head for code in _NOT_TEXT):
+        return False
+    if 0 in head and _bare_utf_16(head):
+        return False
+    return head.count(0) > len(head) // 50 or sum(map(head.count, _NOT_TEXT[1:])) > 4
 
 
 def _bare_utf_16(head: bytes) -> str:

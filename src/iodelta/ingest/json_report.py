@@ -17,6 +17,7 @@ from iodelta.ingest.unified import without_sum
 from iodelta.ingest.wording import clean, clean_all
 from iodelta.trial import Direction, Finding, Kind, Place, Quantity
 from iodelta.workload.fio_schema import RawDirection, RawDisk, RawDocument, RawJob, direction, latency
+from iodelta.workload.fio_schema import document as decoded
 
 KINDS: tuple[Kind, ...] = ("read", "write", "trim", "mixed")
 
@@ -24,7 +25,6 @@ _SIX_DECIMALS = (2, 17)
 _HALF = 0.005
 """Half a unit of the two decimals that JSON had at first; 2.17 is the first seen with six."""
 
-_decoder = msgspec.json.Decoder(RawDocument)
 _UNDECODED = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 _UNEQUAL = 0.02
 """Jobs that run side by side end so nearly together."""
@@ -39,7 +39,7 @@ _JOB = (b'"jobname"',)
 def whole_document(data: bytes, file: str) -> list[Run | Refusal] | None:
     """``data`` as one undamaged document: the quick way. None when it is something else."""
     try:
-        document = _decoder.decode(data)
+        document = decoded(data)
         if not (document.version or document.jobs or document.clients):
             return None
         return _read(document, data, Place(file, 1), [])
@@ -74,7 +74,7 @@ def read_document(data: bytes, start: int, span: Extent, place: Place) -> list[R
         explanation = "only a job is left of the document: its version, time, disks and global options are missing"
         findings.append(Finding("read.cut", "warning", _where(place), explanation))
     try:
-        document = _decoder.decode(text)
+        document = decoded(text)
         runs = _read(document, text, place, findings)
     except _UNDECODED:
         try:
@@ -118,7 +118,10 @@ def _members(clients: list[RawJob]) -> list[RawJob]:
 def _places(data: bytes, place: Place, jobs: int) -> Iterator[Place]:
     """Where each job begins: the line of its name."""
     keys = (b'"jobname"', b'"groupid"')  # a job without a name lacks the first
-    at = next((found for key in keys if len(found := _all(key, data, jobs + 1)) == jobs), [0] * jobs)
+    if jobs == 1:
+        at = [next((first for key in keys if (first := data.find(key)) >= 0), 0)]
+    else:
+        at = next((found for key in keys if len(found := _all(key, data, jobs + 1)) == jobs), [0] * jobs)
     line, before = place.line, 0
     for offset in at:
         line += data.count(b"\n", before, offset)

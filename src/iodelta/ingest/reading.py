@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
 from iodelta.ingest import json_report
@@ -30,7 +32,21 @@ def read(paths: Iterable[str | os.PathLike[str]], *, stdin: BinaryIO | None = No
 
     Every file is either read or refused with the reason. Raises RequestError for a path that does not exist.
     """
-    return _sorted(scan(paths, stdin=stdin))
+    with uncollected():
+        return _sorted(scan(paths, stdin=stdin))
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Without Python's collector, which looks through all that was read, again and again, for circles: reading makes
+    none, and what is made of it ends soon."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def _sorted(items: Iterable[Found]) -> Imported:

@@ -10,6 +10,7 @@ import gzip
 import io
 import lzma
 import os
+import re
 import stat
 import zipfile
 import zlib
@@ -25,8 +26,8 @@ from iodelta.ingest.tar import Member, Readable, is_tar, members
 from iodelta.ingest.wording import clean
 from iodelta.trial import Place
 
-HEAD = 64 * 1024
-"""Bytes by which a stream is recognised."""
+HEAD = 256 * 1024
+"""Bytes by which a stream is recognised; most results are shorter, and read at once."""
 LARGEST_INNER_ZIP = 256 << 20
 """A zip archive must be seekable: one inside another archive is held in memory."""
 DEEPEST = 4
@@ -52,6 +53,9 @@ DAMAGE = (
     zstandard.ZstdError,
 )
 """What unpacking a damaged, encrypted or hostile archive raises, here and in the libraries."""
+
+
+_DIGITS = re.compile(r"([0-9]+)")
 
 
 class Source(NamedTuple):
@@ -210,7 +214,7 @@ def sources(paths: Iterable[str | os.PathLike[str]], stdin: BinaryIO | None) -> 
             mode = path.stat().st_mode
         except OSError as error:
             raise RequestError(f"cannot read it: {error.strerror}", place=str(path)) from error
-        yield from _folder(path) if stat.S_ISDIR(mode) else _file(path, mode, named=True)
+        yield from _folder(path) if stat.S_ISDIR(mode) else _file(str(path), mode, named=True)
 
 
 def sources_of(data: bytes, name: str) -> Iterator[Source | Refusal]:
@@ -243,26 +247,26 @@ def _folder(path: Path) -> Iterator[Source | Refusal]:
             below.remove(skipped)
         below.sort(key=_natural)
         for name in sorted(files, key=_natural):
-            file = Path(folder, name)
+            file = os.path.join(folder, name)
             try:
-                mode = file.stat().st_mode
+                mode = os.stat(file).st_mode
             except OSError as error:
-                yield Refusal(_place(str(file)), f"cannot be read: {error.strerror}")
+                yield Refusal(_place(file), f"cannot be read: {error.strerror}")
                 continue
             yield from _file(file, mode, named=False)
     for failed in refused:
         yield Refusal(_place(str(failed.filename)), f"cannot be read: {failed.strerror}")
 
 
-def _file(path: Path, mode: int, *, named: bool) -> Iterator[Source | Refusal]:
+def _file(path: str, mode: int, *, named: bool) -> Iterator[Source | Refusal]:
     if not (stat.S_ISREG(mode) or (named and stat.S_ISFIFO(mode))):
-        yield Refusal(_place(str(path)), "not a regular file")
+        yield Refusal(_place(path), "not a regular file")
         return
     try:
-        with path.open("rb") as stream:
-            yield from _opened(stream, str(path))
+        with open(path, "rb") as stream:
+            yield from _opened(stream, path)
     except OSError as error:
-        yield Refusal(_place(str(path)), f"cannot be read: {error.strerror or error}")
+        yield Refusal(_place(path), f"cannot be read: {error.strerror or error}")
 
 
 def _opened(stream: BinaryIO | Readable, name: str, depth: int = 0) -> Iterator[Source | Refusal]:
@@ -379,17 +383,8 @@ def _fill(stream: BinaryIO | Readable, size: int) -> bytes:
 
 def _natural(name: str) -> list[tuple[int, str]]:
     """Run 2 before run 10."""
-    parts: list[tuple[int, str]] = []
-    text, digits = "", ""
-    for letter in name[:255] + "\0":
-        if letter.isascii() and letter.isdigit():
-            digits += letter
-            continue
-        if digits:
-            parts += [(0, text), (int(digits), "")]
-            text, digits = "", ""
-        text += letter
-    return [*parts, (0, text)]
+    parts = _DIGITS.split(name[:255])
+    return [(int(part), "") if place % 2 else (0, part) for place, part in enumerate(parts)]
 
 
 def _place(name: str) -> Place:

@@ -14,6 +14,8 @@ _LATENCY = {"lat": "latency", "clat": "completion latency", "slat": "submission 
 
 def inert(text: str) -> str:
     """Foreign text without control characters and terminal escapes: they are shown as \\xNN."""
+    if text.isascii() and text.isprintable():
+        return text
     return "".join(
         char if unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Zl", "Zp") else f"\\x{ord(char):02x}"
         for char in text

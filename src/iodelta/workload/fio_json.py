@@ -13,6 +13,7 @@ import msgspec
 
 from iodelta.trial import Direction, Histogram, Kind, Latency, Quantity
 from iodelta.workload.fio_schema import RawDirection, RawDocument, RawJob, direction, rate
+from iodelta.workload.fio_schema import document as decoded
 
 _KINDS: tuple[Kind, ...] = ("read", "write", "trim")
 
@@ -42,9 +43,6 @@ class FioDocument(msgspec.Struct, frozen=True, kw_only=True):
     jobs: tuple[FioJob, ...]
     counters: dict[str, float] = {}
     """``mirror.loop1.reads``: what each member did where the user-space mirror stood in for fio."""
-
-
-_decoder = msgspec.json.Decoder(RawDocument)
 
 
 def documents(output: bytes) -> tuple[list[bytes], str]:
@@ -83,10 +81,10 @@ def read_document(document: bytes) -> FioDocument:
     """Read one document. Raises ValueError when it is no fio JSON, has bins that fio cannot have written, or is of fio
     < 3.0, whose units differ."""
     try:
-        raw = _decoder.decode(document)
+        raw = decoded(document)
     except msgspec.DecodeError as error:
         try:  # "%f" prints nan and inf bare, which is no JSON
-            raw = _decoder.decode(re.sub(rb":\s*-?(nan|inf)\b", b": 0", document))
+            raw = decoded(re.sub(rb":\s*-?(nan|inf)\b", b": 0", document))
         except msgspec.DecodeError:
             raise ValueError(f"not the JSON of fio: {error}") from error
     found = re.match(r"fio-(\d+)", raw.version)

@@ -6,12 +6,15 @@ Facts about the format by version are from fio's ``stat.c`` at its tags.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from collections.abc import Iterator
+from functools import cached_property, lru_cache
 from itertools import compress
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
+from iodelta.errors import MeasureError
+from iodelta.probe.native import installed, native
 from iodelta.trial import BINS, Direction, Histogram, Kind, Latency, Quantity, bin_edges, bin_index
 
 US_BINS = 1216
@@ -20,19 +23,31 @@ US_BINS = 1216
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
-class RawLatency(msgspec.Struct):
+class RawLatency(msgspec.Struct, dict=True):
     min: float = 0.0
     max: float = 0.0
     mean: float = 0.0
     stddev: float = 0.0
     N: Count | None = None  # since 3.18
     percentile: dict[str, float] = {}
-    bins: msgspec.Raw = msgspec.Raw(b"{}")  # integers by name, nearly all of a JSON+: see histogram
+    bins: msgspec.Raw = msgspec.Raw(b"{}")  # integers by name, nearly all of a JSON+
 
     @property
     def binned(self) -> bool:
         """Whether there are bins, or something else in their place."""
         return bytes(self.bins).strip(b"{} \t\r\n") != b""
+
+    @cached_property
+    def histogram(self) -> Histogram:
+        """Of the bins of fio >= 2.99. Raises ValueError for what fio cannot have written, and DecodeError, which is
+        one, for values that are no integers."""
+        if len(self.bins) <= MOST_BINS:
+            try:
+                counts = msgspec.structs.astuple(_bins().decode(self.bins))
+                return Histogram(tuple(compress(_INDEXES, counts)), tuple(filter(None, counts)))
+            except msgspec.ValidationError:
+                pass
+        return Histogram.from_fio(msgspec.json.decode(self.bins, type=dict[str, int]))
 
 
 class RawPriority(msgspec.Struct):
@@ -161,6 +176,50 @@ _INDEXES = tuple(range(BINS))
 MOST_BINS = 60 * BINS
 """Bytes of bins: fio needs no more for all that it has."""
 
+_decoder = msgspec.json.Decoder(RawDocument)
+
+
+def document(text: bytes) -> RawDocument:
+    """One whole document. Raises DecodeError. Where the native core is installed, it reads the bins."""
+    core = _core() if b'"bins"' in text else None
+    taken = core.take_bins(text) if core else None
+    if taken is None:
+        return _decoder.decode(text)
+    rest, histograms = taken
+    try:
+        raw = _decoder.decode(rest)
+    except msgspec.DecodeError:
+        return _decoder.decode(text)  # to say where in the whole text
+    for part in _latencies(raw):
+        number = bytes(part.bins)
+        if number.isdigit() and len(number) < 9 and int(number) < len(histograms):
+            part.histogram = Histogram(*histograms[int(number)])
+    return raw
+
+
+@lru_cache(maxsize=1)
+def _core() -> Any:
+    """The native core, or None where it is missing or of another version."""
+    try:
+        core = native() if installed() else None
+    except MeasureError:
+        return None
+    return core if hasattr(core, "take_bins") else None
+
+
+def _latencies(raw: RawDocument) -> Iterator[RawLatency]:
+    for job in (*raw.jobs, *raw.clients):
+        for part in (job.read, job.write, job.trim, job.mixed):
+            if part is not None:
+                found = (part.slat_ns, part.clat_ns, part.lat_ns, part.slat, part.clat, part.lat)
+                yield from filter(None, found)
+                for priority in part.prios:
+                    yield from filter(None, (priority.clat_ns, priority.lat_ns))
+                high_and_low = (part.clat_high_prio, part.clat_low_prio, part.lat_high_prio, part.lat_low_prio)
+                yield from filter(None, high_and_low)
+        if job.sync is not None and job.sync.lat_ns is not None:
+            yield job.sync.lat_ns
+
 
 @lru_cache(maxsize=1)
 def _bins() -> msgspec.json.Decoder[msgspec.Struct]:
@@ -225,7 +284,7 @@ def latency(raw: RawLatency | None, ios: int, *, microseconds: bool = False) -> 
             for key, value in raw.percentile.items()
             if (percent := _percent(key))
         },
-        histogram=histogram(raw.bins) if raw.binned and not microseconds else None,
+        histogram=raw.histogram if raw.binned and not microseconds else None,
     )
 
 
@@ -249,18 +308,6 @@ def centre(value: float, *, microseconds: bool = False) -> Quantity:
     low, high = bin_edges(index)
     scale, last = (1000, US_BINS - 1) if microseconds else (1, BINS - 1)
     return Quantity(value * scale, float(low * scale), float(high * scale) if index < last else math.inf, "ns")
-
-
-def histogram(bins: msgspec.Raw) -> Histogram:
-    """From JSON+ ``bins`` of fio >= 2.99. Raises ValueError for what fio cannot have written, and DecodeError, which is
-    one, for values that are no integers."""
-    if len(bins) <= MOST_BINS:
-        try:
-            counts = msgspec.structs.astuple(_bins().decode(bins))
-            return Histogram(tuple(compress(_INDEXES, counts)), tuple(filter(None, counts)))
-        except msgspec.ValidationError:
-            pass
-    return Histogram.from_fio(msgspec.json.decode(bins, type=dict[str, int]))
 
 
 def _printed_iops(iops: float | None) -> Quantity:

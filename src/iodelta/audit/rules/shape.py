@@ -26,9 +26,9 @@ def _parts(evidence: Evidence) -> Iterator[tuple[int, Run, Direction, Latency]]:
                     yield index, run, direction, found
 
 
-def _at(found: Latency) -> Iterator[tuple[float, Quantity]]:
+def _at(found: Latency) -> list[tuple[float, Quantity]]:
     """Percentiles between 50 and 100 that the source gives."""
-    return ((p, value) for p, value in sorted(found.percentiles.items()) if 50 <= p < 100 and known(value))
+    return sorted((p, value) for p, value in found.percentiles.items() if 50 <= p < 100 and known(value))
 
 
 @rule(

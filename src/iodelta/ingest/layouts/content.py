@@ -100,11 +100,14 @@ def _differing(runs: Sequence[Run]) -> list[str]:
     """The options that say what is measured and in which ``runs`` differ, each only where the others before it do not
     tell the runs apart already."""
     found: list[str] = []
+    told_apart = 1
     for name in CELL_OPTIONS:
-        before = {tuple(run.options.get(one) for one in found) for run in runs}
+        if len({run.options.get(name) for run in runs}) == 1:
+            continue
         with_it = {tuple(run.options.get(one) for one in [*found, name]) for run in runs}
-        if len(with_it) > len(before):
+        if len(with_it) > told_apart:
             found.append(name)
+            told_apart = len(with_it)
     return found
 
 

@@ -25,6 +25,7 @@ SPREAD = 4
 COARSE = 0.05
 """A number known no better than this is marked."""
 
+TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
 MARKS = {"hard": "!", "warning": "?"}
 STYLES = {"hard": "bold red", "warning": "yellow", "note": "dim"}
 RANK = ("hard", "warning", "note")
@@ -174,8 +175,7 @@ def time(found: Number | Point | None) -> str:
     """``4.49ms``: as many digits as are known, four at most."""
     if found is None:
         return "-"
-    steps = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
-    size, unit = next(((size, unit) for size, unit in steps if found.value >= size), steps[-1])
+    size, unit = next((step for step in TIMES if found.value >= step[0]), TIMES[-1])
     return coarse(f"{significant(found.value / size, known_digits(found.resolution))}{unit}", found.resolution)
 
 
@@ -191,7 +191,7 @@ def coarse(text: str, resolution: float) -> str:
 
 def known_digits(resolution: float) -> int:
     """Digits that mean something: 5 of an exact number, 3 of a percentile, 2 of one known to a tenth."""
-    return next((n for n, limit in ((5, 2e-4), (4, 2e-3), (3, 2e-2)) if resolution <= limit), 2)
+    return 5 if resolution <= 2e-4 else 4 if resolution <= 2e-3 else 3 if resolution <= 2e-2 else 2
 
 
 def significant(value: float, digits: int) -> str:
@@ -199,8 +199,9 @@ def significant(value: float, digits: int) -> str:
     if value == 0:
         return "0"
     digits = min(digits, 4)
-    whole = len(f"{abs(value):.0f}") if abs(value) >= 1 else 0
-    return f"{value:.{max(0, digits - whole)}f}" if abs(value) >= 1 else f"{value:.{digits - 1}f}"
+    if abs(value) < 1:
+        return f"{value:.{digits - 1}f}"
+    return f"{value:.{max(0, digits - len(f'{abs(value):.0f}'))}f}"
 
 
 def legend(rows: Sequence[Row]) -> Iterator[str]:

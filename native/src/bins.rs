@@ -1,0 +1,245 @@
+//! The latency bins of fio's JSON+, nearly all of such a file, taken out of it in one pass.
+
+use crate::tally::{bin, edges};
+
+const KEY: &[u8] = b"\"bins\"";
+const SPACES: u64 = u64::from_le_bytes([b' '; 8]);
+const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
+/// What brings the byte after a digit's to its top bit.
+const SIXES: u64 = u64::from_le_bytes([0x76; 8]);
+const TOPS: u64 = u64::from_le_bytes([0x80; 8]);
+const TENS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+
+/// `text` with each of its histograms that has bins replaced by its number, 0 first; `found` gets each: the numbers of
+/// the bins that hold something, ascending, and their counts. None where there is one that fio cannot have written.
+pub fn take<E>(text: &[u8], mut found: impl FnMut(&[u16], &[u64]) -> Result<(), E>) -> Result<Option<Vec<u8>>, E> {
+    let mut out = Vec::with_capacity(16 << 10);
+    let (mut indexes, mut counts) = (Vec::new(), Vec::new());
+    let (mut copied, mut at, mut number) = (0, 0, 0);
+    while let Some(key) = find(text, at) {
+        at = key + KEY.len();
+        let mut input = Input { text, at };
+        if input.after(b':').is_none() {
+            continue; // a value
+        }
+        if key > 0 && text[key - 1] == b'\\' {
+            return Ok(None); // the end of another key
+        }
+        out.extend_from_slice(&text[copied..input.at]);
+        copied = input.at;
+        match input.histogram(&mut indexes, &mut counts) {
+            None => return Ok(None),
+            Some(false) => continue,
+            Some(true) => {}
+        }
+        found(&indexes, &counts)?;
+        out.extend_from_slice(number.to_string().as_bytes());
+        number += 1;
+        copied = input.at;
+        at = copied;
+    }
+    out.extend_from_slice(&text[copied..]);
+    Ok(Some(out))
+}
+
+fn find(text: &[u8], from: usize) -> Option<usize> {
+    let mut at = from;
+    loop {
+        at += text.get(at..)?.iter().position(|byte| *byte == b'b')?;
+        if at > from && text[at - 1..].starts_with(KEY) {
+            return Some(at - 1);
+        }
+        at += 1;
+    }
+}
+
+struct Input<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl Input<'_> {
+    /// Whether the object here has bins; None where fio cannot have written it.
+    fn histogram(&mut self, indexes: &mut Vec<u16>, counts: &mut Vec<u64>) -> Option<bool> {
+        indexes.clear();
+        counts.clear();
+        self.after(b'{')?;
+        if self.after(b'}').is_some() {
+            return Some(false);
+        }
+        let mut least = 0;
+        loop {
+            self.after(b'"')?;
+            let index = index_of(self.digits()?).filter(|index| *index >= least)?;
+            self.exactly(b'"')?;
+            self.after(b':')?;
+            self.space();
+            let count = self.digits()?;
+            if count > 0 {
+                indexes.push(index as u16);
+                counts.push(count);
+            }
+            least = index + 1;
+            if self.after(b',').is_none() {
+                return self.after(b'}').map(|()| true);
+            }
+        }
+    }
+
+    /// The next eight bytes, the first lowest; zeros behind the end.
+    #[inline]
+    fn eight(&self) -> u64 {
+        let rest = &self.text[self.at..];
+        match rest.get(..8) {
+            Some(eight) => u64::from_le_bytes(eight.try_into().unwrap_or_default()),
+            None => rest.iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte)),
+        }
+    }
+
+    #[inline]
+    fn space(&mut self) {
+        while matches!(self.text.get(self.at), Some(b' ' | b'\n' | b'\r' | b'\t')) {
+            self.at += 1;
+            loop {
+                let spaces = (self.eight() ^ SPACES).trailing_zeros() as usize / 8;
+                self.at += spaces;
+                if spaces < 8 {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn exactly(&mut self, byte: u8) -> Option<()> {
+        (self.text.get(self.at) == Some(&byte)).then(|| self.at += 1)
+    }
+
+    /// `byte` behind any space.
+    fn after(&mut self, byte: u8) -> Option<()> {
+        self.space();
+        self.exactly(byte)
+    }
+
+    /// A whole number as JSON spells it, within 63 bits.
+    #[inline]
+    fn digits(&mut self) -> Option<u64> {
+        let begin = self.at;
+        let mut value = 0u64;
+        loop {
+            let eight = self.eight() ^ ZEROS;
+            let count = ((eight.wrapping_add(SIXES) | eight) & TOPS).trailing_zeros() / 8;
+            if count > 0 {
+                value = value.wrapping_mul(TENS[count as usize]).wrapping_add(number(eight << (64 - 8 * count)));
+                self.at += count as usize;
+            }
+            if count < 8 {
+                break;
+            }
+            if self.at - begin > 16 {
+                return None;
+            }
+        }
+        let length = self.at - begin;
+        (length == 1 || (length > 1 && length < 19 && self.text[begin] != b'0')).then_some(value)
+    }
+}
+
+/// Eight digits, the first lowest, as a number: pairs, fours, all.
+#[inline]
+fn number(digits: u64) -> u64 {
+    const ODD: u64 = 0x0000_00ff_0000_00ff;
+    let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8);
+    let high = (pairs & ODD).wrapping_mul(1_000_000 << 32 | 100);
+    let low = ((pairs >> 16) & ODD).wrapping_mul(10_000 << 32 | 1);
+    high.wrapping_add(low) >> 32
+}
+
+/// The bin that fio calls by this latency in ns (`plat_idx_to_val` in fio's stat.c); None where it calls none so.
+fn index_of(centre: u64) -> Option<usize> {
+    let index = bin(centre);
+    let (low, width) = edges(index);
+    (low + if width > 1 { width / 2 } else { 0 } == centre).then_some(index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tally::BINS;
+
+    type Histograms = Vec<(Vec<u16>, Vec<u64>)>;
+
+    fn taken(text: &str) -> Option<(String, Histograms)> {
+        let mut all = Vec::new();
+        let rest = take(text.as_bytes(), |indexes, counts| {
+            all.push((indexes.to_vec(), counts.to_vec()));
+            Ok::<(), ()>(())
+        });
+        rest.unwrap().map(|rest| (String::from_utf8(rest).unwrap(), all))
+    }
+
+    #[test]
+    fn every_bin_is_found_with_its_count() {
+        let mut text = String::from("{\"bins\" : ");
+        let mut counts = Vec::new();
+        for index in 0..BINS {
+            let (low, width) = edges(index);
+            let centre = low + if width > 1 { width / 2 } else { 0 };
+            let count = 1u64 << (index % 59);
+            text += &format!("{}\n            \"{centre}\" : {count}", if index == 0 { "{" } else { "," });
+            counts.push(count);
+        }
+        let all = vec![((0..BINS as u16).collect(), counts)];
+        assert_eq!(taken(&(text + "\n}, \"N\" : 1}")), Some(("{\"bins\" :0, \"N\" : 1}".into(), all)));
+    }
+
+    #[test]
+    fn several_are_numbered_and_empty_bins_left_out() {
+        let text = "{\"a\":{\"bins\":{}},\"b\":{\"bins\":{ \"3\":0,\"5\" :7 , \"868\": 999999999999999999}},\"c\":{\"bins\":{\"7\":0}}}";
+        let all = vec![(vec![5, 300], vec![7, 999_999_999_999_999_999]), (vec![], vec![])];
+        let rest = "{\"a\":{\"bins\":{}},\"b\":{\"bins\":0},\"c\":{\"bins\":1}}";
+        assert_eq!(taken(text), Some((rest.into(), all)));
+    }
+
+    #[test]
+    fn what_fio_cannot_have_written_is_left_to_others() {
+        for text in [
+            "{\"1\" : -1}",
+            "{\"1\" : 1.0}",
+            "{\"1\" : 1e3}",
+            "{\"01\" : 1}",
+            "{\"1\" : 01}",
+            "{\"1\" : \"1\"}",
+            "{\"1\" : 1,}",
+            "{\"1\" 1}",
+            "{\"130\" : 1}",
+            "{\"5\" : 1, \"5\" : 2}",
+            "{\"5\" : 0, \"5\" : 2}",
+            "{\"5\" : 1, \"3\" : 2}",
+            "{\"1\" : 1000000000000000000000}",
+            "{\"1\" : {}}",
+            "[1]",
+            "3",
+            "\"a\"",
+            "{\"1\" : 1",
+            "{\"1\" : ",
+            "{\"1",
+            "{",
+            "",
+            "{ \"x\" : 1 }",
+            "null",
+            "{\"\" : 1}",
+            "{\"1 \" : 1}",
+            "{\"99999999999999\" : 1}",
+        ] {
+            assert_eq!(taken(&format!("{{\"bins\" : {{}}, \"bins\" : {text}")), None, "{text}");
+        }
+        assert_eq!(taken("{\"x\\\"bins\" : {\"1\" : 2}}"), None);
+    }
+
+    #[test]
+    fn only_the_key_is_taken_for_one() {
+        for text in ["", "b", "bins", "\"bins", "\"bins\"", "[\"bins\", {\"1\" : 2}]", "{\"Bins\" : {\"1\" : 2}}"] {
+            assert_eq!(taken(text), Some((text.into(), vec![])));
+        }
+    }
+}
