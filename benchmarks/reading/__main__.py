@@ -118,10 +118,10 @@ import sys
 from iodelta.ingest import read
 for run in read(sys.argv[1:]).runs:
     for direction in run.directions:
-        for latency in filter(None, (direction.lat, direction.clat, direction.slat)):
-            points = [latency.quantile(p) for p in (0.5, 0.99, 0.999)]
-            print(run.place.file, direction.kind, direction.iops.value, direction.bandwidth.value, latency.mean.value,
-                  latency.stddev.value, *points)
+        latency = direction.lat or direction.clat or direction.slat
+        points = [latency.quantile(p) for p in (0.5, 0.99, 0.999)]
+        print(run.place.file, direction.kind, direction.ios, direction.iops.value, direction.bandwidth.value,
+              latency.mean.value, latency.stddev.value, latency.max.value, *points)
 """
 
 WITHOUT_CORE = """

@@ -1,14 +1,9 @@
 //! The latency bins of fio's JSON+, nearly all of such a file, taken out of it in one pass.
 
+use crate::input::Input;
 use crate::tally::{bin, edges};
 
 const KEY: &[u8] = b"\"bins\"";
-const SPACES: u64 = u64::from_le_bytes([b' '; 8]);
-const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
-/// What brings the byte after a digit's to its top bit.
-const SIXES: u64 = u64::from_le_bytes([0x76; 8]);
-const TOPS: u64 = u64::from_le_bytes([0x80; 8]);
-const TENS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
 /// `text` with each of its histograms that has bins replaced by its number, 0 first; `found` gets each: the numbers of
 /// the bins that hold something, ascending, and their counts. None where there is one that fio cannot have written.
@@ -27,7 +22,7 @@ pub fn take<E>(text: &[u8], mut found: impl FnMut(&[u16], &[u64]) -> Result<(), 
         }
         out.extend_from_slice(&text[copied..input.at]);
         copied = input.at;
-        match input.histogram(&mut indexes, &mut counts) {
+        match histogram(&mut input, &mut indexes, &mut counts) {
             None => return Ok(None),
             Some(false) => continue,
             Some(true) => {}
@@ -53,105 +48,31 @@ fn find(text: &[u8], from: usize) -> Option<usize> {
     }
 }
 
-struct Input<'a> {
-    text: &'a [u8],
-    at: usize,
-}
-
-impl Input<'_> {
-    /// Whether the object here has bins; None where fio cannot have written it.
-    fn histogram(&mut self, indexes: &mut Vec<u16>, counts: &mut Vec<u64>) -> Option<bool> {
-        indexes.clear();
-        counts.clear();
-        self.after(b'{')?;
-        if self.after(b'}').is_some() {
-            return Some(false);
+/// Whether the object here has bins; None where fio cannot have written it.
+fn histogram(input: &mut Input, indexes: &mut Vec<u16>, counts: &mut Vec<u64>) -> Option<bool> {
+    indexes.clear();
+    counts.clear();
+    input.after(b'{')?;
+    if input.after(b'}').is_some() {
+        return Some(false);
+    }
+    let mut least = 0;
+    loop {
+        input.after(b'"')?;
+        let index = index_of(input.digits()?).filter(|index| *index >= least)?;
+        input.exactly(b'"')?;
+        input.after(b':')?;
+        input.space();
+        let count = input.digits()?;
+        if count > 0 {
+            indexes.push(index as u16);
+            counts.push(count);
         }
-        let mut least = 0;
-        loop {
-            self.after(b'"')?;
-            let index = index_of(self.digits()?).filter(|index| *index >= least)?;
-            self.exactly(b'"')?;
-            self.after(b':')?;
-            self.space();
-            let count = self.digits()?;
-            if count > 0 {
-                indexes.push(index as u16);
-                counts.push(count);
-            }
-            least = index + 1;
-            if self.after(b',').is_none() {
-                return self.after(b'}').map(|()| true);
-            }
+        least = index + 1;
+        if input.after(b',').is_none() {
+            return input.after(b'}').map(|()| true);
         }
     }
-
-    /// The next eight bytes, the first lowest; zeros behind the end.
-    #[inline]
-    fn eight(&self) -> u64 {
-        let rest = &self.text[self.at..];
-        match rest.get(..8) {
-            Some(eight) => u64::from_le_bytes(eight.try_into().unwrap_or_default()),
-            None => rest.iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte)),
-        }
-    }
-
-    #[inline]
-    fn space(&mut self) {
-        while matches!(self.text.get(self.at), Some(b' ' | b'\n' | b'\r' | b'\t')) {
-            self.at += 1;
-            loop {
-                let spaces = (self.eight() ^ SPACES).trailing_zeros() as usize / 8;
-                self.at += spaces;
-                if spaces < 8 {
-                    break;
-                }
-            }
-        }
-    }
-
-    fn exactly(&mut self, byte: u8) -> Option<()> {
-        (self.text.get(self.at) == Some(&byte)).then(|| self.at += 1)
-    }
-
-    /// `byte` behind any space.
-    fn after(&mut self, byte: u8) -> Option<()> {
-        self.space();
-        self.exactly(byte)
-    }
-
-    /// A whole number as JSON spells it, within 63 bits.
-    #[inline]
-    fn digits(&mut self) -> Option<u64> {
-        let begin = self.at;
-        let mut value = 0u64;
-        loop {
-            let eight = self.eight() ^ ZEROS;
-            let count = ((eight.wrapping_add(SIXES) | eight) & TOPS).trailing_zeros() / 8;
-            if count > 0 {
-                value = value.wrapping_mul(TENS[count as usize]).wrapping_add(number(eight << (64 - 8 * count)));
-                self.at += count as usize;
-            }
-            if count < 8 {
-                break;
-            }
-            if self.at - begin > 16 {
-                return None;
-            }
-        }
-        let length = self.at - begin;
-        (length == 1 || (length > 1 && length < 19 && self.text[begin] != b'0')).then_some(value)
-    }
-}
-
-/// Eight digits, the first lowest, as a number: pairs, fours, all.
-#[inline]
-fn number(digits: u64) -> u64 {
-    const ODD: u64 = 0x0000_00ff_0000_00ff;
-    let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8);
-    let high = (pairs & ODD).wrapping_mul(1_000_000 << 32 | 100);
-    let low = ((pairs >> 16) & ODD).wrapping_mul(10_000 << 32 | 1);
-    high.wrapping_add(low) >> 32
 }
 
 /// The bin that fio calls by this latency in ns (`plat_idx_to_val` in fio's stat.c); None where it calls none so.

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from native_core import needs_native_core
 
 from iodelta.ingest import Refusal, Run, log_rows, logs, read
 from iodelta.ingest.hist_logs import is_hist_log
@@ -288,6 +291,29 @@ def test_both_parsers_of_rows_find_the_same(monkeypatch: pytest.MonkeyPatch) -> 
     quick = read([DATA / "logs-b_clat.1.log"]).runs
     monkeypatch.setattr(log_rows, "matrix", lambda rows, columns: None)
     assert read([DATA / "logs-b_clat.1.log"]).runs == quick
+
+
+NUMBER = st.integers(0, 10**6) | st.integers(-3, 2**70)
+COLUMN = st.one_of(NUMBER.map(str), st.sampled_from(["", "x", "0x4001", "1.5", "007", "-"]))
+ROW = st.one_of(
+    st.tuples(*[st.integers(0, 10**9).map(str)] * 6).map(", ".join),
+    st.tuples(st.lists(COLUMN, min_size=1, max_size=7), st.sampled_from([", ", ",", " ,", ",  "])).map(
+        lambda row: row[1].join(row[0])
+    ),
+)
+
+
+@needs_native_core
+@given(st.lists(ROW, min_size=1), st.sampled_from(["\n", "\r\n"]), st.booleans(), st.sampled_from([0, 1]))
+def test_the_native_core_finds_the_same_rows(rows: list[str], end: str, ended: bool, shift: int) -> None:
+    text = (end.join(rows) + end * ended).encode()
+    found = log_rows._parsed(text, shift, plain=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(log_rows, "quick", lambda name: None)
+        expected = log_rows._parsed(text, shift, plain=False)
+    assert found.damaged == expected.damaged
+    for own, other in zip(found[:4], expected[:4], strict=True):
+        assert own.tolist() == other.tolist()
 
 
 def test_zeros_around_the_counts_of_histogram_rows_may_differ_from_row_to_row(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,18 +12,16 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from native_core import needs_native_core
 
-from iodelta.probe.native import installed, native
+from iodelta.probe.native import native, quick
 from iodelta.trial import BINS, bin_edges
 from iodelta.workload import fio_schema
 from iodelta.workload.fio_schema import RawDocument, document
 
 SAME_RUN = Path(__file__).parents[1] / "data" / "same-run"
 
-pytestmark = pytest.mark.skipif(
-    not installed() and shutil.which("cargo") is None,
-    reason="needs the native core, and there is no cargo to build it (see scripts/setup)",
-)
+pytestmark = needs_native_core
 
 
 def json_plus(version: str) -> bytes:
@@ -102,10 +99,10 @@ def test_any_bins_are_read_alike(
 
 
 def test_a_core_of_another_version_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fio_schema, "native", lambda: object())
-    fio_schema._core.cache_clear()
+    monkeypatch.setattr("iodelta.probe.native.native", lambda: object())
+    quick.cache_clear()
     try:
         text = json_plus("3.33")
         assert outcome(document, text) == outcome(plain, text)
     finally:
-        fio_schema._core.cache_clear()
+        quick.cache_clear()

@@ -1,7 +1,7 @@
 //! What Python sees. Structures come in as dictionaries, results go out as dictionaries; ValueError for a bad one.
 
-mod bins;
 mod mirror;
+mod results;
 mod simulate;
 
 use pyo3::exceptions::PyValueError;
@@ -107,7 +107,8 @@ fn check_policy(text: &str) -> PyResult<()> {
 #[pymodule]
 fn iodelta_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add_function(wrap_pyfunction!(bins::take_bins, module)?)?;
+    module.add_function(wrap_pyfunction!(results::take_bins, module)?)?;
+    module.add_function(wrap_pyfunction!(results::take_rows, module)?)?;
     module.add_function(wrap_pyfunction!(policies, module)?)?;
     module.add_function(wrap_pyfunction!(check_policy, module)?)?;
     module.add_function(wrap_pyfunction!(simulate::simulate, module)?)?;

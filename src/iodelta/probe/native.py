@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+from collections.abc import Callable
+from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
@@ -26,6 +28,15 @@ def native() -> Any:
             remedy=INSTALL,
         ) from error
     return module
+
+
+@lru_cache
+def quick(name: str) -> Callable[..., Any] | None:
+    """The native core's function ``name``, for what Python can do too; None where the core is missing or older."""
+    try:
+        return getattr(native(), name, None) if installed() else None
+    except MeasureError:
+        return None
 
 
 def installed() -> bool:

@@ -9,12 +9,11 @@ import math
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from itertools import compress
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
-from iodelta.errors import MeasureError
-from iodelta.probe.native import installed, native
+from iodelta.probe.native import quick
 from iodelta.trial import BINS, Direction, Histogram, Kind, Latency, Quantity, bin_edges, bin_index
 
 US_BINS = 1216
@@ -181,8 +180,8 @@ _decoder = msgspec.json.Decoder(RawDocument)
 
 def document(text: bytes) -> RawDocument:
     """One whole document. Raises DecodeError. Where the native core is installed, it reads the bins."""
-    core = _core() if b'"bins"' in text else None
-    taken = core.take_bins(text) if core else None
+    take = quick("take_bins") if b'"bins"' in text else None
+    taken = take(text) if take else None
     if taken is None:
         return _decoder.decode(text)
     rest, histograms = taken
@@ -195,16 +194,6 @@ def document(text: bytes) -> RawDocument:
         if number.isdigit() and len(number) < 9 and int(number) < len(histograms):
             part.histogram = Histogram(*histograms[int(number)])
     return raw
-
-
-@lru_cache(maxsize=1)
-def _core() -> Any:
-    """The native core, or None where it is missing or of another version."""
-    try:
-        core = native() if installed() else None
-    except MeasureError:
-        return None
-    return core if hasattr(core, "take_bins") else None
 
 
 def _latencies(raw: RawDocument) -> Iterator[RawLatency]:

@@ -1,10 +1,10 @@
-//! `take_bins`: the latency bins of fio's JSON+.
+//! `take_bins` and `take_rows`: what is long in fio's results.
 
 use pyo3::prelude::*;
 use pyo3::sync::GILOnceCell;
 use pyo3::types::{PyBytes, PyInt, PyList, PyTuple};
 
-use crate::bins::take;
+use crate::{bins, rows};
 
 /// Numbers below this are made once: those of bins, and most counts.
 const KEPT: u64 = 8192;
@@ -23,10 +23,18 @@ pub fn take_bins<'py>(py: Python<'py>, text: &[u8]) -> PyResult<Option<(Bound<'p
         None => value.into_pyobject(py),
     };
     let all = PyList::empty(py);
-    let rest = take(text, |indexes, counts| {
+    let rest = bins::take(text, |indexes, counts| {
         let indexes = PyTuple::new(py, indexes.iter().map(|index| numbers[usize::from(*index)].bind(py)))?;
         let counts: Result<Vec<_>, _> = counts.iter().map(|count| number(*count)).collect();
         all.append((indexes, PyTuple::new(py, counts?)?))
     })?;
     Ok(rest.map(|rest| (PyBytes::new(py, &rest), all)))
+}
+
+/// Time, value, direction and block size of every row of a fio log in `text`, each column as int64, lowest byte first;
+/// the last two stand `shift` columns further on. None where a row is not as fio writes it.
+#[pyfunction]
+pub fn take_rows<'py>(py: Python<'py>, text: &[u8], shift: usize) -> Option<Vec<Bound<'py, PyBytes>>> {
+    let columns = py.allow_threads(|| rows::take(text, shift))?;
+    Some(columns.iter().map(|column| PyBytes::new(py, column)).collect())
 }
