@@ -5,8 +5,12 @@ use crate::tally::{bin, edges};
 
 const KEY: &[u8] = b"\"bins\"";
 
-/// `text` with each of its histograms that has bins replaced by its number, 0 first; `found` gets each: the numbers of
-/// the bins that hold something, ascending, and their counts. None where there is one that fio cannot have written.
+/// More than a thousand hosts have.
+const MOST: u32 = 100_000;
+
+/// `text` with each of its histograms that has bins replaced by its number in brackets, which nothing else of fio's
+/// JSON can be, `[0]` first; `found` gets each: the numbers of the bins that hold something, ascending, and their counts.
+/// None where there is one that fio cannot have written, or an escape by which a key may be spelt otherwise.
 pub fn take<E>(text: &[u8], mut found: impl FnMut(&[u16], &[u64]) -> Result<(), E>) -> Result<Option<Vec<u8>>, E> {
     let mut out = Vec::with_capacity(16 << 10);
     let (mut indexes, mut counts) = (Vec::new(), Vec::new());
@@ -28,13 +32,16 @@ pub fn take<E>(text: &[u8], mut found: impl FnMut(&[u16], &[u64]) -> Result<(), 
             Some(true) => {}
         }
         found(&indexes, &counts)?;
-        out.extend_from_slice(number.to_string().as_bytes());
+        out.extend_from_slice(format!("[{number}]").as_bytes());
         number += 1;
+        if number > MOST {
+            return Ok(None);
+        }
         copied = input.at;
         at = copied;
     }
     out.extend_from_slice(&text[copied..]);
-    Ok(Some(out))
+    Ok(if out.windows(2).any(|two| two == b"\\u") { None } else { Some(out) })
 }
 
 fn find(text: &[u8], from: usize) -> Option<usize> {
@@ -110,14 +117,14 @@ mod tests {
             counts.push(count);
         }
         let all = vec![((0..BINS as u16).collect(), counts)];
-        assert_eq!(taken(&(text + "\n}, \"N\" : 1}")), Some(("{\"bins\" :0, \"N\" : 1}".into(), all)));
+        assert_eq!(taken(&(text + "\n}, \"N\" : 1}")), Some(("{\"bins\" :[0], \"N\" : 1}".into(), all)));
     }
 
     #[test]
     fn several_are_numbered_and_empty_bins_left_out() {
         let text = "{\"a\":{\"bins\":{}},\"b\":{\"bins\":{ \"3\":0,\"5\" :7 , \"868\": 999999999999999999}},\"c\":{\"bins\":{\"7\":0}}}";
         let all = vec![(vec![5, 300], vec![7, 999_999_999_999_999_999]), (vec![], vec![])];
-        let rest = "{\"a\":{\"bins\":{}},\"b\":{\"bins\":0},\"c\":{\"bins\":1}}";
+        let rest = "{\"a\":{\"bins\":{}},\"b\":{\"bins\":[0]},\"c\":{\"bins\":[1]}}";
         assert_eq!(taken(text), Some((rest.into(), all)));
     }
 
@@ -155,6 +162,7 @@ mod tests {
             assert_eq!(taken(&format!("{{\"bins\" : {{}}, \"bins\" : {text}")), None, "{text}");
         }
         assert_eq!(taken("{\"x\\\"bins\" : {\"1\" : 2}}"), None);
+        assert_eq!(taken("{\"a\" : {\"bins\" : {\"1\" : 2}}, \"b\\u0069ns\" : [0]}"), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::input::Input;
 /// Columns that say something of every row: time, value, direction and block size.
 pub const COLUMNS: usize = 4;
 
-/// These columns of all rows in `text`, each number as eight bytes, the lowest first; the last two stand `shift` columns
+/// These columns of all rows in `text`, each number as eight bytes of this machine's order; the last two stand `shift` columns
 /// further on. None where a row is not as fio writes it.
 pub fn take(text: &[u8], shift: usize) -> Option<[Vec<u8>; COLUMNS]> {
     let mut columns: [Vec<u8>; COLUMNS] = Default::default();
@@ -15,11 +15,12 @@ pub fn take(text: &[u8], shift: usize) -> Option<[Vec<u8>; COLUMNS]> {
     let mut input = Input { text, at: 0 };
     while input.at < text.len() {
         for (place, column) in columns.iter_mut().enumerate() {
-            for _ in 0..if place == 2 { shift } else { 0 } {
+            let passed = if place == 2 { shift } else { 0 };
+            for _ in 0..passed {
                 number(&mut input)?;
                 input.exactly(b',')?;
             }
-            column.extend_from_slice(&number(&mut input)?.to_le_bytes());
+            column.extend_from_slice(&number(&mut input)?.to_ne_bytes());
             if place + 1 < COLUMNS {
                 input.exactly(b',')?;
             }
@@ -46,7 +47,7 @@ mod tests {
 
     fn taken(text: &str, shift: usize) -> Option<Vec<Vec<u64>>> {
         let columns = take(text.as_bytes(), shift)?;
-        let number = |eight: &[u8]| u64::from_le_bytes(eight.try_into().unwrap());
+        let number = |eight: &[u8]| u64::from_ne_bytes(eight.try_into().unwrap());
         Some(columns.iter().map(|column| column.chunks(8).map(number).collect()).collect())
     }
 

@@ -538,3 +538,11 @@ big: (groupid=0, jobs=1): err= 0: pid=2: Sun Nov 22 05:41:46 2026
 def test_a_log_that_fio_compressed_is_refused_with_the_way_to_read_it() -> None:
     found = read_bytes(zlib.compress(b"1, 2, 0, 4096, 0\n" * 100), "x_lat.1.log.fz")
     assert [("--inflate-log" in refusal.reason) for refusal in found.refusals] == [True]
+
+
+def test_files_are_read_in_the_order_that_people_count_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["run.json", "run1.json", "run2.json", "run10.json", "run10b.json"]
+    for name in reversed(names):
+        (tmp_path / name).write_text("nothing")
+    monkeypatch.chdir(tmp_path)
+    assert [refusal.place.file for refusal in read(["."]).refusals] == names

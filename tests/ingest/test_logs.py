@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +16,19 @@ from native_core import needs_native_core
 
 from iodelta.ingest import Refusal, Run, log_rows, logs, read
 from iodelta.ingest.hist_logs import is_hist_log
+from iodelta.probe.native import native
 from iodelta.trial import Histogram, bin_index
 
 DATA = Path(__file__).parent.parent / "data" / "fio-3.33"
+
+
+@pytest.fixture(autouse=True, scope="module", params=["native core", "Python"])
+def parser(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every log is read by both."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "Python":
+            patch.setattr(log_rows, "native_function", lambda name: None)
+        yield
 
 
 def log(tmp_path: Path, name: str, rows: str, beside: str | None = "jp1.json") -> Run:
@@ -287,7 +298,8 @@ def test_rows_of_whole_numbers_become_a_matrix_and_others_nothing(rows: bytes, f
     assert (None if got is None else got.tolist()) == found
 
 
-def test_both_parsers_of_rows_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_parsers_of_python_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_rows, "native_function", lambda name: None)
     quick = read([DATA / "logs-b_clat.1.log"]).runs
     monkeypatch.setattr(log_rows, "matrix", lambda rows, columns: None)
     assert read([DATA / "logs-b_clat.1.log"]).runs == quick
@@ -295,25 +307,37 @@ def test_both_parsers_of_rows_find_the_same(monkeypatch: pytest.MonkeyPatch) -> 
 
 NUMBER = st.integers(0, 10**6) | st.integers(-3, 2**70)
 COLUMN = st.one_of(NUMBER.map(str), st.sampled_from(["", "x", "0x4001", "1.5", "007", "-"]))
-ROW = st.one_of(
-    st.tuples(*[st.integers(0, 10**9).map(str)] * 6).map(", ".join),
-    st.tuples(st.lists(COLUMN, min_size=1, max_size=7), st.sampled_from([", ", ",", " ,", ",  "])).map(
-        lambda row: row[1].join(row[0])
-    ),
+SOUND = st.tuples(
+    *[st.integers(0, 10**9).map(str)] * 5, st.sampled_from(["", ", 0", ", 0x4001", ", x y", ", \xe9"])
+).map(lambda row: ", ".join(row[:5]) + row[5])
+ROW = SOUND | st.tuples(st.lists(COLUMN, min_size=1, max_size=7), st.sampled_from([", ", ",", " ,", ",  "])).map(
+    lambda row: row[1].join(row[0])
 )
 
 
-@needs_native_core
-@given(st.lists(ROW, min_size=1), st.sampled_from(["\n", "\r\n"]), st.booleans(), st.sampled_from([0, 1]))
-def test_the_native_core_finds_the_same_rows(rows: list[str], end: str, ended: bool, shift: int) -> None:
-    text = (end.join(rows) + end * ended).encode()
+def alike(text: bytes, shift: int) -> None:
+    """Both find the same rows in ``text``."""
     found = log_rows._parsed(text, shift, plain=False)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(log_rows, "quick", lambda name: None)
+        patch.setattr(log_rows, "native_function", lambda name: None)
         expected = log_rows._parsed(text, shift, plain=False)
     assert found.damaged == expected.damaged
     for own, other in zip(found[:4], expected[:4], strict=True):
         assert own.tolist() == other.tolist()
+
+
+@needs_native_core
+@given(st.lists(SOUND, min_size=1), st.sampled_from(["\n", "\r\n"]), st.sampled_from([b"", b"\n", b"\r", b"\r\n"]))
+def test_the_native_core_takes_sound_rows(rows: list[str], end: str, last: bytes) -> None:
+    text = end.join(rows).encode("latin-1") + last
+    assert native().take_rows(text, 0) is not None
+    alike(text, 0)
+
+
+@needs_native_core
+@given(st.lists(ROW, min_size=1), st.sampled_from(["\n", "\r\n"]), st.booleans(), st.sampled_from([0, 1]))
+def test_the_native_core_finds_the_rows_that_python_does(rows: list[str], end: str, ended: bool, shift: int) -> None:
+    alike((end.join(rows) + end * ended).encode(), shift)
 
 
 def test_zeros_around_the_counts_of_histogram_rows_may_differ_from_row_to_row(tmp_path: Path) -> None:

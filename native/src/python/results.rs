@@ -11,14 +11,14 @@ const KEPT: u64 = 8192;
 
 static NUMBERS: GILOnceCell<Vec<Py<PyInt>>> = GILOnceCell::new();
 
-/// `text` with each of its histograms replaced by its number, and these histograms: numbers of the bins that hold
+/// `text` with each of its histograms replaced by its number in brackets, and these histograms: numbers of the bins that hold
 /// something, ascending, and their counts. None where there is one that fio cannot have written.
 #[pyfunction]
 pub fn take_bins<'py>(py: Python<'py>, text: &[u8]) -> PyResult<Option<(Bound<'py, PyBytes>, Bound<'py, PyList>)>> {
     let numbers = NUMBERS.get_or_try_init(py, || {
         (0..KEPT).map(|number| Ok(number.into_pyobject(py)?.unbind())).collect::<PyResult<_>>()
     })?;
-    let number = |value: u64| match numbers.get(value as usize) {
+    let number = |value: u64| match usize::try_from(value).ok().and_then(|value| numbers.get(value)) {
         Some(kept) => Ok(kept.bind(py).clone()),
         None => value.into_pyobject(py),
     };
@@ -31,7 +31,7 @@ pub fn take_bins<'py>(py: Python<'py>, text: &[u8]) -> PyResult<Option<(Bound<'p
     Ok(rest.map(|rest| (PyBytes::new(py, &rest), all)))
 }
 
-/// Time, value, direction and block size of every row of a fio log in `text`, each column as int64, lowest byte first;
+/// Time, value, direction and block size of every row of a fio log in `text`, each column as int64 in this machine's order;
 /// the last two stand `shift` columns further on. None where a row is not as fio writes it.
 #[pyfunction]
 pub fn take_rows<'py>(py: Python<'py>, text: &[u8], shift: usize) -> Option<Vec<Bound<'py, PyBytes>>> {

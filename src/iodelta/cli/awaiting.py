@@ -17,7 +17,8 @@ EVERY = 0.5
 
 @contextmanager
 def awaited(paths: Sequence[str]) -> Iterator[None]:
-    """Say on a terminal's standard error how many of the bytes in ``paths`` this process has read, and what is left.
+    """Say on a terminal's standard error how many of the bytes in ``paths`` this process has read, and what is left;
+    and let Python's collector rest until what is made of them has been said.
 
     The kernel counts what a process reads (``rchar`` of ``/proc/self/io``): nothing need be told where reading is done.
     """

@@ -16,8 +16,7 @@ from iodelta.ingest.options import workload
 from iodelta.ingest.unified import without_sum
 from iodelta.ingest.wording import clean, clean_all
 from iodelta.trial import Direction, Finding, Kind, Place, Quantity
-from iodelta.workload.fio_schema import RawDirection, RawDisk, RawDocument, RawJob, direction, latency
-from iodelta.workload.fio_schema import document as decoded
+from iodelta.workload.fio_schema import RawDirection, RawDisk, RawDocument, RawJob, decoded, direction, latency
 
 KINDS: tuple[Kind, ...] = ("read", "write", "trim", "mixed")
 
@@ -116,7 +115,7 @@ def _members(clients: list[RawJob]) -> list[RawJob]:
 
 
 def _places(data: bytes, place: Place, jobs: int) -> Iterator[Place]:
-    """Where each job begins: the line of its name."""
+    """Where each job begins: the line of its name; a single one at the first name."""
     keys = (b'"jobname"', b'"groupid"')  # a job without a name lacks the first
     if jobs == 1:
         at = [next((first for key in keys if (first := data.find(key)) >= 0), 0)]

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from iodelta.ingest.tar import Readable
-from iodelta.probe.native import quick
+from iodelta.probe.native import native_function
 from iodelta.trial import BINS
 
 Ints = npt.NDArray[np.int64]
@@ -255,13 +255,13 @@ def matrix(rows: bytes, columns: int) -> Ints | None:
 
 
 def _parsed(rows: bytes, shift: int, *, plain: bool) -> Chunk:
-    take = quick("take_rows")
+    take = native_function("take_rows")
     if take and (taken := take(rows, shift)) is not None:
-        times, values, kinds, blocks = (np.frombuffer(column, dtype="<i8") for column in taken)
+        times, values, kinds, blocks = (np.frombuffer(column, dtype=np.int64) for column in taken)
         return Chunk(times, values, kinds, blocks, 0)
     columns = rows[: rows.find(b"\n") + 1 or None].count(b",") + 1
-    if plain and columns >= 4 + shift and (few := matrix(rows, columns)) is not None:
-        times, values, kinds, blocks = np.ascontiguousarray(few.T[[0, 1, 2 + shift, 3 + shift]])
+    if plain and columns >= 4 + shift and (quick := matrix(rows, columns)) is not None:
+        times, values, kinds, blocks = np.ascontiguousarray(quick.T[[0, 1, 2 + shift, 3 + shift]])
         return Chunk(times, values, kinds, blocks, 0)
     import polars as pl
 
@@ -277,6 +277,7 @@ def _parsed(rows: bytes, shift: int, *, plain: bool) -> Chunk:
             quote_char=None,
             ignore_errors=True,
             truncate_ragged_lines=True,
+            encoding="utf8-lossy",
         )
     except pl.exceptions.PolarsError:
         nothing = np.zeros(0, dtype=np.int64)

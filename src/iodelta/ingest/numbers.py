@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import re
-from functools import lru_cache
 from typing import NamedTuple
 
 from iodelta.trial import BINS, Quantity, bin_edges, bin_index
@@ -88,7 +87,6 @@ def decimals(text: str) -> Printed | None:
     return Printed(value, value - half, value + half)
 
 
-@lru_cache(maxsize=256)
 def size(text: str, kilo: int = 1024) -> int | None:
     """Bytes in fio's own spelling of a size (``4k``, ``1M``, ``4096B``, ``128KiB``); None if it is none.
 
@@ -101,7 +99,6 @@ def size(text: str, kilo: int = 1024) -> int | None:
     return int(value) if value < COUNT_MAX else None
 
 
-@lru_cache(maxsize=256)
 def seconds(text: str) -> float | None:
     """Seconds in fio's own spelling of a time (``30``, ``30s``, ``5m``, ``500ms``); None if it is none."""
     found = re.fullmatch(r"(\d{1,15})\s?(us|usec|ms|msec|s|sec|m|min|h|hr|d)?", text.strip().lower())

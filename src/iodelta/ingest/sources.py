@@ -247,7 +247,7 @@ def _folder(path: Path) -> Iterator[Source | Refusal]:
             below.remove(skipped)
         below.sort(key=_natural)
         for name in sorted(files, key=_natural):
-            file = os.path.join(folder, name)
+            file = os.path.join(folder, name).removeprefix("./")
             try:
                 mode = os.stat(file).st_mode
             except OSError as error:

@@ -31,7 +31,7 @@ def native() -> Any:
 
 
 @lru_cache
-def quick(name: str) -> Callable[..., Any] | None:
+def native_function(name: str) -> Callable[..., Any] | None:
     """The native core's function ``name``, for what Python can do too; None where the core is missing or older."""
     try:
         return getattr(native(), name, None) if installed() else None

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from iodelta.trial import Direction, Histogram, Kind, Latency, Quantity
-from iodelta.workload.fio_schema import RawDirection, RawDocument, RawJob, direction, rate
-from iodelta.workload.fio_schema import document as decoded
+from iodelta.workload.fio_schema import RawDirection, RawDocument, RawJob, decoded, direction, rate
 
 _KINDS: tuple[Kind, ...] = ("read", "write", "trim")
 

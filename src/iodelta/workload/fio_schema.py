@@ -6,6 +6,7 @@ Facts about the format by version are from fio's ``stat.c`` at its tags.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from itertools import compress
@@ -13,7 +14,7 @@ from typing import Annotated
 
 import msgspec
 
-from iodelta.probe.native import quick
+from iodelta.probe.native import native_function
 from iodelta.trial import BINS, Direction, Histogram, Kind, Latency, Quantity, bin_edges, bin_index
 
 US_BINS = 1216
@@ -175,12 +176,14 @@ _INDEXES = tuple(range(BINS))
 MOST_BINS = 60 * BINS
 """Bytes of bins: fio needs no more for all that it has."""
 
+_NUMBERED = re.compile(rb"\[(\d{1,6})\]")
+"""What the native core puts in the place of bins; in the text itself they are an error."""
 _decoder = msgspec.json.Decoder(RawDocument)
 
 
-def document(text: bytes) -> RawDocument:
+def decoded(text: bytes) -> RawDocument:
     """One whole document. Raises DecodeError. Where the native core is installed, it reads the bins."""
-    take = quick("take_bins") if b'"bins"' in text else None
+    take = native_function("take_bins") if b'"bins"' in text else None
     taken = take(text) if take else None
     if taken is None:
         return _decoder.decode(text)
@@ -190,9 +193,8 @@ def document(text: bytes) -> RawDocument:
     except msgspec.DecodeError:
         return _decoder.decode(text)  # to say where in the whole text
     for part in _latencies(raw):
-        number = bytes(part.bins)
-        if number.isdigit() and len(number) < 9 and int(number) < len(histograms):
-            part.histogram = Histogram(*histograms[int(number)])
+        if number := _NUMBERED.fullmatch(part.bins):
+            part.histogram = Histogram(*histograms[int(number[1])])
     return raw
 
 
