@@ -541,7 +541,7 @@ def test_a_log_that_fio_compressed_is_refused_with_the_way_to_read_it() -> None:
 
 
 def test_files_are_read_in_the_order_that_people_count_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = ["run.json", "run1.json", "run2.json", "run10.json", "run10b.json"]
+    names = ["run1.json", "run2.json", "run10.json", "run10b.json", "run.json"]
     for name in reversed(names):
         (tmp_path / name).write_text("nothing")
     monkeypatch.chdir(tmp_path)
