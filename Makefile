@@ -1,6 +1,6 @@
 # make demo: measure libaio against io_uring on a scratch file. make test: everything CI runs; what measures or sets
 # something on the machine has it to itself.
-.PHONY: demo test check docs kernel-bisect ssh-reboot clean
+.PHONY: demo test check native docs kernel-bisect ssh-reboot clean
 
 demo:
 	@scripts/setup demo
@@ -9,8 +9,8 @@ demo:
 
 test:
 	@scripts/setup test
-	@$(MAKE) --no-print-directory check docs
-	@scripts/native test
+	@scripts/setup docs
+	@$(MAKE) --no-print-directory -j2 --output-sync check native docs
 	.venv/bin/pytest -n auto -m "not root and not fio"
 	.venv/bin/pytest -m "root or fio"
 
@@ -19,7 +19,10 @@ check:
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
+
+native:
 	@scripts/native check
+	@scripts/native test
 
 docs:
 	@scripts/setup docs
