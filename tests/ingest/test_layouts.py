@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import tarfile
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
-from fio_files import write
+from fio_files import document, write
 
+from iodelta.audit import audit
 from iodelta.errors import RequestError
 from iodelta.ingest.layouts import Layout, order_finding, order_of, read_layout
+
+FIO = Path(__file__).parent.parent / "data" / "fio-3.33"
 
 
 def places(layout: Layout) -> set[tuple[str, str, str, int]]:
@@ -279,6 +285,57 @@ class TestFsperf:
             made.execute(f"CREATE VIEW runs AS {endless}")
             made.execute("CREATE TABLE fio_results (id, run_id)")
         assert "not fsperf" in read_layout(tmp_path / "z.db").refusals[0].reason
+
+
+def hosts(rates: Mapping[str, float], *, names: tuple[str, ...] = ("job",), jobs: int = 1) -> dict[str, Any]:
+    """What fio's client prints of ``names`` run on several hosts, each at its own rate and with a disk of its own."""
+    made = document(jobs=jobs)
+    entries = []
+    for name in names:
+        for host, iops in rates.items():
+            (entry,) = document(iops, name=name, jobs=jobs)["jobs"]
+            entries.append(entry | {"hostname": host, "port": 8765})
+    disks = [
+        {"name": "sda", "hostname": host, "read_ios": round(10 * iops), "read_sectors": round(80 * iops), "util": 99.0}
+        for host, iops in rates.items()
+    ]
+    return made | {"jobs": [], "client_stats": entries, "disk_util": disks}
+
+
+@pytest.mark.parametrize("jobs", [1, 4])
+def test_the_hosts_of_a_client_are_parts_of_one_run(tmp_path: Path, jobs: int) -> None:
+    found = hosts({"left": 5_000, "right": 7_000}, names=("first", "second"), jobs=jobs)
+    interleaved = [found["client_stats"][at] for at in (0, 2, 1, 3)]
+    (tmp_path / "x.json").write_text(json.dumps(found | {"client_stats": interleaved}))
+    runs = [entry.run for entry in read_layout(tmp_path).entries]
+    assert [(run.jobname, run.host, run.jobs, run.directions[0].iops.value) for run in runs] == [
+        ("first", "", 2 * jobs, 12_000),
+        ("second", "", 2 * jobs, 12_000),
+    ]
+
+
+def test_the_disks_of_one_host_are_not_those_of_all(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text(json.dumps(hosts({"left": 5_000, "middle": 6_000, "right": 7_000})))
+    (entry,) = read_layout(tmp_path).entries
+    assert entry.run.disks == ()
+    assert "cache.not-from-device" not in {hit.finding.rule for hit in audit([entry.run]).hits}
+
+
+def test_clones_of_one_host_keep_its_disks(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_bytes((FIO / "nogroup.json").read_bytes())
+    (entry,) = read_layout(tmp_path).entries
+    assert (entry.run.jobs, [disk.name for disk in entry.run.disks]) == (2, ["vda"])
+
+
+def test_clones_that_report_their_directions_as_one_did_their_io(tmp_path: Path) -> None:
+    """unified_rw_reporting=1 and numjobs=2 without group_reporting."""
+    alone = json.loads((FIO / "mixed.json").read_text())
+    alone["jobs"] *= 2
+    (tmp_path / "x.json").write_text(json.dumps(alone))
+    (entry,) = read_layout(tmp_path).entries
+    (direction,) = entry.run.directions
+    assert (direction.kind, direction.ios) == ("mixed", 2 * 34431)
+    assert "run.no-io" not in {hit.finding.rule for hit in audit([entry.run]).hits}
 
 
 def test_an_empty_folder_holds_nothing(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import msgspec
 from iodelta.trial import Direction, Histogram, Kind, Latency, Quantity
 from iodelta.workload.fio_schema import RawDirection, RawDocument, RawJob, decoded, direction, rate
 
-_KINDS: tuple[Kind, ...] = ("read", "write", "trim")
+_KINDS: tuple[Kind, ...] = ("read", "write", "trim", "mixed")
 
 
 class FioJob(msgspec.Struct, frozen=True, kw_only=True):

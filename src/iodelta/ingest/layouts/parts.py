@@ -69,12 +69,18 @@ def _said(parts: Sequence[Direction]) -> Direction:
 
 
 def clones(runs: Iterable[Run]) -> tuple[Run, ...]:
-    """Jobs that fio did not report as a group (same file, name and group) as one run; others as they are."""
+    """Jobs that fio did not report as a group (same file, name and group) as one run, and what the hosts of one client
+    did in a job; others as they are."""
     groups: list[list[Run]] = []
+    hosts: dict[Hashable, list[Run]] = {}
     before: Hashable = None
     for run in runs:
         key = _clone_of(run)
-        if key is not None and key == before and len(groups[-1]) < (run.workload.numjobs or MOST):
+        if key is not None and run.host:  # a client lists the jobs of its hosts as they come in
+            if key not in hosts:
+                groups.append(hosts.setdefault(key, []))
+            hosts[key].append(run)
+        elif key is not None and key == before and len(groups[-1]) < (run.workload.numjobs or MOST):
             groups[-1].append(run)
         else:
             groups.append([run])
@@ -85,7 +91,9 @@ def clones(runs: Iterable[Run]) -> tuple[Run, ...]:
 def _clone_of(run: Run) -> Hashable:
     """What clones have in common; None for a run that is none. Reports of one job in a file differ in their time;
     where fio gave none (before 2.0.9), only numjobs tells clones from them."""
-    if run.group is None or run.jobs != 1 or (run.ended is None and (run.workload.numjobs or 1) < 2):
+    if run.group is None or (run.host and run.ended is None):
+        return None
+    if not run.host and (run.jobs != 1 or (run.ended is None and (run.workload.numjobs or 1) < 2)):
         return None
     return (run.place.file, run.jobname, run.group, run.ended, run.workload)
 
@@ -93,7 +101,8 @@ def _clone_of(run: Run) -> Hashable:
 def together(runs: Sequence[Run]) -> Run:
     """Runs that ran at the same time as one: counts and bins add up, mean and spread are pooled, rates are summed.
 
-    Percentiles can be had from bins only. Where a source gives no counts, only the sum of the rates is left.
+    Percentiles can be had from bins only. Where a source gives no counts, only the sum of the rates is left. Disk
+    statistics are kept where they are those of all parts: a part of another host or volume has its own.
     """
     if len(runs) == 1:
         return runs[0]
@@ -114,9 +123,11 @@ def together(runs: Sequence[Run]) -> Run:
         directions=directions,
         started=min((run.started for run in runs if run.started is not None), default=None),
         ended=max((run.ended for run in runs if run.ended is not None), default=None),
+        host=first.host if all(run.host == first.host for run in runs) else "",
         error=next((run.error for run in runs if run.error), 0),
         usr_cpu=unknown("%"),
         sys_cpu=unknown("%"),
+        disks=first.disks if all(run.disks == first.disks for run in runs) else (),
         samplers=(),
         series={},
         findings=tuple(dict.fromkeys(finding for run in runs for finding in run.findings)),
