@@ -152,6 +152,29 @@ def test_variants_inside_one_folder(tmp_path: Path) -> None:
     assert said.stdout.decode().startswith("B against A: regression")
 
 
+@pytest.mark.parametrize("runs", [1, 2])
+def test_variants_that_both_sides_have_are_compared_each_with_its_own(tmp_path: Path, runs: int) -> None:
+    for side, rates in (("A", {"none": 50_000, "mq": 20_000}), ("B", {"none": 55_000, "mq": 10_000})):
+        for scheduler, iops in rates.items():
+            for number in range(1, runs + 1):
+                write(tmp_path / side / scheduler / f"{number}.json", iops + number, ended=START + number)
+    _, _, found = compare(tmp_path)
+    cells = {cell: one for (cell, metric), one in found.items() if metric == "read.iops"}
+    assert {cell: (one["runs"], round(one["change"]["value"], 2)) for cell, one in cells.items()} == {
+        f"{CELL}, none": ([runs, runs], 0.1),
+        f"{CELL}, mq": ([runs, runs], -0.5),
+    }
+
+
+@pytest.mark.parametrize("name", ["{}", "run{}", "sample-{}/result"])
+def test_runs_that_both_sides_only_number_are_replicates(tmp_path: Path, name: str) -> None:
+    for side in "AB":
+        for number in (1, 2, 3):
+            write(tmp_path / side / f"{name.format(number)}.json", 50_000 + number, ended=START + number)
+    _, _, found = compare(tmp_path)
+    assert found[CELL, "read.iops"]["runs"] == [3, 3]
+
+
 def test_the_side_that_is_called_old_is_the_baseline(tmp_path: Path) -> None:
     for number in range(3):
         write(tmp_path / "new" / f"{number}.json", 10_000 + number)

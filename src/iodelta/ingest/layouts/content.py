@@ -47,6 +47,11 @@ def split_name(path: str) -> tuple[str, int | None]:
     return before, int(found[1])
 
 
+def is_number(name: str) -> bool:
+    """Whether ``name`` says only the how-manieth replicate it is: ``3``, ``run-3``."""
+    return _REPLICATE.fullmatch(name) is not None
+
+
 def entries(runs: Sequence[Run], paths: Sequence[str]) -> tuple[Entry, ...]:
     """The runs by what they were asked to do; ``paths`` are their files, relative to the folder given."""
     cells = cell_names(runs)

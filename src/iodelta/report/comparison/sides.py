@@ -11,7 +11,7 @@ import msgspec
 from iodelta.errors import RequestError
 from iodelta.ingest import Run
 from iodelta.ingest.layouts import Entry, Layout
-from iodelta.ingest.layouts.content import NO_VARIANT, cell_names
+from iodelta.ingest.layouts.content import NO_VARIANT, cell_names, is_number
 from iodelta.report.environment.confounders import Differing, option_of
 
 GRAVE = (
@@ -71,17 +71,29 @@ def sides_of(layouts: Sequence[Layout], paths: Sequence[str], baseline: str | No
 
 
 def _recelled(layouts: Sequence[Layout]) -> list[Layout]:
-    """Layouts of no known naming get their cells' names from all sides together, so that they match."""
+    """Layouts of no known naming get their cells' names from all sides together, so that they match. Variants inside
+    the sides are told apart where all sides hold the same ones."""
     if any(layout.kind != "content" for layout in layouts):
         return list(layouts)
     names = iter(cell_names([entry.run for layout in layouts for entry in layout.entries]))
+    sides = [[msgspec.structs.replace(entry, cell=next(names)) for entry in layout.entries] for layout in layouts]
+    held = [_variants(entries) for entries in sides]
+    kept = {cell for cell, variants in held[0].items() if all(own.get(cell) == variants for own in held)}
     return [
         msgspec.structs.replace(
             layout,
-            entries=tuple(msgspec.structs.replace(entry, cell=next(names), variant="") for entry in layout.entries),
+            entries=tuple(e if e.cell in kept else msgspec.structs.replace(e, variant="") for e in entries),
         )
-        for layout in layouts
+        for layout, entries in zip(layouts, sides, strict=True)
     ]
+
+
+def _variants(entries: Iterable[Entry]) -> dict[str, set[str]]:
+    """The variants of each cell that has several which are no numbers of replicates."""
+    found: dict[str, set[str]] = {}
+    for entry in entries:
+        found.setdefault(entry.cell, set()).add(entry.variant)
+    return {cell: names for cell, names in found.items() if len(names) > 1 and not all(map(is_number, names))}
 
 
 def short_names(paths: Sequence[str]) -> list[str]:
