@@ -7,6 +7,7 @@ import re
 import zlib
 from pathlib import Path
 
+import fio_files
 import pytest
 
 from iodelta.audit.rules.depth import slots as audit_slots
@@ -57,6 +58,35 @@ def test_clones_in_cumulative_reports_are_told_apart(indent: int | None) -> None
     runs = runs_of(json.dumps(document, indent=indent) + "\n" + later)
     assert [run.directions[0].runtime_ms for run in runs] == [3001, 3001]
     assert all("read.status-interval" in rules(run) for run in runs)
+
+
+def stonewalled(*reports: tuple[int, int]) -> str:
+    """A job that ended after 2 s, then another, as fio < 3.30 reports both: the run time of each in ms."""
+    ended = 1_700_000_000
+    text = ""
+    for number, (first, second) in enumerate(reports):
+        at = number - len(reports) + 1
+        made = fio_files.document(ended=ended + at, version="fio-3.16")
+        rates = {"one": 1000, "two": 500 + 10 * number}
+        (one,), (two,) = (fio_files.document(rate, name=name)["jobs"] for name, rate in rates.items())
+        one["read"]["runtime"], two["read"]["runtime"] = first, second
+        made["jobs"] = [job | {"groupid": group, "elapsed": 11 + at} for group, job in enumerate((one, two))]
+        text += json.dumps(made, indent=1) + "\n"
+    return text
+
+
+def test_the_time_of_a_job_that_had_ended_runs_on_in_interim_reports() -> None:
+    runs = runs_of(stonewalled((5000, 1000), (6000, 2000), (2000, 2100)))
+    assert [(run.jobname, run.directions[0].runtime_ms) for run in runs] == [("one", 2000), ("two", 2100)]
+    assert all("read.status-interval" in rules(run) for run in runs)
+
+
+def test_a_shorter_run_with_other_latencies_is_another_run() -> None:
+    """Runs of one size, started in the same second, have the same counts."""
+    made = fio_files.document(iops=1000)
+    again = fio_files.document(iops=1000, depth=31)
+    again["jobs"][0]["read"]["runtime"] -= 10
+    assert len(runs_of(json.dumps(made, indent=1) + "\n" + json.dumps(again, indent=1))) == 2
 
 
 def test_clones_in_cumulative_terse_records_are_told_apart() -> None:
