@@ -171,6 +171,18 @@ def test_jobs_that_ran_one_after_the_other_are_not_taken_for_parallel_ones() -> 
     assert audit_slots(run) == pytest.approx(1.6, abs=0.001), "so many I/Os of depth 1 can have been in flight"
 
 
+@pytest.mark.parametrize("members", [1, 2])
+def test_a_job_that_verifies_what_it_wrote_is_one_job(members: int) -> None:
+    text = (DATA / "v.out").read_text()
+    document, _ = json.JSONDecoder().raw_decode(text, text.index("{"))
+    document["jobs"][0]["job_runtime"] *= members
+    document["jobs"][0]["job options"]["numjobs"] = str(members)
+    (run,) = runs_of(json.dumps(document))
+    assert run.jobs == members
+    assert run.concurrency == pytest.approx(members, rel=0.1), "reads and writes were no two jobs"
+    assert "read.group" not in rules(run)
+
+
 def test_clones_shown_in_three_formats_are_two_runs_and_no_third() -> None:
     found = read([DATA / "clones.out"]).runs
     assert [run.group for run in found] == [0, 0, 1]

@@ -27,6 +27,8 @@ _HALF = 0.005
 _UNDECODED = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 _UNEQUAL = 0.02
 """Jobs that run side by side end so nearly together."""
+_WRITING = ("write", "randwrite", "trimwrite", "randtrimwrite")
+"""What reads only to verify, after it wrote."""
 MOST_DOCUMENTS = 30_000
 """Documents of a file that are looked at; the smallest that fio writes has three kilobytes."""
 _USUAL = re.compile(rb'\{\s{0,20}"fio version"\s{0,20}:')
@@ -167,7 +169,7 @@ def _run(
         text = f"steady state ({clean(job.steadystate.ss)}) was asked for and never attained"
         findings = (*findings, Finding("fio.steady-state", "warning", _where(place), text))
     findings += tuple(finding for kind, part in raw for finding in _disagreement(kind, part, place))
-    concurrency = _concurrency(job, directions) if grouped else None
+    concurrency = _concurrency(job, directions, asked.rw, "verify" in options) if grouped else None
     jobs = _jobs(asked.numjobs or 1, concurrency) if grouped else 1
     if jobs > (asked.numjobs or 1):
         text = f"a group of {jobs} jobs of several sections, with the name of the first and the options of the last"
@@ -226,9 +228,11 @@ def _has_bins(raw: RawDirection) -> bool:
     return any(part is not None and part.binned for part in (raw.clat_ns, raw.lat_ns, raw.slat_ns, raw.clat, raw.lat))
 
 
-def _concurrency(job: RawJob, directions: Sequence[Direction]) -> float | None:
-    """fio 3.8 and later sum the run times of a group's members."""
-    longest = max((d.runtime_ms for d in directions), default=0)
+def _concurrency(job: RawJob, directions: Sequence[Direction], rw: str | None, verified: bool) -> float | None:
+    """fio 3.8 and later sum the run times of a group's members. What a job only wrote, it reads when it has done."""
+    times = {d.kind: d.runtime_ms for d in directions}
+    after = times.pop("read", 0) if verified and rw in _WRITING else 0
+    longest = max(times.values(), default=0) + after
     return job.job_runtime / longest if job.job_runtime and longest else None
 
 
