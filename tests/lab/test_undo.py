@@ -9,12 +9,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from knob.rooted import Rooted, target
 
 from iodelta.errors import MeasureError, RequestError
 from iodelta.knob import Saved, knob
+from iodelta.lab import undo as undo_module
 from iodelta.lab import workdir as workdir_module
 from iodelta.lab.undo import UndoLog, restore_pending, undo_log
 from iodelta.lab.workdir import sweep, workdir
@@ -151,6 +153,24 @@ def test_what_cannot_be_put_back_stays_in_the_log_until_it_is_given_up(machine: 
         pass
     assert len(restore_pending(machine, forget=True)) == 1
     assert restore_pending(machine) == []
+
+
+@pytest.mark.parametrize("forget", [False, True])
+def test_a_process_that_cannot_be_ended_keeps_no_setting_from_being_put_back(
+    machine: Rooted, state: Path, monkeypatch: pytest.MonkeyPatch, forget: bool
+) -> None:
+    def hangs(*_: object) -> NoReturn:
+        raise MeasureError("processes 7 of an earlier run do not end")
+
+    crash(machine, state, "one")
+    with monkeypatch.context() as patch:
+        patch.setattr(undo_module, "end_leftovers", hangs)
+        (outcome,) = restore_pending(machine, forget=forget)
+    assert not outcome.done
+    assert "processes 7" in outcome.problem
+    assert outcome.restored[0].account == f"{RATIO} = 3000 again"
+    assert machine.read(RATIO).strip() == "3000"
+    assert len(restore_pending(machine)) == (0 if forget else 1), "kept until they have ended"
 
 
 def test_a_damaged_log_is_named_and_kept_and_the_others_are_put_back(machine: Rooted, state: Path) -> None:

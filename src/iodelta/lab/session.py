@@ -197,7 +197,7 @@ def settle_pending(machine: Machine, watcher: Watcher, own: str = "") -> None:
             watcher.note(f"{record.saved.knob}, left changed by {outcome.folder}: {record.account or record.error}")
         if not outcome.done:
             raise RequestError(
-                "an earlier run left settings that cannot be put back",
+                "an earlier run left settings that cannot be put back, or processes that do not end",
                 place=outcome.folder,
                 remedy="`iodelta restore` says why; `iodelta restore --forget` gives them up",
             )

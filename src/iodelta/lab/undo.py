@@ -50,13 +50,14 @@ class Original(msgspec.Struct, frozen=True, tag="saved"):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What became of a dead run's undo log: records put back or not, processes ended, or why it is unreadable."""
+    """What became of a dead run's undo log: records put back or not, processes ended."""
 
     folder: str
     restored: tuple[Restored, ...] = ()
     """What became of each record; empty when there was none."""
     ended: tuple[int, ...] = ()
     problem: str = ""
+    """Why the log cannot be read, or what could not be ended."""
 
     @property
     def done(self) -> bool:
@@ -236,13 +237,15 @@ def _restore_log(machine: Machine, path: str) -> Outcome:
         head, originals = _entries(machine.read_bytes(path))
     except msgspec.MsgspecError as error:
         return Outcome(path, problem=f"damaged undo log {path}: {error}")
+    ended: tuple[int, ...] = ()
+    problem = ""
     try:
         ended = end_leftovers(machine, _stem(path))
     except LostError:
         raise
-    except MeasureError as error:
-        return Outcome(head.folder, problem=str(error))
-    return Outcome(head.folder, tuple(restore_all(machine, originals)), tuple(ended))
+    except MeasureError as error:  # what it changed comes back all the same, as far as it can
+        problem = str(error)
+    return Outcome(head.folder, tuple(restore_all(machine, originals)), ended, problem)
 
 
 def _entries(data: bytes) -> tuple[Head, list[Saved]]:
