@@ -59,6 +59,14 @@ def test_a_command_ended_by_a_signal_says_which(machine: SshMachine) -> None:
     assert machine.run(["sh", "-c", "kill -9 $$"]).returncode == -signal.SIGKILL
 
 
+def test_a_command_that_prints_its_environment_has_all_of_it_kept(machine: SshMachine) -> None:
+    done = machine.run(["sh", "-c", 'env; echo "$IODELTA_CONNECTION" >&2; echo end; exit 3'])
+    assert "\nIODELTA_CONNECTION=" in done.text
+    assert done.text.endswith("\nend\n")
+    assert done.returncode == 3
+    assert done.stderr
+
+
 @pytest.mark.parametrize("start", [False, True])
 def test_a_command_that_is_not_there_is_named_with_the_machine(machine: SshMachine, *, start: bool) -> None:
     with pytest.raises(MachineError, match=r"ssh:there: cannot start no-such-program.*ENOENT") as caught:

@@ -1,20 +1,26 @@
 """One sh at the far end of a pipe: it is sent code, and says in a frame of its own when that is done.
 
-Every answer ends with a line of a random token, on both streams, so that nothing a command prints can pass for it.
+Every answer ends with a line of a random mark, on both streams. No command gets to know it, so that nothing one prints
+can pass for it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import time
+import uuid
 from collections.abc import Callable
 from typing import Protocol
 
 import msgspec
 
 from iodelta.errors import LostError, MachineError
+
+WORD = re.compile(r"[0-9]{1,10}|up|held|none|missing|failed")
+"""What an answer may end with. A shell that says anything else has lost its place, and is not asked again."""
 
 
 class Stream(Protocol):
@@ -48,13 +54,12 @@ class Channel:
     def __init__(
         self,
         streams: tuple[Stream, Stream, Stream],
-        token: str,
         lost: Callable[[str], LostError],
         end: Callable[[], None] = lambda: None,
     ) -> None:
         """``streams`` are the standard input, output and errors of the sh, ``end`` is called after they are closed."""
         self._end = end
-        self._mark = token.encode()
+        self._mark = uuid.uuid4().hex.encode()  # of its own: what others know may be in some command's environment
         self._lost = lost
         self._out, self._err = bytearray(), bytearray()
         self._unsent = bytearray()
@@ -114,7 +119,9 @@ class Channel:
         beside = self._err.find(self._mark) if end >= 0 else -1
         if beside < 0:
             return None
-        word = self._out[at + len(self._mark) : end].decode().strip()
+        word = self._out[at + len(self._mark) : end].decode(errors="replace").strip()
+        if not WORD.fullmatch(word):
+            raise self._lost(f"its shell answered {word!r}")
         reply = Reply(word, bytes(self._out[:at]), bytes(self._err[:beside]))
         del self._out[: end + 1]
         del self._err[: beside + len(self._mark) + 1]

@@ -161,7 +161,7 @@ class Connection:
             process.terminate()
             process.wait()
 
-        channel = Channel((process.stdin, process.stdout, process.stderr), self._token, self.lost, end)
+        channel = Channel((process.stdin, process.stdout, process.stderr), self.lost, end)
         # Started anew, so that its own environment carries the marker and it is found among what must not live on.
         path = "PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin"
         channel.begin(f"{path}; {MARKER}={self._token}; export PATH {MARKER}; exec sh")

@@ -88,7 +88,9 @@ def spelt(words: Sequence[str]) -> str:
 
 
 def exit_code(word: str) -> int:
-    """An exit status as Python gives it: negative for the signal that ended it."""
+    """An exit status as Python gives it: negative for the signal that ended it. Raises MachineError for no status."""
+    if not word.isdigit():
+        raise MachineError(f"the shell answered {word!r} instead of an exit status")
     code = int(word)
     return 128 - code if 128 < code <= 128 + 64 else code
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from iodelta.errors import LostError, MachineError
 from iodelta.machine.connection import MARKER, Connection
 from iodelta.machine.shell import ShellMachine
-from iodelta.machine.spelling import command
+from iodelta.machine.spelling import command, exit_code
 
 LEAVING = 5.0
 """Seconds to hear that the command which starts a host anew has failed; of one that works nothing is heard."""
@@ -85,7 +85,7 @@ class SshMachine(ShellMachine):
         channel.send(command(("env", "-u", MARKER, *words)))
         with contextlib.suppress(LostError):
             reply = channel.receive(LEAVING)
-            if reply is not None and (reply.word == "missing" or 0 < int(reply.word) < 128):
+            if reply is not None and (reply.word == "missing" or 0 < exit_code(reply.word) < 128):
                 self.give(channel)
                 said = reply.stderr.decode(errors="replace").split()
                 raise MachineError(f"cannot be started anew: {' '.join(said)}", place=f"{self.name}: {' '.join(words)}")

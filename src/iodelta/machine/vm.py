@@ -14,7 +14,6 @@ import socket
 import tempfile
 import threading
 import time
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -73,7 +72,6 @@ class GuestLine:
 
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
-        self._token = uuid.uuid4().hex
         self._ports: list[int] = []
         self._sockets: dict[str, socket.socket] = {}
         self._reason = ""
@@ -201,7 +199,7 @@ class GuestLine:
 
     def _greeted(self, number: int, limit: float) -> Channel:
         line, errors = self._sockets.pop(f"in.{number}"), self._sockets.pop(f"err.{number}")
-        channel = Channel((line.dup(), line, errors), self._token, self.lost)
+        channel = Channel((line.dup(), line, errors), self.lost)
         end = time.monotonic() + limit
         channel.begin(":")
         while time.monotonic() < end:
