@@ -122,6 +122,20 @@ def test_a_scratch_file_is_laid_out_whole_kept_between_sessions_and_removed_at_t
     assert list(place.iterdir()) == []
 
 
+def test_a_scratch_directory_of_any_name_stays_marked_while_another_experiment_has_its_file_there(
+    tmp_path: Path,
+) -> None:
+    place = tmp_path / "pl[a]ce"
+    place.mkdir()
+    plan = plan_of(str(place), size="1m")
+    with made_ready(plan, Folder.begin(tmp_path / "folder", "", plan)) as bench:
+        scratch = Path(bench.target.path).parent
+    (scratch / "other.dat").write_text("")
+    before = {path.name for path in scratch.iterdir() if plan.identifier not in path.name}
+    remove_scratch(MACHINE, plan, survey(MACHINE, plan.experiment))
+    assert {path.name for path in scratch.iterdir()} == before
+
+
 def test_a_scratch_file_that_became_a_link_is_not_measured(tmp_path: Path) -> None:
     place, victim = tmp_path / "place", tmp_path / "victim"
     place.mkdir()

@@ -92,6 +92,20 @@ def test_after_a_crash_the_next_start_puts_it_back_once(machine: Rooted, state: 
     assert machine.read(RATIO).strip() == "500"
 
 
+def test_a_state_directory_of_any_name_is_found_again(
+    machine: Rooted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IODELTA_STATE", str(tmp_path / "st[a]te*"))
+    crash(machine, tmp_path / "st[a]te*", "one")
+    with pytest.raises(RequestError, match="iodelta restore"), undo_log(machine, "one", Path("/x")):
+        pass
+    with run(machine, "two", SWAP):
+        assert [outcome.done for outcome in restore_pending(machine)] == [True]
+        with pytest.raises(RequestError, match="alive"), run(machine, "three", SWAP):
+            pass
+    assert machine.read(RATIO).strip() == "3000"
+
+
 def test_a_live_run_is_left_alone(machine: Rooted) -> None:
     with run(machine, "one"):
         assert restore_pending(machine) == []

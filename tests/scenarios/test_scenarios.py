@@ -236,10 +236,15 @@ def test_names_of_files_cannot_lead_out_of_the_directory(files: str) -> None:
 
 def test_only_a_directory_that_iodelta_made_and_marked_may_be_written_in(tmp_path: Path) -> None:
     assert tree("$jobnum/$filenum").target.files == "$jobnum/$filenum"
-    machine = LocalMachine()
-    (tmp_path / "one").mkdir()
-    found = resolve_tree(machine, str(tmp_path))
-    assert found.devices == resolve(machine, str(tmp_path / "one")).devices
+    machine, place = LocalMachine(), tmp_path / "pl[a]ce"
+    (place / "one").mkdir(parents=True)
+    found = resolve_tree(machine, str(place))
+    assert found.devices == resolve(machine, str(place / "one")).devices
+    (place / "one").rmdir()
+    (place / "memory").symlink_to("/dev/shm")
+    assert resolve_tree(machine, str(place)).devices == resolve(machine, "/dev/shm").devices
+    (place / "memory").unlink()
+    found = resolve_tree(machine, str(place))
     with pytest.raises(RequestError, match="is a directory"):
         check_write(machine, found)
 

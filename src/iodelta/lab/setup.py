@@ -27,7 +27,7 @@ from iodelta.lab.progress import Watcher
 from iodelta.lab.undo import UndoLog, undo_log
 from iodelta.lab.workdir import workdir
 from iodelta.lab.writing import any_writes
-from iodelta.machine import LocalMachine, Machine, throw_away
+from iodelta.machine import LocalMachine, Machine, literal, throw_away
 from iodelta.probe.identity import same_device
 from iodelta.probe.topology import Target, resolve, resolve_tree
 from iodelta.probe.usage import Reason
@@ -283,6 +283,6 @@ def remove_scratch(machine: Machine, plan: Plan, found: Survey) -> None:
     """Delete the scratch file of an experiment that is over, and what lies beside it."""
     directory = make_scratch(machine, found.target.real_path)
     machine.run(["rm", "-f", "--", f"{directory}/{plan.identifier}.dat", f"{directory}/.{plan.identifier}.dat.iodelta"])
-    if not [path for path in machine.glob(f"{directory}/*") if not path.endswith(f"/{SCRATCH_MARK}")]:
+    if not [path for path in machine.glob(f"{literal(directory)}/*") if not path.endswith(f"/{SCRATCH_MARK}")]:
         machine.run(["rm", "-f", "--", f"{directory}/{SCRATCH_MARK}"])
         machine.run(["rmdir", "--", directory])

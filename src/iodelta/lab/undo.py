@@ -23,7 +23,7 @@ from iodelta.knob import Restored, Saved, knob, restore_all
 from iodelta.knob.script import restore_script
 from iodelta.lab.lines import whole
 from iodelta.lab.workdir import sweep
-from iodelta.machine import LocalMachine, Lock, Machine
+from iodelta.machine import LocalMachine, Lock, Machine, literal
 from iodelta.probe.topology import Target
 from iodelta.workload.leftovers import end_leftovers
 
@@ -135,7 +135,7 @@ def undo_by(machine: Machine, target: Target, words: Sequence[str]) -> Saved:
 def undo_log(machine: Machine, experiment: str, folder: Path) -> Iterator[UndoLog]:
     """Open the undo log of an experiment; leaving it undoes everything. Raises MeasureError, RequestError."""
     path = f"{_pending(machine)}/{experiment}.jsonl"
-    if machine.glob(path):
+    if machine.glob(literal(path)):
         raise RequestError(
             "this experiment left settings that could not be put back",
             place=path,
@@ -164,7 +164,7 @@ def restore_pending(machine: Machine, *, forget: bool = False, own: str = "") ->
     """
     outcomes: list[Outcome] = []
     pending = _pending(machine)
-    for path in machine.glob(f"{pending}/*.jsonl"):
+    for path in machine.glob(f"{literal(pending)}/*.jsonl"):
         patience = machine.patience if _stem(path).startswith(own) else 0.0
         try:
             held = machine.lock(path, wait=patience)
@@ -180,7 +180,7 @@ def restore_pending(machine: Machine, *, forget: bool = False, own: str = "") ->
             outcome = Outcome(path, problem=f"cannot open or delete it: {error.what}")
         outcomes.append(outcome)
     with contextlib.suppress(MeasureError), _locked(machine, pending):  # who makes one holds the lock: dead runs'
-        if unborn := machine.glob(f"{pending}/.*.unborn"):
+        if unborn := machine.glob(f"{literal(pending)}/.*.unborn"):
             machine.run(["rm", "-f", "--", *unborn])
     sweep(machine)
     return outcomes
@@ -258,7 +258,7 @@ def _entries(data: bytes) -> tuple[Head, list[Saved]]:
 def _live_logs(machine: Machine, own: str) -> list[tuple[Head, list[Saved]]]:
     """The logs of the other runs that are alive."""
     found = []
-    for path in machine.glob(f"{posixpath.dirname(own)}/*.jsonl"):
+    for path in machine.glob(f"{literal(posixpath.dirname(own))}/*.jsonl"):
         held = machine.lock(path) if path != own else None
         if held is not None:
             held.release()

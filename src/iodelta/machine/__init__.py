@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 
 from iodelta.errors import RequestError
-from iodelta.machine.base import Completed, Lock, Machine, Process
+from iodelta.machine.base import Completed, Lock, Machine, Process, literal
 from iodelta.machine.local import LocalMachine
 
-__all__ = ["Completed", "LocalMachine", "Lock", "Machine", "Process", "reach", "throw_away"]
+__all__ = ["Completed", "LocalMachine", "Lock", "Machine", "Process", "literal", "reach", "throw_away"]
 
 
 def throw_away(machine: Machine) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
@@ -23,6 +24,11 @@ class Completed(msgspec.Struct, frozen=True):
     def text(self) -> str:
         """Standard output as text; undecodable bytes are replaced."""
         return self.stdout.decode(errors="replace")
+
+
+def literal(path: str) -> str:
+    """A pattern for ``glob`` that only ``path`` itself matches."""
+    return re.sub(r"([*?[])", r"[\1]", path)
 
 
 class Process(Protocol):

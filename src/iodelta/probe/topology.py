@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from iodelta.errors import RequestError
-from iodelta.machine import Machine
+from iodelta.machine import Machine, literal
 from iodelta.probe.devices import Device, below, btrfs_id, btrfs_of, device, members, name_of, under
 from iodelta.probe.identity import Identity, identify, same_device
 from iodelta.probe.mounts import Mount, mount_of, mounts
@@ -90,7 +90,9 @@ def resolve_tree(machine: Machine, path: str) -> Target:
     target = resolve(machine, path)
     if target.kind != "directory":
         raise RequestError("is no directory, so it holds no files", place=path, remedy="leave [target] files out")
-    found = machine.run(["readlink", "-f", "--", target.real_path, *machine.glob(f"{target.real_path}/*")]).text
+    found = machine.run(
+        ["readlink", "-f", "--", target.real_path, *machine.glob(f"{literal(target.real_path)}/*")]
+    ).text
     places = [resolve(machine, one) for one in dict.fromkeys(found.splitlines()[1:])]
     places = [one for one in places if one.kind == "directory"] or [target]
     devices = tuple(dict.fromkeys(name for one in places for name in one.devices))

@@ -19,7 +19,7 @@ import msgspec
 
 from iodelta.errors import MachineError, MeasureError, RequestError
 from iodelta.jobfile import canonical
-from iodelta.machine import Machine
+from iodelta.machine import Machine, literal
 from iodelta.trial import Finding
 
 _FILE_OPTIONS = ("nrfiles", "filesize", "size", "numjobs", "offset", "offset_increment", "file_service_type")
@@ -133,8 +133,8 @@ def prepare_directory(
             raise RequestError("how large are its files?", place=path, remedy="say [target] size, for each job")
         kept.append(("size", str(size)))
     mark = f"{path}/.iodelta-layout"
-    if machine.glob(_literal(mark)):
-        machine.run(["rm", "-f", "--", *machine.glob(f"{_literal(path)}/iodelta.[0-9]*.[0-9]*")])
+    if machine.glob(literal(mark)):
+        machine.run(["rm", "-f", "--", *machine.glob(f"{literal(path)}/iodelta.[0-9]*.[0-9]*")])
     before = _files(machine, path)
     begun = time.monotonic()
     _put(machine, mark, "")
@@ -206,7 +206,7 @@ def _write(
 
 
 def _errors(machine: Machine, file: str) -> list[str]:
-    if not machine.glob(_literal(file)):
+    if not machine.glob(literal(file)):
         return []
     lines = machine.read(file).splitlines()
     return list(dict.fromkeys(line.strip() for line in lines if line.startswith("fio:")))[:2]
@@ -244,7 +244,7 @@ def _stat(machine: Machine, path: str) -> _Stat | None:
 
 
 def _files(machine: Machine, folder: str) -> dict[str, _Stat]:
-    return _stats(machine, machine.glob(f"{_literal(folder)}/iodelta.[0-9]*.[0-9]*"))
+    return _stats(machine, machine.glob(f"{literal(folder)}/iodelta.[0-9]*.[0-9]*"))
 
 
 def _stats(machine: Machine, paths: Sequence[str]) -> dict[str, _Stat]:
@@ -261,7 +261,7 @@ def _stats(machine: Machine, paths: Sequence[str]) -> dict[str, _Stat]:
 
 
 def _recorded(machine: Machine, record: str) -> int | None:
-    if not machine.glob(_literal(record)):
+    if not machine.glob(literal(record)):
         return None
     try:
         inode = json.loads(machine.read(record))["inode"]
@@ -286,10 +286,6 @@ def _checked(machine: Machine, args: list[str]) -> str:
     if done.returncode:
         raise MachineError(done.stderr.decode(errors="replace").strip(), place=machine.name)
     return done.text
-
-
-def _literal(path: str) -> str:
-    return re.sub(r"([*?[])", r"[\1]", path)
 
 
 def _escaped(path: str) -> str:
