@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from knob.rooted import Rooted, target
 
 from iodelta.errors import MeasureError, RequestError
 from iodelta.knob import Saved, knob
+from iodelta.knob.script import restore_script
 from iodelta.lab import undo as undo_module
 from iodelta.lab import workdir as workdir_module
 from iodelta.lab.undo import UndoLog, restore_pending, undo_log
@@ -204,6 +206,52 @@ def test_a_line_torn_by_the_kill_was_never_followed_by_a_change(machine: Rooted,
         file.write('{"type":"saved","sav')
     assert [outcome.done for outcome in restore_pending(machine)] == [True]
     assert machine.read(RATIO).strip() == "3000"
+
+
+def test_the_script_for_sh_undoes_in_the_order_of_restore(machine: Rooted, state: Path, tmp_path: Path) -> None:
+    told = tmp_path / "told"
+
+    def saying(*words: str) -> list[Saved]:
+        values = [json.dumps({"apply": ["true"], "restore": saying_of(word)}) for word in words]
+        return [knob("command", machine, target()).save(values)]
+
+    def saying_of(word: str) -> list[str]:
+        return ["sh", "-c", 'echo "$1" >> "$0"', str(told), word]
+
+    with undo_log(machine, "one", Path("/x")) as log:
+        log.keep(lambda: saying("1st of 1", "2nd of 1"))
+        log.keep(lambda: saying("1st of 2", "2nd of 2"))
+        subprocess.run(["sh", str(state / "pending" / "one.sh")], check=True)
+        by_script = told.read_text()
+        told.unlink()
+        assert {path.name for path in (state / "pending").iterdir()} == {"one.jsonl", "one.sh"}
+    assert by_script == told.read_text() == "2nd of 2\n1st of 2\n2nd of 1\n1st of 1\n"
+
+
+def test_the_script_for_sh_undoes_what_resets_others_first(machine: Rooted) -> None:
+    saved = [Saved(f"sysctl.{name}", "/dev/x", ((f"/proc/sys/{name}", "1"),), "boot-1") for name in ("a", "b")]
+    command = Saved("command", "/dev/x", (("machine", ""), ("restore", '["rmmod","x"]')), "boot-1", volatile=False)
+    lines = restore_script([saved[0], command, saved[1]]).splitlines()
+    assert [line for line in lines if line.startswith("# ")][-3:] == ["# command", "# sysctl.b", "# sysctl.a"]
+
+
+def test_the_script_for_sh_disables_io_limits_that_were_not_enabled_unless_another_group_needs_them(
+    tmp_path: Path,
+) -> None:
+    control, group = tmp_path / "cgroup.subtree_control", tmp_path / "iodelta-0123456789ab"
+    saved = Saved(
+        "cgroup.io_max", "/dev/x", (("group", str(group)), ("enabled io in", str(control))), "", volatile=False
+    )
+    script = restore_script([saved])
+    other = tmp_path / "iodelta-another"
+    for place in (group, other):
+        place.mkdir()
+    subprocess.run(["sh", "-c", script], check=False)
+    assert not group.exists()
+    assert not control.exists()
+    other.rmdir()
+    subprocess.run(["sh", "-c", script], check=True)
+    assert control.read_text() == "-io"
 
 
 def test_where_no_log_can_be_kept_nothing_is_changed_and_the_way_out_is_named(

@@ -123,13 +123,18 @@ def restore_all(machine: Machine, records: Iterable[Saved]) -> Iterator[Restored
 
     Of several records of one knob the first holds the original, so it is restored last.
     """
-    latest_first = list(records)[::-1]
-    latest_first.sort(key=lambda one: _rank(one.knob) if _known(one.knob) else len(FAMILIES))
-    for record in latest_first:
+    for record in latest_first(records):
         try:
             yield Restored(record, account=restore(machine, record))
         except IodeltaError as error:
             yield Restored(record, error=str(error))
+
+
+def latest_first(records: Iterable[Saved]) -> list[Saved]:
+    """``records``, as they were saved, in the order in which they must be restored."""
+    found = list(records)[::-1]
+    found.sort(key=lambda one: _rank(one.knob) if _known(one.knob) else len(FAMILIES))
+    return found
 
 
 def _known(name: str) -> bool:

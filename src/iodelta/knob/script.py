@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import shlex
 from collections.abc import Iterator, Sequence
 
@@ -9,6 +10,7 @@ import msgspec
 
 from iodelta.knob.base import Saved
 from iodelta.knob.files import ROOTS
+from iodelta.knob.registry import latest_first
 from iodelta.probe.sysfs import sysfs_name
 
 HEAD = """#!/bin/sh
@@ -19,8 +21,9 @@ boot=$(cat /proc/sys/kernel/random/boot_id)
 
 
 def restore_script(records: Sequence[Saved]) -> str:
-    """The script for ``records``, the last that was saved first. What a reboot has undone it leaves alone."""
-    return HEAD + "".join(f"{line}\n" for record in reversed(records) for line in _lines(record))
+    """The script for all ``records`` as they were saved, in the order of ``restore_all``. What a reboot has undone it
+    leaves alone."""
+    return HEAD + "".join(f"{line}\n" for record in latest_first(records) for line in _lines(record))
 
 
 def _lines(record: Saved) -> Iterator[str]:
@@ -38,7 +41,10 @@ def _lines(record: Saved) -> Iterator[str]:
             yield f"{guard}printf %s {shlex.quote(text)} > {shlex.quote(key)}"
         elif key == "group":
             yield f"[ ! -d {shlex.quote(text)} ] || rmdir -- {shlex.quote(text)}"
-        elif key == "restore":
-            yield f"{guard}{shlex.join(msgspec.json.decode(text, type=list[str]))}"
+        elif key == "enabled io in":
+            groups = f"{shlex.quote(posixpath.dirname(text))}/iodelta-*"
+            yield f"{guard}! ls -d {groups} >/dev/null 2>&1 && printf %s -io > {shlex.quote(text)}"
+    for text in reversed([text for key, text in record.values if key == "restore"]):
+        yield f"{guard}{shlex.join(msgspec.json.decode(text, type=list[str]))}"
     if "point" in values and "options" in values:
         yield f"{guard}mount -o {shlex.quote('remount,' + values['options'])} -- {shlex.quote(values['point'])}"

@@ -95,7 +95,7 @@ class UndoLog:
             records = read()
             _refuse_shared(records, [one for one in others if one[0].folder != self._head.folder])
             try:
-                self._machine.append(_script(self._path), restore_script(records).encode())
+                _write_script(self._machine, self._path, [*self._kept, *records])
                 self._machine.append(self._path, b"".join(_line(Original(saved)) for saved in records))
             except MachineError as error:
                 raise _cannot("keep the originals of the knobs", error, self._path) from error
@@ -195,6 +195,15 @@ def _pending(machine: Machine) -> str:
 
 def _script(path: str) -> str:
     return f"{path.removesuffix('.jsonl')}.sh"
+
+
+def _write_script(machine: Machine, path: str, records: Sequence[Saved]) -> None:
+    """The script beside the log, whole at any moment. Raises MachineError."""
+    script = _script(path)
+    unborn = f"{posixpath.dirname(path)}/.{_stem(path)}.sh.unborn"
+    _checked(machine, "rm", "-f", "--", unborn)
+    machine.append(unborn, restore_script(records).encode())
+    _checked(machine, "mv", "-T", "--", unborn, script)
 
 
 def _stem(path: str) -> str:
