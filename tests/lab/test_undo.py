@@ -171,6 +171,49 @@ def test_what_cannot_be_put_back_stays_in_the_log_until_it_is_given_up(machine: 
     assert restore_pending(machine) == []
 
 
+@pytest.mark.parametrize("ending", ["killed", "ended"])
+def test_what_is_back_is_not_written_again_when_the_rest_is(machine: Rooted, state: Path, ending: str) -> None:
+    def busy(path: str, text: str) -> None:
+        if path == SWAP and text == "60":
+            machine.refuse(path, text, "Device or resource busy (EBUSY)")
+
+    with undo_log(machine, "one", Path("/x")) as log:
+        log.keep(originals(machine))
+        log.keep(originals(machine, SWAP))
+        for path in (RATIO, SWAP):
+            machine.write(path, "1")
+        kept = (state / "pending" / "one.jsonl").read_bytes()
+        if ending == "ended":
+            machine.kernel = busy
+    if ending == "killed":
+        (state / "pending" / "one.jsonl").write_bytes(kept + b'{"type":"saved","sa')
+        for path in (RATIO, SWAP):
+            machine.write(path, "1")
+        machine.kernel = busy
+        (outcome,) = restore_pending(machine)
+        assert [bool(record.error) for record in outcome.restored] == [True, False]
+    machine.write(RATIO, "500")  # by the administrator
+    (outcome,) = restore_pending(machine)
+    assert [record.saved.knob for record in outcome.restored] == ["sysctl.vm.swappiness"]
+    assert RATIO not in (state / "pending" / "one.sh").read_text()
+    machine.kernel = lambda path, text: None
+    assert [outcome.done for outcome in restore_pending(machine)] == [True]
+    assert (machine.read(RATIO).strip(), machine.read(SWAP).strip()) == ("500", "60")
+    assert not list((state / "pending").iterdir())
+
+
+def test_what_could_not_be_put_back_is_tried_again_in_the_same_order(machine: Rooted) -> None:
+    with undo_log(machine, "one", Path("/x")) as log:
+        log.keep(originals(machine))
+        machine.write(RATIO, "2")
+        log.keep(originals(machine))
+        machine.write(RATIO, "1")
+        machine.kernel = lambda path, text: machine.refuse(path, text, "Device or resource busy (EBUSY)")
+        assert all(record.error for record in log.undo())
+        machine.kernel = lambda path, text: None
+    assert machine.read(RATIO).strip() == "3000"
+
+
 @pytest.mark.parametrize("forget", [False, True])
 def test_a_process_that_cannot_be_ended_keeps_no_setting_from_being_put_back(
     machine: Rooted, state: Path, monkeypatch: pytest.MonkeyPatch, forget: bool

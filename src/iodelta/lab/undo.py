@@ -49,6 +49,12 @@ class Original(msgspec.Struct, frozen=True, tag="saved"):
     saved: Saved
 
 
+class Done(msgspec.Struct, frozen=True, tag="restored"):
+    """An original that is back: from now on the setting is somebody else's."""
+
+    saved: Saved
+
+
 class Outcome(msgspec.Struct, frozen=True):
     """What became of a dead run's undo log: records put back or not, processes ended."""
 
@@ -65,7 +71,9 @@ class Outcome(msgspec.Struct, frozen=True):
         return not self.problem and not any(record.error for record in self.restored)
 
 
-_decoder: msgspec.json.Decoder[Head | Original] = msgspec.json.Decoder(Head | Original)
+Entry = Head | Original | Done
+
+_decoder: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Entry)
 
 
 def state_directory() -> Path:
@@ -104,8 +112,8 @@ class UndoLog:
 
     def undo(self) -> list[Restored]:
         """Put everything back; what cannot be put back stays in the log, and the log on disk. Raises MeasureError."""
-        restored = list(restore_all(self._machine, self._kept))
-        self._kept = [record.saved for record in restored if record.error]
+        restored = _put_back(self._machine, self._path, self._kept)
+        self._kept = [record.saved for record in reversed(restored) if record.error]
         if not self._kept:
             _delete(self._machine, self._path)
         return restored
@@ -210,7 +218,7 @@ def _stem(path: str) -> str:
     return posixpath.basename(path).removesuffix(".jsonl")
 
 
-def _line(entry: Head | Original) -> bytes:
+def _line(entry: Entry) -> bytes:
     return msgspec.json.encode(entry) + b"\n"
 
 
@@ -254,14 +262,48 @@ def _restore_log(machine: Machine, path: str) -> Outcome:
         raise
     except MeasureError as error:  # what it changed comes back all the same, as far as it can
         problem = str(error)
-    return Outcome(head.folder, tuple(restore_all(machine, originals)), ended, problem)
+    return Outcome(head.folder, tuple(_put_back(machine, path, originals)), ended, problem)
+
+
+def _put_back(machine: Machine, path: str, originals: Sequence[Saved]) -> list[Restored]:
+    """Put them back; of each that is, the log at ``path`` says so before the next, so that none is written twice."""
+    restored = []
+    sound = _cut(machine, path) if originals else False
+    for record in restore_all(machine, originals):
+        restored.append(record)
+        if sound and not record.error:
+            try:
+                machine.append(path, _line(Done(record.saved)))
+            except MeasureError:  # a full disk: it is written twice rather than not at all
+                sound = False
+    if failed := [record.saved for record in reversed(restored) if record.error]:
+        with contextlib.suppress(MeasureError):
+            _write_script(machine, path, failed)
+    return restored
+
+
+def _cut(machine: Machine, path: str) -> bool:
+    """Cut a torn last line of the log, in which what is appended would go on; whether it is whole now."""
+    try:
+        data = machine.read_bytes(path)
+        end = data.rfind(b"\n") + 1
+        if end < len(data):
+            _checked(machine, "truncate", "-s", str(end), "--", path)
+    except MeasureError:
+        return False
+    return True
 
 
 def _entries(data: bytes) -> tuple[Head, list[Saved]]:
-    """All of a log. A torn last line was never followed by a write to a knob. Raises MsgspecError."""
+    """Whose log it is, and the originals that are not back yet. A torn last line was never followed by a write to a
+    knob. Raises MsgspecError."""
     entries = [_decoder.decode(line) for line in whole(data)]
     head = next((entry for entry in entries if isinstance(entry, Head)), Head("", "?"))
-    return head, [entry.saved for entry in entries if isinstance(entry, Original)]
+    originals = [entry.saved for entry in entries if isinstance(entry, Original)][::-1]
+    for entry in entries:
+        if isinstance(entry, Done) and entry.saved in originals:
+            originals.remove(entry.saved)  # the latest of equal ones: restored first
+    return head, originals[::-1]
 
 
 def _live_logs(machine: Machine, own: str) -> list[tuple[Head, list[Saved]]]:
