@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -333,6 +334,45 @@ def test_what_a_killed_run_left_running_is_ended_and_what_it_left_lying_is_swept
         assert outcome.ended == (left.pid,)
         assert left.wait(10) < 0
     assert not list((state / "pending").iterdir())
+
+
+def test_a_setting_that_was_being_made_by_a_killed_run_is_not_made_after_the_restore(
+    state: Path, tmp_path: Path
+) -> None:
+    begun, file = tmp_path / "begun", tmp_path / "file"
+    apply = ["sh", "-c", 'touch "$0"; sleep 3; touch "$1"', str(begun), str(file)]
+    code = (
+        "import sys; from pathlib import Path; from iodelta.knob import knob; from iodelta.lab.undo import undo_log;"
+        "from iodelta.machine import LocalMachine; from iodelta.probe.topology import resolve;"
+        "machine = LocalMachine(); one = knob('command', machine, resolve(machine, '/tmp')); value = sys.argv[1]\n"
+        "with undo_log(machine, 'abc', Path('/f')) as log:\n"
+        "    log.keep(lambda: [one.save([value])])\n"
+        "    one.apply(value)"
+    )
+    value = json.dumps({"apply": apply, "restore": ["rm", "-f", str(file)]})
+    with subprocess.Popen([sys.executable, "-c", code, value]) as process:
+        end = time.monotonic() + 30
+        while not begun.exists() and time.monotonic() < end:
+            time.sleep(0.02)
+        process.kill()
+    (outcome,) = restore_pending(LocalMachine())
+    assert outcome.done
+    assert outcome.ended
+    time.sleep(3.5)
+    assert not file.exists()
+
+
+def test_what_is_started_belongs_to_the_innermost_experiment_and_after_it_to_none(machine: Rooted) -> None:
+    def owner() -> str:
+        return machine.run(["sh", "-c", 'printf %s "$IODELTA_EXPERIMENT"']).text
+
+    outside = owner()
+    with undo_log(machine, "one", Path("/x")):
+        with undo_log(machine, "two", Path("/x")):
+            assert owner() == "two"
+            assert machine.run(["sh", "-c", 'printf %s "$IODELTA_EXPERIMENT"'], env=marked("load")).text == "load"
+        assert owner() == "one"
+    assert owner() == outside
 
 
 def test_a_directory_that_is_in_use_is_never_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

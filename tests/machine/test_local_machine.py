@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -75,3 +77,23 @@ def test_files_are_read_and_written_with_the_kernel_s_word_when_they_cannot(tmp_
     with pytest.raises(MachineError, match="ENOENT"):
         HERE.write(str(tmp_path / "y"), "a knob that is not there must not become a file")
     assert not (tmp_path / "y").exists()
+
+
+def test_commands_run_where_no_temporary_file_can_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/nonexistent"])
+    assert HERE.run(["cat"], stdin=b"in").stdout == b"in"
+
+
+def test_where_nothing_can_be_kept_of_what_a_command_says_it_is_not_started(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.EMFILE, "")
+
+    with pytest.raises(MachineError, match=r"cannot start touch.*ENOENT"):
+        HERE.start(["touch", str(tmp_path / "x")], stdout="/nonexistent/out")
+    monkeypatch.setattr(os, "memfd_create", full)
+    with pytest.raises(MachineError, match="EMFILE"):
+        HERE.run(["touch", str(tmp_path / "x")])
+    assert not (tmp_path / "x").exists()

@@ -25,7 +25,7 @@ from iodelta.lab.lines import whole
 from iodelta.lab.workdir import sweep
 from iodelta.machine import LocalMachine, Lock, Machine, literal
 from iodelta.probe.topology import Target
-from iodelta.workload.leftovers import end_leftovers
+from iodelta.workload.leftovers import end_leftovers, marked
 
 _REMEDY = "make room there, or set IODELTA_STATE to another directory that you can write"
 
@@ -141,7 +141,11 @@ def undo_by(machine: Machine, target: Target, words: Sequence[str]) -> Saved:
 
 @contextlib.contextmanager
 def undo_log(machine: Machine, experiment: str, folder: Path) -> Iterator[UndoLog]:
-    """Open the undo log of an experiment; leaving it undoes everything. Raises MeasureError, RequestError."""
+    """Open the undo log of an experiment; leaving it undoes everything. Raises MeasureError, RequestError.
+
+    What is started here meanwhile is found again and ended by ``restore_pending``, before anything is undone: a command
+    that outlived us must not set what was put back.
+    """
     path = f"{_pending(machine)}/{experiment}.jsonl"
     if machine.glob(literal(path)):
         raise RequestError(
@@ -155,10 +159,11 @@ def undo_log(machine: Machine, experiment: str, folder: Path) -> Iterator[UndoLo
     except MachineError as error:
         raise _cannot("keep an undo log", error, posixpath.dirname(path)) from error
     try:
-        try:
-            yield log
-        finally:
-            log.undo()
+        with machine.marking(marked(experiment)) if isinstance(machine, LocalMachine) else contextlib.nullcontext():
+            try:
+                yield log
+            finally:
+                log.undo()
     finally:
         log.release()
 

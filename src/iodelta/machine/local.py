@@ -11,9 +11,10 @@ import select
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import BinaryIO
 
 from iodelta.errors import MachineError
 from iodelta.machine.base import Completed
@@ -84,6 +85,7 @@ class LocalMachine:
 
     name = "local"
     patience = 0.0
+    _environment: Mapping[str, str] = MappingProxyType({})
 
     @property
     def directory(self) -> str:
@@ -109,11 +111,7 @@ class LocalMachine:
         cwd: str | None = None,
     ) -> Completed:
         begun = time.monotonic()
-        with (
-            tempfile.TemporaryFile() as out,
-            tempfile.TemporaryFile() as err,
-            tempfile.TemporaryFile() as source,
-        ):
+        with _memory() as out, _memory() as err, _memory() as source:
             source.write(stdin)
             source.seek(0)
             process = self._spawn(args, env=env, cwd=cwd, stdin=source, stdout=out, stderr=err)
@@ -138,7 +136,7 @@ class LocalMachine:
         stdout: str = "/dev/null",
         stderr: str = "/dev/null",
     ) -> LocalProcess:
-        with open(stdout, "ab") as out, open(stderr, "ab") as err:
+        with _appended(stdout, args) as out, _appended(stderr, args) as err:
             return self._spawn(args, env=env, cwd=cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
 
     def _spawn(
@@ -148,7 +146,7 @@ class LocalMachine:
         try:
             popen = subprocess.Popen(  # type: ignore[call-overload]
                 words,
-                env={**os.environ, **(env or {})},
+                env={**os.environ, **self._environment, **(env or {})},
                 cwd=cwd,
                 start_new_session=True,
                 **streams,
@@ -224,6 +222,17 @@ class LocalMachine:
             held.release()
             return None
 
+    @contextlib.contextmanager
+    def marking(self, env: Mapping[str, str]) -> Iterator[None]:
+        """Add ``env`` to the environment of all that is started meanwhile: nothing here ends it with us, as a line does
+        elsewhere, so that it must be found again."""
+        before = self._environment
+        self._environment = {**before, **env}
+        try:
+            yield
+        finally:
+            self._environment = before
+
     def time(self) -> float:
         return time.time()
 
@@ -235,6 +244,21 @@ class LocalMachine:
             shutil.copyfile(source, destination)
         except OSError as error:
             raise MachineError(f"cannot copy to {destination}: {_reason(error)}", place=source) from error
+
+
+def _memory() -> BinaryIO:
+    """A file in memory: what puts settings back must need no room on a disk. Raises MachineError."""
+    try:
+        return os.fdopen(os.memfd_create("iodelta"), "w+b")
+    except OSError as error:
+        raise MachineError(f"cannot make a file in memory: {_reason(error)}", place=LocalMachine.name) from error
+
+
+def _appended(path: str, args: Sequence[str]) -> BinaryIO:
+    try:
+        return open(path, "ab")
+    except OSError as error:
+        raise MachineError(f"cannot start {args[0]}: {_reason(error)}", place=path) from error
 
 
 def _reason(error: Exception) -> str:
