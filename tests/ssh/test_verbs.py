@@ -102,6 +102,35 @@ def test_files_of_any_name_and_any_bytes_are_carried_both_ways(machine: SshMachi
     assert not Path("pwned").exists()
 
 
+@pytest.mark.parametrize("broken", ["", "#!/bin/sh\nexec head -c 3\n", "#!/bin/sh\nkill -9 $$\n"])
+def test_what_was_not_written_there_whole_is_never_taken_for_written(
+    host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    monkeypatch.setenv("PATH", host.env["PATH"])
+    poor = Path(host.programs("sh", *(name for name in COREUTILS.split() if name != "base64")))
+    if broken:
+        (poor / "base64").write_text(broken)
+        (poor / "base64").chmod(0o755)
+    port = 2230 + len(broken)
+    host.serve(port, f"SetEnv PATH={poor}")
+    host.alias(f"poor{port}", port=port)
+    file, source = tmp_path / "file", tmp_path / "source"
+    file.write_text("")
+    source.write_text("from here")
+    with reach(f"ssh:poor{port}") as other:
+        for call in (
+            lambda: other.append(str(file), b"a record"),
+            lambda: other.put(str(source), str(file)),
+            lambda: other.write(str(file), "a value"),
+            lambda: other.run(["tee", str(tmp_path / "tee")], stdin=b"a script"),
+        ):
+            with pytest.raises(MachineError, match="does not come out of base64") as caught:
+                call()
+            assert "coreutils" in caught.value.remedy
+        other.append(str(file), b"")
+    assert not (tmp_path / "tee").exists()
+
+
 def test_patterns_match_the_same_names(machine: SshMachine, tmp_path: Path) -> None:
     for name in HOSTILE:
         (tmp_path / f"x{name}").write_text("")

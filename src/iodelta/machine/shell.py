@@ -283,6 +283,8 @@ class ShellMachine:
                 place=self.name,
                 remedy=f"is {words[0]} installed there and on PATH?",
             )
+        if reply.word == "undecoded":
+            raise _undecoded(f"cannot start {words[0]}", reply.stderr, self.name)
         code = exit_code(reply.word)
         late = timeout is not None and seconds >= timeout and code in (124, -9)
         return Completed(words, code, reply.stdout, reply.stderr, seconds, late)
@@ -355,10 +357,15 @@ class ShellMachine:
 
     def _dd(self, path: str, data: bytes, how: str, failed: str) -> None:
         self._block.known.clear()
-        words = f"LC_ALL=C dd of={quoted(path)} bs=1048576 iflag=fullblock {how} status=none"
+        # All of it as one block, or none: how many were written tells whether what comes before dd handed it all over.
+        words = f"LC_ALL=C dd of={quoted(path)} bs={len(data) or 1} iflag=fullblock {how} status=noxfer"
         reply = self.ask(f"{source(data)} ( umask 077; {words} ) >/dev/null; iodelta_end $?")
+        lines = reply.stderr.splitlines()
+        said = b"\n".join(line for line in lines if not line.endswith((b" records in", b" records out")))
         if reply.word != "0":
-            raise MachineError(f"{failed}: {reason(reply.stderr)}", place=path)
+            raise MachineError(f"{failed}: {reason(said)}", place=path)
+        if b"%d+0 records out" % bool(data) not in lines:
+            raise _undecoded(failed, said, path)
 
     def glob(self, pattern: str) -> list[str]:
         return list(cast(list[str], self._asked(("glob", pattern))))
@@ -459,3 +466,11 @@ class ShellMachine:
     def _read_one(self, path: str) -> bytes:
         answer = self._single(path)
         return b"" if isinstance(answer, MachineError) else answer
+
+
+def _undecoded(failed: str, said: bytes, place: str) -> MachineError:
+    return MachineError(
+        f"{failed}: what was sent does not come out of base64: {reason(said)}",
+        place=place,
+        remedy="is coreutils installed there, all of it, and on PATH?",
+    )

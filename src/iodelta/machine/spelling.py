@@ -62,12 +62,15 @@ def command(
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
 ) -> str:
-    """Code that runs a command in the foreground and ends with its exit status, or ``missing``."""
+    """Code that runs a command in the foreground and ends with its exit status, or ``missing``; or ``undecoded``, where
+    it would get less than ``stdin``."""
     given = source(stdin) if stdin else ""
+    whole = f'[ "$({given} wc -c)" -eq {len(stdin)} ]' if stdin else ":"  # a pipeline's status is that of its end alone
     return (
-        f"if command -v {quoted(words[0])} >/dev/null 2>&1; then\n"
+        f"if ! command -v {quoted(words[0])} >/dev/null 2>&1; then iodelta_end missing\n"
+        f"elif ! {whole}; then iodelta_end undecoded; else\n"
         f"{given} ( {prelude(env, cwd)} {before} {spelt(words)} ) {'' if stdin else '</dev/null'}; iodelta_end $?\n"
-        "else iodelta_end missing; fi"
+        "fi"
     )
 
 
