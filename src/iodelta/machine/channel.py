@@ -19,8 +19,11 @@ import msgspec
 
 from iodelta.errors import LostError, MachineError
 
-WORD = re.compile(r"[0-9]{1,10}|up|held|none|missing|failed")
+WORD = re.compile(r"[0-9]{1,10}|up|held|none|missing|undecoded|failed")
 """What an answer may end with. A shell that says anything else has lost its place, and is not asked again."""
+
+LIMIT = 256 << 20
+"""Bytes of an answer at most."""
 
 
 class Stream(Protocol):
@@ -62,6 +65,8 @@ class Channel:
         self._mark = uuid.uuid4().hex.encode()  # of its own: what others know may be in some command's environment
         self._lost = lost
         self._out, self._err = bytearray(), bytearray()
+        self._out_seen, self._err_seen = 0, 0
+        """Bytes before which no mark begins."""
         self._unsent = bytearray()
         self._closed = False
         self._stdin, self._stdout, self._stderr = streams
@@ -114,11 +119,14 @@ class Channel:
         return True
 
     def _complete(self) -> Reply | None:
-        at = self._out.find(self._mark)
+        at = self._out.find(self._mark, self._out_seen)
         end = self._out.find(b"\n", at) if at >= 0 else -1
-        beside = self._err.find(self._mark) if end >= 0 else -1
-        if beside < 0:
+        beside = self._err.find(self._mark, self._err_seen)
+        self._out_seen = at if at >= 0 else max(0, len(self._out) - len(self._mark))
+        self._err_seen = beside if beside >= 0 else max(0, len(self._err) - len(self._mark))
+        if end < 0 or beside < 0:
             return None
+        self._out_seen = self._err_seen = 0
         word = self._out[at + len(self._mark) : end].decode(errors="replace").strip()
         if not WORD.fullmatch(word):
             raise self._lost(f"its shell answered {word!r}")
@@ -145,8 +153,13 @@ class Channel:
                 except ConnectionResetError:  # a far end that was killed before it had read all
                     data = b""
                 if not data:
-                    raise self._lost(bytes(self._err or self._out).decode(errors="replace"))
+                    raise self._lost(bytes((self._err or self._out)[-4096:]).decode(errors="replace"))
                 buffer += data
+                if len(buffer) > LIMIT:
+                    raise LostError(
+                        f"an answer of more than {LIMIT >> 20} MiB is listened to no longer",
+                        remedy="what is asked for there is too large a file, or printed without end",
+                    )
 
     def _write(self) -> None:
         self._check_open()
@@ -156,7 +169,7 @@ class Channel:
         except BlockingIOError:
             return
         except OSError:
-            raise self._lost(bytes(self._err).decode(errors="replace")) from None
+            raise self._lost(bytes(self._err[-4096:]).decode(errors="replace")) from None
 
     def _check_open(self) -> None:
         if self._closed:

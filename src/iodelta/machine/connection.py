@@ -32,6 +32,9 @@ MARKER = "IODELTA_CONNECTION"
 SHELL = 30.0
 """Seconds until a login there must have come to a shell."""
 
+TAIL = 65536
+"""Bytes that are kept of what somebody says who may go on without end."""
+
 ALIVE = (5, 3)
 """Unless the user's configuration says more: seconds between questions whether the host is there, and how many may
 stay unanswered (ServerAliveInterval, ServerAliveCountMax)."""
@@ -251,13 +254,13 @@ class Connection:
             data = self._read(end - time.monotonic())
             if not data:
                 self._cannot_connect(heard, late=data is None)
-            heard = (heard + (data or b""))[-65536:]
+            heard = (heard + (data or b""))[-TAIL:]
 
     def _read(self, timeout: float) -> bytes | None:
-        """What has come; None when nothing came in time, empty at the end."""
+        """What has come; None when nothing came in time, or the time is over; empty at the end."""
         poll = select.poll()
         poll.register(self._pipes()[1], select.POLLIN)
-        return os.read(self._pipes()[1], 65536) if poll.poll(max(0, 1000 * timeout)) else None
+        return os.read(self._pipes()[1], 65536) if timeout > 0 and poll.poll(1000 * timeout) else None
 
     def _cannot_connect(self, heard: bytes, *, late: bool) -> None:
         if late:
@@ -271,8 +274,7 @@ class Connection:
             self._master.wait(5)
         said = self._last_words()
         if self._master.returncode == 255:
-            self._said.seek(0)
-            whole = self._said.read().decode(errors="replace")
+            whole = self._told().decode(errors="replace")
             remedy = next((text for sign, text in REMEDIES if sign in whole), "`ssh {host} true` must work as it is")
             raise MachineError(
                 f"cannot connect: {said or 'ssh says nothing (LogLevel?)'}",
@@ -287,9 +289,13 @@ class Connection:
         )
 
     def _last_words(self) -> str:
-        self._said.seek(0)
-        lines = [plain for line in self._said.read().splitlines() if (plain := _plain(line))]
+        lines = [plain for line in self._told().splitlines() if (plain := _plain(line))]
         return lines[-1] if lines else ""
+
+    def _told(self) -> bytes:
+        """The end of what ssh said, without moving the place at which it goes on."""
+        said = self._said.fileno()
+        return os.pread(said, TAIL, max(0, os.fstat(said).st_size - TAIL))
 
     # ---------------------------------------------------------------------------------------------- the heart
 
@@ -312,7 +318,7 @@ class Connection:
                 if not self._reason and data is None:
                     self._reason = f"no answer for {self._limit:.0f} s"
                 raise self.lost()
-            heard += data
+            heard = (heard + data)[-TAIL:]
         took = time.monotonic() - begun
         if re.fullmatch(rb"\d+\.\d+\n", heard):
             self._clock.append((took, float(heard) - (sent + took / 2)))

@@ -1,0 +1,64 @@
+"""What an ssh, or whoever is behind it, may say without end."""
+
+from __future__ import annotations
+
+import os
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from iodelta.errors import LostError, MachineError
+from iodelta.machine import connection
+from iodelta.machine.connection import Connection
+
+GREETING = 'read -r brace; read -r line; echo "${line##* } up"'
+
+
+@pytest.fixture
+def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Connection]:
+    """A connection by an ssh that does this."""
+
+    read = os.read
+
+    def late(descriptor: int, size: int) -> bytes:
+        data = read(descriptor, size)
+        time.sleep(0.005)  # so that there is always more
+        return data
+
+    def made(code: str) -> Connection:
+        program = tmp_path / "ssh"
+        settings = "echo serveraliveinterval 1; echo serveralivecountmax 1"
+        program.write_text(f'#!/bin/sh\ncase "$*" in -G*) {settings}; exit;; esac\n{code}\n')
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+        monkeypatch.setattr(connection, "SHELL", 1.0)
+        monkeypatch.setattr(os, "read", late)
+        return Connection("there")
+
+    return made
+
+
+def test_who_talks_without_end_but_gives_no_shell_is_given_up(client: Callable[[str], Connection]) -> None:
+    with pytest.raises(MachineError, match="no shell answers within 1 s"):
+        client("exec cat /dev/zero").open()
+
+
+def test_who_talks_without_end_in_place_of_a_beat_is_given_up(client: Callable[[str], Connection]) -> None:
+    begun = time.monotonic()
+    with pytest.raises(LostError, match="no answer for 2 s"):
+        client(f"{GREETING}; exec cat /dev/zero").open()
+    assert time.monotonic() - begun < 20
+
+
+def test_of_what_ssh_says_the_end_is_read(client: Callable[[str], Connection]) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(MachineError, match="Permission denied") as caught:
+            client("head -c 50000000 /dev/zero >&2; echo; echo 'Permission denied (publickey)' >&2; exit 255").open()
+        assert "without a question" in caught.value.remedy
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
