@@ -32,6 +32,7 @@ def test_kernel_size_disks_and_target() -> None:
     ("text", "told"),
     [
         ("6.12,disk=3", "too small"),
+        ("6.12,disk=99999999999g:kept", "too large: 1024t is the most"),
         ("6.12,disk=/no/such/file", "no such file"),
         ("6.12,disk=1g:speed=3", "has no speed"),
         ("6.12,disk=1g:iops=fast", "whole number"),

@@ -55,6 +55,9 @@ BUSES = ("virtio", "nvme", "scsi")
 LIMITS = ("iops", "read-iops", "write-iops", "bps", "read-bps", "write-bps")
 """Throttles of a disk, as qemu's ``throttling.iops-total`` and so on."""
 
+LARGEST = 1 << 50
+"""Bytes of an emulated disk: far beyond what any filesystem holds, and what qemu and the kernel can still count."""
+
 
 def parse(text: str) -> Spec:
     """What stands after ``vm:``. Raises RequestError with the form."""
@@ -125,6 +128,8 @@ def _disk(text: str) -> Disk:
         size = int(re.sub(r"\D", "", what)) << (10 * " kmgt".index(what[-1].lower() if what[-1].isalpha() else " "))
         if size < 1 << 20 or size % 512:
             raise _refuse(f"a disk of {what} is too small, or no whole number of sectors")
+        if size > LARGEST:
+            raise _refuse(f"a disk of {what} is too large: {LARGEST >> 40}t is the most")
         return Disk(bus, "", size, kept, tuple(named))
     if kept or any(name == "latency" for name, _ in named):
         raise _refuse("kept and latency are of emulated disks, given by a size")
