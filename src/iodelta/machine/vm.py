@@ -14,11 +14,11 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from iodelta.errors import LostError, MachineError, MeasureError
 from iodelta.machine.channel import Channel
+from iodelta.machine.local import LocalLock, LocalMachine
 from iodelta.machine.shell import ShellMachine
 from iodelta.vm import acpi, boot, guest, kernels
 from iodelta.vm import disks as guest_disks
@@ -38,6 +38,9 @@ BOOT = 180.0
 
 BEAT, PATIENCE = 3.0, 90.0
 """Seconds between questions whether the guest is there, and after which one that does not answer is given up."""
+
+SOCKET = 107
+"""Bytes that the path of a socket may have (sun_path of unix(7), and a NUL)."""
 
 SCHEDULERS = ("mq-deadline", "kyber-iosched", "bfq")
 GOVERNORS = ("cpufreq_powersave", "cpufreq_ondemand", "cpufreq_conservative")
@@ -80,6 +83,7 @@ class GuestLine:
         self._heart = threading.Thread(target=self._beat, name="guest", daemon=True)
         self._ahead = 0.0
         self._directory: Path | None = None
+        self._held: LocalLock | None = None
         self._guest: boot.Guest | None = None
         self._beats: Channel | None = None
         self._looking = threading.Lock()
@@ -91,7 +95,14 @@ class GuestLine:
         self.kernel = kernel = kernel_of(self.spec)
         _sweep()
         try:
-            self._directory = place = Path(tempfile.mkdtemp(prefix=f"iodelta-vm-{os.getpid()}-"))
+            place, self._held = _workplace()
+            self._directory = place
+            if len(os.fsencode(longest := f"{place}/{max(self._names(), key=len)}")) > SOCKET:
+                raise MachineError(
+                    f"this is too long a path for a socket: {len(os.fsencode(longest))} bytes, {SOCKET} are the most",
+                    place=longest,
+                    remedy="set TMPDIR to a directory with a shorter name",
+                )
             initrd = place / "initrd"
             base = _base(self.spec, kernel)
             initrd.write_bytes(Path(base.path).read_bytes() + guest.job({guest.JOB: Entry(SHELLS)}))
@@ -113,7 +124,7 @@ class GuestLine:
         except OSError as error:
             self.close(clean=False)
             raise MachineError(
-                f"cannot make the guest: {error.strerror}",
+                f"cannot make the guest: {error.strerror or error}",
                 place=str(error.filename or self._directory),
                 remedy="is there room?",
             ) from error
@@ -134,6 +145,8 @@ class GuestLine:
             self._beats.close()
         if self._directory is not None:
             shutil.rmtree(self._directory, ignore_errors=True)
+        if self._held is not None:
+            self._held.release()
 
     @property
     def ahead(self) -> float:
@@ -345,14 +358,21 @@ def _base(spec: Spec, kernel: kernels.Kernel) -> guest.Base:
     )
 
 
+def _workplace() -> tuple[Path, LocalLock]:
+    """A directory for a guest, held for as long as it lives: a process's number says nothing in another container."""
+    while True:  # one that is swept before it is held was nobody's
+        place = tempfile.mkdtemp(prefix=f"iodelta-vm-{os.getpid()}-")
+        if held := LocalMachine().lock(place):
+            return Path(place), held
+
+
 def _sweep() -> None:
     """Remove what guests of processes left behind that were killed."""
-    for place in _left():
-        shutil.rmtree(place, ignore_errors=True)
-
-
-def _left() -> Iterator[Path]:
     for place in Path(tempfile.gettempdir()).glob("iodelta-vm-*-*"):
         owner = place.name.split("-")[2]
-        if owner.isdigit() and not Path(f"/proc/{owner}").exists() and place.stat().st_uid == os.geteuid():
-            yield place
+        if not owner.isdigit() or Path(f"/proc/{owner}").exists():
+            continue
+        with contextlib.suppress(FileNotFoundError, MachineError):  # gone meanwhile, or no directory
+            if place.lstat().st_uid == os.geteuid() and (held := LocalMachine().lock(str(place))):
+                shutil.rmtree(place, ignore_errors=True)
+                held.release()

@@ -63,13 +63,13 @@ def workplace(directory: Path, size: int) -> Iterator[Path]:
             text = f"a pass needs {3 * size >> 20} MiB, {space.f_bavail * space.f_frsize >> 20} MiB are free"
             raise RequestError(text, place=str(directory), remedy="give a smaller --size")
         place = Path(tempfile.mkdtemp(prefix=PREFIX, dir=directory))
-        held = _held(place)
+        held = LocalMachine().lock(str(place))
         try:
             yield place
         finally:
             shutil.rmtree(place, ignore_errors=True)
             if held is not None:
-                os.close(held)
+                held.release()
     except OSError as error:
         raise MeasureError(
             f"cannot defragment here: {error.strerror}", place=str(error.filename or directory)
@@ -108,19 +108,8 @@ def defragment(path: Path, size: int, stop: Callable[[], bool] = lambda: False) 
             os.fsync(file.fileno())
 
 
-def _held(place: Path) -> int | None:
-    """A lock that ends with us; None when another holds it."""
-    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    return descriptor
-
-
 def _sweep(directory: Path) -> None:
     for left in directory.glob(f"{PREFIX}*"):
-        if left.is_dir() and not left.is_symlink() and (held := _held(left)) is not None:
+        if left.is_dir() and not left.is_symlink() and (held := LocalMachine().lock(str(left))):
             shutil.rmtree(left, ignore_errors=True)
-            os.close(held)
+            held.release()
