@@ -80,6 +80,14 @@ def test_a_wrong_request_is_one_message_and_exit_code_2(words: list[str], expect
     assert not list(tmp_path.iterdir())  # nothing was begun
 
 
+def test_an_error_that_quotes_a_stranger_does_nothing_to_the_terminal(tmp_path: Path) -> None:
+    said = iodelta("report", "./\x1b]0;gone\x07\x9b2J", cwd=tmp_path)
+    assert said.returncode == 2
+    assert "\\x1b]0;gone\\x07\\x9b2J: " in said.stderr
+    assert "\x1b" not in said.stderr
+    assert len(said.stderr.splitlines()) == 2  # what it is, and what to do
+
+
 def test_a_dry_run_shows_the_plan_and_touches_nothing(tmp_path: Path) -> None:
     said = iodelta(
         "run", "--dry-run", "--size", "64m", "--seed", "1", "--budget", "10m", *ENGINES, *READS, cwd=tmp_path

@@ -101,6 +101,9 @@ def main() -> NoReturn:
     try:
         cli(prog_name="iodelta")
     except IodeltaError as error:
-        sys.stderr.write(f"iodelta: {error}\n")
+        from iodelta.report.words import inert  # --help does without
+
+        said = "\n".join(map(inert, str(error).split("\n")))  # it may quote another host, or a file
+        sys.stderr.write(f"iodelta: {said}\n")
         sys.exit(error.exit_code)
     raise AssertionError("click exits by itself")

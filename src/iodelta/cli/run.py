@@ -26,6 +26,7 @@ from iodelta.machine import Machine
 from iodelta.report.account.load import derive
 from iodelta.report.again.plan import show_plan
 from iodelta.report.formats.console import show
+from iodelta.report.words import inert
 
 EXAMPLES = """
 \b
@@ -204,7 +205,7 @@ def planned(
 def _left_out(experiment: Experiment, unavailable: dict[str, str]) -> Experiment:
     """What is left, and the rest told."""
     for variant, reason in unavailable.items():
-        click.echo(f"left out: {variant}: {reason}", err=True)
+        click.echo(inert(f"left out: {variant}: {reason}"), err=True)
     return without(experiment, unavailable) if unavailable else experiment
 
 
