@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from workshop import Workshop
@@ -675,3 +676,13 @@ def test_naming_something_that_does_not_exist_is_an_error_of_its_own(tmp_path: P
     path.write_bytes(b"precious")
     with pytest.raises(IodeltaError, match="--destroy: there is nothing"):
         check_write(HERE, resolve(HERE, str(path)), [str(tmp_path / "dta")])
+
+
+def test_free_space_that_is_not_understood_is_quoted(tmp_path: Path) -> None:
+    class Odd(LocalMachine):
+        def run(self, args: Sequence[str], **how: Any) -> Completed:
+            odd = tuple(args[:2]) == ("stat", "-f")
+            return Completed(tuple(args), 0, b"? 4096\n", b"", 0.0) if odd else super().run(args, **how)
+
+    with pytest.raises(MachineError, match=r"stat says '\? 4096'"):
+        refuse_reasons(Odd(), resolve(HERE, str(tmp_path)), MIB)

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from fakes import PaperMachine
 from workshop import Workshop
 
-from iodelta.errors import RequestError
+from iodelta.errors import MachineError, RequestError
 from iodelta.machine import LocalMachine
 from iodelta.probe.mounts import Mount, mount_of, mounts
-from iodelta.probe.topology import Target, below, device, members, resolve, same_device
+from iodelta.probe.topology import Target, below, device, members, resolve, same_device, status
 
 HERE = LocalMachine()
 
@@ -159,3 +160,10 @@ def test_mount_points_with_blanks_are_read_as_they_are(workshop: Workshop) -> No
     [found] = [mount for mount in mounts(HERE) if mount.point == str(odd)]
     assert found.source == node
     assert "noatime" in found.options
+
+
+def test_a_stat_that_is_not_understood_is_quoted() -> None:
+    said = {"stat -L -c %f %d %t %T %s %b %i %h %n -- /x": "81a4 %d 0 0 12 8 5 1 /x"}
+    with pytest.raises(MachineError, match="/x: stat says '81a4 %d 0 0 12 8 5 1 /x'") as caught:
+        status(PaperMachine({}, said), "/x")
+    assert "PATH of paper" in caught.value.remedy

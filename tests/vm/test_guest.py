@@ -121,6 +121,8 @@ def test_a_damaged_note_beside_a_fetched_kernel_says_what_to_remove(cached: Path
     (fetched(cached, "6.1.0-56-cloud-amd64", "6.1.192-2") / "package.json").write_text("{")
     with pytest.raises(MeasureError, match="fetch the kernel again"):
         kernels.find("6.1")
+    with pytest.raises(MeasureError, match="fetch the kernel again"):
+        packages.fetch(packages.Package("linux-image-6.1.0-56-cloud-amd64", "6.1.0-56-cloud-amd64", "6.1.192-2"))
 
 
 def test_a_row_of_packages_is_taken_by_version_and_its_ends_are_in_it() -> None:

@@ -18,6 +18,7 @@ from iodelta.errors import MachineError, RefusedError, RequestError
 from iodelta.machine import LocalMachine, Machine
 from iodelta.probe.mounts import mount_of
 from iodelta.probe.signatures import read_signatures
+from iodelta.probe.sysfs import no_stat
 from iodelta.probe.topology import Stat, Target, resolve, status
 from iodelta.probe.usage import Reason, Uses, current_uses, device_reasons, file_reasons
 
@@ -234,8 +235,11 @@ def _space_reasons(machine: Machine, target: Target, found: Stat, size: int | No
     done = machine.run(["stat", "-f", "-c", "%a %S", "--", target.real_path])
     if done.returncode != 0 or size is None:
         return ()
-    blocks, each = done.text.split()
-    free, needed = int(blocks) * int(each), size - (found.allocated if target.kind == "file" else 0)
+    try:
+        blocks, each = map(int, done.text.split())
+    except ValueError as error:
+        raise no_stat(machine, done.text.strip(), target.real_path) from error
+    free, needed = blocks * each, size - (found.allocated if target.kind == "file" else 0)
     if needed <= free:
         return ()
     what = f"needs {needed} bytes more, {free} are free on {target.mount or 'its filesystem'}"

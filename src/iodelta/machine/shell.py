@@ -173,6 +173,12 @@ class ShellMachine:
         self._connected = True
         try:
             places = self.ask(PLACES).stdout.split(b"\0")
+            if len(places) != 3:
+                raise MachineError(
+                    f"the shell there answers {places[0][:200]!r} where it is to say where it is",
+                    place=self.name,
+                    remedy="`sh` there must be a POSIX shell with nothing of its own in front of printf and id",
+                )
             self._separator = self._read_one(SEPARATOR)
         except BaseException:
             self.__exit__()

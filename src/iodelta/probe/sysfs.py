@@ -49,16 +49,25 @@ def statuses(machine: Machine, paths: Sequence[str]) -> dict[str, Stat]:
         words = line.split(" ", 8)
         if len(words) == 9 and words[8] in paths:
             mode, device, major, minor, size, blocks, inode, links = words[:8]
-            found[words[8]] = Stat(
-                mode=int(mode, 16),
-                devno=_devno(int(device)),
-                rdev=f"{int(major, 16)}:{int(minor, 16)}",
-                size=int(size),
-                allocated=512 * int(blocks),
-                inode=int(inode),
-                links=int(links),
-            )
+            try:
+                found[words[8]] = Stat(
+                    mode=int(mode, 16),
+                    devno=_devno(int(device)),
+                    rdev=f"{int(major, 16)}:{int(minor, 16)}",
+                    size=int(size),
+                    allocated=512 * int(blocks),
+                    inode=int(inode),
+                    links=int(links),
+                )
+            except ValueError as error:
+                raise no_stat(machine, line, words[8]) from error
     return found
+
+
+def no_stat(machine: Machine, said: str, path: str) -> MachineError:
+    """The error to raise when stat says no numbers of ``path``."""
+    remedy = f"is it coreutils' stat that is first on PATH of {machine.name}?"
+    return MachineError(f"stat says {said!r}, which is not understood", place=path, remedy=remedy)
 
 
 def _devno(number: int) -> str:

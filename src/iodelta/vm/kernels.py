@@ -134,11 +134,11 @@ def _tree(place: Path, name: str) -> Kernel:
     kernel = _image(str(images[-1]), name, str(installed[-1] if installed else place))
     configs = [place / ".config", *sorted(place.glob("boot/config-*")), *sorted(place.glob("config"))]
     config = next((str(one) for one in configs if one.is_file()), "")
-    return msgspec.structs.replace(kernel, config=config or kernel.config, package=_package(place / "package.json"))
+    return msgspec.structs.replace(kernel, config=config or kernel.config, package=recorded(place / "package.json"))
 
 
-def _package(place: Path) -> str:
-    """Name and version from what ``fetch`` wrote beside a kernel; empty where it did not."""
+def recorded(place: Path) -> str:
+    """Name and version from what ``fetch`` wrote beside a kernel; empty where it did not. Raises MeasureError."""
     if not place.is_file():
         return ""
     try:

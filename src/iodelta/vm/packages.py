@@ -15,7 +15,7 @@ import msgspec
 
 from iodelta.errors import MeasureError
 from iodelta.tools.cache import cache
-from iodelta.vm.kernels import KERNELS, Kernel, find, matches, order, within
+from iodelta.vm.kernels import KERNELS, Kernel, find, matches, order, recorded, within
 
 TIMEOUT = 900.0
 _IMAGE = re.compile(r"Package: (linux-image-(\d+\.\d+\.\d+[\w.+~-]*-cloud-\w+))\n")
@@ -76,10 +76,8 @@ def between(first: str, last: str, packages: Sequence[Package]) -> list[Package]
 def fetch(package: Package) -> Kernel:
     """Download, verify by the package list's checksum and unpack into the cache; at once when it is there already."""
     place = cache(KERNELS, package.release)
-    if (place / "package.json").is_file():
-        held = msgspec.json.decode((place / "package.json").read_bytes(), type=dict[str, str])
-        if held.get("version") == package.version:
-            return find(str(place))
+    if recorded(place / "package.json") == f"{package.package} {package.version}":
+        return find(str(place))
     place.parent.mkdir(parents=True, exist_ok=True)
     shown = _run(["apt-cache", "show", f"{package.package}={package.version}"])
     wanted = re.search(r"^SHA256: ([0-9a-f]{64})$", shown, re.MULTILINE)
