@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -17,16 +18,19 @@ from iodelta.machine.connection import Connection
 GREETING = 'read -r brace; read -r line; echo "${line##* } up"'
 
 
+class Ready:
+    """For a far end that is never slower than the reader."""
+
+    def register(self, *_: object) -> None:
+        pass
+
+    def poll(self, _: float) -> bool:
+        return True
+
+
 @pytest.fixture
 def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Connection]:
     """A connection by an ssh that does this."""
-
-    read = os.read
-
-    def late(descriptor: int, size: int) -> bytes:
-        data = read(descriptor, size)
-        time.sleep(0.005)  # so that there is always more
-        return data
 
     def made(code: str) -> Connection:
         program = tmp_path / "ssh"
@@ -35,7 +39,7 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], C
         program.chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
         monkeypatch.setattr(connection, "SHELL", 1.0)
-        monkeypatch.setattr(os, "read", late)
+        monkeypatch.setattr(select, "poll", Ready)
         return Connection("there")
 
     return made
