@@ -91,10 +91,53 @@ def test_percentiles_one_bin_apart_are_not_resolved(tmp_path: Path) -> None:
     write(tmp_path / "B" / "x.json", depth=16, p99_ns=2_244_608)
     _, text, found = compare(tmp_path)
     assert "not resolved" in found["randread 4k iodepth 16", "read.clat.p99"]["says"]
-    assert "not resolved: under 2 bins apart" in text
+    assert "not resolved: the source tells percentiles no finer" in " ".join(text.split())
     write(tmp_path / "B" / "x.json", depth=16, p99_ns=2_211_840)
     _, _, found = compare(tmp_path)
     assert "not resolved" not in found["randread 4k iodepth 16", "read.clat.p99"]["says"]
+
+
+TEXT = """fio-3.33
+job: (g=0): rw=randread, bs=(R) 4096B-4096B, (W) 4096B-4096B, (T) 4096B-4096B, ioengine=libaio, iodepth=32
+
+job: (groupid=0, jobs=1): err= 0: pid=7: Tue Nov 14 22:{minute:02d}:00 2023
+  read: IOPS=10.0k, BW=39.1MiB/s (41.0MB/s)(391MiB/10001msec)
+    clat (usec): min=900, max=9100, avg=2000.{minute:02d}, stdev=300.00
+    clat percentiles (msec):
+     |  1.00th=[    2], 50.00th=[    2], 99.00th=[    {p99}], 99.99th=[    9]
+  issued rwts: total=100010,0,0,0 short=0,0,0,0 dropped=0,0,0,0
+"""
+
+
+@pytest.mark.parametrize(("slower", "resolved"), [(4, False), (5, True)])
+def test_percentiles_printed_in_whole_milliseconds_are_resolved_only_where_they_cannot_meet(
+    tmp_path: Path, slower: int, resolved: bool
+) -> None:
+    """fio rounds up: [3] and [4] may have been 3.00 and 3.02 ms."""
+    for number, letter in enumerate("ABBA" * 4):
+        path = tmp_path / letter / f"{number}.txt"
+        path.parent.mkdir(exist_ok=True)
+        p99 = (3 if letter == "A" else slower) + (number == 5)
+        path.write_text(TEXT.format(minute=number, p99=p99))
+    code, _, found = compare(tmp_path)
+    one = found[CELL, "read.clat.p99"]
+    assert (one["resolved"], one["word"]) == (resolved, "regression" if resolved else "no verdict")
+    assert (code == 1) == resolved
+
+
+@pytest.mark.parametrize(("slower", "resolved"), [(31, False), (32, True)])
+def test_percentiles_of_old_fio_are_of_bins_of_a_microsecond(tmp_path: Path, slower: int, resolved: bool) -> None:
+    for side, p99 in (("A", 30), ("B", slower)):
+        old = json.loads(write(tmp_path / "x.json", depth=1, version="fio-2.17").read_text())
+        read = old["jobs"][0]["read"]
+        for name in ("lat", "clat"):
+            times = read.pop(f"{name}_ns")
+            read[name] = {key: value for key, value in times.items() if key != "percentile"} | {"min": 8, "max": 400}
+        read["clat"] |= {"mean": 20.0, "stddev": 3.0, "percentile": {"50.000000": 20, "99.000000": p99}}
+        (tmp_path / side).mkdir()
+        (tmp_path / side / "x.json").write_text(json.dumps(old))
+    _, _, found = compare(tmp_path)
+    assert found["randread 4k iodepth 1", "read.clat.p99"]["resolved"] == resolved
 
 
 def test_what_else_differs_stands_beside_the_numbers(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from iodelta.report.comparison.sides import Side, differences, shared_cells, sid
 from iodelta.report.environment.confounders import Differing
 from iodelta.report.environment.confounders import differences as of_environments
 from iodelta.report.foreign.runs import Number, number, point_of
-from iodelta.trial import Direction, Finding, Kind, Latency, Trial, bin_index
+from iodelta.trial import Direction, Finding, Kind, Latency, Trial
 from iodelta.verdict import Look, Metric, Rules, Verdict, judge, metric, series_of
 from iodelta.verdict.metrics import LARGE_BLOCK
 from iodelta.verdict.rules import FEW, smallest_blocks
@@ -35,12 +35,9 @@ PERCENT = 99.0
 BEYOND = 100
 """I/Os beyond a percentile that make it usable."""
 
-BINS = 2
-"""Percentiles fewer bins apart than this are not resolved, unless the bins themselves were kept."""
-
 UNSOUND = "not to be believed: a hard finding"
 
-NOT_RESOLVED = f"not resolved: under {BINS} bins apart"
+NOT_RESOLVED = "not resolved: the source tells percentiles no finer"
 
 
 class Compared(msgspec.Struct, frozen=True):
@@ -353,7 +350,8 @@ class _Cell(msgspec.Struct, frozen=True):
 
 
 def _resolved(what: Metric, cell: _Cell, old: Sequence[Number], new: Sequence[Number]) -> bool:
-    """Whether a percentile differs by more than the grid of bins it was printed on; always, where bins were kept."""
+    """Whether a percentile differs by more than the grid it was printed on: what may have been there neither meets nor
+    overlaps, which for bins of ns is two of them. Always, where the bins were kept."""
     kind, family, point = what.name.split(".", 2) if what.name.count(".") > 1 else (what.name, "", "")
     if not point.startswith("p"):
         return True
@@ -361,8 +359,8 @@ def _resolved(what: Metric, cell: _Cell, old: Sequence[Number], new: Sequence[Nu
     latencies = [_latency(direction, family) for direction in directions if direction]
     if all(found is not None and found.histogram is not None for found in latencies):
         return True
-    one, other = (bin_index(int(median(n.value for n in side))) for side in (old, new))
-    return abs(one - other) >= BINS
+    (low, high), (least, most) = ((median(n.low for n in side), median(n.high for n in side)) for side in (old, new))
+    return low > most or least > high
 
 
 def _trials(order: Ordered, cell: str) -> list[Trial]:
