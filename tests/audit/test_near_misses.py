@@ -34,6 +34,12 @@ def table(*rows: tuple[str, ...], title: str = "RandRead 4k QD32") -> list[Run]:
     return [item for item in found if isinstance(item, Run)]
 
 
+def posted(title: str, *lines: str) -> list[Run]:
+    """The rows below the first of ``lines``, which has the columns' titles."""
+    found = read_text("\n".join([f"## {title}", "", lines[0], "---|" * 8, *lines[1:]]).encode(), "table.md")
+    return [item for item in found if isinstance(item, Run)]
+
+
 def plain(*rates: int) -> list[Run]:
     """Rows that differ in their rate alone, in so many decimals that no two are copies."""
     return table(*((name, str(rate), "", "", "") for name, rate in zip("abcdefg", rates, strict=False)))
@@ -177,6 +183,13 @@ def test_runs_that_all_drift_the_same_way_are_told_from_runs_that_do_not() -> No
         runs = tuple(series(*(1000.0 + drift * second for second in range(10))) for drift in drifts)
         found = judge(Evidence(runs, (), (("cell", "a"),) * len(runs)), RULES)
         assert ("steady.slope" in {hit.finding.rule for hit in found}) is expected
+
+
+def test_columns_of_reads_and_writes_may_be_of_tests_one_after_the_other() -> None:
+    head = "Name | Read IOPS | Read lat (us) | Write IOPS | Write lat (us)"
+    assert not audit(posted("4k QD32", head, "a | 100000 | 320 | 80000 | 400")).hits
+    assert fired(posted("4k QD32", head, "a | 100000 | 320 | 80000 | 500")) == {"little.impossible"}
+    assert fired(posted("4k randrw QD32", head, "a | 100000 | 320 | 80000 | 400")) == {"little.impossible"}
 
 
 def test_every_rule_has_such_a_case() -> None:
