@@ -192,5 +192,12 @@ def test_columns_of_reads_and_writes_may_be_of_tests_one_after_the_other() -> No
     assert fired(posted("4k randrw QD32", head, "a | 100000 | 320 | 80000 | 400")) == {"little.impossible"}
 
 
+def test_a_row_of_a_synchronous_engine_is_of_depth_one() -> None:
+    head = "Engine | iodepth | IOPS | Mean lat (us) | p99 (us)"
+    assert not audit(posted("randread 4k", head, "psync | 32 | 12000 | 82 | 150")).hits
+    assert "little.mismatch" in fired(posted("randread 4k", head, "libaio | 32 | 12000 | 82 | 150"))
+    assert "little.mismatch" in fired(posted("randread 4k", head, "patched | 32 | 12000 | 82 | 150"))
+
+
 def test_every_rule_has_such_a_case() -> None:
     assert {rule.id for rule in RULES} == RUNS.keys() | COUNTED.keys() | {"steady.slope"}

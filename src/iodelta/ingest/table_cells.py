@@ -12,6 +12,7 @@ from iodelta.ingest.numbers import Printed, size
 from iodelta.ingest.options import known
 from iodelta.ingest.wording import clean
 from iodelta.trial import Direction, Finding, Kind, Latency, Place, Quantity
+from iodelta.workload.engines import ENGINES, READERS
 
 Stat = Literal["iops", "bw", "mean", "stddev", "min", "max", "percentile"]
 
@@ -383,10 +384,13 @@ def facts(labels: Mapping[str, str], names: str) -> Workload:
             ("depth", ("qd", "iodepth", "io depth", "io_depth", "depth", "queue depth", "queue_depth")),
             ("jobs", ("jobs", "numjobs", "threads")),
             ("bs", ("bs", "block size", "blocksize")),
+            ("engine", ("engine", "ioengine", "io engine", "io_engine")),
         )
     }
+    engine = told["engine"].replace("`", "").strip().lower()
     return Workload(
         rw=_rw(mode),
+        ioengine=engine if engine in ENGINES | READERS else None,
         bs=size(told["bs"]) or (size(f"{block[1]}{block[2]}") if block else None),
         iodepth=_whole(told["depth"]) or (int(depth[1]) if depth else None),
         numjobs=_whole(told["jobs"]) or (int(jobs[1] or jobs[2]) if jobs else None),
