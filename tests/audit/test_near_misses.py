@@ -199,5 +199,14 @@ def test_a_row_of_a_synchronous_engine_is_of_depth_one() -> None:
     assert "little.mismatch" in fired(posted("randread 4k", head, "patched | 32 | 12000 | 82 | 150"))
 
 
+def test_on_and_off_are_of_a_load_only_beside_one() -> None:
+    head = "Policy | Write cache | IOPS"
+    assert "load.faster" not in fired(posted("randread 4k on nvme0n1", head, "a | off | 1000", "a | on | 2000"))
+    head = "Policy | Background writes | IOPS"
+    assert "load.faster" in fired(posted("randread 4k on nvme0n1", head, "a | off | 1000", "a | on | 2000"))
+    head = "Policy | Write cache | Scrub | IOPS"
+    assert "load.faster" not in fired(posted("randread 4k", head, "a | off | off | 1000", "a | on | on | 2000"))
+
+
 def test_every_rule_has_such_a_case() -> None:
     assert {rule.id for rule in RULES} == RUNS.keys() | COUNTED.keys() | {"steady.slope"}

@@ -13,6 +13,8 @@ from iodelta.ingest import Run
 
 _LOADED = re.compile(r"\b(?:with|on|loaded|load|busy)\b", re.IGNORECASE)
 _IDLE = re.compile(r"\b(?:no|without|off|idle|unloaded)\b", re.IGNORECASE)
+_BESIDE = re.compile(r"\b(?:(?:un)?load(?:ed)?|idle|busy|background|defrag\w*|scrub\w*)\b", re.IGNORECASE)
+"""What is on or off, in heading or cell, where these words are of a load: a write cache is none."""
 
 _COMPARED = re.compile(r"\b(?:variant|policy|kernel|scheduler|elevator|governor|commit)\b", re.IGNORECASE)
 """What people compare, by the heading: a kernel's release looks like a number."""
@@ -47,7 +49,7 @@ def context(run: Run) -> str:
 
 def load(run: Run) -> Literal["idle", "loaded"] | None:
     """Whether title or names of a row say that it was measured beside a load."""
-    text = context(run)
+    text = " ".join(part for part, of_load in _context(run) if of_load)
     if _IDLE.search(text):
         return "idle"
     return "loaded" if _LOADED.search(text) else None
@@ -55,8 +57,15 @@ def load(run: Run) -> Literal["idle", "loaded"] | None:
 
 def without_load(run: Run) -> Hashable:
     """What a row has in common with the same row under load."""
-    words = _LOADED.sub(" ", _IDLE.sub(" ", context(run)))
-    return (run.place.file, variant(run), workload(run), tuple(re.findall(r"[\w.]+", words.casefold())))
+    parts = (_LOADED.sub(" ", _IDLE.sub(" ", part)) if of_load else part for part, of_load in _context(run))
+    return (run.place.file, variant(run), workload(run), tuple(re.findall(r"[\w.]+", " ".join(parts).casefold())))
+
+
+def _context(run: Run) -> Iterator[tuple[str, bool]]:
+    """The parts of ``context``, and whether each is about a load."""
+    own = variant_column(run)
+    named = [("", run.table), *((title, text) for title, text in naming(run).items() if title != own)]
+    return ((text, _BESIDE.search(f"{title} {text}") is not None) for title, text in named)
 
 
 def workload(run: Run) -> Hashable:
