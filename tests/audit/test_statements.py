@@ -78,6 +78,16 @@ def test_up_to_25_percent_is_more_than_the_20_shown() -> None:
     assert not check_statements(GOVERNOR.replace("25%", "20%"), "blog")
 
 
+def test_a_gain_is_a_share_of_the_lower_number() -> None:
+    text = "The patch is up to 80 % faster.\n\nBefore:\nRead: 500 MB/s\nAfter:\nRead: 900 MB/s\n"
+    assert not check_statements(text, "mail")
+    (finding,) = check_statements(text.replace("80 %", "85 %"), "mail")
+    assert "differ by 80.0 % at most" in finding.explanation
+    (finding,) = check_statements(text.replace("faster", "slower"), "mail")
+    assert "differ by 44.4 % at most" in finding.explanation
+    assert not check_statements("It is up to 82 % faster: from 5M to 9M IOPS.\n", "mail"), "5M may be 4.95M"
+
+
 def test_an_effect_of_another_size_is_not_reproduced() -> None:
     (finding,) = check_statements(REPRODUCED, "mail")
     assert finding.rule == "statement.effect-size"

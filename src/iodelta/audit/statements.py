@@ -10,6 +10,8 @@ from iodelta.trial import Finding, Kind, Quantity
 
 _PERCENT = re.compile(r"([~≈]?)[-−+]?(\d+(?:\.\d+)?) ?%")
 _EFFECT = re.compile(r"\d+(?:\.\d+)? ?% (?:\w+ ){0,2}(?:regression|improvement|slower|faster|drop|loss|gain)s?", re.I)
+_LOSS = re.compile(r"\b(?:drop|los[st]|loses|regress|slow|decreas|declin|degrad|lower|less|below|worse|f[ae]ll)", re.I)
+_GAIN = re.compile(r"\b(?:gain|improv|fast|speed|increas|higher|more|above|better|boost|r[io]se)", re.I)
 _UP_TO = re.compile(r"\bup to (?:about |~)?(\d+(?:\.\d+)?) ?%")
 
 
@@ -52,25 +54,33 @@ def _percentages(stated: Sequence[Change], file: str) -> Iterator[Finding]:
 
 def _up_to(text: str, stated: Sequence[Change], file: str) -> Iterator[Finding]:
     """The largest change shown anywhere, in stated changes or listed rows of one case, against "up to n %"."""
-    shown = [change.percent() for change in stated]
     named: dict[tuple[str, Kind], list[Quantity]] = {}
     for run in listed(text, file):
         for direction in run.directions:
             named.setdefault((run.table, direction.kind), []).append(direction.bandwidth)
-    for values in named.values():
-        best = max(values, key=lambda value: value.value)
-        for value in values:
-            ratios = value.low / best.high, value.value / best.value, value.high / best.low
-            shown.append((100 * (ratios[0] - 1), 100 * (ratios[1] - 1), 100 * (ratios[2] - 1)))
-    if not shown:
-        return
-    most, likely = (max(abs(change[end]) for change in shown) for end in (0, 1))
+    ends = [(min(own, key=_size), max(own, key=_size)) for own in named.values()]
+    # Rows have no before: a loss is of the higher of two, a gain of the lower.
+    lost = [(100 * (1 - least.low / most.high), 100 * (1 - least.value / most.value)) for least, most in ends]
+    ratios = [(most.high / least.low, most.value / least.value) for least, most in ends if least.low > 0]
+    gained = [(100 * (most - 1), 100 * (likely - 1)) for most, likely in ratios]
+    changed = [(max(abs(low), abs(high)), abs(value)) for low, value, high in (one.percent() for one in stated)]
     for paragraph in paragraphs(text):
         for match in _UP_TO.finditer(paragraph.text):
-            if float(match[1]) - 0.5 > most:
+            sentence = _sentence(paragraph.text, match)
+            shown = [*changed, *(lost if _LOSS.search(sentence) and not _GAIN.search(sentence) else gained)]
+            if shown and float(match[1]) - 0.5 > max(shown)[0]:
                 place = f"{file}:{paragraph.line(match.start())}"
+                likely = max(value for _, value in shown)
                 words = f"{match[0]!r}, but the numbers shown differ by {likely:.1f} % at most"
                 yield Finding("statement.up-to", "warning", place, words, "show the numbers that it is about")
+
+
+def _size(quantity: Quantity) -> float:
+    return quantity.value
+
+
+def _sentence(text: str, match: re.Match[str]) -> str:
+    return re.split(r"[.;!?] ", text[: match.start()])[-1] + re.split(r"[.;!?] ", text[match.start() :])[0]
 
 
 def _effect_sizes(stated: Sequence[Change], file: str) -> Iterator[Finding]:
