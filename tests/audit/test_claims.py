@@ -36,6 +36,17 @@ def test_a_claim_is_counted_over_the_cells_it_names(
     assert (checked.outcome, checked.holds, checked.cells) == (outcome, holds, cells)
 
 
+@pytest.mark.parametrize(
+    ("how", "outcome"),
+    [("more than 5", "untestable"), ("more than 20", "false"), ("up to 90", "untestable"), ("up to 20", "false")],
+)
+def test_a_percentage_does_not_hold_for_cells_that_cannot_be_tested(audited: Audit, how: str, outcome: str) -> None:
+    """In four of the ten cells no mean can be believed; the others show 10 to 85 %."""
+    (checked,) = check_claims(f"queue is {how} % below pid in latency in QD32 random defrag", audited)
+    assert (checked.outcome, checked.cells) == (outcome, 10)
+    assert "4 cells cannot be tested" in checked.explanation
+
+
 def test_a_tie_within_rounding_is_no_win(audited: Audit) -> None:
     (checked,) = check_claims("queue has the highest IOPS in QD32 SSD 1 job random defrag off", audited)
     assert checked.outcome == "false"

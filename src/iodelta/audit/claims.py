@@ -281,12 +281,15 @@ def _percentage(claim: Claim, cells: list[dict[str, Quantity | None]]) -> Checke
     slack = max(half, ABOUT * n) if claim.how in ("about", "~") else half
     low, high = min(value for _, value, _ in shown), max(value for _, value, _ in shown)
     if claim.how == "up to":
-        reached = max(upper for *_, upper in shown) >= n - slack and max(lower for lower, *_ in shown) <= n + slack
-        holds = len(shown) if reached else 0
+        reached = max(upper for *_, upper in shown) >= n - slack
+        contradicted = max(lower for lower, *_ in shown) > n + slack or (not reached and len(shown) == len(cells))
+        holds = len(shown) if reached and not contradicted else 0
     elif claim.how in ("at least", "more than"):
         holds = sum(upper >= n for *_, upper in shown)
     else:
         holds = sum(lower <= n + slack and upper >= n - slack for lower, _, upper in shown)
+    if claim.how != "up to":
+        contradicted = holds < len(shown)
     text = f"the table shows {low:.1f} % {'above' if claim.up else 'below'}"
     if len(shown) > 1:
         text = f"the table shows {low:.1f} to {high:.1f} % {'above' if claim.up else 'below'}"
@@ -294,4 +297,5 @@ def _percentage(claim: Claim, cells: list[dict[str, Quantity | None]]) -> Checke
         text += f"; holds in {holds} of {len(shown)} cells"
     if len(shown) < len(cells):
         text += f"; {len(cells) - len(shown)} cells cannot be tested"
-    return Checked(claim.sentence, "holds" if holds == len(shown) else "false", holds, len(cells), text)
+    outcome: Outcome = "false" if contradicted else "untestable" if len(shown) < len(cells) else "holds"
+    return Checked(claim.sentence, outcome, holds, len(cells), text)
