@@ -92,6 +92,12 @@ def test_errors_and_incomplete_ios() -> None:
     assert rules(run(directions=())) == ["run.no-io!"]
 
 
+def test_a_job_that_was_to_do_no_io_may_do_none() -> None:
+    assert rules(run(directions=(), engine="cpuio")) == []
+    assert rules(run(directions=(), options={"create_only": "1"})) == []
+    assert rules(run(directions=(), options={"create_only": "0"})) == ["run.no-io!"]
+
+
 def test_an_early_end_is_a_warning_unless_the_size_was_done() -> None:
     short = asked(run(direction(mean_us=3200, seconds=4)), size=1 << 40)
     (hit,) = audit([short]).hits
