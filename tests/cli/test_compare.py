@@ -188,6 +188,42 @@ def test_a_run_that_failed_bears_no_verdict(tmp_path: Path) -> None:
     assert code == 3
 
 
+def test_interleaved_pairs_that_are_too_few_are_not_called_something_else(tmp_path: Path) -> None:
+    session(tmp_path, "ABBAABBA", -0.03)
+    code, text, _ = compare(tmp_path)
+    assert code == 3
+    assert text.startswith("B against A: no verdict: 4 interleaved pairs, 6 are needed.")
+    assert "not interleaved" not in text
+
+
+def test_an_unknown_order_is_called_so(tmp_path: Path) -> None:
+    for number in range(4):
+        for side in "AB":
+            write(tmp_path / side / f"{number}.json", 10_000 + number, ended=START)
+    _, text, _ = compare(tmp_path)
+    assert text.startswith("B against A: no verdict: the order of the runs is not known.")
+
+
+def test_a_run_without_io_leaves_its_cell_without_a_verdict(tmp_path: Path) -> None:
+    session(tmp_path, "ABBA" * 4, -0.05)
+    failed = json.loads((tmp_path / "B" / "1.json").read_text())
+    del failed["jobs"][0]["read"]
+    (tmp_path / "B" / "1.json").write_text(json.dumps(failed))
+    code, text, _ = compare(tmp_path)
+    assert code == 3
+    assert text.startswith("B against A: no verdict: no number that all runs have in 1 cell.")
+    assert "1 of 16 runs without numbers, the first is B/1.json" in " ".join(text.split())
+
+
+def test_one_unsound_cell_is_not_the_reason_for_the_others(tmp_path: Path) -> None:
+    session(tmp_path, "AABBAABB", -0.05, depth=16)
+    write(tmp_path / "A" / "qd32.json")
+    write(tmp_path / "B" / "qd32.json", error=5)
+    _, text, _ = compare(tmp_path)
+    said = "no verdict: the runs were not interleaved; numbers that cannot be believed."
+    assert said in " ".join(text.split())
+
+
 def test_variants_inside_one_folder(tmp_path: Path) -> None:
     session(tmp_path, "ABBA" * 8, -0.03, noise=0.003)
     said = iodelta("compare", ".", "--baseline", "A", cwd=tmp_path)

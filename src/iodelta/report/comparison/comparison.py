@@ -12,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from iodelta.audit import audit
+from iodelta.audit.model import where
 from iodelta.ingest import Refusal, Run
 from iodelta.ingest.layouts import Entry, Layout, order_finding, order_of
 from iodelta.ingest.layouts.order import Ordered, ended
@@ -65,6 +66,8 @@ class Compared(msgspec.Struct, frozen=True):
     """The whole verdict of paired blocks; None where it does not rest on them or is not resolved."""
     unsound: bool = False
     """Whether a hard finding says that one of the numbers cannot be believed."""
+    why: str = ""
+    """Why the runs allow no verdict; empty where they do."""
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -83,6 +86,8 @@ class Comparison(msgspec.Struct, frozen=True):
     refusals: tuple[Refusal, ...]
     paths: tuple[str, ...] = ()
     """As they were given."""
+    lacking: dict[str, tuple[str, ...]] = {}
+    """By variant, the cells of both sides that have no number in all of their runs, though some have numbers."""
 
     @property
     def exit_code(self) -> int:
@@ -91,9 +96,10 @@ class Comparison(msgspec.Struct, frozen=True):
         words = {one.word for one in self.compared if one.resolved} or {one.word for one in self.compared}
         if "regression" in words:
             return 1
-        if not words:
+        lacking = any(self.lacking.values())
+        if not words and not lacking:
             return 4
-        return 3 if words & {"inconclusive", "no verdict"} else 0
+        return 3 if lacking or words & {"inconclusive", "no verdict"} else 0
 
 
 def compare(
@@ -122,13 +128,18 @@ def compare(
     family = sum(map(len, metrics))
     findings: dict[Finding, None] = {}
     compared = []
+    lacking: dict[str, tuple[str, ...]] = {}
     for (other, name, one, two), wanted in zip(jobs, metrics, strict=True):
         order = order_of(one, two)
         risk = order_finding(order, f"{name}, {other.name}") if len(one) + len(two) > 2 else None
         hard = _hard([entry.run for entry in (*one, *two)])
         findings |= dict.fromkeys((*hard, *([risk] if risk else ())))
         cell = _Cell(name, base.name, other.name, one, two, order, bool(hard), margin, family)
-        compared += [made for what in wanted if (made := cell.compare(what)) is not None]
+        made = [found for what in wanted if (found := cell.compare(what)) is not None]
+        compared += made
+        if not made and (lack := _lack([entry.run for entry in (*one, *two)], f"{name}, {other.name}")):
+            lacking[other.name] = (*lacking.get(other.name, ()), name)
+            findings[lack] = None
     for found in compared:
         findings |= dict.fromkeys(found.verdict.findings if found.verdict else ())
     return Comparison(
@@ -142,6 +153,7 @@ def compare(
         tuple(findings),
         tuple(refusal for layout in layouts for refusal in layout.refusals),
         tuple(paths),
+        lacking,
     )
 
 
@@ -149,6 +161,18 @@ def _hard(runs: Sequence[Run]) -> tuple[Finding, ...]:
     found = [hit.finding for hit in audit(runs).hits if hit.finding.severity == "hard"]
     found += [finding for run in runs for finding in run.findings if finding.severity == "hard"]
     return tuple(dict.fromkeys(found))
+
+
+def _lack(runs: Sequence[Run], place: str) -> Finding | None:
+    """Why runs, some of which have numbers, have none that all have; None where no run has any."""
+    bare = [run for run in runs if not run.directions]
+    if len(bare) == len(runs):
+        return None
+    text = "there is no number that all runs have"
+    if bare:
+        text = f"{len(bare)} of {len(runs)} runs without numbers, the first is {where(bare[0].place)}"
+    remedy = "leave such runs out, with those they were paired with, and say so; or repeat them"
+    return Finding("compare.lacking", "warning", place, text, remedy)
 
 
 def _metrics(one: Sequence[Entry], other: Sequence[Entry]) -> tuple[Metric, ...]:
@@ -250,8 +274,21 @@ class _Cell(msgspec.Struct, frozen=True):
         else:
             found = self._single(what, old[0], new[0])
         if self.unsound:
-            found = msgspec.structs.replace(found, word="no verdict", says=UNSOUND, unsound=True)
+            why = "numbers that cannot be believed"
+            found = msgspec.structs.replace(found, word="no verdict", says=UNSOUND, unsound=True, why=why)
         return found
+
+    def _why(self, basis: Basis) -> str:
+        """Why runs of this basis allow no verdict; empty where they do."""
+        if basis == "blocks":
+            return ""
+        if basis == "single runs":
+            return "one run on each side says nothing about scatter"
+        if self.order.order == "interleaved":
+            return f"{len(self.order.blocks)} interleaved pairs, {smallest_blocks(0.05)} are needed"
+        if self.order.order == "unknown":
+            return "the order of the runs is not known"
+        return "the runs were not interleaved"
 
     def _compared(self, what: Metric, old: Sequence[Number], new: Sequence[Number], basis: Basis) -> Compared:
         return Compared(
@@ -267,6 +304,7 @@ class _Cell(msgspec.Struct, frozen=True):
             basis=basis,
             word="no verdict",
             says="",
+            why=self._why(basis),
         )
 
     def _blocks(self, what: Metric, old: Sequence[Number], new: Sequence[Number]) -> Compared:
@@ -289,7 +327,8 @@ class _Cell(msgspec.Struct, frozen=True):
         says = f"{verdict.phrase}; {count} interleaved pairs"
         found = self._compared(what, old, new, "blocks")
         if not _resolved(what, self, old, new):
-            return msgspec.structs.replace(found, change=interval, word="no verdict", says=NOT_RESOLVED, resolved=False)
+            found = msgspec.structs.replace(found, word="no verdict", says=NOT_RESOLVED, resolved=False)
+            return msgspec.structs.replace(found, change=interval, why="the source tells percentiles no finer")
         return msgspec.structs.replace(found, change=interval, word=word, says=says, verdict=verdict)
 
     def _replicates(self, what: Metric, old: Sequence[Number], new: Sequence[Number]) -> Compared:

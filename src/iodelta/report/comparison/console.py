@@ -47,19 +47,21 @@ def answer(found: Comparison) -> str:
     """The answers for all variants, those that are the same in one sentence."""
     alike: dict[str, list[str]] = {}
     for variant in found.variants:
-        said_ = _said([one for one in found.compared if one.variant == variant])
+        said_ = _said(found, variant, [one for one in found.compared if one.variant == variant])
         alike.setdefault(said_, []).append(inert(variant))
     return " ".join(f"{', '.join(names)} against {inert(found.baseline)}: {text}" for text, names in alike.items())
 
 
 def headline(found: Comparison, variant: str, own: Sequence[Compared]) -> str:
     """The answer in a sentence, no stronger than what is below it."""
-    return f"{inert(variant)} against {inert(found.baseline)}: {_said(own)}"
+    return f"{inert(variant)} against {inert(found.baseline)}: {_said(found, variant, own)}"
 
 
-def _said(own: Sequence[Compared]) -> str:
+def _said(found: Comparison, variant: str, own: Sequence[Compared]) -> str:
+    lacking = found.lacking.get(variant, ())
+    lack = f"no number that all runs have in {len(lacking)} cell{'s' if len(lacking) != 1 else ''}" if lacking else ""
     if not own:
-        return "no cell in common."
+        return f"no verdict: {lack}." if lack else "no cell in common."
     own = [one for one in own if one.resolved] or list(own)
     words = [one.word for one in own]
     told = [
@@ -67,18 +69,11 @@ def _said(own: Sequence[Compared]) -> str:
         for word in ("regression", "improvement", "equivalent", "inconclusive")
         if word in words
     ]
-    if "no verdict" not in words:
-        return f"{', '.join(told)} numbers."
-    reasons = {
-        "single runs": "one run on each side says nothing about scatter",
-        "replicates": "the runs were not interleaved",
-        "blocks": "",
-    }
-    why = "; ".join(dict.fromkeys(reasons[one.basis] for one in own if one.word == "no verdict" and reasons[one.basis]))
-    if any("hard finding" in one.says for one in own):
-        why = "numbers that cannot be believed"
+    reasons = dict.fromkeys(one.why for one in own if one.word == "no verdict")
+    if not reasons:
+        return f"{', '.join(told)} numbers{f'; {lack}' if lack else ''}."
     verdict = f"{', '.join(told)}; no verdict on the others" if told else "no verdict"
-    return f"{verdict}: {why}."
+    return f"{verdict}: {'; '.join((*reasons, *([lack] if lack else ())))}."
 
 
 def _table(found: Comparison, variant: str, own: Sequence[Compared]) -> Iterator[Text]:
@@ -163,9 +158,10 @@ def method(found: Comparison) -> Iterator[str]:
             f"compared pair by pair; Hodges-Lehmann estimate, signed-rank interval, level {level:.4g} %."
         )
     if replicates:
+        reasons = "; ".join(dict.fromkeys(one.why for one in replicates))
         yield (
-            f"{len(replicates)} of {len(found.compared)} numbers: several runs that were not interleaved; the interval "
-            "(95 %) takes them as independent draws, which their order does not warrant, so no verdict is given."
+            f"{len(replicates)} of {len(found.compared)} numbers: several runs, but no verdict ({reasons}); the "
+            "interval (95 %) takes them as independent draws."
         )
     if alone:
         yield (

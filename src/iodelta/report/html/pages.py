@@ -44,7 +44,7 @@ def of_comparison(found: Comparison, source: Source, charts: Charts) -> Page:
         ("cells", str(len({one.cell for one in found.compared}))),
         ("runs", str(sum(sides.values()))),
         ("margin", f"{100 * found.margin:g} %"),
-        ("based on", ", ".join(words) or "nothing in common"),
+        ("based on", ", ".join(words) or "no number in common"),
     )
     return page(telling.of_comparison(found), source, charts, answers=_shared(answers, found.baseline), facts=facts)
 
