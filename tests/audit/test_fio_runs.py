@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 import pytest
@@ -34,6 +35,25 @@ def test_a_sound_run_has_no_finding() -> None:
 
 def test_more_in_flight_than_the_depth_allows_is_impossible() -> None:
     assert rules(run(direction(10_000, mean_us=4000))) == ["little.impossible!"]
+
+
+@pytest.mark.parametrize(
+    ("of", "severity"),
+    [
+        ({"format": "text", "jobs": 1}, "hard"),
+        ({"format": "text", "jobs": 2}, "warning"),
+        ({"format": "json", "jobs": 1, "concurrency": 1.0}, "hard"),
+        ({"format": "json", "jobs": 1}, "warning"),
+        ({"format": "json", "jobs": 2, "concurrency": 2.0}, "warning"),
+    ],
+)
+def test_a_group_may_hold_deeper_jobs_of_another_section_unless_it_is_one_job(
+    of: dict[str, Any], severity: str
+) -> None:
+    """Reported as a group, sections of iodepth 1 and 32 have one iodepth, that of one of them."""
+    (hit,) = audit([run(direction(10_000, mean_us=3300), depth=1, group=0, **of)]).hits
+    assert (hit.finding.rule, hit.finding.severity) == ("little.impossible", severity)
+    assert ("several sections" in hit.finding.explanation) == (severity == "warning")
 
 
 def test_an_io_that_began_in_the_ramp_counts_whole_and_may_exceed_the_depth() -> None:

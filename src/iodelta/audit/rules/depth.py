@@ -92,10 +92,15 @@ def impossible(evidence: Evidence) -> Iterator[Mark]:
         if found is None or most is None or found.low <= most * (1 + BEYOND) * (1 + _before(run)):
             continue
         text = f"IOPS x mean latency makes {count(found.value)} I/Os in flight; at most {count(most)} can have been"
-        # A group's entry has the options of its last job: it may hold more jobs than its numjobs says.
-        group = run.group is not None and run.format in ("json", "json+")
+        group = run.group is not None and run.format in ("json", "json+", "text") and not _alone(run)
         unless = ", unless the group holds jobs of several sections"
         yield Mark((index,), text + unless if group else text, severity="warning" if group else None)
+
+
+def _alone(run: Run) -> bool:
+    """Whether a group is known to be of one job. Otherwise its depth is that of one of its sections, and JSON's numjobs
+    too: it may hold more jobs than that says."""
+    return run.jobs == 1 and (run.format == "text" or (run.concurrency is not None and run.concurrency < 1.5))
 
 
 @rule(
