@@ -21,8 +21,8 @@ check:
 	.venv/bin/lint-imports
 
 native:
-	@scripts/native check
-	@scripts/native test
+	@MAKEFLAGS= scripts/native check
+	@MAKEFLAGS= scripts/native test
 
 docs:
 	@scripts/setup docs
