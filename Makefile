@@ -11,8 +11,8 @@ test:
 	@scripts/setup test
 	@scripts/setup docs
 	@$(MAKE) --no-print-directory -j2 --output-sync check native docs
-	.venv/bin/pytest -n auto -m "not root and not fio"
-	.venv/bin/pytest -m "root or fio"
+	.venv/bin/pytest -n auto --dist loadgroup -m "beside or (not root and not fio)"
+	.venv/bin/pytest -m "(root or fio) and not beside"
 
 check:
 	.venv/bin/ruff check .

@@ -14,7 +14,7 @@ from acceptance.stand import GOOD, Stand, finished, kinds, queue, set_queue, she
 
 from .host import COREUTILS, Host
 
-pytestmark = [pytest.mark.root, pytest.mark.fio, pytest.mark.slow]
+pytestmark = [pytest.mark.root, pytest.mark.fio, pytest.mark.slow, pytest.mark.beside, pytest.mark.xdist_group("ssh")]
 
 
 def pending(host: Host) -> list[str]:

@@ -19,7 +19,7 @@ from iodelta.machine.ssh import SshMachine
 
 from .host import COREUTILS, Host
 
-pytestmark = pytest.mark.root  # a network namespace, an sshd
+pytestmark = [pytest.mark.root, pytest.mark.beside, pytest.mark.xdist_group("ssh")]  # a network namespace, an sshd
 
 HERE = LocalMachine()
 HOSTILE = (
