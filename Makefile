@@ -1,5 +1,5 @@
 # make demo: measure libaio against io_uring on a scratch file. make test: everything CI runs; what measures or sets
-# something on the machine has it to itself.
+# something on this machine has it to itself.
 .PHONY: demo test check native docs kernel-bisect ssh-reboot clean
 
 demo:

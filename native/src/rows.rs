@@ -5,8 +5,8 @@ use crate::input::Input;
 /// Columns that say something of every row: time, value, direction and block size.
 pub const COLUMNS: usize = 4;
 
-/// These columns of all rows in `text`, each number as eight bytes of this machine's order; the last two stand `shift` columns
-/// further on. None where a row is not as fio writes it.
+/// These columns of all rows in `text`, each number as eight bytes of this machine's order; the last two stand `shift`
+/// columns further on. None where a row is not as fio writes it.
 pub fn take(text: &[u8], shift: usize) -> Option<[Vec<u8>; COLUMNS]> {
     let mut columns: [Vec<u8>; COLUMNS] = Default::default();
     for column in &mut columns {

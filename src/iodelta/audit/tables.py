@@ -44,7 +44,7 @@ def cell(run: Run) -> tuple[str, ...]:
 
 def context(run: Run) -> str:
     """Title of its table and the names of a row other than its variant, as one text."""
-    return " ".join((run.table, *cell(run)))
+    return " ".join(text for text, _ in _context(run))
 
 
 def load(run: Run) -> Literal["idle", "loaded"] | None:
