@@ -116,6 +116,40 @@ def test_a_fio_load_is_among_the_commands_of_the_plan(tmp_path: Path) -> None:
     assert "Command   fio --rw=randread --bs=1m" in said.stdout
 
 
+@pytest.mark.fio
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ((*ENGINES, "--", "--rw=randraed"), ("cell", "failed parsing rw=randraed", "randread")),
+        ((*ENGINES, "--", "--rw=randread", "--iodepth=1,x2"), ("cell iodepth=x2", "failed parsing iodepth=x2")),
+        (
+            ("--variant", "a", "--variant", "b:fio.rwmixread=150", "--", "--rw=randread"),
+            ("variant b", "max value out of range: 150 (100 max)"),
+        ),
+    ],
+)
+def test_options_that_fio_refuses_are_refused_in_the_plan_with_its_own_words(
+    words: tuple[str, ...], expected: tuple[str, ...], tmp_path: Path
+) -> None:
+    """A cell that fio cannot run failed four times, and "1 of 1 cells decided" was said of it."""
+    for dry in (["--dry-run"], []):
+        said = iodelta("run", *dry, "--size", "64m", "--budget", "60s", *words, cwd=tmp_path)
+        assert said.returncode == 2, said
+        assert "fio does not accept these options" in said.stderr
+        assert all(part in said.stderr for part in expected), said.stderr
+        assert "Writes" not in said.stdout
+        assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.fio
+def test_a_load_that_fio_refuses_is_refused_in_the_plan(tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text(QUESTION % ', iodepth = "many"')
+    said = iodelta("run", "--dry-run", "x.toml", "--size", "64m", cwd=tmp_path)
+    assert said.returncode == 2
+    assert "condition busy" in said.stderr
+    assert "failed parsing iodepth=many" in said.stderr
+
+
 def test_a_fio_load_of_another_disk_is_refused_before_anything_starts(tmp_path: Path) -> None:
     (tmp_path / "data").write_bytes(b"precious")
     (tmp_path / "x.toml").write_text(QUESTION % f', filename = "{tmp_path}/data", size = "1m"')

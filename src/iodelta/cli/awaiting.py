@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from iodelta.cli.terminal import redrawable
+
 AT_ONCE = 1.0
 """Seconds after which there is something to say."""
 EVERY = 0.5
@@ -30,7 +32,7 @@ def awaited(paths: Sequence[str]) -> Iterator[None]:
 
 @contextmanager
 def _told(paths: Sequence[str]) -> Iterator[None]:
-    before = _read() if sys.stderr.isatty() else None
+    before = _read() if redrawable(sys.stderr) else None
     if before is None:
         yield
         return

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from iodelta.cli.groups import Group
+from iodelta.cli.terminal import redrawable
 from iodelta.report.words import inert
 
 
@@ -52,7 +53,7 @@ def build(source: Path | None, again: bool, format_: str) -> None:
 def _progress() -> Iterator[Callable[[str, float | None], None]]:
     """A line that is written over on a terminal; elsewhere a line for each thing done, and one each quarter of it."""
     last = ""
-    live = sys.stderr.isatty()
+    live = redrawable(sys.stderr)
 
     def on_step(text: str, share: float | None) -> None:
         nonlocal last

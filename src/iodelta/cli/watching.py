@@ -14,6 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from iodelta.cli.terminal import redrawable
 from iodelta.lab.plan import Plan
 from iodelta.lab.progress import Watcher
 from iodelta.lab.schedule import Slot
@@ -71,7 +72,7 @@ class PlainWatcher:
         self._plan, self._round = plan, 0
         again = f", {done} trials already there" if done else ""
         self._say(
-            f"measuring: {len(plan.experiment.cells)} cells, {len(plan.experiment.variants)} variants, "
+            f"measuring: {_cells(len(plan.experiment.cells))}, {len(plan.experiment.variants)} variants, "
             f"at most {duration(plan.experiment.design.budget)}{again}; folder {inert(folder)}"
         )
 
@@ -90,11 +91,15 @@ class PlainWatcher:
     def judged(self, judgement: Judgement, spent: float, left: float) -> None:
         if self._plan is None:
             return
-        steps = [next_step(judgement.of(cell.name)) for cell in self._plan.experiment.cells]
-        closed = sum(step in SETTLED for step in steps)
+        # A cell without a verdict was given up, or not measured yet: neither is a decision.
+        verdicts = [judgement.of(cell.name) for cell in self._plan.experiment.cells]
+        steps = [next_step(own) for own in verdicts]
+        decided = steps.count("decided")
+        exhausted = sum(step == "exhausted" and bool(own) for step, own in zip(steps, verdicts, strict=True))
+        ended = f", {exhausted} out of blocks" if exhausted else ""
         self._round += 1
         self._say(
-            f"round {self._round} done: {closed} of {len(steps)} cells decided, {duration(spent)} spent, "
+            f"round {self._round} done: {decided} of {_cells(len(steps))} decided{ended}, {duration(spent)} spent, "
             f"about {duration(left)} left"
         )
 
@@ -102,6 +107,10 @@ class PlainWatcher:
         if share in (0.0, 1.0) or share - self._prepared >= 0.25:
             self._prepared = share
             self._say(f"{inert(what)}: {100 * share:.0f} %")
+
+
+def _cells(count: int) -> str:
+    return f"{count} cell{'s' if count != 1 else ''}"
 
 
 class LiveWatcher:
@@ -219,7 +228,7 @@ def watcher(format_: str) -> Iterator[Watcher]:
     """A live view where people look, plain lines on standard error elsewhere."""
     heard = cast(IO[str], Unheard(sys.stderr))
     console = Console(file=heard)
-    if format_ == "console" and console.is_terminal:
+    if format_ == "console" and redrawable(sys.stderr):
         live = LiveWatcher(console)
         try:
             yield live

@@ -32,9 +32,9 @@ from iodelta.probe.identity import same_device
 from iodelta.probe.topology import Target, resolve, resolve_tree
 from iodelta.probe.usage import Reason
 from iodelta.trial import Finding
-from iodelta.workload import io_uring
+from iodelta.workload import io_uring, parsing
 from iodelta.workload.engines import engine_refusal
-from iodelta.workload.fio import command_of, fio_version
+from iodelta.workload.fio import command_of, fio_version, target_words
 from iodelta.workload.layout import prepare
 from iodelta.workload.leftovers import marked
 
@@ -95,7 +95,7 @@ def survey(machine: Machine, experiment: Experiment, *, engines: bool = True) ->
     for cell, variant in pairs:  # refuses options that cannot be passed on
         command_of(request_for(experiment, cell, variant, target, seed=1, size=size, version=version, workdir="/"))
     _check_tool(machine, experiment)
-    refused = _engines(machine, experiment) if engines else ({}, {})
+    refused = _tried(machine, experiment, target, size, version) if engines else ({}, {})
     odd = placement(machine, experiment, target, knobs)
     return Survey(target, scratch, size, version, writing, reasons, *refused, placement=odd)
 
@@ -152,17 +152,42 @@ def _check_tool(machine: Machine, experiment: Experiment) -> None:
                 )
 
 
-def _engines(machine: Machine, experiment: Experiment) -> tuple[dict[str, str], dict[str, str]]:
-    """Variants and cells whose ioengine is not allowed here, with the reason: found out on a small file in memory."""
+def _tried(
+    machine: Machine, experiment: Experiment, target: Target, size: int | None, version: tuple[int, int]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Variants and cells whose ioengine is not allowed here. Raises RequestError for options that fio refuses."""
+    with workdir(machine) as place:
+        variants, cells = _engines(machine, experiment, place)
+        jobs = []
+        for cell in experiment.cells:
+            for variant in experiment.variants:
+                if cell.option(TOOL) or cell.name in cells or variant.name in variants:
+                    continue
+                request = request_for(
+                    experiment, cell, variant, target, seed=1, size=size, version=version, workdir=place
+                )
+                jobs.append(parsing.job_of(f"cell {cell.name}, variant {variant.name}", request))
+        for condition in experiment.conditions:
+            if condition.background_fio:
+                words = background_words(condition, target, experiment.target.files)
+                kind = "directory" if target.kind == "directory" else "file"
+                named = target_words(target.real_path, kind, experiment.target.files)
+                jobs.append(parsing.job_of_words(f"condition {condition.name}", words, named))
+        parsing.check(machine, jobs, place)
+    return variants, cells
+
+
+def _engines(machine: Machine, experiment: Experiment, place: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Variants and cells whose ioengine is not allowed here, with the reason: found out on a small file in ``place``,
+    which is in memory."""
     wanted_by_variant = {v.name: dict(v.options).get("ioengine") for v in experiment.variants}
     own = all(wanted_by_variant.values())
     wanted_by_cell = {c.name: None if own else c.option("ioengine") for c in experiment.cells}
-    with workdir(machine) as place:
-        reasons = {
-            engine: engine_refusal(machine, engine, place)
-            for engine in {*wanted_by_variant.values(), *wanted_by_cell.values()}
-            if engine
-        }
+    reasons = {
+        engine: engine_refusal(machine, engine, place)
+        for engine in {*wanted_by_variant.values(), *wanted_by_cell.values()}
+        if engine
+    }
     variants = {name: reason for name, engine in wanted_by_variant.items() if (reason := reasons.get(engine or ""))}
     cells = {name: reason for name, engine in wanted_by_cell.items() if (reason := reasons.get(engine or ""))}
     return variants, cells

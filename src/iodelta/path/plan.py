@@ -11,10 +11,14 @@ import msgspec
 
 from iodelta.errors import MeasureError, RequestError
 from iodelta.experiment import Cell, Experiment, Variant
+from iodelta.lab.workdir import workdir
+from iodelta.machine import LocalMachine
 from iodelta.path.functions import build, why_not
 from iodelta.path.job import CellJob, job_archive
 from iodelta.path.settings import modules_for, settings
 from iodelta.vm import boot, guest, kernels, spec, targets
+from iodelta.workload import parsing
+from iodelta.workload.fio import option_words
 
 SEEDS: tuple[int, ...] = (1, 2, 3, 4, 5)
 """Of the layout sweep: with RDRAND a guest's address layout and free lists follow the seed."""
@@ -80,6 +84,7 @@ def make_plan(experiment: Experiment, *, row: bool = False) -> PathPlan:
     RequestError, and MeasureError for what is missing."""
     _refuse(experiment)
     version = boot.available()
+    _check_options(experiment)
     arms = tuple(_arm(experiment, variant) for variant in experiment.variants)
     boot.enough_memory(max(arm.memory for arm in arms))
     why = "a row of kernels is told without it" if row else why_not()
@@ -113,6 +118,18 @@ def _refuse(experiment: Experiment) -> None:
         for name in ("rate_iops", "rate", "thinktime"):
             if cell.option(name):
                 raise RequestError(f"{name} waits for time to pass: no path to count", place=f"cell {cell.name}")
+
+
+def _check_options(experiment: Experiment) -> None:
+    """Raises RequestError for options that the guests' own fio does not accept, which is static and runs here too."""
+    jobs = []
+    for cell in experiment.cells:
+        for variant in experiment.variants:
+            words = ("--name=cell", *option_words(_options(cell, variant)))
+            jobs.append(parsing.Job(f"cell {cell.name}, variant {variant.name}", words))
+    machine = LocalMachine()
+    with workdir(machine) as place:
+        parsing.check(machine, jobs, place, fio=str(guest.find_program("fio")))
 
 
 def target(experiment: Experiment) -> spec.Spec:

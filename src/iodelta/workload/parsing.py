@@ -1,0 +1,62 @@
+"""Whether fio itself accepts a job's options, asked before anything is measured: ``fio --parse-only``.
+
+It opens and creates nothing, so neither the target nor a place for output is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from iodelta.errors import RequestError
+from iodelta.machine import Machine
+from iodelta.workload.fio import command, target_words
+from iodelta.workload.model import FioRequest
+
+LINES = 24
+"""Lines of fio's own message that are quoted."""
+
+
+class Job(msgspec.Struct, frozen=True):
+    """One job as words of fio's command line, and what to call it in a message."""
+
+    name: str
+    words: tuple[str, ...]
+
+
+def job_of(name: str, request: FioRequest) -> Job:
+    """The job of ``request``. Raises RequestError as ``command`` does."""
+    return job_of_words(name, command(request), target_words(request.target, request.target_kind, request.files))
+
+
+def job_of_words(name: str, words: Sequence[str], target: Sequence[str]) -> Job:
+    """The job in a whole command line: from its ``--name`` on, without the words of its ``target``."""
+    start = next(at for at, word in enumerate(words) if word.startswith("--name="))
+    return Job(name, tuple(word for word in words[start:] if word not in target))
+
+
+def check(machine: Machine, jobs: Sequence[Job], workdir: str, *, fio: str = "fio") -> None:
+    """Raises RequestError with fio's own message for the first job that it does not accept."""
+    found = _refused(machine, jobs, workdir, fio)
+    if found is not None:
+        job, said = found
+        raise RequestError(f"fio does not accept these options:\n{said}", place=job.name)
+
+
+def _refused(machine: Machine, jobs: Sequence[Job], workdir: str, fio: str) -> tuple[Job, str] | None:
+    """The first job that this fio does not accept, with all that fio says of it; None when it accepts every one.
+
+    Starting fio takes 0.2 s and a job more next to nothing, so all are asked for at once and halved only to find one.
+    """
+    if not jobs:
+        return None
+    words = [word for job in jobs for word in job.words]
+    done = machine.run([fio, "--parse-only", *words], timeout=60, env={"LC_ALL": "C"}, cwd=workdir)
+    if done.returncode == 0:
+        return None
+    if len(jobs) == 1:
+        said = f"{done.stderr.decode(errors='replace')}\n{done.text}".strip() or f"fio ended with {done.returncode}"
+        return jobs[0], "\n".join(line.rstrip() for line in said.splitlines()[:LINES] if line.strip())
+    middle = len(jobs) // 2
+    return _refused(machine, jobs[:middle], workdir, fio) or _refused(machine, jobs[middle:], workdir, fio)

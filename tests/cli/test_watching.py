@@ -1,0 +1,75 @@
+"""What a run says while it works: whole lines in a log, and no cell called decided that was not."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from iodelta.cli import awaiting, fio, watching
+from iodelta.experiment import parse
+from iodelta.lab.plan import make_plan
+from iodelta.verdict import judge_all
+
+PLAN = make_plan(parse('[workload]\nrw = "randread"\niodepth = [1, 2]\n[variant.a]\n[variant.b]\n[design]\nseed = 1'))
+
+
+class Pipe(io.StringIO):
+    """A log that asks for colour, as CI does."""
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def run(stream: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr("sys.stderr", stream)
+    with watching.watcher("console") as watcher:
+        watcher.begin(PLAN, "somewhere", 0)
+        for share in (0.0, 0.3, 1.0):
+            watcher.preparing("writing a file", share)
+        watcher.judged(judge_all([], PLAN.rules, baseline="a"), 10.0, 20.0)
+    return str(stream.getvalue())
+
+
+def build(stream: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr("sys.stderr", stream)
+    with fio._progress() as on_step:
+        for share in (0.1, 0.6, None):
+            on_step("fetching", share)
+    return str(stream.getvalue())
+
+
+def read(stream: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setattr(awaiting, "AT_ONCE", 0.0)
+    with awaiting.awaited(["."]):
+        pass
+    return str(stream.getvalue())
+
+
+@pytest.mark.parametrize("work", [run, build, read])
+@pytest.mark.parametrize(("stream", "term"), [(Pipe, "xterm"), (Terminal, "dumb")])
+def test_where_no_line_can_be_written_over_every_line_ends_and_nothing_moves_a_cursor(
+    work: Callable[[Any, pytest.MonkeyPatch], str],
+    stream: type[io.StringIO],
+    term: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Colour may be forced in a log (FORCE_COLOR); a cursor cannot."""
+    for name, value in (("FORCE_COLOR", "1"), ("TTY_COMPATIBLE", "1"), ("TERM", term)):
+        monkeypatch.setenv(name, value)
+    said = work(stream(), monkeypatch)
+    assert said == "" or said.endswith("\n")
+    assert "\x1b" not in said
+    assert "\r" not in said
+    assert work is read or said
+
+
+def test_cells_without_a_verdict_are_not_called_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a cell that fio could not run it was said: 1 of 1 cells decided."""
+    monkeypatch.setenv("TERM", "dumb")
+    assert "round 1 done: 0 of 2 cells decided, 10 s spent" in run(Pipe(), monkeypatch)
