@@ -158,4 +158,5 @@ def _file_target(machine: Machine, path: str, real: str, found: Stat, table: tup
 
 
 def _real_path(machine: Machine, path: str) -> str:
-    return machine.run(["readlink", "-f", "--", path]).text.rstrip("\n")
+    # Byte for byte: a replacement, or a line break cut off, would be the name of another file.
+    return machine.run(["readlink", "-f", "--", path]).stdout.decode(errors="surrogateescape").removesuffix("\n")

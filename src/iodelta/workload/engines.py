@@ -6,6 +6,7 @@ import re
 
 from iodelta.errors import MachineError
 from iodelta.machine import Machine
+from iodelta.workload.naming import named
 
 ENGINES = frozenset("io_uring libaio mmap null posixaio psync pvsync pvsync2 splice sync vsync cpuio".split())
 """Engines that do what ``rw`` says to fio's ``filename``, and nothing else."""
@@ -38,7 +39,7 @@ def engine_refusal(
         [
             *launcher,
             *(fio, "--output-format=json", "--eta=never", "--name=probe", f"--ioengine={engine}", "--rw=read"),
-            *("--bs=4k", "--size=4k", "--iodepth=1", "--filename=" + scratch.replace(":", "\\:")),
+            *("--bs=4k", "--size=4k", "--iodepth=1", f"--filename={named(scratch)}"),
         ],
         timeout=30,
         env={"LC_ALL": "C"},

@@ -15,6 +15,7 @@ from iodelta.machine import Machine, Process
 from iodelta.workload import io_uring
 from iodelta.workload.engines import ENGINES, READERS
 from iodelta.workload.model import Ended, FioRequest, FioRun
+from iodelta.workload.naming import named
 
 OUTPUT = "fio.json"
 LOG = "fio_iops.log"
@@ -82,10 +83,10 @@ def command_of(request: FioRequest) -> list[str]:
 
 
 def target_words(target: str, kind: str, files: str = "") -> tuple[str, ...]:
-    """How fio is told of a target; ``files`` as in ``FioRequest``."""
+    """How fio is told of a target; ``files`` as in ``FioRequest``. Raises RequestError for a path it would misread."""
     place = "directory" if kind == "directory" else "filename"
     format_ = (f"--filename_format={files}",) if files else ()
-    return (f"--{place}={target.replace(':', chr(92) + ':')}", *format_)
+    return (f"--{place}={named(target)}", *format_)
 
 
 def option_words(options: Sequence[Option]) -> tuple[str, ...]:
@@ -124,12 +125,6 @@ def check_options(options: Sequence[Option], place: str, otherwise: str = "", *,
 
 def _check(request: FioRequest) -> None:
     check_options(request.options, "workload", allow_commands=request.allow_commands)
-    if not request.target.startswith("/") or re.search(r"[;#\0\n]", request.target):
-        raise RequestError(
-            f"fio cannot name {request.target!r}: it cuts names at ; and #",
-            place="target",
-            remedy="give an absolute path without these, such as a symbolic link",
-        )
     if request.runtime < 0.1 or request.ramp < 0:
         raise RequestError(f"a trial of {request.runtime:g} s is too short for fio", place="design.trial")
     if not 0 < request.seed < 1 << 63:  # seed 0 would give every job the same numbers: init.c multiplies by it

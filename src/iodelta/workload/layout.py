@@ -21,6 +21,7 @@ from iodelta.errors import MachineError, MeasureError, RequestError
 from iodelta.jobfile import canonical
 from iodelta.machine import Machine, literal
 from iodelta.trial import Finding
+from iodelta.workload.naming import named
 
 _FILE_OPTIONS = ("nrfiles", "filesize", "size", "numjobs", "offset", "offset_increment", "file_service_type")
 """Options that decide which files of a directory fio uses, and how large they are."""
@@ -69,6 +70,7 @@ def prepare(
     else's. ``size`` must be the largest that any cell uses. Raises RequestError (not a regular file; too small and not
     made by iodelta; not enough space), MeasureError (no space left meanwhile, stopped, fio failed).
     """
+    named(path)  # of the draft it says nothing
     folder, name = posixpath.split(path)
     record, draft = f"{folder}/.{name}.iodelta", f"{folder}/.{name}.iodelta-layout"
     there = _stat(machine, path)
@@ -91,7 +93,7 @@ def prepare(
         machine.run(["rm", "-f", "--", path])
     begun = time.monotonic()
     options = ["--rw=write", f"--bs={_WRITE}", "--refill_buffers=1", "--end_fsync=1", f"--size={size}"]
-    command = [fio, *_common(workdir), f"--filename={_escaped(draft)}", *options]
+    command = [fio, *_common(workdir), f"--filename={named(draft)}", *options]
     try:
         _write(machine, command, workdir, size, path, env, on_progress, stop)
         made = _stat(machine, draft)
@@ -139,7 +141,7 @@ def prepare_directory(
     begun = time.monotonic()
     _put(machine, mark, "")
     words = [f"--{name}" if value is None else f"--{name}={value}" for name, value in kept]
-    command = [fio, *_common(workdir), f"--directory={_escaped(path)}", "--rw=read", "--create_only=1", *words]
+    command = [fio, *_common(workdir), f"--directory={named(path)}", "--rw=read", "--create_only=1", *words]
     _write(machine, command, workdir, 0, path, env, on_progress, stop)
     machine.run(["rm", "-f", "--", mark])
     after = _files(machine, path)
@@ -286,7 +288,3 @@ def _checked(machine: Machine, args: list[str]) -> str:
     if done.returncode:
         raise MachineError(done.stderr.decode(errors="replace").strip(), place=machine.name)
     return done.text
-
-
-def _escaped(path: str) -> str:
-    return path.replace(":", "\\:")

@@ -228,9 +228,10 @@ queues_of() ( # disks with a request queue of their own below a disk
 
 look_at_target() {
     [ -e "$target" ] || die "there is nothing at $target"
-    real=$(readlink -f -- "$target")
+    real=$(readlink -f -- "$target" && echo .) # a substitution cuts every line break at its end
+    real=${real%??}
     case $real in
-    *";"* | *"#"*) die "fio cannot name $real" ;;
+    *";"* | *"#"* | *\\* | *[[:cntrl:]]* | *[[:space:]]) die "fio would take the name $real for another" ;;
     esac
     number=$(number_of "$real")
     names=

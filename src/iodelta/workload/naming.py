@@ -1,0 +1,37 @@
+"""Which file fio opens for a name: it reads names its own way, so that some paths lead it to other files.
+
+``str_filename_cb``, ``get_next_str`` (``options.c``) and ``strip_blank_end`` (``parse.c``) of fio 3.16 to 3.42:
+``;`` and ``#`` end a name, blanks and control characters at its ends are cut, ``:`` parts two names unless a
+backslash stands before it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from iodelta.errors import RequestError
+
+_MISREAD = re.compile(r"[;#\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffd]")
+"""More than fio cuts at: a backslash, a line break or undecodable bytes may be read otherwise on the way to fio."""
+
+
+def misread(path: str) -> str:
+    """Why fio would not open ``path`` for that name; empty when it would."""
+    if not path.startswith("/"):
+        return "it is not an absolute path"
+    if found := _MISREAD.search(path):
+        return f"it contains {found[0]!r}"
+    if path != path.strip():
+        return "it ends with white space"
+    return ""
+
+
+def named(path: str) -> str:
+    """``path`` as a value of fio's ``filename`` or ``directory``. Raises RequestError where fio would read another."""
+    if why := misread(path):
+        raise RequestError(
+            f"fio would take this name for another: {why}",
+            place=repr(path)[1:-1],
+            remedy="rename the file or directory, with letters, digits and inner blanks only",
+        )
+    return path.replace(":", "\\:")
