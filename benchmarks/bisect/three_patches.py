@@ -16,7 +16,6 @@ import numpy as np
 
 from iodelta.bisect.attribution import Attributing, subset_of
 from iodelta.bisect.model import Answer, Rules
-from iodelta.report.search.attribution import SURE
 from iodelta.stats.attribution import Attribution, Subset
 
 ALONE, TOGETHER = -math.log(0.80), -math.log(0.78)
@@ -50,11 +49,7 @@ def rows(seed: int, count: int) -> Iterator[str]:
         named, covered, shares, widths, runs = 0, 0, [], [], 0
         for number in range(count):
             found = replayed(noise, np.random.default_rng([seed, number, round(1000 * noise)]), number)
-            real = {
-                term.patches
-                for term in found.terms
-                if term.p is not None and term.p <= SURE and term.effect and abs(term.effect.value) >= Rules().margin
-            }
+            real = {term.patches for term in found.terms if term.named}
             named += real == NAMED
             runs += 8 * found.blocks
             for share, truth in zip(found.shares, SHARES, strict=True):

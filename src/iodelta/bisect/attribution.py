@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
+from collections.abc import Container
 
 import numpy as np
 
@@ -12,7 +14,7 @@ from iodelta.bisect.question import Patches
 from iodelta.bisect.search import Course
 from iodelta.bisect.store import Store
 from iodelta.bisect.tree import Worktree
-from iodelta.stats.attribution import Attribution, Subset, attribute, combinations
+from iodelta.stats.attribution import Attribution, Subset, attribute, combinations, instead
 
 FEWEST = 6
 """Blocks before it is asked whether the intervals are narrow enough."""
@@ -31,28 +33,19 @@ class Attributing:
         self._most = blocks
         self._random = random.Random(rules.seed)
         self.items = tuple(item_of(run, patches) for run in combinations(patches))
+        """The design; what takes the place of combinations that failed comes after it."""
 
     def run(self) -> Course[Attribution | None]:
-        """Blocks until the shares are known to within the margin, or there were enough; None when nothing could be
+        """Blocks until every figure is known to within the margin, or there were enough; None when nothing could be
         estimated."""
         while len(self.blocks) < self._most:
-            order = [item for item in self.items if item not in self.store.broken]
-            self._random.shuffle(order)
-            block: dict[str, float] = {}
-            for item in order:
-                why = f"block {len(self.blocks) + 1} of at most {self._most}"
-                answer: Answer = yield Ask(item, "block", why)
-                self.store.add(item, answer)
-                if answer.value is not None:
-                    block[item] = answer.value
+            block = yield from self._block()
             if len(block) < 2:
                 return None
             self.blocks.append(block)
             found = self.result()
-            if found is not None and len(self.blocks) >= FEWEST:
-                widths = [(share.high - share.low) / 2 for share in (*found.shares, found.whole) if share]
-                if widths and max(widths) <= self.rules.margin:
-                    break
+            if found is not None and len(self.blocks) >= FEWEST and widest(found) <= self.rules.margin:
+                break
         return self.result()
 
     def result(self) -> Attribution | None:
@@ -62,7 +55,36 @@ class Attributing:
         if len(blocks) < 2 or len(sound) < 2:
             return None
         values = np.array([[block[item] for item in sound] for block in blocks])
-        return attribute(self.patches, [subset_of(item) for item in sound], values)
+        return attribute(self.patches, [subset_of(item) for item in sound], values, margin=self.rules.margin)
+
+    def _block(self) -> Course[dict[str, float]]:
+        """Every combination once, in random order; then what takes the place of those that failed."""
+        block: dict[str, float] = {}
+        order = self._open(block)
+        while order:
+            for item in order:
+                why = f"block {len(self.blocks) + 1} of at most {self._most}"
+                answer: Answer = yield Ask(item, "block", why)
+                self.store.add(item, answer)
+                if answer.value is not None:
+                    block[item] = answer.value
+            runs = [subset_of(item) for item in self.items]
+            failed = [subset_of(item) for item in self.items if item in self.store.broken]
+            self.items += tuple(item_of(run, self.patches) for run in instead(runs, failed, self.patches))
+            order = self._open(block)
+        return block
+
+    def _open(self, block: Container[str]) -> list[str]:
+        order = [item for item in self.items if item not in self.store.broken and item not in block]
+        self._random.shuffle(order)
+        return order
+
+
+def widest(found: Attribution) -> float:
+    """Half of the widest interval among the figures that are reported of single patches and of all."""
+    figures = [step.effect for step in (*found.alone, *found.last) if step is not None]
+    figures += [found.whole] if found.whole else []
+    return max(((one.high - one.low) / 2 for one in figures), default=math.inf)
 
 
 class PatchItems:

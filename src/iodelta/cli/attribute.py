@@ -37,16 +37,17 @@ Examples:
 @repository
 @measuring("Builds a combination, in its tree.", "A knob to set for every run.")
 @click.option("--blocks", default=12, show_default=True, type=click.IntRange(2, 500), help="At most so many blocks.")
-@click.option("--margin", default="1%", show_default=True, help="Stop when all shares are known to within this.")
+@click.option("--margin", default="1%", show_default=True, help="Stop when every figure is known to within this.")
 @time_limits
 @folder_options("Of a folder: what it would do next and why; measure nothing.")
 @click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
 def command(what: str, fio: tuple[str, ...], **options: object) -> None:
     """Attribute a change to patches: what each costs alone, and what they cost together.
 
-    Up to four patches all combinations are built and run, in blocks of random order; above, a fraction from which
-    single effects are clear and pairs known in groups. Combinations that do not apply, build or run are left out, and
-    it is said what cannot be known without them. Commands and placeholders are those of `iodelta bisect`.
+    Up to four patches all combinations are built and run, in blocks of random order. Up to eight: none, each one, each
+    pair, all but one, and all; above, without the pairs. Where a combination does not apply, build or run, another is
+    run in its place if there is one, and it is said what cannot be known. Commands and placeholders are those of
+    `iodelta bisect`.
 
     Exit codes: 0 all patches together are not slower, 1 they are, 2 the request is wrong, 3 inconclusive, 4 could not
     measure.

@@ -265,7 +265,7 @@ def output(account: SearchAccount | AttributionAccount, format_: str, *, plan: b
         from iodelta.report.documents import written
 
         sys.stdout.buffer.write(written(account))
-    elif account.schema == "iodelta.attribution/1":
+    elif account.schema == "iodelta.attribution/2":
         from iodelta.report.search.attribution import show as show_attribution
 
         show_attribution(Console(), account)

@@ -52,7 +52,7 @@ def quantity(value: float | None, unit: str, places: int = 4) -> str:
         return _scaled(value, (("B/s", 1.0), ("KiB/s", 2.0**10), ("MiB/s", 2.0**20), ("GiB/s", 2.0**30)), places)
     if unit == "IOPS":
         return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
-    return f"{value:.4g}"
+    return f"{value:.4g}" if abs(value) < 9999.5 else f"{value:,.0f}"
 
 
 def _scaled(value: float, steps: tuple[tuple[str, float], ...], places: int = 4) -> str:

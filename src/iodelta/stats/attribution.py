@@ -1,24 +1,32 @@
 """How much of a change each of several patches explains, alone and together, from blocks over on/off combinations.
 
-Input is one value per combination and block: the logarithm of a metric, higher is worse. Up to four patches all 2^k
-combinations are run, and a combination's value is split into what every subset adds by itself (Harsanyi's dividends,
-the Moebius transform of the values): patch 1 alone, patch 2 and 3 together beyond what each does alone. Above four a
-fraction of resolution IV is run: main effects are clear of pairs, pairs are known in groups of aliases. A patch's
-Shapley share is the mean of what it adds over all orders of applying the patches; shares add up to the whole.
-Every number is estimated within each block, so drift between blocks cancels, and its interval is that of the mean over
-blocks. Sources: Box, Hunter and Hunter, Statistics for Experimenters, 2nd ed., chapters 5 and 6; Harsanyi 1963.
+Input is one value per combination and block: the logarithm of a metric, higher is worse. Every number is a difference
+between levels of combinations that were run, estimated within each block, so drift between blocks cancels; its
+interval is that of the mean over blocks.
+
+Up to four patches all 2^k combinations are run, and levels are taken as measured. Up to eight the design has none,
+every single one, every pair, all but one, and all; above, the pairs are left out. There the levels are smoothed by the
+model that such a design can hold, single effects and pairs (above eight: single effects), but only while the runs that
+it has to spare do not contradict that model. If they do, levels are taken as measured.
+
+From levels follow: what a patch does alone, on top of the others, and all together; and what every combination adds
+beyond all smaller ones that were run (Harsanyi's dividends, the Moebius transform over the combinations that there
+are). A combination that could not be run merges its dividend with that of the next larger one: nothing is assigned to
+a patch that was never switched by itself. A patch's Shapley share is the mean of what it adds over all orders of
+applying the patches, where all that it rests on was run.
+Sources: Harsanyi 1963; Box, Hunter and Hunter, Statistics for Experimenters, 2nd ed., chapters 5 and 6; the choice of
+the design: benchmarks/bisect/designs.md.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import stdtr
+from scipy.special import fdtrc, stdtr
 
 from iodelta.stats.effect import Estimate, Floats, mean_t_rows
 from iodelta.stats.families import holm
@@ -26,135 +34,273 @@ from iodelta.stats.families import holm
 FULL = 4
 """Up to so many patches every combination is run."""
 
+PAIRS = 8
+"""Up to so many patches every pair is run."""
+
+SURE = 0.05
+"""Family-wise level of what is named."""
+
+MISFIT = 0.05
+"""Level at which the spare runs contradict the model."""
+
+_NIL = 1e-9
+
 Subset = tuple[int, ...]
 
 
-class Term(msgspec.Struct, frozen=True):
-    """What ``patches`` (numbers from 0) do together beyond their smaller groups; a single one: alone.
+class Step(msgspec.Struct, frozen=True):
+    """What it does to switch ``patches`` (numbers from 0) on where ``over`` are on already. ``p`` is two-sided, after
+    Holm over all steps of its kind; ``named``: beyond doubt and as large as the margin."""
 
-    ``aliases`` are other groups that the design cannot tell from it. ``p`` is two-sided, after Holm over all terms.
-    None where ``lacking`` combinations make it inestimable.
+    patches: Subset
+    over: Subset
+    effect: Estimate
+    p: float
+    named: bool
+
+
+class Term(msgspec.Struct, frozen=True):
+    """What ``patches`` do together beyond all smaller groups of them that were run.
+
+    ``fresh``: those of them that no smaller group has. ``over``: the rest, where there are fresh ones and the rest was
+    run by itself; then the effect is that of switching the fresh ones on over it. ``together``: against none at all, or
+    the smallest combination there is. ``p`` is two-sided, after Holm over all terms; ``named``: beyond doubt and as
+    large as the margin.
     """
 
     patches: Subset
-    effect: Estimate | None
-    p: float | None
-    aliases: tuple[Subset, ...] = ()
+    fresh: Subset
+    over: Subset | None
+    effect: Estimate
+    together: Estimate
+    p: float
+    named: bool
 
 
 class Attribution(msgspec.Struct, frozen=True):
-    """Terms, the largest first; shares by patch; the whole: all patches against none. Logarithms, positive is worse."""
+    """What is known of every patch and of groups of them. Logarithms, positive is worse."""
 
     terms: tuple[Term, ...]
+    """The largest first."""
+    alone: tuple[Step | None, ...]
+    """Of every patch with as little else as was run; None where it was never switched."""
+    last: tuple[Step | None, ...]
+    """Of every patch on top of as much else as was run."""
     shares: tuple[Estimate | None, ...]
+    """Shapley's; None where it is not known."""
     whole: Estimate | None
+    """All patches against none."""
+    rest: Estimate | None
+    """What the named terms leave of the whole."""
+    least: Subset
+    """The patches that were on in every run."""
+    smoothed: bool
+    """Whether levels are those of the model."""
+    misfit: float | None
+    """The p value of the spare runs under the model; None where there is no model or no spare run."""
     blocks: int
 
 
 def combinations(patches: int) -> tuple[Subset, ...]:
-    """The combinations to run, each as the patches that are on: all up to four, else a fraction of resolution IV.
-
-    The fraction of 2^m runs has as columns the products of odd numbers of m base factors, of which any two multiply
-    to an even one, so no main effect is aliased with a pair. Raises ValueError for fewer than one patch.
-    """
+    """The combinations to run, each as the patches that are on. Raises ValueError for fewer than one patch."""
     if patches < 1:
         raise ValueError("nothing to attribute anything to")
+    everything = tuple(range(patches))
     if patches <= FULL:
-        rows = itertools.product((0, 1), repeat=patches)
-        return tuple(tuple(i for i, on in enumerate(row) if on) for row in rows)
-    base = next(m for m in range(4, patches + 1) if 2 ** (m - 1) >= patches)
-    columns = [word for size in range(1, base + 1, 2) for word in itertools.combinations(range(base), size)]
-    if patches == 5:  # the full word gives even resolution V
-        columns = [(0,), (1,), (2,), (3,), (0, 1, 2, 3)]
-    found = []
-    for row in itertools.product((-1, 1), repeat=base):
-        signs = [math.prod(row[i] for i in word) for word in columns[:patches]]
-        found.append(tuple(i for i, sign in enumerate(signs) if sign > 0))
+        sizes: Collection[int] = range(patches + 1)
+    else:
+        sizes = {0, 1, order_of(patches), patches - 1, patches}
+    return tuple(run for size in sorted(sizes) for run in itertools.combinations(everything, size))
+
+
+def order_of(patches: int) -> int:
+    """The largest groups whose effect is estimated: all, pairs, or single patches."""
+    return patches if patches <= FULL else 2 if patches <= PAIRS else 1
+
+
+def instead(runs: Sequence[Subset], failed: Collection[Subset], patches: int) -> tuple[Subset, ...]:
+    """Combinations that take the place of those that ``failed``, not among ``runs``, by what the failures look like.
+
+    A patch seems to need another when no run had it without that, and one that failed did. A small combination is
+    completed by what it needs; from a large one all goes that needs what it lacks. Patches have an order, so it is
+    tried first whether each needs earlier ones alone.
+    """
+    sound = [set(run) for run in runs if run not in failed]
+    broken = [set(run) for run in failed]
+
+    def needs(one: int, other: int) -> bool:
+        seen = any(one in run for run in sound)
+        only = all(other in run for run in sound if one in run)
+        return one != other and seen and only and any(one in run and other not in run for run in broken)
+
+    everything = range(patches)
+    wanted = {i: {j for j in everything if needs(i, j)} for i in everything}
+    earlier = {i: {j for j in wanted[i] if j < i} for i in everything}
+    found: dict[Subset, None] = {}
+    for run in failed:
+        tries = [_completed(run, needed, patches) for needed in (earlier, wanted)]
+        found.update(dict.fromkeys([one for one in tries if one not in runs][:1]))
     return tuple(found)
 
 
-def attribute(patches: int, runs: Sequence[Subset], values: Floats, level: float = 0.95) -> Attribution:
+def _completed(run: Subset, needed: Mapping[int, set[int]], patches: int) -> Subset:
+    """A small combination with what it needs, a large one without what needs more."""
+    if len(run) <= patches / 2:
+        return tuple(sorted(set(run).union(*(needed[i] for i in run))))
+    return tuple(i for i in run if needed[i] <= set(run))
+
+
+def attribute(
+    patches: int, runs: Sequence[Subset], values: Floats, level: float = 0.95, *, margin: float = 0.0
+) -> Attribution:
     """Split the whole change. ``values`` has shape (blocks, runs), one column per combination that could be run.
 
-    Raises ValueError below two blocks.
+    Raises ValueError below two blocks or two runs.
     """
-    if len(values) < 2:
-        raise ValueError("an interval needs two blocks at least")
-    terms = _subsets(patches, patches) if patches <= FULL else _subsets(patches, 2)
-    on = np.array([[float(set(term) <= set(run)) for term in terms] for run in runs])
-    groups: list[list[int]] = []
-    if patches > FULL:
-        signs = np.array([[1.0 if i in run else -1.0 for i in range(patches)] for run in runs])
-        on = np.array([[math.prod(row[i] for i in term) for term in terms] for row in signs])
-        groups = _aliased(combinations(patches), terms, patches)
-    else:
-        groups = [[n] for n in range(len(terms))]
-    model = np.column_stack([np.ones(len(runs)), on[:, [group[0] for group in groups]]])
-    inverse = np.linalg.pinv(model)
-    known = np.isclose(inverse @ model, np.eye(model.shape[1]), atol=1e-8).all(axis=1)[1:]
-    # In +-1 coding a main effect is twice its coefficient, and a pair's "beyond the sum" four times.
-    scale = np.array([1.0 if patches <= FULL else 2.0 ** len(terms[group[0]]) for group in groups])
-    blockwise = (values @ inverse.T)[:, 1:] * scale
-    estimates = [_mean(blockwise[:, n], level) if known[n] else None for n in range(len(groups))]
-    raw = [_p(blockwise[:, n]) for n in range(len(groups)) if known[n]]
-    adjusted = iter(holm(raw))
-    found = [
-        Term(terms[group[0]], estimate, float(next(adjusted)) if estimate else None, tuple(terms[n] for n in group[1:]))
-        for group, estimate in zip(groups, estimates, strict=True)
-    ]
-    shares = tuple(_share(i, patches, terms, groups, blockwise, known, level) for i in range(patches))
-    by_run = {run: n for n, run in enumerate(runs)}
-    ends = by_run.get(()), by_run.get(tuple(range(patches)))
-    whole = None
-    if ends[0] is not None and ends[1] is not None:
-        whole = _mean(values[:, ends[1]] - values[:, ends[0]], level)
-    elif patches > FULL and all(known[:patches]):
-        whole = _mean(blockwise[:, :patches].sum(axis=1), level)
-    found.sort(key=lambda term: -abs(term.effect.value) if term.effect else 0.0)
-    return Attribution(tuple(found), shares, whole, len(values))
+    if len(values) < 2 or len(runs) < 2:
+        raise ValueError("an interval needs two blocks and two combinations at least")
+    smooth, misfit = _model(patches, runs, values, margin)
+    smoothed = smooth is not None
+    levels = _Levels(runs, values if smooth is None else values @ smooth, level, margin)
+    terms, named = levels.terms(smooth)
+    everything = tuple(range(patches))
+    whole = levels.between(everything, ()) if {(), everything} <= set(runs) else None
+    known = smoothed or patches <= FULL
+    return Attribution(
+        terms=terms,
+        alone=levels.steps(patches, 1),
+        last=levels.steps(patches, -1),
+        shares=tuple(levels.share(i, patches) if known else None for i in range(patches)),
+        whole=None if whole is None else levels.estimate(whole),
+        rest=None if whole is None or named is None else levels.estimate(whole - named),
+        least=levels.least,
+        smoothed=smoothed,
+        misfit=misfit,
+        blocks=len(values),
+    )
 
 
-def _share(
-    patch: int,
-    patches: int,
-    terms: Sequence[Subset],
-    groups: Sequence[Sequence[int]],
-    blockwise: Floats,
-    known: NDArray[np.bool_],
-    level: float,
-) -> Estimate | None:
-    """The Shapley share: of every group that the patch is in, an even part. In a fraction it is the main effect,
-    since with no more than pairs both orders of a pair average to it."""
-    if patches > FULL:
-        return _mean(blockwise[:, patch], level) if known[patch] else None
-    own = [n for n, group in enumerate(groups) if patch in terms[group[0]]]
-    if not known[own].all():
-        return None
-    weights = np.array([1.0 / len(terms[groups[n][0]]) for n in own])
-    return _mean(blockwise[:, own] @ weights, level)
+def _model(patches: int, runs: Sequence[Subset], values: Floats, margin: float) -> tuple[Floats | None, float | None]:
+    """The projection of levels on the model's, and the p value of what it leaves; no projection where all levels are
+    free, or the runs contradict it."""
+    order = order_of(patches)
+    terms = [t for size in range(order + 1) for t in itertools.combinations(range(patches), size)]
+    design = np.array([[float(set(term) <= set(run)) for term in terms] for run in runs])
+    basis, sizes, _ = np.linalg.svd(design)
+    rank = int((sizes > _NIL * sizes[0]).sum())
+    if patches <= FULL or rank == len(runs):
+        return None, None
+    spare = values @ basis[:, rank:]
+    smooth = basis[:, :rank] @ basis[:, :rank].T
+    left = spare.mean(axis=0)
+    within = float(((spare - left) ** 2).sum()) / (len(values) - 1)
+    free = spare.shape[1]
+    ratio = len(values) * float(left @ left) / max(within, 1e-300)
+    p = float(fdtrc(free, (len(values) - 1) * free, ratio))
+    largest = float(np.abs(basis[:, rank:] @ left).max())
+    if p < MISFIT and largest > max(margin / 4, _NIL):
+        return None, p
+    return np.asarray(smooth), p
 
 
-def _subsets(patches: int, largest: int) -> list[Subset]:
-    return [term for size in range(1, largest + 1) for term in itertools.combinations(range(patches), size)]
+class _Levels:
+    """Levels of the combinations in every block, and differences between them."""
 
+    def __init__(self, runs: Sequence[Subset], levels: Floats, level: float, margin: float) -> None:
+        self._runs = tuple(runs)
+        self._column = {run: n for n, run in enumerate(runs)}
+        self.least: Subset = tuple(sorted(set(runs[0]).intersection(*runs)))
+        """The patches that were on in every run."""
+        self._levels = levels
+        self._level, self._margin = level, margin
 
-def _aliased(design: Sequence[Subset], terms: Sequence[Subset], patches: int) -> list[list[int]]:
-    """Terms whose columns are equal in the whole design, main effects first."""
-    groups: dict[tuple[int, ...], list[int]] = {}
-    for n, term in enumerate(terms):
-        column = tuple(math.prod(1 if i in run else -1 for i in term) for run in design)
-        groups.setdefault(column, []).append(n)
-    return list(groups.values())
+    def between(self, run: Subset, other: Subset) -> Floats:
+        """By block."""
+        return np.asarray(self._levels[:, self._column[run]] - self._levels[:, self._column[other]])
 
+    def estimate(self, column: Floats) -> Estimate:
+        """The mean over blocks."""
+        mean, low, high = mean_t_rows(column[None, :], self._level)
+        return Estimate(float(mean[0]), float(low[0]), float(high[0]), self._level, len(column))
 
-def _mean(column: Floats, level: float) -> Estimate:
-    mean, low, high = mean_t_rows(column[None, :], level)
-    return Estimate(float(mean[0]), float(low[0]), float(high[0]), level, len(column))
+    def terms(self, smooth: Floats | None) -> tuple[tuple[Term, ...], Floats | None]:
+        """All dividends, and the sum of those that are named, by block; none without a combination that is part of
+        all. A dividend that the model holds to be nothing is left out."""
+        inverse = np.linalg.inv([[float(set(one) <= set(run)) for one in self._runs] for run in self._runs])
+        free = inverse if smooth is None else inverse @ smooth
+        least = self.least
+        if least not in self._column:
+            return (), None
+        rows = [n for n, run in enumerate(self._runs) if run != least and np.abs(free[n]).max() > _NIL]
+        columns = self._levels @ inverse[rows].T
+        adjusted = holm([_p(column) for column in columns.T])
+        found, named = [], np.zeros(len(self._levels))
+        for n, p in enumerate(adjusted):
+            effect = self.estimate(columns[:, n])
+            run = self._runs[rows[n]]
+            fresh, over = self._fresh(run)
+            sure = self._sure(effect, float(p))
+            together = self.estimate(self.between(run, least))
+            found.append(Term(run, fresh, over, effect, together, float(p), sure))
+            named = named + columns[:, n] * sure
+        found.sort(key=lambda term: -abs(term.effect.value))
+        return tuple(found), named if found else None
+
+    def steps(self, patches: int, sign: int) -> tuple[Step | None, ...]:
+        """For every patch the switch of as few as possible that has it, over as little as possible (``sign`` 1), or as
+        much (-1)."""
+        pairs = [self._switch(i, sign) for i in range(patches)]
+        columns = [None if pair is None else self.between(*pair) for pair in pairs]
+        adjusted = holm([math.nan if column is None else _p(column) for column in columns])
+        found: list[Step | None] = []
+        for pair, column, p in zip(pairs, columns, adjusted, strict=True):
+            if pair is None or column is None:
+                found.append(None)
+                continue
+            effect = self.estimate(column)
+            changed = tuple(i for i in pair[0] if i not in pair[1])
+            found.append(Step(changed, pair[1], effect, float(p), self._sure(effect, float(p))))
+        return tuple(found)
+
+    def share(self, patch: int, patches: int) -> Estimate | None:
+        """Of every group that the patch is in, an even part of what it does beyond its parts."""
+        groups = [g for size in range(order_of(patches)) for g in itertools.combinations(range(patches), size)]
+        total = np.zeros(len(self._levels))
+        for group in groups:
+            if patch in group:
+                continue
+            with_it = tuple(sorted((*group, patch)))
+            for size in range(len(with_it) + 1):
+                for part in itertools.combinations(with_it, size):
+                    if part not in self._column:
+                        return None
+                    sign = (-1.0) ** (len(with_it) - size)
+                    total = total + sign * self._levels[:, self._column[part]] / len(with_it)
+        return self.estimate(total)
+
+    def _switch(self, patch: int, sign: int) -> tuple[Subset, Subset] | None:
+        pairs = [
+            (run, other)
+            for run in self._runs
+            for other in self._runs
+            if patch in run and patch not in other and set(other) < set(run)
+        ]
+        return min(pairs, key=lambda p: (len(p[0]) - len(p[1]), sign * len(p[1]), p), default=None)
+
+    def _fresh(self, run: Subset) -> tuple[Subset, Subset | None]:
+        """Which of its patches no smaller combination has; the others, if there are such and these were run."""
+        smaller = [set(one) for one in self._runs if set(one) < set(run)]
+        before = tuple(sorted(set[int]().union(*smaller)))
+        fresh = tuple(i for i in run if i not in before)
+        return fresh, before if fresh and before in self._column else None
+
+    def _sure(self, effect: Estimate, p: float) -> bool:
+        return p <= SURE and abs(effect.value) >= self._margin
 
 
 def _p(column: Floats) -> float:
     n = len(column)
     error = float(column.std(ddof=1)) / math.sqrt(n)
-    if error == 0.0:
-        return 1.0 if column.mean() == 0.0 else 0.0
+    if error < 1e-12:
+        return 1.0 if abs(float(column.mean())) < _NIL else 0.0
     return float(2 * stdtr(n - 1, -abs(float(column.mean())) / error))

@@ -16,25 +16,45 @@ from iodelta.bisect.log import Ended, SearchFolder, Session
 from iodelta.bisect.question import Patches, Question
 from iodelta.errors import RequestError
 from iodelta.report.search.answer import Changed, changed
+from iodelta.report.search.patches import answer, bundle, model, place, untold
 from iodelta.report.words import inert, interval, percent, quantity
-from iodelta.stats.attribution import FULL, Attribution, Subset, Term
+from iodelta.stats.attribution import Step, Subset, Term
 from iodelta.stats.effect import Estimate
 
 WIDTH = 80
-SURE = 0.05
-"""Family-wise level of the terms that the answer names."""
+SHOWN = 16
+"""Groups listed."""
 
 
 class Part(msgspec.Struct, frozen=True):
-    """What a group of patches (numbers from 1) does together beyond its parts; alone for a single one. ``change`` is
-    None where ``lacking`` combinations make it inestimable."""
+    """What a group of patches (numbers from 1) does beyond all smaller groups of them that were run."""
 
     patches: tuple[int, ...]
     """Their numbers, from 1."""
-    aliases: tuple[tuple[int, ...], ...]
-    """Other groups that the design cannot tell from it."""
-    change: Changed | None
-    p: float | None
+    fresh: tuple[int, ...]
+    """Those of them that no smaller group has, where the others were run without them: then the change is that of
+    switching these on over the others."""
+    change: Changed
+    together: Changed
+    """The whole group against none of the patches, or as few as could be run."""
+    p: float
+    """Two-sided, after Holm over all groups."""
+    real: bool
+    """Whether it is beyond doubt and as large as the margin."""
+
+
+class Switched(msgspec.Struct, frozen=True):
+    """What a patch does where others are on already."""
+
+    patches: tuple[int, ...]
+    """Numbers of the patches that were switched: of several where it was never switched without the others."""
+    over: tuple[int, ...]
+    """Numbers of those that were on already."""
+    name: str
+    """The same in words."""
+    change: Changed
+    p: float
+    """Two-sided, after Holm over all patches."""
     real: bool
     """Whether it is beyond doubt and as large as the margin."""
 
@@ -66,18 +86,24 @@ class AttributionAccount(msgspec.Struct, frozen=True):
     """Names of the patches, in order."""
     whole: Changed | None
     """What all patches do together; None when unknown."""
+    alone: tuple[Switched | None, ...]
+    """Each patch with as few others on as could be run; None where it was never switched."""
+    on_top: tuple[Switched | None, ...]
+    """Each patch with as many others on as could be run."""
     shares: tuple[Changed | None, ...]
-    """Shapley's; as factors they multiply to the whole."""
+    """Shapley's, averages over all orders of applying the patches; as factors they multiply to the whole."""
     parts: tuple[Part, ...]
-    """What groups of patches do beyond their parts; empty before there is an answer."""
+    """What groups of patches do beyond smaller ones; empty before there is an answer."""
     inestimable: tuple[str, ...]
-    """Groups of patches that lack combinations; empty when all can be told."""
+    """What the combinations that could be run do not tell; empty when they tell all."""
+    model: str
+    """What the figures rest on, in a sentence."""
     combinations: tuple[Combination, ...]
     """Every combination of the design."""
     blocks: int
     next: str
     """What would be run next and why; empty when nothing is left."""
-    schema: Literal["iodelta.attribution/1"] = "iodelta.attribution/1"
+    schema: Literal["iodelta.attribution/2"] = "iodelta.attribution/2"
 
 
 def account(folder: SearchFolder, question: Question, at: Attributed) -> AttributionAccount:
@@ -102,7 +128,7 @@ def account(folder: SearchFolder, question: Question, at: Attributed) -> Attribu
         for item in at.search.items
     )
     worse = found is not None and found.whole is not None and found.whole.low > 0
-    lacking = tuple(_name(term.patches) for term in found.terms if term.effect is None) if found else ()
+    patches = len(subject.names)
     return AttributionAccount(
         folder=str(folder.path),
         question=question,
@@ -111,68 +137,48 @@ def account(folder: SearchFolder, question: Question, at: Attributed) -> Attribu
         answer=answer(found, question) if found else "too few blocks for an answer",
         patches=subject.names,
         whole=_changed(question, found.whole) if found else None,
+        alone=tuple(_switched(question, step, patches) for step in found.alone) if found else (),
+        on_top=tuple(_switched(question, step, patches) for step in found.last) if found else (),
         shares=tuple(_changed(question, share) for share in found.shares) if found else (),
         parts=tuple(_part(question, term) for term in found.terms) if found else (),
-        inestimable=lacking,
+        inestimable=tuple(untold(found)) if found else (),
+        model=model(found) if found else "",
         combinations=combinations,
         blocks=len(at.search.blocks),
         next=f"{at.kind.title(at.ask.item)}: {at.ask.why}" if at.ask else "",
     )
 
 
-def answer(found: Attribution, question: Question) -> str:
-    """The decomposition in a sentence: "patch 1 costs 20 % by itself; patch 2 together with 3 costs another 22 %"."""
-    if found.whole is None and not any(found.shares):
-        return "the combinations that could be run do not tell the patches apart"
-    real = sorted((term for term in found.terms if _real(question, term)), key=lambda term: len(term.patches))
-    if not real:
-        return "no effect of any patch, alone or together, is both beyond doubt and as large as the margin"
-    parts = []
-    for n, term in enumerate(real):
-        assert term.effect is not None
-        change = changed(question, term.effect.value)
-        verb = "costs" if term.effect.value > 0 else "gains"
-        size = f"{abs(100 * change.value):.{0 if abs(change.value) >= 0.05 else 1}f} %"
-        if len(term.patches) == 1:
-            parts.append(f"patch {term.patches[0] + 1} {verb} {size}{' by itself' if len(found.shares) > 1 else ''}")
-        else:
-            names = _name(term.patches)
-            beyond = " beyond what they do alone" if any(set(o.patches) < set(term.patches) for o in real) else ""
-            parts.append(f"{names} {verb} {'another ' if n else ''}{size}{beyond}")
-        if term.aliases:
-            parts[-1] += " (or " + ", or ".join(_name(alias) for alias in term.aliases) + ")"
-    idle = [n + 1 for n in range(len(found.shares)) if not any(n in term.patches for term in real)]
-    if idle:
-        parts.append(f"patch {', '.join(map(str, idle))} nothing that matters")
-    return "; ".join(parts)
-
-
-def _real(question: Question, term: Term) -> bool:
-    """Whether the answer names it: beyond doubt, and large enough to matter."""
-    if term.effect is None or term.p is None:
-        return False
-    return term.p <= SURE and abs(term.effect.value) >= question.rules.margin
-
-
 def _part(question: Question, term: Term) -> Part:
     return Part(
-        tuple(n + 1 for n in term.patches),
-        tuple(tuple(n + 1 for n in alias) for alias in term.aliases),
-        _changed(question, term.effect),
+        _numbers(term.patches),
+        _numbers(term.fresh) if term.over is not None else (),
+        _known(question, term.effect),
+        _known(question, term.together),
         term.p,
-        _real(question, term),
+        term.named,
     )
+
+
+def _switched(question: Question, step: Step | None, patches: int) -> Switched | None:
+    if step is None:
+        return None
+    name = place(step, patches) if len(step.patches) == 1 else f"{bundle(step.patches)} {place(step, patches)}"
+    return Switched(
+        _numbers(step.patches), _numbers(step.over), name, _known(question, step.effect), step.p, step.named
+    )
+
+
+def _numbers(patches: Subset) -> tuple[int, ...]:
+    return tuple(n + 1 for n in patches)
+
+
+def _known(question: Question, estimate: Estimate) -> Changed:
+    return changed(question, estimate.value, estimate.low, estimate.high)
 
 
 def _changed(question: Question, estimate: Estimate | None) -> Changed | None:
     return changed(question, estimate.value, estimate.low, estimate.high) if estimate else None
-
-
-def _name(patches: Subset) -> str:
-    numbers = [str(n + 1) for n in patches]
-    if len(numbers) == 1:
-        return f"patch {numbers[0]} alone"
-    return f"patch {numbers[0]} together with {' and '.join(numbers[1:])}"
 
 
 def show(console: Console, found: AttributionAccount) -> None:
@@ -188,39 +194,54 @@ def lines(found: AttributionAccount) -> Iterator[Text]:
         yield from _wrapped(f"All patches together: {metric} {_told(found.whole)}.", style="bold")
     yield from _wrapped(f"{found.answer[:1].upper()}{inert(found.answer[1:])}.", style="bold")
     yield Text()
-    yield Text(f"{'patch':<44}{'share':>9}  interval", style="dim")
-    for n, name in enumerate(found.patches):
-        share = found.shares[n] if found.shares else None
-        told = f"{percent(share.value, _half(share)):>9}  {interval(share.low, share.high)}" if share else f"{'-':>9}"
-        yield Text(f"{_cut(f'{n + 1}. {inert(name)}', 43):<44}{told}")
-    yield Text()
-    yield Text(f"{'alone and together':<44}{'change':>9}  interval", style="dim")
-    for part in found.parts:
-        label = _name(tuple(n - 1 for n in part.patches))
-        for alias in part.aliases:
-            label += f" or {' + '.join(map(str, alias))}"
-        told = "inestimable"
-        if part.change and part.p is not None:
-            told = f"{percent(part.change.value, _half(part.change)):>9}  "
-            told += f"{interval(part.change.low, part.change.high):<20}p {part.p:.2g}"
-        yield Text(f"{_cut(label, 43):<44}{told}", style="" if part.real else "dim")
-    yield Text()
+    yield from _patches(found)
+    yield from _parts(found)
     for one in found.combinations:
         told = quantity(one.value, unit) if one.value is not None else inert(one.reason) or "not run"
         yield from _wrapped(f"{inert(one.title):<40}{one.runs:>4} runs  {told}")
     yield Text()
     if found.inestimable:
-        yield from _wrapped(
-            f"Inestimable, since combinations do not apply, build or run: {'; '.join(found.inestimable)}."
-        )
-    design = "all combinations" if len(found.patches) <= FULL else "a fraction of resolution IV"
+        yield from _wrapped(f"The combinations that could be run do not tell: {'; '.join(found.inestimable)}.")
     yield from _wrapped(
-        f"{found.blocks} blocks of {design}, in random order inside each (seed {found.question.rules.seed}); p after "
-        f"Holm over all terms. Shares are Shapley's: as factors they multiply to the whole."
+        f"{found.blocks} blocks of {len(found.combinations)} combinations, in random order inside each (seed "
+        f"{found.question.rules.seed}). {found.model}. p after Holm over all of a table."
     )
     if found.state != "complete":
         yield from _wrapped(f"Not finished ({inert(found.state)}). Next: {inert(found.next)}.")
     yield from _wrapped(f"Folder: {inert(found.folder)}")
+
+
+def _patches(found: AttributionAccount) -> Iterator[Text]:
+    """What each does alone, on top of the others, and on average."""
+    yield Text(f"{'patch':<44}{'change':>9}  interval", style="dim")
+    for n, name in enumerate(found.patches):
+        yield Text(_cut(f"{n + 1}. {inert(name)}", WIDTH))
+        shown = [one[n] for one in (found.alone, found.on_top) if one]
+        for one in shown:
+            if one is not None and (one is shown[0] or one.over != getattr(shown[0], "over", None)):
+                yield _row(f"     {one.name}", one.change, one.p, one.real)
+        if found.shares and (share := found.shares[n]) and len(found.patches) > 1:
+            yield _row("     share (Shapley)", share, None, False)
+    yield Text()
+
+
+def _parts(found: AttributionAccount) -> Iterator[Text]:
+    """What groups do beyond smaller ones; of many only the largest."""
+    groups = [part for part in found.parts if len(part.patches) > 1]
+    if not groups:
+        return
+    yield Text(f"{'together, beyond what fewer of them do':<44}{'change':>9}  interval", style="dim")
+    for part in groups[:SHOWN]:
+        yield _row(" + ".join(map(str, part.patches)), part.change, part.p, part.real)
+    if len(groups) > SHOWN:
+        yield Text(f"  and {len(groups) - SHOWN} smaller ones, in --format json", style="dim")
+    yield Text()
+
+
+def _row(label: str, change: Changed, p: float | None, real: bool) -> Text:
+    said = f"{percent(change.value, _half(change)):>9}  {interval(change.low, change.high):<20}"
+    said += f"p {p:.2g}" if p is not None else ""
+    return Text(f"{_cut(label, 43):<44}{said}".rstrip(), style="" if real else "dim")
 
 
 def _told(change: Changed) -> str:

@@ -1,0 +1,168 @@
+"""What an attribution found, in sentences: which patch costs what, alone, with others, and what is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from iodelta.bisect.question import Question
+from iodelta.report.search.answer import changed
+from iodelta.stats.attribution import FULL, MISFIT, PAIRS, Attribution, Step, Subset, Term
+from iodelta.stats.effect import Estimate
+
+
+def answer(found: Attribution, question: Question) -> str:
+    """The decomposition: "patch 1 costs 20 % by itself; patch 2 together with 3 costs another 22 %"."""
+    named = sorted((term for term in found.terms if term.named), key=lambda term: (len(term.patches), term.patches))
+    parts = [_term(found, question, term, named[:n]) for n, term in enumerate(named)]
+    if not found.terms:
+        parts += [_step(found, question, step) for step in _distinct(found.last) if step.named]
+    if not parts:
+        parts.append(_nothing(found, question))
+    parts += _rest(found, question)
+    parts += _idle(found, question, named)
+    return "; ".join(parts)
+
+
+def untold(found: Attribution) -> Iterator[str]:
+    """What the combinations that could be run do not tell."""
+    bundles: dict[Subset, None] = {}
+    for i, step in enumerate(found.alone):
+        if step is None:
+            yield f"patch {i + 1}, which is on or off in all of them"
+        elif len(step.patches) > 1:
+            bundles[step.patches] = None
+        elif step.over:
+            yield f"patch {i + 1} without {listed(step.over)}"
+    for bundle in bundles:
+        yield f"which of patch {listed(bundle)} it is"
+
+
+def model(found: Attribution) -> str:
+    """What the figures rest on."""
+    patches = len(found.shares)
+    if patches <= FULL:
+        return "Every figure is a difference between combinations as they were measured"
+    kind = "single effects and pairs" if patches <= PAIRS else "single effects"
+    if found.smoothed and found.misfit is not None:
+        how = f" (p {found.misfit:.2g})" if found.misfit >= MISFIT else " by as much as matters"
+        return f"Figures are those of a model of {kind}, which the spare combinations do not contradict{how}"
+    if found.misfit is not None:
+        more = "Three or more patches" if patches <= PAIRS else "Patches"
+        few = f"at most {FULL if patches <= PAIRS else PAIRS}"
+        return (
+            f"{more} act together: a model of {kind} does not fit (p {found.misfit:.2g}), so every figure is a "
+            f"difference between combinations as they were measured; attribute {few} of them to see which"
+        )
+    return (
+        f"No combination is to spare that could check a model of {kind}, so every figure is a difference between "
+        "combinations as they were measured"
+    )
+
+
+def group(patches: Subset) -> str:
+    """``patch 2 together with 3 and 4``: what they do beyond fewer of them."""
+    first, *others = patches
+    return f"patch {first + 1}" + (f" together with {listed(tuple(others))}" if others else "")
+
+
+def bundle(patches: Subset) -> str:
+    """``patch 2 with 3``: switched as one."""
+    first, *others = patches
+    return f"patch {first + 1}" + (f" with {listed(tuple(others))}" if others else "")
+
+
+def listed(patches: Subset) -> str:
+    """``1, 2 and 3``."""
+    numbers = [str(n + 1) for n in patches]
+    return " and ".join([", ".join(numbers[:-1]), numbers[-1]]) if len(numbers) > 1 else numbers[0]
+
+
+def place(step: Step, patches: int) -> str:
+    """On top of what it was switched, of so many patches in all."""
+    if not step.over:
+        return "alone"
+    everything = len(step.over) + len(step.patches) == patches
+    return "on top of the others" if everything else f"on top of {listed(step.over)}"
+
+
+def _term(found: Attribution, question: Question, term: Term, before: list[Term]) -> str:
+    """A named term; ``before``: those that the sentence has named already."""
+    another = "another " if before else ""
+    if term.fresh and term.over is not None:
+        return _on_top(found, question, term, another)
+    inside = [one for one in before if set(one.patches) < set(term.patches)]
+    together = term.together
+    same = together.value * term.effect.value > 0 and (together.low > 0 or together.high < 0)
+    if not inside and same:
+        return f"{group(term.patches)} {_sized(question, together, another)}"
+    beyond = "they do alone" if all(len(one.patches) == 1 for one in inside) else "fewer of them do"
+    return f"{group(term.patches)} {_sized(question, term.effect, another)} beyond what {beyond}"
+
+
+def _on_top(found: Attribution, question: Question, term: Term, another: str) -> str:
+    several = len(term.fresh) > 1
+    where = f" on top of {listed(term.over)}, without which it was not run" if term.over else ""
+    if not term.over and not several and len(found.shares) > 1:
+        where = " by itself"
+    apart = "; they cannot be told apart" if several else ""
+    return f"{bundle(term.fresh)} {_sized(question, term.effect, another if several else '')}{where}{apart}"
+
+
+def _step(found: Attribution, question: Question, step: Step) -> str:
+    return f"{bundle(step.patches)} {_sized(question, step.effect)} {place(step, len(found.shares))}"
+
+
+def _sized(question: Question, effect: Estimate, another: str = "") -> str:
+    """``costs another 20 %``."""
+    return f"{'costs' if effect.value > 0 else 'gains'} {another}{size(question, effect.value)}"
+
+
+def size(question: Question, value: float) -> str:
+    """A change without its sign."""
+    share = abs(changed(question, value).value)
+    return f"{100 * share:.{0 if share >= 0.05 else 1}f} %"
+
+
+def _nothing(found: Attribution, question: Question) -> str:
+    text = "no effect of any patch, alone or together, is both beyond doubt and as large as the margin"
+    if found.whole is not None and found.whole.low > 0:
+        return f"all patches together cost {size(question, found.whole.value)}, but {text}"
+    return text
+
+
+def _rest(found: Attribution, question: Question) -> Iterator[str]:
+    """What the named terms leave of the whole, where it matters."""
+    rest = found.rest
+    if rest is None or not any(term.named for term in found.terms):
+        return
+    if abs(rest.value) >= question.rules.margin and (rest.low > 0 or rest.high < 0):
+        verb = "a cost" if rest.value > 0 else "a gain"
+        yield f"{verb} of another {size(question, rest.value)} is there that is beyond doubt for no patch or group"
+
+
+def _idle(found: Attribution, question: Question, named: list[Term]) -> Iterator[str]:
+    """Patches in no named term: nothing that matters only where both their figures exclude it."""
+    harmless, open_, bundled = [], [], []
+    bound = 0.0
+    for i, (first, last) in enumerate(zip(found.alone, found.last, strict=True)):
+        if any(i in term.patches for term in named):
+            continue
+        if first is None or last is None or len(first.patches) > 1 or len(last.patches) > 1:
+            bundled.append(i)
+            continue
+        reach = max(abs(end) for step in (first, last) for end in (step.effect.low, step.effect.high))
+        if reach <= question.rules.margin:
+            harmless.append(i)
+        else:
+            open_.append(i)
+            bound = max(bound, first.effect.high, last.effect.high)
+    if harmless:
+        yield f"patch {listed(tuple(harmless))} nothing that matters, alone or on top of others"
+    if open_ and named:
+        yield f"of patch {listed(tuple(open_))} no cost is shown, and up to {size(question, bound)} is not excluded"
+    if bundled and named:
+        yield f"patch {listed(tuple(bundled))} cannot be told from others"
+
+
+def _distinct(steps: tuple[Step | None, ...]) -> list[Step]:
+    return list({step.patches: step for step in steps if step is not None}.values())
