@@ -131,6 +131,14 @@ def test_an_open_cell_says_what_an_answer_costs() -> None:
     assert " more blocks (" in said
 
 
+def test_what_an_answer_costs_in_time_is_reckoned_from_the_trials_that_were_made() -> None:
+    """A boot for every trial takes many times what the plan reckons for one."""
+    made = account(experiment((1,)), {}, sd=0.05)
+    slow = msgspec.structs.replace(made, spent=made.trials * 60.0)
+    (blocks, said) = re.findall(r"needs about (\d+) more blocks \([\d-]+\), ([^;,.]+)", " ".join(text(slow).split()))[0]
+    assert said == duration(int(blocks) * 2 * 60.0)
+
+
 def test_iops_and_latency_of_one_effect_are_said_to_be_one() -> None:
     said = " ".join(text(account(experiment((1,)), {("randread 4k", "new"): -0.05})).split())
     assert "the IOPS change seen again" in said

@@ -16,9 +16,10 @@ from iodelta.lab.session import read_plan
 from iodelta.path import run
 from iodelta.path.functions import Symbols, per_io
 from iodelta.path.judge import BLIND, PathAccount, judge
-from iodelta.path.output import Counts, read
+from iodelta.path.output import CellOutput, Counts, read
 from iodelta.path.plan import SEEDS, Arm, BootPlan, PathPlan, Purpose
 from iodelta.path.settings import settings
+from iodelta.path.tables import Timed, in_flight, table
 from iodelta.report.path import headline, lines, rendered
 from iodelta.vm.kernels import Kernel
 
@@ -186,6 +187,37 @@ def test_what_starting_fio_costs_cancels_out_of_the_functions() -> None:
     assert per_io((once + twice).encode(), symbols, {0: 1000}) == {
         0: {"submit": 10.0, "complete": 10.0, "user space": 7.0}
     }
+
+
+def told(timed: tuple[Timed, Timed] | None, old: dict[str, float], new: dict[str, float]) -> str:
+    return " ".join(table("cell", "new", (old, new), timed).doubts)
+
+
+def test_a_table_that_contradicts_itself_or_the_median_says_so() -> None:
+    old = {"submit": 3000.0, "complete": 2000.0, "user space": 2500.0}
+    shallow = (Timed(7000, 1), Timed(6850, 1))
+    assert told(shallow, old, old | {"complete": 1850.0}) == ""
+    assert "changed by -49, the median by -150 for each I/O" in told(shallow, old, old | {"complete": 1951.0})
+    deep = (Timed(70_000, 8), Timed(68_800, 8))
+    assert told(deep, old | {"user space": 4000.0}, old | {"complete": 1850.0, "user space": 4000.0}) == ""
+    assert "-150 for each I/O, 8 of them in flight" in told(deep, old, old)
+    assert "below zero: blake2s -36.2" in told(None, old | {"blake2s": -36.2}, old)
+    assert "of 20,000 for each" in told((Timed(20_000, 1), Timed(20_000, 1)), old, old).lower()
+
+
+def test_a_latency_holds_the_paths_of_the_ios_in_flight_where_there_are_several() -> None:
+    assert in_flight({"ioengine": "libaio", "iodepth": "8"}) == 8
+    assert in_flight({"ioengine": "psync", "iodepth": "8"}) == 1
+    assert in_flight({"ioengine": "libaio", "iodepth": "8", "numjobs": "4"}) == 0
+
+
+def test_ios_of_a_boot_for_functions_are_those_of_fios_report() -> None:
+    cell = CellOutput(fio=b'{"jobs": [{"read": {"total_ios": 700}, "write": {"total_ios": 300}}]}')
+    assert cell.ios("boot 3") == 1000
+    with pytest.raises(MeasureError, match="fio's report is damaged"):
+        CellOutput(fio=b"{").ios("boot 3")
+    with pytest.raises(MeasureError, match="counted no I/O"):
+        CellOutput(fio=b'{"jobs": []}').ios("boot 3")
 
 
 def test_knobs_of_a_guest_are_sorted_by_when_they_act_and_others_are_refused() -> None:

@@ -12,6 +12,7 @@ from iodelta.experiment import parse
 from iodelta.lab.folder import Booted, Folder
 from iodelta.path import functions, plan, run
 from iodelta.path.judge import judge
+from iodelta.path.output import read
 from iodelta.path.plan import make_plan
 from iodelta.report.path import derive
 from iodelta.vm import boot, guest, kernels
@@ -58,7 +59,7 @@ def test_a_setting_that_shortens_the_path_is_found_to_the_function_and_a_run_goe
         rw = "randread"
         bs = "4k"
         direct = 1
-        number_ios = 1000
+        number_ios = 2000
         ioengine = "io_uring"
         [variant.on]
         kernel = "{kernel.release}"
@@ -81,7 +82,11 @@ def test_a_setting_that_shortens_the_path_is_found_to_the_function_and_a_run_goe
     if functions.why_not():
         assert found.functions == ()
     else:
-        rows = {row.name: row for row in found.functions[0].rows}
+        (table,) = found.functions
+        rows = {row.name: row for row in table.rows}
+        assert table.kernel[1] - table.kernel[0] == pytest.approx(found.shifts[0].change, abs=30)
+        assert not [doubt for doubt in table.doubts if "Believe the median" in doubt]
+        assert min(min(row.baseline, row.value) for row in table.rows) > -10
         assert rows["blk_account_io_done"].change < -20
         assert abs(rows["ktime_get"].change) < 100
 
@@ -90,6 +95,39 @@ def test_a_setting_that_shortens_the_path_is_found_to_the_function_and_a_run_goe
     derive(Folder(made.path))
     assert (made.path / "verdict.json").read_bytes() == verdict
     assert judge(made).exit_code == 0
+
+
+@pytest.mark.timeout(600)
+def test_inputs_that_should_not_matter_move_no_median(kernel: kernels.Kernel, tmp_path: Path) -> None:
+    text = f"""
+        machine = "vm"
+        clock = "instructions"
+        [workload]
+        rw = "randread"
+        bs = "4k"
+        direct = 1
+        number_ios = 300
+        ioengine = "io_uring"
+        randseed = [1, 22, 333, 4444]
+        [variant.plain]
+        kernel = "{kernel.release}"
+        [variant.other]
+        kernel = "{kernel.release}"
+        "vm.memory" = "320"
+        "kernel.cmdline" = "placebo={"x" * 120}"
+        [condition.once]
+        [condition.again]
+    """
+    made = make_plan(parse(text))
+    medians = set()
+    for one in [one for one in made.boots if one.purpose == "exact"]:
+        place = tmp_path / one.variant
+        place.mkdir()
+        with run.started(made, one, place) as running:
+            assert running.wait().problem == ""
+            cells = read(running.output, one.variant).cells.values()
+        medians |= {cell.latencies["read"].median for cell in cells}
+    assert len(medians) == 1, medians
 
 
 def test_a_kernel_that_finds_no_init_panics_and_qemu_alone_would_not_say_so(

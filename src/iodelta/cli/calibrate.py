@@ -28,7 +28,7 @@ from iodelta.lab.calibration import (
     store,
 )
 from iodelta.lab.folder import Folder
-from iodelta.lab.plan import Plan, make_plan
+from iodelta.lab.plan import make_plan
 from iodelta.lab.progress import Watcher
 from iodelta.lab.runner import Outcome, load_trials
 from iodelta.lab.session import go
@@ -101,10 +101,10 @@ def command(
     share = whole if throttle else whole * 0.6
     with stop_on_signals() as stop, watcher(format_) as watching:
 
-        def measure(name: str, question: Experiment) -> tuple[Plan, Outcome, list[Trial]]:
+        def measure(name: str, question: Experiment) -> tuple[float, Outcome, list[Trial]]:
             return _measure(where / name, text, question, place, watching, stop)
 
-        plan, outcome, trials = measure("a-against-a", a_against_a(experiment, share))
+        taken, outcome, trials = measure("a-against-a", a_against_a(experiment, share))
         label = " ".join(word.removeprefix("--") for word in (fio or DEFAULT))
         key = key_of(place, found.target, experiment.cells[0], experiment.variants[0])
         rates = [direction.iops.value for one in trials for direction in one.directions]
@@ -112,7 +112,6 @@ def command(
         if not throttle and outcome.reason != "interrupted" and rates:
             slowed = injected(experiment, whole - share, statistics.median(rates))
             injections = injections_in(measure("injected", slowed)[1].judgement)
-    taken = statistics.mean(one.seconds for one in trials) if trials else plan.trial_seconds
     calibration = calibration_of(key, label, found.target, outcome.judgement, trials, taken, injections)
     if not calibration.comparisons:
         raise MeasureError(
@@ -130,12 +129,14 @@ def _measure(
     machine: Machine,
     watching: Watcher,
     stop: Callable[[], bool],
-) -> tuple[Plan, Outcome, list[Trial]]:
+) -> tuple[float, Outcome, list[Trial]]:
+    """Seconds that a trial took, all in all, how it ended, and the trials that count."""
     plan = make_plan(experiment)
     folder = Folder.begin(path, text, plan)
     outcome = go(folder, machine, watching, stop=stop)
-    trials = load_trials(folder, Account(folder.events()).counted(v.name for v in experiment.variants))
-    return plan, outcome, list(trials.values())
+    journal = Account(folder.events())
+    trials = load_trials(folder, journal.counted(v.name for v in experiment.variants))
+    return journal.trial_seconds(plan.trial_seconds), outcome, list(trials.values())
 
 
 def _tell(calibration: Calibration, throttle: str | None, format_: str) -> None:

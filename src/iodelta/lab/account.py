@@ -77,6 +77,10 @@ class Account:
         """Whether the experiment came to its end: only an extension would go on."""
         return self.state in OVER
 
+    def trial_seconds(self, planned: float) -> float:
+        """Seconds of one trial, boots, repeats and all: as measured, once some were; ``planned`` before."""
+        return self.spent / len(self.finished) if self.finished else planned
+
     def lose(self, trial: int, reason: str) -> None:
         """A finished trial turns out to be unreadable: it counts no more, and its block is open again."""
         self.lost[trial] = reason

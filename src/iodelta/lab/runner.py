@@ -293,9 +293,7 @@ class Runner:
         return judge_folder(self._plan, self._rules, self._state, self._trials)
 
     def _trial_seconds(self) -> float:
-        """Expected seconds of one trial: as measured, once some were."""
-        done = len(self._state.finished)
-        return self._state.spent / done if done else self._plan.trial_seconds
+        return self._state.trial_seconds(self._plan.trial_seconds)
 
     def _seconds_left(self) -> float:
         """Expected seconds until the end: what open cells need by their own estimate, but no less than to their next

@@ -219,7 +219,7 @@ def _extend(folder: Folder, plan: Plan, state: Account, budget: float) -> None:
             place=str(folder.path),
             remedy="begin a new experiment with a larger budget",
         )
-    cost = plan.per_round * plan.trial_seconds
+    cost = plan.per_round * state.trial_seconds(plan.trial_seconds)
     event = Extended(now(), budget, plan.rules.max_blocks + max(1, int(budget / cost)))
     folder.append(event)
     state.add(event)

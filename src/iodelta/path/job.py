@@ -16,8 +16,11 @@ SETTLE = 3
 """Seconds of the guest's idle time before the first cell: a 6.12 works in the background for two after its boot
 (measured). Idle time costs nothing: the clock jumps."""
 
-FIXED = {"thread": "1", "norandommap": "1", "randrepeat": "1", "write_lat_log": "/tmp/lat", "log_avg_msec": "0"}
+FIXED = {"thread": "1", "norandommap": "1", "randrepeat": "1"}
 """fio's options that make a job countable."""
+
+LOG = {"write_lat_log": "/tmp/lat", "log_avg_msec": "0"}
+"""Those that keep every I/O's latency."""
 
 IOS = "4000"
 """I/Os of a cell unless its ``number_ios`` says otherwise: plenty for a median."""
@@ -54,6 +57,14 @@ measure() {  # measure JOB
     cat /tmp/said /tmp/result >/dev/console
     reason="fio failed: $(grep -m 1 -h error /tmp/said /tmp/result | tr '\n@' '  ')"
 }
+steer() {  # tags come from a random word of their bitmap, and its last word takes other instructions: take the first
+    for disk in $device $members; do
+        tags=/sys/block/$disk/queue/nr_requests
+        read -r whole <$tags && echo 4 >$tags || continue
+        dd if=/dev/$disk of=/dev/null bs=4k count=1 iflag=direct  # finds its hint beyond the end, and draws another
+        echo $whole >$tags
+    done >/dev/null 2>&1
+}
 disks() {  # the null_blk disks of the target, by their names
     for place in /sys/kernel/config/nullb/*/; do
         [ -d "$place" ] || continue
@@ -76,17 +87,24 @@ for cell in /job/cells/*; do
         members=$(disks)
         if [ -b "$made" ]; then device=${made##*/}; else device=$(echo $members | cut -d ' ' -f 1); fi
         queue=/sys/block/$device/queue
+        steer
         while read -r name value; do [ -n "$reason" ] || set_one "$queue/$name" "$value"; done <$cell/queue
         while read -r name value; do [ -n "$reason" ] || set_one "$name" "$value"; done <$cell/files
+        steer  # a scheduler has tags of its own
+        for member in $members; do read -r reads rest </sys/block/$member/stat; echo $member $reads; done >/tmp/members
         if [ -z "$reason" ]; then
             if [ -f $cell/twice.fio ]; then phases; else measure $cell/job.fio; fi
         fi
         if [ -n "$reason" ]; then dmesg | tail -n 20 >/dev/console; else
             echo "@json"; cat /tmp/result
-            echo "@latencies"
-            cat /tmp/lat_lat.*.log | awk -F', *' '{n[$3 " " $2]++} END {for (k in n) print k, n[k]}' | sort -n
+            if [ ! -f $cell/twice.fio ]; then
+                echo "@latencies"
+                cat /tmp/lat_lat.*.log | awk -F', *' '{n[$3 " " $2]++} END {for (k in n) print k, n[k]}' | sort -n
+            fi
             echo "@members"
-            for member in $members; do echo $member $(cat /sys/block/$member/stat); done
+            while read -r member before; do
+                read -r reads rest </sys/block/$member/stat; echo $member $((reads - before))
+            done </tmp/members
         fi
         rm -f /tmp/result
         unmake >/dev/null 2>&1
@@ -103,7 +121,10 @@ echo "@end"
 _PHASES = r"""
 phases() {  # the same job once and with twice as many I/Os: what both share cancels out
     number=$((1${cell##*/} - 1000))
-    mark $((2 * number + 1)); measure $cell/job.fio; mark 0
+    measure $cell/twice.fio  # what only a first run does: caches of names, slabs, random numbers
+    sleep 1  # what the kernel does later (RCU, work queues) is of no phase
+    mark $((2 * number + 1)); measure $cell/once.fio; mark 0
+    sleep 1
     mark $((2 * number + 2)); measure $cell/twice.fio; mark 0
 }
 """
@@ -122,26 +143,29 @@ def job_archive(target: Spec, size: str, cells: Sequence[CellJob], *, mark: byte
         place = f"job/cells/{number:03d}"
         options = {**dict(target.options), **one.settings.disk}
         entries[f"{place}/target"] = Entry(targets.script(target.target, options).encode())
-        entries[f"{place}/job.fio"] = Entry(job_file(one.options, target, size))
         if mark:
-            entries[f"{place}/twice.fio"] = Entry(job_file(one.options, target, size, twice=True))
+            for name, times in (("once", 1), ("twice", 2)):
+                entries[f"{place}/{name}.fio"] = Entry(job_file(one.options, target, size, times=times, log=False))
+        else:
+            entries[f"{place}/job.fio"] = Entry(job_file(one.options, target, size))
         entries[f"{place}/reason"] = Entry(one.reason.encode())
         entries[f"{place}/queue"] = _lines(one.settings.queue)
         entries[f"{place}/files"] = _lines(one.settings.files)
     return job(entries)
 
 
-def job_file(options: Sequence[tuple[str, str | None]], target: Spec, size: str, *, twice: bool = False) -> bytes:
-    """fio's job for a cell: count-bound, its offsets fixed, every I/O's latency kept. ``size`` of a device is all of it
-    when left out, of a file 32 MiB."""
-    whole: dict[str, str | None] = {"filename": targets.PLACE, "number_ios": IOS, **FIXED}
+def job_file(
+    options: Sequence[tuple[str, str | None]], target: Spec, size: str, *, times: int = 1, log: bool = True
+) -> bytes:
+    """fio's job for a cell: count-bound, so many ``times`` over, its offsets fixed. ``size`` of a device is all of it
+    when left out, of a file 32 MiB. The ``log`` of every I/O's latency grows by faults that are of no I/O's path."""
+    whole: dict[str, str | None] = {"filename": targets.PLACE, "number_ios": IOS, **FIXED, **(LOG if log else {})}
     if target.target.startswith(FILESYSTEMS):
         whole.update(filename=f"{targets.PLACE}/file", size="32m")
     if size:
         whole["size"] = size
     whole.update(options)
-    if twice:
-        whole["number_ios"] = str(2 * int(whole["number_ios"] or IOS))
+    whole["number_ios"] = str(times * int(whole["number_ios"] or IOS))
     lines = [key if value is None else f"{key}={value}" for key, value in whole.items()]
     return "\n".join(["[cell]", *lines, ""]).encode()
 

@@ -11,10 +11,11 @@ import msgspec
 
 from iodelta.errors import MeasureError
 from iodelta.lab.folder import Booted, Ended, Folder
-from iodelta.path.functions import USER, Symbols, per_io
+from iodelta.path.functions import Symbols, per_io
 from iodelta.path.output import CellOutput, Counts, Output, read
 from iodelta.path.plan import CERTAIN, BootPlan, PathPlan
 from iodelta.path.run import REFUSED, alike, booted
+from iodelta.path.tables import Costs, FunctionTable, Timed, in_flight, table
 from iodelta.trial import Kind
 
 BLIND = (
@@ -81,32 +82,6 @@ class Shift(msgspec.Struct, frozen=True):
     def share(self) -> float | None:
         """The change as a share of the baseline."""
         return None if self.change is None or not self.baseline else self.change / self.baseline
-
-
-class Function(msgspec.Struct, frozen=True):
-    """A kernel function: instructions per I/O under baseline and variant."""
-
-    name: str
-    baseline: float
-    value: float
-
-    @property
-    def change(self) -> float:
-        """Instructions more."""
-        return self.value - self.baseline
-
-
-class FunctionTable(msgspec.Struct, frozen=True):
-    """Where a cell's change sits, the largest changes first."""
-
-    cell: str
-    variant: str
-    rows: tuple[Function, ...]
-    """Every kernel function, the largest changes first."""
-    kernel: tuple[float, float]
-    """All kernel functions together, under baseline and variant."""
-    user: tuple[float, float]
-    """User space: fio itself."""
 
 
 class Side(msgspec.Struct, frozen=True):
@@ -303,34 +278,34 @@ def _shift(cell: str, pair: tuple[str, str], kind: Kind, a: Count | None, b: Cou
 
 
 def _functions(folder: Folder, plan: PathPlan, outputs: Mapping[int, Output]) -> list[FunctionTable]:
-    costs: dict[str, dict[int, dict[str, float]]] = {}
+    """The tables, each held against the medians of the boots that are judged."""
+    costs: dict[str, Mapping[int, Costs]] = {}
     for one in plan.boots:
         if one.purpose != "functions" or one.number not in outputs:
             continue
-        output = outputs[one.number]
-        ios = {
-            number: sum(counts.total for counts in cell.latencies.values()) // 2
-            for number, cell in output.cells.items()
-            if not cell.reason
-        }
+        output, place = outputs[one.number], f"{folder.path}, boot {one.number}"
+        ios = {number: cell.ios(place) // 2 for number, cell in output.cells.items() if not cell.reason}
         try:
             costs[one.variant] = per_io(folder.read_raw(one.number, "counts"), Symbols(output.symbols), ios)
         except ValueError as error:
-            raise MeasureError(
-                f"the counts of boot {one.number} are damaged: {error}", place=str(folder.path)
-            ) from error
-    found = []
-    base = costs.get(plan.experiment.baseline, {})
+            raise MeasureError(f"the counts of boot {one.number} are damaged: {error}", place=place) from error
+    tables = []
     for number, cell in enumerate(plan.experiment.cells):
         for variant in plan.others:
-            a, b = base.get(number), costs.get(variant, {}).get(number)
+            pair = (plan.experiment.baseline, variant)
+            a, b = (costs.get(name, {}).get(number) for name in pair)
             if a is not None and b is not None:
-                found.append(_table(cell.name, variant, a, b))
-    return found
+                sides = [_timed(plan, outputs, name, number) for name in pair]
+                timed = (sides[0], sides[1]) if sides[0] and sides[1] else None
+                tables.append(table(cell.name, variant, (a, b), timed))
+    return tables
 
 
-def _table(cell: str, variant: str, a: Mapping[str, float], b: Mapping[str, float]) -> FunctionTable:
-    rows = [Function(name, a.get(name, 0.0), b.get(name, 0.0)) for name in a.keys() | b.keys() if name != USER]
-    rows.sort(key=lambda row: (-abs(row.change), row.name))
-    kernel = (sum(row.baseline for row in rows), sum(row.value for row in rows))
-    return FunctionTable(cell, variant, tuple(rows), kernel, (a.get(USER, 0.0), b.get(USER, 0.0)))
+def _timed(plan: PathPlan, outputs: Mapping[int, Output], variant: str, number: int) -> Timed | None:
+    """The median of a cell; None where its I/Os go in more than one direction, for a table is of all of them."""
+    own = _cell(outputs, _exact(plan, variant), number)
+    depth = in_flight(dict((*plan.experiment.cells[number].options, *plan.experiment.variant(variant).options)))
+    if own is None or len(own.latencies) != 1 or not depth:
+        return None
+    (counts,) = own.latencies.values()
+    return Timed(counts.median, depth)

@@ -61,6 +61,31 @@ class CellOutput(msgspec.Struct, frozen=True):
     reads: dict[str, int] = {}
     """Read requests served per member device."""
 
+    def ios(self, place: str) -> int:
+        """I/Os that fio counted, of all jobs and directions. Raises MeasureError."""
+        try:
+            jobs = msgspec.json.decode(self.fio, type=_Report).jobs
+        except msgspec.MsgspecError as error:
+            raise MeasureError(f"fio's report is damaged: {error}", place=place) from error
+        found = sum(side.total_ios for job in jobs for side in (job.read, job.write, job.trim))
+        if found < 2:
+            raise MeasureError("fio counted no I/O", place=place)
+        return found
+
+
+class _Side(msgspec.Struct, frozen=True):
+    total_ios: int = 0
+
+
+class _Job(msgspec.Struct, frozen=True):
+    read: _Side = _Side()
+    write: _Side = _Side()
+    trim: _Side = _Side()
+
+
+class _Report(msgspec.Struct, frozen=True):
+    jobs: list[_Job]
+
 
 class Output(msgspec.Struct, frozen=True):
     """All of one boot."""

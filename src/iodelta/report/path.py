@@ -9,7 +9,8 @@ from itertools import pairwise
 from rich.text import Text
 
 from iodelta.lab.folder import Folder
-from iodelta.path.judge import FunctionTable, PathAccount, Shift, judge
+from iodelta.path.judge import PathAccount, Shift, judge
+from iodelta.path.tables import FunctionTable
 from iodelta.report.formats.story import Cell, Row, Section, Story, Table, section
 from iodelta.report.words import duration, inert
 
@@ -103,11 +104,14 @@ def _legend(account: PathAccount) -> Iterator[str]:
 
 def _functions(account: PathAccount) -> Iterator[Text]:
     if not account.functions:
-        yield from _wrapped(f"No table of functions: {account.no_functions or 'its boots were not made'}.", "yellow")
+        for text in _about_functions(account):
+            yield from _wrapped(text, "yellow")
     for table in account.functions:
         yield from _wrapped(_heading(table, account), "bold")
         for name, *values in _rows(table):
             yield Text(f"  {name:<44}{values[0]:>11}{values[1]:>11}{values[2]:>11}")
+        for doubt in table.doubts:
+            yield from _wrapped(f"! {inert(doubt)}", "yellow")
         yield Text()
 
 
@@ -157,16 +161,23 @@ def story(account: PathAccount, *, functions: bool = False) -> Story:
         for one in account.counts
         if one.reads
     ]
-    no_table = f"No table of functions: {account.no_functions or 'its boots were not made'}."
     sections: tuple[Section, ...] = (
         *section("Steps", steps(account) if account.row else (), commands=True),
         *section("What this cannot see", [account.blind]),
         *section("What it rests on", (*_legend(account), *_rests_on(account))),
         *section("Reads served by each member", reads),
         *section("Could not be measured", map(inert, account.problems)),
-        *section("Functions", [no_table] if functions and not account.functions else []),
+        *section("Functions", _about_functions(account) if functions else []),
     )
     return Story(inert(account.question), headline(account), tuple(tables), sections)
+
+
+def _about_functions(account: PathAccount) -> list[str]:
+    if not account.functions:
+        return [f"No table of functions: {account.no_functions or 'its boots were not made'}."]
+    return [
+        f"{inert(one.cell)}, {inert(one.variant)}: {inert(doubt)}" for one in account.functions for doubt in one.doubts
+    ]
 
 
 def _rests_on(account: PathAccount) -> list[str]:

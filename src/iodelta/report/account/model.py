@@ -52,6 +52,12 @@ class Account(msgspec.Struct, frozen=True):
     """Version of iodelta that planned and measured it."""
 
     @property
+    def block_seconds(self) -> float:
+        """Seconds of one block of one cell: as measured, with boots, repeats and all, once a trial was."""
+        each = self.spent / self.trials if self.trials else self.plan.trial_seconds
+        return len(self.plan.experiment.variants) * each
+
+    @property
     def exit_code(self) -> int:
         """0 nothing worse, 1 regression, 3 inconclusive, 4 nothing could be measured."""
         verdicts = self.judgement.verdicts

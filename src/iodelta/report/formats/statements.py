@@ -122,7 +122,7 @@ def open_questions(account: Account) -> Iterator[str]:
     for verdict in account.judgement.verdicts:
         if verdict.word == "inconclusive":
             waiting.setdefault((verdict.cell, verdict.variant), []).append(verdict)
-    each = len(account.plan.experiment.variants) * account.plan.trial_seconds
+    each = account.block_seconds
     if len(waiting) > MANY:
         more = sum(max(map(_more, own)) for own in waiting.values())
         yield (
