@@ -71,6 +71,28 @@ def test_both_members_of_a_btrfs_are_counted(workshop: Workshop) -> None:
         assert found[f"disk.{node.removeprefix('/dev/')}.write_bytes"] >= 4 * MIB
 
 
+def test_what_a_disk_did_in_a_part_of_the_time_is_told_from_notes_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second of warm-up, two that count, one that does not: 10, 100, 100 and 70 reads of 4 KiB."""
+    counters, machine = counters_of({}, "sda")
+    clock = iter([0.0, 1.0, 2.0, 3.0, 4.0])
+    monkeypatch.setattr("iodelta.probe.counters.time.monotonic", lambda: next(clock))
+
+    def served(reads: int) -> None:
+        machine.files["/proc/diskstats"] = f"8 0 sda {reads} 0 {8 * reads} 0 0 0 0 0 0 0 0\n"
+
+    served(1000)
+    before = counters.snapshot()
+    for reads in (1010, 1110, 1210):
+        served(reads)
+        counters.note()
+    served(1280)
+    after = counters.snapshot()
+    found = counters.within([(1.0, 2.5)], before, after)
+    assert found["disk.sda.read_ios"] == 150
+    assert found["disk.sda.read_bytes"] == 150 * 4096
+    assert counters.within([(0.0, 4.0)], before, after)["disk.sda.read_ios"] == 280
+
+
 def test_time_spent_by_this_process_is_seen(tmp_path: Path) -> None:
     counters = Counters(HERE, resolve(HERE, str(tmp_path)))
     before, begun = counters.snapshot(), os.times()

@@ -14,7 +14,7 @@ from iodelta.bundle.dangers import dangers
 from iodelta.cli.main import cli
 from iodelta.errors import MeasureError, RequestError
 from iodelta.experiment import Experiment, parse
-from iodelta.lab.plan import make_plan
+from iodelta.lab.plan import make_plan, warnings
 from iodelta.machine import LocalMachine
 from iodelta.tools.fio import built_fio
 from iodelta.workload.fio import command_of, run
@@ -142,6 +142,14 @@ def test_the_first_line_is_warm_up_and_of_the_rest_iops_and_bandwidth_are_combin
     assert direction.bandwidth.value == pytest.approx(4096 * direction.iops.value)
 
 
+def test_a_plan_reckons_with_the_seconds_that_are_not_counted_and_says_when_they_are_most() -> None:
+    short = make_plan(question('p = 0\n[design]\ntrial = "1s"\nramp = 0\nsettle = 0', variant=""))
+    assert short.trial_seconds > 3
+    assert [one.rule for one in warnings(short) if one.rule.startswith("plan.uring")] == ["plan.uring-seconds"]
+    longer = make_plan(question('p = 0\n[design]\ntrial = "4s"\nramp = 0\nsettle = 0', variant=""))
+    assert [one.rule for one in warnings(longer) if one.rule.startswith("plan.uring")] == []
+
+
 def test_a_bandwidth_of_another_block_size_is_no_result(asked: Make) -> None:
     assert [one.rule for one in read_run(printed(asked("bs=8k"), PRINTED)).findings] == ["uring.disagree"]
 
@@ -207,6 +215,23 @@ def test_a_loop_device_is_read(loop: Loop, asked: Make) -> None:
     (direction,) = result.directions
     assert direction.ios > 100
     assert direction.iops.low <= direction.iops.value <= direction.iops.high
+
+
+@pytest.mark.root
+@NEEDS_BUILD
+def test_reads_in_seconds_that_the_tool_does_not_count_are_nobody_elses(loop: Loop, tmp_path: Path) -> None:
+    """One of three seconds counts, and the disk counted all three."""
+    (tmp_path / "x.toml").write_text(
+        f'[target]\npath = "{loop.device}"\n[workload]\ntool = "t/io_uring"\nhipri = 0\niodepth = 4\n'
+        '[variant.a]\n[variant.b]\n[design]\ntrial = "1s"\nramp = 0\nblocks = 1\nbudget = "60s"\n'
+    )
+    folder = str(tmp_path / "folder")
+    assert CliRunner().invoke(cli, ["run", str(tmp_path / "x.toml"), "--output", folder]).exit_code == 3
+    said = json.loads(CliRunner().invoke(cli, ["report", folder, "--format", "json"]).stdout)
+    assert "device.other-io" not in [finding["rule"] for finding in said["account"]["findings"]]
+    for record in Path(folder).glob("raw/*/record*"):
+        moved = json.loads(record.read_bytes())["counters"]
+        assert moved[f"disk.{Path(loop.device).name}.read_bytes"] > 0
 
 
 @pytest.mark.root

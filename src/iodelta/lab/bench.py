@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 import msgspec
@@ -20,7 +20,7 @@ from iodelta.lab.plan import Plan
 from iodelta.lab.quality import OUTSIDE, noise
 from iodelta.machine import Machine
 from iodelta.probe.caches import cache_findings
-from iodelta.probe.counters import Counters
+from iodelta.probe.counters import Counters, Snapshot
 from iodelta.probe.emulated import emulation_findings
 from iodelta.probe.mirrors import Mirrors
 from iodelta.probe.topology import Target, resolve, status
@@ -249,18 +249,24 @@ class Bench:
         condition = self._experiment.condition(cell.condition)
         launcher = self._turned(condition, variant, stop)
         load: list[int] = []  # its pid, once it has started
+        starts: list[float] = []
+
+        def start(pid: int) -> None:
+            load[:] = [pid]
+            starts.append(time.monotonic())
 
         def tick(seconds: float) -> None:
             self._counters.sample()
+            if cell.option(TOOL):
+                self._counters.note()
             self._mirrors.sample(*load)
             on_tick(seconds)
 
         before = self._counters.snapshot()
         made: list[FioRun] = []
         while len(made) < runs and all(one.ended == "finished" for one in made):
-            load.clear()
             request = self._request(cell, variant, identity.seed + len(made), launcher)
-            made.append(run(self._machine, request, stop=stop, on_start=load.append, on_tick=tick, env=self._env))
+            made.append(run(self._machine, request, stop=stop, on_start=start, on_tick=tick, env=self._env))
         after = self._counters.snapshot()
         done, *more = made
         if made[-1].ended == "stopped":
@@ -274,7 +280,11 @@ class Bench:
         findings = (*findings, *known, *self._mirrors.findings(copies))
         record = Record(
             run=msgspec.structs.replace(done, output=b""),
-            counters={**self._counters.difference(before, after), **copies},
+            counters={
+                **self._counters.difference(before, after),
+                **self._counted(made, starts, before, after),
+                **copies,
+            },
             background=account,
             findings=findings,
             more=tuple(more),
@@ -292,6 +302,17 @@ class Bench:
             identity.trial, {OUTPUTS[done.request.tool]: done.output, RECORD: msgspec.json.encode(record)}
         )
         return msgspec.structs.replace(trial, findings=(*record.findings, *trial.findings[len(findings) :]))
+
+    def _counted(
+        self, made: Sequence[FioRun], starts: Sequence[float], before: Snapshot, after: Snapshot
+    ) -> dict[str, float]:
+        """Of a tool that counts only part of its runs: what the disks did in that part; empty for fio."""
+        windows = []
+        for one, start in zip(made, starts, strict=True):
+            window = read_run(one).window if one.request.tool != "fio" else None
+            if window is not None:
+                windows.append((start + window[0] - one.started, start + window[1] - one.started))
+        return self._counters.within(windows, before, after) if windows else {}
 
     def unmeasured(
         self, cell: Cell, variant: Variant, seed: int, words: tuple[str, ...], *, stop: Callable[[], bool]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
@@ -13,6 +14,7 @@ from iodelta.lab.quality import Quality
 from iodelta.lab.schedule import Schedule, make_schedule
 from iodelta.trial import Finding, Kind
 from iodelta.verdict import Metric, Rules, metric, metrics_for
+from iodelta.workload import io_uring
 
 OVERHEAD = 0.45
 """Seconds that a trial takes beyond ramp and runtime before it was ever timed: fio's own start and end."""
@@ -96,10 +98,13 @@ def make_plan(experiment: Experiment) -> Plan:
     """Plan ``experiment``; a seed that it does not give is drawn here and recorded. Raises RequestError."""
     design = experiment.design
     seed = design.seed if design.seed is not None else random.SystemRandom().getrandbits(31)
-    trial_seconds = design.ramp + design.trial + design.settle + OVERHEAD
+    measured = design.ramp + design.trial
+    if experiment.cells[0].option(TOOL):
+        measured = io_uring.seconds(design.ramp, design.trial)
+    trial_seconds = measured + design.settle + OVERHEAD
     if experiment.boots:  # two runs in each of the first
         boot = REBOOT / len(experiment.cells) * len(experiment.conditions) if experiment.reboots else BOOT
-        trial_seconds += boot + design.ramp + design.trial + OVERHEAD
+        trial_seconds += boot + measured + OVERHEAD
     metrics = primary_metrics(experiment)
     others = len(experiment.variants) - 1
     comparisons = sum(
@@ -149,4 +154,15 @@ def warnings(plan: Plan) -> tuple[Finding, ...]:
                 "add direct=1 unless the page cache is what you ask about",
             )
         )
+    found += _uncounted(plan.experiment)
     return tuple(found)
+
+
+def _uncounted(experiment: Experiment) -> Iterator[Finding]:
+    design = experiment.design
+    whole = io_uring.seconds(design.ramp, design.trial)
+    if experiment.cells[0].option(TOOL) and whole > 2 * design.trial:
+        text = f"t/io_uring counts {design.trial:g} of {whole} seconds: its first is warm-up, its last is not printed"
+        yield Finding(
+            "plan.uring-seconds", "warning", "[design] trial", text, "a trial of 4s counts two thirds of them"
+        )

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
+import numpy as np
 
 from iodelta.errors import MachineError
 from iodelta.machine import Machine
@@ -78,6 +79,7 @@ class Counters:
             for path in machine.glob(f"/sys/fs/btrfs/{fsid}/devinfo/*/read_stats")
         }
         self._mhz: list[tuple[float, ...]] = []
+        self._notes: list[tuple[float, dict[str, float]]] = []
 
     def snapshot(self) -> Snapshot:
         """Read everything. What cannot be read is left out."""
@@ -137,6 +139,24 @@ class Counters:
         if clocks:
             found["cpu.mhz_min"], found["cpu.mhz_max"] = min(clocks), max(clocks)
             found["cpu.mhz_mean"] = sum(clocks) / len(clocks)
+        return found
+
+    def note(self) -> None:
+        """Note what the disks have done until now: while a load runs that does not count all of its time."""
+        self._notes.append((time.monotonic(), dict(self._disk_counters())))
+
+    def within(self, windows: Sequence[tuple[float, float]], before: Snapshot, after: Snapshot) -> dict[str, float]:
+        """What the disks did in ``windows`` of the monotonic clock, as if evenly from note to note. Drops the notes."""
+        points = [(before.at, before.counters), *self._notes, (after.at, after.counters)]
+        self._notes = []
+        times = [at for at, _ in points]
+        found: dict[str, float] = {}
+        for name in (name for name in before.counters if name.startswith("disk.")):
+            grown = [_grown(before.counters[name], counters.get(name, 0.0)) for _, counters in points]
+            values = [value for value in grown if value is not None]
+            if len(values) == len(points):
+                did = sum(np.interp(end, times, values) - np.interp(begin, times, values) for begin, end in windows)
+                found[name] = round(did) * (SECTOR if name.endswith("_bytes") else 1)
         return found
 
     def _text(self, path: str) -> str:

@@ -172,7 +172,7 @@ SCENARIO = Scenario(
     makes="A ublk null device of 16 queues where the kernel has ublk, and kublk or rublk is installed, else a null_blk"
     " device, else a loop device over an empty file of 1 GiB.",
     template=TEMPLATE,
-    small={"trial": "1s", "budget": "2m"},
+    small={"trial": "4s", "budget": "3m"},
     full={"trial": "20s", "budget": "2h"},
     prepare=prepare,
     needs=needs,

@@ -71,7 +71,12 @@ def command(request: FioRequest) -> list[str]:
             words += options.switches(name, value)
         except ValueError as error:
             raise RequestError(f"{name}: {error}", place="workload") from error
-    return [*request.launcher, request.fio, *words, f"-r{_dropped(request) + _counted(request) + 1}", request.target]
+    return [*request.launcher, request.fio, *words, f"-r{seconds(request.ramp, request.runtime)}", request.target]
+
+
+def seconds(ramp: float, runtime: float) -> int:
+    """How long a run is: its first second or its ramp is dropped, its last is not printed."""
+    return max(1, math.ceil(ramp)) + math.ceil(runtime) + 1
 
 
 def _dropped(request: FioRequest) -> int:
@@ -92,8 +97,8 @@ def read_output(run: FioRun) -> FioResult:
     request = run.request
     text = run.output.decode(errors="replace") + "\n" + run.stderr.decode(errors="replace")
     said = [line.strip() for line in text.splitlines() if line.strip()]
-    seconds = [Second(found) for line in said if (found := RATE.search(line))]
-    counted = seconds[_dropped(request) :][: _counted(request)]
+    rows = [Second(found) for line in said if (found := RATE.search(line))]
+    counted = rows[_dropped(request) :][: _counted(request)]
     findings = [*ending(run, said)] or _problems(run, said, len(counted))
     if not counted:
         return FioResult(findings=tuple(findings))
