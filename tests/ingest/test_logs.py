@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from native_core import needs_native_core
 
-from iodelta.ingest import Refusal, Run, log_rows, logs, read
+from iodelta.ingest import Refusal, Run, log_names, log_rows, logs, read
 from iodelta.ingest.hist_logs import is_hist_log
 from iodelta.probe.native import native
 from iodelta.trial import Histogram, bin_index
@@ -125,8 +125,15 @@ def test_a_clock_that_counts_from_1970_is_the_same_log(tmp_path: Path) -> None:
     plain = log(tmp_path, "a_lat.log", "".join(f"{at}, {v}, 0, 4096, 0\n" for at, v in rows))
     epoch = 1_700_000_000_000
     late = log(tmp_path, "a_lat.log", "".join(f"{at + epoch}, {v}, 0, 4096, 0\n" for at, v in rows))
-    assert plain.directions == late.directions
-    assert plain.series == late.series
+    (direction,), (of_epoch,) = plain.directions, late.directions
+    assert (of_epoch.ios, of_epoch.bytes, of_epoch.lat) == (direction.ios, direction.bytes, direction.lat)
+    assert of_epoch.iops.value == pytest.approx(direction.iops.value, rel=0.002), "nothing says when the job began"
+
+
+def test_a_clock_that_counts_from_1970_costs_averages_no_window(tmp_path: Path) -> None:
+    rows = "".join(f"{1_700_000_000_937 + at}, 300, 0, 0, 0\n" for at in range(500, 4001, 500))
+    (direction,) = log(tmp_path, "x_iops.1.log", rows).directions
+    assert direction.iops.value == pytest.approx(300)
 
 
 def test_maximum_beside_the_value_does_not_shift_the_direction(tmp_path: Path) -> None:
@@ -173,7 +180,7 @@ def test_a_log_whose_name_does_not_say_what_it_holds_is_refused(tmp_path: Path) 
     ],
 )
 def test_what_a_log_holds_is_in_its_name(name: str, of: str | None) -> None:
-    assert logs.what(name) == of
+    assert log_names.what(name) == of
 
 
 def test_a_log_is_recognised_by_its_rows_and_nothing_else() -> None:
@@ -227,6 +234,14 @@ def test_histograms_of_fio_2_are_of_microseconds(tmp_path: Path) -> None:
     clat = run.directions[0].clat
     assert clat is not None
     assert clat.percentiles[50.0].low == 123_000
+
+
+def test_a_histogram_log_may_count_from_1970(tmp_path: Path) -> None:
+    rows = "".join(hist_row(1_700_000_000_517 + 500 * number, 1856, {500: 150}) for number in range(8))
+    (tmp_path / "x_clat_hist.1.log").write_text(rows)
+    (run,) = read([tmp_path]).runs
+    assert run.directions[0].iops.value == pytest.approx(300)
+    assert run.directions[0].runtime_ms == 4000
 
 
 def test_garbage_in_the_upper_bins_is_refused(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from iodelta.ingest.log_rows import LONGEST, Ints, matrix, whole_rows
+from iodelta.ingest.log_rows import LONGEST, matrix, origin, whole_rows
+from iodelta.ingest.log_windows import Ints
 from iodelta.ingest.logs import percentiles
 from iodelta.ingest.model import Refusal, Run, unknown
 from iodelta.ingest.tar import Readable
@@ -47,12 +48,15 @@ def summarise(name: str, head: bytes, rest: Readable) -> Run | Refusal:
     totals: dict[Kind, Ints] = {}
     ends: dict[Kind, int] = {}
     damaged = garbage = 0
+    began: int | None = None
     for block in whole_rows(head, rest, CHUNK):
         rows, before, lost = _rows(block, width)
         damaged += lost
+        if began is None and len(rows):
+            began = origin(rows[:, 0])
         for number in np.unique(rows[:, 1]).tolist():
             kind, own = _KINDS[number], rows[rows[:, 1] == number]
-            times, counts = own[:, 0], own[:, 3:]
+            times, counts = own[:, 0] - (began or 0), own[:, 3:]
             seconds = np.clip(np.diff(times, prepend=ends.get(kind, 0)) / 1000, 0.001, LONGEST)
             sound = counts.sum(axis=1, dtype=np.float64) <= _FASTEST * seconds
             garbage += int((~sound).sum())

@@ -9,27 +9,24 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from iodelta.ingest.log_windows import Floats, Ints, Windows, WindowSums
 from iodelta.ingest.tar import Readable
 from iodelta.probe.native import native_function
 from iodelta.trial import BINS
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 CHUNK = 4 << 20
 """Bytes that are parsed at once."""
 LONGEST = 8 * 86400
 """Seconds that a log may span."""
+_LONGEST_STEP = 60_000
+"""Milliseconds by which a job may have begun before its first row."""
 KINDS = 3
 """Directions: 0 read, 1 write, 2 trim."""
 _MOST = (LONGEST * 1000, 2**53, KINDS, 2**40)
 """No time, value, direction or block size of fio reaches these."""
 _APART = 2**54
 """More than any column of a sound row holds."""
-_LOOK = 2000
-"""Rows by which averages are told from single I/Os."""
 
 
 class Chunk(NamedTuple):
@@ -59,29 +56,8 @@ class Side(NamedTuple):
     counts: Ints
     sums: Floats
     """Rows, and the sum of their values, in each second."""
-    early: Ints
-    """Times of the first rows."""
-
-    def window(self) -> float:
-        """Milliseconds per row when rows are averages, else 0: then they are single I/Os.
-
-        Averages come once per direction and window, at its multiples, and windows without I/O have none; the last row
-        is of a part of one. Jobs that share a log (per_job_logs=0) write one after the other. The block size of
-        averages is 0 unless the job has a single one.
-        """
-        gaps = np.diff(self.early)
-        whole = gaps > 0
-        whole[:-1] &= gaps[1:] >= 0  # the last row of a job
-        steps = gaps[whole][:-1] if whole.sum() > 1 else gaps[whole]
-        if not len(steps):
-            return 0.0 if self.bytes else float(self.early[0])
-        width = float(np.median(steps[steps <= 1.5 * np.percentile(steps, 5)]))
-        if not self.bytes:
-            return width
-        if np.sum(gaps <= 0) > max(1, 0.05 * len(gaps)):
-            return 0.0
-        off = np.abs(steps - np.round(steps / width) * width)
-        return width if width >= 10 and float(np.mean(off <= max(2.0, 0.02 * width))) > 0.9 else 0.0
+    windows: Windows | None
+    """What their windows are if rows are averages; None where there are too many for that."""
 
 
 class Totals:
@@ -95,7 +71,7 @@ class Totals:
         self._bins = np.zeros((KINDS, BINS), dtype=np.int64)
         self._counts = np.zeros((0, KINDS), dtype=np.int64)
         self._seconds = np.zeros((0, KINDS))
-        self._early: list[list[int]] = [[] for _ in range(KINDS)]
+        self._windows = WindowSums(KINDS)
         self._origin: int | None = None
         self.damaged = 0
 
@@ -105,8 +81,7 @@ class Totals:
         if not len(chunk.times):
             return
         if self._origin is None:  # rows of log_unix_epoch count from 1970, others from the start of the job
-            first = int(chunk.times[0])
-            self._origin = first // 1000 * 1000 if first > LONGEST * 1000 else 0
+            self._origin = origin(chunk.times)
         times = chunk.times - self._origin if self._origin else chunk.times
         rows: tuple[Ints, ...] = (times, chunk.values, chunk.kinds, chunk.blocks)
         # Negative numbers are the largest without their sign.
@@ -135,7 +110,7 @@ class Totals:
             bins=self._bins[kind],
             counts=self._counts[:beyond, kind],
             sums=self._seconds[:beyond, kind],
-            early=np.asarray(self._early[kind], dtype=np.int64),
+            windows=self._windows.of(kind),
         )
 
     def _add(self, times: Ints, values: Ints, kinds: Ints, blocks: Ints) -> None:
@@ -161,13 +136,20 @@ class Totals:
                 high[kind] = max(high[kind], greatest)
                 if low is not None:
                     low[kind] = min(low[kind], least)
-        for kind in present:
-            early = self._early[kind]
-            if len(early) < _LOOK:
-                early += times[kinds == kind][: _LOOK - len(early)].tolist()
+        if not (self._latencies and block):
+            self._windows.add(times, numbers, kinds, blocks)
         if self._latencies:
             index = _bins(values, numbers) + kinds * BINS
             self._bins += np.bincount(index, minlength=KINDS * BINS).reshape(KINDS, BINS)
+
+
+def origin(times: Ints) -> int:
+    """When the job began: at 0, or with log_unix_epoch, where nothing says it, one step before the first row."""
+    first = int(times[0])
+    if first <= LONGEST * 1000:
+        return 0
+    later = times[times > first + 1]
+    return first - min(int(later[0]) - first, _LONGEST_STEP) if len(later) else first
 
 
 def _extremes(column: Ints, kinds: Ints, present: list[int]) -> list[tuple[int, int]]:

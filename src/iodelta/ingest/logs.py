@@ -8,25 +8,33 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import numpy as np
 
-from iodelta.ingest.log_rows import Ints, Side, Totals, chunks
+from iodelta.ingest.log_names import Of, jobname, number_of, what, without_kind
+from iodelta.ingest.log_rows import Side, Totals, chunks
+from iodelta.ingest.log_windows import Ints, Windows
 from iodelta.ingest.model import Refusal, Run, unknown
 from iodelta.ingest.numbers import Version
 from iodelta.ingest.tar import Readable
-from iodelta.ingest.wording import clean
 from iodelta.trial import BINS, Direction, Finding, Histogram, Kind, Latency, Place, Quantity, bin_edges
 
-Of = Literal["bw", "iops", "lat", "clat", "slat"]
+Rows = Literal["single", "averages", "ones", "unclear"]
+"""What the rows of a log are: single I/Os; averages over windows; averages of single I/Os, every one of which fio
+counts as one I/O per second (2.12 and later, where a log is averaged and compressed); or nothing tells."""
 
 _ROW = re.compile(rb"\s*\d{1,19}, ?\d{1,20}, ?\d{1,20}, ?\d{1,20}(?:, ?(?:0x)?[0-9a-f]{1,20}){0,4}\s*")
-_NAME = re.compile(r"(?:^|[_./!-])(bw|iops|slat|clat|lat)(?=\.|_|$)(?!.*_hist)")
-_NUMBER = re.compile(r"\.(\d{1,6})\.log")
 _KINDS: tuple[Kind, ...] = ("read", "write", "trim")
 _PERCENTS = (1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9, 99.95, 99.99)
+
+_PER_IO = (2, 10)
+"""Since this fio a bw or iops log without log_avg_msec has a row per I/O; before, one per window of bwavgtime."""
+_USUAL_WINDOW = 490
+"""Milliseconds: bwavgtime is 500 unless given, and a window ends with the first I/O after it."""
+_AGREE = 1.5
+"""Up to here the bytes that values make and those that block sizes make are the same: both ways are right then."""
 
 
 def is_log(head: bytes) -> bool:
@@ -37,82 +45,120 @@ def is_log(head: bytes) -> bool:
     return bool(rows) and all(_ROW.fullmatch(row) for row in rows) and len({row.count(b",") for row in rows}) == 1
 
 
-def what(name: str) -> Of | None:
-    """What a log of this name holds: fio says it nowhere else."""
-    found = _NAME.findall(name.rpartition("/")[2])
-    return found[-1] if found else None
-
-
 class Summary:
-    """What a log holds. Which unit its latencies have only its companion's version tells."""
+    """What a log holds. Which unit its latencies have only its companion's version tells, and what its rows are often
+    only the iops log of the same job."""
 
-    def __init__(self, place: Place, of: Of, sides: dict[Kind, Side], damaged: int) -> None:
+    def __init__(self, place: Place, of: Of, sides: dict[Kind, Side], damaged: int, columns: int) -> None:
         self.place = place
         self._of = of
         self._sides = sides
         self._damaged = damaged
+        self._columns = columns
+        self._sized = any(side.bytes for side in sides.values())
 
-    def run(self, version: Version | None, fio_version: str | None) -> Run:
-        """As a run; ``version`` of the fio that wrote the files beside it, None when there are none."""
-        findings: list[Finding] = []
-        if self._damaged:
-            text = f"{self._damaged} rows are cut or damaged and were left out"
-            findings.append(self._finding("read.damaged", "warning", text))
+    @property
+    def job(self) -> str | None:
+        """The same for all logs of a job."""
+        return without_kind(self.place.file)
+
+    def rows_seen(self) -> Rows | None:
+        """What the rows of this log say theirs and those of the bw log beside it are; None where it is no iops log."""
+        if self._of != "iops":
+            return None
+        low, high = min(side.low for side in self._sides.values()), max(side.high for side in self._sides.values())
+        if self._sized:
+            return "single" if high <= 1 else "averages"
+        return "ones" if low == high == 1 else "averages"
+
+    def run(self, version: Version | None, fio_version: str | None, beside: Rows | None = None) -> Run:
+        """As a run; ``version`` of the fio that wrote the files beside it, None when there are none, and what the iops
+        log of the same job says rows are."""
+        rows = self._rows(version, beside)
         scales = (1.0, 1000.0) if version is None else ((1.0, 1.0) if version >= (2, 99) else (1000.0, 1000.0))
-        if self._of.endswith("lat") and version is None:
-            text = "nothing beside this log says which fio wrote it: its latencies are ns, or us of a fio before 2.99"
-            findings.append(self._finding("read.unit-unknown", "warning", text, "put fio's own report beside the log"))
         series: dict[str, tuple[float, ...]] = {}
         directions = []
         for kind, side in self._sides.items():
-            width = side.window()
-            directions.append(self._direction(kind, side, width, scales))
-            series |= self._series(kind, side, width, scales[0])
-            if width and self._of.endswith("lat"):
-                text = f"{kind}: rows are means over {width:g} ms: no percentiles, and a mean of unweighted means"
-                findings.append(self._finding("read.log-averaged", "note", text))
-            elif width:
-                text = f"{kind}: fio does not log what came after the last whole {width:g} ms"
-                findings.append(self._finding("read.log-end", "note", text))
-        number = _NUMBER.search(self.place.file)
-        name = self.place.file.rpartition("/")[2].rpartition("!")[2]
+            directions.append(self._direction(kind, side, rows, version, scales))
+            series |= self._series(kind, side, rows, version, scales[0])
+        number = number_of(self.place.file)
         return Run(
             place=self.place,
             format="log",
-            jobname=clean(re.sub(r"_(?:bw|iops|slat|clat|lat)(?:\.\d{1,6})?\.log.{0,20}$", "", name)),
+            jobname=jobname(self.place.file),
             directions=tuple(directions),
             fio_version=fio_version,
             series=series,
-            labels={"log": self._of} | ({"job": number[1]} if number else {}),
-            findings=tuple(findings),
+            labels={"log": self._of} | ({"job": number} if number else {}),
+            findings=tuple(self._findings(rows, version, sure=version is not None or beside is not None)),
         )
+
+    def _rows(self, version: Version | None, beside: Rows | None) -> Rows:
+        if self._of.endswith("lat"):
+            return "single" if self._sized else "averages"
+        if not self._sized:
+            return beside or self.rows_seen() or "averages"
+        if version is not None:
+            return "single" if version >= _PER_IO else "averages"
+        return self.rows_seen() or beside or self._rows_by_value()
+
+    def _rows_by_value(self) -> Rows:
+        """Of a bw log alone with block sizes. A single I/O that waited for its turn has a rate far above the job's."""
+        windows = [side.windows for side in self._sides.values() if side.windows is not None]
+        if len(windows) < len(self._sides) or self._columns > 4 or any(found.close() > 0.05 for found in windows):
+            return "single"  # the fifth column came later than rows per I/O
+        by_value = 1.024 * sum(found.area_by_io() for found in windows)
+        if by_value <= _AGREE * sum(side.bytes for side in self._sides.values()):
+            return "single"
+        return "averages" if min(found.narrowest() for found in windows) >= _USUAL_WINDOW else "unclear"
+
+    def _findings(self, rows: Rows, version: Version | None, *, sure: bool) -> Iterator[Finding]:
+        if self._damaged:
+            text = f"{self._damaged} rows are cut or damaged and were left out"
+            yield self._finding("read.damaged", "warning", text)
+        if self._of.endswith("lat") and version is None:
+            text = "nothing beside this log says which fio wrote it: its latencies are ns, or us of a fio before 2.99"
+            yield self._finding("read.unit-unknown", "warning", text, "put fio's own report beside the log")
+        if rows == "unclear" or (rows == "averages" and self._sized and not sure and self._of == "bw"):
+            text = "nothing says whether rows are single I/Os or averages of a fio before 2.10"
+            remedy = "put fio's own report or the iops log of the same job beside it"
+            yield self._finding("read.log-unclear", "warning", text, remedy)
+        if rows == "ones":
+            text = "every row of the iops log is 1: fio averaged single I/Os (log_compression), or did one I/O a second"
+            yield self._finding("read.log-ones", "warning", text, "use fio's own report")
+        if rows == "averages":
+            yield from self._averaged()
+
+    def _averaged(self) -> Iterator[Finding]:
+        for kind, side in self._sides.items():
+            width = side.windows.width() if side.windows else 0.0
+            if self._of.endswith("lat"):
+                text = f"{kind}: rows are means over {width:g} ms: no percentiles, and a mean of unweighted means"
+                yield self._finding("read.log-averaged", "note", text)
+            else:
+                text = f"{kind}: fio does not log what came after the last whole {width:g} ms"
+                yield self._finding("read.log-end", "note", text)
 
     def _finding(self, rule: str, severity: Literal["note", "warning"], text: str, remedy: str = "") -> Finding:
         return Finding(rule, severity, self.place.file, text, remedy)
 
-    def _direction(self, kind: Kind, side: Side, width: float, scales: tuple[float, float]) -> Direction:
-        span = side.last
+    def _direction(
+        self, kind: Kind, side: Side, rows: Rows, version: Version | None, scales: tuple[float, float]
+    ) -> Direction:
         iops, bandwidth, ios, size = unknown("1/s"), unknown("B/s"), 0, 0
-        if not width:
+        if rows == "single":
             ios, size = side.rows, side.bytes
-            if span > 0:
-                iops = Quantity(ios * 1000 / span, ios * 1000 / (span + 1), ios * 1000 / max(span - 1, 1), "1/s")
-                bandwidth = Quantity(
-                    size * 1000 / span, size * 1000 / (span + 1), size * 1000 / max(span - 1, 1), "B/s"
-                )
-        elif span > 0 and self._of in ("bw", "iops"):
-            mean, spare = side.total * width / max(span, width), 1 / width
-            mean_rate = Quantity(mean, mean * (1 - spare), (mean + 1) * (1 + spare), "1/s")
-            if self._of == "iops":
-                iops = mean_rate
-            else:
-                bandwidth = Quantity(mean * 1024, mean_rate.low * 1024, mean_rate.high * 1024, "B/s")
-        lat = self._latency(side, width, scales) if self._of.endswith("lat") else None
+            iops, bandwidth = _over(ios, side.last, "1/s"), _over(size, side.last, "B/s")
+        elif rows == "averages" and self._of == "iops":
+            iops = self._mean(side, version, 1, "1/s")
+        elif rows == "averages" and self._of == "bw":
+            bandwidth = self._mean(side, version, 1024, "B/s")
+        lat = self._latency(side, rows, scales) if self._of.endswith("lat") else None
         return Direction(
             kind=kind,
             ios=ios,
             bytes=size,
-            runtime_ms=span,
+            runtime_ms=side.last,
             iops=iops,
             bandwidth=bandwidth,
             lat=lat if self._of == "lat" else None,
@@ -120,11 +166,33 @@ class Summary:
             slat=lat if self._of == "slat" else None,
         )
 
-    def _latency(self, side: Side, width: float, scales: tuple[float, float]) -> Latency:
+    def _mean(self, side: Side, version: Version | None, scale: int, unit: str) -> Quantity:
+        """The rate over the whole log: fio cut each row's to an integer, and rounded where it averaged several."""
+        if side.windows is None or not side.last:
+            return unknown(unit)
+        width, area = side.windows.width(), self._area(side.windows, version)
+        span = max(float(side.last), width)
+        covered, spare = side.windows.milliseconds() / span, 1 / max(width, 1.0)
+        below, above = (0.0, 1.0) if self._sized else (0.5, 1.5)
+        low = max(area.low / span * (1 - spare) - below * covered, 0.0)
+        high = area.high / span * (1 + spare) + above * covered
+        return Quantity(area.value / span * scale, low * scale, high * scale, unit)
+
+    def _area(self, windows: Windows, version: Version | None) -> Quantity:
+        """Value times milliseconds; which way fio sampled, its version tells, block sizes of averages (up to 2.9), or a
+        column more (3.18 and later)."""
+        by_io, by_clock = windows.area_by_io(), windows.area_by_clock()
+        if self._sized or (version is not None and version < _PER_IO):
+            return Quantity.exact(by_io, "ms")
+        if self._columns > 4 or version is not None:
+            return Quantity.exact(by_clock, "ms")
+        return Quantity(by_clock, min(by_io, by_clock), max(by_io, by_clock), "ms")
+
+    def _latency(self, side: Side, rows: Rows, scales: tuple[float, float]) -> Latency:
         low, high = scales
         spare = 0.0 if high == 1 else high
         mean = side.total / side.rows
-        if width:  # how many I/Os are behind each row is not said: all may be behind one
+        if rows == "averages":  # how many I/Os are behind each row is not said: all may be behind one
             between = Quantity(mean * low, side.low * low, (side.high + 1) * high, "ns")
             return Latency(0, between, *(unknown("ns"),) * 3)
         variance = max(side.squares / side.rows - mean * mean, 0.0) * side.rows / max(side.rows - 1, 1)
@@ -138,19 +206,29 @@ class Summary:
             histogram=Histogram.from_counts(dict(enumerate(side.bins.tolist()))) if high == 1 else None,
         )
 
-    def _series(self, kind: Kind, side: Side, width: float, scale: float) -> dict[str, tuple[float, ...]]:
+    def _series(
+        self, kind: Kind, side: Side, rows: Rows, version: Version | None, scale: float
+    ) -> dict[str, tuple[float, ...]]:
         """Per second: sums of single I/Os, or means of the windows that end in it, nothing counted as zero."""
         seconds = len(side.counts)
         found: dict[str, tuple[float, ...]] = {}
-        if not width:
+        if rows == "single":
             found[f"{kind}.iops"] = tuple(side.counts.astype(float).tolist())
         if self._of.endswith("lat"):
             means = np.divide(side.sums, side.counts, out=np.full(seconds, np.nan), where=side.counts > 0)
             found[f"{kind}.{self._of}"] = tuple((means * scale).tolist())
-        elif width and width <= 1000:
-            values = side.sums * (width / 1000) * (1024 if self._of == "bw" else 1)
+        elif rows == "averages" and side.windows and 0 < side.windows.width() <= 1000 and side.total:
+            window = self._area(side.windows, version).value / side.total
+            values = side.sums * (window / 1000) * (1024 if self._of == "bw" else 1)
             found[f"{kind}.{self._of}"] = tuple(values.tolist())
         return found
+
+
+def _over(amount: float, span: int, unit: str) -> Quantity:
+    """``amount`` over ``span`` ms, known to one."""
+    if span <= 0:
+        return unknown(unit)
+    return Quantity(amount * 1000 / span, amount * 1000 / (span + 1), amount * 1000 / max(span - 1, 1), unit)
 
 
 def percentiles(counts: Ints, edges: Sequence[tuple[int, int]], scales: tuple[float, float]) -> dict[float, Quantity]:
@@ -174,12 +252,14 @@ def summarise(name: str, head: bytes, rest: Readable) -> Summary | Refusal:
         reason = "a fio log, but its name does not say of what: it should end in _bw, _iops, _lat, _clat or _slat"
         return Refusal(Place(name), reason)
     totals = Totals(latencies=of.endswith("lat"))
-    for chunk in chunks(head, rest, _extra_column(head)):
+    shift = _extra_column(head)
+    for chunk in chunks(head, rest, shift):
         totals.add(chunk)
     sides = {_KINDS[number]: side for number, side in totals.sides().items()}
     if not sides:
         return Refusal(Place(name), "a fio log without a sound row")
-    return Summary(Place(name, 1), of, sides, totals.damaged)
+    columns = head[:8192].lstrip().partition(b"\n")[0].count(b",") + 1 - shift
+    return Summary(Place(name, 1), of, sides, totals.damaged, columns)
 
 
 def _extra_column(head: bytes) -> int:

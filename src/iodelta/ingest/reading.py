@@ -85,9 +85,10 @@ def _scan(opened: Iterable[Source | Refusal]) -> Iterator[Found]:
             if isinstance(item, Run) and item.fio_version:
                 versions.setdefault(_folder(item.place), set()).add(item.fio_version)
             yield item
+    seen = {log.job: rows for log in held if (rows := log.rows_seen()) is not None}
     for log in held:
         version = _version_beside(log.place, versions)
-        yield log.run(version_of(version), version)
+        yield log.run(version_of(version), version, seen.get(log.job))
 
 
 def _version_beside(place: Place, versions: dict[str, set[str]]) -> str | None:

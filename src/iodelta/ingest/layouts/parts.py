@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 import msgspec
 
+from iodelta.ingest.log_names import without_kind
 from iodelta.ingest.model import Run, unknown
 from iodelta.trial import Direction, Finding, Latency, Quantity
 from iodelta.workload.fio_json import FioJob, merged
@@ -15,8 +15,6 @@ from iodelta.workload.fio_json import FioJob, merged
 MOST = 10_000
 """Clones of one job, where numjobs is not known."""
 
-
-_LOG = re.compile(r"_(?:bw|iops|slat|clat|lat|clat_hist)(?=(?:\.\d{1,6})?\.log)")
 _TELLING = ("iops", "bw", "lat", "clat", "slat", "clat_hist")
 """Logs, the one first whose rates are the job's."""
 
@@ -25,8 +23,8 @@ def logs_joined(runs: Iterable[Run]) -> tuple[Run, ...]:
     """fio's logs of one job as one run, for each says one thing about it; others as they are."""
     groups: dict[Hashable, list[Run]] = {}
     for number, run in enumerate(runs):
-        name, logs = _LOG.subn("", run.place.file)
-        groups.setdefault(name if logs and run.labels.get("log") in _TELLING else number, []).append(run)
+        name = without_kind(run.place.file)
+        groups.setdefault(name if name and run.labels.get("log") in _TELLING else number, []).append(run)
     return tuple(_logged(group) if len(group) > 1 else group[0] for group in groups.values())
 
 

@@ -1,0 +1,38 @@
+"""What the name of a fio log says: of what it is, of which job, and which logs are of one job."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from iodelta.ingest.wording import clean
+
+Of = Literal["bw", "iops", "lat", "clat", "slat"]
+
+_NAME = re.compile(r"(?:^|[_./!-])(bw|iops|slat|clat|lat)(?=\.|_|$)(?!.*_hist)")
+_NUMBER = re.compile(r"\.(\d{1,6})\.log")
+_KIND = re.compile(r"_(?:bw|iops|slat|clat|lat|clat_hist)(?=(?:\.\d{1,6})?\.log)")
+
+
+def what(name: str) -> Of | None:
+    """What a log of this name holds: fio says it nowhere else."""
+    found = _NAME.findall(name.rpartition("/")[2])
+    return found[-1] if found else None
+
+
+def number_of(name: str) -> str:
+    """The number of the job, counted over the clones of all sections; empty where logs are not kept apart."""
+    found = _NUMBER.search(name)
+    return found[1] if found else ""
+
+
+def jobname(name: str) -> str:
+    """What was given to write_bw_log and the like."""
+    last = name.rpartition("/")[2].rpartition("!")[2]
+    return clean(re.sub(r"_(?:bw|iops|slat|clat|lat)(?:\.\d{1,6})?\.log.{0,20}$", "", last))
+
+
+def without_kind(name: str) -> str | None:
+    """The same for all logs of one job; None for a name that is not a log's."""
+    found, changes = _KIND.subn("", name)
+    return found if changes else None

@@ -1,0 +1,185 @@
+"""How long the window behind each row of a bw or iops log is: a row weighs as much as its window is long."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+_USUAL = 1 << 14
+"""Milliseconds of a window up to which sums lie in an array; longer ones are few."""
+_TICK = 1
+"""Milliseconds by which rows of one tick may differ: fio reads the clock for each direction."""
+_SPAN = 1 << 40
+"""More milliseconds than a log spans: the rows of one job lie this far from those of the next."""
+_DENSE = 2000
+"""Rows, one every other millisecond or more often, that cannot be windows."""
+
+
+class Gaps(NamedTuple):
+    """Rows of one direction by the time before them that they may be of."""
+
+    gaps: Ints
+    """Milliseconds, ascending."""
+    rows: Ints
+    sums: Floats
+    """Rows with this gap, and the sum of their values."""
+
+    def area(self) -> float:
+        """Value times milliseconds."""
+        return float(self.sums @ self.gaps)
+
+
+class Windows(NamedTuple):
+    """The rows of one direction as averages."""
+
+    own: Gaps
+    """By the time since the row before of the same direction."""
+    any: Gaps
+    """By the time since the last row before, whatever direction that was of."""
+
+    last: Gaps
+    """Those in ``own`` of the last rows of jobs: each may be of a part of a window."""
+
+    def width(self) -> float:
+        """The usual window in ms; 0 where no time passes. Windows without I/O leave no row and do not lengthen it."""
+        rows = self.own.rows.copy()
+        rows[np.searchsorted(self.own.gaps, self.last.gaps)] -= self.last.rows
+        if not rows.any():
+            rows = self.own.rows
+        passing = (self.own.gaps > 0) & (rows > 0)
+        gaps, reached = self.own.gaps[passing], np.cumsum(rows[passing])
+        if not len(gaps):
+            return 0.0
+        narrow = int(gaps[np.searchsorted(reached, 0.05 * reached[-1])])
+        usual = gaps <= 1.5 * narrow
+        middle = int(np.searchsorted(reached[usual], reached[usual][-1] / 2))
+        return float(gaps[usual][middle])
+
+    def close(self) -> float:
+        """Share of the rows that follow another within 10 ms: no window is as short."""
+        return float(self.own.rows[self.own.gaps < 10].sum() / self.own.rows.sum())
+
+    def narrowest(self) -> int:
+        """Milliseconds that nearly no gap falls short of."""
+        reached = np.cumsum(self.own.rows)
+        return int(self.own.gaps[np.searchsorted(reached, 0.05 * reached[-1])])
+
+    def area_by_io(self) -> float:
+        """Value times milliseconds up to fio 2.9: the first I/O after a window's time ends it, in all directions."""
+        return self.any.area()
+
+    def area_by_clock(self) -> float:
+        """The same since fio 2.10, which samples by the clock: a gap of several windows had I/O in the last alone."""
+        width, gaps = self.width(), self.own.gaps
+        if not width:
+            return self.own.area()
+        times = np.maximum(np.round(gaps / width), 1)
+        spare = np.maximum(2.0, 0.02 * width) * times  # the clock may run on by a millisecond a window
+        several = (times > 1) & (np.abs(gaps - times * width) <= spare)
+        return float(self.own.sums @ np.where(several, width, gaps))
+
+    def milliseconds(self) -> int:
+        """Of all gaps together."""
+        return int(self.own.rows @ self.own.gaps)
+
+
+class _GapSums:
+    """Gaps of one direction as they are counted, in constant memory."""
+
+    def __init__(self) -> None:
+        self._rows = np.zeros(_USUAL, dtype=np.int64)
+        self._sums = np.zeros(_USUAL)
+        self._long: dict[int, list[float]] = {}
+
+    def add(self, gaps: Ints, values: Floats) -> None:
+        usual = gaps < _USUAL
+        self._rows += np.bincount(gaps[usual], minlength=_USUAL)
+        self._sums += np.bincount(gaps[usual], weights=values[usual], minlength=_USUAL)
+        for gap, value in zip(gaps[~usual].tolist(), values[~usual].tolist(), strict=True):
+            step = gap.bit_length() - _USUAL.bit_length() + 1  # a damaged log may hold any, so few are kept apart
+            counted = self._long.setdefault(gap >> step << step, [0, 0.0])
+            counted[0] += 1
+            counted[1] += value
+
+    def gaps(self) -> Gaps:
+        usual = np.flatnonzero(self._rows)
+        longer = sorted(self._long.items())
+        return Gaps(
+            np.concatenate([usual, np.array([gap for gap, _ in longer], dtype=np.int64)]),
+            np.concatenate([self._rows[usual], np.array([int(rows) for _, (rows, _) in longer], dtype=np.int64)]),
+            np.concatenate([self._sums[usual], np.array([total for _, (_, total) in longer])]),
+        )
+
+
+class _Direction:
+    """The rows of one direction as they are counted."""
+
+    def __init__(self) -> None:
+        self._own, self._any, self._ends = _GapSums(), _GapSums(), _GapSums()
+        self._gap = np.zeros(0, dtype=np.int64)
+        """Of the last row; nothing before there is one."""
+        self.last = 0
+        """Time of that row, in the job that is being read."""
+
+    def add(self, times: Ints, starts: Ints, ticks: Ints, values: Floats) -> None:
+        """More rows: when, when their jobs started, the last tick before each, and their values."""
+        previous = np.maximum(np.concatenate([[self.last], times[:-1]]), starts)
+        gaps = times - previous
+        self._own.add(gaps, values)
+        self._any.add(times - np.maximum(previous, ticks), values)
+        known = np.concatenate([self._gap, gaps])
+        of_next_job = np.flatnonzero(np.diff(starts, prepend=0)) + len(self._gap)
+        ends = known[of_next_job[of_next_job > 0] - 1]
+        self._ends.add(ends, np.zeros(len(ends)))
+        self._gap, self.last = gaps[-1:], int(times[-1])
+
+    def windows(self) -> Windows | None:
+        """All of them; None without any. To be asked once, at the end."""
+        self._ends.add(self._gap, np.zeros(len(self._gap)))
+        return Windows(self._own.gaps(), self._any.gaps(), self._ends.gaps()) if len(self._gap) else None
+
+
+class WindowSums:
+    """What has been read of the rows of all directions so far, chunk by chunk, in constant memory."""
+
+    def __init__(self, kinds: int) -> None:
+        self._directions = [_Direction() for _ in range(kinds)]
+        self._ticks = [0, 0]
+        """Times of the last two ticks of the job that is being read."""
+        self._single = False
+
+    def add(self, times: Ints, values: Floats, kinds: Ints, blocks: Ints) -> None:
+        """More rows, in the order of the log."""
+        if self._single or self._too_dense(times, blocks):
+            self._single = True
+            return
+        before = np.concatenate([self._ticks, times])
+        job = np.cumsum(np.diff(before, prepend=before[:1]) < -_TICK)  # jobs may share a log, one after the other
+        placed = np.maximum.accumulate(before + job * _SPAN)
+        starts, own = job[2:] * _SPAN, placed[2:]
+        earlier = np.searchsorted(placed, own - _TICK) - 1
+        ticks = np.where(earlier >= 0, placed[earlier], 0)
+        for kind in np.unique(kinds).tolist():
+            rows = kinds == kind
+            self._directions[kind].add(own[rows], starts[rows], ticks[rows], values[rows])
+        self._remember(placed, int(starts[-1]))
+
+    def of(self, kind: int) -> Windows | None:
+        """Those of one direction; None where its rows are too dense for windows, or were not given."""
+        return None if self._single else self._directions[kind].windows()
+
+    def _remember(self, placed: Ints, start: int) -> None:
+        last = int(placed[-1])
+        earlier = int(np.searchsorted(placed, last - _TICK)) - 1
+        self._ticks = [max(int(placed[max(earlier, 0)]) - start, 0), last - start]
+        for direction in self._directions:
+            direction.last = max(direction.last - start, 0)
+
+    @staticmethod
+    def _too_dense(times: Ints, blocks: Ints) -> bool:
+        return len(times) >= _DENSE and bool(blocks[0]) and int(times.max() - times.min()) < 2 * len(times)
