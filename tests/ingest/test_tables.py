@@ -13,7 +13,8 @@ from iodelta.audit.tables import cell as cell_of
 from iodelta.audit.tables import variant
 from iodelta.ingest import DeviceStats, Run, read, read_bytes
 from iodelta.ingest.report import read_text
-from iodelta.ingest.table_cells import Column, cell, column
+from iodelta.ingest.table_cells import cell
+from iodelta.ingest.table_headings import Column, column
 
 SEEDS = Path(__file__).parents[3] / "shared" / "seeds"
 GIST = SEEDS / "003_32c9d470c4ad77c4.txt"
@@ -466,3 +467,180 @@ def test_a_column_called_rw_says_the_direction() -> None:
     (run,) = read_bytes(text, "x.csv").runs
     assert (run.workload.rw, run.workload.bs, run.workload.iodepth, run.workload.numjobs) == ("randread", 4096, 32, 1)
     assert [(d.kind, d.iops.value, d.bandwidth.value) for d in run.directions] == [("read", 100_000, 409.6e6)]
+
+
+METRIC_ROWS = {
+    "semicolons, no titles": "IOPS;70800;43600\nlat (us);12;33\np99 (us);40;90\n",
+    "commas": "metric,old,new\nIOPS,70800,43600\nlat (us),12,33\np99 (us),40,90\n",
+    "a first line that names no measure": "Results;old;new\nIOPS;70800;43600\nlat (us);12;33\np99 (us);40;90\n",
+    "tabs": "\told\tnew\nIOPS\t70800\t43600\nlat (us)\t12\t33\np99 (us)\t40\t90\n",
+    "single spaces": "IOPS 70800 43600\nlat_us 12 33\np99_us 40 90\n",
+    "Markdown": "| | old | new |\n|--|--|--|\n| IOPS | 70800 | 43600 |\n| lat (us) | 12 | 33 |\n"
+    "| p99 (us) | 40 | 90 |\n",
+    "a corner that names one of them": "IOPS;70800;43600\nCPU (%);5;6\nlat (us);12;33\nerrors;0;0\np99 (us);40;90\n",
+    "long": "kernel,metric,value\nold,IOPS,70800\nold,lat (us),12\nold,p99 (us),40\n"
+    "new,IOPS,43600\nnew,lat (us),33\nnew,p99 (us),90\n",
+    "units in a column": "metric,unit,old,new\nIOPS,1/s,70800,43600\nlat,us,12,33\np99,us,40,90\n",
+}
+
+
+@pytest.mark.parametrize("shape", METRIC_ROWS)
+def test_a_measure_in_each_row_is_never_read_as_another(shape: str) -> None:
+    runs = rows_of(METRIC_ROWS[shape])
+    assert [len(run.directions) for run in runs] == [1, 1]
+    one, two = (run.directions[0] for run in runs)
+    assert (one.iops.value, two.iops.value) == (70800, 43600)
+    assert one.lat is not None
+    assert two.lat is not None
+    assert (one.lat.mean.value, two.lat.mean.value) == (12e3, 33e3)
+    assert (one.lat.percentiles[99.0].value, two.lat.percentiles[99.0].value) == (40e3, 90e3)
+
+
+PRINTED = {
+    "pandas": "  sched  depth   iops  bw_mib  lat_ms\n0  none      1   1877   7.332   0.708\n"
+    "1   bfq     32  15000  58.590   0.900\n",
+    "R": "  sched depth  iops bw_mib lat_ms\n1  none     1  1877  7.332  0.708\n2   bfq    32 15000 58.590  0.900\n",
+    "single spaces": "sched depth iops bw_mib lat_ms\nnone 1 1877 7.332 0.708\nbfq 32 15000 58.59 0.9\n",
+    "an index with a name": "       depth   iops  bw_mib  lat_ms\nsched                              \n"
+    "none       1   1877   7.332   0.708\nbfq       32  15000  58.590   0.900\n",
+    "titles of several words": "sched depth  IOPS BW (MiB/s) avg lat (ms)\n none     1  1877      7.332        0.708\n"
+    "  bfq    32 15000     58.590        0.900\n",
+}
+
+
+@pytest.mark.parametrize("shape", PRINTED)
+def test_columns_that_single_spaces_set_apart(shape: str) -> None:
+    runs = rows_of(PRINTED[shape])
+    directions = [run.directions[0] for run in runs]
+    assert [run.labels["sched"] for run in runs] == ["none", "bfq"]
+    assert [run.workload.iodepth for run in runs] == [1, 32]
+    assert [d.iops.value for d in directions] == [1877, 15000]
+    assert [d.bandwidth.value / 2**20 for d in directions] == pytest.approx([7.332, 58.59])
+    assert [d.lat.mean.value for d in directions if d.lat is not None] == pytest.approx([708e3, 900e3])
+
+
+UNCLEAR = {
+    "names of two words": "kernel build IOPS lat_us p99_us\n6.1 rc 1 1877 531 708\n6.12 1900 520 700\n",
+    "numbers with spaces": "sched IOPS p99_us\nnone 100 200 300\nbfq 100 300 400\n",
+    "rows too short": "sched jobs IOPS BW lat_us\nnone 1877 7.33 531\nbfq 1500 5.86 640\n",
+}
+
+
+@pytest.mark.parametrize("shape", UNCLEAR)
+def test_columns_that_nothing_tells_apart_are_refused_with_their_line(shape: str) -> None:
+    found = read_bytes(f"Some text\n\n{UNCLEAR[shape]}".encode(), "x")
+    assert not [d for run in found.runs for d in run.directions]
+    assert [(refusal.place.line, "told apart" in refusal.reason) for refusal in found.refusals] == [(3, False)]
+    assert "heading names" in found.refusals[0].reason
+
+
+LOGS = {
+    "commas": "2026-01-01 12:00:{0:02}, {0}.0, 12{0:02} IOPS, 4.8 MB/s, 0\n",
+    "colons": "[ {0}s] iops: 12{0:02}, bw: 4.{0}MB/s, lat: 1{0}us\n",
+    "bars": "12:00:{0:02} | 12{0:02} IOPS | 4.8 MB/s | 12 us\n",
+    "spaces": "12:00:{0:02}   12{0:02} IOPS   4.8 MB/s   12 us\n",
+    "words": "INFO 12:00:{0:02}  read iops   12{0:02}   avg lat  12us\n",
+}
+
+
+@pytest.mark.parametrize("shape", LOGS)
+def test_the_lines_of_a_log_are_not_a_table(shape: str) -> None:
+    found = read_bytes("".join(LOGS[shape].format(number) for number in range(30)).encode(), "x.log")
+    assert found.runs == ()
+    assert len(found.refusals) == 1
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "IOPS stddev",
+        "IOPS limit",
+        "IOPS/W",
+        "IOPS per core",
+        "IOPS p99",
+        "iops_max",
+        "bw_min",
+        "bw_agg",
+        "IOPS (%)",
+        "IOPS, lat (us)",
+        "latency at 1000 IOPS (ms)",
+        "BW (MB/s) / IOPS",
+        "tail latency (us)",
+        "CPU time avg (us)",
+        "runtime (ms) average",
+        "latency_us.250",
+        "runtime (s)",
+        "$/IOPS",
+    ],
+)
+def test_a_heading_of_something_else_is_not_a_measure(title: str) -> None:
+    assert column(title) is None
+
+
+def test_a_heading_of_both_directions_is_of_neither() -> None:
+    assert column("Read/Write IOPS") == Column(None, "rate", "iops", 0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        ("12345 IOPS|50 MB/s|12 us", (12345, 50e6, 12e3)),
+        ("12.3 kIOPS|1.5 GiB/s|1.5 ms", (12300, 1.5 * 2**30, 1.5e6)),
+        ("1.2e+05|50|12", (120_000, 50e6, 12e3)),
+    ],
+)
+def test_units_in_the_cells(cells: str, values: tuple[float, float, float]) -> None:
+    text = f"| sched | IOPS | BW (MB/s) | lat (us) |\n|--|--|--|--|\n| none |{cells}|\n"
+    (direction,) = read_bytes(text.encode(), "x").runs[0].directions
+    assert direction.lat is not None
+    found = (direction.iops.value, direction.bandwidth.value, direction.lat.mean.value)
+    assert found[0] == pytest.approx(values[0])
+    assert found[1] / values[1] == pytest.approx(1, rel=0.08)  # GiB below MB/s: either may be meant
+    assert found[2] == pytest.approx(values[2])
+
+
+def test_a_cell_of_another_measure_is_not_read() -> None:
+    text = "| sched | IOPS | BW (MB/s) | lat (us) |\n|--|--|--|--|\n| none | 5 ms | 12 ms | 5 MB/s |\n"
+    text += "| bfq | 1 | 2 | 3 |\n"
+    none, _ = read_bytes(text.encode(), "x").runs
+    assert none.directions == ()
+    assert [finding.rule for finding in none.findings] == ["read.cell"] * 3
+
+
+def test_a_decimal_comma_in_one_column_is_one_in_all() -> None:
+    text = "sched;IOPS;BW (MB/s);lat (ms)\nnone;12345,6;50,57;1,234\nbfq;9876,5;40,45;1,012\n"
+    directions = [run.directions[0] for run in read_bytes(text.encode(), "x").runs]
+    assert [d.lat.mean.value for d in directions if d.lat is not None] == pytest.approx([1.234e6, 1.012e6])
+
+
+def test_a_comma_that_may_be_either_is_not_guessed_at() -> None:
+    runs = read_bytes(b"sched;lat (ms)\nnone;1,234\nbfq;1,012\n", "x").runs
+    assert [run.directions for run in runs] == [(), ()]
+    assert [finding.rule for run in runs for finding in run.findings] == ["read.comma"] * 2
+
+
+def test_rows_that_say_how_others_differ_are_not_variants() -> None:
+    text = b"| sched | IOPS |\n|--|--|\n| none | 100 |\n| bfq | 90 |\n| diff | 10 |\n| stddev | 3 |\n"
+    assert [variant(run) for run in read_bytes(text, "x").runs] == ["none", "bfq"]
+
+
+def test_rows_of_other_measures_in_a_table_of_one_are_left_out() -> None:
+    text = b"| IOPS | none | bfq |\n|--|--|--|\n| randread | 100 | 90 |\n| CPU (%) | 50 | 60 |\n| errors | 0 | 1 |\n"
+    assert [run.directions[0].iops.value for run in read_bytes(text, "x").runs] == [100, 90]
+
+
+@pytest.mark.parametrize(("bar", "mark"), [("|", "|"), ("", ","), ("", ";"), ("", "\t")])
+def test_a_row_with_more_cells_than_titles_is_said(bar: str, mark: str) -> None:
+    rows = [["sched", "IOPS", "p99 (us)"], ["none", "12", "5", "8"], ["bfq", "7", "9"], ["kyber", "8", "9"]]
+    text = "".join(f"{bar}{mark.join(row)}{bar}\n" for row in rows)
+    found = read_bytes(text.encode(), "x")
+    assert [run.directions[0].iops.value for run in found.runs] == [7, 8]
+    assert [refusal.place.line for refusal in found.refusals] == [2]
+
+
+def test_two_columns_of_one_rate_do_not_undo_each_other() -> None:
+    text = b"job,read.iops,read.bw_bytes,read.bw,read.bw_min,read.bw_max,read.bw_mean,read.bw_dev\n"
+    text += b"a,1000,4096000,4000,1,9,4000.5,3\nb,2000,8192000,8000,2,99,8000.5,4\n"
+    runs = read_bytes(text, "x.csv").runs
+    rates = {run.labels["job"]: d.bandwidth.value for run in runs for d in run.directions if d.iops.value > 0}
+    assert rates == {"a": 4096000, "b": 8192000}

@@ -15,7 +15,7 @@ from iodelta.audit.numbers import known, latency, number, parts
 from iodelta.audit.tables import context, groups, load, variant
 from iodelta.errors import RequestError
 from iodelta.ingest import Run
-from iodelta.ingest.table_cells import Stat, column
+from iodelta.ingest.table_headings import Stat, column
 from iodelta.trial import Finding, Quantity, Severity
 
 Outcome = Literal["holds", "false", "untestable"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from iodelta.ingest import Run
-from iodelta.ingest.table_cells import names_rows
+from iodelta.ingest.table_headings import names_rows
 
 _LONG = re.compile(r"\s*(?:\d[\d ,.]{4,}|[\d.]+e[+-]?\d+)\s*", re.IGNORECASE)
 

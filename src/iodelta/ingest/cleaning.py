@@ -32,6 +32,8 @@ class Line(NamedTuple):
 
     number: int
     text: str
+    tabbed: str = ""
+    """The same with its tabs, where it has some: they set the columns of tables apart."""
 
 
 def looks_binary(head: bytes) -> bool:
@@ -61,13 +63,15 @@ def lines(data: bytes) -> list[Line]:
     """
     numbers: list[int] = []
     found: list[str] = []
+    tabbed: list[str] = []
     for number, raw in escaped.opened(_unfolded(_decoded(data))):
         for part in raw.split("\r") if "\r" in raw else (raw,):
             plain = _plain(part)
             if plain or (not part.strip() and "\r" not in raw):
                 numbers.append(number)
                 found.append(plain)
-    return list(map(Line, numbers, prefixes.without(found)))
+                tabbed.append(_plain(part, tab="\t") if "\t" in part else "")
+    return list(map(Line, numbers, prefixes.without(found), tabbed))
 
 
 def _unfolded(text: str) -> Iterator[tuple[int, str]]:
@@ -103,11 +107,11 @@ def _of_base64(found: re.Match[str]) -> str:
         return found[0]
 
 
-def _plain(text: str) -> str:
+def _plain(text: str, tab: str = "    ") -> str:
     if not text.isprintable():
         if "\x1b" in text:
             text = _ESCAPE.sub("", text)
-        text = _UNFIT.sub("", _FIXED_SPACE.sub(" ", text.replace("\t", "    ")))
+        text = _UNFIT.sub("", _FIXED_SPACE.sub(" ", text.replace("\t", tab)))
     if ">" in text:
         text = text[quote.end() :] if (quote := _QUOTE.match(text)) else text
     if not text.isascii():

@@ -9,9 +9,11 @@ from iodelta.ingest import text_lines as say
 from iodelta.ingest.cleaning import Line
 from iodelta.ingest.model import Run, Workload, unknown
 from iodelta.ingest.numbers import decimals, num2str
-from iodelta.ingest.table_cells import Heading, facts, heading, row
+from iodelta.ingest.table_headings import Heading, heading
+from iodelta.ingest.table_rows import row
 from iodelta.ingest.text_report import bandwidth
 from iodelta.ingest.wording import clean
+from iodelta.ingest.workload_words import facts
 from iodelta.trial import Direction, Kind, Place
 
 _HINTS = ("IOPS=", "IOPS =", "iops=", "iops =", "bw=", "BW=", "aggrb=")

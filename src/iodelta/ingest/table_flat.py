@@ -13,7 +13,8 @@ from itertools import islice, pairwise
 
 from iodelta.ingest.cleaning import Line
 from iodelta.ingest.numbers import size
-from iodelta.ingest.table_cells import Column, cell, column
+from iodelta.ingest.table_cells import cell
+from iodelta.ingest.table_headings import Column, column
 
 _UNIT = r"\((?:[kmg]?i?b/s|[mnuµμ]?s(?:ec)?|iops)\)"
 _MEASURE = re.compile(
@@ -33,6 +34,10 @@ _CELL = re.compile(r"very \w{1,8}|\S{1,20}")
 _MOST_GROUPS = 5
 """Groups of three digits in a number: a million GB/s in KiB/s has four."""
 _MOST_WAYS = 500
+_CLEAR = 0.5
+"""How much farther from IOPS times the block size a way must be to be ruled out: bandwidth is 1.6 times too high."""
+_UNSURE = "?"
+"""A cell whose digits may be grouped in several ways."""
 
 Rows = list[tuple[int, list[str], str]]
 
@@ -81,9 +86,9 @@ def _head(text: str) -> tuple[list[str], list[str]] | None:
     if len(found) < 2 or not text[: found[0].start()].strip():
         return None
     between = [text[a.end() : b.start()] for a, b in pairwise(found)] + [text[found[-1].end() :]]
-    if any(part.strip() for part in between):
-        return None
     words = text[: found[0].start()].split()
+    if any(part.strip() for part in between) or any(column(word) is not None for word in words):
+        return None
     numbered = next((at for at, word in enumerate(words[:-1]) if word.lower() in _NUMBERED), None)
     if numbered is None:
         names = [" ".join(words[:-1])] if len(words) > 1 else []
@@ -131,7 +136,10 @@ def _grouped(numbers: list[str], columns: Sequence[Column | None], block: int | 
     ways = list(islice(_ways(numbers, len(columns)), _MOST_WAYS))
     if not ways:
         return [*numbers[: len(columns) - 1], " ".join(numbers[len(columns) - 1 :])]
-    return min(ways, key=lambda cells: _strain(cells, columns, block))
+    strains = [_strain(cells, columns, block) for cells in ways]
+    least = min(strains)
+    likely = [cells for cells, strain in zip(ways, strains, strict=True) if strain <= least + _CLEAR]
+    return [texts[0] if len(set(texts)) == 1 else _UNSURE for texts in zip(*likely, strict=True)]
 
 
 def _ways(numbers: Sequence[str], cells: int) -> Iterator[list[str]]:
@@ -152,16 +160,18 @@ def _ways(numbers: Sequence[str], cells: int) -> Iterator[list[str]]:
 
 
 def _strain(cells: Sequence[str], columns: Sequence[Column | None], block: int | None) -> float:
-    """How far bandwidth is from IOPS times the block size, summed over the directions; else the longest number."""
+    """How far bandwidth is from IOPS times the block size, summed over the directions; 0 where nothing tells."""
     strain = 0.0
+    if block is None:
+        return strain
     values = [found[0].value if (found := cell(text)) is not None else 0.0 for text in cells]
-    for one, value in zip(columns, values, strict=True):
-        if one is None or one.stat != "bw" or block is None or not one.scale or not value:
+    numbers = [(one, value) for one, value in zip(columns, values, strict=True) if one is not None and value]
+    for one, bandwidth in numbers:
+        if one.stat != "bw" or not one.scale:
             continue
-        for other, iops in zip(columns, values, strict=True):
-            if other is not None and other.stat == "iops" and other.kind == one.kind and iops:
-                strain += abs(math.log(value * one.scale / (iops * block)))
-    return strain or max(len(text) for text in cells) / 1000
+        rates = [iops for other, iops in numbers if other.stat == "iops" and other.kind == one.kind]
+        strain += sum(abs(math.log(bandwidth * one.scale / (iops * block))) for iops in rates)
+    return strain
 
 
 def _block(words: Sequence[str]) -> int | None:

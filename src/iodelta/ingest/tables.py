@@ -1,133 +1,223 @@
-"""Result tables as people paste them: Markdown, CSV, columns of spaces, and web pages flattened to single spaces."""
+"""Result tables as people paste them: which lines are one, how it lies, and what its numbers are.
+
+A table has a line of titles that name its measures (``table_rows``), a measure in each row (``table_metrics``), or one
+measure in its corner or its title (here). A number is read only where its own title names its measure.
+"""
 
 from __future__ import annotations
 
-import csv
+import math
 import re
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Sequence
 
 import msgspec
 
+from iodelta.ingest import table_data, table_grids, table_spaces
 from iodelta.ingest.cleaning import Line
-from iodelta.ingest.model import Run
-from iodelta.ingest.table_cells import COMPARES, Heading, cell, column, decimal_comma, heading, row
-from iodelta.ingest.table_flat import flattened
+from iodelta.ingest.model import Refusal, Run
+from iodelta.ingest.table_cells import cell, decimal_comma
+from iodelta.ingest.table_grids import LONGEST, RULE, SOME, Grid
+from iodelta.ingest.table_headings import COMPARES, Heading, column, heading, names_other, several
+from iodelta.ingest.table_metrics import metric_rows
+from iodelta.ingest.table_rows import row
 from iodelta.ingest.wording import clean
 from iodelta.trial import Direction, Place
 
-_MEASURES = ("iops", "bandwidth", "bw", "lat", "b/s", "throughput", "p9", "percentile")
-_RULE = re.compile(r"[\s|:+=\u2500-\u257f-]{3,}")
+_HINTS = ("iops", "bandwidth", "bw", "lat", "b/s", "throughput", "p9", "percentile", "io/s")
 _DIGIT = re.compile(r"\d")
-_SPLIT = re.compile(r" {2,}")
-_UNNAMED = "row"
-"""Title of a column of names that has none."""
-_LATEX = ("\\hline", "\\midrule", "\\toprule")
-_FRAME = str.maketrans(dict.fromkeys("│┃║", "|"))
 _TITLE = 100
 _BACK = 6
 """Lines above a table among which its title is looked for."""
-_MOST_COLUMNS = 200
-_SOME = 20
-"""Rows without a number that make no table."""
+_NEAR = 4
+"""Lines around the titles in which a measure is named, if not there."""
+_DERIVED = re.compile(
+    r"(?:%\s?)?(?:st[dandr. ]{0,6}dev\w*|sd|cv|diff\w*|change|delta|gain|ratio|speed-?up|improvement|regression|Δ)"
+    r"(?:\s?[(\[]?%[)\]]?)?",
+    re.I,
+)
+"""The name of a row that says how others differ."""
 
-
-_LONGEST = 4000
-"""Characters of a line of titles."""
-
-
-class Grid(NamedTuple):
-    """A table taken apart: titles, and the index of the line and the cells of each row; ``section`` above a row."""
-
-    titles: list[str]
-    rows: list[tuple[int, list[str], str]]
-    first: int
+Found = Run | Refusal
 
 
 def hinted(text: str) -> bool:
     """Whether a measure may be named in ``text``."""
     lowered = text.lower()
-    return any(word in lowered for word in _MEASURES)
+    return any(word in lowered for word in _HINTS)
 
 
-def tables(lines: Sequence[Line], used: bytearray, file: str) -> list[list[Run]]:
+def tables(lines: Sequence[Line], used: bytearray, file: str) -> list[list[Found]]:
     """The rows of every result table among ``lines``, table by table; the indexes are marked in ``used``."""
-    found: list[list[Run]] = []
-    hints = [hinted(line.text[:_LONGEST]) for line in lines]
+    found: list[list[Found]] = []
+    hints = [hinted(line.text[:LONGEST]) for line in lines]
     digits = [_DIGIT.search(line.text) is not None for line in lines]
     index = 0
     while index < len(lines):
-        text = lines[index].text
-        grid = None
-        if (
-            not used[index]
-            and len(text) < _LONGEST
-            and _begins(text, hints, index)
-            and any(digits[index : index + _SOME])
-        ):
-            grid = _markdown(lines, index) or _separated(lines, index) or _spaced(lines, index)
-            grid = grid or _flat(lines, index)
-        if grid is None:
+        if used[index] or not digits_below(digits, index) or not _begins(lines[index].text, hints, index):
             index += 1
             continue
-        title = _title(lines, used, grid.first)
-        runs = _transposed(grid, lines, file, title) or _pivot(grid, lines, file, title)
-        runs = runs or _rows(grid, lines, file, title)
-        if len(runs) > 0:
+        table = _Table(lines, used, index, file)
+        runs, last = table.read()
+        if runs:
             found.append(runs)
-            for at in range(grid.first, grid.rows[-1][0] + 1):
+            for at in range(index, last + 1):
                 used[at] = 1
-        index = max(grid.rows[-1][0], index) + 1
+        index = max(last, index) + 1
     return found
 
 
+def digits_below(digits: Sequence[bool], index: int) -> bool:
+    """Whether a line near below ``index`` has a digit."""
+    return any(digits[index : index + SOME])
+
+
 def _begins(text: str, hints: Sequence[bool], index: int) -> bool:
-    """Whether a table may begin here: a measure is named in the titles, or just above or below them."""
-    return hints[index] or (("  " in text or text.count("|") > 1) and any(hints[max(0, index - 3) : index + 4]))
+    """Whether a table may begin here: a measure is named in the titles, or near them where columns are marked."""
+    if not text.strip() or len(text) >= LONGEST:
+        return False
+    marked = "  " in text or text.count("|") > 1 or "," in text or ";" in text or text.strip().count(" ") == 1
+    return hints[index] or (marked and any(hints[max(0, index - _NEAR) : index + _NEAR + 1]))
 
 
-def _rows(grid: Grid, lines: Sequence[Line], file: str, title: str) -> list[Run]:
-    columns = [[cells[at] for _, cells, _ in grid.rows if at < len(cells)] for at in range(len(grid.titles))]
-    commas = any(map(decimal_comma, columns))
-    headings = [heading(text, cells, commas=commas) for text, cells in zip(grid.titles, columns, strict=True)]
-    runs = [
-        _without_idle(run)
-        for index, cells, section in grid.rows
-        for run in row(headings, cells, Place(file, lines[index].number), title, section)
-    ]
-    return runs if any(run.directions for run in runs) else []
+class _Table:
+    """The table that may begin at one line."""
 
+    def __init__(self, lines: Sequence[Line], used: bytearray, index: int, file: str) -> None:
+        self._lines = lines
+        self._used = used
+        self._index = index
+        self._file = file
 
-def _transposed(grid: Grid, lines: Sequence[Line], file: str, title: str) -> list[Run]:
-    """A table with a measure per row and a variant per column: a run per column."""
-    measures = [heading(cells[0]) for _, cells, _ in grid.rows]
-    if any(column(text) for text in grid.titles) or sum(m.column is not None for m in measures) < 2:
-        return []
-    runs = []
-    for at, name in enumerate(grid.titles):
-        if at == 0 or COMPARES.search(name):
-            continue
-        headings = [heading(grid.titles[0]), *measures]
-        cells = [name, *(cells[at] if at < len(cells) else "" for _, cells, _ in grid.rows)]
-        runs += row(headings, cells, Place(file, lines[grid.first].number), title)
-    return [_without_idle(run) for run in runs if run.directions]
+    def read(self) -> tuple[list[Found], int]:
+        """Its runs and the index of its last line; nothing and its own line when it is not a table."""
+        for split in (table_grids.barred, table_grids.separated):
+            grid = self._whole(split)
+            if grid is not None:
+                return self._with_misfits(grid)
+        return self._spaced()
 
+    def _whole(self, split: Callable[[Sequence[Line], int, int], Grid | None]) -> Grid | None:
+        """The table by ``split``, if its first rows hold results: it is looked at to its end only then."""
+        first = split(self._lines, self._index, SOME)
+        if first is None or not self._meaning(first):
+            return None
+        return split(self._lines, self._index, len(self._lines))
 
-def _pivot(grid: Grid, lines: Sequence[Line], file: str, title: str) -> list[Run]:
-    """A table of one measure, named in its corner or its title: a run per number."""
-    corner = column(grid.titles[0]) is not None
-    measure = heading(grid.titles[0] if corner else title)
-    if measure.column is None or any(column(text) for text in grid.titles[1:]):
-        return []
-    runs = []
-    for index, cells, section in grid.rows:
-        for name, text in zip(grid.titles[1:], cells[1:], strict=False):
-            if COMPARES.search(name) or cell(text) is None:
+    def _with_misfits(self, grid: Grid) -> tuple[list[Found], int]:
+        found: list[Found] = list(self._meaning(grid))
+        for at in grid.misfits:
+            words = f"a row of a table with more or fewer cells than its {len(grid.titles)} titles: not read"
+            found.append(Refusal(self._place(at), words))
+        return found, max(grid.rows[-1][0], *grid.misfits, 0)
+
+    def _spaced(self) -> tuple[list[Found], int]:
+        """A table whose columns only spaces set apart: what all ways to split it that fit have in common."""
+        if not any(self._sound(grid) for grid in table_spaces.splits(self._lines, self._index, SOME)):
+            return self._unsplit()
+        grids = list(table_spaces.splits(self._lines, self._index, len(self._lines)))
+        sound = [grid for grid in grids if self._sound(grid)]
+        longest = max((len(grid.rows) for grid in sound), default=0)
+        sound = [grid for grid in sound if len(grid.rows) == longest]
+        if len({_numbers(self._meaning(grid)) for grid in sound}) != 1:
+            return self._unsplit()
+        grid = sound[0]
+        found: list[Found] = list(self._meaning(grid))
+        last = grid.rows[-1][0]
+        while last + 1 < len(self._lines) and table_spaces.ends_in_number(self._lines[last + 1].text):
+            last += 1
+            found.append(Refusal(self._place(last), "it does not fit the columns of the table above it: not read"))
+        return found, last
+
+    def _sound(self, grid: Grid) -> bool:
+        """Whether every cell of a measure holds one number, or says that there is none."""
+        runs = self._meaning(grid)
+        rules = {finding.rule for run in runs for finding in run.findings}
+        return bool(runs) and "read.cell" not in rules
+
+    def _unsplit(self) -> tuple[list[Found], int]:
+        """A heading of several measures that cannot be told apart is refused; anything else is not a table."""
+        names = table_data.unsplit_heading(self._lines, self._index)
+        if not names:
+            return [], self._index
+        words = (
+            f"a table whose heading names {names}, and whose columns its spaces do not tell apart: not read; put a "
+            "tab, comma or | between its columns"
+        )
+        last = self._index
+        while last + 1 < len(self._lines) and table_data.is_row(self._lines[last + 1].text):
+            last += 1
+        return [Refusal(self._place(self._index), words)], last
+
+    def _meaning(self, grid: Grid) -> list[Run]:
+        title = self._title(grid.first)
+        if not grid.mark and table_data.ends_in_number(grid) and self._continues():
+            return []  # a row of something else
+        runs = metric_rows(grid, self._places(grid), title)
+        if not runs and not table_data.is_data(grid):
+            runs = self._pivot(grid, title) or self._rows(grid, title)
+        return [_without_idle(run) for run in runs]
+
+    def _rows(self, grid: Grid, title: str) -> list[Run]:
+        """A table with a line of titles that name measures: a run per row."""
+        headings = table_data.headings(grid)
+        runs = []
+        for index, cells, section in grid.rows:
+            name = next((text for h, text in zip(headings, cells, strict=False) if h.column is None), "")
+            if not _DERIVED.fullmatch(name.strip("*` ")):
+                runs += row(headings, cells, self._place(index), title, section)
+        doubtful = any(finding.rule == "read.comma" for run in runs for finding in run.findings)
+        return runs if doubtful or any(run.directions for run in runs) else []
+
+    def _pivot(self, grid: Grid, title: str) -> list[Run]:
+        """A table of one measure, named in its corner or in the line above: a run per number."""
+        corner = column(grid.titles[0]) is not None
+        named = grid.titles[0] if corner else self._title(grid.first, nearest=True)
+        cells = [text for _, cells, _ in grid.rows for text in cells[1:]]
+        measure = heading(named, cells, commas=decimal_comma(cells))
+        if measure.column is None or any(column(text) or several(text) for text in grid.titles[1:]):
+            return []
+        runs = []
+        for index, cells, section in grid.rows:
+            if names_other(cells[0]) or column(cells[0]) or several(cells[0]) or _DERIVED.fullmatch(cells[0]):
+                continue  # it is of another measure than the table
+            for name, text in zip(grid.titles[1:], cells[1:], strict=False):
+                if COMPARES.search(name) or names_other(name) or cell(text) is None:
+                    continue
+                first = table_spaces.UNNAMED if corner else grid.titles[0]
+                headings = [Heading(first, None), Heading("column", None), measure]
+                runs += row(headings, [cells[0], name, text], self._place(index), title, section)
+        return runs if len(runs) > 1 else []
+
+    def _continues(self) -> bool:
+        """Whether the line above belongs to the same paragraph and is not its title."""
+        above = self._lines[self._index - 1].text.strip() if self._index else ""
+        return len(above.split()) > 1 and not above.endswith(":") and not RULE.fullmatch(above)
+
+    def _place(self, index: int) -> Place:
+        return Place(self._file, self._lines[index].number)
+
+    def _places(self, grid: Grid) -> dict[int, Place]:
+        return {index: self._place(index) for index in (grid.first, *(index for index, _, _ in grid.rows))}
+
+    def _title(self, first: int, *, nearest: bool = False) -> str:
+        """The nearest short line above that is not a sentence and not part of another table; ``nearest``: only a line
+        with nothing but blank lines between it and the table."""
+        for at in range(first - 1, max(first - 1 - _BACK, -1), -1):
+            text = self._lines[at].text.strip().strip("#*`= ").strip()
+            if self._used[at]:
+                break
+            if not text or RULE.fullmatch(text):
                 continue
-            headings = [Heading(_UNNAMED if corner else grid.titles[0], None), Heading("column", None), measure]
-            place = Place(file, lines[index].number)
-            runs += row(headings, [cells[0], name, text], place, title, section)
-    return runs if len(runs) > 1 else []
+            if len(text) <= _TITLE and not text.endswith((".", ",", ";")):
+                return clean(text.rstrip(":"))
+            if nearest:
+                break
+        return ""
+
+
+def _numbers(runs: Sequence[Run]) -> Hashable:
+    """What several ways to split a table must agree in."""
+    return tuple((direction.kind, str(direction)) for run in runs for direction in run.directions)
 
 
 def _without_idle(run: Run) -> Run:
@@ -137,122 +227,5 @@ def _without_idle(run: Run) -> Run:
 
 
 def _is_idle(direction: Direction) -> bool:
-    return 0 in (direction.iops.value, direction.bandwidth.value)
-
-
-def _markdown(lines: Sequence[Line], index: int) -> Grid | None:
-    """Cells between ``|``, of Markdown or drawn; a rule may stand below the titles."""
-    text = _framed(lines[index].text)
-    if text.count("|") < 2:
-        return None
-    titles = _bars(text)
-    rows: list[tuple[int, list[str], str]] = []
-    at = index + 1
-    while at < len(lines):
-        text = _framed(lines[at].text)
-        if not text.strip():
-            break
-        if _RULE.fullmatch(text) or text.strip() in _LATEX:
-            at += 1
-            continue
-        if text.count("|") < 2:
-            break
-        cells = _bars(text)
-        if len(cells) == len(titles):
-            if rows and not cells[0] and any(cells[1:]):  # left empty to mean the one above
-                cells[0] = rows[-1][1][0]
-            rows.append((at, cells, ""))
-        at += 1
-        if at - index > _SOME and not _numbers(rows):
-            return None
-    return _grid(titles, rows, index)
-
-
-def _framed(text: str) -> str:
-    """A row of LaTeX, of Jira or in a drawn frame as Markdown writes it."""
-    text = text.translate(_FRAME).strip()
-    if text.startswith("||"):
-        return text.replace("||", "|")
-    if "&" in text and text.removesuffix("\\hline").rstrip().endswith("\\\\"):
-        return f"|{text[: text.rindex(chr(92) * 2)].replace('&', '|')}|".replace("\\%", "%")
-    return text
-
-
-def _bars(text: str) -> list[str]:
-    return [part.strip() for part in text.strip("|").split("|")][:_MOST_COLUMNS]
-
-
-def _separated(lines: Sequence[Line], index: int) -> Grid | None:
-    """Comma or semicolon separated values with a line of titles."""
-    head = lines[index].text
-    mark = max(",;", key=head.count)
-    if head.count(mark) < 1 or head.count(mark) > _MOST_COLUMNS:
-        return None
-    titles = next(csv.reader([head], delimiter=mark))
-    rows: list[tuple[int, list[str], str]] = []
-    for at in range(index + 1, len(lines)):
-        text = lines[at].text
-        if not text.strip() or mark not in text or len(text) > 20_000:
-            break
-        try:
-            cells = next(csv.reader([text.replace("\0", "")], delimiter=mark))
-        except (csv.Error, StopIteration):
-            break
-        if len(cells) != len(titles):
-            break
-        rows.append((at, [part.strip() for part in cells], ""))
-        if len(rows) == _SOME and not _numbers(rows):
-            return None
-    return _grid([part.strip() for part in titles], rows, index)
-
-
-def _spaced(lines: Sequence[Line], index: int) -> Grid | None:
-    """Columns set apart by several spaces; lines of dashes between."""
-    titles = _SPLIT.split(lines[index].text.strip())
-    if not 2 <= len(titles) <= _MOST_COLUMNS:
-        return None
-    unnamed = lines[index].text.startswith("  ")  # perhaps the column of names has no title
-    rows: list[tuple[int, list[str], str]] = []
-    for at in range(index + 1, len(lines)):
-        text = lines[at].text.strip()[:_LONGEST]
-        if _RULE.fullmatch(text):
-            continue
-        cells = _SPLIT.split(text)
-        if unnamed and not rows and len(cells) > len(titles):
-            titles = [_UNNAMED, *titles]
-        if titles[0] == _UNNAMED and len(cells) > len(titles):
-            cells = [" ".join(cells[: 1 - len(titles)]), *cells[1 - len(titles) :]]
-        if len(cells) != len(titles):
-            break
-        rows.append((at, cells, ""))
-        if len(rows) == _SOME and not _numbers(rows):
-            return None
-    return _grid(titles, rows, index)
-
-
-def _flat(lines: Sequence[Line], index: int) -> Grid | None:
-    found = flattened(lines, index)
-    return None if found is None else _grid(*found, index)
-
-
-def _grid(titles: list[str], rows: list[tuple[int, list[str], str]], first: int) -> Grid | None:
-    """None unless there are names and numbers; whether they are measures of storage is seen when they are read."""
-    if not rows or len(titles) < 2:
-        return None
-    return Grid(titles, rows, first) if _numbers(rows) else None
-
-
-def _numbers(rows: Sequence[tuple[int, list[str], str]]) -> bool:
-    """Whether there is a number among the cells of the first rows."""
-    return any(cell(text) is not None for _, cells, _ in rows[:_SOME] for text in cells[1:])
-
-
-def _title(lines: Sequence[Line], used: bytearray, first: int) -> str:
-    """The nearest short line above that is no sentence and no part of another table."""
-    for at in range(first - 1, max(first - 1 - _BACK, -1), -1):
-        text = lines[at].text.strip().strip("#*`= ").strip()
-        if used[at]:
-            break
-        if text and len(text) <= _TITLE and not text.endswith((".", ",", ";")) and not _RULE.fullmatch(text):
-            return clean(text.rstrip(":"))
-    return ""
+    rates = [rate.value for rate in (direction.iops, direction.bandwidth) if not math.isnan(rate.value)]
+    return bool(rates) and not any(rates)

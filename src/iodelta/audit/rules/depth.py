@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from iodelta.audit.model import Evidence, Mark, Repair, rule
 from iodelta.audit.numbers import count, known, latency, parts, span
 from iodelta.ingest import Run
-from iodelta.ingest.table_cells import column
+from iodelta.ingest.table_headings import column
 from iodelta.trial import Quantity
 
 BEYOND = 0.05

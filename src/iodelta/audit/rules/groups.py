@@ -10,7 +10,7 @@ from iodelta.audit.model import Evidence, Mark, rule
 from iodelta.audit.numbers import known, latency, number, parts
 from iodelta.audit.tables import context, groups, load, rate, variant, without_load, workload
 from iodelta.ingest import Run
-from iodelta.ingest.table_cells import column
+from iodelta.ingest.table_headings import column
 
 FASTER = 0.05
 """A row under load may be this much faster than the same row without, by chance."""

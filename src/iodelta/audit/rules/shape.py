@@ -8,7 +8,7 @@ from iodelta.audit.model import Evidence, Mark, Repair, rule
 from iodelta.audit.numbers import count, known, latency, parts, span
 from iodelta.audit.rules.depth import slots
 from iodelta.ingest import Run
-from iodelta.ingest.table_cells import column
+from iodelta.ingest.table_headings import column
 from iodelta.trial import Direction, Latency, Quantity, bin_edges
 
 CAP = float(bin_edges(1855)[0])

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from iodelta.audit.model import Evidence, Mark, Repair, rule
 from iodelta.audit.numbers import blank, known, number, parts
 from iodelta.ingest import Run
-from iodelta.ingest.table_cells import Column, column
+from iodelta.ingest.table_headings import Column, column
 from iodelta.trial import Direction
 
 OFF = 0.015

@@ -1,0 +1,117 @@
+"""Whether a line of a table is titles or data, and what the titles are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+from iodelta.ingest.cleaning import Line
+from iodelta.ingest.table_cells import cell, decimal_comma, doubtful_commas, is_missing
+from iodelta.ingest.table_grids import LONGEST, RULE, Grid
+from iodelta.ingest.table_headings import Heading, column, heading
+
+_KNOWN = re.compile(
+    r"\bp\d{1,3}(?:\.\d{1,6})?\b|\d{1,3}(?:\.\d{1,6})?\s?(?:%|th\b)|\b\d{1,6}\s?[km](?:i?b)?\b(?![/\w])"
+    r"|\b(?:qd|io_?depth|queue ?depth|depth|(?:num)?(?:jobs?|threads?))\s?[=:]?\s?\d{1,6}\b"
+    r"|\b\d{1,5}\s?(?:jobs?|threads?)\b"
+    r"|[a-z_][\w.-]{0,60}\d[\w.-]{0,60}|\b1024\b|\b10\^\d|[x×*]\s?1[ ,]?000\b",
+    re.I,
+)
+"""Digits that a title has: of percentiles, block sizes, depths and jobs, and within a name."""
+_AXIS = re.compile(r"v?\d{1,9}(?:\.\d{1,6}){0,4}")
+_ROUND = re.compile(r"(?:[125]|10|20|50)0*|1[0-6]|[3-9]|24|40|48|60|80|96")
+_WORDS = 30
+"""Words of a heading, at most."""
+_MEASURE_WORD = re.compile(
+    r"[(\[]?(?:(?:read|write|trim|total|avg|mean|max|min)[_.])?(?P<iops>[km]?iops)(?:[_.]\w{1,12})?[)\]]?|"
+    r"(?:(?:read|write|avg|mean)[_.])?(?P<bw>bw|bandwidth|throughput|[kmg]i?b/s)(?:[_.(\[]\S{1,12})?|"
+    r"(?:(?:read|write|avg|mean|p\d+)[_.])?(?P<lat>[sc]?lat(?:ency)?|p\d{2,5}(?:\.\d+)?)(?:[_.(\[]\S{1,20})?",
+    re.I,
+)
+
+
+def is_data(grid: Grid) -> bool:
+    """Whether the titles are a row of data: most have digits that do not belong to a name, a size or a percentile."""
+    titles = [title for title in grid.titles if title]
+    numbered = [title for title in titles if has_number(title)]
+    if 2 * len(numbered) <= len(titles):
+        return False
+    if titles[0] not in numbered and _is_axis(numbered):
+        return False
+    return not all(_names_version(grid, title) for title in numbered)
+
+
+def ends_in_number(grid: Grid) -> bool:
+    """Whether the last title is a number as a row has it, and not a depth or a version."""
+    first, *rest = grid.titles
+    return cell(rest[-1].split()[-1]) is not None and (column(first) is not None or not _is_axis(rest))
+
+
+def has_number(title: str) -> bool:
+    """Whether a title has digits as data has them."""
+    return any(letter.isdigit() for letter in _KNOWN.sub(" ", title))
+
+
+def _is_axis(titles: Sequence[str]) -> bool:
+    """Whether numbers may be depths, jobs or sizes that rise, or versions."""
+    if not all(_AXIS.fullmatch(title) for title in titles):
+        return False
+    if all("." in title for title in titles):
+        return True
+    if not all(title.isdigit() for title in titles):
+        return False
+    counts = [int(title) for title in titles]
+    rising = all(a < b for a, b in pairwise(counts))
+    return rising and all(count & (count - 1) == 0 or _ROUND.fullmatch(str(count)) for count in counts)
+
+
+def _names_version(grid: Grid, title: str) -> bool:
+    """Whether a title such as ``6.12 IOPS`` stands above plain numbers: a row of data has its unit below as well."""
+    at = grid.titles.index(title)
+    below = [cells[at] for _, cells, _ in grid.rows if at < len(cells) and not is_missing(cells[at])]
+    return column(title) is not None and not any(re.search(r"[a-zA-Z]{2}", text) for text in below)
+
+
+def headings(grid: Grid) -> list[Heading]:
+    """What the titles mean, by their words and the commas in the cells below them."""
+    columns = [[cells[at] for _, cells, _ in grid.rows if at < len(cells)] for at in range(len(grid.titles))]
+    commas = any(map(decimal_comma, columns))
+    found = [heading(text, cells, commas=commas) for text, cells in zip(grid.titles, columns, strict=True)]
+    if commas or grid.mark != ";":
+        return found
+    return [
+        without_commas(h) if h.column is not None and doubtful_commas(cells) else h
+        for h, cells in zip(found, columns, strict=True)
+    ]
+
+
+def without_commas(h: Heading) -> Heading:
+    """A heading of numbers whose commas may stand before thousands or decimals: such a number is not read."""
+    return h._replace(doubtful=True)
+
+
+def is_row(text: str) -> bool:
+    """Whether a line may be a row of numbers: two at least, and no fewer than its words."""
+    if not text.strip() or len(text) > LONGEST:
+        return False
+    words = text.split()
+    numbers = sum(cell(word) is not None for word in words)
+    return numbers >= 2 and 2 * numbers >= len(words)
+
+
+def unsplit_heading(lines: Sequence[Line], index: int) -> str:
+    """The measures that a line of titles names, when rows of numbers follow it; empty for any other line."""
+    text = lines[index].text.strip()
+    words = text.split()
+    if not 2 <= len(words) <= _WORDS or text.endswith((".", ",", ";", ":")):
+        return ""
+    named = [match for word in words if (match := _MEASURE_WORD.fullmatch(word))]
+    kinds = sorted({str(match.lastgroup) for match in named})
+    if len(kinds) < 2 or sum(cell(word) is not None for word in words) > 1:
+        return ""
+    below = [line.text for line in lines[index + 1 : index + 4] if line.text.strip() and not RULE.fullmatch(line.text)]
+    if not below or not is_row(below[0]):
+        return ""
+    known = {"iops": "IOPS", "bw": "bandwidth", "lat": "latency"}
+    return " and ".join(known[kind] for kind in kinds)

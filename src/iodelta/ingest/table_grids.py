@@ -1,0 +1,143 @@
+"""Result tables taken apart into titles and rows by what stands between their cells: bars, commas, tabs."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from iodelta.ingest.cleaning import Line
+from iodelta.ingest.table_cells import cell
+
+SOME = 20
+"""Rows by which it is seen whether a table holds results."""
+LONGEST = 4000
+"""Characters of a line of titles."""
+MOST_COLUMNS = 200
+RULE = re.compile(r"[\s|:+=\u2500-\u257f-]{3,}")
+_DIGIT = re.compile(r"\d")
+_LATEX = ("\\hline", "\\midrule", "\\toprule", "\\bottomrule")
+_FRAME = str.maketrans(dict.fromkeys("│┃║", "|"))
+
+Row = tuple[int, list[str], str]
+"""The index of its line, its cells, and the section it stands in."""
+
+
+class Grid(NamedTuple):
+    """A table taken apart. ``misfits``: indexes of lines that look like its rows and have more or fewer cells."""
+
+    titles: list[str]
+    rows: list[Row]
+    first: int
+    mark: str = ""
+    """What stands between two cells."""
+    misfits: tuple[int, ...] = ()
+
+
+def grid(titles: list[str], rows: list[Row], first: int, mark: str = "", misfits: Sequence[int] = ()) -> Grid | None:
+    """None unless there are names and numbers; whether they are measures of storage is seen when they are read."""
+    if not rows or len(titles) < 2:
+        return None
+    return Grid(titles, rows, first, mark, tuple(misfits)) if has_numbers(rows) else None
+
+
+def has_numbers(rows: Sequence[Row]) -> bool:
+    """Whether there is a number among the cells of the first rows."""
+    return any(cell(text) is not None for _, cells, _ in rows[:SOME] for text in cells[1:])
+
+
+def barred(lines: Sequence[Line], index: int, most: int) -> Grid | None:
+    """Cells between ``|``, of Markdown or drawn; a rule may stand below the titles."""
+    text = _framed(lines[index].text)
+    if text.count("|") < 2:
+        return None
+    titles = _bars(text)
+    rows: list[Row] = []
+    misfits: list[int] = []
+    for at in range(index + 1, len(lines)):
+        text = _framed(lines[at].text)
+        if not text.strip() or len(rows) >= most:
+            break
+        if RULE.fullmatch(text) or text.strip() in _LATEX:
+            continue
+        if text.count("|") < 2:
+            break
+        cells = _bars(text)
+        if len(cells) != len(titles):
+            misfits.append(at)
+            continue
+        if rows and not cells[0] and any(cells[1:]):  # left empty to mean the one above
+            cells[0] = rows[-1][1][0]
+        rows.append((at, cells, ""))
+    return grid(titles, rows, index, "|", misfits)
+
+
+def _framed(text: str) -> str:
+    """A row of LaTeX, of Jira or in a drawn frame as Markdown writes it."""
+    text = text.translate(_FRAME).strip()
+    if text.startswith("||"):
+        return text.replace("||", "|")
+    if "&" in text and text.removesuffix("\\hline").rstrip().endswith("\\\\"):
+        return f"|{text[: text.rindex(chr(92) * 2)].replace('&', '|')}|".replace("\\%", "%")
+    return text
+
+
+def _bars(text: str) -> list[str]:
+    if text.startswith("|") and text.endswith("|"):
+        text = text[1:-1]  # an empty first or last cell is a cell
+    return [part.strip() for part in text.split("|")][:MOST_COLUMNS]
+
+
+def separated(lines: Sequence[Line], index: int, most: int) -> Grid | None:
+    """Values set apart by tabs, semicolons or commas, with a line of titles."""
+    for mark in ("\t", ";", ","):
+        found = _separated_by(mark, lines, index, most)
+        if found is not None:
+            return found
+    return None
+
+
+def _separated_by(mark: str, lines: Sequence[Line], index: int, most: int) -> Grid | None:
+    titles = _values(lines[index], mark)
+    if titles is None or not 2 <= len(titles) <= MOST_COLUMNS:
+        return None
+    rows: list[Row] = []
+    misfits: list[int] = []
+    for at in range(index + 1, len(lines)):
+        cells = _values(lines[at], mark)
+        if cells is None or len(rows) >= most:
+            break
+        if len(cells) == len(titles):
+            rows.append((at, cells, ""))
+        elif _DIGIT.search(lines[at].text):
+            misfits.append(at)
+        else:
+            break
+        if len(misfits) > len(rows) + 2:
+            return None
+    while misfits and rows and misfits[-1] > rows[-1][0]:
+        if _looks_like(_values(lines[misfits[-1]], mark) or [], titles):
+            break
+        misfits.pop()  # another table, or a sentence
+    return grid(titles, rows, index, mark, misfits)
+
+
+def _values(line: Line, mark: str) -> list[str] | None:
+    """The values of a line; None when it has none of ``mark``."""
+    text = line.tabbed.strip(" ").strip("\t") if mark == "\t" else line.text
+    if mark not in text or len(text) > 5 * LONGEST or not text.strip():
+        return None
+    if mark == "\t":
+        return [part.strip() for part in re.split(r"\t+" if "\t\t" in text else "\t", text)]
+    try:
+        found = next(csv.reader([text.replace("\0", "").strip()], delimiter=mark, skipinitialspace=True))
+    except (csv.Error, StopIteration):
+        return None
+    return [part.strip() for part in found]
+
+
+def _looks_like(cells: Sequence[str], titles: Sequence[str]) -> bool:
+    """Whether a line with another number of cells is a row all the same: it has nearly as many, most are numbers."""
+    numbers = sum(cell(text) is not None for text in cells)
+    return abs(len(cells) - len(titles)) <= 2 and 2 * numbers >= len(cells)

@@ -1,0 +1,284 @@
+"""What the titles of a result table's columns mean: which measure, of which direction, in what unit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from iodelta.ingest.model import Workload
+from iodelta.ingest.table_cells import RATES, TIMES, decimal_comma
+from iodelta.ingest.wording import clean
+from iodelta.ingest.workload_words import BLOCK, DEPTH, JOBS, MODE, facts
+from iodelta.trial import Kind
+
+Stat = Literal["iops", "bw", "mean", "stddev", "min", "max", "percentile"]
+Whose = Literal["lat", "clat", "slat"]
+
+_WORD = re.compile(r"[a-zµμ]{1,30}|\d{1,4}(?:\.\d{1,6})?(?:th)?|%")
+_BYTES = re.compile(r"([kmgt]?i?b)(?:yte|ytes)?\s?(?:/|per\s)\s?s(?:ec|econd)?\b|\b([kmgt]bps)\b", re.I)
+_BITS = re.compile(r"[kmgt]?i?bits?\s?(?:/\s?s|ps|per\s)", re.I)
+_TIME = re.compile(r"[(\[ _/]([mnuµμ]?s(?:ec)?)s?(?:[)\] _]|$)", re.I)
+_IOPS = re.compile(
+    r"(?:\b|(?<=_))(?<!\d )([km]?)[ -]?(?:iops|ios?/s(?:ec)?|i/os? per second)"
+    r"(?:(?=\b|_)(?:\s?[(\[]\s?(?:in )?([km])\s?[)\]])?)"
+)
+_TIMES_TEN = re.compile(
+    r"[x×*]\s?1[ ,.]?000\b|\b10(?:\^|\*\*)?3\b|\b1e3\b|\bthousands?\b|\bin k\b|'000"
+    r"|(?P<million>\bmillions?\b|\b10(?:\^|\*\*)6\b|\b1e6\b)"
+)
+_SCALED = re.compile(r"[x×*]\s?\d|\b10(?:\^|\*\*)|\b1e\d|\bhundreds?\b")
+_MIX = re.compile(r"\d{1,3}\s?%\s?(?:rand(?:om)?|seq(?:uential)?)?\s?(?:read|write|rw|r|w)\b")
+"""A share of reads or writes: a workload."""
+_OF_ITS_OWN = re.compile(r"\brand|\bseq|\b\d{1,5}\s?[km](?:i?b)?\b(?!/)|\bqd\s?\d|\b(?:io)?depth\s?\d", re.I)
+COMPARES = re.compile(r"st[dandr.]{0,5}dev|diff|change|delta|gain|%|ratio|\bvs\b|Δ|speed-?up|\bcv\b|\bsd\b", re.I)
+"""Titles of columns that are not a variant but say how two differ, or how one scatters."""
+_MEASURE = re.compile(
+    r"(?:\b|(?<=_))(?:[km]?iops|bw|bandwidth|throughput|[sc]?lat(?:ency|encies)?|completion|submission|avg|average|mean|"
+    r"median|min|max|total|all|sum|overall|bytes|percentile|p\d{1,3}(?:\.\d{1,6})?|\d{1,3}(?:\.\d{1,6})?(?:th|%))(?=\b|_)",
+    re.I,
+)
+_COUNTS = re.compile(
+    r"Δ|%|\b(?:change|delta|diff)|\b(?:cpu|util\w*|std\w*|cv|\w*bytes|elapsed|[km]?iops|ios?/s)\b", re.I
+)
+"""Titles of columns that hold a number of a result, whether or not it is read."""
+_OTHER = frozenset(
+    "stdev stddev sd std dev deviation cv rsd sem ci se var variance spread jitter diff difference delta change gain "
+    "loss drop dropped speedup improvement regression relative normalized normalised scaling efficiency ratio rank "
+    "score samples sample count counts sum agg runtime duration elapsed limit limits target rated spec claimed "
+    "expected theoretical cost price power watt watts energy temperature cpu util utilization utilisation interrupts "
+    "switches errors error spikes outliers violations tail overhead".split()
+)
+"""Words that make a title one of something else than the measure it also names: ``IOPS stddev``, ``IOPS limit``."""
+_OTHER_SHAPES = re.compile(
+    r"[Δδ]|[$€]|\biops\s?/\s?(?!s(?:ec)?\b)\w|\bper (?!s(?:ec(?:ond)?)?\b|i/?o\b)\w|\bn$"
+    r"|\blat(?:ency)?[ _.][num]s[ _.](?:>=|<=?)?\s?\d|\biops (?:of|at|@) (?:peak|max)"
+)
+_UNIT_OF_OTHERS = re.compile(
+    r"[(\[]\s?(?:%|w|j|kwh|°?c|v|#|count|n|s|sec|seconds|min|minutes|h|[kmgt]i?b|usd)\s?[)\]]", re.I
+)
+_NEUTRAL = frozenset(
+    "avg average mean time response service completion total read write reads writes random seq sequential rand "
+    "randread randwrite io".split()
+)
+"""Words that may stand around a mean time without making it another's than the I/O's."""
+_STATISTIC = re.compile(
+    r"\s*(?:avg|mean|average|median|min|max|minimum|maximum|"
+    r"p\d{1,3}(?:\.\d{1,4})?|\d{1,2}(?:\.\d{1,4})?\s?(?:%|th))\s*",
+    re.I,
+)
+"""A title that only says which statistic of the row's measure its column has."""
+
+
+class Column(NamedTuple):
+    """A column of numbers: whose, which, in what unit (``scale`` to 1/s, B/s or ns; None: the heading does not say)."""
+
+    kind: Kind | None
+    of: Literal["rate", "lat", "clat", "slat"]
+    stat: Stat
+    percent: float
+    scale: float | None
+
+
+class Heading(NamedTuple):
+    """A column's title and what it means."""
+
+    title: str
+    column: Column | None
+    comma: bool = False
+    """Whether its commas stand before decimals."""
+    doubtful: bool = False
+    """Whether its commas may stand before thousands or decimals alike."""
+    asked: Workload = Workload()
+    """The workload that the title names, when it is of one: ``4k randread IOPS``."""
+    owner: str = ""
+    """What the title names besides measure, unit and workload: ``patched`` in ``patched BW (MB/s)``."""
+
+
+def heading(title: str, cells: Sequence[str] = (), *, commas: bool = False) -> Heading:
+    """What the ``title`` of a column above ``cells`` means; ``commas`` stand before decimals in another column."""
+    title = " ".join(title.split())
+    found = column(title)
+    if found is None:
+        return Heading(title, None)
+    asked = facts({}, title) if _OF_ITS_OWN.search(title) else Workload()
+    return Heading(title, found, decimal_comma(cells, beside=commas), False, asked, _owner(title))
+
+
+@lru_cache(maxsize=512)
+def column(title: str) -> Column | None:
+    """What the heading ``title`` announces; None for a column that names or counts something else, or several."""
+    text = _plain(title)
+    named = _measures(text)
+    if len(named) != 1 or _is_other(text):
+        return None
+    words = _words(text)
+    if named == {"iops"}:
+        return _rate(text, words, "iops", _iops_scale(text))
+    if named == {"bw"}:
+        return _rate(text, words, "bw", _byte_scale(text, words))
+    return _latency(text, words)
+
+
+def several(title: str) -> bool:
+    """Whether a title names more than one measure, so that nobody can say which one its numbers are."""
+    text = _plain(title)
+    return len(_measures(text)) > 1
+
+
+def names_other(title: str) -> bool:
+    """Whether a title names a measure that is not read here: CPU, a standard deviation, a duration in seconds."""
+    text = _plain(title)
+    if column(title) is not None:
+        return False
+    return bool(_measures(text)) or _is_other(text) or _UNIT_OF_OTHERS.search(text) is not None
+
+
+def is_statistic(title: str) -> bool:
+    """Whether a title says no more than which statistic its column has: ``mean``, ``p99``."""
+    return _STATISTIC.fullmatch(title.strip("*` ")) is not None
+
+
+def names_rows(title: str) -> bool:
+    """Whether the column with this title names its rows (``Policy``, ``iodepth``): it holds no number of a result."""
+    return column(title) is None and not several(title) and not _COUNTS.search(title.replace("_", " "))
+
+
+def workload_words(title: str) -> str:
+    """What a title says besides its measure and unit: ``4k randread``."""
+    return clean(" ".join(re.findall(r"[^\s_()\[\]/,:*|]\S{0,60}", _BYTES.sub(" ", _MEASURE.sub(" ", title)))))
+
+
+def _owner(title: str) -> str:
+    title = re.sub(r"(?<=[a-z])[.](?=[a-z])", " ", title, flags=re.I)  # read.bw_bytes
+    for known_words in (MODE, DEPTH, JOBS, _BYTES, _TIME, BLOCK, _MEASURE):
+        title = known_words.sub(" ", title + " ")
+    return clean(" ".join(re.findall(r"[^\s_()\[\]/,:*%|-]\S{0,60}", title)).strip("()[]_:,*- "))
+
+
+def _plain(title: str) -> str:
+    return title.lower().replace("**", "").replace("`", "")
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.replace("_", " "))
+
+
+def _measures(text: str) -> set[str]:
+    """Which of IOPS, bandwidth and latency a title names."""
+    words = set(_words(text))
+    rest = _BITS.sub(" ", _BYTES.sub(" ", _IOPS.sub(" ", text)))
+    found = set()
+    if _IOPS.search(text):
+        found.add("iops")
+    has_byte_unit = _BYTES.search(text) is not None or _BITS.search(text) is not None
+    if has_byte_unit or words & {"bw", "bandwidth"} or ("throughput" in words and not found):
+        found.add("bw")
+    time = _time_scale(rest)
+    if words & _LATENCIES.keys() or (found and time is not None and time < 1e9):
+        found.add("lat")
+    if not found and (_percent(rest) is not None or (time is not None and words & {"avg", "mean", "average"})):
+        found.add("lat")
+    return found
+
+
+_LATENCIES: dict[str, Whose] = {
+    "clat": "clat",
+    "slat": "slat",
+    "lat": "lat",
+    "latency": "lat",
+    "latencies": "lat",
+    "latenz": "lat",
+}
+
+
+def _is_other(text: str) -> bool:
+    """Whether the title is of something that is only related to a measure: its scatter, its limit, its price."""
+    words = set(_words(text))
+    if not words.isdisjoint(_OTHER) or _OTHER_SHAPES.search(text.replace("_", " ")):
+        return True
+    rest = _MIX.sub(" ", text)
+    is_rate = _IOPS.search(text) is not None or _BYTES.search(text) is not None or bool(words & {"bw", "bandwidth"})
+    has_percentile = _percent(rest) is not None and "median" not in words
+    return is_rate and words.isdisjoint(_LATENCIES) and ("%" in rest or has_percentile)
+
+
+def _rate(text: str, words: Sequence[str], stat: Stat, scale: float | None) -> Column | None:
+    extremes = {"min", "max", "minimum", "maximum", "peak", "worst", "best"} & set(words)
+    if len(extremes) == 1 and {"avg", "mean"}.isdisjoint(words):
+        return None  # of the periodic samples, or of several runs: not the run's rate
+    if _SCALED.search(text) and not _TIMES_TEN.search(text):
+        return None
+    return Column(_kind(words), "rate", stat, 0, scale)
+
+
+def _iops_scale(text: str) -> float:
+    found = _IOPS.search(text)
+    prefix = (found[1] or found[2] or "") if found else ""
+    tens = _TIMES_TEN.search(text)
+    if prefix or tens is None:
+        return {"": 1.0, "k": 1e3, "m": 1e6}[prefix]
+    return 1e6 if tens["million"] else 1e3
+
+
+def _byte_scale(text: str, words: Sequence[str]) -> float | None:
+    if _BITS.search(text):
+        return None
+    unit = _BYTES.search(text)
+    if unit is not None:
+        return RATES.get((unit[1] + "/s" if unit[1] else unit[2]).lower())
+    sizes = [RATES[name] for word in words for name in (f"{word}/s", word) if name in RATES]  # "bw_kib": of a second
+    if sizes:
+        return sizes[0]
+    return 1.0 if "bytes" in words else None
+
+
+def _latency(text: str, words: Sequence[str]) -> Column | None:
+    of = next((_LATENCIES[word] for word in words if word in _LATENCIES), None)
+    if of == "lat":
+        of = "clat" if "completion" in words else "slat" if "submission" in words else "lat"
+    percent = _percent(text)
+    scale = _time_scale(text)
+    if of is None and percent is None:  # a mean of milliseconds or less, and of nothing but the I/O
+        units = {"ms", "msec", "us", "usec", "µs", "μs", "ns", "nsec"}
+        if scale is None or scale >= 1e9 or not set(words) <= _NEUTRAL | units:
+            return None
+        return Column(_kind(words), "lat", "mean", 0, scale)
+    if of is None and scale is None and not re.fullmatch(r"\s*p\d{2,5}(?:\.\d{1,4})?\s*", text):
+        return None  # a bare p99 may have its unit in the cells
+    if percent is not None:
+        return Column(_kind(words), of or "lat", "percentile", percent, scale)
+    high, low = (
+        not {"max", "maximum", "worst", "peak"}.isdisjoint(words),
+        not {"min", "minimum", "best"}.isdisjoint(words),
+    )
+    stat: Stat = "max" if high else "min" if low else "mean"
+    return Column(_kind(words), of or "lat", stat, 0, scale)
+
+
+def _time_scale(text: str) -> float | None:
+    time = _TIME.search(re.sub(r"[_.]", " ", text) + " ")
+    return TIMES.get(time[1].lower()) if time else None
+
+
+def _kind(words: Sequence[str]) -> Kind | None:
+    """The direction that a title names; None when it names none, or two."""
+    kinds: dict[str, Kind] = {"read": "read", "reads": "read", "r": "read", "write": "write", "writes": "write"}
+    kinds |= {"w": "write", "trim": "trim"}
+    kinds |= {f"{how}{what}": what for how in ("rand", "random", "seq") for what in ("read", "write", "trim")}
+    found = {kinds[word] for word in words if word in kinds}
+    return found.pop() if len(found) == 1 else None
+
+
+def _percent(text: str) -> float | None:
+    if re.search(r"\bmedian\b", text):
+        return 50.0
+    found = re.search(r"\bp(\d{1,3}(?:\.\d{1,6})?)\b|(\d{1,3}(?:\.\d{1,6})?)\s?(?:%|th\b)", text.replace("_", " "))
+    if found is None:
+        return None
+    digits = found[1] or found[2]
+    value = float(digits)
+    if found[1] and "." not in digits and len(digits) > 2 and digits.startswith("99"):
+        value = float(f"99.{digits[2:]}")  # p999 is 99.9
+    return value if 0 < value <= 100 else None

@@ -1,0 +1,136 @@
+"""Tables with a measure in each row: ``IOPS | 70800 | 43600`` above ``p99 (us) | 40 | 90``, by variant or melted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from iodelta.ingest.model import Run
+from iodelta.ingest.table_cells import cell, decimal_comma, doubtful_commas
+from iodelta.ingest.table_data import has_number, without_commas
+from iodelta.ingest.table_grids import Grid, Row
+from iodelta.ingest.table_headings import (
+    COMPARES,
+    Heading,
+    column,
+    heading,
+    is_statistic,
+    names_other,
+    several,
+)
+from iodelta.ingest.table_rows import row
+from iodelta.trial import Place
+
+_LEADING = 3
+"""Columns before the measure's that may name what it is of."""
+_UNIT_TITLES = ("unit", "units", "einheit")
+_VALUE_TITLES = ("value", "values", "result", "results", "wert")
+
+
+class _Layout(NamedTuple):
+    """Which columns are what: names of groups before the measure's, then its numbers."""
+
+    measure: int
+    unit: int | None
+    statistics: tuple[int, ...]
+    """Columns with a statistic of the row's measure: ``mean``, ``p99``."""
+    variants: tuple[int, ...]
+    """Columns with the numbers of a variant each."""
+
+
+def metric_rows(grid: Grid, places: Mapping[int, Place], title: str) -> list[Run]:
+    """The runs of a table with a measure in each row; none when it is not one."""
+    titles, rows = grid.titles, grid.rows
+    if is_headless(grid):  # the first line is the first measure's
+        rows = [(grid.first, titles, ""), *rows]
+        titles = ["", *(f"column {number}" for number in range(1, len(titles)))]
+    layout = _layout(titles, rows)
+    if layout is None:
+        return []
+    commas = any(decimal_comma(cells[layout.measure + 1 :]) for _, cells, _ in rows)
+    doubt = grid.mark == ";" and not commas
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for each in rows:
+        groups.setdefault(tuple(each[1][: layout.measure]), []).append(each)
+    runs: list[Run] = []
+    for names, own in groups.items():
+        named = [Heading(text, None) for text in titles[: layout.measure]]
+        place = places[grid.first if layout.measure == 0 else own[0][0]]
+        measures = _Measures(own, layout, titles, commas=commas, doubt=doubt)
+        if layout.statistics:
+            headings, cells = measures.of_statistics()
+            runs += row([*named, *headings], [*names, *cells], place, title)
+        for at in layout.variants:
+            headings, cells = measures.of_column(at)
+            if len(layout.variants) > 1 or titles[at].lower() not in _VALUE_TITLES:
+                headings = [Heading(titles[layout.measure] or "column", None), *headings]
+                cells = [titles[at], *cells]
+            runs += row([*named, *headings], [*names, *cells], place, title)
+    return [run for run in runs if run.directions]
+
+
+def is_headless(grid: Grid) -> bool:
+    """Whether the first line has numbers below no title: its own first cell names what they are."""
+    first, *rest = grid.titles
+    numbers = [text for text in rest if cell(text) is not None]
+    return len(numbers) == len(rest) and _names_measure(first)
+
+
+def _names_measure(text: str) -> bool:
+    return (column(text) is not None or names_other(text)) and not has_number(text)
+
+
+def _layout(titles: Sequence[str], rows: Sequence[Row]) -> _Layout | None:
+    for at in range(min(_LEADING, len(titles) - 1)):
+        names = [cells[at] for _, cells, _ in rows]
+        measures = [text for text in names if column(text) is not None and not has_number(text)]
+        known = [text for text in names if _names_measure(text) or several(text)]
+        if not measures or 2 * len(known) < len(names):
+            continue
+        rest = range(at + 1, len(titles))
+        if any(column(titles[place]) is not None and not is_statistic(titles[place]) for place in rest):
+            return None
+        unit = next((place for place in rest if titles[place].strip().lower() in _UNIT_TITLES), None)
+        usable = [place for place in rest if place != unit and not COMPARES.search(titles[place])]
+        statistics = tuple(place for place in usable if is_statistic(titles[place]))
+        variants = () if statistics else tuple(usable)
+        return _Layout(at, unit, statistics, variants) if statistics or variants else None
+    return None
+
+
+class _Measures:
+    """The rows of one group as headings with a number each."""
+
+    def __init__(
+        self, rows: Sequence[Row], layout: _Layout, titles: Sequence[str], *, commas: bool, doubt: bool
+    ) -> None:
+        self._rows = rows
+        self._layout = layout
+        self._titles = titles
+        self._commas = commas
+        self._doubt = doubt
+
+    def of_column(self, at: int) -> tuple[list[Heading], list[str]]:
+        """Of one variant."""
+        return [self._heading(cells, "") for _, cells, _ in self._rows], [cells[at] for _, cells, _ in self._rows]
+
+    def of_statistics(self) -> tuple[list[Heading], list[str]]:
+        """Of all columns that have a statistic each."""
+        headings, numbers = [], []
+        for _, cells, _ in self._rows:
+            for at in self._layout.statistics:
+                measure = self._heading(cells, self._titles[at])
+                if measure.column is not None:
+                    headings.append(measure)
+                    numbers.append(cells[at])
+        return headings, numbers
+
+    def _heading(self, cells: Sequence[str], statistic: str) -> Heading:
+        name = cells[self._layout.measure]
+        if self._layout.unit is not None and cells[self._layout.unit]:
+            name = f"{name} ({cells[self._layout.unit]})"
+        values = cells[self._layout.measure + 1 :]
+        found = heading(f"{name} {statistic}".strip(), values, commas=self._commas)
+        if found.column is not None and self._doubt and doubtful_commas(values):
+            return without_commas(found)
+        return found

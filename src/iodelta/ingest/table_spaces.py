@@ -1,0 +1,211 @@
+"""Tables whose columns are set apart by spaces: drawn by hand, or printed by R, pandas and ``column -t``.
+
+Nothing in such a line says where a cell ends. So it is split in several independent ways: at two spaces and more, at
+every space, and where all lines have a space in the same place. Whoever reads it must find the same numbers in each
+way that fits, or the table is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from iodelta.ingest.cleaning import Line
+from iodelta.ingest.table_cells import cell, is_missing
+from iodelta.ingest.table_flat import flattened
+from iodelta.ingest.table_grids import LONGEST, MOST_COLUMNS, RULE, Grid, Row, grid
+
+_WIDE = re.compile(r" {2,}")
+UNNAMED = "row"
+"""Title of a column of names that has none."""
+_CONTINUED = re.compile(r"\s+\\$")
+"""pandas marks a heading whose further columns follow below."""
+
+
+def splits(lines: Sequence[Line], index: int, most: int) -> Iterator[Grid]:
+    """Every way to take apart a table whose titles stand at ``index``."""
+    block = _block(lines, index, most)
+    if not block:
+        return
+    ways = (
+        _at_gaps(lines, index, block),
+        _at_wide_gaps(lines, index, block),
+        _at_every_gap(lines, index, block),
+        _flat(lines, index),
+    )
+    yield from (way for way in ways if way is not None and not _is_torn(way))
+
+
+def _is_torn(way: Grid) -> bool:
+    """Whether a title or a cell is but a piece of one: ``(us)``, ``[MB/s]``."""
+    texts = [*way.titles, *(text for _, cells, _ in way.rows for text in cells)]
+    return any(text[:1] in "([" and text[-1:] in ")]" for text in texts if text)
+
+
+def _block(lines: Sequence[Line], index: int, most: int) -> list[int]:
+    """Indexes of the lines below the titles, to the next blank one; without rules."""
+    found: list[int] = []
+    for at in range(index + 1, len(lines)):
+        text = lines[at].text
+        if not text.strip() or len(text) > LONGEST or len(found) >= most:
+            break
+        if not RULE.fullmatch(text.strip()):
+            found.append(at)
+    return found
+
+
+def _head(lines: Sequence[Line], index: int) -> str:
+    return _CONTINUED.sub("", lines[index].text.rstrip())
+
+
+def _at_wide_gaps(lines: Sequence[Line], index: int, block: Sequence[int]) -> Grid | None:
+    """Split at two spaces and more."""
+    text = _head(lines, index)
+    titles = _WIDE.split(text.strip())
+    if not 2 <= len(titles) <= MOST_COLUMNS:
+        return None
+    rows = [(at, _WIDE.split(lines[at].text.strip()), "") for at in block]
+    return _fitting(titles, rows, index, unnamed=_is_indented(lines, index, block))
+
+
+def _at_every_gap(lines: Sequence[Line], index: int, block: Sequence[int]) -> Grid | None:
+    """Split at every space: fits only where no title and no cell has one, and most cells are numbers."""
+    titles = _head(lines, index).split()
+    if not 2 <= len(titles) <= MOST_COLUMNS:
+        return None
+    rows: list[Row] = []
+    for at in block:
+        cells = [part for part in lines[at].text.split(" ") if part]
+        if 2 * sum(cell(text) is not None or is_missing(text) for text in cells) < len(cells):
+            break
+        rows.append((at, cells, ""))
+    found = _fitting(titles, rows, index, unnamed=_is_indented(lines, index, block))
+    left = block[len(found.rows) :] if found else []
+    return None if any(ends_in_number(lines[at].text) for at in left) else found
+
+
+def _is_indented(lines: Sequence[Line], index: int, block: Sequence[int]) -> bool:
+    """Whether the titles begin to the right of all rows: the column of names has none."""
+    indents = [len(lines[at].text) - len(lines[at].text.lstrip()) for at in (index, *block)]
+    return max(indents[1:]) < indents[0]
+
+
+def ends_in_number(text: str) -> bool:
+    """Whether the last word of a line is a number."""
+    words = text.split()
+    return bool(words) and cell(words[-1]) is not None
+
+
+def _fitting(titles: list[str], rows: Sequence[Row], first: int, *, unnamed: bool) -> Grid | None:
+    """The rows with as many cells as there are titles, or, where they are ``unnamed``, one more in all."""
+    if rows and unnamed and len(rows[0][1]) == len(titles) + 1:
+        titles = [UNNAMED, *titles]
+    fitting: list[Row] = []
+    for row in rows:
+        if len(row[1]) != len(titles):
+            break
+        fitting.append(row)
+    return grid(titles, fitting, first)
+
+
+def _at_gaps(lines: Sequence[Line], index: int, block: Sequence[int]) -> Grid | None:
+    """Split where the titles and all rows have a space in the same place."""
+    head = _head(lines, index)
+    texts = [head, *(lines[at].text.rstrip() for at in block)]
+    spans = _merged(_spans(texts), head, texts[1:])
+    if spans is None or not 2 <= len(spans) <= MOST_COLUMNS:
+        return None
+    titles = [" ".join(head[begin:end].split()) for begin, end in spans]
+    rows: list[Row] = []
+    for at, text in zip(block, texts[1:], strict=True):
+        cells = [text[begin:end].strip() for begin, end in spans]
+        if not rows and not any(cells[1:]) and not titles[0]:
+            titles[0] = cells[0]  # pandas prints the name of the index on a line of its own
+            continue
+        if rows and not cells[0]:
+            cells[0] = rows[-1][1][0]  # left empty to mean the one above
+        rows.append((at, cells, ""))
+    titles[0] = titles[0] or UNNAMED
+    return grid(titles, rows, index) if all(titles) else None
+
+
+def _spans(texts: Sequence[str]) -> list[tuple[int, int]]:
+    """Where any of ``texts`` has something, from gap to gap."""
+    width = max(map(len, texts))
+    taken = bytearray(width)
+    for text in texts:
+        for word in re.finditer(r"[^ ]+", text):
+            taken[word.start() : word.end()] = b"\1" * len(word[0])
+    return [match.span() for match in re.finditer(rb"\x01+", taken)]
+
+
+def _merged(spans: Sequence[tuple[int, int]], head: str, rows: Sequence[str]) -> list[tuple[int, int]] | None:
+    """``spans`` with the words of one title, or of one name, put together; None where a word may belong to either side.
+
+    A word of a title without cells below goes to its neighbour, one space away; words without a title go to the name
+    that they stand in.
+    """
+    merged: list[list[int]] = []
+    kept = [_is_kept(span, head, rows) for span in spans]
+    pending: int | None = None  # where words begin that belong to the column after them
+    for at, (begin, end) in enumerate(spans):
+        titled = bool(head[begin:end].strip())
+        if kept[at] or (at == 0 and not titled and _stands_alone(spans, rows)):
+            merged.append([begin if pending is None else pending, end])
+            pending = None
+            continue
+        if not titled and any(cell(text[begin:end].strip()) is not None for text in rows):
+            return None  # a number without a title
+        near_left = bool(merged) and pending is None and begin - spans[at - 1][1] == 1
+        near_right = _reaches_right(spans, kept, at)
+        if near_left and near_right and titled and _ends_together(merged[-1], head, rows):
+            near_left = False  # the column before is flush right, and its title ends where its numbers do
+        if near_left and near_right and not titled:  # part of a name, unless a name stands to the right as well
+            near_right = not _holds_numbers(spans[at + 1], rows)
+        if near_left == near_right:
+            return None
+        if near_left:
+            merged[-1][1] = end
+        elif pending is None:
+            pending = begin
+    return [(begin, end) for begin, end in merged] if pending is None else None
+
+
+def _stands_alone(spans: Sequence[tuple[int, int]], rows: Sequence[str]) -> bool:
+    """Whether the first words of the rows, which have no title, are a column: numbers of rows, or set apart."""
+    begin, end = spans[0]
+    texts = [text[begin:end].strip() for text in rows]
+    return all(text.isdigit() or not text for text in texts) or len(spans) < 2 or spans[1][0] - end > 1
+
+
+def _holds_numbers(span: tuple[int, int], rows: Sequence[str]) -> bool:
+    texts = [text[span[0] : span[1]].strip() for text in rows]
+    return all(cell(text) is not None or is_missing(text) for text in texts)
+
+
+def _ends_together(span: Sequence[int], head: str, rows: Sequence[str]) -> bool:
+    """Whether the title and all cells of a column end in the same place, and do not all begin in one."""
+    begin, end = span
+    texts = [text[begin:end] for text in (head, *rows)]
+    flush_right = {len(text.rstrip()) for text in texts} == {end - begin}
+    return flush_right and len({len(text) - len(text.lstrip()) for text in texts}) > 1
+
+
+def _reaches_right(spans: Sequence[tuple[int, int]], kept: Sequence[bool], at: int) -> bool:
+    """Whether only single spaces lie between a word and the next column."""
+    while at + 1 < len(spans) and spans[at + 1][0] - spans[at][1] == 1:
+        at += 1
+        if kept[at]:
+            return True
+    return False
+
+
+def _is_kept(span: tuple[int, int], head: str, rows: Sequence[str]) -> bool:
+    """Whether a span is a column by itself: it has a title, and cells below it."""
+    begin, end = span
+    return bool(head[begin:end].strip()) and any(text[begin:end].strip() for text in rows)
+
+
+def _flat(lines: Sequence[Line], index: int) -> Grid | None:
+    found = flattened(lines, index)
+    return None if found is None else grid(*found, index)

@@ -1,0 +1,56 @@
+"""What a workload is called in titles, names and cells: ``4k randread QD32``, ``8 jobs``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from iodelta.ingest.model import Workload
+from iodelta.ingest.numbers import size
+from iodelta.workload.engines import ENGINES, READERS
+
+MODE = re.compile(
+    r"(rand(?:om)?|seq(?:uential)?)?[\s_-]{0,2}(readwrite|rw|read|write|trim|mixed|mix)\b|\b(rr|rw|sr|sw)\b", re.I
+)
+BLOCK = re.compile(r"\b(\d{1,6})\s?([km])(?:i?b)?\b", re.I)
+DEPTH = re.compile(r"\b(?:qd|io_?depth|queue ?depth|depth)\s?[=:]?\s?(\d{1,6})\b", re.I)
+JOBS = re.compile(
+    r"\b(\d{1,5})\s?(?:num)?(?:jobs?|threads?|procs?)\b|\b(?:num)?(?:jobs?|threads?)\s?[=:]?\s?(\d{1,5})\b", re.I
+)
+
+
+def facts(labels: Mapping[str, str], names: str) -> Workload:
+    """Workload facts in the words of a row: ``RandRead 4 KiB QD32``, a column ``Jobs``."""
+    lowered = {title.lower(): text for title, text in labels.items()}
+    mode, block, depth, jobs = (pattern.search(names) for pattern in (MODE, BLOCK, DEPTH, JOBS))
+    mode = MODE.search(lowered.get("rw", "")) or mode  # not its title
+    said = {
+        name: next((lowered[title] for title in titles if title in lowered), "")
+        for name, titles in (
+            ("depth", ("qd", "iodepth", "io depth", "io_depth", "depth", "queue depth", "queue_depth")),
+            ("jobs", ("jobs", "numjobs", "threads")),
+            ("bs", ("bs", "block size", "blocksize")),
+            ("engine", ("engine", "ioengine", "io engine", "io_engine")),
+        )
+    }
+    engine = said["engine"].replace("`", "").strip().lower()
+    return Workload(
+        rw=_rw(mode),
+        ioengine=engine if engine in ENGINES | READERS else None,
+        bs=size(said["bs"]) or (size(f"{block[1]}{block[2]}") if block else None),
+        iodepth=_whole(said["depth"]) or (int(depth[1]) if depth else None),
+        numjobs=_whole(said["jobs"]) or (int(jobs[1] or jobs[2]) if jobs else None),
+    )
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def _rw(mode: re.Match[str] | None) -> str | None:
+    if mode is None:
+        return None
+    if mode[3]:
+        return {"rr": "randread", "rw": "randwrite", "sr": "read", "sw": "write"}[mode[3].lower()]
+    what = {"readwrite": "rw", "mixed": "rw", "mix": "rw"}.get(mode[2].lower(), mode[2].lower())
+    return f"rand{what}" if (mode[1] or "").lower().startswith("rand") else what

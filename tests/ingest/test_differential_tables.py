@@ -1,0 +1,44 @@
+"""Every table that is read gives the numbers it was made of; what is not read is said."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import generated_tables as made
+from hypothesis import given, settings
+
+from iodelta.ingest import Imported, read_bytes
+
+SPACED = ("wide spaces", "aligned right", "pandas", "R", "single spaces")
+
+
+def numbers(found: Imported) -> Counter[tuple[str, made.Measure, float]]:
+    """Variant, measure and value of every number that was read."""
+    counted: Counter[tuple[str, made.Measure, float]] = Counter()
+    for run in found.runs:
+        variants = [text for text in run.labels.values() if text in made.VARIANTS or text.startswith("column ")]
+        for d in run.directions:
+            lat = d.lat or d.clat
+            quantities = {"iops": d.iops, "bw": d.bandwidth}
+            if lat is not None:
+                quantities |= {"mean": lat.mean} | ({"p99": lat.percentiles[99.0]} if 99.0 in lat.percentiles else {})
+            for name, quantity in quantities.items():
+                if quantity.value == quantity.value:
+                    counted[variants[0] if variants else "", name, float(f"{quantity.value:.9g}")] += 1  # type: ignore[index]
+            assert lat is None or set(lat.percentiles) <= {99.0}
+    return counted
+
+
+@settings(max_examples=1500)
+@given(table=made.drawn())
+def test_a_table_is_read_as_it_was_made_or_refused(table: made.Drawn) -> None:
+    found = read_bytes(table.text.encode(), "x")
+    expected = Counter((variant, kind, float(f"{value:.9g}")) for (variant, kind), value in table.numbers.items())
+    wrong = numbers(found) - expected
+    assert not wrong, f"{table.text}\nread {dict(wrong)}"
+    lost = expected - numbers(found)
+    said = [f"refused: {refusal.place.line}" for refusal in found.refusals]
+    said += [finding.rule for run in found.runs for finding in run.findings]
+    assert not lost or said, f"{table.text}\nlost {dict(lost)} and said nothing"
+    if table.layout not in SPACED:
+        assert not lost, f"{table.text}\nlost {dict(lost)}, {said}"
