@@ -1,7 +1,7 @@
 """Kill iodelta at any moment, again and again: ``python -m tests.acceptance.soak --kills 200``.
 
 Whatever the moment, afterwards every setting has its original value, nothing that was started is left, no finished
-trial is missing, the folder opens, and the same command goes on.
+trial is missing, the folder opens with its seal whole, and the same command goes on.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ class Tally:
     """Trials that were begun and never finished."""
     before_folder: int = 0
     """Kills before there was a folder."""
+    sealed: int = 0
+    """Lines whose seal was followed, over all looks at a folder."""
     moments: collections.Counter[str] = field(default_factory=collections.Counter)
     """The last line of the journal at the kill -> kills."""
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -60,7 +62,7 @@ class Tally:
             f"{self.kills} kills ({moments}): every knob back, nothing left over; {self.restores} times by `iodelta "
             f"restore` (itself killed {self.killed_restores} times), {self.continued} times by the next run; "
             f"{self.completed} experiments completed, {self.trials} finished trials all readable, {self.in_flight} in "
-            f"flight lost"
+            f"flight lost; {self.sealed} sealed lines followed, no false alarm"
         )
 
 
@@ -161,7 +163,11 @@ class Victim:
         lines = [event["trial"] for event in journal(self.folder) if event["type"] == "finished"]
         assert before.items() <= after.items(), "a finished trial is missing, or is another now"
         assert sorted(after) == lines, "a finished line has no raw file"
-        assert load(Folder.open(self.folder)).exit_code in (*GOOD, 4), "the folder does not open"
+        account = load(Folder.open(self.folder))
+        assert account.exit_code in (*GOOD, 4), "the folder does not open"
+        assert not account.broken, f"a false alarm of the seal: {account.broken}"
+        assert account.seal is not None
+        self.tally.add("sealed", account.seal.lines)
 
     def _note_groups(self) -> None:
         texts = [path.read_text() for path in (*self.stand.pending(), self.folder / "journal.jsonl") if path.exists()]

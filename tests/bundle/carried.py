@@ -141,6 +141,7 @@ def _raw(plan: Plan, started: Started, rate: float, secret: bool) -> dict[str, b
     read |= {"iops": rate, "total_ios": count, "io_bytes": 4096 * count, "bw_bytes": int(4096 * rate), "runtime": 500}
     for latency in ("lat_ns", "clat_ns"):
         read[latency] |= {"mean": 4e9 / rate, "N": count}
+    job["job options"]["randseed"] = str(started.seed)
     if secret:
         job["job options"]["filename"] = BY_ID
         job["hostname"] = "blofeld"
@@ -175,6 +176,31 @@ def _raw(plan: Plan, started: Started, rate: float, secret: bool) -> dict[str, b
 def _target(path: str) -> Target:
     found = resolve(LocalMachine(), "/")
     return msgspec.structs.replace(found, path=path, real_path=path, kind="block")
+
+
+def forged(lines: Sequence[bytes], files: Mapping[str, bytes]) -> bytes:
+    """A journal sealed anew over these lines and files, as anyone can; written from the documentation."""
+    import hashlib
+
+    chain, made = "", []
+    for line in lines:
+        event = json.loads(line)
+        event.pop("chain", None)
+        for name, seal in event.get("files", {}).items():
+            seal |= {"size": len(files[name]), "sha256": hashlib.sha256(files[name]).hexdigest()}
+        bare = json.dumps(event, separators=(",", ":"), ensure_ascii=False).encode()
+        chain = hashlib.sha256(chain.encode() + bare).hexdigest()
+        made.append(bare[:-1] + b',"chain":"' + chain.encode() + b'"}\n')
+    return b"".join(made)
+
+
+def forge(folder: Folder) -> Folder:
+    """Seal a folder anew as it is now: a change that was meant is not what the test is about."""
+    journal = folder.path / "journal.jsonl"
+    names = [path.relative_to(folder.path).as_posix() for path in folder.path.rglob("*") if path.is_file()]
+    files = {name: (folder.path / name).read_bytes() for name in names}
+    journal.write_bytes(forged(journal.read_bytes().splitlines(), files))
+    return Folder.open(folder.path)
 
 
 def plain(packed: bytes) -> bytes:

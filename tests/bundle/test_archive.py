@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 import zstandard
-from carried import carried
+from carried import carried, forge
 
 from iodelta.bundle.archive import LARGEST, MANIFEST, Manifest, packed, sha256
 from iodelta.bundle.packed import Packed, is_bundle, opened
@@ -164,6 +164,7 @@ def test_a_newer_format_asks_for_a_newer_iodelta(tmp_path: Path) -> None:
 def test_a_raw_file_that_unpacks_to_gigabytes_is_not_unpacked(tmp_path: Path) -> None:
     folder = carried(tmp_path / "folder", blocks=1)
     (folder.path / "raw" / "000001.fio.json.zst").write_bytes(_promising(LARGEST_RAW + 1))
+    folder = forge(folder)
     with pytest.raises(MeasureError, match="unpacks to more than"):
         folder.read_raw(1, "fio.json")
 

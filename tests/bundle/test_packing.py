@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 import zstandard
-from carried import BY_ID, ENVIRONMENT, QUESTION, SECRETS, carried, held, plain
+from carried import BY_ID, ENVIRONMENT, QUESTION, SECRETS, carried, forge, held, plain
 
 from iodelta.bundle.identity import of_this_machine
 from iodelta.bundle.packed import Packed, opened
@@ -39,6 +39,7 @@ def test_no_identity_is_left_in_further_runs_of_a_boot(tmp_path: Path) -> None:
     record = msgspec.json.decode(folder.read_raw(1, RECORD), type=Record)
     again = msgspec.structs.replace(record.run, output=f"fio: host blofeld on {BY_ID}\n".encode())
     folder.write_raw(1, {RECORD: msgspec.json.encode(msgspec.structs.replace(record, more=(again,)))})
+    folder = forge(folder)
     assert held(pack(folder, keep_identity=True).data, SECRETS)
     made = pack(folder, machine={"ernst": "user name"})
     assert held(made.data, SECRETS) == []
@@ -96,7 +97,7 @@ def test_a_host_called_like_an_ordinary_word_leaves_that_word_alone(tmp_path: Pa
     folder = carried(tmp_path / "folder", blocks=1)
     environment = {**ENVIRONMENT, "host": {"name": "slow"}, "kernel": {"note": "a slow kernel"}}
     folder.write_struct("environment.json", environment)
-    made = pack(folder, machine={"slow": "host name"})
+    made = pack(forge(folder), machine={"slow": "host name"})
     (tmp_path / "x").write_bytes(made.data)
     found = msgspec.json.decode(Packed(tmp_path / "x").read("environment.json"))
     assert found["host"]["name"].startswith("host-")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from carried import BY_ID, ENVIRONMENT, QUESTION, carried
+from carried import BY_ID, ENVIRONMENT, QUESTION, carried, forge
 
 from iodelta.bundle.packed import Packed
 from iodelta.bundle.packing import pack
@@ -61,7 +61,7 @@ def test_what_does_not_reproduce_comes_with_what_could_explain_it(tmp_path: Path
     folder = carried(tmp_path / "here", {"iodepth=1": -0.05, "iodepth=4": -0.2}, seed=2)
     kernel = {**ENVIRONMENT["kernel"], "clocksource": "hpet"}
     folder.write_struct("environment.json", {**ENVIRONMENT, "kernel": kernel, "host": {"name": "elsewhere"}})
-    found = side_by_side(there, own_side(folder), 0.01)
+    found = side_by_side(there, own_side(forge(folder)), 0.01)
     told = {(one.there.cell, one.there.metric): one.found.word for one in found.matched}
     assert told["iodepth=1", "read.iops"] == "same direction, not the same size"
     assert told["iodepth=4", "read.iops"] == "reproduced"

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from carried import ENVIRONMENT, QUESTION, carried
+from carried import ENVIRONMENT, QUESTION, carried, forged
 from click.testing import CliRunner
 
 from iodelta.bundle.archive import packed
@@ -16,7 +16,8 @@ from iodelta.bundle.packed import Packed
 from iodelta.bundle.packing import pack
 from iodelta.cli.main import cli
 from iodelta.errors import IodeltaError
-from iodelta.lab.folder import Folder, sha256
+from iodelta.lab.folder import Folder
+from iodelta.lab.seal import sha256
 
 EVIL = "\x1b[2J\x1b]0;owned\x07<script>alert(1)</script>\u202e"
 
@@ -169,7 +170,8 @@ def test_a_plan_full_of_escapes_stays_inert(tmp_path: Path, here: Path) -> None:
     planned = msgspec.json.decode(journal.splitlines()[0])
     planned["plan_sha256"] = sha256(plan)
     lines = [msgspec.json.encode(planned), *journal.splitlines()[1:]]
-    place = rewritten(sound, {"plan.json": plan, "journal.jsonl": b"\n".join(lines) + b"\n"}, tmp_path)
+    files = {entry.name: sound.read(entry.name) for entry in sound.manifest.members} | {"plan.json": plan}
+    place = rewritten(sound, {"plan.json": plan, "journal.jsonl": forged(lines, files)}, tmp_path)
     for words in (("report",), ("show",), ("audit",), ("reproduce", "--target", "target", "--dry-run")):
         code, said = ask(words[0], str(place), *words[1:])
         assert code in (0, 1, 2, 3)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import hashlib
+import json
 import os
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 
 from iodelta.errors import MeasureError, RequestError
 from iodelta.lab.folder import EXPERIMENT, JOURNAL, Ended, Finished, Folder, Started
+from iodelta.lab.lines import sealed_lines
 
 
 def started(trial: int) -> Started:
@@ -102,6 +105,78 @@ def test_a_disk_that_fills_up_leaves_whole_lines_and_a_way_on(folder: Folder, mo
                 folder.append(started(2))
         folder.append(started(3))
     assert folder.events() == [started(1), started(3)]
+
+
+def test_a_disk_so_full_that_a_torn_line_cannot_be_cut_breaks_no_seal(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = os.write
+
+    def half(descriptor: int, data: bytes) -> int:
+        return write(descriptor, data[: len(data) // 2])
+
+    def stuck(descriptor: int, length: int) -> None:
+        raise OSError(errno.EIO, "")
+
+    with folder.writing():
+        folder.append(started(1))
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "write", half)
+            patch.setattr(os, "ftruncate", stuck)
+            with pytest.raises(MeasureError, match="No space left"):
+                folder.append(started(2))
+        assert Folder.open(folder.path).events() == [started(1)]
+        folder.append(started(3))
+    assert folder.events() == [started(1), started(3)]
+    assert not folder.seal.broken
+
+
+def test_a_line_that_was_not_synced_and_then_cut_breaks_no_seal(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "")
+
+    with folder.writing():
+        folder.write_raw(1, {"fio.json": b"{}"})
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fdatasync", full)
+            with pytest.raises(MeasureError, match="No space left"):
+                folder.append(Finished(2.0, 1, 1.5))
+        folder.append(Finished(3.0, 1, 1.5))
+    assert folder.events() == [Finished(3.0, 1, 1.5)]
+    assert list(folder.seal.files) == ["raw/000001.fio.json.zst"], "sealed by the line that was written"
+    assert not folder.seal.broken
+
+
+def test_a_reader_whom_a_writer_overtakes_reads_again(folder: Folder) -> None:
+    """Its first reading ends in a torn line, goes on in the line that was written in its place, and is no alarm."""
+    with folder.writing():
+        folder.append(started(1))
+        before = (folder.path / JOURNAL).read_bytes()
+        folder.append(started(2))
+    after = (folder.path / JOURNAL).read_bytes()
+    readings = [before + b'{"type":"fin' + after[len(before) + 12 :], after]
+    data, seal = sealed_lines(lambda: readings.pop(0))
+    assert (data, seal.broken, seal.lines) == (after, 0, 2)
+    changed = after.replace(b'"block":0', b'"block":9', 1)
+    assert sealed_lines(lambda: changed)[1].broken == 1, "what stays as it is was changed"
+
+
+def test_every_line_seals_the_files_that_were_written_before_it(folder: Folder) -> None:
+    with folder.writing():
+        folder.write("environment.json", b"{}")
+        folder.append(started(1))
+        folder.write_raw(1, {"fio.json": b"{}", "record": b"{}"})
+        folder.append(Finished(2.0, 1, 1.5))
+        folder.write("verdict.json", b"{}")
+        folder.append(Ended(3.0, "complete"))
+    lines = [json.loads(line) for line in (folder.path / JOURNAL).read_bytes().splitlines()]
+    raw = ["raw/000001.fio.json.zst", "raw/000001.record.zst"]
+    assert [list(line.get("files", {})) for line in lines] == [["environment.json"], raw, []]
+    for name, seal in lines[1]["files"].items():
+        data = (folder.path / name).read_bytes()
+        assert seal == {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
 def test_raw_files_and_their_names_are_on_disk_before_the_line_that_says_finished(

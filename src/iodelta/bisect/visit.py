@@ -19,7 +19,7 @@ from iodelta.bisect.model import Answer, Ask
 from iodelta.bisect.question import Question, Words, filled
 from iodelta.bisect.tree import Unbuildable, Worktree, check_room, keep_artifacts
 from iodelta.errors import MeasureError
-from iodelta.lab.folder import sha256
+from iodelta.lab.seal import sha256
 from iodelta.machine import Machine
 from iodelta.workload.leftovers import marked
 

@@ -72,6 +72,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     plan_sha256: str
     experiment_sha256: str
     """Of the folder's own files, before anything was removed: its owner can show which folder this was."""
+    seal: str = ""
+    """The chain of the last line of the folder's own journal; empty when the folder was not sealed."""
     identity_kept: bool = False
     removed: tuple[Removed, ...] = ()
     members: tuple[Entry, ...] = ()

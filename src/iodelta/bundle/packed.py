@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from iodelta.bundle.archive import Manifest, digest_of, looks_packed, unpacked
 from iodelta.errors import MeasureError, RequestError
-from iodelta.lab.folder import EXPERIMENT, JOURNAL, Event, Folder
+from iodelta.lab.folder import EXPERIMENT, JOURNAL, RAW, Event, Folder
 
 
 class Packed(Folder):
@@ -27,7 +27,10 @@ class Packed(Folder):
     def has(self, name: str) -> bool:
         return name in self._members
 
-    def read(self, name: str) -> bytes:
+    def raw_names(self) -> list[str]:
+        return [name for name in self._members if name.startswith(f"{RAW}/")]
+
+    def _bytes(self, name: str) -> bytes:
         try:
             return self._members[name]
         except KeyError:

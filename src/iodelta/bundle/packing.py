@@ -25,8 +25,10 @@ from iodelta.experiment import Experiment
 from iodelta.lab.account import Account
 from iodelta.lab.calibration import FILE as CALIBRATION
 from iodelta.lab.folder import EXPERIMENT, JOURNAL, PLAN, RAW, Folder
+from iodelta.lab.integrity import integrity
 from iodelta.lab.lines import whole
 from iodelta.lab.plan import Plan
+from iodelta.lab.seal import body_of, chained, file_seal
 from iodelta.lab.session import read_plan
 
 STREAMS = ("stdout", "stderr", "log", "output")
@@ -61,20 +63,23 @@ def pack(folder: Folder, *, keep_identity: bool = False, machine: Literals | Non
                 remedy=f"`iodelta run {folder.path}` first",
             )
         files, left_out = _files(folder.path, account)
+        for finding in integrity(folder, account):
+            if finding.severity == "hard":
+                raise MeasureError(finding.explanation, place=f"{folder.path}/{finding.place}", remedy=finding.remedy)
         contents = {name: folder.read(name) for name in files}
     originals = sha256(contents[PLAN]), sha256(contents[EXPERIMENT])
     names = Pseudonyms({}, ())
     if not keep_identity:
         names = Pseudonyms(_literals(folder.path, contents, machine), _vocabulary(plan))
         contents = {name: _without(name, data, names) for name, data in contents.items()}
-        digests = {name: sha256(contents[name]) for name in (PLAN, EXPERIMENT)}
-        contents[JOURNAL] = _sealed(contents[JOURNAL], digests[PLAN], digests[EXPERIMENT])
+    contents[JOURNAL] = _journal(contents, None if keep_identity else names)
     manifest = Manifest(
         made_by=__version__,
         name=names.text(folder.path.resolve().name) if not keep_identity else folder.path.resolve().name,
         state=names.text(account.state) if not keep_identity else account.state,
         plan_sha256=originals[0],
         experiment_sha256=originals[1],
+        seal=folder.seal.digest if folder.seal.sealed else "",
         identity_kept=keep_identity,
         removed=_removed(names),
     )
@@ -160,18 +165,12 @@ def _without(name: str, data: bytes, names: Pseudonyms) -> bytes:
     if name == EXPERIMENT:
         return _text(data, names)
     if name == JOURNAL:
-        return b"".join(_line(line, names) + b"\n" for line in whole(data))
+        return data  # comes last, since it seals the others
     before = _json(name, data)
     after = names.document(before)
     if name == CALIBRATION:  # a digest of machine and disk: the same machine could be recognised by it
         after = [{**one, "key": names.name(str(one.get("key", "")), "machine id")} for one in after]
     return data if after == before else msgspec.json.format(msgspec.json.encode(after), indent=1) + b"\n"
-
-
-def _line(line: bytes, names: Pseudonyms) -> bytes:
-    before = _json(JOURNAL, line)
-    after = names.document(before)
-    return line if after == before else msgspec.json.encode(after)
 
 
 def _record(name: str, data: bytes, names: Pseudonyms) -> bytes:
@@ -207,15 +206,21 @@ def _json(name: str, data: bytes) -> Any:
         raise MeasureError(f"damaged: {error}", place=name) from error
 
 
-def _sealed(journal: bytes, plan: str, experiment: str) -> bytes:
-    """The journal with the digests of plan and experiment as they travel."""
+def _journal(contents: dict[str, bytes], names: Pseudonyms | None) -> bytes:
+    """The journal, without identities if there are ``names``; sealed, where it was, over what travels."""
+    chain = ""
     lines = []
-    for line in journal.splitlines():
+    for line in whole(contents[JOURNAL]):
         event = _json(JOURNAL, line)
+        said = event.pop("chain", "")
+        files = {name: file_seal(contents[name]) for name in event.pop("files", {}) if name in contents}
+        event = event if names is None else names.document(event)
         if event.get("type") == "planned":
-            line = msgspec.json.encode({**event, "plan_sha256": plan, "experiment_sha256": experiment})
-        lines.append(line + b"\n")
-    return b"".join(lines)
+            event |= {"plan_sha256": sha256(contents[PLAN]), "experiment_sha256": sha256(contents[EXPERIMENT])}
+        body = body_of(event, files)
+        with_chain, chain = chained(chain, body)
+        lines.append(with_chain if said else body)
+    return b"".join(line + b"\n" for line in lines)
 
 
 def _removed(names: Pseudonyms) -> tuple[Removed, ...]:

@@ -43,13 +43,16 @@ def command(folder: Path, output: Path | None, keep_identity: bool, force: bool,
     from iodelta.bundle.packing import pack
     from iodelta.lab.folder import Folder
     from iodelta.report.account.load import load
+    from iodelta.report.account.model import check_unchanged
 
     opened = Folder.open(folder)
+    account = load(opened)
+    check_unchanged(account, str(folder))
     made = pack(opened, keep_identity=keep_identity)
     place = output or Path(f"{folder.resolve().name}{SUFFIX}")
     written = _write(place, made.data, force)
     try:
-        _same(load(opened).judgement, written)
+        _same(account.judgement, written)
     except BaseException:
         place.unlink()
         raise

@@ -8,21 +8,25 @@ from pathlib import Path
 import click
 
 from iodelta.lab.folder import Folder
-from iodelta.report.account.load import PAGE, TRIALS, VERDICT, derive
+from iodelta.lab.integrity import VERDICT
+from iodelta.report.account.load import PAGE, TRIALS, derive
 
 
 @click.command("rebuild", epilog="\b\nExamples:\n  iodelta rebuild iodelta-20260102-030405\n")
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console", show_default=True)
 def command(folder: Path, format_: str) -> None:
-    """Make verdict.json, trials.parquet and report.html of FOLDER again from its raw data and plan."""
+    """Make verdict.json, trials.parquet and report.html of FOLDER again from its raw data and plan.
+
+    Exit codes: 0 made, 4 the folder is not what was measured: the files stay as they are, `iodelta report` says more.
+    """
     opened = Folder.open(folder)
     if opened.counts_instructions():
         from iodelta.cli.counting import rebuild
 
         rebuild(opened, format_)
         return
-    account = derive(opened)
+    account = derive(opened, unchanged=True)
     if format_ == "json":
         from iodelta.report.answers import RebuildAnswer
         from iodelta.report.documents import written

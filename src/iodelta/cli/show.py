@@ -29,7 +29,8 @@ def command(paths: tuple[str, ...], each: bool, name_pattern: str | None, format
     """Show what is in PATHS, in one table: fio results of any kind, t/io_uring, tables, archives, folders; - is
     standard input. Latencies are total latency where the source has it.
 
-    Exit codes: 0 something was read, 2 a path does not exist, 4 nothing could be read.
+    Exit codes: 0 something was read, 2 a path does not exist, 4 nothing could be read, or a folder of
+    iodelta's is not what was measured.
     """
     from iodelta.report.foreign.paths import read_all
     from iodelta.report.foreign.runs import shown
@@ -42,4 +43,5 @@ def command(paths: tuple[str, ...], each: bool, name_pattern: str | None, format
     if not something and format_ == "console":
         why = "the reasons are above" if found.refusals else "there is no file in it"
         raise MeasureError("nothing here could be read", place=", ".join(paths), remedy=why)
-    sys.exit(0 if something else 4)
+    changed = any(one.severity == "hard" and one.rule.startswith("folder.") for one in found.findings)
+    sys.exit(0 if something and not changed else 4)

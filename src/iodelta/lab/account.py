@@ -127,7 +127,7 @@ class Account:
     def findings(self) -> tuple[Finding, ...]:
         """What a reader must know of the journal: trials that are lost, blocks that were made again for noise."""
         found = [
-            Finding("folder.lost", "warning", f"trial {number}", reason, "its block counts no more")
+            Finding("folder.lost", "hard", f"trial {number}", reason, "its block counts no more")
             for number, reason in sorted(self.lost.items())
         ]
         for cell, blocks in sorted(self._noisy.items()):

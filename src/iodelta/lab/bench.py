@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -33,6 +34,9 @@ from iodelta.workload.pooled import pooled
 from iodelta.workload.result import read_run
 
 RECORD = "record"
+
+SEED = re.compile(rb'"randseed"\s*:\s*"?(\d+)')
+"""As fio's JSON repeats it, once for the run or for each job."""
 
 NOWHERE: Mapping[str, tuple[Finding, ...]] = MappingProxyType({})
 
@@ -372,8 +376,27 @@ def pause(seconds: float, stop: Callable[[], bool]) -> None:
         time.sleep(min(left, 0.1))
 
 
+def check_seeds(identity: Started, record: Record, output: bytes) -> None:
+    """Raises MeasureError when fio ran with another seed than the journal says: raw files of two trials were exchanged.
+
+    Most trials have a seed of their own, so this sees an exchange also where nothing is sealed.
+    """
+    outputs = (output, *(more.output for more in record.more))
+    for number, (made, said) in enumerate(zip((record.run, *record.more), outputs, strict=True)):
+        wanted = identity.seed + number
+        seeds = {int(seed) for seed in SEED.findall(said)} if made.request.tool == "fio" else set()
+        other = (seeds | {made.request.seed}) - {wanted}
+        if other:
+            raise MeasureError(
+                f"fio ran with seed {min(other)}, and the journal says {wanted}: not the raw files of this trial",
+                place=f"trial {identity.trial}",
+            )
+
+
 def read_trial(folder: Folder, identity: Started) -> Trial:
     """A finished trial from its raw files. Raises MeasureError when they are missing or damaged."""
     record = msgspec.json.decode(folder.read_raw(identity.trial, RECORD), type=Record)
-    result = record.results(folder.read_raw(identity.trial, OUTPUTS[record.run.request.tool]))
+    output = folder.read_raw(identity.trial, OUTPUTS[record.run.request.tool])
+    check_seeds(identity, record, output)
+    result = record.results(output)
     return assemble(identity, record, result, f"{folder.path.name}/raw/{identity.trial:06d}")

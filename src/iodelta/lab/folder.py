@@ -2,7 +2,8 @@
 
 A folder appears whole, with question, plan and journal, or not at all. ``journal.jsonl`` is append-only; what a line
 says is on disk before the line, and the line before the next thing happens. A torn last line (a kill while it was
-written) is ignored by readers and cut by the next writer. A reader may open a folder while it is written.
+written) is ignored by readers and cut by the next writer. A reader may open a folder while it is written. Lines and
+files are sealed (``lab/seal.py``): what is read is what was written, or it is said that it is not.
 """
 
 from __future__ import annotations
@@ -16,20 +17,60 @@ import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import zstandard
 
 from iodelta import __version__
 from iodelta.errors import MeasureError, RequestError
-from iodelta.lab.lines import LineWriter, decoded
+from iodelta.lab.events import (
+    Abandoned,
+    Booted,
+    Ended,
+    Event,
+    Extended,
+    Failed,
+    Finished,
+    Kept,
+    KnobRestored,
+    KnobSaved,
+    Planned,
+    Rebooted,
+    Repeated,
+    Session,
+    Started,
+)
+from iodelta.lab.lines import LineWriter, broken_line, decoded, sealed_lines, whole
+from iodelta.lab.seal import FileSeal, Seal, altered, file_seal, read_seal, sha256
+
+__all__ = [
+    "Abandoned",
+    "Booted",
+    "Ended",
+    "Event",
+    "Extended",
+    "Failed",
+    "Finished",
+    "Folder",
+    "Kept",
+    "KnobRestored",
+    "KnobSaved",
+    "Planned",
+    "Rebooted",
+    "Repeated",
+    "Session",
+    "Started",
+    "now",
+]
 
 EXPERIMENT = "experiment.toml"
 ENVIRONMENT = "environment.json"
 PLAN = "plan.json"
 JOURNAL = "journal.jsonl"
 RAW = "raw"
+DERIVED = frozenset({"verdict.json", "trials.parquet", "report.html", "report.cache"})
+"""Files that are made from the others, and never sealed."""
 NOTHING: Mapping[str, bytes] = MappingProxyType({})
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -38,150 +79,8 @@ LARGEST_RAW = 256 << 20
 """Bytes that a raw file may unpack to: a folder may come from a stranger. fio writes tens of kilobytes."""
 
 
-class Planned(msgspec.Struct, frozen=True, tag="planned"):
-    """The plan is on disk: order, rules and experiment are fixed from here on."""
-
-    at: float
-    plan_sha256: str
-    experiment_sha256: str
-    version: str
-
-
-class Session(msgspec.Struct, frozen=True, tag="session"):
-    """A run (or its continuation) began on a booted machine."""
-
-    at: float
-    boot_id: str
-    pid: int
-    target: dict[str, Any]
-    environment: str
-    """The environment file of this session."""
-    machine: str = ""
-    """Its name, as in ``ssh:HOST``; of several hosts each has a session of its own."""
-
-
-class KnobSaved(msgspec.Struct, frozen=True, tag="knob-saved"):
-    """The original value of a knob, on disk before the first write to it."""
-
-    at: float
-    saved: dict[str, Any]
-
-
-class KnobRestored(msgspec.Struct, frozen=True, tag="knob-restored"):
-    """A knob has its original value again."""
-
-    at: float
-    knob: str
-
-
-class Started(msgspec.Struct, frozen=True, tag="started"):
-    """A trial is about to run."""
-
-    at: float
-    trial: int
-    cell: str
-    block: int
-    attempt: int
-    position: int
-    variant: str
-    seed: int
-
-
-class Finished(msgspec.Struct, frozen=True, tag="finished"):
-    """A trial is over and its raw record is on disk; ``problem`` is empty for a usable one."""
-
-    at: float
-    trial: int
-    seconds: float
-    """Wall time since the trial before it ended, or the session began: iodelta's own work is in it."""
-    problem: str = ""
-
-
-class Repeated(msgspec.Struct, frozen=True, tag="repeated"):
-    """A block is made again: a trial was ``spoilt`` and cannot be used, or there was too much ``noise`` in one."""
-
-    at: float
-    cell: str
-    block: int
-    attempt: int
-    """The attempt that is given up."""
-    why: Literal["spoilt", "noise"]
-    reason: str
-
-
-class Failed(msgspec.Struct, frozen=True, tag="failed"):
-    """A trial that could not be run at all (a knob, the machine, the guard), with the reason."""
-
-    at: float
-    trial: int
-    reason: str
-
-
-class Abandoned(msgspec.Struct, frozen=True, tag="abandoned"):
-    """A cell that could not be measured, with its reason; the experiment went on without it."""
-
-    at: float
-    cell: str
-    reason: str
-
-
-class Extended(msgspec.Struct, frozen=True, tag="extended"):
-    """More blocks or budget were asked for after the end; judged from the alpha held in reserve."""
-
-    at: float
-    budget: float
-    blocks: int
-
-
-class Ended(msgspec.Struct, frozen=True, tag="ended"):
-    """A session ended by itself: ``complete``, ``budget``, ``interrupted`` or ``failed: ...``."""
-
-    at: float
-    reason: str
-
-
-class Booted(msgspec.Struct, frozen=True, tag="booted"):
-    """A guest of path mode ended and what it wrote is on disk; ``problem`` is empty when it came to its own end."""
-
-    at: float
-    boot: int
-    seconds: float
-    problem: str = ""
-    console: tuple[str, ...] = ()
-    """The last lines of its console, when there was a problem."""
-
-
-class Rebooted(msgspec.Struct, frozen=True, tag="rebooted"):
-    """A host was started anew for a variant, and came up as it was asked for."""
-
-    at: float
-    machine: str
-    variant: str
-    boot_id: str
-    release: str
-    cmdline: str
-    way: str
-    seconds: float
-    """Until it was back."""
-
-
 _DAMAGED = "put back a copy of the folder, if there is one; iodelta changes nothing that it has written once"
 
-Event = (
-    Planned
-    | Session
-    | KnobSaved
-    | KnobRestored
-    | Started
-    | Finished
-    | Repeated
-    | Failed
-    | Abandoned
-    | Extended
-    | Ended
-    | Booted
-    | Rebooted
-)
 _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 _T = TypeVar("_T")
 
@@ -192,6 +91,11 @@ class Folder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._journal = LineWriter(path / JOURNAL, self._failed)
+        self._unsealed: dict[str, FileSeal] = {}
+        """Written since the last line of the journal, which the next one seals."""
+        self._seal: Seal | None = None
+        self._read: set[str] = set()
+        """Names of the files that were read and found to be as they were sealed."""
 
     @classmethod
     @contextlib.contextmanager
@@ -275,13 +179,22 @@ class Folder:
             with contextlib.suppress(OSError):
                 temporary.unlink()
             raise self._failed(error) from error
+        if name not in DERIVED:
+            self._unsealed[name] = file_seal(data)
 
     def has(self, name: str) -> bool:
         """Whether there is such a file."""
         return (self.path / name).exists()
 
     def read(self, name: str) -> bytes:
-        """A file's bytes. Raises MeasureError."""
+        """A file's bytes, as they were sealed if they were. Raises MeasureError."""
+        data = self._bytes(name)
+        if why := altered(name, data, self.seal):
+            raise MeasureError(why, place=str(self.path / name), remedy=_DAMAGED)
+        self._read.add(name)
+        return data
+
+    def _bytes(self, name: str) -> bytes:
         try:
             return (self.path / name).read_bytes()
         except OSError as error:
@@ -306,12 +219,15 @@ class Folder:
         if planned is None:
             raise MeasureError("the journal has no plan: the run was killed before it began", place=str(self.path))
         for name, digest in ((PLAN, planned.plan_sha256), (EXPERIMENT, planned.experiment_sha256)):
-            if sha256(self.read(name)) != digest:
+            if sha256(self._bytes(name)) != digest:
                 raise MeasureError(
                     "changed since the run began: order and rules were fixed before the first trial",
                     place=str(self.path / name),
                     remedy="put the original back, or begin a new experiment",
                 )
+        for name in self.seal.files:
+            if not name.startswith(f"{RAW}/"):
+                self.read(name)
         return self.read_struct(PLAN, kind)
 
     def write_raw(self, trial: int, kinds: Mapping[str, bytes]) -> None:
@@ -323,8 +239,9 @@ class Folder:
         try:
             with contextlib.ExitStack() as stack:
                 files = [stack.enter_context(open(self.path / _raw_name(trial, kind), "wb")) for kind in kinds]
-                for file, data in zip(files, kinds.values(), strict=True):
-                    file.write(compressor.compress(data))
+                written = {kind: compressor.compress(data) for kind, data in kinds.items()}
+                for file, data in zip(files, written.values(), strict=True):
+                    file.write(data)
                     file.flush()
                 for file in files:
                     os.fdatasync(file.fileno())
@@ -332,6 +249,7 @@ class Folder:
             _sync_directory(self.path / RAW)
         except OSError as error:
             raise self._failed(error) from error
+        self._unsealed |= {_raw_name(trial, kind): file_seal(data) for kind, data in written.items()}
 
     def read_raw(self, trial: int, kind: str) -> bytes:
         """Raw bytes of a trial. Raises MeasureError when they are missing or damaged."""
@@ -344,6 +262,12 @@ class Folder:
         except zstandard.ZstdError as error:
             raise MeasureError(f"damaged: {error}", place=str(self.path / name), remedy=_DAMAGED) from error
 
+    def raw_names(self) -> list[str]:
+        """Names of the raw files, ``raw/`` included."""
+        with contextlib.suppress(FileNotFoundError):
+            return [f"{RAW}/{name}" for name in os.listdir(self.path / RAW)]
+        return []
+
     # ----------------------------------------------------------------------------------------------- journal
 
     def writing(self) -> contextlib.AbstractContextManager[None]:
@@ -351,17 +275,52 @@ class Folder:
         return self._journal.held()
 
     def append(self, event: Event, *, sync: bool = True) -> None:
-        """Append to the journal and sync it. Raises MeasureError (a full disk) and leaves whole lines only.
+        """Append to the journal and sync it; the line seals every file that was written since the one before.
 
-        A line that may be lost with what comes after it, as that of a trial in flight, needs no ``sync`` of its own.
+        Raises MeasureError (a full disk) and leaves whole lines only. A line that may be lost with what comes after it,
+        as that of a trial in flight, needs no ``sync`` of its own.
         """
-        self._journal.append(event, sync=sync)
+        self._journal.append(event, files=self._unsealed, sync=sync)
+        self._unsealed = {}
 
     def events(self) -> list[Event]:
-        """Every whole line of the journal, in order. Raises MeasureError naming a damaged line."""
+        """Every whole line of the journal, in order, up to the first that is not what was written there.
+
+        Raises MeasureError naming a damaged line.
+        """
         if not self.has(JOURNAL):
+            self._seal = Seal()
             return []
-        return decoded(self.read(JOURNAL), _decoder, place=self.path / JOURNAL, remedy=_DAMAGED)
+        data, self._seal = sealed_lines(lambda: self._bytes(JOURNAL))
+        found = decoded(data, _decoder, place=self.path / JOURNAL, remedy=_DAMAGED)
+        return found[: self._seal.lines]
+
+    @property
+    def seal(self) -> Seal:
+        """What the journal vouches for, as of the last time that its events were read. Raises MeasureError."""
+        if self._seal is None:
+            self.events()
+        return self._seal or Seal()
+
+    def check_journal(self) -> None:
+        """Raises MeasureError when a line of the journal is not what was written there."""
+        if self.seal.broken:
+            raise broken_line(self.path / JOURNAL, self.seal)
+
+    def chain_at(self, lines: int) -> str:
+        """The chain of the journal's line of that number. Raises MeasureError."""
+        return read_seal(whole(self._bytes(JOURNAL))[:lines]).digest
+
+    def altered(self) -> dict[str, str]:
+        """Name -> reason of every sealed file that is missing or not what was written; what was read is not read
+        again."""
+        found: dict[str, str] = {}
+        for name in sorted(self.seal.files.keys() - self._read):
+            try:
+                self.read(name)
+            except MeasureError as error:
+                found[name] = error.what
+        return found
 
     def _failed(self, error: OSError) -> MeasureError:
         remedy = f"make room, then `iodelta run {self.path}` goes on" if error.errno in FULL else ""
@@ -388,13 +347,6 @@ def _sync_directory(path: Path) -> None:
 
 def _raw_name(trial: int, kind: str) -> str:
     return f"{RAW}/{trial:06d}.{kind}.zst"
-
-
-def sha256(data: bytes) -> str:
-    """Hex digest, as recorded in the journal."""
-    import hashlib  # OpenSSL takes a while to load
-
-    return hashlib.sha256(data).hexdigest()
 
 
 def now() -> float:

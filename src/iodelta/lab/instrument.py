@@ -14,7 +14,7 @@ import msgspec
 from iodelta.errors import IodeltaError, LostError, MachineError
 from iodelta.experiment import Cell, Variant
 from iodelta.lab.bench import Bench
-from iodelta.lab.folder import Folder
+from iodelta.lab.folder import Folder, Kept, now
 from iodelta.lab.plan import Plan
 from iodelta.lab.progress import Watcher
 from iodelta.lab.undo import undo_by, undo_log
@@ -82,6 +82,7 @@ def look_closer(
         except IodeltaError as error:
             missing[f"{cell.name}, {variant.name}"] = str(error)
     folder.write_struct(FILE, Instruments(tuple(looked), missing))
+    folder.append(Kept(now()))
 
 
 def _look(

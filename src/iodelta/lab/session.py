@@ -21,6 +21,7 @@ from iodelta.lab.calibration import calibrations_for
 from iodelta.lab.folder import NOTHING, Abandoned, Extended, Folder, Session, now
 from iodelta.lab.hosts import host_of
 from iodelta.lab.instrument import look_closer
+from iodelta.lab.integrity import check_uncut
 from iodelta.lab.plan import Plan
 from iodelta.lab.progress import Watcher
 from iodelta.lab.runner import Outcome, Runner, judge_folder, usable_trials
@@ -117,6 +118,7 @@ def _go(
     remade: bool,
 ) -> Outcome:
     plan = read_plan(folder)
+    check_uncut(folder)
     with folder.writing():
         for machine in machines:
             if not throw_away(machine):

@@ -150,6 +150,7 @@ def judge(folder: Folder) -> PathAccount:
     """The account of a folder, complete or still being made. Raises MeasureError for a damaged one."""
     plan = folder.read_plan(PathPlan)
     events = folder.events()
+    folder.check_journal()
     done = booted(events)
     same = alike(folder, plan, done)
     outputs = {

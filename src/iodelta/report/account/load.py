@@ -19,6 +19,7 @@ from iodelta.lab.calibration import FILE as CALIBRATION
 from iodelta.lab.calibration import Calibration, doubt
 from iodelta.lab.folder import Folder
 from iodelta.lab.instrument import seen
+from iodelta.lab.integrity import VERDICT, integrity, sealed
 from iodelta.lab.plan import Plan, warnings
 from iodelta.lab.runner import judge_folder, usable_trials
 from iodelta.lab.session import read_plan, rules_of
@@ -27,7 +28,7 @@ from iodelta.probe.topology import Target
 from iodelta.report.account.best import best
 from iodelta.report.account.cache import Charts, keep, kept, key_of
 from iodelta.report.account.facts import facts_of
-from iodelta.report.account.model import Account, headline
+from iodelta.report.account.model import Account, check_unchanged, headline
 from iodelta.report.account.views import views
 from iodelta.report.again.lines import Again, again
 from iodelta.report.charts import figures
@@ -39,7 +40,6 @@ from iodelta.report.formats.statements import method
 from iodelta.scenarios.model import ORIGIN, Origin
 from iodelta.trial import Trial
 
-VERDICT = "verdict.json"
 TRIALS = "trials.parquet"
 PAGE = "report.html"
 
@@ -83,13 +83,18 @@ def _judged(folder: Folder) -> _Examined:
     return seen
 
 
-def derive(folder: Folder) -> Account:
+def derive(folder: Folder, *, unchanged: bool = False) -> Account:
     """Make the derived files again: ``verdict.json``, ``trials.parquet``, ``report.html`` and the cache of all reports.
-    Raises MeasureError."""
+
+    With ``unchanged`` nothing is written for a folder that is not what was measured: the files of before may show what
+    was changed. Raises MeasureError.
+    """
     from iodelta.report.html.told import html_of
 
     key = key_of(folder)
     seen = _examined(folder)
+    if unchanged:
+        check_unchanged(seen.account, str(folder.path))
     folder.write(VERDICT, written(document(seen.account)))
     folder.write(TRIALS, _parquet([seen.trials[number] for number in sorted(seen.trials)]))
     charts = seen.charts()
@@ -129,9 +134,10 @@ def _examined(folder: Folder) -> _Examined:
     calibrations = _calibrations(folder)
     doubted = doubt(calibrations, judgement.rules.alpha)
     findings = (
+        *integrity(folder, journal),
         *([doubted] if doubted else ()),
         *warnings(plan),
-        *journal.findings(),
+        *(one for one in journal.findings() if one.severity != "hard"),
         *(finding for trial in trials.values() for finding in trial.findings),
         *audit_trials(counted, facts_of(plan, environment)),
     )
@@ -153,6 +159,7 @@ def _examined(folder: Folder) -> _Examined:
         again=_again(folder, plan, journal, environment),
         instruments=seen(folder),
         measured_by=journal.planned.version if journal.planned else "",
+        seal=sealed(folder),
     )
     return _Examined(account, trials, counted, environment)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from iodelta.errors import MeasureError
 from iodelta.lab.calibration import Calibration, doubt
 from iodelta.lab.instrument import Instruments
+from iodelta.lab.integrity import Sealed
 from iodelta.lab.plan import Plan
 from iodelta.report.account.best import Best
 from iodelta.report.account.views import Views
@@ -50,6 +52,13 @@ class Account(msgspec.Struct, frozen=True):
     """What instruments saw, in runs that are no trials; null when none was asked for."""
     measured_by: str = ""
     """Version of iodelta that planned and measured it."""
+    seal: Sealed | None = None
+    """The seal of the journal; null for a folder that is not sealed."""
+
+    @property
+    def broken(self) -> tuple[Finding, ...]:
+        """Why this folder is not what was measured; empty when nothing says so."""
+        return tuple(one for one in self.findings if one.severity == "hard" and one.rule.startswith("folder."))
 
     @property
     def block_seconds(self) -> float:
@@ -59,8 +68,10 @@ class Account(msgspec.Struct, frozen=True):
 
     @property
     def exit_code(self) -> int:
-        """0 nothing worse, 1 regression, 3 inconclusive, 4 nothing could be measured."""
+        """0 nothing worse, 1 regression, 3 inconclusive, 4 nothing could be measured, or the folder was changed."""
         verdicts = self.judgement.verdicts
+        if self.broken:
+            return 4
         if any(verdict.word == "regression" for verdict in verdicts):
             return 1
         if not any(verdict.blocks for verdict in verdicts):
@@ -78,7 +89,7 @@ def headline(account: Account) -> str:
     experiment = account.plan.experiment
     verdicts = account.judgement.verdicts
     suspected = "suspected " if doubt(account.calibrations, account.judgement.rules.alpha) else ""
-    sentences = []
+    sentences = [_not_as_measured(account.broken)] if account.broken else []
     for variant in [v.name for v in experiment.variants if v.name != experiment.baseline]:
         own = [v for v in verdicts if v.variant == variant]
         worse = _cells(own, "regression")
@@ -104,6 +115,22 @@ def headline(account: Account) -> str:
             parts = ["not measured"]
         sentences.append(f"{inert(variant)} against {inert(experiment.baseline)}: {', '.join(parts)}.")
     return " ".join(sentences)
+
+
+def _not_as_measured(broken: Sequence[Finding]) -> str:
+    first = broken[0]
+    more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
+    return (
+        f"No answer: this folder is not what was measured. {inert(first.place)}: {inert(first.explanation)}{more}. "
+        "What is left of it says:"
+    )
+
+
+def check_unchanged(account: Account, place: str) -> None:
+    """Raises MeasureError when the folder or bundle at ``place`` is not what was measured."""
+    for finding in account.broken:
+        where = f"{place}: {finding.place}"
+        raise MeasureError(f"not what was measured: {finding.explanation}", place=where, remedy=finding.remedy)
 
 
 def _cells(verdicts: Iterable[Verdict], word: str) -> set[str]:

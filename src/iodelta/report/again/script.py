@@ -55,6 +55,7 @@ def reproducer_of(path: Path) -> str:
     """The script of an experiment folder or bundle. Raises RequestError for what cannot be written so, MeasureError."""
     folder = opened(path)
     plan = read_plan(folder)
+    folder.check_journal()
     journal = Account(folder.events())
     target = target_of(journal)
     if target is None:

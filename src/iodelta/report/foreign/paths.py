@@ -55,7 +55,8 @@ def own_folder(path: Path) -> Layout:
     """The trials of an experiment folder by cell and variant. Raises MeasureError for a damaged one."""
     from iodelta.ingest.options import workload
     from iodelta.lab.account import Account
-    from iodelta.lab.runner import load_trials
+    from iodelta.lab.integrity import integrity
+    from iodelta.lab.runner import usable_trials
     from iodelta.lab.session import read_plan
     from iodelta.report.account.facts import options_of
     from iodelta.trial import Quantity
@@ -63,7 +64,9 @@ def own_folder(path: Path) -> Layout:
     folder = opened(path)
     plan = read_plan(folder)
     given = options_of(plan)
-    trials = load_trials(folder, Account(folder.events()).usable())
+    journal = Account(folder.events())
+    trials = usable_trials(folder, journal)
+    changed = tuple(one for one in integrity(folder, journal) if one.severity == "hard")
     entries = []
     for number in sorted(trials):
         trial = trials[number]
@@ -85,19 +88,22 @@ def own_folder(path: Path) -> Layout:
             findings=trial.findings,
         )
         entries.append(Entry(run, trial.cell, trial.variant, replicate=trial.block))
-    return Layout(OWN, tuple(entries))
+    return Layout(OWN, tuple(entries), findings=changed)
 
 
 def own_findings(path: Path) -> tuple[int, tuple[Finding, ...]]:
     """How many trials an experiment folder has, and what the rules find in them. Raises MeasureError."""
     from iodelta.lab.account import Account
     from iodelta.lab.folder import ENVIRONMENT
-    from iodelta.lab.runner import load_trials
+    from iodelta.lab.integrity import integrity
+    from iodelta.lab.runner import usable_trials
     from iodelta.lab.session import read_plan
     from iodelta.probe.environment import sound
     from iodelta.report.account.facts import facts_of
 
     folder = opened(path)
     facts = facts_of(read_plan(folder), sound(folder.read_struct(ENVIRONMENT, dict[str, Any])))
-    trials = load_trials(folder, Account(folder.events()).usable())
-    return len(trials), audit_trials((trials[number] for number in sorted(trials)), facts)
+    journal = Account(folder.events())
+    trials = usable_trials(folder, journal)
+    found = audit_trials((trials[number] for number in sorted(trials)), facts)
+    return len(trials), (*integrity(folder, journal), *found)

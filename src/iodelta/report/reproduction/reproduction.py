@@ -13,7 +13,7 @@ from iodelta.bundle.packed import Packed, is_own, opened
 from iodelta.errors import RequestError
 from iodelta.lab.folder import ENVIRONMENT, Folder
 from iodelta.probe.environment import sound
-from iodelta.report.account.model import Account
+from iodelta.report.account.model import Account, check_unchanged
 from iodelta.report.environment.confounders import Differing, differences
 from iodelta.stats.effect import Estimate, hodges_lehmann
 from iodelta.verdict import Verdict
@@ -159,12 +159,14 @@ def side_at(path: str) -> Side:
 
 
 def own_side(folder: Folder) -> Side:
-    """The side of an experiment folder or a bundle. Raises MeasureError for a damaged one."""
+    """The side of an experiment folder or a bundle. Raises MeasureError for a damaged or changed one."""
     from iodelta.report.account.load import load
 
     environment = sound(folder.read_struct(ENVIRONMENT, dict[str, Any])) if folder.has(ENVIRONMENT) else {}
     digest = folder.digest if isinstance(folder, Packed) else ""
-    return side_of_account(load(folder), folder.path.name, environment, digest)
+    account = load(folder)
+    check_unchanged(account, str(folder.path))
+    return side_of_account(account, folder.path.name, environment, digest)
 
 
 def foreign_side(path: str) -> Side:

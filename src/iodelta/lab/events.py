@@ -1,0 +1,158 @@
+"""The events of an experiment's journal: one line each, in the order in which they came to be."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+
+class Planned(msgspec.Struct, frozen=True, tag="planned"):
+    """The plan is on disk: order, rules and experiment are fixed from here on."""
+
+    at: float
+    plan_sha256: str
+    experiment_sha256: str
+    version: str
+
+
+class Session(msgspec.Struct, frozen=True, tag="session"):
+    """A run (or its continuation) began on a booted machine."""
+
+    at: float
+    boot_id: str
+    pid: int
+    target: dict[str, Any]
+    environment: str
+    """The environment file of this session."""
+    machine: str = ""
+    """Its name, as in ``ssh:HOST``; of several hosts each has a session of its own."""
+
+
+class KnobSaved(msgspec.Struct, frozen=True, tag="knob-saved"):
+    """The original value of a knob, on disk before the first write to it."""
+
+    at: float
+    saved: dict[str, Any]
+
+
+class KnobRestored(msgspec.Struct, frozen=True, tag="knob-restored"):
+    """A knob has its original value again."""
+
+    at: float
+    knob: str
+
+
+class Started(msgspec.Struct, frozen=True, tag="started"):
+    """A trial is about to run."""
+
+    at: float
+    trial: int
+    cell: str
+    block: int
+    attempt: int
+    position: int
+    variant: str
+    seed: int
+
+
+class Finished(msgspec.Struct, frozen=True, tag="finished"):
+    """A trial is over and its raw record is on disk; ``problem`` is empty for a usable one."""
+
+    at: float
+    trial: int
+    seconds: float
+    """Wall time since the trial before it ended, or the session began: iodelta's own work is in it."""
+    problem: str = ""
+
+
+class Repeated(msgspec.Struct, frozen=True, tag="repeated"):
+    """A block is made again: a trial was ``spoilt`` and cannot be used, or there was too much ``noise`` in one."""
+
+    at: float
+    cell: str
+    block: int
+    attempt: int
+    """The attempt that is given up."""
+    why: Literal["spoilt", "noise"]
+    reason: str
+
+
+class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    """A trial that could not be run at all (a knob, the machine, the guard), with the reason."""
+
+    at: float
+    trial: int
+    reason: str
+
+
+class Abandoned(msgspec.Struct, frozen=True, tag="abandoned"):
+    """A cell that could not be measured, with its reason; the experiment went on without it."""
+
+    at: float
+    cell: str
+    reason: str
+
+
+class Extended(msgspec.Struct, frozen=True, tag="extended"):
+    """More blocks or budget were asked for after the end; judged from the alpha held in reserve."""
+
+    at: float
+    budget: float
+    blocks: int
+
+
+class Ended(msgspec.Struct, frozen=True, tag="ended"):
+    """A session ended by itself: ``complete``, ``budget``, ``interrupted`` or ``failed: ...``."""
+
+    at: float
+    reason: str
+
+
+class Kept(msgspec.Struct, frozen=True, tag="kept"):
+    """Files that are no trial's were written; the line is there to seal them."""
+
+    at: float
+
+
+class Booted(msgspec.Struct, frozen=True, tag="booted"):
+    """A guest of path mode ended and what it wrote is on disk; ``problem`` is empty when it came to its own end."""
+
+    at: float
+    boot: int
+    seconds: float
+    problem: str = ""
+    console: tuple[str, ...] = ()
+    """The last lines of its console, when there was a problem."""
+
+
+class Rebooted(msgspec.Struct, frozen=True, tag="rebooted"):
+    """A host was started anew for a variant, and came up as it was asked for."""
+
+    at: float
+    machine: str
+    variant: str
+    boot_id: str
+    release: str
+    cmdline: str
+    way: str
+    seconds: float
+    """Until it was back."""
+
+
+Event = (
+    Planned
+    | Session
+    | KnobSaved
+    | KnobRestored
+    | Started
+    | Finished
+    | Repeated
+    | Failed
+    | Abandoned
+    | Extended
+    | Ended
+    | Kept
+    | Booted
+    | Rebooted
+)

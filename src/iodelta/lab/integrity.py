@@ -1,0 +1,108 @@
+"""Whether a folder is what was measured: its lines and files as they were sealed, none missing, none exchanged."""
+
+from __future__ import annotations
+
+import msgspec
+
+from iodelta.errors import MeasureError
+from iodelta.lab.account import OVER, Account
+from iodelta.lab.folder import JOURNAL, RAW, Folder
+from iodelta.trial import Finding
+
+VERDICT = "verdict.json"
+
+_COPY = "put back a copy of the folder, if there is one"
+
+
+class Sealed(msgspec.Struct, frozen=True):
+    """How far a journal is sealed: keep it elsewhere, and the folder cannot be changed unseen."""
+
+    lines: int
+    """Lines of the journal."""
+    chain: str
+    """The chain of its last line, which covers all lines and files before it."""
+
+
+def sealed(folder: Folder) -> Sealed | None:
+    """The seal of a folder; None for one that is not sealed."""
+    return Sealed(folder.seal.lines, folder.seal.digest) if folder.seal.sealed else None
+
+
+def integrity(folder: Folder, state: Account) -> list[Finding]:
+    """Whether the folder is what was measured, once its trials were read: hard findings first.
+
+    Raises MeasureError for a file that is no trial's.
+    """
+    lost = [one for one in state.findings() if one.severity == "hard"]
+    return sorted((*_sealing(folder, state), *lost), key=lambda one: one.severity != "hard")
+
+
+def check_uncut(folder: Folder) -> None:
+    """Raises MeasureError when the journal is shorter than it was at the end of the experiment."""
+    for finding in _shortened(folder):
+        raise MeasureError(finding.explanation, place=f"{folder.path}/{finding.place}", remedy=finding.remedy)
+
+
+def _sealing(folder: Folder, state: Account) -> tuple[Finding, ...]:
+    """What the seal says: hard where a line or a file is not what was written; files that ``state`` has lost apart."""
+    seal = folder.seal
+    if not seal.sealed:
+        said = "nothing in this folder is sealed, so a change that was made to it later is not seen"
+        return (Finding("folder.unsealed", "note", JOURNAL, said, "newer versions of iodelta seal what they measure"),)
+    found = []
+    if seal.broken:
+        said = "not the line that was written there: it or the one before was edited, removed, doubled or moved"
+        found.append(
+            Finding("folder.line", "hard", f"{JOURNAL}:{seal.broken}", f"{said}; no line from it on counts", _COPY)
+        )
+    found += [
+        Finding("folder.file", "hard", name, reason, _COPY)
+        for name, reason in folder.altered().items()
+        if _trial_of(name) not in state.lost
+    ]
+    if not seal.broken:
+        found += [*_cut(folder, state), *_shortened(folder)]
+    if seal.unsealed:
+        said = f"lines 1 to {seal.unsealed}, and their files, were written before folders were sealed"
+        found.append(Finding("folder.unsealed", "note", JOURNAL, said))
+    return tuple(found)
+
+
+def _cut(folder: Folder, state: Account) -> list[Finding]:
+    """Raw files of trials that the journal does not know as finished. A kill leaves those of one trial a session."""
+    unknown = {_trial_of(name) for name in folder.raw_names()} - state.finished.keys() - state.failed.keys()
+    if len(unknown) <= len(state.sessions):
+        return []
+    said = f"there are raw files of {len(unknown)} trials that it does not know: lines were cut off its end"
+    return [Finding("folder.cut", "hard", JOURNAL, said, _COPY)]
+
+
+class _Account(msgspec.Struct, frozen=True):
+    state: str
+    seal: Sealed | None = None
+
+
+class _Verdict(msgspec.Struct, frozen=True):
+    """Of ``verdict.json``, where it is needed here."""
+
+    account: _Account
+
+
+def _shortened(folder: Folder) -> list[Finding]:
+    """Whether ``verdict.json``, made at the end of the experiment, knows more of the journal than there is."""
+    try:
+        before = msgspec.json.decode((folder.path / VERDICT).read_bytes(), type=_Verdict).account
+    except (OSError, msgspec.MsgspecError):
+        return []
+    if before.state not in OVER or before.seal is None:
+        return []
+    if before.seal.lines <= folder.seal.lines and folder.chain_at(before.seal.lines) == before.seal.chain:
+        return []
+    said = f"{VERDICT} was made from {before.seal.lines} lines of another journal, or of this one before it was cut"
+    return [Finding("folder.cut", "hard", JOURNAL, said, _COPY)]
+
+
+def _trial_of(name: str) -> int:
+    """The number in the name of a raw file; 0 for another name."""
+    number = name.removeprefix(f"{RAW}/").partition(".")[0]
+    return int(number) if name.startswith(f"{RAW}/") and number.isdecimal() else 0

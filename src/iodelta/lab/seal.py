@@ -1,0 +1,122 @@
+"""The seal of a folder: a chain of digests over the lines of a journal, and a digest of every file that they speak of.
+
+Each line ends with ``"chain"``: the SHA-256 of the chain of the line before (64 hexadecimal digits, nothing before the
+first line) followed by the line itself without its ``chain``. A line may carry ``"files"``: size and SHA-256 of every
+file that was written since the line before. So a line or file that is missing, doubled, moved or edited is seen. Lines
+cut off the end, and a journal whose chain was made anew from its beginning, are not seen by this alone.
+
+Lines written before folders were sealed have no ``chain``; they count for the chain of the lines after them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+CHAINED = re.compile(rb'(\{.*),"chain":"([0-9a-f]{64})"\}')
+
+
+class FileSeal(msgspec.Struct, frozen=True):
+    """A file as it was when a line of the journal sealed it."""
+
+    size: int
+    sha256: str
+
+
+class Seal(msgspec.Struct, frozen=True):
+    """What the whole lines of a journal vouch for."""
+
+    lines: int = 0
+    """Lines that are what was written."""
+    digest: str = ""
+    """The chain of the last of them, also where that line carries none."""
+    unsealed: int = 0
+    """Lines at the beginning that carry no chain."""
+    broken: int = 0
+    """The first line that is not what was written there; 0 when there is none."""
+    files: dict[str, FileSeal] = {}
+
+    @property
+    def sealed(self) -> bool:
+        """Whether any line carries a chain."""
+        return self.unsealed < self.lines or self.broken > 0
+
+
+class _Envelope(msgspec.Struct, frozen=True):
+    """What a line of any kind may carry."""
+
+    files: dict[str, FileSeal] = {}
+    chain: str = ""
+
+
+_decoder = msgspec.json.Decoder(_Envelope)
+
+
+def sha256(data: bytes) -> str:
+    """Hex digest."""
+    import hashlib  # OpenSSL takes a while to load
+
+    return hashlib.sha256(data).hexdigest()
+
+
+def file_seal(data: bytes) -> FileSeal:
+    """Of a file's bytes."""
+    return FileSeal(len(data), sha256(data))
+
+
+def body_of(event: object, files: Mapping[str, FileSeal]) -> bytes:
+    """A line without its chain. No kind of event has a field called ``files`` or ``chain``."""
+    body = msgspec.json.encode(event)
+    return body[:-1] + b',"files":' + msgspec.json.encode(files) + b"}" if files else body
+
+
+def chained(before: str, body: bytes) -> tuple[bytes, str]:
+    """The line with its chain, and the chain; ``before`` is the chain of the line before it."""
+    digest = sha256(before.encode() + body)
+    return body[:-1] + b',"chain":"' + digest.encode() + b'"}', digest
+
+
+def unchained(line: bytes) -> tuple[bytes, str]:
+    """A line without its chain, and the chain that it carries; empty when it carries none."""
+    found = CHAINED.fullmatch(line)
+    return (found[1] + b"}", found[2].decode()) if found else (line, "")
+
+
+def read_seal(lines: list[bytes]) -> Seal:
+    """Follow the chain over the whole ``lines`` of a journal, as far as it holds."""
+    digest, unsealed = "", 0
+    files: dict[str, FileSeal] = {}
+    for number, line in enumerate(lines, 1):
+        body, said = unchained(line)
+        digest_here = sha256(digest.encode() + body)
+        if not said and unsealed == number - 1 and not _claims(line):
+            unsealed = number
+        elif said != digest_here:
+            return Seal(number - 1, digest, unsealed, number, files)
+        digest = digest_here
+        if b'"files"' in body:
+            files |= _envelope(body).files
+    return Seal(len(lines), digest, unsealed, 0, files)
+
+
+def altered(name: str, data: bytes, seal: Seal) -> str:
+    """Why the bytes of a file are not those that were sealed; empty when they are, or when it never was sealed."""
+    sealed = seal.files.get(name)
+    if sealed is None or (len(data), sha256(data)) == (sealed.size, sealed.sha256):
+        return ""
+    return "changed since the run began: size or SHA-256 is not the one that the journal has sealed"
+
+
+def _claims(line: bytes) -> bool:
+    """Whether a line in no form that iodelta writes has a chain or files all the same: it was edited."""
+    found = _envelope(line)
+    return bool(found.chain or found.files)
+
+
+def _envelope(line: bytes) -> _Envelope:
+    try:
+        return _decoder.decode(line)
+    except msgspec.MsgspecError:  # who reads the events says that the line is damaged
+        return _Envelope()
