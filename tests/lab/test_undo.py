@@ -13,15 +13,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
+import msgspec
 import pytest
+from click.testing import CliRunner
 from knob.rooted import Rooted, target
 
-from iodelta.errors import MeasureError, RequestError
+from iodelta.cli import restore as restore_command
+from iodelta.cli.main import cli
+from iodelta.errors import IodeltaError, MeasureError, RequestError
 from iodelta.knob import Saved, knob
 from iodelta.knob.script import restore_script
 from iodelta.lab import undo as undo_module
 from iodelta.lab import workdir as workdir_module
-from iodelta.lab.undo import UndoLog, restore_pending, undo_log
+from iodelta.lab.undo import UndoLog, give_up, lost, restore_pending, undo_log
 from iodelta.lab.workdir import sweep, workdir
 from iodelta.machine import LocalMachine
 from iodelta.workload.leftovers import marked
@@ -168,7 +172,9 @@ def test_what_cannot_be_put_back_stays_in_the_log_until_it_is_given_up(machine: 
     assert "EBUSY" in outcome.restored[0].error
     with pytest.raises(RequestError, match="iodelta restore --forget"), undo_log(machine, "one", Path("/x")):
         pass
-    assert len(restore_pending(machine, forget=True)) == 1
+    (outcome,) = restore_pending(machine)
+    assert give_up(machine, outcome) == ""
+    assert restore_pending(machine) == []
     assert restore_pending(machine) == []
 
 
@@ -225,7 +231,9 @@ def test_a_process_that_cannot_be_ended_keeps_no_setting_from_being_put_back(
     crash(machine, state, "one")
     with monkeypatch.context() as patch:
         patch.setattr(undo_module, "end_leftovers", hangs)
-        (outcome,) = restore_pending(machine, forget=forget)
+        (outcome,) = restore_pending(machine)
+        if forget:
+            give_up(machine, outcome)
     assert not outcome.done
     assert "processes 7" in outcome.problem
     assert outcome.restored[0].account == f"{RATIO} = 3000 again"
@@ -233,15 +241,140 @@ def test_a_process_that_cannot_be_ended_keeps_no_setting_from_being_put_back(
     assert len(restore_pending(machine)) == (0 if forget else 1), "kept until they have ended"
 
 
-def test_a_damaged_log_is_named_and_kept_and_the_others_are_put_back(machine: Rooted, state: Path) -> None:
+DAMAGES = {
+    "not JSON": b"\0\0\0\0",
+    "of another kind": b'{"type":"saved","saved":{}}',
+    "cut": b'{"type":"saved","saved":{"knob":"sysctl.vm.swap',
+}
+
+
+def damage(state: Path, number: int, new: bytes) -> Path:
+    """Damage a line of the log of the run called one."""
+    log = state / "pending" / "one.jsonl"
+    lines = log.read_bytes().splitlines()
+    lines[number - 1] = new
+    log.write_bytes(b"".join(line + b"\n" for line in lines))
+    return log
+
+
+def crash_of_two(machine: Rooted, state: Path) -> None:
+    """A killed run that had two settings changed, each in a line of its own; its script too."""
+    with run(machine, "one") as log:
+        log.keep(originals(machine, SWAP))
+        pending = state / "pending"
+        kept = {name: (pending / name).read_bytes() for name in ("one.jsonl", "one.sh")}
+    for name, data in kept.items():
+        (pending / name).write_bytes(data)
+    machine.write(RATIO, "1")
+    machine.write(SWAP, "1")
+
+
+@pytest.mark.parametrize("new", DAMAGES.values(), ids=DAMAGES)
+@pytest.mark.parametrize(("number", "back"), [(1, {RATIO, SWAP}), (2, {SWAP}), (3, {RATIO})])
+def test_a_damaged_line_keeps_no_other_from_being_put_back(
+    machine: Rooted, state: Path, number: int, back: set[str], new: bytes
+) -> None:
+    crash_of_two(machine, state)
+    log = damage(state, number, new)
+    script = log.with_suffix(".sh").read_bytes()
+    (outcome,) = restore_pending(machine)
+    values = {RATIO: "3000", SWAP: "60"}
+    assert {path for path, value in values.items() if machine.read(path).strip() == value} == back
+    assert not outcome.done
+    assert outcome.damaged == (number,)
+    assert f"line {number} of {log} cannot be read" in outcome.problem
+    assert str(log.with_suffix(".sh")) in outcome.problem
+    assert log.with_suffix(".sh").read_bytes() == script, "it alone knows what the line said"
+
+
+def test_of_a_damaged_log_too_nothing_is_put_back_twice(machine: Rooted, state: Path) -> None:
+    crash_of_two(machine, state)
+    damage(state, 2, b"?")
+    restore_pending(machine)
+    machine.write(SWAP, "10")  # by the administrator, later
+    (again,) = restore_pending(machine)
+    assert machine.read(SWAP).strip() == "10"
+    assert (again.restored, again.damaged, again.done) == ((), (2,), False)
+
+
+def test_a_damaged_log_keeps_no_other_log_from_being_put_back(machine: Rooted, state: Path) -> None:
     crash(machine, state, "two", SWAP)
     (state / "pending" / "one.jsonl").write_text('{"type":"saved","saved":{}}\n')
     bad, good = restore_pending(machine)
-    assert "damaged" in bad.problem
-    assert "one.jsonl" in bad.problem
+    assert "there is no script beside it" in bad.problem
     assert good.done
     assert machine.read(SWAP).strip() == "60"
     assert (state / "pending" / "one.jsonl").exists()
+
+
+@pytest.mark.parametrize("data", [b"", bytes(300), b'{"type":"exp', b"\n"])
+def test_a_log_of_which_nothing_is_left_keeps_its_script(machine: Rooted, state: Path, data: bytes) -> None:
+    """A log has its first line before it has its name: one without it was damaged, and is not an empty one."""
+    crash_of_two(machine, state)
+    log = state / "pending" / "one.jsonl"
+    log.write_bytes(data)
+    (outcome,) = restore_pending(machine)
+    assert not outcome.done
+    assert log.exists()
+    assert log.with_suffix(".sh").exists()
+
+
+def test_what_is_given_up_is_said_and_the_script_of_an_unreadable_line_is_kept(machine: Rooted, state: Path) -> None:
+    crash_of_two(machine, state)
+    log = damage(state, 3, b"?")
+    script = log.with_suffix(".sh").read_bytes()
+    machine.kernel = lambda path, text: machine.refuse(path, text, "Device or resource busy (EBUSY)")
+    (outcome,) = restore_pending(machine)
+    said = " ".join(lost(outcome))
+    assert "original of sysctl.vm.dirty_expire_centisecs" in said
+    assert f"{RATIO} = 3000" in said
+    assert f"line 3 of {log}" in said
+    kept = give_up(machine, outcome)
+    assert Path(kept).read_bytes() == script
+    assert restore_pending(machine) == []
+    machine.kernel = lambda path, text: None
+    with run(machine, "one", SWAP):  # a run of the same name begins with an empty log
+        pass
+    assert Path(kept).read_bytes() == script
+
+
+def test_what_nobody_was_shown_is_not_given_up(machine: Rooted, state: Path) -> None:
+    crash_of_two(machine, state)
+    machine.kernel = lambda path, text: machine.refuse(path, text, "Device or resource busy (EBUSY)")
+    (outcome,) = restore_pending(machine)
+    shown = msgspec.structs.replace(outcome, restored=outcome.restored[:1])
+    with pytest.raises(MeasureError, match="more is in it than was said"):
+        give_up(machine, shown)
+    assert (state / "pending" / "one.jsonl").exists()
+
+
+def test_forget_says_what_is_lost_and_asks(machine: Rooted, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    crash_of_two(machine, state)
+    machine.kernel = lambda path, text: machine.refuse(path, text, "Device or resource busy (EBUSY)")
+    monkeypatch.setattr(restore_command, "reach", lambda name: contextlib.nullcontext(machine))
+    log = state / "pending" / "one.jsonl"
+
+    def restore(*words: str) -> tuple[int, str]:
+        done = CliRunner().invoke(cli, ["restore", *words])
+        error = done.exception if isinstance(done.exception, IodeltaError) else None
+        return (error.exit_code, f"{done.output}{error}") if error else (done.exit_code, done.output)
+
+    assert restore()[0] == 4
+    code, said = restore("--forget")
+    assert code == 2
+    assert f"{RATIO} = 3000" in said
+    assert "nothing was given up" in said
+    assert "--yes" in said
+    assert log.exists()
+    assert log.with_suffix(".sh").exists()
+    code, said = restore("--forget", "--format", "json")
+    assert code == 2
+    assert log.exists()
+    code, said = restore("--forget", "--yes")
+    assert code == 0
+    assert f"{RATIO} = 3000" in said
+    assert not log.exists()
+    assert restore("--forget") == (0, "nothing to put back\n"), "where nothing is left nobody has to be asked"
 
 
 def test_a_line_torn_by_the_kill_was_never_followed_by_a_change(machine: Rooted, state: Path) -> None:

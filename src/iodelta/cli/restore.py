@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import click
 
 from iodelta.cli.contact import on_machine
-from iodelta.lab.undo import restore_pending
-from iodelta.machine import reach
+from iodelta.errors import RequestError
+from iodelta.lab.undo import Outcome, give_up, lost, restore_pending
+from iodelta.machine import Machine, reach
 from iodelta.report.words import inert
 
 
@@ -17,23 +19,35 @@ from iodelta.report.words import inert
     epilog="\b\nExamples:\n  iodelta restore\n  iodelta restore --forget\n  iodelta restore --machine ssh:storage1\n",
 )
 @on_machine
-@click.option("--forget", is_flag=True, help="Give up what cannot be put back, after saying what it is.")
+@click.option("--forget", is_flag=True, help="Give up what cannot be put back: says what is lost, and asks.")
+@click.option("--yes", is_flag=True, help="With --forget: do not ask.")
 @click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console", show_default=True)
-def command(machine: str, forget: bool, format_: str) -> None:
+def command(machine: str, forget: bool, yes: bool, format_: str) -> None:
     """Put back every setting that a run changed and, killed, could not put back; end what it left running.
 
-    A run that is alive is not touched. Every new run does the same before it starts. Exit codes: 0 all is as it was,
-    4 something could not be put back.
+    A run that is alive is not touched. Every new run does the same before it starts. Of a damaged log every line that
+    can be read is put back; the others are named, and the sh script of that run, which sets all its originals, stays.
+
+    Exit codes: 0 all is as it was, or was given up, 2 nobody could be asked, 4 something could not be put back.
     """
     with reach(machine) as place:
-        outcomes = restore_pending(place, forget=forget)
-    exit_code = 0 if forget or all(outcome.done for outcome in outcomes) else 4
+        outcomes = restore_pending(place)
+        left = [outcome for outcome in outcomes if not outcome.done]
+        if format_ == "console":
+            _tell(outcomes)
+        given_up = bool(left) and forget
+        if given_up:
+            _agreed(left, yes=yes, error=format_ == "json")
+            _give_up(place, left, error=format_ == "json")
     if format_ == "json":
         from iodelta.report.answers import RestoreAnswer
         from iodelta.report.documents import written
 
-        sys.stdout.buffer.write(written(RestoreAnswer(tuple(outcomes), forget)))
-        sys.exit(exit_code)
+        sys.stdout.buffer.write(written(RestoreAnswer(tuple(outcomes), given_up)))
+    sys.exit(4 if left and not given_up else 0)
+
+
+def _tell(outcomes: Sequence[Outcome]) -> None:
     if not outcomes:
         click.echo("nothing to put back")
     for outcome in outcomes:
@@ -44,6 +58,31 @@ def command(machine: str, forget: bool, format_: str) -> None:
             click.echo(f"  {inert(record.saved.knob)}: {inert(record.account or record.error)}")
         if outcome.problem:
             click.echo(f"  {inert(outcome.problem)}")
-        if not outcome.done and forget:
-            click.echo("  given up")
-    sys.exit(exit_code)
+
+
+def _agreed(left: Sequence[Outcome], *, yes: bool, error: bool) -> None:
+    """Say what is lost and ask. Raises RequestError unless it is accepted."""
+    click.echo("Given up, and never put back by iodelta:" if yes else "To give up, never to be put back:", err=error)
+    for outcome in left:
+        for sentence in lost(outcome):
+            click.echo(f"  {inert(sentence)}", err=error)
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise RequestError(
+            "not accepted, nothing was given up", place="--forget", remedy="say --yes where nobody can be asked"
+        )
+    try:
+        agreed = click.confirm("Give it up?", default=False, err=True)
+    except click.Abort:
+        click.echo("", err=True)
+        agreed = False
+    if not agreed:
+        raise RequestError("not accepted, nothing was given up", place="--forget")
+
+
+def _give_up(machine: Machine, left: Sequence[Outcome], *, error: bool) -> None:
+    for outcome in left:
+        kept = give_up(machine, outcome)
+        if kept:
+            click.echo(f"  kept: {inert(kept)}, which sets every original of that run", err=error)

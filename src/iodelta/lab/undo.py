@@ -4,7 +4,8 @@ It lives on the machine that is changed, in the state directory of its user, apa
 ``iodelta restore`` finds it after a crash even when the folder was moved or deleted, and whoever comes to the machine
 next puts it back, from wherever. One file per running experiment; its owner holds a lock on it, so a live run's
 settings are never "restored" under its feet, and no other run sets what it has set. Only a log with nothing left to
-undo is deleted. Beside it lies a script by which sh alone puts back what is kept.
+undo is deleted. Beside it lies a script by which sh alone puts back what is kept. A damaged line keeps no other line
+from being used; the script of such a log is never deleted or written anew, for it may know what the line said.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import contextlib
 import json
 import os
 import posixpath
-from collections.abc import Callable, Iterator, Sequence
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -63,7 +65,11 @@ class Outcome(msgspec.Struct, frozen=True):
     """What became of each record; empty when there was none."""
     ended: tuple[int, ...] = ()
     problem: str = ""
-    """Why the log cannot be read, or what could not be ended."""
+    """What of the log cannot be read, or what could not be ended."""
+    log: str = ""
+    """The path of the log."""
+    damaged: tuple[int, ...] = ()
+    """Lines of it that cannot be read."""
 
     @property
     def done(self) -> bool:
@@ -72,6 +78,17 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 Entry = Head | Original | Done
+
+
+class _Log(msgspec.Struct, frozen=True):
+    """What can be read of an undo log."""
+
+    head: Head
+    originals: tuple[Saved, ...]
+    """Those that are not back yet, in the order in which they were saved."""
+    damaged: dict[int, str]
+    """Line -> why it cannot be read."""
+
 
 _decoder: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Entry)
 
@@ -101,7 +118,7 @@ class UndoLog:
         with _locked(self._machine, posixpath.dirname(self._path)):
             others = _live_logs(self._machine, self._path)  # before the reading: one that ends meanwhile still counts
             records = read()
-            _refuse_shared(records, [one for one in others if one[0].folder != self._head.folder])
+            _refuse_shared(records, [one for one in others if one.head.folder != self._head.folder])
             try:
                 _write_script(self._machine, self._path, [*self._kept, *records])
                 self._machine.append(self._path, b"".join(_line(Original(saved)) for saved in records))
@@ -168,11 +185,11 @@ def undo_log(machine: Machine, experiment: str, folder: Path) -> Iterator[UndoLo
         log.release()
 
 
-def restore_pending(machine: Machine, *, forget: bool = False, own: str = "") -> list[Outcome]:
+def restore_pending(machine: Machine, *, own: str = "") -> list[Outcome]:
     """Put back what runs that are no longer alive left changed, and end their left-over processes.
 
-    Called by every start of a run and by ``iodelta restore``. What cannot be put back stays pending unless ``forget``
-    gives it up. A log whose owner is alive is not touched. ``own`` is an experiment that is known to be dead; its log,
+    Called by every start of a run and by ``iodelta restore``. What cannot be put back stays pending until ``give_up``.
+    A log whose owner is alive is not touched. ``own`` is an experiment that is known to be dead; its log,
     or without one every log, is waited for: a machine may take a while to notice that we were cut off.
     """
     outcomes: list[Outcome] = []
@@ -185,18 +202,57 @@ def restore_pending(machine: Machine, *, forget: bool = False, own: str = "") ->
                 continue
             try:
                 outcome = _restore_log(machine, path)
-                if outcome.done or forget:
+                if outcome.done:
                     _delete(machine, path)
             finally:
                 held.release()
         except MachineError as error:
-            outcome = Outcome(path, problem=f"cannot open or delete it: {error.what}")
+            outcome = Outcome(path, problem=f"cannot open or delete it: {error.what}", log=path)
         outcomes.append(outcome)
     with contextlib.suppress(MeasureError), _locked(machine, pending):  # who makes one holds the lock: dead runs'
         if unborn := machine.glob(f"{literal(pending)}/.*.unborn"):
             machine.run(["rm", "-f", "--", *unborn])
     sweep(machine)
     return outcomes
+
+
+def give_up(machine: Machine, outcome: Outcome) -> str:
+    """Give up what is left of a dead run's log, as its outcome says it; the log is deleted.
+
+    Of a log with lines that cannot be read the script is kept, under the name that is returned; else an empty text.
+    Raises MeasureError when there is more in it by now, or when it cannot be deleted.
+    """
+    held = machine.lock(outcome.log)
+    if held is None:
+        raise MeasureError("another iodelta holds it, so it was not given up", place=outcome.log, remedy="try again")
+    try:
+        found = _read(machine.read_bytes(outcome.log))
+        told = {record.saved for record in outcome.restored if record.error}
+        if set(found.originals) - told or set(found.damaged) - set(outcome.damaged):
+            raise MeasureError("more is in it than was said, so it was not given up", place=outcome.log)
+        kept = ""
+        if found.damaged and machine.glob(literal(_script(outcome.log))):
+            kept = f"{outcome.log.removesuffix('.jsonl')}.given-up.sh"
+            _checked(machine, "mv", "-T", "--", _script(outcome.log), kept)
+        _delete(machine, outcome.log)
+    finally:
+        held.release()
+    return kept
+
+
+def lost(outcome: Outcome) -> list[str]:
+    """What giving up the rest of a log loses, a sentence each."""
+    found = [_lost(record) for record in outcome.restored if record.error]
+    found += [f"line {number} of {outcome.log}, which cannot be read, and what it kept" for number in outcome.damaged]
+    if outcome.problem and not outcome.damaged:
+        found.append(outcome.problem)
+    return found
+
+
+def _lost(record: Restored) -> str:
+    saved = record.saved
+    values = "; ".join(f"{key} = {value}" for key, value in saved.values)
+    return f"the original of {saved.knob} of {saved.target}: {values}"
 
 
 # ------------------------------------------------------------------------------------------------------- files
@@ -255,23 +311,36 @@ def _delete(machine: Machine, path: str) -> None:
 
 
 def _restore_log(machine: Machine, path: str) -> Outcome:
-    try:
-        head, originals = _entries(machine.read_bytes(path))
-    except msgspec.MsgspecError as error:
-        return Outcome(path, problem=f"damaged undo log {path}: {error}")
+    found = _read(machine.read_bytes(path))
+    problems = [_unreadable(machine, path, found.damaged)] if found.damaged else []
     ended: tuple[int, ...] = ()
-    problem = ""
     try:
         ended = end_leftovers(machine, _stem(path))
     except LostError:
         raise
     except MeasureError as error:  # what it changed comes back all the same, as far as it can
-        problem = str(error)
-    return Outcome(head.folder, tuple(_put_back(machine, path, originals)), ended, problem)
+        problems.append(str(error))
+    restored = _put_back(machine, path, found.originals, keep_script=bool(found.damaged))
+    return Outcome(found.head.folder, tuple(restored), ended, "; ".join(problems), path, tuple(found.damaged))
 
 
-def _put_back(machine: Machine, path: str, originals: Sequence[Saved]) -> list[Restored]:
-    """Put them back; of each that is, the log at ``path`` says so before the next, so that none is written twice."""
+def _unreadable(machine: Machine, path: str, damaged: Mapping[int, str]) -> str:
+    """What to do about lines that cannot be read; the script may know what they said."""
+    lines = f"line {', '.join(map(str, damaged))} of {path} cannot be read ({next(iter(damaged.values()))})"
+    script = _script(path)
+    if not machine.glob(literal(script)):
+        return f"{lines}, and there is no script beside it: what the line kept is not put back"
+    return (
+        f"{lines}: what it kept is not put back. `sh {shlex.quote(script)}`, as root, sets every original of that run; "
+        "`iodelta restore --forget` gives the line up afterwards"
+    )
+
+
+def _put_back(machine: Machine, path: str, originals: Sequence[Saved], *, keep_script: bool = False) -> list[Restored]:
+    """Put them back; of each that is, the log at ``path`` says so before the next, so that none is written twice.
+
+    The script is written anew for what is left, unless it is to be kept as it is.
+    """
     restored = []
     sound = _cut(machine, path) if originals else False
     for record in restore_all(machine, originals):
@@ -281,7 +350,8 @@ def _put_back(machine: Machine, path: str, originals: Sequence[Saved]) -> list[R
                 machine.append(path, _line(Done(record.saved)))
             except MeasureError:  # a full disk: it is written twice rather than not at all
                 sound = False
-    if failed := [record.saved for record in reversed(restored) if record.error]:
+    failed = [record.saved for record in reversed(restored) if record.error]
+    if failed and not keep_script:
         with contextlib.suppress(MeasureError):
             _write_script(machine, path, failed)
     return restored
@@ -299,19 +369,31 @@ def _cut(machine: Machine, path: str) -> bool:
     return True
 
 
-def _entries(data: bytes) -> tuple[Head, list[Saved]]:
-    """Whose log it is, and the originals that are not back yet. A torn last line was never followed by a write to a
-    knob. Raises MsgspecError."""
-    entries = [_decoder.decode(line) for line in whole(data)]
-    head = next((entry for entry in entries if isinstance(entry, Head)), Head("", "?"))
-    originals = [entry.saved for entry in entries if isinstance(entry, Original)][::-1]
-    for entry in entries:
+def _read(data: bytes) -> _Log:
+    """Whose log it is, and the originals that are not back yet, as far as its lines can be read.
+
+    A torn last line was never followed by a write to a knob. Without the first line, which was there before the log had
+    its name, it is not the log that was written: then line 1 counts as damaged.
+    """
+    entries: dict[int, Entry] = {}
+    damaged: dict[int, str] = {}
+    for number, line in enumerate(whole(data), 1):
+        try:
+            entries[number] = _decoder.decode(line)
+        except msgspec.MsgspecError as error:
+            damaged[number] = str(error)
+    head = entries.get(1)
+    if not isinstance(head, Head):
+        damaged.setdefault(1, "it does not say whose log this is")
+        head = Head("", "?")
+    originals = [entry.saved for entry in entries.values() if isinstance(entry, Original)][::-1]
+    for entry in entries.values():
         if isinstance(entry, Done) and entry.saved in originals:
             originals.remove(entry.saved)  # the latest of equal ones: restored first
-    return head, originals[::-1]
+    return _Log(head, tuple(originals[::-1]), dict(sorted(damaged.items())))
 
 
-def _live_logs(machine: Machine, own: str) -> list[tuple[Head, list[Saved]]]:
+def _live_logs(machine: Machine, own: str) -> list[_Log]:
     """The logs of the other runs that are alive."""
     found = []
     for path in machine.glob(f"{literal(posixpath.dirname(own))}/*.jsonl"):
@@ -319,13 +401,14 @@ def _live_logs(machine: Machine, own: str) -> list[tuple[Head, list[Saved]]]:
         if held is not None:
             held.release()
         elif path != own:
-            with contextlib.suppress(MachineError, msgspec.MsgspecError):  # it has just ended
-                found.append(_entries(machine.read_bytes(path)))
+            with contextlib.suppress(MachineError):  # it has just ended
+                found.append(_read(machine.read_bytes(path)))
     return found
 
 
-def _refuse_shared(records: Sequence[Saved], others: Sequence[tuple[Head, list[Saved]]]) -> None:
-    for head, theirs in others:
+def _refuse_shared(records: Sequence[Saved], others: Sequence[_Log]) -> None:
+    for log in others:
+        head, theirs = log.head, log.originals
         for record in records:
             if record.knob == REBOOT:
                 raise RequestError(
