@@ -190,3 +190,14 @@ def test_flags_and_sizes_of_single_cells_are_said_by_job_files_and_lists() -> No
     both = (Cell("a", "", (*cell.options, ("size", "1g"))), other)
     assert owned("norandommap") is None
     assert checked(msgspec.structs.replace(sound, cells=both), "x").cells == both
+
+
+def test_instruments_of_a_stranger_are_commands_like_any_other() -> None:
+    text = TEXT.format(
+        workload="", variant='"block.scheduler" = "mq-deadline"', condition="[instrument]\nperf = true\nblock = true"
+    )
+    experiment = parse(text, "theirs")
+    found = {danger.what.split(":")[0]: danger.what for danger in dangers(experiment) if danger.place == "instrument"}
+    assert set(found) == {"perf", "block"}
+    assert "perf record of the whole machine" in found["perf"]
+    assert len(experiment.looks_closer()) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import time
@@ -15,6 +16,7 @@ from workshop import Workshop
 from iodelta.errors import IodeltaError, MachineError, RefusedError, RequestError
 from iodelta.lab.guard import check_write, is_scratch, make_scratch, refuse_reasons
 from iodelta.machine import Completed, LocalMachine, Machine
+from iodelta.probe.made import record
 from iodelta.probe.topology import resolve
 
 MIB = 1 << 20
@@ -393,17 +395,25 @@ def test_naming_the_disk_does_not_give_up_its_partition_nor_the_other_way_round(
 
 
 @pytest.mark.root
-def test_an_empty_device_may_be_written(workshop: Workshop) -> None:
-    node = workshop.loop(8)
-    before = Workshop.checksum(node)
-    assert allowed(node) == ()
-    assert Workshop.checksum(node) == before
+def test_an_empty_device_or_partition_is_written_only_when_it_is_named(workshop: Workshop) -> None:
+    disk = workshop.loop(48)
+    [part] = workshop.partition(disk)
+    for node in (workshop.loop(8), part):
+        assert "all zero in 64 sampled places" in refusal(node)
+        assert "all zero in 64 sampled places" in refusal(node, disk)
+        assert allowed(node, node) == ("is nothing that iodelta made (all zero in 64 sampled places)",)
 
 
 @pytest.mark.root
-def test_an_empty_partition_may_be_written(workshop: Workshop) -> None:
-    [part] = workshop.partition(workshop.loop(48))
+def test_a_loop_device_over_a_file_that_iodelta_made_needs_no_name(workshop: Workshop) -> None:
+    image = workshop.file(48)
+    record(HERE, str(image))
+    node = workshop.loop(image)
+    [part] = workshop.partition(node)
     assert allowed(part) == ()
+    image.rename(image.with_name("moved"))
+    workshop.file(48, image.name)  # a file of that name, which is not behind the device
+    assert "is nothing that iodelta made" in refusal(part)
 
 
 @pytest.mark.root
@@ -411,10 +421,10 @@ def test_own_detection_does_not_need_blkid(workshop: Workshop, monkeypatch: pyte
     node = xfs(workshop)
     tools = workshop.place / "tools"
     tools.mkdir()
-    for tool in ("dd", "stat", "readlink"):
+    for tool in ("dd", "stat", "readlink", "sh", "test"):
         (tools / tool).symlink_to(f"/usr/bin/{tool}")
     monkeypatch.setenv("PATH", str(tools))
-    assert "holds data: XFS" in refusal(node)
+    assert "signature: XFS" in refusal(node)
 
 
 @pytest.mark.root
@@ -463,7 +473,7 @@ def test_a_device_mounted_after_the_permit_is_noticed_before_the_next_trial(work
 def test_a_device_number_given_to_another_disk_does_not_redirect_writes(workshop: Workshop) -> None:
     mine, other = workshop.file(8), workshop.file(8)
     node = workshop.run("losetup", "--find", "--show", mine).strip()
-    with check_write(Elsewhere(), resolve(HERE, node)) as permit:
+    with check_write(Elsewhere(), resolve(HERE, node), [node]) as permit:
         workshop.run("losetup", "--detach", node)
         workshop.run("losetup", node, other)
         workshop.undo(lambda: subprocess.run(["losetup", "--detach", node], check=True))
@@ -475,7 +485,7 @@ def test_a_device_number_given_to_another_disk_does_not_redirect_writes(workshop
 def test_a_link_that_is_turned_to_another_disk_does_not_redirect_writes(workshop: Workshop) -> None:
     first, second = workshop.loop(8), workshop.loop(8)
     path = link(workshop, first)
-    with check_write(HERE, resolve(HERE, str(path))) as permit:
+    with check_write(HERE, resolve(HERE, str(path)), [str(path)]) as permit:
         path.unlink()
         path.symlink_to(second)
         with pytest.raises(RefusedError, match="another device"):
@@ -497,7 +507,7 @@ def test_a_device_exchanged_between_the_look_and_the_permit_is_refused(workshop:
 
 
 @pytest.mark.root
-def test_a_dry_run_asks_nothing_of_the_device(workshop: Workshop) -> None:
+def test_what_stands_against_a_write_is_known_without_asking_the_device(workshop: Workshop) -> None:
     node = ext4(workshop)
     name = os.path.basename(node)
     machine = Elsewhere()
@@ -505,7 +515,7 @@ def test_a_dry_run_asks_nothing_of_the_device(workshop: Workshop) -> None:
     before = Path(f"/sys/block/{name}/stat").read_text()
     refuse_reasons(machine, target)
     assert Path(f"/sys/block/{name}/stat").read_text() == before
-    assert set(machine.asked) <= {"stat", "readlink"}
+    assert set(machine.asked) <= {"stat", "readlink", "test", "losetup"}
 
 
 # Files.
@@ -515,21 +525,82 @@ def test_a_file_with_contents_is_written_only_when_it_is_named(tmp_path: Path) -
     path, other = tmp_path / "vm.img", tmp_path / "other.img"
     path.write_bytes(b"precious")
     other.write_bytes(b"x")
-    assert "is a file of 8 bytes that iodelta did not make" in refusal(path)
+    assert "is nothing that iodelta made (not empty: text)" in refusal(path)
     assert "which is not the target" in refusal(path, other)
-    assert allowed(path, path) == ("is a file of 8 bytes that iodelta did not make",)
-
-
-def test_an_empty_file_may_be_written(tmp_path: Path) -> None:
-    (tmp_path / "empty").touch()
-    assert allowed(tmp_path / "empty") == ()
+    assert allowed(path, path) == ("is nothing that iodelta made (not empty: text)",)
 
 
 def test_a_scratch_file_may_be_written_and_found_again_by_the_next_run(tmp_path: Path) -> None:
     directory = make_scratch(HERE, str(tmp_path))
-    (Path(directory) / "data").write_bytes(b"old scratch data")
-    assert allowed(Path(directory) / "data") == ()
+    assert allowed(made_in(directory)) == ()
     assert make_scratch(HERE, str(tmp_path)) == directory
+
+
+def made_in(directory: str | Path) -> Path:
+    """A file that iodelta made there."""
+    path = Path(directory) / "data"
+    path.write_bytes(b"old scratch data")
+    record(HERE, str(path))
+    return path
+
+
+def copied_over(path: Path) -> None:
+    copy = path.with_name("copy")
+    copy.write_bytes(path.read_bytes())
+    copy.rename(path)
+
+
+def renamed(path: Path) -> None:
+    path.with_name("other").write_bytes(b"precious")
+    path.with_name("other").rename(path)
+
+
+def given_another_name(path: Path) -> None:
+    path.with_name("other").hardlink_to(path)
+
+
+def turned_into_a_link(path: Path) -> None:
+    path.rename(path.with_name("other"))
+    path.symlink_to(path.with_name("other"))
+
+
+def record_of_an_earlier_version(path: Path) -> None:
+    note = path.with_name(f".{path.name}.iodelta")
+    note.write_text(f'{{"made by": "iodelta", "inode": {path.stat().st_ino}}}')
+
+
+def record_turned_into_a_link(path: Path) -> None:
+    note = path.with_name(f".{path.name}.iodelta")
+    note.rename(path.with_name("note"))
+    note.symlink_to(path.with_name("note"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        copied_over,
+        renamed,
+        given_another_name,
+        turned_into_a_link,
+        record_of_an_earlier_version,
+        record_turned_into_a_link,
+    ],
+)
+def test_what_iodelta_made_is_known_by_its_inode_and_not_by_its_name(
+    tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    path = made_in(make_scratch(HERE, str(tmp_path)))
+    change(path)
+    assert "is nothing that iodelta made" in refusal(path) or "hard links" in refusal(path)
+
+
+def test_a_file_that_took_the_inode_of_one_that_was_deleted_is_another_file(tmp_path: Path) -> None:
+    path = made_in(tmp_path)
+    note = path.with_name(".data.iodelta")
+    known = json.loads(note.read_text())
+    assert known["inode"] == str(path.stat().st_ino)
+    note.write_text(json.dumps({**known, "born": "2001-01-01 00:00:00.000000000 +0000"}))
+    assert "is nothing that iodelta made" in refusal(path)
 
 
 def test_a_directory_of_the_users_does_not_become_scratch_by_its_name(tmp_path: Path) -> None:
@@ -545,12 +616,18 @@ def test_a_directory_of_the_users_does_not_become_scratch_by_its_name(tmp_path: 
 @pytest.mark.parametrize("whose", ["", "IODELTA-SCRATCH.txt"], ids=["directory", "mark"])
 def test_a_mark_that_another_user_wrote_makes_no_scratch_directory(tmp_path: Path, whose: str) -> None:
     theirs = Path(make_scratch(HERE, str(tmp_path)))
-    (theirs / "data").write_bytes(b"old scratch data")
     os.chown(theirs / whose, 65534, 65534)
     assert not is_scratch(HERE, str(theirs))
-    assert "did not make" in refusal(theirs / "data")
     with pytest.raises(RefusedError, match="belongs to user 65534 and you are user 0"):
         make_scratch(HERE, str(tmp_path))
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("whose", ["data", ".data.iodelta"])
+def test_a_file_or_record_of_another_user_makes_no_scratch_file(tmp_path: Path, whose: str) -> None:
+    path = made_in(tmp_path)
+    os.chown(tmp_path / whose, 65534, 65534)
+    assert "is nothing that iodelta made" in refusal(path)
 
 
 @pytest.mark.root
@@ -611,7 +688,7 @@ def test_another_name_for_scratch_data_is_still_the_users_file(tmp_path: Path) -
     path2 = tmp_path / "mine2"
     path2.write_bytes(b"precious")
     linked.symlink_to(path2)
-    assert "did not make" in refusal(linked)
+    assert "is nothing that iodelta made" in refusal(linked)
 
 
 @pytest.mark.root
@@ -619,6 +696,226 @@ def test_a_file_behind_a_loop_device_is_refused(workshop: Workshop) -> None:
     image = workshop.file(8)
     node = workshop.loop(image)
     assert f"is attached as {node}" in refusal(image, image)
+
+
+def lower_and_upper(workshop: Workshop, layer: str) -> tuple[Path, Path]:
+    """A file in a layer of an overlayfs, and the same as overlayfs shows it."""
+    place = workshop.place
+    for name in ("lower", "upper", "work", "merged"):
+        (place / name).mkdir()
+    image = place / layer / "disk.img"
+    with open(image, "wb") as file:
+        file.truncate(32 * MIB)
+    how = ",".join(f"{name}={place}/{what}" for name, what in LAYERS)
+    workshop.run("mount", "-t", "overlay", "overlay", "-o", how, place / "merged")
+    workshop.undo(lambda: subprocess.run(["umount", place / "merged"], check=True))
+    return image, place / "merged" / "disk.img"
+
+
+LAYERS = (("lowerdir", "lower"), ("upperdir", "upper"), ("workdir", "work"))
+
+
+def alias_by_overlay_of_upper(workshop: Workshop) -> tuple[Path, Path]:
+    return lower_and_upper(workshop, "upper")
+
+
+def alias_by_overlay_of_lower(workshop: Workshop) -> tuple[Path, Path]:
+    return lower_and_upper(workshop, "lower")
+
+
+def layer_below_the_attached_file(workshop: Workshop) -> tuple[Path, Path]:
+    image, shown = lower_and_upper(workshop, "upper")
+    return shown, image
+
+
+def alias_by_overlay_bound_elsewhere(workshop: Workshop) -> tuple[Path, Path]:
+    image, shown = lower_and_upper(workshop, "upper")
+    point = workshop.place / "bound.img"
+    point.touch()
+    workshop.run("mount", "--bind", shown, point)
+    workshop.undo(lambda: subprocess.run(["umount", point], check=True))
+    return image, point
+
+
+def alias_by_overlay_of_relative_layers(workshop: Workshop) -> tuple[Path, Path]:
+    place = workshop.place
+    for name in ("lower", "upper", "work", "merged"):
+        (place / name).mkdir()
+    image = place / "upper" / "disk.img"
+    with open(image, "wb") as file:
+        file.truncate(32 * MIB)
+    how = ",".join(f"{name}={what}" for name, what in LAYERS)
+    subprocess.run(["mount", "-t", "overlay", "overlay", "-o", how, "merged"], check=True, cwd=place)
+    workshop.undo(lambda: subprocess.run(["umount", place / "merged"], check=True))
+    return image, place / "merged" / "disk.img"
+
+
+def alias_by_bind_mount(workshop: Workshop) -> tuple[Path, Path]:
+    image, point = workshop.file(32), workshop.place / "bound.img"
+    point.touch()
+    workshop.run("mount", "--bind", image, point)
+    workshop.undo(lambda: subprocess.run(["umount", point], check=True))
+    return image, point
+
+
+def alias_by_hard_link(workshop: Workshop) -> tuple[Path, Path]:
+    image = workshop.file(32)
+    other = workshop.place / "other.img"
+    other.hardlink_to(image)
+    return image, other
+
+
+def alias_by_link(workshop: Workshop) -> tuple[Path, Path]:
+    image = workshop.file(32)
+    return image, link(workshop, image)
+
+
+ALIASES = (
+    alias_by_overlay_of_upper,
+    alias_by_overlay_of_lower,
+    layer_below_the_attached_file,
+    alias_by_overlay_bound_elsewhere,
+    alias_by_overlay_of_relative_layers,
+    alias_by_bind_mount,
+    alias_by_hard_link,
+    alias_by_link,
+)
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("make", ALIASES, ids=lambda make: make.__name__)
+def test_no_other_name_of_a_file_behind_a_loop_device_can_be_written(
+    workshop: Workshop, make: Callable[[Workshop], tuple[Path, Path]]
+) -> None:
+    image, alias = make(workshop)
+    node = workshop.loop(image)
+    make_ext4(workshop, node)
+    workshop.mount(node)
+    assert f"is attached as {node}" in refusal(alias, alias)
+    second = workshop.loop(alias)
+    assert "has the same backing file as" in refusal(second, second)
+
+
+@pytest.mark.root
+def test_a_second_name_of_a_deleted_file_behind_a_loop_device_is_refused(workshop: Workshop) -> None:
+    image, other = alias_by_hard_link(workshop)
+    node = workshop.loop(image)
+    image.unlink()
+    assert f"is attached as {node}" in refusal(other, other)
+
+
+@pytest.mark.root
+def test_an_open_file_behind_a_loop_device_is_refused_by_its_descriptor(workshop: Workshop) -> None:
+    image = workshop.file(8)
+    node = workshop.loop(image)
+    with open(image, "rb") as file:
+        path = f"/proc/{os.getpid()}/fd/{file.fileno()}"
+        assert f"is attached as {node}" in refusal(path, path)
+
+
+@pytest.mark.root
+def test_a_loop_device_over_a_loop_device_in_use_is_refused(workshop: Workshop) -> None:
+    lower = ext4(workshop)
+    upper = workshop.loop(lower)
+    workshop.mount(lower)
+    assert "is mounted on" in refusal(upper, upper)
+
+
+# What cannot be written is refused before anything starts.
+
+
+def set_read_only(workshop: Workshop, node: str) -> None:
+    workshop.run("blockdev", "--setro", node)
+    workshop.undo(lambda: subprocess.run(["blockdev", "--setrw", node], check=True))  # a loop device keeps it
+
+
+def read_only_device(workshop: Workshop) -> tuple[str | Path, str]:
+    node = workshop.loop(8)
+    set_read_only(workshop, node)
+    return node, f"{node}: is read-only"
+
+
+def partition_of_a_read_only_disk(workshop: Workshop) -> tuple[str | Path, str]:
+    disk = workshop.loop(48)
+    [part] = workshop.partition(disk)
+    set_read_only(workshop, disk)
+    return part, "is read-only"
+
+
+def device_over_a_read_only_one(workshop: Workshop) -> tuple[str | Path, str]:
+    lower = workshop.loop(8)
+    upper = workshop.loop(lower)
+    set_read_only(workshop, lower)
+    return upper, f"{lower}: is read-only"
+
+
+def immutable_file(workshop: Workshop) -> tuple[str | Path, str]:
+    return attributed(workshop, "+i"), "may not be written"
+
+
+def append_only_file(workshop: Workshop) -> tuple[str | Path, str]:
+    return attributed(workshop, "+a"), "cannot be opened for writing"
+
+
+def attributed(workshop: Workshop, what: str) -> Path:
+    point = workshop.mount(ext4(workshop))
+    path = point / "data"
+    path.write_bytes(b"precious")
+    workshop.run("chattr", what, path)
+    workshop.undo(lambda: subprocess.run(["chattr", f"-{what[1]}", path], check=True))
+    return path
+
+
+def file_on_a_read_only_mount(workshop: Workshop) -> tuple[str | Path, str]:
+    node = ext4(workshop)
+    point = workshop.place / "first"
+    point.mkdir()
+    workshop.run("mount", node, point)
+    (point / "data").write_bytes(b"precious")
+    workshop.run("umount", point)
+    return workshop.mount(node, "-o", "ro") / "data", "mounted read-only"
+
+
+READ_ONLY = (
+    read_only_device,
+    partition_of_a_read_only_disk,
+    device_over_a_read_only_one,
+    immutable_file,
+    append_only_file,
+    file_on_a_read_only_mount,
+)
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("make", READ_ONLY, ids=lambda make: make.__name__)
+def test_what_cannot_be_written_is_refused_whatever_the_user_says(
+    workshop: Workshop, make: Callable[[Workshop], tuple[str | Path, str]]
+) -> None:
+    path, what = make(workshop)
+    before = Workshop.checksum(path)
+    assert what in refusal(path, path)
+    assert what in refusal(path, path, machine=Elsewhere())
+    assert Workshop.checksum(path) == before
+
+
+@pytest.mark.root
+def test_a_directory_in_which_nothing_can_be_made_is_refused_in_the_plan(workshop: Workshop) -> None:
+    point = workshop.mount(ext4(workshop))
+    closed = point / "closed"
+    closed.mkdir()
+    workshop.run("chattr", "+i", closed)
+    workshop.undo(lambda: subprocess.run(["chattr", "-i", closed], check=True))
+    assert "may not be written" in str(refuse_reasons(HERE, resolve(HERE, str(closed)), MIB))
+
+
+@pytest.mark.root
+def test_looking_at_a_file_changes_nothing_of_it(workshop: Workshop) -> None:
+    path = workshop.place / "data"
+    path.write_bytes(b"precious" * 1000)
+    os.utime(path, ns=(1, 1))
+    allowed(path, path)
+    seen = path.stat()
+    assert (seen.st_size, seen.st_mtime_ns, path.read_bytes()) == (8000, 1, b"precious" * 1000)
 
 
 @pytest.mark.root
@@ -635,7 +932,7 @@ def test_an_active_swap_file_is_refused(workshop: Workshop) -> None:
 def test_a_file_that_does_not_fit_is_refused_before_anything_starts(workshop: Workshop) -> None:
     point = workshop.mount(ext4(workshop))
     (point / "data").touch()
-    assert "bytes more" in refusal(point / "data", size=100 * MIB)
+    assert "MiB are needed" in refusal(point / "data", size=100 * MIB)
     reasons = refuse_reasons(HERE, resolve(HERE, str(point)), 100 * MIB)
     assert [reason.absolute for reason in reasons] == [True]
     assert refuse_reasons(HERE, resolve(HERE, str(point)), 10 * MIB) == ()

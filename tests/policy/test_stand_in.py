@@ -18,8 +18,10 @@ from workshop import Workshop
 
 from iodelta import knob
 from iodelta.errors import RequestError
+from iodelta.knob.mirror import PERMITTED
 from iodelta.lab.guard import make_scratch
 from iodelta.machine import LocalMachine
+from iodelta.probe.made import record
 from iodelta.probe.topology import resolve
 from iodelta.workload.fio import run
 from iodelta.workload.model import FioRequest, FioRun
@@ -83,13 +85,20 @@ def test_the_seed_decides_the_offsets_and_the_pids(tmp_path: Path) -> None:
     assert len(pids[0]) == 3
 
 
-def test_a_mix_of_reads_and_writes_is_done_only_on_members_that_hold_nothing_of_anybody(tmp_path: Path) -> None:
+def test_a_mix_of_reads_and_writes_is_done_only_on_members_that_iodelta_made_or_that_the_session_may_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mix = (("rw", "randrw"), ("rwmixread", "70"), ("iodepth", "4"))
-    refused = trial(tmp_path, files(tmp_path, 2, mib=2), *mix)
+    theirs = files(tmp_path, 2, mib=2)
+    refused = trial(tmp_path, theirs, *mix)
     assert refused.exit_code == 1
     assert b"member1" in refused.stderr
-    scratch = Path(make_scratch(LocalMachine(), str(tmp_path)))
-    found = read_run(trial(tmp_path, files(scratch, 2, mib=2), *mix))
+    ours = files(Path(make_scratch(LocalMachine(), str(tmp_path))), 2, mib=2)
+    for member in ours:
+        record(LocalMachine(), member)
+    found = read_run(trial(tmp_path, ours, *mix))
+    monkeypatch.setenv(PERMITTED, json.dumps([os.path.realpath(theirs[1])]))
+    assert read_run(trial(tmp_path, theirs, *mix)).usable
     assert found.usable, found.findings
     read, write = found.directions
     assert abs(read.ios / (read.ios + write.ios) - 0.7) < 0.05
@@ -167,6 +176,31 @@ def test_members_beside_the_target_on_its_own_disks_are_members_too(workshop: Wo
     one.check(f"queue {first[1]} {second[1]}")
     with pytest.raises(RequestError, match="lie on their disks"):
         one.check(f"queue {second[0]} {second[1]}")
+
+
+@pytest.mark.fio
+@pytest.mark.skipif(shutil.which("fio") is None, reason="needs fio")
+def test_an_experiment_writes_to_members_of_a_mirror_only_by_their_names(tmp_path: Path) -> None:
+    first, second = files(tmp_path, 2)
+    variants = [f"--variant={name}:mirror.read_policy={name} {first} {second}" for name in ("queue", "random")]
+    design = ["--trial", "200ms", "--ramp", "0", "--blocks", "3", "--output", "folder"]
+    options = ["--", "--rw=randrw", "--bs=4k", "--direct=1", "--ioengine=io_uring", "--iodepth=4"]
+
+    def done(*named: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [IODELTA, "run", "--target", first, *variants, *design, *named, *options],
+            cwd=tmp_path,
+            env={**os.environ, "IODELTA_STATE": str(tmp_path / "state")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    refused = done("--destroy", first)
+    assert refused.returncode == 2
+    assert f"{second}: is nothing that iodelta made" in refused.stderr
+    told = done("--destroy", first, "--destroy", second)
+    assert told.returncode in (0, 1, 3), told.stderr
 
 
 @pytest.mark.fio

@@ -64,6 +64,8 @@ def dangers(experiment: Experiment) -> tuple[Danger, ...]:
     """Everything that needs ``--allow-commands``, each place by itself."""
     tool = next((tool for cell in experiment.cells if (tool := cell.option(io_uring.TOOL))), "")
     found = [*_conditions(experiment.conditions), *_variants(experiment.variants, tool), *_cells(experiment.cells)]
+    looking = "an instrument runs with your rights and sees the whole machine"
+    found += [Danger("instrument", text.removeprefix("instrument "), looking) for text in experiment.looks_closer()]
     return tuple(dict.fromkeys(found))
 
 

@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from iodelta.cli.contact import contact, on_machine
+from iodelta.cli.turn import in_turn, waits
 from iodelta.cli.watching import watcher
 from iodelta.errors import MeasureError
 from iodelta.experiment import Experiment, parse, seconds, shorthand
@@ -61,6 +62,8 @@ Examples:
 @click.option("--budget", default="10m", show_default=True, help="Time for everything.")
 @click.option("--margin", default="1%", show_default=True, help="The change that matters to you.")
 @click.option("--seed", type=int, help="Seed of order and offsets; drawn and recorded when left out.")
+@click.option("--destroy", multiple=True, metavar="DEVICE", help="This very device or file may be overwritten.")
+@waits
 @click.option("--output", type=click.Path(path_type=Path), help="Where the experiment folders go.")
 @click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
 def command(
@@ -73,6 +76,7 @@ def command(
     budget: str,
     margin: str,
     seed: int | None,
+    destroy: tuple[str, ...],
     output: Path | None,
     format_: str,
 ) -> None:
@@ -102,7 +106,7 @@ def command(
     with stop_on_signals() as stop, watcher(format_) as watching:
 
         def measure(name: str, question: Experiment) -> tuple[float, Outcome, list[Trial]]:
-            return _measure(where / name, text, question, place, watching, stop)
+            return _measure(where / name, text, question, place, watching, stop, destroy)
 
         taken, outcome, trials = measure("a-against-a", a_against_a(experiment, share))
         label = " ".join(word.removeprefix("--") for word in (fio or DEFAULT))
@@ -129,11 +133,12 @@ def _measure(
     machine: Machine,
     watching: Watcher,
     stop: Callable[[], bool],
+    destroy: tuple[str, ...],
 ) -> tuple[float, Outcome, list[Trial]]:
     """Seconds that a trial took, all in all, how it ended, and the trials that count."""
     plan = make_plan(experiment)
     folder = Folder.begin(path, text, plan)
-    outcome = go(folder, machine, watching, stop=stop)
+    outcome = in_turn(lambda: go(folder, machine, watching, stop=stop, destroy=destroy), stop, watching.note)
     journal = Account(folder.events())
     trials = load_trials(folder, journal.counted(v.name for v in experiment.variants))
     return journal.trial_seconds(plan.trial_seconds), outcome, list(trials.values())

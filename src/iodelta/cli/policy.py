@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import click
 
 from iodelta.cli.groups import Group
+from iodelta.cli.turn import in_turn, waits
 from iodelta.errors import RequestError
 
 FIVE = ("pid", "round-robin", "latency", "latency-rr", "queue")
@@ -206,6 +208,7 @@ def simulate(
 @click.option("--seconds", default=2.0, show_default=True, help="At each depth.")
 @click.option("--seed", default=1, show_default=True)
 @click.option("--destroy", multiple=True, metavar="MEMBER", help="May be overwritten: writes are measured too.")
+@waits
 @_format
 def calibrate(
     members: tuple[str, ...], output: Path, seconds: float, seed: int, destroy: tuple[str, ...], format_: str
@@ -218,6 +221,7 @@ def calibrate(
 
     if not 0.1 <= seconds <= 3600:
         raise RequestError("0.1 to 3600 seconds at each depth", place="--seconds")
+    click.get_current_context().with_resource(_alone(members))
     found = calibrate(
         members, seconds=seconds, seed=seed, destroy=destroy, said=lambda text: click.echo(text, err=True)
     )
@@ -241,6 +245,7 @@ def calibrate(
 @click.option("--buffered", is_flag=True, help="Through the page cache instead of O_DIRECT.")
 @click.option("--compare-all", is_flag=True, help="Compare all bytes of the members first, not a sample.")
 @click.option("--destroy", multiple=True, metavar="MEMBER", help="This very member may be overwritten.")
+@waits
 @click.option("--experiment", is_flag=True, help="Print the `iodelta run` that measures this with blocks and verdicts.")
 @_format
 def mirror(
@@ -284,6 +289,7 @@ def mirror(
     _, wrong = inspect(
         members, pieces=0 if compare_all else SAMPLE, size=_size(size, "--size") if size else None, seed=seed
     )
+    click.get_current_context().with_resource(_alone(members))
     found = []
     for number, (depth, policy) in enumerate((depth, policy) for depth in depths for policy in chosen):
         request = Request(
@@ -340,6 +346,19 @@ def defrag(directory: Path, size: str, format_: str) -> None:
         _json(DefragAnswer(passes, _size(size, "--size")))
     else:
         click.echo(f"{passes} passes of {size}", err=True)
+
+
+@contextlib.contextmanager
+def _alone(members: Sequence[str]) -> Iterator[None]:
+    """While the members' devices are measured by nobody else. Raises BusyError, RequestError."""
+    from iodelta.lab.turns import alone
+    from iodelta.machine import LocalMachine
+    from iodelta.probe.members import targets_of
+
+    machine = LocalMachine()
+    with contextlib.ExitStack() as stack:
+        in_turn(lambda: stack.enter_context(alone(machine, targets_of(members, machine), Path.cwd())))
+        yield
 
 
 def _experiment(

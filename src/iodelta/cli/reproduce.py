@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from iodelta.cli.contact import contact, on_machine
+from iodelta.cli.turn import in_turn, waits
 from iodelta.errors import RequestError
 
 if TYPE_CHECKING:
     from iodelta.bundle.packed import Packed
     from iodelta.bundle.planning import Prepared
+    from iodelta.lab.folder import Folder
     from iodelta.machine import Machine
     from iodelta.report.reproduction.reproduction import Reproduced, Side
 
@@ -43,6 +45,7 @@ Examples:
 @click.option("--against", default="", help="Measure nothing: put this folder, bundle or table beside it.")
 @click.option("--output", type=click.Path(path_type=Path), help="The experiment folder to make.")
 @click.option("--destroy", multiple=True, metavar="DEVICE", help="This very device or file may be overwritten.")
+@waits
 @click.option("--yes", is_flag=True, help="Accept what is shown without being asked.")
 @click.option("--allow-commands", is_flag=True, help="Also accept what is marked DANGER: commands of its maker.")
 @click.option("--dry-run", is_flag=True, help="Show what would be run and set, and stop.")
@@ -72,6 +75,7 @@ def command(
     Exit codes: 0 reproduced, 1 not (other size, other direction, not seen), 2 the request is wrong, 3 undecided,
     4 could not measure.
     """
+    from iodelta.lab.guard import refuse_at_once
     from iodelta.report.reproduction.reproduction import origin_of, own_side, side_at, side_by_side
 
     if against:
@@ -87,6 +91,7 @@ def command(
     with contact(machine) as where:
         prepared = _prepared(there_folder, there, where, target, size, given, budget, leave_out)
         _show(prepared, there, there_folder, place, error=format_ == "json")
+        refuse_at_once(prepared.found.reasons)
         if dry_run:
             return
         _accepted(prepared, there_folder, place, yes=yes, allow_commands=allow_commands)
@@ -218,9 +223,12 @@ def _measure(
     origin = Origin(there, margin, prepared.notes, bundle.manifest.plan_sha256, allow_commands)
     beside = {FILE: msgspec.json.format(msgspec.json.encode(origin), indent=1) + b"\n"}
     with stop_on_signals() as stop, watcher(format_) as watching:
-        folder = start(
-            place, prepared.text, prepared.plan, machine, watching, stop=stop, destroy=destroy, beside=beside
-        )
+
+        def starting() -> Folder:
+            plan = prepared.plan
+            return start(place, prepared.text, plan, machine, watching, stop=stop, destroy=destroy, beside=beside)
+
+        folder = in_turn(starting, stop, watching.note)
     account = derive(folder)
     if format_ != "json":
         show(Console(), account)

@@ -12,12 +12,14 @@ import click
 from rich.console import Console
 
 from iodelta.cli.contact import contacts
+from iodelta.cli.turn import in_turn, waits
 from iodelta.cli.watching import watcher
 from iodelta.errors import RequestError
 from iodelta.experiment import Experiment, overridden, parse, seconds, shorthand
 from iodelta.lab.account import Account
 from iodelta.lab.booting import look
 from iodelta.lab.folder import Folder
+from iodelta.lab.guard import refuse_at_once
 from iodelta.lab.plan import Plan, make_plan
 from iodelta.lab.session import go, read_plan, start, without
 from iodelta.lab.setup import target_of, unsettable
@@ -81,6 +83,7 @@ Examples:
 @click.option("--seed", type=int, help="Seed of order and offsets; drawn and recorded when left out.")
 @click.option("--placebo", is_flag=True, help="Add an arm that is the baseline again, under another name.")
 @click.option("--destroy", multiple=True, metavar="DEVICE", help="This very device or file may be overwritten.")
+@waits
 @click.option("--leave-out", is_flag=True, help="Go on without the variants that cannot run here.")
 @click.option("--output", type=click.Path(path_type=Path), help="The experiment folder to make.")
 @click.option("--dry-run", is_flag=True, help="Show cells, variants, order, bytes, knobs and time; touch nothing.")
@@ -142,7 +145,11 @@ def command(
             watcher(format_) as watching,
             contextlib.nullcontext() if over else remade(folder, place, watching, stop=stop) as again,
         ):
-            go(folder, place, watching, stop=stop, destroy=destroy, budget=more, others=others, remade=bool(again))
+
+            def going() -> None:
+                go(folder, place, watching, stop=stop, destroy=destroy, budget=more, others=others, remade=bool(again))
+
+            in_turn(going, stop, watching.note)
     else:
         overrides: dict[str, Mapping[str, str | int | bool | list[str] | None]] = {
             "top": {
@@ -176,7 +183,11 @@ def command(
             with stop_on_signals() as stop, watcher(format_) as watching:
                 place, *others = machines
                 where = output or _new_name()
-                folder = start(where, text, plan, place, watching, stop=stop, destroy=destroy, others=others)
+
+                def starting() -> Folder:
+                    return start(where, text, plan, place, watching, stop=stop, destroy=destroy, others=others)
+
+                folder = in_turn(starting, stop, watching.note)
     account = derive(folder)
     if format_ == "json":
         sys.stdout.buffer.write(folder.read("verdict.json"))
@@ -199,6 +210,8 @@ def planned(
         raise RequestError(f"not every variant can run here: {reasons}", remedy="--leave-out goes on without these")
     plan = make_plan(_left_out(experiment, unavailable))
     show_plan(Console(stderr=format_ == "json"), plan, seen[0], whole=dry_run)
+    for found in seen:
+        refuse_at_once(found.reasons)
     return plan
 
 

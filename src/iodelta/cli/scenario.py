@@ -15,6 +15,7 @@ import click
 from iodelta.cli.contact import contact, on_machine
 from iodelta.cli.groups import Group
 from iodelta.cli.report import FORMATS, deliver, delivered
+from iodelta.cli.turn import in_turn, waits
 from iodelta.report.words import inert
 
 if TYPE_CHECKING:
@@ -102,6 +103,8 @@ def show(name: str, full: bool, machine: str, format_: str) -> None:
 @click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
 @delivered
 @click.option("--folder", type=click.Path(path_type=Path), help="The experiment folder to make.")
+@click.option("--destroy", multiple=True, metavar="DEVICE", help="The --target may be overwritten: name it again.")
+@waits
 def run(
     name: str,
     full: bool,
@@ -113,6 +116,7 @@ def run(
     output: Path | None,
     charts: Path | None,
     folder: Path | None,
+    destroy: tuple[str, ...],
 ) -> None:
     """Make what the scenario NAME measures, measure it, remove it, and report.
 
@@ -142,7 +146,16 @@ def run(
                 remedies = "\n  ".join(f"{need.what}: {need.remedy}" for need in missing)
                 raise MeasureError(f"cannot run here: {reasons}", place=name, remedy=remedies)
             made = _measured(
-                one, place, beside, full=full, own=own, home=target, named=machine, folder=folder, format_=format_
+                one,
+                place,
+                beside,
+                full=full,
+                own=own,
+                home=target,
+                named=machine,
+                folder=folder,
+                format_=format_,
+                destroy=destroy,
             )
     account = derive(made)
     drawn = format_ == "html" or charts is not None
@@ -195,7 +208,10 @@ def _booted(
     text = f"machine = {json.dumps(named)}\n{one.text(values, full=full)}"
     with contacts((named,), boots=True) as (machine,), stop_on_signals() as stop, watcher(format_) as watching:
         plan = planned((machine,), parse(text, one.name), leave_out=False, dry_run=False, format_=format_)
-        return start(folder or _new(one), text, plan, machine, watching, stop=stop, beside=beside)
+        where = folder or _new(one)
+        return in_turn(
+            lambda: start(where, text, plan, machine, watching, stop=stop, beside=beside), stop, watching.note
+        )
 
 
 def _own(one: Scenario, machine: Machine, target: str) -> Target | None:
@@ -219,6 +235,7 @@ def _measured(
     named: str,
     folder: Path | None,
     format_: str,
+    destroy: tuple[str, ...],
 ) -> Folder:
     """The folder of a run; ``home`` is where to make things, here when empty. Raises IodeltaError."""
     from iodelta.cli.run import planned
@@ -238,7 +255,12 @@ def _measured(
             if stop():
                 raise MeasureError("stopped before the first trial", place=one.name)
             plan = planned((machine,), parse(text, one.name), leave_out=True, dry_run=False, format_=format_)
-            return start(folder or _new(one), text, plan, machine, watching, stop=stop, beside=beside)
+            where = folder or _new(one)
+
+            def starting() -> Folder:
+                return start(where, text, plan, machine, watching, stop=stop, destroy=destroy, beside=beside)
+
+            return in_turn(starting, stop, watching.note)
 
 
 def _new(one: Scenario) -> Path:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from iodelta.cli.contact import on_machine
+from iodelta.cli.turn import waits
 
 C = TypeVar("C", bound=Callable[..., Any])
 Decorator = Callable[[C], C]
@@ -55,6 +56,7 @@ def measuring(builds: str, knob: str) -> Decorator[Any]:
         click.option("--metric", default="", help="What is followed, as in read.iops or read.lat.mean."),
         click.option("--set", "knobs", multiple=True, metavar="KNOB=VALUE", help=knob),
         click.option("--destroy", multiple=True, metavar="DEVICE", help="This very device or file may be overwritten."),
+        waits,
         click.option("--repeat", default=1, type=click.IntRange(1, 1000), help="Runs of one visit, averaged."),
     )
 

@@ -21,6 +21,7 @@ from iodelta.bisect.log import Answered, SearchFolder
 from iodelta.bisect.model import Ask, Rules
 from iodelta.bisect.question import Better, Patches, Question, Steps, Subject, command_words
 from iodelta.bisect.store import Store
+from iodelta.cli.turn import in_turn
 from iodelta.errors import RequestError
 from iodelta.experiment import seconds, shorthand
 from iodelta.experiment.values import fraction
@@ -231,7 +232,8 @@ def carry_on(
         at = replay(machine, question, folder.answers())
     else:
         with stop_on_signals() as stop:
-            at = go(folder, machine, replay, Lines(folder.path, question), stop=stop)
+            lines = Lines(folder.path, question)
+            at = in_turn(lambda: go(folder, machine, replay, lines, stop=stop), stop, lines.note)
     found = account(folder, question, at)
     output(found, str(options["format_"]), plan=bool(options["plan_"]))
     sys.exit(0 if options["plan_"] or options["undo"] else found.exit_code)

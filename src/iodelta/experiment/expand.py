@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NoReturn, Protocol
 
 import msgspec
@@ -91,8 +91,13 @@ def assemble(
     doubled = [name for name in {c.name for c in cells} if sum(c.name == name for c in cells) > 1]
     if doubled:
         refuse(f"two cells are both called {doubled[0]!r}", "workload", remedy="a value is listed twice")
-    notes = tuple(note for workload in workloads for note in workload.notes)
-    return Experiment(question, baseline, margin, target, cells, variants, conditions, design, notes)
+    notes = [note for workload in workloads for note in workload.notes]
+    for condition in conditions:
+        dropped = [name for name, _ in condition.background_fio if (ours := owned(name)) and ours.harmless]
+        notes += (f"condition {condition.name}: {note}" for note in without_effect(dropped))
+    return Experiment(
+        question, baseline, margin, target, cells, variants, conditions, design, tuple(dict.fromkeys(notes))
+    )
 
 
 def _tool(workloads: tuple[Workload, ...], refuse: Refuse) -> tuple[str, tuple[Workload, ...]]:
@@ -160,6 +165,7 @@ def _lift(
     kept = []
     for workload in workloads:
         own = []
+        dropped = []
         for key, values in workload.options:
             name = canonical(key)
             place = ("workload", workload.name, key) if workload.name else ("workload", key)
@@ -172,9 +178,11 @@ def _lift(
             ours = owned(key) if fio else None
             if ours is None:
                 own.append((key, values))
-            elif not ours.harmless:
+            elif ours.harmless:
+                dropped.append(key)
+            else:
                 refuse(f"fio option {key}: {ours.why}", *place, remedy=f"remove {key}")
-        kept.append(Workload(workload.name, tuple(own), workload.notes))
+        kept.append(Workload(workload.name, tuple(own), (*workload.notes, *without_effect(dropped))))
     path = _one("path", target.path, [lifted.get("filename", ""), lifted.get("directory", "")], refuse, "target")
     size = _one("size", target.size, [lifted.get("size", "")], refuse, "target")
     times = {}
@@ -188,6 +196,15 @@ def _lift(
             if getattr(design, key) not in (default, times[key]):
                 refuse(f"{option}={lifted[option]} in the workload and {key} in [design] differ", "design", key)
     return tuple(kept), msgspec.structs.replace(target, path=path, size=size), msgspec.structs.replace(design, **times)
+
+
+def without_effect(names: Iterable[str]) -> tuple[str, ...]:
+    """What to say of fio options that iodelta leaves out: it sets them itself, or does their work."""
+    reasons: dict[str, list[str]] = {}
+    for name in dict.fromkeys(names):
+        if ours := owned(name):
+            reasons.setdefault(ours.why, []).append(name)
+    return tuple(f"no effect here: {', '.join(given)} ({why})" for why, given in reasons.items())
 
 
 def _check_size(text: str, refuse: Refuse, *place: str) -> None:

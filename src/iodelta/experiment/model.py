@@ -17,8 +17,11 @@ FIO_PREFIX = "fio."
 """A variant's ``fio.ioengine`` sets the fio option ``ioengine`` for that variant; everything else is a knob."""
 
 
-INSTRUMENTS = ("perf", "block")
-"""``perf``: counts and symbols of the CPUs; ``block``: how long requests stay in each stage of the block layer."""
+INSTRUMENTS = {
+    "perf": "perf stat of the load, perf record of the whole machine: two more runs of every variant of every cell",
+    "block": "events of the block layer traced in an instance of tracefs: one more run of every variant of every cell",
+}
+"""What each runs. ``perf``: counts and symbols of the CPUs; ``block``: how long requests stay in each stage."""
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -135,6 +138,10 @@ class Experiment(msgspec.Struct, frozen=True):
     def reboots(self) -> bool:
         """Whether those boots are of hosts: dear, so that one serves every cell of its variant once."""
         return self.boots and not all(name.partition(":")[0] == "vm" for name in self.machines)
+
+    def looks_closer(self) -> tuple[str, ...]:
+        """What instruments run when all trials were made, as shown before anything starts."""
+        return tuple(f"instrument {name}: {INSTRUMENTS[name]}" for name in self.instruments)
 
     def runs_commands(self) -> tuple[str, ...]:
         """Every command beside the trials that this experiment would run, as shown before anything starts."""

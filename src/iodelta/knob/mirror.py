@@ -17,16 +17,25 @@ from iodelta.trial import Finding
 
 PROGRAM = "iodelta.policy.stand_in"
 
+PERMITTED = "IODELTA_PERMITTED"
+"""Environment variable of a trial: real paths of the members for which its session holds permits, as JSON."""
+
 
 def mirrored(knobs: Mapping[str, str]) -> bool:
     """Whether these settings spread the load over members of which the target is only one."""
     return any(name in knobs for name in MirrorPolicy.names)
 
 
+def members_of(knobs: Mapping[str, str]) -> tuple[str, ...]:
+    """The members that these settings spread the load over."""
+    values = (knobs[name] for name in MirrorPolicy.names if name in knobs)
+    return tuple(os.path.abspath(path) for value in values for path in split_command(value, MirrorPolicy.names[0])[1:])
+
+
 class MirrorPolicy(Knob):
     """``mirror.read_policy``: ``POLICY MEMBER MEMBER ...``, the target among the members, or on their disks.
 
-    It never gives leave to overwrite: a workload that writes needs members that hold nothing.
+    It never gives leave to overwrite: for a workload that writes ``--destroy`` names each member.
     """
 
     names = ("mirror.read_policy",)

@@ -181,6 +181,7 @@ class Bench:
         placement: Mapping[str, tuple[Finding, ...]] = NOWHERE,
         odd: Mapping[str, Mapping[str, tuple[Finding, ...]]] = MappingProxyType({}),
         io_uring: str = "",
+        env: Mapping[str, str] | None = None,
     ) -> None:
         self._machine = machine
         self._plan = plan
@@ -196,7 +197,7 @@ class Bench:
         self._placement = placement
         self._odd = odd
         self._io_uring = io_uring
-        self._env = marked(plan.identifier)
+        self._env = env or marked(plan.identifier)
         with machine.together("bench"):
             self._counters = Counters(machine, target)
             self._mirrors = Mirrors(machine, target)

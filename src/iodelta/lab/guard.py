@@ -1,8 +1,8 @@
 """The safety guard: no write reaches data whose owner did not name it, and none reaches what is in use.
 
-A write workload needs a ``WritePermit``. What is in use now is refused whatever the user says; what merely holds
-something (a signature, a partition table, a file with contents) needs ``--destroy`` with that very device or file.
-iodelta's own scratch files need neither: they lie in a directory that iodelta made and marked.
+A write workload needs a ``WritePermit``. What is in use now is refused whatever the user says. Every other device or
+file needs ``--destroy`` with its name, whatever lies on it: that nothing is recognised does not make it empty. Only
+what iodelta made itself needs none (``iodelta.probe.made``).
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ import msgspec
 
 from iodelta.errors import MachineError, RefusedError, RequestError
 from iodelta.machine import LocalMachine, Machine
+from iodelta.probe.contents import look
+from iodelta.probe.made import made
 from iodelta.probe.mounts import mount_of
-from iodelta.probe.signatures import read_signatures
-from iodelta.probe.sysfs import no_stat
-from iodelta.probe.topology import Stat, Target, resolve, status
+from iodelta.probe.sysfs import no_stat, sysfs_name
+from iodelta.probe.topology import Stat, Target, attribute, below, resolve, status
 from iodelta.probe.usage import Reason, Uses, current_uses, device_reasons, file_reasons
 
 SCRATCH = "iodelta-scratch"
@@ -63,9 +64,7 @@ class WritePermit:
                     remedy="reconnect it and run the same command again",
                 ) from error
             _same(self.target, found)
-            for reason in refuse_reasons(self._machine, found):
-                if reason.absolute:
-                    raise _refused(reason)
+            refuse_at_once(refuse_reasons(self._machine, found))
 
     def close(self) -> None:
         """Let go of the device."""
@@ -86,44 +85,48 @@ def refuse_reasons(machine: Machine, target: Target, size: int | None = None) ->
     """What stands against writing, as far as it can be known without opening the target: for plans and dry runs.
 
     ``size`` is how many bytes a file will have; of a directory it is asked whether a scratch file of that size can be
-    made in it. Signatures are not among the reasons: they have to be read.
+    made in it. What lies there is not among the reasons: it has to be read (``held_by``).
     """
     uses = current_uses(machine)
     if target.kind == "block":
-        return device_reasons(machine, target.device or "", uses)
+        return (*device_reasons(machine, target.device or "", uses), *_read_only(machine, target))
     return _file_reasons(machine, target, uses, size)
 
 
-def check_write(
-    machine: Machine,
-    target: Target,
-    destroy: Sequence[str] = (),
-    size: int | None = None,
-    *,
-    always: bool = False,
-) -> WritePermit:
+def refuse_at_once(reasons: Sequence[Reason]) -> None:
+    """Refuse what no consent lifts. Raises RefusedError."""
+    for reason in reasons:
+        if reason.absolute:
+            raise _refused(reason)
+
+
+def held_by(machine: Machine, target: Target) -> str:
+    """What a write to ``target`` would destroy, for the plan; empty for a directory and for what iodelta made."""
+    if target.kind == "directory" or made(machine, target):
+        return ""
+    try:
+        return look(machine, target).said
+    except MachineError as error:
+        return f"it cannot be read: {error.what}"
+
+
+def check_write(machine: Machine, target: Target, destroy: Sequence[str] = (), size: int | None = None) -> WritePermit:
     """Leave to write to ``target``, looked up just now. Raises RefusedError with the reason and the remedy.
 
-    ``destroy`` are the paths of ``--destroy``; one of them must lead to the target itself when it holds anything
-    that iodelta knows, or ``always``: only a scratch file of iodelta's own then needs none.
-    ``size`` is how many bytes a file will have. Of a block device the signatures are read; nothing is written.
+    ``destroy`` are the paths of ``--destroy``; one of them must lead to the target itself unless iodelta made it.
+    ``size`` is how many bytes a file will have. The target is read; nothing is written.
     """
     if target.kind == "directory" and not is_scratch(machine, target.real_path):
         what = "is a directory, in which iodelta writes only to scratch files of its own"
         raise RefusedError(what, place=target.path, remedy="name a file or a block device")
     named = _named(machine, target, destroy)
     reasons = refuse_reasons(machine, target, size)
-    for reason in reasons:
-        if reason.absolute:
-            raise _refused(reason)
+    refuse_at_once(reasons)
     held = _hold(machine, target)
     try:
         _same(target, resolve(machine, target.path))  # what was checked, what is held and what is read are one device
-        if target.kind == "block":
-            reasons += _signature_reasons(machine, target, held)
-        if always and not (named or reasons or is_scratch(machine, target.real_path.rsplit("/", 1)[0])):
-            what = "holds nothing that iodelta recognises, which does not make it empty"
-            reasons += (Reason(target.path, what, "leave the writes out", False),)
+        if target.kind != "directory" and not made(machine, target):
+            reasons += _content_reasons(machine, target, held)
         for reason in reasons:
             if reason.absolute or not named:
                 raise _refused(reason, f"--destroy {_stable_path(target)}", destroy)
@@ -209,20 +212,30 @@ def _file_reasons(machine: Machine, target: Target, uses: Uses, size: int | None
     if mount and "ro" in mount.options:
         reasons.append(Reason(path, f"is on {mount.point}, mounted read-only", "choose another directory", True))
     reasons += _space_reasons(machine, target, found, size)
+    if not reasons:
+        reasons += _read_only(machine, target)
     if target.kind == "file":
-        reasons += file_reasons(path, found, uses)
-        reasons += _content_reasons(machine, target, found)
+        reasons += file_reasons(machine, path, found, uses)
+        if found.links > 1:
+            what = f"has {found.links - 1} other names (hard links)"
+            reasons.append(Reason(path, what, "name a file of its own", False))
     return tuple(reasons)
 
 
-def _content_reasons(machine: Machine, target: Target, found: Stat) -> tuple[Reason, ...]:
+def _read_only(machine: Machine, target: Target) -> tuple[Reason, ...]:
+    """What cannot be written at all, found out without opening it."""
+    if target.kind == "block":
+        name = target.device or ""
+        for one in (name, *below(machine, name)):
+            if attribute(machine, f"/sys/class/block/{sysfs_name(one)}/ro") == "1":
+                return (Reason(f"/dev/{one}", "is read-only", f"`blockdev --setrw /dev/{one}`, if it may", True),)
     path = target.real_path
-    if found.links > 1:
-        return (Reason(path, f"has {found.links - 1} other names (hard links)", "name a file of its own", False),)
-    if found.size == 0 or is_scratch(machine, path.rsplit("/", 1)[0]):
+    if target.kind == "directory" and is_scratch(machine, f"{path.rstrip('/')}/{SCRATCH}"):
+        path = f"{path.rstrip('/')}/{SCRATCH}"
+    if machine.run(["test", "-w", path]).returncode == 0:
         return ()
-    remedy = "name a directory instead, iodelta makes a scratch file there"
-    return (Reason(path, f"is a file of {found.size} bytes that iodelta did not make", remedy, False),)
+    remedy = "run as its owner or as root; `lsattr -d` shows whether it is immutable"
+    return (Reason(target.real_path, "may not be written by you, or by anybody", remedy, True),)
 
 
 def _is_empty(machine: Machine, directory: str) -> bool:
@@ -242,24 +255,41 @@ def _space_reasons(machine: Machine, target: Target, found: Stat, size: int | No
     free, needed = blocks * each, size - (found.allocated if target.kind == "file" else 0)
     if needed <= free:
         return ()
-    what = f"needs {needed} bytes more, {free} are free on {target.mount or 'its filesystem'}"
+    place = target.mount or "its filesystem"
+    what = f"{needed / 2**20:,.0f} MiB are needed and {free / 2**20:,.0f} MiB are free on {place}"
     return (Reason(target.real_path, what, "make room or give a smaller [target] size", True),)
 
 
-def _signature_reasons(machine: Machine, target: Target, held: int | None) -> tuple[Reason, ...]:
+def _content_reasons(machine: Machine, target: Target, held: int | None) -> tuple[Reason, ...]:
+    """What lies there. Raises RefusedError where that cannot be read, or writing to it would fail."""
     try:
-        found = read_signatures(machine, target.real_path, target.size_bytes)
+        found = look(machine, target)
     except MachineError as error:
         raise RefusedError(
             f"cannot be read, so nobody knows what it holds: {error.what}",
             place=target.path,
             remedy="run as root; if the device is failing, write nothing to it",
         ) from error
-    reasons = [Reason(target.path, f"holds data: {name}", "choose an empty device", False) for name in found]
-    if "ZFS" in found and held is None and machine.glob("/proc/spl/kstat/zfs/*/state"):
+    remedy = "choose one whose contents may go"
+    if target.kind == "file":
+        _openable(machine, target)
+        remedy = "name a directory instead, iodelta makes a scratch file there"
+    reasons = [Reason(target.path, f"is nothing that iodelta made ({found.said})", remedy, False)]
+    if "ZFS" in found.signatures and held is None and machine.glob("/proc/spl/kstat/zfs/*/state"):
         what = "has a ZFS label, and pools are imported here"
         reasons.append(Reason(target.path, what, "`zpool export` it and unload zfs first", True))
     return tuple(reasons)
+
+
+def _openable(machine: Machine, target: Target) -> None:
+    """Open a file for writing and write nothing: append-only files and running programs show only then."""
+    if target.fstype == "overlay":
+        return  # it would be copied to the upper layer
+    words = ["dd", "if=/dev/null", f"of={target.real_path}", "conv=notrunc,nocreat", "count=0", "status=none"]
+    done = machine.run(words, env={"LC_ALL": "C"})
+    if done.returncode != 0:
+        said = done.stderr.decode(errors="replace").strip().rpartition(": ")[2]
+        raise RefusedError(f"cannot be opened for writing: {said}", place=target.path, remedy="choose another file")
 
 
 def _hold(machine: Machine, target: Target) -> int | None:

@@ -8,6 +8,7 @@ everything back.
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
@@ -17,18 +18,21 @@ from iodelta.experiment import Experiment, size_bytes
 from iodelta.experiment.io_uring import TOOL, switches
 from iodelta.experiment.model import of_boot
 from iodelta.knob import Knob, Restored, check, knob
+from iodelta.knob.mirror import PERMITTED, members_of
 from iodelta.lab.bench import Bench, background_words, request_for
 from iodelta.lab.folder import Folder, KnobRestored, KnobSaved, now
 from iodelta.lab.guard import MARK as SCRATCH_MARK
-from iodelta.lab.guard import check_write, make_scratch, refuse_reasons
+from iodelta.lab.guard import check_write, held_by, make_scratch, refuse_reasons
 from iodelta.lab.placement import placement
 from iodelta.lab.plan import Plan
 from iodelta.lab.progress import Watcher
+from iodelta.lab.turns import alone
 from iodelta.lab.undo import UndoLog, undo_log
 from iodelta.lab.workdir import workdir
 from iodelta.lab.writing import any_writes
 from iodelta.machine import LocalMachine, Machine, literal, throw_away
 from iodelta.probe.identity import same_device
+from iodelta.probe.made import made
 from iodelta.probe.topology import Target, resolve, resolve_tree
 from iodelta.probe.usage import Reason
 from iodelta.trial import Finding
@@ -63,6 +67,8 @@ class Survey(msgspec.Struct, frozen=True):
     """The way by which the host is started anew for every variant of a block; empty where it is not."""
     placement: dict[str, tuple[Finding, ...]] = {}
     """Variant -> what is odd about the CPUs that it binds its tasks to."""
+    holds: str = ""
+    """What a write would destroy, where ``--destroy`` has to name the target; empty otherwise."""
 
 
 def survey(machine: Machine, experiment: Experiment, *, engines: bool = True) -> Survey:
@@ -86,6 +92,7 @@ def survey(machine: Machine, experiment: Experiment, *, engines: bool = True) ->
     pairs = [(cell, variant) for cell in experiment.cells for variant in experiment.variants]
     writing = any_writes(experiment, target, size)
     reasons = refuse_reasons(machine, target, None if tree else size) if writing else ()
+    holds = held_by(machine, target) if writing else ""
     for condition in experiment.conditions:
         background_words(condition, target, experiment.target.files)
     knobs = knobs_of(machine, experiment, target)
@@ -97,7 +104,7 @@ def survey(machine: Machine, experiment: Experiment, *, engines: bool = True) ->
     _check_tool(machine, experiment)
     refused = _tried(machine, experiment, target, size, version) if engines else ({}, {})
     odd = placement(machine, experiment, target, knobs)
-    return Survey(target, scratch, size, version, writing, reasons, *refused, placement=odd)
+    return Survey(target, scratch, size, version, writing, reasons, *refused, placement=odd, holds=holds)
 
 
 def target_of(machine: Machine, experiment: Experiment) -> Target:
@@ -209,7 +216,9 @@ def ready(
     """
     with contextlib.ExitStack() as stack:
         target = found.target
-        # First of all: after a kill it is by this log that what was started is found and ended.
+        mirrors = [resolve(machine, path) for one in plan.experiment.variants for path in members_of(one.knobs)]
+        stack.enter_context(alone(machine, [target, *mirrors], folder.path))
+        # First of what changes anything: after a kill it is by this log that what was started is found and ended.
         log = stack.enter_context(undo_log(machine, plan.identifier, folder.path))
         place = stack.enter_context(workdir(machine))
         if found.scratch:
@@ -218,6 +227,7 @@ def ready(
         if found.writes and not found.scratch:
             size = None if target.kind == "directory" else found.size  # what is there needs no room
             permit = stack.enter_context(check_write(machine, target, destroy, size))
+        permitted = _mirror_permits(machine, plan.experiment, target, destroy, stack) if found.writes else ()
         settings = [
             {**condition.knobs, **variant.knobs}
             for condition in plan.experiment.conditions
@@ -248,9 +258,24 @@ def ready(
                 placement=found.placement,
                 odd=odd,
                 io_uring=io_uring.program(machine, tool, place) if (tool := tool_of(plan.experiment)) else "",
+                env={**marked(plan.identifier), PERMITTED: json.dumps(permitted)},
             )
         finally:
             put_back(log, folder, watcher, quiet=throw_away(machine))
+
+
+def _mirror_permits(
+    machine: Machine, experiment: Experiment, target: Target, destroy: Sequence[str], stack: contextlib.ExitStack
+) -> tuple[str, ...]:
+    """Permits for the members of mirrors that the experiment writes to, held in ``stack``; their real paths."""
+    if not any_writes(experiment, target):
+        return ()
+    paths = [path for one in experiment.variants for path in members_of(one.knobs)]
+    members = {member.real_path: member for member in (resolve(machine, path) for path in dict.fromkeys(paths))}
+    members.pop(target.real_path, None)
+    for member in members.values():
+        stack.enter_context(check_write(machine, member, destroy))
+    return tuple(members)
 
 
 def put_back(log: UndoLog, folder: Folder, watcher: Watcher, *, quiet: bool = False) -> list[Restored]:
@@ -300,6 +325,12 @@ def _scratch_file(
             f"is a link to {target.real_path}, which is no scratch file",
             place=path,
             remedy="somebody exchanged it: delete the link, or choose another directory for the scratch file",
+        )
+    if not made(machine, target):
+        raise RefusedError(
+            "is there already, and nothing shows that iodelta made it",
+            place=path,
+            remedy="move it away, or choose another directory for the scratch file",
         )
     return target
 

@@ -107,7 +107,7 @@ def calibrate(
     size, findings = inspect(members, seed=seed)
     targets = tuple(resolve(LocalMachine(), path) for path in members)
     for target in targets if destroy else ():
-        check_write(LocalMachine(), target, destroy, always=True).close()  # before any of them is written to
+        check_write(LocalMachine(), target, destroy).close()  # before any of them is written to
     found = []
     for number, (path, traits) in enumerate(zip(members, traits_of(LocalMachine(), targets), strict=True)):
         said(f"measuring {path}")

@@ -137,9 +137,8 @@ def run(request: Request, *, destroy: Sequence[str] = (), guarded: Sequence[str]
     with contextlib.ExitStack() as permits:
         if request.read_percent < 100:
             for target in targets:
-                _writable(machine, target)
                 if target.real_path not in guarded:
-                    permits.enter_context(check_write(machine, target, destroy, request.size, always=True))
+                    permits.enter_context(check_write(machine, target, destroy, request.size))
         before = resource.getrusage(resource.RUSAGE_SELF)
         try:
             size = request.size or min(core.sizes([target.real_path for target in targets]))
@@ -229,13 +228,6 @@ def traits_of(machine: Machine, targets: Sequence[Target]) -> tuple[Traits, ...]
         optimal = attribute(machine, f"{queue}/optimal_io_size") if queue else None
         found.append(Traits(devid, rotational, optimal_io=int(optimal) if optimal and optimal.isdecimal() else 0))
     return tuple(found)
-
-
-def _writable(machine: Machine, target: Target) -> None:
-    """The kernel opens a read-only device for writing and fails the writes. Raises RequestError."""
-    base = f"/sys/class/block/{sysfs_name(target.device)}" if target.kind == "block" and target.device else ""
-    if base and attribute(machine, f"{base}/ro") == "1":
-        raise RequestError("is read-only", place=target.path, remedy="leave the writes out, or name another member")
 
 
 def pids_of(request: Request) -> tuple[int, ...]:

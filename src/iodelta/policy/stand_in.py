@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 from iodelta.errors import IodeltaError, RequestError
 from iodelta.experiment.values import seconds, size_bytes
 from iodelta.jobfile import canonical
+from iodelta.knob.mirror import PERMITTED
 from iodelta.lab.guard import check_write
 from iodelta.machine import LocalMachine
 from iodelta.policy.mirror import MirrorRun, Request, run
@@ -118,12 +119,13 @@ def document_of(done: MirrorRun, request: Request, now: float) -> dict[str, Any]
 
 
 def _permitted(request: Request, held: str) -> MirrorRun:
-    """The run; for ``held`` the session has a permit, and every other member that is written to must hold nothing."""
+    """The run; for ``held`` the session has a permit, as for what it names; for any other member one is taken now."""
     machine = LocalMachine()
+    permitted = {held, *json.loads(os.environ.get(PERMITTED, "[]"))}
     targets = [resolve(machine, member) for member in request.members] if request.read_percent < 100 else []
     with contextlib.ExitStack() as permits:
         for target in targets:
-            if target.real_path != held:
+            if target.real_path not in permitted:
                 permits.enter_context(check_write(machine, target, size=request.size))
         return run(request, guarded=[held, *(target.real_path for target in targets)])
 

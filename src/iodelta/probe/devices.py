@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from iodelta.errors import MachineError
 from iodelta.machine import Machine
 from iodelta.probe.mounts import Mount, mount_of, mounts
 from iodelta.probe.sysfs import attribute, entries, event, kernel_name, status, sysfs_name
@@ -119,6 +120,21 @@ def directly_below(machine: Machine, name: str) -> tuple[str, ...]:
 def loop_backing(machine: Machine, name: str) -> str | None:
     """Path of the backing file of a loop device; None for any other device."""
     return attribute(machine, f"/sys/class/block/{sysfs_name(name)}/loop/backing_file")
+
+
+def loop_files(machine: Machine) -> dict[str, str]:
+    """Name of each loop device over a file -> ``major:minor inode`` of that file, as the driver keeps it.
+
+    The path in sysfs is another's once the file was deleted or lies in another mount namespace. Empty where losetup(8)
+    is not util-linux', or may not open the devices.
+    """
+    words = ["losetup", "--list", "--raw", "--noheadings", "--output", "NAME,BACK-MAJ:MIN,BACK-INO"]
+    try:
+        lines = machine.run(words, timeout=60).text.splitlines()
+    except MachineError:
+        return {}
+    rows = [line.replace(r"\x20", " ").split() for line in lines]  # numbers are padded with blanks, which it escapes
+    return {row[0].removeprefix("/dev/"): f"{row[1]} {row[2]}" for row in rows if len(row) == 3}
 
 
 def interrupts(machine: Machine, name: str) -> tuple[str, ...]:

@@ -38,6 +38,30 @@ def mount_of(real_path: str, table: Iterable[Mount]) -> Mount | None:
     return found
 
 
+def layers(real_path: str, table: Iterable[Mount], depth: int = 4) -> tuple[str, ...]:
+    """Paths below overlayfs under which the file that it shows as ``real_path`` may lie, the upper one first.
+
+    What is written to a file in the upper layer is written to that file. Layers may be overlayfs again.
+    """
+    known = tuple(table)
+    mount = mount_of(real_path, known)
+    if mount is None or mount.fstype != "overlay" or not depth:
+        return ()
+    inside = mount.root.rstrip("/") + real_path[len(mount.point.rstrip("/")) :]
+    found = [layer.rstrip("/") + inside for layer in _layer_directories(mount)]
+    deeper = (one for path in found for one in layers(path, known, depth - 1))
+    return tuple(dict.fromkeys((*found, *deeper)))
+
+
+def _layer_directories(mount: Mount) -> Iterable[str]:
+    """In the order in which overlayfs looks; since Linux 6.8 each lower one is an option of its own."""
+    given = [_unescape(option).partition("=")[::2] for option in mount.options]
+    yield from (value for name, value in given if name == "upperdir")
+    for name, value in given:
+        if name.rstrip("+") in ("lowerdir", "datadir"):
+            yield from (part.replace("\\:", ":") for part in re.split(r"(?<!\\):+", value) if part)
+
+
 def swaps(machine: Machine) -> tuple[str, ...]:
     """Paths of the devices and files that are swapped on. Raises MachineError."""
     lines = machine.read("/proc/swaps").splitlines()[1:]

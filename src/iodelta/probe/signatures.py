@@ -1,14 +1,16 @@
-"""What the bytes of a block device say it holds: partition tables, filesystems, RAID, LVM, ZFS, bcache, LUKS, swap.
+"""What the bytes of a device or file say it holds: filesystems, RAID, LVM, LUKS, swap, images, archives, databases.
 
-``ranges`` says which bytes matter, ``detect`` judges them; both are pure. blkid(8) knows more formats but may be
-missing and calls some of these ambivalent, so it is asked second. Layouts: util-linux ``libblkid/src``, the kernel's
-``include/uapi/linux/raid/md_p.h`` and ``drivers/md/bcache/super.c``, OpenZFS ``vdev_label.c``, the LUKS2 on-disk
-format, LVM2 ``lib/label/label.h``.
+Signatures give names and nothing more: data without one is data. ``ranges`` says which bytes matter, ``detect`` judges
+them; both are pure. blkid(8) knows more formats but may be missing and calls some of these ambivalent, so it is asked
+second. Layouts: util-linux ``libblkid/src``, the kernel's ``include/uapi/linux/raid/md_p.h``,
+``drivers/md/bcache/super.c`` and ``drivers/md/dm-*metadata.c``, OpenZFS ``vdev_label.c``, the LUKS2 on-disk format,
+LVM2 ``lib/label/label.h``, DRBD ``drbd_meta_data.h``; of files their own specifications.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import struct
+from collections.abc import Callable, Mapping
 
 from iodelta.errors import MachineError
 from iodelta.machine import Machine
@@ -21,6 +23,8 @@ STEP = 64 * KIB
 HEAD = 5 * MIB
 TAIL = 1 * MIB
 BTRFS_COPIES = (64 * MIB, 256 * 1024 * MIB)
+EXT_COPIES = (8 * MIB, 32 * MIB, 128 * MIB)
+"""The second superblock of ext2/3/4 with blocks of 1, 2 and 4 KiB: what is left when the beginning was overwritten."""
 
 MAGICS: tuple[tuple[str, bytes, tuple[int, ...]], ...] = (
     ("GPT partition table", b"EFI PART", (512, 4096, -512, -4096)),
@@ -29,7 +33,7 @@ MAGICS: tuple[tuple[str, bytes, tuple[int, ...]], ...] = (
     ("Sun disk label", b"\xda\xbe", (508,)),
     ("SGI disk label", b"\x0b\xe5\xa9\x41", (0,)),
     ("Mac partition map", b"PM\x00\x00", (512,)),
-    ("ext2/3/4", b"\x53\xef", (1080,)),
+    ("ext2/3/4", b"\x53\xef", (1080, 8 * MIB + KIB + 56, 32 * MIB + 56, 128 * MIB + 56)),
     ("XFS", b"XFSB", (0,)),
     ("btrfs", b"_BHRfS_M", tuple(copy + 64 for copy in (64 * KIB, *BTRFS_COPIES))),
     ("bcache", bytes.fromhex("c68573f64e1a45ca8265f57f48ba6d81"), (4096 + 24,)),
@@ -73,8 +77,52 @@ MAGICS: tuple[tuple[str, bytes, tuple[int, ...]], ...] = (
     ("dm snapshot store", b"SnAp", (0,)),
     ("DDF RAID member", b"\xde\x11\xde\x11", (-512,)),
     ("Intel RAID member", b"Intel Raid ISM Cfg Sig. ", (-1024,)),
+    ("DRBD", b"\x83\x74\x02\x6b", (-4096 + 60,)),
+    ("DRBD", b"\x83\x74\x02\x6c", (-4096 + 60,)),
+    ("DRBD", b"\x83\x74\x02\x6d", (-4096 + 60,)),
+    ("dm-thin metadata", (27022010).to_bytes(8, "little"), (32,)),
+    ("dm-cache metadata", (6142003).to_bytes(8, "little"), (32,)),
+    ("dm-era metadata", (2126579579).to_bytes(8, "little"), (32,)),
+    ("dm-writecache", (0x23489321).to_bytes(4, "little"), (0,)),
+    ("qcow2", b"QFI\xfb", (0,)),
+    ("VMDK", b"KDMV", (0,)),
+    ("VMDK", b"# Disk DescriptorFile", (0,)),
+    ("VDI", b"\x7f\x10\xda\xbe", (64,)),
+    ("VHDX", b"vhdxfile", (0,)),
+    ("VHD", b"conectix", (0, -512)),
+    ("tar archive", b"ustar", (257,)),
+    ("cpio archive", b"070701", (0,)),
+    ("zip archive", b"PK\x03\x04", (0,)),
+    ("7z archive", b"7z\xbc\xaf\x27\x1c", (0,)),
+    ("gzip", b"\x1f\x8b\x08", (0,)),
+    ("xz", b"\xfd7zXZ\x00", (0,)),
+    ("zstd", b"\x28\xb5\x2f\xfd", (0,)),
+    ("bzip2", b"BZh", (0,)),
+    ("LZ4", b"\x04\x22\x4d\x18", (0,)),
+    ("SQLite database", b"SQLite format 3\x00", (0,)),
 )
 """Name, bytes, and where they stand; negative offsets count from the end of the device."""
+
+At = Callable[[int, int], bytes]
+"""The bytes at an offset, as many as asked for."""
+
+
+def _is_postgres(at: At) -> bool:
+    """The first page's header (``bufpage.h``): size and version, and lower <= upper <= special <= size."""
+    header = at(12, 8)
+    if len(header) < 8 or header[6:] != b"\x04\x20":
+        return False
+    low, high, special = struct.unpack("<3H", header[:6])
+    return bool(24 <= low <= high <= special <= 8 * KIB)
+
+
+def _is_innodb(at: At) -> bool:
+    """The first page (``fil0types.h``) has number 0 and is the header of a file space; the second has number 1."""
+    return at(4, 4) == bytes(4) and at(24, 2) == b"\0\x08" and at(16 * KIB + 4, 4) == b"\0\0\0\1"
+
+
+PAGES: Mapping[str, Callable[[At], bool]] = {"PostgreSQL pages": _is_postgres, "InnoDB tablespace": _is_innodb}
+"""Formats without a signature long enough to be believed, and what holds of their pages."""
 
 MD_MAGIC = 0xA92B4EFC
 ZFS_UBERBLOCK = 0x00BAB10C
@@ -86,7 +134,7 @@ def ranges(size: int) -> tuple[tuple[int, int], ...]:
     """Offset and length in bytes of all that ``detect`` looks at on a device of ``size`` bytes, without overlap."""
     head = min(size, HEAD)
     tail = max((size - TAIL) // STEP * STEP, head)
-    copies = [(copy, STEP) for copy in BTRFS_COPIES if head <= copy < tail]
+    copies = [(copy, STEP) for copy in sorted((*BTRFS_COPIES, *EXT_COPIES)) if head <= copy < tail]
     found = [(0, head), *copies, (tail, size - tail)]
     return tuple((offset, length) for offset, length in found if length)
 
@@ -103,9 +151,9 @@ def detect(pieces: Mapping[int, bytes], size: int) -> tuple[str, ...]:
                 return piece[offset - start : offset - start + length]
         return b""
 
-    found = [
-        name for name, magic, places in MAGICS for p in places if at(p if p >= 0 else size + p, len(magic)) == magic
-    ]
+    known = ((name, magic, place) for name, magic, places in MAGICS for place in places)
+    found = [name for name, magic, p in known if at(p if p >= 0 else size + p, len(magic)) == magic]
+    found += [name for name, holds in PAGES.items() if holds(at)]
     for name, places in (("md RAID member", _md_places(size)), ("ZFS", _zfs_places(size))):
         magics = (MD_MAGIC,) if name.startswith("md") else (ZFS_UBERBLOCK, ZFS_CHECKSUM)
         width = 4 if name.startswith("md") else 8
@@ -115,13 +163,14 @@ def detect(pieces: Mapping[int, bytes], size: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def read_signatures(machine: Machine, path: str, size: int) -> tuple[str, ...]:
-    """What the device node ``path`` of ``size`` bytes holds, by its bytes and by blkid(8) where there is one.
+def read_signatures(machine: Machine, path: str, size: int) -> tuple[tuple[str, ...], bytes]:
+    """What the device node or file ``path`` of ``size`` bytes holds, by its bytes and by blkid(8) where there is one;
+    and these bytes.
 
     Reads some 6 MiB past the page cache; never opens for writing. Raises MachineError when a byte cannot be read.
     """
-    found = detect({offset: read_bytes(machine, path, offset, length) for offset, length in ranges(size)}, size)
-    return found or _blkid(machine, path)
+    pieces = {offset: read_bytes(machine, path, offset, length) for offset, length in ranges(size)}
+    return detect(pieces, size) or _blkid(machine, path), b"".join(pieces.values())
 
 
 def read_bytes(machine: Machine, path: str, offset: int, length: int) -> bytes:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from iodelta.machine import Machine
-from iodelta.probe.devices import Device, btrfs_of, device, loop_backing, name_of
-from iodelta.probe.mounts import Mount, mounts, swaps
+from iodelta.probe.devices import Device, btrfs_of, device, loop_backing, loop_files, name_of
+from iodelta.probe.mounts import Mount, layers, mounts, swaps
 from iodelta.probe.sysfs import Stat, attribute, kernel_name, statuses, sysfs_name
 
 
@@ -31,8 +31,8 @@ class Uses(msgspec.Struct, frozen=True):
     """``major:minor`` -> mount points."""
     swapped: dict[str, str]
     """Path -> ``major:minor`` of a swap device, or ``major:minor inode`` of a swap file."""
-    loops: dict[str, str]
-    """Name of an attached loop device -> the same of its backing device or file."""
+    loops: dict[str, tuple[str, ...]]
+    """Name of an attached loop device -> the same of its backing device or file, and of that in layers below it."""
 
 
 def current_uses(machine: Machine) -> Uses:
@@ -48,7 +48,9 @@ def current_uses(machine: Machine) -> Uses:
         for mount in table
         if mount.devno.startswith("0:")
     }
-    paths = {*swap_paths, *backing.values(), *(part for parts in sources.values() for part in parts)}
+    below = {name: layers(path, table) for name, path in backing.items()}
+    layered = (path for paths in below.values() for path in paths)
+    paths = {*swap_paths, *backing.values(), *layered, *(part for parts in sources.values() for part in parts)}
     known = statuses(machine, sorted(paths))
     mounted: dict[str, tuple[str, ...]] = {}
     for mount in table:
@@ -59,8 +61,45 @@ def current_uses(machine: Machine) -> Uses:
         mounts=table,
         mounted=mounted,
         swapped={path: key(known[path]) for path in swap_paths if path in known},
-        loops={name: key(known[path]) for name, path in backing.items() if path in known},
+        loops=_loops(machine, {name: (path, *below[name]) for name, path in backing.items()}, known),
     )
+
+
+def _loops(
+    machine: Machine, paths: Mapping[str, tuple[str, ...]], known: Mapping[str, Stat]
+) -> dict[str, tuple[str, ...]]:
+    """What each loop device writes to: as the driver says of a file, which may have lost its path, and by its paths."""
+    kept = loop_files(machine) if paths else {}
+    found = {}
+    for name, (path, *below) in paths.items():
+        seen = known.get(path)
+        driver = [kept[name]] if name in kept and not (seen and seen.is_block) else []
+        shown = _keys(seen, below, known) if seen else []
+        found[name] = tuple(dict.fromkeys((*driver, *shown)))
+    return found
+
+
+_LOW = (1 << 32) - 1
+"""The bits of an inode's number that overlayfs leaves as they are."""
+
+
+def _keys(found: Stat, below: Sequence[str], known: Mapping[str, Stat]) -> list[str]:
+    """Of a file, and of those in layers ``below`` overlayfs that it may be.
+
+    Where these lie in another mount namespace only the inode's number is known: ``* inode``.
+    """
+    lower = [key(known[path]) for path in below if path in known]
+    return [key(found), *(lower or [f"* {found.inode & _LOW}"] * bool(below))]
+
+
+def _one(first: Iterable[str], second: Iterable[str]) -> bool:
+    """Whether something may be in both."""
+    here, there = {*first}, {*second}
+
+    def numbers(keys: set[str]) -> set[str]:
+        return {f"* {int(number) & _LOW}" for one in keys if (number := one.partition(" ")[2])}
+
+    return bool(here & there or here & numbers(there) or there & numbers(here))
 
 
 def key(found: Stat) -> str:
@@ -106,13 +145,15 @@ def _other_paths(machine: Machine, disk: str) -> Iterator[str]:
             yield kernel_name(entry)
 
 
-def file_reasons(path: str, found: Stat, uses: Uses) -> tuple[Reason, ...]:
-    """What uses the regular file ``path`` now."""
+def file_reasons(machine: Machine, path: str, found: Stat, uses: Uses) -> tuple[Reason, ...]:
+    """What uses the regular file ``path`` now, under this name or as a file in a layer of an overlayfs."""
     reasons = []
-    if key(found) in uses.swapped.values():
+    below = layers(path, uses.mounts)
+    own = _keys(found, below, statuses(machine, below))
+    if _one(own, uses.swapped.values()):
         reasons.append(Reason(path, "is swapped on", f"`swapoff {path}` first", True))
     for loop, backing in uses.loops.items():
-        if backing == key(found):
+        if _one(own, backing):
             remedy = f"`losetup -d /dev/{loop}` first, or measure /dev/{loop}"
             reasons.append(Reason(path, f"is attached as /dev/{loop}", remedy, True))
     return tuple(reasons)
@@ -137,22 +178,22 @@ def _claims(machine: Machine, this: Device, uses: Uses) -> Iterator[Reason]:
         what = _holder_kind(machine, holder)
         yield Reason(node, f"is held by {what} /dev/{holder}", f"stop {holder} first, or measure /dev/{holder}", True)
     for loop, backing in uses.loops.items():
-        if backing == this.devno:
+        if this.devno in backing:
             yield Reason(node, f"is attached as /dev/{loop}", f"`losetup -d /dev/{loop}` first", True)
 
 
 def _loop_claims(machine: Machine, this: Device, uses: Uses) -> Iterator[Reason]:
     """A loop device writes to what is behind it: other users of that are users of this one."""
     backing = uses.loops.get(this.disk)
-    if backing is None or loop_backing(machine, this.disk) is None:
+    if not backing or loop_backing(machine, this.disk) is None:
         return
     for other, theirs in uses.loops.items():
-        if theirs == backing and other != this.disk:
+        if other != this.disk and _one(theirs, backing):
             remedy = f"`losetup -d /dev/{other}` first"
             yield Reason(f"/dev/{this.disk}", f"has the same backing file as /dev/{other}", remedy, True)
-    if backing in uses.swapped.values():
+    if _one(backing, uses.swapped.values()):
         yield Reason(f"/dev/{this.disk}", "is backed by an active swap file", "`swapoff` it first", True)
-    lower = name_of(machine, backing) if " " not in backing else None
+    lower = next((name_of(machine, one) for one in backing if " " not in one), None)
     if lower:
         below = Uses(uses.mounts, uses.mounted, uses.swapped, {k: v for k, v in uses.loops.items() if k != this.disk})
         yield from device_reasons(machine, lower, below)

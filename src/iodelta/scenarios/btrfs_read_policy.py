@@ -13,12 +13,12 @@ from collections.abc import Iterator, Sequence
 
 from iodelta.lab.account import Account
 from iodelta.lab.folder import Folder
-from iodelta.lab.guard import MARK, MARK_TEXT
 from iodelta.lab.runner import usable_trials
 from iodelta.lab.session import read_plan
 from iodelta.machine import Machine
 from iodelta.policy.gist import POLICIES
 from iodelta.probe.devices import btrfs_of
+from iodelta.probe.made import record
 from iodelta.probe.native import INSTALL, installed
 from iodelta.probe.sysfs import attribute
 from iodelta.scenarios import slowing
@@ -110,9 +110,9 @@ def prepare(stage: Stage) -> Values:
     stage.run(["mount", "--", first, point])
     home = f"{point}/measured"
     stage.run(["mkdir", "--", home])
-    stage.run(["tee", "--", f"{home}/{MARK}"], stdin=MARK_TEXT.encode())
     # Not copied on write: the mix would fragment the file under all that is measured after it.
     stage.run(["touch", "--", f"{home}/file"])
+    record(stage.machine, f"{home}/file")
     stage.run(["chattr", "+C", "--", f"{home}/file"])
     stage.run(["dd", "if=/dev/urandom", f"of={home}/file", "bs=1M", f"count={size[1] // MIB}", "conv=notrunc,fsync"])
     slow(stage, dict(zip(disks, PACES, strict=True)))

@@ -21,6 +21,7 @@ from iodelta.lab.undo import UndoLog, undo_by, undo_log
 from iodelta.lab.workdir import workdir
 from iodelta.machine import Machine
 from iodelta.machine.vm import VmMachine
+from iodelta.probe.made import record
 from iodelta.probe.topology import Target, resolve
 from iodelta.vm.disks import nodes
 from iodelta.workload.layout import Progress, prepare, prepare_directory
@@ -164,6 +165,7 @@ class Stage:
                 prepare(self.machine, path, size, workdir=work, **self._laying(path, size))
         else:
             self.run(["truncate", "-s", str(size), "--", path])
+            record(self.machine, path)
         return path
 
     def files(self, directory: str, count: int, size: int) -> str:

@@ -7,7 +7,6 @@ zeros without any device I/O (fio #719, #1473): a fast result about nothing.
 from __future__ import annotations
 
 import contextlib
-import json
 import posixpath
 import re
 import tempfile
@@ -20,6 +19,7 @@ import msgspec
 from iodelta.errors import MachineError, MeasureError, RequestError
 from iodelta.jobfile import canonical
 from iodelta.machine import Machine, literal
+from iodelta.probe.made import made_file, record
 from iodelta.trial import Finding
 from iodelta.workload.naming import named
 
@@ -45,7 +45,6 @@ class _Stat(msgspec.Struct, frozen=True):
     kind: str
     size: int
     allocated: int
-    inode: int
 
 
 Progress = Callable[[int, int], None]
@@ -72,9 +71,9 @@ def prepare(
     """
     named(path)  # of the draft it says nothing
     folder, name = posixpath.split(path)
-    record, draft = f"{folder}/.{name}.iodelta", f"{folder}/.{name}.iodelta-layout"
+    draft = f"{folder}/.{name}.iodelta-layout"
     there = _stat(machine, path)
-    ours = there is not None and _recorded(machine, record) == there.inode
+    ours = made_file(machine, path)
     if there is not None:
         if there.kind != "regular file":
             raise RequestError(f"is a {there.kind}, not a file", place=path, remedy="give a file's path, or a device's")
@@ -99,7 +98,7 @@ def prepare(
         made = _stat(machine, draft)
         if made is None or made.size < size:
             raise MeasureError(f"fio did not lay out {size} bytes", place=path)
-        _record(machine, record, made.inode)
+        record(machine, path, draft)
         _checked(machine, ["mv", "-T", "--", draft, path])
     except BaseException:
         machine.run(["rm", "-f", "--", draft])
@@ -253,27 +252,13 @@ def _stats(machine: Machine, paths: Sequence[str]) -> dict[str, _Stat]:
     """What exists of ``paths``; symbolic links are followed."""
     if not paths:
         return {}
-    said = machine.run(["stat", "-L", "-c", "%F|%s|%b|%B|%i|%n", "--", *paths], env={"LC_ALL": "C"})
+    said = machine.run(["stat", "-L", "-c", "%F|%s|%b|%B|%n", "--", *paths], env={"LC_ALL": "C"})
     found = {}
     for line in said.text.splitlines():
-        kind, size, blocks, block, inode, name = line.split("|", 5)
+        kind, size, blocks, block, name = line.split("|", 4)
         kind = "regular file" if kind == "regular empty file" else kind
-        found[name] = _Stat(kind, int(size), int(blocks) * int(block), int(inode))
+        found[name] = _Stat(kind, int(size), int(blocks) * int(block))
     return found
-
-
-def _recorded(machine: Machine, record: str) -> int | None:
-    if not machine.glob(literal(record)):
-        return None
-    try:
-        inode = json.loads(machine.read(record))["inode"]
-    except (ValueError, KeyError, TypeError):
-        return None  # a file of that name which is not our record: then the target is not ours either
-    return inode if isinstance(inode, int) else None
-
-
-def _record(machine: Machine, record: str, inode: int) -> None:
-    _put(machine, record, json.dumps({"made by": "iodelta", "inode": inode}) + "\n")
 
 
 def _put(machine: Machine, path: str, text: str) -> None:

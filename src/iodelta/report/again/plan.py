@@ -43,12 +43,14 @@ def _lines(plan: Plan, found: Survey) -> list[str]:
         f"Time      {duration(plan.trial_seconds)} a trial, {plan.per_round} trials a round, at most {duration(time)}",
         f"Writes    {_writes(found)}",
     ]
+    if found.holds:
+        lines.append(f"Holds     {found.holds}; only --destroy {inert(found.target.path)} lets it be overwritten")
     if found.reboots:
         lines.append(f"Reboots   for every variant of a block, by {found.reboots}; a boot serves each cell once")
     for name in experiment.knob_names():
         values = [f"{inert(v.name)}: {inert(v.knobs.get(name, 'as it is'))}" for v in experiment.variants]
         lines.append(f"Knob      {name} ({'; '.join(values)}); put back at the end")
-    for text in experiment.runs_commands():
+    for text in (*experiment.runs_commands(), *experiment.looks_closer()):
         lines.append(f"Command   {inert(text)}")
     for against in found.reasons:
         lines.append(f"Against   {inert(against.place)} {inert(against.what)}: {inert(against.remedy)}")

@@ -1,0 +1,79 @@
+"""What lies on a device or in a file that is to be overwritten: said by name where it has one, else by its looks."""
+
+from __future__ import annotations
+
+import msgspec
+
+from iodelta.errors import MachineError
+from iodelta.machine import Machine
+from iodelta.probe.signatures import read_signatures
+from iodelta.probe.topology import Target
+
+PLACES = 64
+"""Places, evenly spread, at which it is looked for data."""
+
+BLOCK = 4096
+"""Bytes of one."""
+
+_READ = (
+    'for at do dd if="$0" bs=4096 skip="$at" count=1 iflag=direct 2>/dev/null '
+    '|| dd if="$0" bs=4096 skip="$at" count=1 2>/dev/null || exit 1; done'
+)
+"""For sh, the path and block numbers as its arguments: over a network one round trip."""
+
+
+ENOUGH = 1 << 18
+"""Bytes by which their kind is judged."""
+
+
+class Contents(msgspec.Struct, frozen=True):
+    """What was seen of it. Nothing seen is no proof that nothing is there."""
+
+    signatures: tuple[str, ...]
+    looks: str
+    """``text``, ``random bytes``, ``data``; empty where every byte that was read is zero."""
+    places: int
+    """Blocks that were read, besides those where signatures stand."""
+
+    @property
+    def said(self) -> str:
+        if self.signatures:
+            return f"signature: {', '.join(self.signatures)}"
+        if self.looks:
+            return f"not empty: {self.looks}"
+        return f"all zero in {self.places} sampled places" if self.places else "an empty file"
+
+
+def look(machine: Machine, target: Target) -> Contents:
+    """Read what lies on a block device or in a file; writes nothing. Raises MachineError when it cannot be read."""
+    if not target.size_bytes:
+        return Contents((), "", 0)
+    found, ends = read_signatures(machine, target.real_path, target.size_bytes)
+    blocks = -(-target.size_bytes // BLOCK)
+    places = sorted({number * (blocks - 1) // max(1, PLACES - 1) for number in range(PLACES)})
+    done = machine.run(["sh", "-c", _READ, target.real_path, *map(str, places)], timeout=120)
+    if done.returncode != 0:
+        raise MachineError(f"not all of {len(places)} places could be read", place=target.real_path)
+    return Contents(found, looks_of(ends + done.stdout), len(places))
+
+
+def looks_of(sample: bytes) -> str:
+    """What kind of bytes they are, zeros left aside; empty for zeros alone."""
+    data = sample.replace(b"\0", b"")[:ENOUGH]
+    if not data:
+        return ""
+    other = data.translate(None, _PRINTED)
+    if not other or (min(other) >= 0x80 and len(other) < 0.9 * len(data) and _is_unicode(data)):
+        return "text"
+    mean = len(data) / 255
+    if len(data) >= BLOCK / 2 and all(mean / 3 < data.count(byte) < 3 * mean for byte in range(1, 256)):
+        return "random bytes, as encrypted or compressed data are"
+    return "data"
+
+
+def _is_unicode(data: bytes) -> bool:
+    """Whether nearly all of it is UTF-8; characters are cut where blocks end."""
+    return len(data.decode(errors="ignore").encode()) > 0.99 * len(data)
+
+
+_PRINTED = bytes(range(32, 127)) + b"\t\n\r\f"

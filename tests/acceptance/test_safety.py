@@ -1,0 +1,123 @@
+"""No write without its name, no measurement beside another, nothing dropped in silence: as a user meets it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from .stand import GOOD, Done, Stand, finished, kinds, shell, until
+
+pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
+
+READ = ("--rw=randread", "--bs=4k", "--direct=1", "--ioengine=libaio", "--rate_iops=500")
+WRITE = ("--rw=randwrite", *READ[1:])
+TWO = ("--variant", "a:fio.nice=0", "--variant", "b:fio.nice=1")
+
+
+def short(target: str | Path, folder: str, *more: str, fio: tuple[str, ...] = READ, blocks: int = 3) -> tuple[str, ...]:
+    words = ("--output", folder, "--trial", "200ms", "--ramp", "0", "--blocks", str(blocks), "--seed", "1")
+    return ("run", "--target", str(target), *words, *TWO, *more, "--", *fio)
+
+
+def said(done: Done) -> str:
+    """All of it on one line, without the plan's indents."""
+    return " ".join((done.out + done.err).split())
+
+
+def digest(path: str | Path) -> str:
+    return shell("sha256sum", "--", str(path)).split()[0]
+
+
+def test_records_of_an_application_survive_every_run_that_does_not_name_their_device(stand: Stand) -> None:
+    node, other = stand.loop(), stand.loop()
+    with open(node, "r+b") as device:
+        device.seek(20 << 20)
+        device.write(b"a record without any signature\n" * 60000)
+        device.flush()
+        os.fsync(device.fileno())
+    before = digest(node)
+    plan = stand.run(*short(node, "plan", "--dry-run", fio=WRITE))
+    assert plan.code == 0, plan
+    assert f"Holds not empty: text; only --destroy {node} lets it be overwritten" in said(plan)
+    for more in ((), ("--destroy", other)):
+        done = stand.run(*short(node, "folder", *more, fio=WRITE))
+        assert done.code == 2, done
+        assert "is nothing that iodelta made (not empty: text)" in done.err
+        assert f"say --destroy {node}" in said(done)
+    assert digest(node) == before
+    assert not (stand.place / "folder").exists()
+    assert stand.run(*short(node, "folder", "--destroy", node, fio=WRITE)).code in GOOD
+    assert digest(node) != before
+
+
+def test_an_empty_file_whose_name_fio_cuts_does_not_lead_it_to_another(stand: Stand) -> None:
+    (stand.place / "db.img").write_bytes(b"precious" * 4096)
+    (stand.place / "db.img ").touch()
+    (stand.place / "harmless").symlink_to("db.img ")
+    path = str(stand.place / "harmless")
+    before = digest(stand.place / "db.img")
+    done = stand.run(*short(path, "folder", "--size", "16k", "--destroy", path, fio=WRITE))
+    assert done.code == 2, done
+    assert "fio would take this name for another" in done.err
+    assert digest(stand.place / "db.img") == before
+
+
+def test_a_read_only_device_is_refused_in_the_plan(stand: Stand) -> None:
+    node = stand.loop()
+    shell("blockdev", "--setro", node)
+    stand.undo(lambda: shell("blockdev", "--setrw", node))
+    for more in (("--dry-run",), ("--destroy", node)):
+        done = stand.run(*short(node, "folder", *more, fio=WRITE))
+        assert done.code == 2, done
+        assert f"{node}: is read-only" in done.err
+    assert not (stand.place / "folder").exists()
+    assert stand.run(*short(node, "folder")).code in GOOD, "reads are allowed"
+
+
+def test_a_directory_that_cannot_be_written_is_refused_in_the_plan(stand: Stand) -> None:
+    place = stand.filesystem(16)
+    shell("mount", "-o", "remount,ro", str(place))
+    done = stand.run(*short(place, "folder", "--size", "1m"))
+    assert done.code == 2, done
+    assert "mounted read-only" in done.err
+
+
+def test_two_runs_do_not_measure_one_device_at_a_time(stand: Stand) -> None:
+    node = stand.loop()
+    first = stand.start(*short(node, "first", blocks=12))
+    until(lambda: kinds(stand.place / "first", "started"))
+    refused = stand.run(*short(node, "second"))
+    assert refused.code == 2, refused
+    assert f"{stand.place}/first: this run measures on" in refused.err
+    assert f"(process {first.pid}, since 20" in refused.err
+    assert "--wait" in refused.err
+    assert not (stand.place / "second").exists()
+    waited = stand.start(*short(node, "second", "--wait"))
+    assert first.wait().code in GOOD
+    assert waited.wait().code in GOOD
+    ends = [max(one["at"] for one in kinds(stand.place / "first", "finished"))]
+    assert min(one["at"] for one in kinds(stand.place / "second", "started")) > ends[0]
+
+
+def test_a_run_that_was_killed_keeps_no_device(stand: Stand) -> None:
+    node = stand.loop()
+    first = stand.start(*short(node, "first", blocks=40))
+    until(lambda: kinds(stand.place / "first", "finished"))
+    first.signal(signal.SIGKILL)
+    first.wait()
+    assert stand.run(*short(node, "second")).code in GOOD
+    assert finished(stand.place / "first")
+
+
+def test_fio_options_without_effect_are_named_in_the_plan(stand: Stand) -> None:
+    node = stand.loop()
+    dropped = ("--write_bw_log=mine", "--section=one", "--group_reporting")
+    done = stand.run(*short(node, "plan", "--dry-run", fio=(*READ, *dropped)))
+    assert done.code == 0, done
+    assert "no effect here: write_bw_log, group_reporting (iodelta reads fio's output and keeps all of it)" in said(
+        done
+    )
+    assert "no effect here: section (iodelta orders the trials" in said(done)

@@ -1,0 +1,68 @@
+"""Whatever lies on a device or in a file: it is written to only by name, and the plan says what would be lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from images import IMAGES, MIB, Build
+from test_guard import HERE, allowed, refusal
+from workshop import Workshop
+
+from iodelta.lab.guard import held_by
+from iodelta.probe.contents import looks_of
+from iodelta.probe.topology import resolve
+
+
+def test_the_table_is_long_enough() -> None:
+    assert len(IMAGES) >= 53
+
+
+@pytest.mark.root
+@pytest.mark.parametrize(("build", "said"), IMAGES.values(), ids=IMAGES.keys())
+def test_a_device_is_written_only_by_name_whatever_lies_on_it(workshop: Workshop, build: Build, said: str) -> None:
+    image = workshop.place / "image"
+    build(image)
+    node, other = workshop.loop(image), workshop.loop(1)
+    before = Workshop.checksum(node)
+    assert said in held_by(HERE, resolve(HERE, node))
+    why = refusal(node, other)
+    assert said in why
+    assert "which is not the target" in why
+    assert any(said in lifted for lifted in allowed(node, node))
+    assert Workshop.checksum(node) == before
+
+
+@pytest.mark.parametrize(("build", "said"), IMAGES.values(), ids=IMAGES.keys())
+def test_a_file_is_written_only_by_name_whatever_lies_in_it(tmp_path: Path, build: Build, said: str) -> None:
+    path, other = tmp_path / "image", tmp_path / "other"
+    build(path)
+    other.touch()
+    before = Workshop.checksum(path)
+    assert said in held_by(HERE, resolve(HERE, str(path)))
+    why = refusal(path, other)
+    assert said in why
+    assert "which is not the target" in why
+    assert any(said in lifted for lifted in allowed(path, path))
+    assert Workshop.checksum(path) == before
+
+
+def test_an_empty_file_is_written_only_by_name(tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    assert "is nothing that iodelta made (an empty file)" in refusal(tmp_path / "empty")
+    assert allowed(tmp_path / "empty", tmp_path / "empty")
+
+
+@pytest.mark.parametrize(
+    ("sample", "looks"),
+    [
+        (bytes(MIB), ""),
+        (b"\0" * 4096 + b"name = value\n", "text"),
+        (b"\1\2\3", "data"),
+        (b"abc\x01", "data"),
+        (bytes(range(256)) * 16, "random bytes, as encrypted or compressed data are"),
+        (b"\xff" * MIB, "data"),
+    ],
+)
+def test_how_bytes_look(sample: bytes, looks: str) -> None:
+    assert looks_of(sample) == looks

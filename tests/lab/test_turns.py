@@ -1,0 +1,149 @@
+"""One run at a time on a physical device: whoever comes second is refused, or waits, and a kill lets go."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from workshop import Workshop
+
+from iodelta.lab.turns import BusyError, alone, patiently, physical
+from iodelta.machine import LocalMachine
+from iodelta.probe.topology import resolve
+
+HERE = LocalMachine()
+
+HOLDER = """
+import sys
+from pathlib import Path
+from iodelta.lab.turns import alone
+from iodelta.machine import LocalMachine
+from iodelta.probe.topology import resolve
+machine = LocalMachine()
+with alone(machine, [resolve(machine, path) for path in sys.argv[2:]], Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IODELTA_STATE", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def others() -> Iterator[list[subprocess.Popen[str]]]:
+    """Other runs, ended in the end."""
+    made: list[subprocess.Popen[str]] = []
+    yield made
+    for one in made:
+        one.communicate()
+
+
+def other(others: list[subprocess.Popen[str]], folder: str, *paths: str | Path) -> subprocess.Popen[str]:
+    words = [sys.executable, "-c", HOLDER, folder, *map(str, paths)]
+    one = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    others.append(one)
+    assert one.stdout is not None
+    assert one.stdout.readline() == "held\n"
+    return one
+
+
+def enter(*paths: str | Path, folder: str = "/second") -> str:
+    with alone(HERE, [resolve(HERE, str(path)) for path in paths], Path(folder)):
+        return "measured"
+
+
+def names(*paths: str | Path) -> tuple[str, ...]:
+    return physical(HERE, [resolve(HERE, str(path)) for path in paths])
+
+
+def test_the_second_run_on_a_disk_is_refused_and_is_told_of_the_first(
+    tmp_path: Path, others: list[subprocess.Popen[str]]
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.touch()
+    second.touch()
+    one = other(others, "/runs/first", first)
+    with pytest.raises(BusyError) as caught:
+        enter(second)
+    assert caught.value.exit_code == 2
+    assert caught.value.place == "/runs/first"
+    assert f"process {one.pid}, since 20" in caught.value.what
+    assert "--wait" in caught.value.remedy
+    one.communicate()
+    assert enter(second) == "measured"
+    assert enter(second) == "measured"  # nothing of it is left
+
+
+def test_a_kill_lets_go_of_the_device(tmp_path: Path, others: list[subprocess.Popen[str]]) -> None:
+    one = other(others, "/runs/first", tmp_path)
+    with pytest.raises(BusyError):
+        enter(tmp_path)
+    os.kill(one.pid, signal.SIGKILL)
+    one.wait()
+    assert enter(tmp_path) == "measured"
+
+
+def test_who_waits_begins_when_the_other_has_ended(tmp_path: Path, others: list[subprocess.Popen[str]]) -> None:
+    one = other(others, "/runs/first", tmp_path)
+    notes = []
+
+    def note(text: str) -> None:
+        notes.append(text)
+        one.communicate()
+
+    assert patiently(lambda: enter(tmp_path), wait=True, stop=lambda: False, note=note) == "measured"
+    assert len(notes) == 1
+    assert "/runs/first" in notes[0]
+
+
+def test_who_waits_can_be_stopped(tmp_path: Path, others: list[subprocess.Popen[str]]) -> None:
+    other(others, "/runs/first", tmp_path)
+    with pytest.raises(BusyError):
+        patiently(lambda: enter(tmp_path), wait=True, stop=lambda: True, note=lambda text: None)
+
+
+def test_what_is_in_memory_or_on_a_network_is_one_place_for_each_filesystem(tmp_path: Path) -> None:
+    memory = Path("/dev/shm")
+    if not os.path.ismount(memory):
+        pytest.skip("nothing is mounted on /dev/shm")
+    assert names(memory)[0].startswith("filesystem-0:")
+
+
+@pytest.mark.root
+def test_partitions_arrays_and_loop_devices_are_as_their_disks(workshop: Workshop) -> None:
+    home = names(workshop.place)
+    disk = workshop.loop(48)
+    first, second = workshop.partition(disk, parts=2)
+    assert names(disk) == names(first) == names(second)
+    assert names(disk) == (home if not home[0].startswith("filesystem") else (os.path.basename(disk),))
+    above = workshop.loop(first)
+    assert names(above) == names(disk)
+
+
+@pytest.mark.root
+def test_devices_in_memory_are_apart_and_a_run_on_both_takes_both(
+    workshop: Workshop, others: list[subprocess.Popen[str]]
+) -> None:
+    point = workshop.place / "memory"
+    point.mkdir()
+    workshop.run("mount", "-t", "tmpfs", "none", point)
+    workshop.undo(lambda: subprocess.run(["umount", point], check=True))
+    nodes = []
+    for name in ("a", "b"):
+        with open(point / name, "wb") as file:
+            file.truncate(1 << 20)
+        nodes.append(workshop.loop(point / name))
+    one = other(others, "/runs/first", nodes[0])
+    assert enter(nodes[1]) == "measured"
+    with pytest.raises(BusyError):
+        enter(*nodes)
+    assert enter(nodes[1]) == "measured"  # a refused run keeps nothing
+    one.communicate()
+    assert enter(*nodes) == "measured"
