@@ -36,7 +36,18 @@ def wrapped(text: str) -> bytes:
     ).encode()
 
 
+FULL_WIDTH = str.maketrans("():,=[]%", "（）：，＝［］％")
+
+
+def full_width(line: str) -> str:
+    """As an East Asian editor writes punctuation: wide, and without the spaces after it. JSON and terse stay."""
+    if line.startswith(("3;", "5;")) or '"' in line or re.fullmatch(r"[\s\[\]{},]*", line):
+        return line
+    return re.sub(r"([:,]) (?=\S)", r"\1", line).translate(FULL_WIDTH)
+
+
 DAMAGE: dict[str, Callable[[str], bytes]] = {
+    "full-width punctuation": each_line(full_width),
     "mail quote": each_line(lambda line: f"> {line}"),
     "mail quote, four deep": each_line(lambda line: f"> > > > {line}"),
     "mail quote without spaces": each_line(lambda line: f">>>> {line}"),

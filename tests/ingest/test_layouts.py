@@ -369,3 +369,29 @@ def test_the_logs_of_a_job_are_one_run_where_there_is_no_report(tmp_path: Path) 
         "read.unit-unknown",
         "read.log-averaged",
     ]
+
+
+NOTES = "sched,IOPS,lat (us)\nnone,123456,8\nbfq,99999,10\n"
+
+
+def test_a_table_in_the_notes_is_not_a_side_of_a_folder_of_reports(tmp_path: Path) -> None:
+    for variant in ("none", "bfq"):
+        for number in range(1, 28):
+            write(tmp_path / variant / f"randread-{number}.json", depth=32)
+    (tmp_path / "NOTES.txt").write_text(f"What I saw last year:\n\n{NOTES}")
+    layout = read_layout(tmp_path)
+    assert len(layout.entries) == 54
+    assert layout.variants() == ("bfq", "none")
+    (refusal,) = layout.refusals
+    assert refusal.place.file.endswith("NOTES.txt")
+    assert "left out" in refusal.reason
+
+
+def test_tables_are_read_where_there_is_nothing_else_and_where_they_are_named(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "result.csv").write_text(NOTES)
+    (tmp_path / "a" / "x_iops.1.log").write_text("1000, 5000, 0, 4096, 0\n2000, 5100, 0, 4096, 0\n")
+    assert [entry.run.format for entry in read_layout(tmp_path).entries][:2] == ["table", "table"]
+    write(tmp_path / "b.json", depth=32)
+    assert [entry.run.format for entry in read_layout(tmp_path).entries] == ["json"]
+    assert len(read_layout(tmp_path / "a" / "result.csv").entries) == 2

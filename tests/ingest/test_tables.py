@@ -117,10 +117,14 @@ def test_letters_that_contradict_the_heading_widen_the_interval() -> None:
 
 @seeds
 def test_the_numbers_that_the_other_seeds_tell_in_words_are_rows() -> None:
-    """000 gives three depths on two kernels, 002 a list of three settings for each of two block sizes."""
+    """000 gives three depths on two kernels, 001 percentages alone, 002 a list of three settings for each of two block
+    sizes, 004 one change as seen by two people."""
     found = {seed.name[:3]: read([seed]) for seed in SEEDS.iterdir() if seed != GIST}
-    assert {name: len(one.runs) for name, one in found.items()} == {"000": 6, "001": 0, "002": 6, "004": 0}
-    assert {name: len(one.refusals) for name, one in found.items()} == {"000": 0, "001": 1, "002": 0, "004": 1}
+    assert {name: len(one.runs) for name, one in found.items()} == {"000": 6, "001": 9, "002": 6, "004": 4}
+    assert not any(one.refusals for one in found.values())
+    assert [run.directions[0].iops.value / 1e6 for run in found["004"].runs] == [36, 13, 19, 14]
+    assert "more than 40% regression" in found["001"].runs[0].labels["stated"]
+    assert not any(run.directions for run in found["001"].runs)
     old, new = found["000"].runs[:2]
     assert (old.workload.iodepth, old.directions[0].iops.value, old.place.line) == (32, 554, new.place.line)
     line = (
@@ -644,3 +648,39 @@ def test_two_columns_of_one_rate_do_not_undo_each_other() -> None:
     runs = read_bytes(text, "x.csv").runs
     rates = {run.labels["job"]: d.bandwidth.value for run in runs for d in run.directions if d.iops.value > 0}
     assert rates == {"a": 4096000, "b": 8192000}
+
+
+@pytest.mark.parametrize(
+    ("line", "read", "write"),
+    [
+        ("Sequential Read/Write: 536MiB/s / 512MiB/s", 536 * 2**20, 512 * 2**20),
+        ("Sequential Write/Read: 512MiB/s / 536MiB/s", 536 * 2**20, 512 * 2**20),
+        ("Random R/W (MB/s): 438 / 401", 438e6, 401e6),
+        ("Read/Write = 5 / 6 GB/s", 5e9, 6e9),
+    ],
+)
+@pytest.mark.parametrize("above", ["", "Results:\n"])
+def test_two_directions_of_one_line_keep_their_numbers(line: str, read: float, write: float, above: str) -> None:
+    (run,) = read_bytes(f"{above}{line}\n".encode(), "x").runs
+    assert {d.kind: d.bandwidth.value for d in run.directions} == {"read": read, "write": write}
+
+
+def test_two_directions_without_a_unit_are_not_read() -> None:
+    found = read_bytes(b"Results:\nSequential Read/Write: 536 / 512\n", "x")
+    assert found.runs == ()
+    assert len(found.refusals) == 1
+
+
+def test_a_change_told_in_words_is_two_rows() -> None:
+    text = b"> IOPS drops significantly\n> compared to v6.19: from ~36M IOPS to ~13M IOPS (~64%\n> drop).\n"
+    before, after = read_bytes(text, "x").runs
+    assert (before.directions[0].iops.value, after.directions[0].iops.value) == (36e6, 13e6)
+    assert (variant(before), variant(after)) == ("before", "after")
+    assert before.place.line == 2
+
+
+def test_an_effect_in_percent_is_a_row_without_numbers() -> None:
+    (run,) = read_bytes(b"With 2.6.33-rc1, fio randread 64k has more than 40% regression.\n", "x").runs
+    assert run.directions == ()
+    assert run.labels["stated"] == "more than 40% regression"
+    assert (run.workload.rw, run.workload.bs) == ("randread", 65536)

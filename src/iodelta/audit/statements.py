@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from iodelta.ingest.prose import Change, changes, listed, paragraphs
+from iodelta.ingest.prose import EFFECT, Change, changes, listed, paragraphs
 from iodelta.trial import Finding, Kind, Quantity
 
 _PERCENT = re.compile(r"([~≈]?)[-−+]?(\d+(?:\.\d+)?) ?%")
-_EFFECT = re.compile(r"\d+(?:\.\d+)? ?% (?:\w+ ){0,2}(?:regression|improvement|slower|faster|drop|loss|gain)s?", re.I)
 _LOSS = re.compile(r"\b(?:drop|los[st]|loses|regress|slow|decreas|declin|degrad|lower|less|below|worse|f[ae]ll)", re.I)
 _GAIN = re.compile(r"\b(?:gain|improv|fast|speed|increas|higher|more|above|better|boost|r[io]se)", re.I)
 _UP_TO = re.compile(r"\bup to (?:about |~)?(\d+(?:\.\d+)?) ?%")
@@ -26,7 +25,7 @@ def check_statements(text: str, file: str, *, measured: bool = True) -> tuple[Fi
 
 def _bare(text: str, file: str) -> Iterator[Finding]:
     """Percentages without a number that they were made of."""
-    found = [(part.line(match.start()), match[0]) for part in paragraphs(text) for match in _EFFECT.finditer(part.text)]
+    found = [(part.line(match.start()), match[0]) for part in paragraphs(text) for match in EFFECT.finditer(part.text)]
     if found:
         words = f"{len(found)} effects are stated in percent ({found[0][1]!r}) and not one number that shows them"
         remedy = (

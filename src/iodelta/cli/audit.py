@@ -93,7 +93,7 @@ def _audited(paths: tuple[str, ...], claims: str, pattern: str | None) -> Audite
     data = sys.stdin.buffer.read() if "-" in others else b""
     layout, found = read_all(others, stdin=io.BytesIO(data), pattern=pattern)
     texts = {path: text for path in others if (text := _prose(path, data)) is not None}
-    measured = {run.place.file for run in found.runs}
+    measured = {run.place.file for run in found.runs if run.directions}
     statements = [
         finding for path, text in texts.items() for finding in check_statements(text, path, measured=path in measured)
     ]

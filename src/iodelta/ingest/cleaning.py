@@ -14,8 +14,11 @@ _QUOTE = re.compile(r"[ \t]{0,8}(?:>(?![=>\d])[ \t]?|>(?=>)){1,8}")
 _PROGRESS = re.compile(r"Jobs: \d{1,9} \(f=\d{1,9}\)(?:.{0,400}?\[eta [^\[\]]{1,30}\])?")
 """What fio writes over and over while it runs: rates of the moment, and no result."""
 _UNFIT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-_FULL_WIDTH = str.maketrans({"，": ", ", "：": ": "})
-_TYPESET = _FULL_WIDTH | str.maketrans("“”„", '"""')
+_FULL_WIDTH = {0xFF01 + place: 0x21 + place for place in range(94)} | {0x3000: " "}
+_WIDE_MARKS = re.compile(r"(?<!\d)[，：][ \u3000]?|[，：](?!\d)[ \u3000]?|[；、][ \u3000]?|）(?=\w)")
+"""Full-width punctuation that brings its own space: what East Asian editors make of ``, `` and ``: ``."""
+_MARKS = {"，": ", ", "：": ": ", "；": "; ", "、": ", ", "）": ") "}
+_TYPESET = str.maketrans("“”„", '"""')
 """What editors make of quotes."""
 _FIXED_SPACE = re.compile(r"(?<!\d)\xa0|\xa0(?!\d{3})")
 """A fixed space, but for one that groups digits."""
@@ -115,10 +118,18 @@ def _plain(text: str, tab: str = "    ") -> str:
     if ">" in text:
         text = text[quote.end() :] if (quote := _QUOTE.match(text)) else text
     if not text.isascii():
-        text = text.translate(_TYPESET if '"' not in text else _FULL_WIDTH)
+        text = _typed(text)
     if "Jobs: " in text:
         text = _PROGRESS.sub("", text)
     return text
+
+
+def _typed(text: str) -> str:
+    """As fio writes it: without typeset quotes and full-width letters; what stands in a string keeps its quotes."""
+    text = _WIDE_MARKS.sub(lambda found: _MARKS[found[0][0]], text)
+    if '"' in text:
+        return text.translate({code: plain for code, plain in _FULL_WIDTH.items() if plain not in (0x22, 0x5C)})
+    return text.translate(_TYPESET).translate(_FULL_WIDTH)
 
 
 def _unquoted(text: str) -> str:

@@ -25,7 +25,7 @@ _BACK = 3
 """Lines above an excerpt among which its name is looked for."""
 _RATE = re.compile(r"\b((?:read|write|trim|mixed) ?: ?(?:IOPS=|io=).{10,300}?msec\)?)")
 _GROUP = re.compile(r"\b(READ|WRITE|TRIM|MIXED): (?:bw|io)=.{10,300}?msec")
-_PAIR = re.compile(r"\b([A-Za-z][\w.%]{0,20}) ?= ?(\d(?:[\d.,]{0,20}\d)?(?: ?[a-zA-Zµμ/]{1,8})?)(?=[\s,;|)]|$)")
+_PAIR = re.compile(r"(?<!/)\b([A-Za-z][\w.%]{0,20}) ?= ?(\d(?:[\d.,]{0,20}\d)?(?: ?[a-zA-Zµμ/]{1,8})?)(?=[\s,;|)]|$)")
 
 
 def hinted(text: str) -> bool:

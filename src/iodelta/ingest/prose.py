@@ -1,4 +1,4 @@
-"""Numbers in the prose of a report: the changes it states, and the rows it lists."""
+"""Numbers in the prose of a report: the changes and effects it states, and the rows it lists."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from iodelta.ingest.model import Run, Workload, unknown
+from iodelta.ingest.table_headings import Column, column
 from iodelta.ingest.wording import clean
+from iodelta.ingest.workload_words import facts
 from iodelta.trial import Direction, Kind, Latency, Place, Quantity
 
 LONGEST = 1 << 16
@@ -32,7 +34,22 @@ _CHANGES = (
     re.compile(rf"\bgood\b[^.]{{1,60}}? {_VALUE}(?=[ ,.]).{{1,80}}?\bbad\b[^.]{{1,60}}? {_VALUE}(?=[ ,.]){_GIVEN}"),
 )
 _CELL = re.compile(r"\b(?:iodepth|qd|depth) ?=? ?\d+", re.IGNORECASE)
-_LISTED = re.compile(rf"\b([A-Za-z]\w{{0,19}}): {_VALUE}")
+_LISTED = re.compile(rf"(?<!/)\b([A-Za-z]\w{{0,19}}): {_VALUE}")
+_PAIRED = re.compile(
+    rf"(?P<names>(?:\w{{1,20}} ){{0,3}}(?P<first>read|write|r|w) ?/ ?(?P<second>read|write|r|w)\b[^:=\d]{{0,30}})[:=] ?"
+    rf"{_VALUE} ?/ ?{_VALUE}",
+    re.IGNORECASE,
+)
+"""``Sequential Read/Write: 536MiB/s / 512MiB/s``: two directions, two numbers."""
+EFFECT = re.compile(
+    r"(?:(?:more|less|about|around|over|under|up|at least|nearly|almost|than|to) ){0,4}"
+    r"(?:\d+(?:\.\d+)? ?%? ?[-–~] ?)?[~≈]?\d+(?:\.\d+)? ?% "
+    r"(?:\w+ ){0,2}(?:regression|improvement|slower|faster|drop|loss|gain)s?",
+    re.IGNORECASE,
+)
+"""An effect in percent."""
+SENTENCE = 160
+"""Characters of a sentence that are kept."""
 
 
 class Change(NamedTuple):
@@ -44,6 +61,8 @@ class Change(NamedTuple):
     line: int
     quoted: int
     cell: str
+    words: str = ""
+    """As it stands there."""
 
     def percent(self) -> tuple[float, float, float]:
         """The change in percent of the value before: lowest, as written, highest."""
@@ -101,16 +120,18 @@ def changes(text: str) -> tuple[Change, ...]:
                 taken.append(range(match.start(), match.end()))
                 cells = _CELL.findall(paragraph.text[: match.start()])
                 place = paragraph.line(match.start()), paragraph.quoted, cells[-1] if cells else ""
-                found.append(Change(_in(before, unit), _in(after, unit), match[7] or "", *place))
+                words = match[0][:SENTENCE]
+                found.append(Change(_in(before, unit), _in(after, unit), match[7] or "", *place, words))
                 if len(found) == MOST:
                     return tuple(found)
     return tuple(found)
 
 
 def rows(text: str, file: str) -> tuple[Run, ...]:
-    """Rows of a table that was written as a list: a heading for each row, ``RR: 780 MB/s - RW: 754 MB/s`` below it; and
-    the two sides of changes whose cell gives an iodepth."""
-    return (*listed(text, file), *_sides(text, file))
+    """Rows of a table that was written as a list: a heading for each row, ``RR: 780 MB/s - RW: 754 MB/s`` below it; the
+    two sides of changes; and, where there is no such number, the effects that are stated in percent."""
+    found = (*listed(text, file), *_sides(text, file))
+    return found or tuple(_effects(text, file))
 
 
 def _quantity(digits: str | None, prefix: str | None, unit: str | None) -> Quantity | None:
@@ -133,6 +154,12 @@ def listed(text: str, file: str) -> Iterator[Run]:
     case = heading = ""
     for number, line in enumerate(text[:LONGEST].split("\n"), 1):
         words = " ".join(line.split())
+        pair = _PAIRED.search(words)
+        if pair is not None:
+            directions = _pair(pair)
+            if directions:
+                yield _of_both(pair, words, directions, (case, heading), Place(file, number))
+            continue
         rates = {name: quantity for name, *parts in _LISTED.findall(words) if (quantity := _quantity(*parts))}
         own = [(kind, rate) for name, rate in rates.items() if rate.unit == "B/s" and (kind := _kind(name))]
         if own and heading:
@@ -148,18 +175,85 @@ def listed(text: str, file: str) -> Iterator[Run]:
             case, heading = heading or case, words.rstrip(": ")
 
 
+def _of_both(
+    found: re.Match[str], words: str, directions: tuple[Direction, ...], titles: tuple[str, str], place: Place
+) -> Run:
+    """The run of a line with the numbers of both directions, below its table's title and its own."""
+    case, heading = titles
+    labels = {"setting": clean(heading or case)} if heading or case else {}
+    asked = facts({}, found["names"].replace("/", " / "))
+    pattern = found["names"].lower()
+    return Run(
+        place=place,
+        format="table",
+        table=clean(case),
+        labels=labels | {"numbers": clean(words[:SENTENCE])},
+        directions=directions,
+        workload=Workload(
+            rw="randrw" if pattern.startswith("rand") else "rw" if pattern.startswith("seq") else None,
+            bs=asked.bs,
+            iodepth=asked.iodepth,
+            numjobs=asked.numjobs,
+        ),
+    )
+
+
 def _kind(name: str) -> Kind | None:
     if name.upper() in ("RR", "READ", "R"):
         return "read"
     return "write" if name.upper() in ("RW", "WRITE", "W") else None
 
 
+def _pair(found: re.Match[str]) -> tuple[Direction, ...]:
+    """Both directions of ``Read/Write: 536 / 512 MiB/s``; nothing where they have no unit or not the same."""
+    _, _, _, *numbers = found.groups()
+    first, second = numbers[:3], numbers[3:]
+    if not first[2] and second[2]:
+        first = [first[0], first[1] or second[1], second[2]]
+    quantities = [_quantity(*first), _quantity(*second)]
+    named = column(found["names"].strip())
+    kinds = [_kind(found["first"]), _kind(found["second"])]
+    if kinds[0] == kinds[1]:
+        return ()
+    directions = [_one_of(kind, quantity, named) for kind, quantity in zip(kinds, quantities, strict=True)]
+    return tuple(each for each in directions if each is not None) if None not in directions else ()
+
+
+def _one_of(kind: Kind | None, quantity: Quantity | None, named: Column | None) -> Direction | None:
+    """A direction of a pair; None where neither its number nor the words before it name a rate's unit."""
+    if kind is None or quantity is None:
+        return None
+    if quantity.unit == "1" and named is not None and named.scale is not None and named.of == "rate":
+        low, value, high = (bound * named.scale for bound in (quantity.low, quantity.value, quantity.high))
+        quantity = Quantity(value, low, high, "IOPS" if named.stat == "iops" else "B/s")
+    if quantity.unit == "IOPS":
+        return _direction(kind, _in(quantity, "1/s"))
+    return _direction(kind, None, quantity) if quantity.unit == "B/s" else None
+
+
+def _effects(text: str, file: str) -> Iterator[Run]:
+    """Effects in percent, each with its sentence: rows without a number, for nothing shows what they are of."""
+    for part in paragraphs(text):
+        for match in EFFECT.finditer(part.text):
+            begin = part.text.rfind(". ", 0, match.start()) + 1
+            sentence = part.text[begin : match.end()].strip()[-SENTENCE:]
+            yield Run(
+                place=Place(file, part.line(match.start())),
+                format="table",
+                table="effects stated in percent",
+                labels={"stated": clean(match[0]), "sentence": clean(sentence)},
+                workload=facts({}, sentence.replace("_", " ")),
+            )
+
+
 def _sides(text: str, file: str) -> Iterator[Run]:
     cells: dict[str, list[Change]] = {}
     for change in changes(text):
-        if change.cell:
-            cells.setdefault(change.cell, []).append(change)
+        own = cells.setdefault(change.cell or change.words, [])
+        if not any((change.before, change.after) == (other.before, other.after) for other in own):
+            own.append(change)
     for cell, stated in cells.items():
+        depth = re.findall(r"\d+", cell) if stated[0].cell else []
         for side in ("before", "after"):
             numbers = {change.before.unit: getattr(change, side) for change in stated}
             late = numbers.get("ns")
@@ -169,8 +263,10 @@ def _sides(text: str, file: str) -> Iterator[Run]:
                 format="table",
                 table="changes stated in the text",
                 labels={"cell": clean(cell), "side": side},
-                workload=Workload(iodepth=int(re.findall(r"\d+", cell)[0])),
-                directions=(_direction("read", numbers.get("IOPS"), numbers.get("B/s"), latency),),
+                workload=Workload(iodepth=int(depth[0]) if depth else None),
+                directions=(
+                    _direction("read" if depth else "mixed", numbers.get("IOPS"), numbers.get("B/s"), latency),
+                ),
             )
 
 

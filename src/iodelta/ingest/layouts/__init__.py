@@ -15,8 +15,9 @@ from iodelta.ingest.layouts.fsperf import is_database, read_database
 from iodelta.ingest.layouts.model import Entry, Layout, Spot
 from iodelta.ingest.layouts.order import Ordered, order_finding, order_of
 from iodelta.ingest.layouts.parts import clones, logs_joined, together
-from iodelta.ingest.model import Imported, Run
+from iodelta.ingest.model import Imported, Refusal, Run
 from iodelta.ingest.reading import read
+from iodelta.trial import Place
 
 __all__ = ["Entry", "Layout", "Ordered", "arrange", "order_finding", "order_of", "read_layout"]
 
@@ -34,7 +35,9 @@ def read_layout(path: str | os.PathLike[str], *, stdin: BinaryIO | None = None, 
 def arrange(found: Imported, root: str | os.PathLike[str], *, pattern: str | None = None) -> Layout:
     """The runs in ``found`` by cell and variant: by ``pattern``, else by the names of a known tool, else by what the
     runs were asked to do. ``root`` is the path they were read from: names are looked at below it. fio's logs are left
-    out where there are reports, for they are of the same runs; else those of one job are one run."""
+    out where there are reports, for they are of the same runs; else those of one job are one run. Tables in other files
+    than the reports are left out too."""
+    found = _without_tables(found)
     reports = [run for run in found.runs if run.format not in ("log", "hist-log")]
     runs = clones(_once(reports or logs_joined(found.runs)))
     paths = [_below(run.place.file, root) for run in runs]
@@ -47,6 +50,23 @@ def arrange(found: Imported, root: str | os.PathLike[str], *, pattern: str | Non
         if (spot := named.spot(path)) is not None
     ]
     return Layout(named.kind, _numbered(_whole(_best(rows))), found.device_stats, found.refusals)
+
+
+def _without_tables(found: Imported) -> Imported:
+    """Without tables from files that hold nothing else, where other files hold reports: three lines in a file of notes
+    are not a side of a comparison. What is left out is said."""
+    reports = {run.place.file for run in found.runs if run.format not in ("table", "log", "hist-log")}
+    aside = [run for run in found.runs if run.format == "table" and run.place.file not in reports]
+    if not reports or not aside:
+        return found
+    files = dict.fromkeys(run.place.file for run in aside)
+    words = "its table is left out, for other files here hold fio's reports: name this file itself to read it"
+    left_out = {id(run) for run in aside}
+    return msgspec.structs.replace(
+        found,
+        runs=tuple(run for run in found.runs if id(run) not in left_out),
+        refusals=(*found.refusals, *(Refusal(Place(file), words) for file in files)),
+    )
 
 
 _ARCHIVE = re.compile(r"\.(?:tar(?:\.\w{2,3})?|t[gxb]z|zip)!(?:\./)?")
