@@ -53,7 +53,7 @@ ELSEWHERE = {
 
 NATIVE = pytest.mark.skipif(find_spec("iodelta_native") is None, reason="needs the native core: iodelta[native]")
 
-MEASURED = (f"iodelta run experiment.toml --output {FOLDER}",)
+MEASURED = (f"iodelta run experiment.toml --folder {FOLDER}",)
 """Runs that are made in full; others are planned (the target resolved, the knobs checked), and not begun."""
 
 
@@ -115,7 +115,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]
         patch.chdir(place)
         try:
             disk = workshop.loop(4) if os.geteuid() == 0 else str(place)
-            assert run(f"iodelta run experiment.toml --output {FOLDER}", place, disk) in (0, 1, 3)
+            assert run(f"iodelta run experiment.toml --folder {FOLDER}", place, disk) in (0, 1, 3)
             shutil.copytree(place / FOLDER, place / OTHER)
             assert run(f"iodelta pack {FOLDER} -o {THEIRS}", place, disk) == 0
             yield place, disk
@@ -129,7 +129,7 @@ def shortened(command: str) -> str:
     if words[:2] == ["iodelta", "calibrate"]:
         made = re.sub(r" --(trial|ramp|budget) \S+", "", command)
         size = "" if "--target" in words else "--size 1m "
-        return made.replace("calibrate", f"calibrate {size}--trial 200ms --ramp 0 --budget 1s --output made", 1)
+        return made.replace("calibrate", f"calibrate {size}--trial 200ms --ramp 0 --budget 1s --folder made", 1)
     if words[:2] != ["iodelta", "run"] or words[2] == FOLDER or "--dry-run" in words:
         return command
     if command in MEASURED:
@@ -140,7 +140,8 @@ def shortened(command: str) -> str:
 def run(command: str, place: Path, disk: str) -> int:
     """The exit code of an example."""
     packed = (path for path in place.glob("*.zst") if path.name != THEIRS)
-    for left in (*packed, place / "made"):  # of an example that ran before
+    written = (place / name for name in re.findall(r"(?:-o|--output|--repair|--charts) ([^/\s]+)", command))
+    for left in (*packed, *written, place / "made"):  # of an example that ran before
         shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
     command, _, into = DISK.sub(disk, shortened(command)).partition(" > ")
     if "|" in command or not command.startswith("iodelta "):

@@ -34,7 +34,7 @@ def main() -> int:
         asked = ["--repo", str(tree), "--good", first, "--bad", last, "--paths", "block drivers/block"]
         asked += ["--build", str(OWN / "build"), "--artifact", "arch/x86/boot/bzImage", "--artifact", ".config"]
         asked += ["--machine", "vm", "--clock", "instructions", "--set", "kernel={built}", "--seed", "1"]
-        subprocess.run([IODELTA, "bisect", *asked, "--output", str(search), "--", *WORKLOAD], check=False)
+        subprocess.run([IODELTA, "bisect", *asked, "--folder", str(search), "--", *WORKLOAD], check=False)
     else:
         subprocess.run([IODELTA, "bisect", str(search)], check=False)
     told = subprocess.run([IODELTA, "report", str(search)], capture_output=True, text=True, check=False).stdout

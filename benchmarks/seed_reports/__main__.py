@@ -52,7 +52,7 @@ def measure(device: str, folders: Path) -> None:
     for name in MEASURED:
         question = folders / f"{name}.toml"
         question.write_text((HERE / f"{name}.toml").read_text().replace("@TARGET@", device))
-        words = ["run", str(question), "--output", str(folders / name)]
+        words = ["run", str(question), "--folder", str(folders / name)]
         subprocess.run([sys.executable, "-c", "from iodelta.cli.main import main; main()", *words], check=False)
 
 

@@ -109,7 +109,7 @@ def main() -> int:
         show.check("the host is back on its first kernel", show.running() == first)
         killed(show, host, chosen.place)
         show.check("the host is back on its first kernel", show.running() == first)
-        told = show.run("iodelta", "run", "panics.toml", "--output", "panics", code=4)
+        told = show.run("iodelta", "run", "panics.toml", "--folder", "panics", code=4)
         show.check("the kernel that did not come up is named", "did not come up" in told)
         show.check("its panic was ended by a reset", "Kernel panic" in host.console)
         show.run("iodelta", "restore", "--machine", "ssh:guest", code=0)
@@ -120,7 +120,7 @@ def main() -> int:
 def compared(show: Show, place: Path) -> None:
     """Two kernels, several boots of each."""
     show.run("iodelta", "knobs", "--machine", "ssh:guest", "--target", "/dev/vdb", code=0)
-    show.run("iodelta", "run", "kernels.toml", "--output", "kernels")
+    show.run("iodelta", "run", "kernels.toml", "--folder", "kernels")
     boots = [one for one in journal(place / "kernels") if one["type"] == "rebooted"]
     for one in boots:
         print(f"{one['variant']:<6} {one['release']:<28} {one['boot_id']}  {one['way']} {one['seconds']:.1f} s")
@@ -129,7 +129,7 @@ def compared(show: Show, place: Path) -> None:
 
 def killed(show: Show, host: Host, place: Path) -> None:
     """``kill -9`` of iodelta when the host goes down."""
-    words = ("run", "kernels.toml", "--output", "killed")
+    words = ("run", "kernels.toml", "--folder", "killed")
     print(f"\n$ iodelta {' '.join(words)} &", flush=True)
     ups = host.console.count("guest is up with")
     running = subprocess.Popen(

@@ -6,6 +6,7 @@ a defect of iodelta and keeps its traceback.
 
 from __future__ import annotations
 
+import shlex
 from typing import ClassVar
 
 
@@ -23,6 +24,11 @@ class IodeltaError(Exception):
     def __str__(self) -> str:
         head = f"{self.place}: {self.what}" if self.place else self.what
         return f"{head}\n  {self.remedy}" if self.remedy else head
+
+
+def pasted(path: object) -> str:
+    """A path as a word of a shell's command line, for a command that the reader is to paste."""
+    return shlex.quote(str(path))
 
 
 class RequestError(IodeltaError):

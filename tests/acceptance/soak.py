@@ -116,7 +116,7 @@ class Victim:
         words = ("--target", self.node, "--trial", "200ms", "--ramp", "0", "--blocks", "2", "--seed", "1")
         variants = ("--variant", "old:block.scheduler=none", "--variant", f"new:block.scheduler=kyber,{knobs}")
         condition = ("--condition", "loaded:sh -c 'sleep 600 & sleep 600'")
-        return "run", "--output", str(self.folder), *words, *variants, *condition, "--", *FIO
+        return "run", "--folder", str(self.folder), *words, *variants, *condition, "--", *FIO
 
     def _restore(self) -> None:
         if self.rng.random() < 0.3:

@@ -93,7 +93,7 @@ class Stand:
 
     def quick(self, node: str, *options: str, folder: str = "folder", blocks: int = 3) -> tuple[str, ...]:
         """The arguments of a short experiment on ``node`` that changes its scheduler; further options of iodelta."""
-        words = ("--output", folder, "--trial", "200ms", "--ramp", "0", "--blocks", str(blocks), "--seed", "1")
+        words = ("--folder", folder, "--trial", "200ms", "--ramp", "0", "--blocks", str(blocks), "--seed", "1")
         variants = ("--variant", "old:block.scheduler=none", "--variant", "new:block.scheduler=mq-deadline")
         own = () if "--variant" in options else variants
         return ("run", "--target", node, *words, *own, *options, "--", *FIO)

@@ -101,7 +101,7 @@ def search(stand: Stand, _: int) -> None:
     put.write_text(PUT)
     index = (path / ".git" / "index").read_bytes()
     options = (
-        *("--repo", str(path), "--good", made[0], "--bad", made[-1], "--output", "folder", "--margin", "20%"),
+        *("--repo", str(path), "--good", made[0], "--bad", made[-1], "--folder", "folder", "--margin", "20%"),
         *("--build", "sh ./build.sh", "--build-timeout", "5s", "--artifact", "rate"),
         *("--put", f"sh {put} {{built}}/rate {group} {number}", "--seed", "1"),
         *("--target", device, "--trial", "200ms", "--ramp", "50ms", "--metric", "read.iops"),

@@ -45,7 +45,7 @@ def test_one_bad_cell_never_ends_the_experiment(stand: Stand) -> None:
     """1000 bytes are no multiple of the device's sector, so direct I/O of that size is an error."""
     node = stand.loop()
     fio = ("--rw=randread", "--bs=4k", "--bs=1000", "--direct=1", "--ioengine=libaio", "--rate_iops=500")
-    words = ("--output", "folder", "--trial", "200ms", "--ramp", "0", "--blocks", "3", "--seed", "1")
+    words = ("--folder", "folder", "--trial", "200ms", "--ramp", "0", "--blocks", "3", "--seed", "1")
     done = stand.run("run", "--target", node, *words, *SAME, "--", *fio)
     assert done.code in GOOD, done
     (given_up,) = kinds(stand.place / "folder", "abandoned")
@@ -60,7 +60,7 @@ def test_one_bad_cell_never_ends_the_experiment(stand: Stand) -> None:
 def test_an_engine_that_one_cell_lacks_costs_that_cell(stand: Stand) -> None:
     node = stand.loop()
     fio = ("--rw=randread", "--bs=4k", "--direct=1", "--ioengine=libaio,sg", "--rate_iops=500")
-    words = ("--output", "folder", "--trial", "200ms", "--ramp", "0", "--blocks", "3", "--seed", "1")
+    words = ("--folder", "folder", "--trial", "200ms", "--ramp", "0", "--blocks", "3", "--seed", "1")
     done = stand.run("run", "--target", node, *words, *SAME, "--", *fio)
     assert done.code in GOOD, done
     (given_up,) = kinds(stand.place / "folder", "abandoned")
@@ -127,7 +127,7 @@ def test_when_the_budget_ends_it_says_what_an_answer_needs_and_one_extension_goe
     def extend(stand: Stand, kill: bool) -> None:
         node, folder = stand.loop(), stand.place / "folder"
         (stand.place / "placebo.toml").write_text(PLACEBO.format(node=node))
-        done = stand.run("run", "placebo.toml", "--output", "folder", "--seed", "1")
+        done = stand.run("run", "placebo.toml", "--folder", "folder", "--seed", "1")
         assert done.code in GOOD, done
         assert "more blocks" in " ".join(done.out.split()), done
         again = stand.run("run", "folder")

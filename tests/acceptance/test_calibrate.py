@@ -16,7 +16,7 @@ SHORT = ("--trial", "200ms", "--ramp", "0", "--seed", "1")
 
 def test_a_calibration_bounds_false_alarms_names_the_noise_and_is_quoted_by_the_next_report(stand: Stand) -> None:
     node = stand.loop()
-    done = stand.run("calibrate", "--target", node, "--budget", "45s", *SHORT, "--output", "cal", "--", *FIO)
+    done = stand.run("calibrate", "--target", node, "--budget", "45s", *SHORT, "--folder", "cal", "--", *FIO)
     assert done.code == 0, done
     said = " ".join(done.out.split())
     assert "comparisons of a variant with itself" in said
@@ -27,14 +27,14 @@ def test_a_calibration_bounds_false_alarms_names_the_noise_and_is_quoted_by_the_
     assert {one["change"] for one in known["injections"]} == {-0.01, -0.02, -0.035}
     assert kinds(stand.place / "cal" / "a-against-a", "ended"), "the folders stay, to be looked at"
 
-    how = ("--blocks", "1", "--variant", "a", "--variant", "b:fio.nice=1", "--output", "folder")
+    how = ("--blocks", "1", "--variant", "a", "--variant", "b:fio.nice=1", "--folder", "folder")
     done = stand.run("run", "--target", node, *SHORT, *how, "--", *FIO)
     assert done.code in GOOD, done
     assert f"false alarms in {known['comparisons']} A/A comparisons" in " ".join(done.out.split())
 
 
 def test_a_placebo_is_one_more_arm_that_differs_in_nothing(stand: Stand) -> None:
-    how = ("--blocks", "2", "--placebo", "--variant", "a:fio.nice=0", "--variant", "b:fio.nice=1", "--output", "folder")
+    how = ("--blocks", "2", "--placebo", "--variant", "a:fio.nice=0", "--variant", "b:fio.nice=1", "--folder", "folder")
     done = stand.run("run", "--target", stand.loop(), *SHORT, *how, "--", *FIO)
     assert done.code in GOOD, done
     arms = {event["variant"] for event in kinds(stand.place / "folder", "started")}

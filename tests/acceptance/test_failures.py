@@ -102,7 +102,7 @@ def test_no_room_for_the_scratch_file_is_said_before_anything_is_written(stand: 
 
 def test_a_disk_that_fills_up_while_the_scratch_file_is_written(stand: Stand) -> None:
     place = stand.filesystem(400)
-    words = ("--output", "folder", "--size", "250m", "--trial", "200ms", "--ramp", "0", "--blocks", "3")
+    words = ("--folder", "folder", "--size", "250m", "--trial", "200ms", "--ramp", "0", "--blocks", "3")
     variants = ("--variant", "a:fio.nice=0", "--variant", "b:fio.nice=1")
     running = stand.start("run", *words, *variants, "--", *FIO, cwd=place)
     until(lambda: list(place.glob("iodelta-scratch/.*layout")))

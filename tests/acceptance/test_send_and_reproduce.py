@@ -48,7 +48,7 @@ def test_a_bundle_is_carried_to_a_machine_that_knows_nothing_of_it_and_measured_
         (tmp_path / name).mkdir()
     with Stand(tmp_path / "there") as stand:
         (stand.place / "question.toml").write_text(EXPERIMENT.format(node=stand.loop()))
-        assert stand.run("run", "question.toml", "--output", "folder").code in (0, 1, 3)
+        assert stand.run("run", "question.toml", "--folder", "folder").code in (0, 1, 3)
         assert stand.run("pack", "folder", "-o", "one.iodelta.tar.zst").code == 0
         sent = (stand.place / "one.iodelta.tar.zst").read_bytes()
         told = verdict(stand.place / "folder")["account"]["judgement"]
@@ -59,7 +59,7 @@ def test_a_bundle_is_carried_to_a_machine_that_knows_nothing_of_it_and_measured_
         read_and_left_alone(stand, told)
         node = stand.loop()
         asked_and_nothing_done(stand, node)
-        done = stand.run("reproduce", "theirs.iodelta.tar.zst", "--target", node, "--yes", "--output", "mine")
+        done = stand.run("reproduce", "theirs.iodelta.tar.zst", "--target", node, "--yes", "--folder", "mine")
         assert done.code in (0, 1, 3), done
         origin = json.loads((stand.place / "mine" / "reproduction.json").read_text())
         assert origin["there"]["digest"] in done.out
@@ -94,7 +94,7 @@ def read_and_left_alone(stand: Stand, told: object) -> None:
 def asked_and_nothing_done(stand: Stand, node: str) -> None:
     """Without a target, without a word, with a no, with Ctrl-C, killed while it asks: nothing was run or made."""
     before = sorted(path.name for path in stand.place.iterdir())
-    ask = ("reproduce", "theirs.iodelta.tar.zst", "--target", node, "--output", "mine")
+    ask = ("reproduce", "theirs.iodelta.tar.zst", "--target", node, "--folder", "mine")
     without = stand.run("reproduce", "theirs.iodelta.tar.zst")
     assert without.code == 2
     assert "--target" in without.err
@@ -158,7 +158,7 @@ def test_this_machine_is_nowhere_in_what_is_sent(tmp_path: Path) -> None:
             "run",
             "--target",
             stand.loop(),
-            "--output",
+            "--folder",
             "folder",
             "--trial",
             "200ms",

@@ -42,7 +42,7 @@ def measure(place: Path, rate: int, seed: int, budget: str) -> tuple[int, dict[s
     with Stand(place) as stand:
         text = EXPERIMENT.format(node=stand.loop(), rate=rate, seed=seed, budget=budget)
         (place / "throttle.toml").write_text(text)
-        done = stand.start("run", "throttle.toml", "--output", "folder").wait(300)  # on a busy machine all its budget
+        done = stand.start("run", "throttle.toml", "--folder", "folder").wait(300)  # on a busy machine all its budget
         assert done.code in (0, 1, 3), done
         verdicts = verdict(place / "folder")["account"]["judgement"]["verdicts"]
         return done.code, next(one for one in verdicts if one["metric"]["name"] == "read.iops")

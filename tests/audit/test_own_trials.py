@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from fio_runs import direction
 
 from iodelta.audit import Facts, audit_trials
@@ -48,6 +49,23 @@ def counters(reads: int = 112_000, members: tuple[int, int] = (56_000, 56_000), 
 
 def found(*args: Any, **more: Any) -> list[Finding]:
     return list(audit_trials(trials(*args, **more), FACTS))
+
+
+@pytest.mark.parametrize(
+    ("carried", "counted"),
+    [("noise.steal", {"cpu_steal_ms": 2000.0}), ("noise.other-io", {"reads": 300_000, "members": (150_000, 150_000)})],
+)
+def test_a_fact_that_the_trials_tell_themselves_is_not_told_again_by_another_rule(
+    carried: str, counted: dict[str, Any]
+) -> None:
+    """noise.steal and cpu.stolen stood under one another in the same report."""
+    spoilt = counters(**counted)
+    alone = found(counters=spoilt)
+    assert {one.place for one in alone} == {"cell 4k, a", "cell 4k, b"}, alone
+    own = (Finding(carried, "warning", "trial 1", "the trial's own words", ""),)
+    assert found(counters=spoilt, findings=own) == []
+    halved = found(counters=spoilt, findings=lambda number: own if number % 2 else ())
+    assert {one.place for one in halved} == {"cell 4k, a"}, "of the other arm nothing was told yet"
 
 
 def test_sound_trials_have_no_finding() -> None:

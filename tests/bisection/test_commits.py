@@ -29,7 +29,7 @@ def test_two_culprits_are_found_and_nothing_of_the_checkout_is_touched(repo: Toy
     (repo.path / "staged").write_text("added\n")
     repo.git("add", "staged")
     before = repo.untouched()
-    done = bisect("--repo", repo.path, "--good", made[0], "--bad", "HEAD", "--output", tmp_path / "out", *READ)
+    done = bisect("--repo", repo.path, "--good", made[0], "--bad", "HEAD", "--folder", tmp_path / "out", *READ)
     assert done.code == 1
     assert "2 culprits of 29 candidates" in done.out
     assert "uncommitted changes" in done.err
@@ -49,7 +49,7 @@ def test_two_culprits_are_found_and_nothing_of_the_checkout_is_touched(repo: Toy
 
 def test_git_itself_comes_to_the_same_culprit_from_the_log_that_is_exported(repo: Toy, tmp_path: Path) -> None:
     made = repo.commits(*[FAST] * 9, "crash", *[SLOW] * 14)
-    bisect("--repo", repo.path, "--good", made[0], "--bad", "HEAD", "--output", tmp_path / "out", *READ)
+    bisect("--repo", repo.path, "--good", made[0], "--bad", "HEAD", "--folder", tmp_path / "out", *READ)
     exported = bisect(tmp_path / "out", "--format", "git")
     (tmp_path / "git.log").write_text(exported.out)
     words = ["git", "bisect", "replay", str(tmp_path / "git.log")]
@@ -62,7 +62,7 @@ def test_git_itself_comes_to_the_same_culprit_from_the_log_that_is_exported(repo
 def test_what_cannot_be_tested_is_skipped_and_never_called_bad(repo: Toy, tmp_path: Path) -> None:
     """Around the culprit: one that crashes, one that prints no number, one that hangs, one that does not build."""
     made = repo.commits(*[FAST] * 6, "crash", "rubbish", "hang", "unbuildable", *[SLOW] * 6)
-    options = ("--measure-timeout", "4s", "--build", "grep -vq unbuildable speed", "--output", tmp_path / "out")
+    options = ("--measure-timeout", "4s", "--build", "grep -vq unbuildable speed", "--folder", tmp_path / "out")
     done = bisect("--repo", repo.path, "--good", made[0], "--bad", "HEAD", *options, *READ)
     assert done.code == 1
     found = bisect(tmp_path / "out", "--show", "--format", "json").json
@@ -79,7 +79,7 @@ def test_what_cannot_be_tested_is_skipped_and_never_called_bad(repo: Toy, tmp_pa
 
 def test_an_end_that_cannot_be_measured_stops_the_search_and_blames_no_commit(repo: Toy, tmp_path: Path) -> None:
     made = repo.commits("crash", *[FAST] * 6)
-    done = bisect("--repo", repo.path, "--good", made[0], "--bad", "HEAD", "--output", tmp_path / "out", *READ)
+    done = bisect("--repo", repo.path, "--good", made[0], "--bad", "HEAD", "--folder", tmp_path / "out", *READ)
     assert isinstance(done.error, MeasureError)
     assert "an end of the range has to work" in str(done.error)
     answers = [line["answer"] for line in log(tmp_path / "out") if line["type"] == "answered"]
@@ -90,7 +90,7 @@ def test_what_was_measured_before_and_fails_now_is_the_machines_fault(repo: Toy,
     made = repo.commits(*[FAST] * 6, *[SLOW] * 6)
     broken = tmp_path / "broken"
     measure = f"sh -c 'test $(ls {tmp_path}/out/output | wc -l) -lt 8 && sh bench.sh'"
-    options = ("--measure", measure, *READ[2:], "--output", tmp_path / "out")
+    options = ("--measure", measure, *READ[2:], "--folder", tmp_path / "out")
     done = bisect("--repo", repo.path, "--good", made[0], "--bad", "HEAD", *options)
     assert isinstance(done.error, MeasureError)
     assert "measured before" in str(done.error) or "an end of the range" in str(done.error)
@@ -101,13 +101,13 @@ def test_what_was_measured_before_and_fails_now_is_the_machines_fault(repo: Toy,
 def test_a_search_killed_again_and_again_ends_as_one_that_was_left_alone(repo: Toy, tmp_path: Path) -> None:
     made = repo.commits(*[FAST] * 20, "crash", *[SLOW] * 15)
     args = ("--repo", str(repo.path), "--good", made[0], "--bad", "HEAD", *READ)
-    alone = bisect(*args, "--output", tmp_path / "alone")
+    alone = bisect(*args, "--folder", tmp_path / "alone")
     assert alone.code == 1
     folder = tmp_path / "killed"
     words = [str(Path(sys.executable).with_name("iodelta")), "bisect"]
     kills = 0
     for attempt in range(40):
-        given = [*args, "--output", str(folder)] if attempt == 0 else [str(folder)]
+        given = [*args, "--folder", str(folder)] if attempt == 0 else [str(folder)]
         process = subprocess.Popen([*words, *given], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         wanted = len(asked(folder)) + 4 if (folder / "log.jsonl").exists() else 3
         while process.poll() is None and (not (folder / "log.jsonl").exists() or len(asked(folder)) < wanted):
@@ -126,7 +126,7 @@ def test_a_search_killed_again_and_again_ends_as_one_that_was_left_alone(repo: T
 def test_a_line_torn_by_a_kill_is_cut_and_the_run_asked_for_again(repo: Toy, tmp_path: Path) -> None:
     made = repo.commits(*[FAST] * 6, *[SLOW] * 6)
     folder = tmp_path / "out"
-    bisect("--repo", repo.path, "--good", made[0], "--bad", "HEAD", "--output", folder, *READ)
+    bisect("--repo", repo.path, "--good", made[0], "--bad", "HEAD", "--folder", folder, *READ)
     whole = asked(folder)
     lines = (folder / "log.jsonl").read_bytes().splitlines(keepends=True)
     last = max(n for n, line in enumerate(lines) if b'"answered"' in line)
@@ -139,7 +139,7 @@ def test_a_line_torn_by_a_kill_is_cut_and_the_run_asked_for_again(repo: Toy, tmp
 def test_an_answer_taken_back_is_asked_for_again_and_stays_on_record(repo: Toy, tmp_path: Path) -> None:
     made = repo.commits(*[FAST] * 6, *[SLOW] * 6)
     folder = tmp_path / "out"
-    bisect("--repo", repo.path, "--good", made[0], "--bad", "HEAD", "--output", folder, *READ)
+    bisect("--repo", repo.path, "--good", made[0], "--bad", "HEAD", "--folder", folder, *READ)
     last = asked(folder)[-1]
     assert f"taken back: {last[:12]}" in bisect(folder, "--undo", 1).err
     planned = bisect(folder, "--plan")
@@ -157,7 +157,7 @@ def test_an_answer_taken_back_is_asked_for_again_and_stays_on_record(repo: Toy, 
 def test_a_question_or_a_log_that_was_changed_is_not_gone_on_with(repo: Toy, tmp_path: Path) -> None:
     made = repo.commits(*[FAST] * 6, *[SLOW] * 6)
     folder = tmp_path / "out"
-    bisect("--repo", repo.path, "--good", made[0], "--bad", "HEAD", "--output", folder, *READ)
+    bisect("--repo", repo.path, "--good", made[0], "--bad", "HEAD", "--folder", folder, *READ)
     text = (folder / "log.jsonl").read_text()
     lines = [json.loads(line) for line in text.splitlines()]
     first = next(line for line in lines if line["type"] == "answered")
@@ -175,7 +175,7 @@ def test_a_question_or_a_log_that_was_changed_is_not_gone_on_with(repo: Toy, tmp
 
 def test_ends_that_do_not_differ_are_no_search(repo: Toy, tmp_path: Path) -> None:
     made = repo.commits(*[FAST] * 20)
-    done = bisect("--repo", repo.path, "--good", made[0], "--bad", "HEAD", "--output", tmp_path / "out", *READ)
+    done = bisect("--repo", repo.path, "--good", made[0], "--bad", "HEAD", "--folder", tmp_path / "out", *READ)
     assert done.code == 0
     assert "the ends do not differ" in done.out
     assert len(set(asked(tmp_path / "out"))) == 5  # the ends, and the quarter points between them
@@ -198,7 +198,7 @@ def test_revisions_that_make_no_line_are_refused_with_what_to_do(
     repo.git("switch", "-q", "-c", "side", "main~2")
     repo.commit(1)
     repo.git("switch", "-q", "main")
-    done = bisect("--repo", repo.path, f"--good={good}", f"--bad={bad}", "--output", tmp_path / "out", *READ)
+    done = bisect("--repo", repo.path, f"--good={good}", f"--bad={bad}", "--folder", tmp_path / "out", *READ)
     assert isinstance(done.error, RequestError)
     assert said in str(done.error)
     assert not (tmp_path / "out").exists()
@@ -224,13 +224,13 @@ def test_a_commit_whose_objects_are_missing_is_skipped_and_a_broken_history_is_n
     blob = repo.git("rev-parse", f"{made[6]}:speed")
     (repo.path / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
     folder = tmp_path / "out"
-    done = bisect("--repo", repo.path, "--good", made[0], "--bad", "HEAD", "--output", folder, *READ)
+    done = bisect("--repo", repo.path, "--good", made[0], "--bad", "HEAD", "--folder", folder, *READ)
     assert done.code == 1
     [culprit] = bisect(folder, "--show", "--format", "json").json["culprits"]
     assert culprit["item"] == made[7]
     assert len(culprit["suspects"]) == 2
     (repo.path / ".git" / "objects" / made[6][:2] / made[6][2:]).unlink()
-    done = bisect("--repo", repo.path, "--good", made[0], "--bad", "HEAD", "--output", tmp_path / "other", *READ)
+    done = bisect("--repo", repo.path, "--good", made[0], "--bad", "HEAD", "--folder", tmp_path / "other", *READ)
     assert "git fsck" in str(done.error)
 
 
@@ -247,7 +247,7 @@ def test_submodules_are_those_of_the_commit_under_test(
     part.commit(SLOW)
     repo.git("-C", "part", "pull", "-q")
     made += [repo.commit(0, f"change {n}") for n in range(6, 12)]
-    options = ("--measure", "cat part/speed", *READ[2:], "--output", tmp_path / "out")
+    options = ("--measure", "cat part/speed", *READ[2:], "--folder", tmp_path / "out")
     before = repo.untouched()
     assert bisect("--repo", repo.path, "--good", made[0], "--bad", "HEAD", *options).code == 1
     found = bisect(tmp_path / "out", "--show", "--format", "json").json
@@ -268,7 +268,7 @@ def test_a_merge_is_followed_to_the_guilty_commit_of_its_branch(repo: Toy, tmp_p
     for n in range(4):
         repo.commit(SLOW, f"after {n}", other=str(n))
     folder = tmp_path / "out"
-    done = bisect("--repo", repo.path, "--good", base[0], "--bad", "HEAD", "--output", folder, *READ)
+    done = bisect("--repo", repo.path, "--good", base[0], "--bad", "HEAD", "--folder", folder, *READ)
     [culprit] = bisect(folder, "--show", "--format", "json").json["culprits"]
     assert culprit["item"] == guilty
     assert culprit["via"] == [f"{merge[:12]} (\"Merge branch 'topic'\")"]
@@ -280,7 +280,7 @@ def test_artifacts_are_built_once_and_kept(repo: Toy, tmp_path: Path) -> None:
     builds = tmp_path / "builds"
     build = f"sh -c 'echo $IODELTA_ITEM >>{builds}; mkdir -p bin && cp speed bin/speed'"
     options = ("--build", build, "--artifact", "bin/speed", "--measure", "cat {built}/bin/speed", *READ[2:])
-    done = bisect("--repo", repo.path, "--good", made[0], "--bad", "HEAD", *options, "--output", tmp_path / "out")
+    done = bisect("--repo", repo.path, "--good", made[0], "--bad", "HEAD", *options, "--folder", tmp_path / "out")
     assert done.code == 1
     built = builds.read_text().split()
     assert sorted(built) == sorted(set(asked(tmp_path / "out")))
@@ -299,7 +299,7 @@ def test_a_full_disk_blames_no_commit_and_the_search_goes_on_when_there_is_room(
     filler = place / "filler"
     options = ("--measure", f"sh -c 'test -e {filler}.done || {{ touch {filler}.done; head -c 60m /dev/zero >{filler}; "
                f"}} && sh bench.sh'", *READ[2:])  # fmt: skip
-    done = bisect("--repo", repo.path, "--good", made[0], "--bad", "HEAD", *options, "--output", place / "out")
+    done = bisect("--repo", repo.path, "--good", made[0], "--bad", "HEAD", *options, "--folder", place / "out")
     assert isinstance(done.error, MeasureError)
     assert done.code == 4
     assert "full" in str(done.error) or "No space" in str(done.error)
@@ -320,7 +320,7 @@ def test_the_environment_of_a_git_hook_redirects_nothing(
     hook.chmod(0o755)
     monkeypatch.setenv("GIT_DIR", str(other.path / ".git"))
     monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
-    done = bisect("--repo", repo.path, "--good", made[0], "--bad", made[-1], "--output", tmp_path / "out", *READ)
+    done = bisect("--repo", repo.path, "--good", made[0], "--bad", made[-1], "--folder", tmp_path / "out", *READ)
     assert done.code == 1
     assert not (tmp_path / "hooked").exists()
     assert not os.path.exists(tmp_path / "index")
@@ -331,7 +331,7 @@ def test_the_mail_is_plain_text_for_the_author_and_carries_no_escapes(repo: Toy,
     made.append(repo.commit(SLOW, "block: \x1b[31mred\x1b[0m \u202egnp.exe"))
     made += repo.commits(*[SLOW] * 4)
     folder = tmp_path / "out"
-    done = bisect("--repo", repo.path, "--good", made[0], "--bad", "HEAD", "--output", folder, *READ)
+    done = bisect("--repo", repo.path, "--good", made[0], "--bad", "HEAD", "--folder", folder, *READ)
     mail = bisect(folder, "--format", "mail").out
     assert mail.startswith("To: A Tester <tester@example.org>\nSubject: [REGRESSION] the number -3.00 % since ")
     assert f"#regzbot introduced: {made[5][:12]}" in mail
@@ -348,7 +348,7 @@ def test_the_mail_is_plain_text_for_the_author_and_carries_no_escapes(repo: Toy,
 def test_report_tells_of_the_folder_of_a_search_too(repo: Toy, tmp_path: Path) -> None:
     made = repo.commits(*[FAST] * 4, *[SLOW] * 4)
     folder = tmp_path / "out"
-    done = bisect("--repo", repo.path, "--good", made[0], "--bad", made[-1], "--output", folder, *READ)
+    done = bisect("--repo", repo.path, "--good", made[0], "--bad", made[-1], "--folder", folder, *READ)
     assert run(report_command, folder).out == done.out
     assert run(report_command, folder, "--format", "mail").out == bisect(folder, "--show", "--format", "mail").out
     refused = run(report_command, folder, "--format", "html")

@@ -67,7 +67,7 @@ def test_both_slower_kernels_are_found_by_their_instructions_and_broken_ones_are
     repo: Toy, kernels: list[str], tmp_path: Path
 ) -> None:
     folder = tmp_path / "out"
-    ends = ("--repo", repo.path, "--good", kernels[0], "--bad", kernels[-1], "--output", folder)
+    ends = ("--repo", repo.path, "--good", kernels[0], "--bad", kernels[-1], "--folder", folder)
     done = bisect(*ends, *COUNT, *KEPT, "--set", "kernel={built}", *READ)
     assert done.code == 1, done.err
     found = bisect(folder, "--show", "--format", "json").json
@@ -93,7 +93,7 @@ def test_times_are_not_taken_in_guests_by_a_search(tmp_path: Path) -> None:
 
 
 def test_a_kernel_that_is_built_and_not_booted_is_refused(repo: Toy, kernels: list[str], tmp_path: Path) -> None:
-    ends = ("--repo", repo.path, "--good", kernels[0], "--bad", kernels[-1], "--output", tmp_path / "out")
+    ends = ("--repo", repo.path, "--good", kernels[0], "--bad", kernels[-1], "--folder", tmp_path / "out")
     for options, remedy in (((), "--set kernel={built}"), (("--metric", "read.iops"), "read.instructions")):
         done = bisect(*ends, *COUNT, *KEPT, *options, *(("--set", "kernel={built}") if options else ()), *READ)
         assert isinstance(done.error, RequestError)

@@ -15,7 +15,7 @@ from .toy import EXACT, asked, bisect
 def test_the_value_of_a_list_from_which_on_it_is_slower(tmp_path: Path) -> None:
     items = [word for value in range(0, 100, 5) for word in ("--item", value)]
     measure = "sh -c 'test $IODELTA_ITEM -lt 60 && echo 500 || echo 450'"
-    done = bisect(*items, "--measure", measure, "--output", tmp_path / "out", *EXACT)
+    done = bisect(*items, "--measure", measure, "--folder", tmp_path / "out", *EXACT)
     assert done.code == 1
     assert "One culprit of 19 candidates: 60: the number -10.00 %" in done.out
     assert done.out.count("-10.09 .. -9.91 %") > 2, "the levels are as exact as the measure"
@@ -26,7 +26,7 @@ def test_a_list_may_come_from_a_file_and_go_into_the_words_of_a_command(tmp_path
     (tmp_path / "versions").write_text("3.33-1\n3.34; touch pwned\n\n3.35-1\n3.36-1\n")
     script = tmp_path / "speed.sh"
     script.write_text('case $1 in 3.3[34]*) echo 100;; *) echo 90;; esac; test $# = 1 || echo "split"\n')
-    options = ("--items", tmp_path / "versions", "--measure", f"sh {script} {{item}}", "--output", tmp_path / "out")
+    options = ("--items", tmp_path / "versions", "--measure", f"sh {script} {{item}}", "--folder", tmp_path / "out")
     found = bisect(*options, *EXACT, "--format", "json").json
     assert [one["item"] for one in found["culprits"]] == ["3.35-1"]
     assert not (tmp_path / "pwned").exists()
@@ -34,7 +34,7 @@ def test_a_list_may_come_from_a_file_and_go_into_the_words_of_a_command(tmp_path
 
 def test_an_item_twice_on_the_list_or_a_list_of_one_is_refused(tmp_path: Path) -> None:
     for items in (("--item", "a", "--item", "b", "--item", "a"), ("--item", "a")):
-        done = bisect(*items, "--measure", "echo 1", "--output", tmp_path / "out", *EXACT)
+        done = bisect(*items, "--measure", "echo 1", "--folder", tmp_path / "out", *EXACT)
         assert isinstance(done.error, RequestError)
         assert not (tmp_path / "out").exists()
 
@@ -45,7 +45,7 @@ def test_which_of_the_differing_settings_explains_the_gap(tmp_path: Path) -> Non
     for name, settings in (("good", good), ("bad", bad)):
         (tmp_path / name).write_text("# a comment\n" + "".join(f"{k} = {v}\n" for k, v in settings.items()))
     measure = "sh -c 'grep -q \"^vm.option26=126$\" $IODELTA_SETTINGS && echo 90 || echo 100'"
-    options = ("--settings", tmp_path / "good", tmp_path / "bad", "--measure", measure, "--output", tmp_path / "out")
+    options = ("--settings", tmp_path / "good", tmp_path / "bad", "--measure", measure, "--folder", tmp_path / "out")
     done = bisect(*options, *EXACT)
     assert "vm.option26: 26 -> 126" in done.out
     assert done.code == 1
@@ -59,7 +59,7 @@ def test_two_kernel_configurations_keep_their_form(tmp_path: Path) -> None:
     assert isinstance(bisect("--settings", tmp_path / "good", tmp_path / "bad", "--measure", measure, *EXACT).error,
                       RequestError)  # fmt: skip
     measure = measure.replace("{settings}", "$IODELTA_SETTINGS")
-    options = ("--measure", measure, "--output", tmp_path / "out", *EXACT)
+    options = ("--measure", measure, "--folder", tmp_path / "out", *EXACT)
     assert "CONFIG_A: y -> n" in bisect("--settings", tmp_path / "good", tmp_path / "bad", *options).out
 
 

@@ -37,7 +37,7 @@ def test_the_first_patch_costs_20_percent_and_the_rest_is_the_second_together_wi
     base, *commits = patched
     before = repo.untouched()
     options = [word for commit in commits for word in ("--patch", commit)]
-    done = attribute(base, "--repo", repo.path, *options, *MEASURE, "--output", tmp_path / "out")
+    done = attribute(base, "--repo", repo.path, *options, *MEASURE, "--folder", tmp_path / "out")
     assert done.code == 1
     assert "All patches together: the number -37" in done.out
     assert "Patch 1 costs 20 % by itself; patch 2 together with 3 costs another 22 %." in done.out
@@ -49,7 +49,7 @@ def test_the_first_patch_costs_20_percent_and_the_rest_is_the_second_together_wi
 
 def test_the_same_by_reverting_what_the_base_has(repo: Toy, patched: list[str], tmp_path: Path) -> None:
     options = [word for commit in patched[1:] for word in ("--patch", commit)]
-    done = attribute("HEAD", "--revert", "--repo", repo.path, *options, *MEASURE, "--output", tmp_path / "out")
+    done = attribute("HEAD", "--revert", "--repo", repo.path, *options, *MEASURE, "--folder", tmp_path / "out")
     assert "Patch 1 costs 20 % by itself; patch 2 together with 3 costs another 22 %." in done.out
 
 
@@ -62,7 +62,7 @@ def test_a_combination_that_does_not_apply_or_run_is_left_out_and_what_that_cost
     onto_first = repo.commit(0, "on top of the first", first="2\n")
     (tmp_path / "third.patch").write_text("--- a/third\n+++ b/third\n@@ -1 +1 @@\n-0\n+1\n")
     options = ("--patch", first, "--patch", onto_first, "--patch", tmp_path / "third.patch")
-    done = attribute(base, "--repo", repo.path, *options, *MEASURE, "--output", tmp_path / "out")
+    done = attribute(base, "--repo", repo.path, *options, *MEASURE, "--folder", tmp_path / "out")
     found = attribute(tmp_path / "out", "--show", "--format", "json").json
     reasons = {one["item"]: one["reason"] for one in found["combinations"] if one["reason"]}
     assert set(reasons) == {"010", "011"}
@@ -86,7 +86,7 @@ def test_guilty_patches_of_which_one_does_not_apply_without_the_other_are_not_ca
     second = repo.commit(0, "makes the line", line="1\n")
     third = repo.commit(0, "changes the line", line="2\n")
     options = [word for commit in (first, second, third) for word in ("--patch", commit)]
-    done = attribute(base, "--repo", repo.path, *options, *MEASURE, "--output", tmp_path / "out")
+    done = attribute(base, "--repo", repo.path, *options, *MEASURE, "--folder", tmp_path / "out")
     assert done.code == 1
     text = " ".join(done.out.split())
     assert "Patch 3 costs 9 % on top of 2, without which it was not run" in text
@@ -98,7 +98,7 @@ def test_an_attribution_goes_on_from_its_log(repo: Toy, patched: list[str], tmp_
     base, *commits = patched
     options = [word for commit in commits for word in ("--patch", commit)]
     folder = tmp_path / "out"
-    attribute(base, "--repo", repo.path, *options, *MEASURE, "--output", folder)
+    attribute(base, "--repo", repo.path, *options, *MEASURE, "--folder", folder)
     text = (folder / "log.jsonl").read_text().splitlines(keepends=True)
     (folder / "log.jsonl").write_text("".join(text[:40]))
     assert "block 3 of at most 6" in attribute(folder, "--plan").out
@@ -107,6 +107,6 @@ def test_an_attribution_goes_on_from_its_log(repo: Toy, patched: list[str], tmp_
 
 def test_no_patch_or_an_unknown_one_is_refused(repo: Toy, patched: list[str], tmp_path: Path) -> None:
     for options in ((), ("--patch", "nowhere"), ("--patch", patched[0])):
-        done = attribute(patched[0], "--repo", repo.path, *options, *MEASURE, "--output", tmp_path / "out")
+        done = attribute(patched[0], "--repo", repo.path, *options, *MEASURE, "--folder", tmp_path / "out")
         assert isinstance(done.error, RequestError)
         assert not (tmp_path / "out").exists()

@@ -93,7 +93,7 @@ def test_a_workload_that_writes_needs_the_same_consent_as_ones_own(tmp_path: Pat
     text = text.replace('"cgroup.io_max" = "riops=4000"', '"fio.fsync" = "2"').replace("read.", "write.")
     place = bundle(carried(tmp_path / "folder", text=text, blocks=1, secret=False))
     (here / "target").write_bytes(b"precious" * 131072)
-    code, said = ask("reproduce", str(place), "--target", "target", "--yes", "--output", "mine")
+    code, said = ask("reproduce", str(place), "--target", "target", "--yes", "--folder", "mine")
     assert code == 2, said
     assert "--destroy" in said
     assert (here / "target").read_bytes() == b"precious" * 131072
@@ -105,7 +105,7 @@ def test_a_folder_that_is_there_is_not_written_into(tmp_path: Path, here: Path) 
     text = QUESTION.format(path="/dev/sda", blocks=1).replace('"cgroup.io_max"', '"fio.iodepth_low"')
     text = text.replace("riops=5000", "1").replace("riops=4000", "2")
     place = bundle(carried(tmp_path / "folder", text=text, blocks=1))
-    code, said = ask("reproduce", str(place), "--target", "target", "--yes", "--output", "mine")
+    code, said = ask("reproduce", str(place), "--target", "target", "--yes", "--folder", "mine")
     assert code == 2
     assert "there is something already" in said
     assert list((here / "mine").iterdir()) == []

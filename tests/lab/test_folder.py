@@ -46,7 +46,7 @@ def test_a_folder_that_exists_is_never_taken_for_a_new_one(folder: Folder) -> No
 
 def test_where_no_folder_can_be_made_it_says_where_and_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    wanted = r"(?s)file/new.*Not a directory.*--output"
+    wanted = r"(?s)file/new.*Not a directory.*--folder"
     with pytest.raises(MeasureError, match=wanted), Folder.making(tmp_path / "file" / "new"):
         pass
 

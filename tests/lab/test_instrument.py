@@ -115,7 +115,7 @@ def test_a_run_is_looked_at_only_after_its_trials_and_leaves_no_tracing_behind(
     text += "[instrument]\nperf = true\nblock = true\n"
     text += "[variant.none]\n'block.scheduler' = 'none'\n[variant.dl]\n'block.scheduler' = 'mq-deadline'\n"
     Path("x.toml").write_text(text + "[design]\ntrial = '300ms'\nramp = '0s'\nblocks = 1\n")
-    done = CliRunner().invoke(cli, ["run", "x.toml", "--output", "made"])
+    done = CliRunner().invoke(cli, ["run", "x.toml", "--folder", "made"])
     assert done.exit_code in (0, 1, 3), done.output
     found = json.loads(Path("made/instruments.json").read_bytes())
     events = Counter(json.loads(line)["type"] for line in Path("made/journal.jsonl").read_text().splitlines())

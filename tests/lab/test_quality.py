@@ -98,6 +98,20 @@ def test_a_cache_that_runs_full_in_the_middle_of_a_run_is_noticed(seconds: int) 
     assert all(drift((level * _noise(seconds, 0.02, 0.0, rng)).tolist()) < -0.01 for _ in range(100))
 
 
+@pytest.mark.parametrize("fall", [0.1, 0.6, 0.95, 1.0])
+def test_a_change_over_the_window_is_relative_to_its_beginning_and_never_below_all_of_it(fall: float) -> None:
+    """It was told against the mean of the window: "moved by -129.3 %"."""
+    level = np.where(np.arange(12) < 6, 1000.0, 1000.0 * (1 - fall))
+    assert drift(level.tolist()) == pytest.approx(-fall)
+    assert drift((level + 1)[::-1].tolist()) > 0
+
+
+def test_a_run_that_begins_with_nothing_is_told_without_a_percentage() -> None:
+    begun = trial(series=[0.0] * 6 + [100.0] * 6)
+    (found,) = noise(begun, LIMITS, ramp=1.0, margin=0.01, device=None)
+    assert "rose from 0 over the measured window" in found.explanation
+
+
 def test_short_windows_are_not_asked_whether_they_were_steady() -> None:
     falling = [100.0, 90.0, 80.0, 70.0, 60.0]
     assert rules(trial(series=falling)) == []

@@ -211,7 +211,7 @@ def test_policies_are_variants_of_an_experiment_with_blocks_and_verdicts(tmp_pat
         file.write(b"other")
     members = f"{first} {second}"
     variants = [f"--variant={name}:mirror.read_policy={name} {members}" for name in ("queue", "random")]
-    design = ["--trial", "200ms", "--ramp", "0", "--blocks", "3", "--seed", "3", "--output", "folder"]
+    design = ["--trial", "200ms", "--ramp", "0", "--blocks", "3", "--seed", "3", "--folder", "folder"]
     options = ["--", "--rw=randread", "--bs=4k", "--direct=1", "--ioengine=io_uring", "--iodepth=4"]
     done = subprocess.run(
         [IODELTA, "run", "--target", first, *variants, *design, *options],

@@ -192,7 +192,7 @@ def test_a_talkative_login_is_listened_past_and_a_disk_in_use_there_is_refused(s
     node = shell("findmnt", "-n", "-o", "SOURCE", str(point)).strip()
     done = stand.run(
         *("run", "--machine", "ssh:chatty", "--target", node, "--destroy", node, "--variant", "a:cpus=0"),
-        *("--variant", "b:cpus=0", "--output", "folder", "--", "--rw=randwrite", "--bs=4k"),
+        *("--variant", "b:cpus=0", "--folder", "folder", "--", "--rw=randwrite", "--bs=4k"),
     )
     assert done.code == 2, done
     assert f"is mounted on {point}" in done.err

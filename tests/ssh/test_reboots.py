@@ -131,7 +131,7 @@ def asked(stand: Stand, fake: Fake, node: str, *, blocks: int = 1) -> tuple[str,
         '[variant.new]\nkernel = "6.12"\n"kernel.cmdline" = "nosmt"\n"block.scheduler" = "none"\n'
         f'[design]\ntrial = "200ms"\nramp = "0s"\nblocks = {blocks}\nseed = 5\nboot = "20s"\n'
     )
-    return ("run", str(file), "--output", "folder")
+    return ("run", str(file), "--folder", "folder")
 
 
 def test_a_block_is_a_boot_of_every_kernel_which_serves_all_cells_and_the_first_kernel_is_back_at_the_end(

@@ -22,7 +22,7 @@ def test_a_search_sets_and_measures_on_the_host_and_tells_the_author_of_its_syst
     how = ("--exact", "20%", "--margin", "50%", "--first", "--seed", "1", "--trial", "300ms", "--set")
     done = stand.run(
         *("bisect", *limits, *how, "block.scheduler=none", "--machine", "ssh:there", "--target", node),
-        *("--output", "search", "--", *READ),
+        *("--folder", "search", "--", *READ),
     )
     assert done.code == 1, done
     assert "One culprit of 2 candidates: 500: read.iops" in done.out
@@ -40,7 +40,7 @@ def test_a_bundle_is_measured_on_the_host(stand: Stand, host: Host) -> None:
     assert stand.run(*stand.quick(node, blocks=1)).code in GOOD
     assert stand.run("pack", "folder", "-o", "one.iodelta.tar.zst").code == 0
     done = stand.run(
-        *("reproduce", "one.iodelta.tar.zst", "--machine", "ssh:there", "--target", node, "--yes", "--output", "again")
+        *("reproduce", "one.iodelta.tar.zst", "--machine", "ssh:there", "--target", node, "--yes", "--folder", "again")
     )
     assert done.code in GOOD, done
     [session] = kinds(stand.place / "again", "session")
@@ -51,7 +51,7 @@ def test_a_bundle_is_measured_on_the_host(stand: Stand, host: Host) -> None:
 
 def test_a_command_that_prints_the_number_is_not_sent_to_a_host(stand: Stand) -> None:
     what = ("bisect", "--item", "1", "--item", "2", "--measure", "true", "--better", "lower")
-    done = stand.run(*what, "--machine", "ssh:there", "--output", "search")
+    done = stand.run(*what, "--machine", "ssh:there", "--folder", "search")
     assert done.code == 2
     assert "--measure 'ssh HOST ...'" in done.err
     assert not (stand.place / "search").exists()

@@ -226,7 +226,7 @@ def test_reads_in_seconds_that_the_tool_does_not_count_are_nobody_elses(loop: Lo
         '[variant.a]\n[variant.b]\n[design]\ntrial = "1s"\nramp = 0\nblocks = 1\nbudget = "60s"\n'
     )
     folder = str(tmp_path / "folder")
-    assert CliRunner().invoke(cli, ["run", str(tmp_path / "x.toml"), "--output", folder]).exit_code == 3
+    assert CliRunner().invoke(cli, ["run", str(tmp_path / "x.toml"), "--folder", folder]).exit_code == 3
     said = json.loads(CliRunner().invoke(cli, ["report", folder, "--format", "json"]).stdout)
     assert "device.other-io" not in [finding["rule"] for finding in said["account"]["findings"]]
     for record in Path(folder).glob("raw/*/record*"):
@@ -243,7 +243,7 @@ def test_an_experiment_is_measured_reported_and_packed(loop: Loop, tmp_path: Pat
     )
     folder = str(tmp_path / "folder")
     call = CliRunner().invoke
-    assert call(cli, ["run", str(tmp_path / "x.toml"), "--output", folder]).exit_code == 3
+    assert call(cli, ["run", str(tmp_path / "x.toml"), "--folder", folder]).exit_code == 3
     said = json.loads(call(cli, ["report", folder, "--format", "json"]).stdout)
     assert [verdict["metric"]["name"] for verdict in said["account"]["judgement"]["verdicts"]] == ["read.iops"]
     assert "io_uring -R1" in call(cli, ["report", folder, "--format", "mail"]).stdout

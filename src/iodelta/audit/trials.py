@@ -12,6 +12,9 @@ from iodelta.ingest import Disk, Run
 from iodelta.ingest.options import workload
 from iodelta.trial import Finding, Place, Quantity, Trial
 
+SAME_FACT = {"cpu.stolen": "noise.steal", "device.other-io": "noise.other-io", "steady.not-yet": "noise.unsteady"}
+"""Rule -> the rule by which a trial itself already says that."""
+
 
 class Facts(msgspec.Struct, frozen=True):
     """What plan and environment know beyond the trials: fio options by (cell, variant), the target's devices (kernel
@@ -27,7 +30,7 @@ class Facts(msgspec.Struct, frozen=True):
 def audit_trials(trials: Iterable[Trial], facts: Facts) -> tuple[Finding, ...]:
     """What the rules find in ``trials``: one finding per rule, cell and variant, with how many trials it touches.
 
-    Findings that the trials carry already are not repeated.
+    Findings that the trials carry already are not repeated, nor is a fact that they tell by a rule of their own.
     """
     own = tuple(trials)
     evidence = Evidence(
@@ -37,8 +40,11 @@ def audit_trials(trials: Iterable[Trial], facts: Facts) -> tuple[Finding, ...]:
         margin=facts.margin,
     )
     grouped: dict[tuple[str, str, str, str], list[Hit]] = {}
+    carried = {(finding.rule, trial.cell, trial.variant) for trial in own for finding in trial.findings}
     for hit in judge(evidence, RULES):
         cell, variant = evidence.arms[hit.runs[0]]
+        if (SAME_FACT.get(hit.finding.rule), cell, variant) in carried:
+            continue
         grouped.setdefault((hit.finding.rule, hit.finding.severity, cell, variant), []).append(hit)
     totals = {arm: len(indexes) for arm, indexes in evidence.of_arm().items()}
     return tuple(

@@ -20,7 +20,7 @@ from iodelta import __version__
 from iodelta.bundle.archive import NAME, Manifest, Removed, packed, sha256
 from iodelta.bundle.identity import Literals, of_document, of_owner, of_this_machine
 from iodelta.bundle.pseudonyms import Pseudonyms
-from iodelta.errors import MeasureError, RequestError
+from iodelta.errors import MeasureError, RequestError, pasted
 from iodelta.experiment import Experiment
 from iodelta.lab.account import Account
 from iodelta.lab.calibration import FILE as CALIBRATION
@@ -60,7 +60,7 @@ def pack(folder: Folder, *, keep_identity: bool = False, machine: Literals | Non
             raise RequestError(
                 "nothing was measured in this folder",
                 place=str(folder.path),
-                remedy=f"`iodelta run {folder.path}` first",
+                remedy=f"`iodelta run {pasted(folder.path)}` first",
             )
         files, left_out = _files(folder.path, account)
         for finding in integrity(folder, account):

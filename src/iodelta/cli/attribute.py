@@ -84,6 +84,8 @@ def ask(base: str, fio: tuple[str, ...], options: dict[str, object]) -> Question
             commit = repository.resolve(patch, f"--patch {patch}")
             names.append(repository.oneline(commit))
             texts.append(repository.patch(commit))
+    if len(set(zip(names, texts, strict=True))) < len(names):
+        raise RequestError("a patch is given twice", place="--patch", remedy="name each once")
     if not names:
         raise RequestError("there are no patches", place="command line", remedy="--patch REV or --patch FILE, repeated")
     subject = Patches(

@@ -11,9 +11,14 @@ from typing import TYPE_CHECKING
 import click
 
 from iodelta.cli.awaiting import awaited
-from iodelta.errors import MeasureError, RequestError
+from iodelta.cli.files import check_free, write
+from iodelta.cli.files import force as force_option
+from iodelta.errors import RequestError
+from iodelta.report.words import inert
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from iodelta.report.foreign.audit import Audited
 
 EXAMPLES = """
@@ -36,14 +41,16 @@ PROSE = 1 << 20
     "--claims", default="", help="Sentences about the tables to check, set off by ; (or a file: @claims.txt)."
 )
 @click.option("--repair", type=click.Path(path_type=Path), help="Write the mended tables here, every change marked.")
+@force_option
 @click.option("--all", "whole", is_flag=True, help="Every single place, not examples.")
-@click.option("--rules", is_flag=True, help="List the rules.")
+@click.option("--rules", is_flag=True, help="List the rules, and read nothing.")
 @click.option("--name-pattern", help="What file names say, as in '{variant}/{cell}-{replicate}.json'.")
 @click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
 def command(
     paths: tuple[str, ...],
     claims: str,
     repair: Path | None,
+    force: bool,
     whole: bool,
     rules: bool,
     name_pattern: str | None,
@@ -56,21 +63,22 @@ def command(
     """
     from rich.console import Console
 
-    from iodelta.report.foreign.audit import lines, rule_lines
+    from iodelta.report.foreign.audit import lines
 
     console = Console(highlight=False)
     if rules:
-        for line in rule_lines():
-            console.print(line, soft_wrap=True)
+        _rules(console, format_)
         return
     if not paths:
         raise RequestError(
             "there is nothing to audit", place="audit", remedy="name files or folders; - is standard input"
         )
+    if repair is not None:
+        check_free(repair, force=force)
     with awaited(paths):
         found = _audited(paths, claims, name_pattern)
     if repair is not None:
-        _repair(found, repair)
+        _repair(found, repair, force=force)
     if format_ == "json":
         from iodelta.report.documents import written
 
@@ -79,6 +87,19 @@ def command(
         for line in lines(found, whole=whole):
             console.print(line, soft_wrap=True)
     sys.exit(found.exit_code)
+
+
+def _rules(console: Console, format_: str) -> None:
+    """Every rule, without reading anything."""
+    from iodelta.report.foreign.audit import rule_lines, rules_answer
+
+    if format_ == "json":
+        from iodelta.report.documents import written
+
+        sys.stdout.buffer.write(written(rules_answer()))
+        return
+    for line in rule_lines():
+        console.print(line, soft_wrap=True)
 
 
 def _audited(paths: tuple[str, ...], claims: str, pattern: str | None) -> Audited:
@@ -120,15 +141,12 @@ def _prose(path: str, data: bytes) -> str | None:
     return data.decode("utf-8", errors="replace")
 
 
-def _repair(found: Audited, path: Path) -> None:
+def _repair(found: Audited, path: Path, *, force: bool) -> None:
     from iodelta.report.foreign.audit import mended
 
     text = mended(found)
     if not text:
         click.echo("nothing here can be mended exactly", err=True)
         return
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise MeasureError(f"cannot write the mended tables: {error.strerror}", place=str(path)) from error
-    click.echo(f"{len(found.repairs)} cells mended, each marked: {path}", err=True)
+    write(path, text.encode("utf-8", "backslashreplace"), "the mended tables", force=force)
+    click.echo(f"{len(found.repairs)} cells mended, each marked: {inert(str(path))}", err=True)

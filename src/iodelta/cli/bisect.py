@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from iodelta.cli.search_options import measuring, repository, time_limits
 from iodelta.errors import RequestError
 
 if TYPE_CHECKING:
+    from iodelta.bisect.driver import Searched
     from iodelta.bisect.question import Listed, Question, Settings
 
 EXAMPLES = """
@@ -90,10 +92,22 @@ def command(what: str | None, fio: tuple[str, ...], **options: object) -> None:
         at = searched(machine, question, ())
         click.echo(candidates(at.search.line.items, at.kind.title), err=True)
         if options["plan_"]:
-            click.echo(f"next: {at.kind.title(at.ask.item)}: {at.ask.why}" if at.ask else "nothing to do")
+            _show_plan(at, str(options["format_"]))
             return
         folder = new_folder("bisect", question, machine, options)
     carry_on(folder, machine, searched, account, options)
+
+
+def _show_plan(at: Searched, format_: str) -> None:
+    """What would be measured first."""
+    title, why = (at.kind.title(at.ask.item), at.ask.why) if at.ask else ("", "")
+    if format_ == "json":
+        from iodelta.report.documents import written
+        from iodelta.report.search.answer import SearchPlanAnswer
+
+        sys.stdout.buffer.write(written(SearchPlanAnswer(tuple(at.search.line.items), title, why)))
+        return
+    click.echo(f"next: {title}: {why}" if at.ask else "nothing to do")
 
 
 def candidates(items: Sequence[str], title: Callable[[str], str]) -> str:

@@ -64,7 +64,7 @@ Examples:
 @click.option("--seed", type=int, help="Seed of order and offsets; drawn and recorded when left out.")
 @click.option("--destroy", multiple=True, metavar="DEVICE", help="This very device or file may be overwritten.")
 @waits
-@click.option("--output", type=click.Path(path_type=Path), help="Where the experiment folders go.")
+@click.option("--folder", "place", type=click.Path(path_type=Path), help="Where the experiment folders go.")
 @click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
 def command(
     fio: tuple[str, ...],
@@ -77,7 +77,7 @@ def command(
     margin: str,
     seed: int | None,
     destroy: tuple[str, ...],
-    output: Path | None,
+    place: Path | None,
     format_: str,
 ) -> None:
     """Compare a workload with itself through the whole pipeline, then with known slow-downs.
@@ -98,19 +98,19 @@ def command(
     if len(experiment.cells) > 1:
         experiment = msgspec.structs.replace(experiment, cells=experiment.cells[:1])
         click.echo(f"calibrating the first cell only: {experiment.cells[0].name}", err=True)
-    where = output or Path(time.strftime("iodelta-calibration-%Y%m%d-%H%M%S"))
-    place = click.get_current_context().with_resource(contact(*experiment.machines))
-    found = survey(place, experiment)
-    throttle = knob("cgroup.io_max", place, found.target).available()
+    where = place or Path(time.strftime("iodelta-calibration-%Y%m%d-%H%M%S"))
+    host = click.get_current_context().with_resource(contact(*experiment.machines))
+    found = survey(host, experiment)
+    throttle = knob("cgroup.io_max", host, found.target).available()
     share = whole if throttle else whole * 0.6
     with stop_on_signals() as stop, watcher(format_) as watching:
 
         def measure(name: str, question: Experiment) -> tuple[float, Outcome, list[Trial]]:
-            return _measure(where / name, text, question, place, watching, stop, destroy)
+            return _measure(where / name, text, question, host, watching, stop, destroy)
 
         taken, outcome, trials = measure("a-against-a", a_against_a(experiment, share))
         label = " ".join(word.removeprefix("--") for word in (fio or DEFAULT))
-        key = key_of(place, found.target, experiment.cells[0], experiment.variants[0])
+        key = key_of(host, found.target, experiment.cells[0], experiment.variants[0])
         rates = [direction.iops.value for one in trials for direction in one.directions]
         injections: tuple[Injection, ...] = ()
         if not throttle and outcome.reason != "interrupted" and rates:

@@ -10,7 +10,7 @@ import click
 
 from iodelta.cli.awaiting import awaited
 from iodelta.cli.report import FORMATS, charts_of, deliver, delivered
-from iodelta.errors import RequestError
+from iodelta.errors import RequestError, pasted
 
 EXAMPLES = """
 \b
@@ -19,7 +19,7 @@ Examples:
   iodelta compare results-6.12/ results-6.18/
   iodelta compare results/ --name-pattern '{variant}/{cell}-{replicate}.json' --baseline none
   iodelta compare old.json new.json --format mail
-  iodelta compare old/ new/ --format html --output report.html
+  iodelta compare old/ new/ -o report.html
 """
 
 
@@ -40,6 +40,7 @@ def command(
     format_: str,
     output: Path | None,
     charts: Path | None,
+    force: bool,
 ) -> None:
     """Compare results from anywhere: BASE with each NEW, or the variants inside one folder.
 
@@ -64,12 +65,14 @@ def command(
         raise RequestError(str(error), place="--margin") from error
     if len(paths) == 1 and is_own(paths[0]):
         raise RequestError(
-            "this experiment has verdicts of its own", place=paths[0], remedy=f"iodelta report {paths[0]} shows them"
+            "this experiment has verdicts of its own",
+            place=paths[0],
+            remedy=f"`iodelta report {pasted(paths[0])}` shows them",
         )
     with awaited(paths):
         layouts = [read_one(path, stdin=sys.stdin.buffer, pattern=name_pattern) for path in paths]
         found = compare(layouts, paths, baseline=baseline, margin=share, environments=_environments(paths))
-    deliver(found, lambda: charts_of(found, layouts, paths, baseline), format_, output, charts)
+    deliver(found, lambda: charts_of(found, layouts, paths, baseline), format_, output, charts, force=force)
     sys.exit(found.exit_code)
 
 

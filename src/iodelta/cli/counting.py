@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from iodelta.errors import MeasureError
+from iodelta.errors import pasted
 from iodelta.lab.folder import Booted, Folder
 from iodelta.lab.signals import stop_on_signals
 from iodelta.report.words import duration, inert
@@ -27,6 +27,12 @@ def begin(
     from iodelta.path.plan import make_plan
 
     plan = make_plan(experiment, row=row)
+    if dry_run and format_ == "json":
+        from iodelta.path.plan import PathPlanAnswer
+        from iodelta.report.documents import written
+
+        sys.stdout.buffer.write(written(PathPlanAnswer(plan)))
+        return
     _show(plan)
     if not dry_run:
         go_on(Folder.begin(path, text, plan), format_)
@@ -42,7 +48,7 @@ def go_on(folder: Folder, format_: str) -> NoReturn:
     account = derive(folder)
     _tell(account, format_, functions=False)
     if format_ == "console":
-        click.echo(f"Folder: {inert(str(folder.path))}")
+        click.echo(f"Folder: {inert(pasted(folder.path))}")
     sys.exit(account.exit_code)
 
 
@@ -60,8 +66,10 @@ def rebuild(folder: Folder, format_: str) -> None:
     click.echo(f"{folder.path / 'verdict.json'} and report.html made again from {account.boots} boots")
 
 
-def report(folder: Folder, format_: str, output: Path | None, *, functions: bool) -> NoReturn:
-    """The account in a format. Ends with its exit code."""
+def report(folder: Folder, format_: str, output: Path | None, *, functions: bool, force: bool, gate: bool) -> NoReturn:
+    """The account in a format. Ends with 0, or with ``gate`` with its exit code."""
+    from iodelta.cli.files import write
+    from iodelta.cli.report import reported
     from iodelta.path.judge import judge
     from iodelta.report.path import rendered
 
@@ -69,11 +77,8 @@ def report(folder: Folder, format_: str, output: Path | None, *, functions: bool
     if output is None:
         _tell(account, format_, functions=functions)
     else:
-        try:
-            output.write_bytes(rendered(account, format_, functions=functions))
-        except OSError as error:
-            raise MeasureError(f"cannot write the report: {error.strerror}", place=str(output)) from error
-    sys.exit(account.exit_code)
+        write(output, rendered(account, format_, functions=functions), "the report", force=force)
+    sys.exit(reported(account.exit_code, gate=gate))
 
 
 def _tell(account: PathAccount, format_: str, *, functions: bool) -> None:
@@ -113,7 +118,7 @@ class _Lines:
 
     def begin(self, plan: PathPlan, folder: str, done: int) -> None:
         self._planned = len(plan.boots)
-        click.echo(f"folder {inert(folder)}{f', {done} boots already there' if done else ''}", err=True)
+        click.echo(f"folder {inert(pasted(folder))}{f', {done} boots already there' if done else ''}", err=True)
 
     def booted(self, one: BootPlan, event: Booted, done: int, left: float) -> None:
         what = {"exact": "", "again": ", the same again", "functions": ", for functions"}.get(

@@ -91,10 +91,10 @@ def fetch(names: tuple[str, ...], format_: str) -> None:
 @click.argument("fio", nargs=-1, type=click.UNPROCESSED)
 @click.option("--condition", "conditions", multiple=True, metavar="NAME:KNOB=VALUE,...", help="As in iodelta run.")
 @click.option("--target", default="", help="What the guest measures; null_blk when left out.")
-@click.option("--output", type=click.Path(path_type=Path), help="The experiment folder to make.")
+@click.option("--folder", "place", type=click.Path(path_type=Path), help="The experiment folder to make.")
 @click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
 def sweep(
-    row: str, fio: tuple[str, ...], conditions: tuple[str, ...], target: str, output: Path | None, format_: str
+    row: str, fio: tuple[str, ...], conditions: tuple[str, ...], target: str, place: Path | None, format_: str
 ) -> None:
     """Count the instructions of an I/O under every fetched kernel from FIRST to LAST, each against the one before."""
     from iodelta.cli.counting import begin
@@ -126,7 +126,7 @@ def sweep(
         },
         target={"path": target},
     )
-    path = output or Path(time.strftime("iodelta-sweep-%Y%m%d-%H%M%S"))
+    path = place or Path(time.strftime("iodelta-sweep-%Y%m%d-%H%M%S"))
     begin(parse(text, "command line"), text, path, format_, row=True)
 
 

@@ -60,6 +60,8 @@ class LazyGroup(Group):
         try:
             try:
                 return super().invoke(ctx)
+            except click.NoSuchOption as error:
+                raise _with_fio_in_mind(error) from error
             finally:
                 sys.stdout.flush()
         except KeyboardInterrupt:
@@ -71,6 +73,20 @@ class LazyGroup(Group):
             # Nobody reads any more, which rich makes an exit of 1; what is still buffered must not fail once more.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(128 + signal.SIGPIPE)
+
+
+def _with_fio_in_mind(error: click.NoSuchOption) -> click.UsageError:
+    """Say in the message what to do where one of fio's own options was meant: one that none here is much like."""
+    import difflib
+
+    context = error.ctx
+    if context is None or all(param.name != "fio" for param in context.command.params):
+        return error
+    own = [name for param in context.command.params for name in param.opts]
+    if difflib.get_close_matches(error.option_name, own, 1, cutoff=0.8):
+        return error
+    words = f"{context.command_path} ... -- {error.option_name}=..."
+    return click.UsageError(f"{error.message} Options of fio itself come after --, as in: {words}", context)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -90,7 +106,8 @@ def cli() -> None:
       iodelta run --variant libaio:fio.ioengine=libaio --variant uring:fio.ioengine=io_uring \\
         -- --rw=randread --bs=4k --direct=1 --iodepth=1,32
 
-    Exit codes: 0 nothing worse, 1 regression, 2 the request is wrong, 3 inconclusive, 4 could not measure.
+    Exit codes: 0 nothing worse, 1 regression, 2 the request is wrong, 3 inconclusive, 4 could not measure; report and
+    show: 0 when they succeeded.
     """
 
 

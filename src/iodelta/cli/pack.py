@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from iodelta.errors import MeasureError, RequestError
+from iodelta.cli.files import check_free, drafted
+from iodelta.cli.files import force as force_option
+from iodelta.errors import MeasureError
+from iodelta.report.words import inert
 
 if TYPE_CHECKING:
     from iodelta.bundle.packing import Packing
@@ -29,7 +30,7 @@ SHOWN = 40
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The file to make; FOLDER.iodelta.tar.zst else.")
 @click.option("--keep-identity", is_flag=True, help="Leave host names, serial numbers and addresses in it.")
-@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@force_option
 @click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console", show_default=True)
 def command(folder: Path, output: Path | None, keep_identity: bool, force: bool, format_: str) -> None:
     """Pack FOLDER into one file that others can read (report, show, compare, audit, env) and measure again
@@ -46,16 +47,14 @@ def command(folder: Path, output: Path | None, keep_identity: bool, force: bool,
     from iodelta.report.account.model import check_unchanged
 
     opened = Folder.open(folder)
+    place = output or Path(f"{folder.resolve().name}{SUFFIX}")
+    check_free(place, force=force)
     account = load(opened)
     check_unchanged(account, str(folder))
     made = pack(opened, keep_identity=keep_identity)
-    place = output or Path(f"{folder.resolve().name}{SUFFIX}")
-    written = _write(place, made.data, force)
-    try:
-        _same(account.judgement, written)
-    except BaseException:
-        place.unlink()
-        raise
+    with drafted(place, "the bundle", force=force) as draft:
+        draft.write_bytes(made.data)
+        _same(account.judgement, draft, place)
     if format_ == "json":
         from iodelta.report.answers import PackAnswer, Removed
         from iodelta.report.documents import written as as_json
@@ -67,36 +66,15 @@ def command(folder: Path, output: Path | None, keep_identity: bool, force: bool,
         return
     for line in _account(made, keep_identity):
         click.echo(line)
-    click.echo(f"{place}: {len(made.data)} bytes, SHA-256 {sha256(made.data)}")
+    click.echo(f"{inert(str(place))}: {len(made.data)} bytes, SHA-256 {sha256(made.data)}")
 
 
-def _write(place: Path, data: bytes, force: bool) -> Path:
-    if (place.exists() or place.is_symlink()) and not force:
-        raise RequestError("there is something already", place=str(place), remedy="name another -o FILE, or --force")
-    try:
-        with tempfile.NamedTemporaryFile(dir=place.parent, prefix=f".{place.name}.", delete=False) as file:
-            try:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-                os.chmod(file.name, 0o644)
-                os.replace(file.name, place)
-            except BaseException:
-                os.unlink(file.name)
-                raise
-    except OSError as error:
-        raise MeasureError(
-            f"cannot write the bundle: {error.strerror}", place=str(place), remedy="make room"
-        ) from error
-    return place
-
-
-def _same(judgement: object, place: Path) -> None:
+def _same(judgement: object, draft: Path, place: Path) -> None:
     """Read back, it must say what the folder says. Raises MeasureError."""
     from iodelta.bundle.packed import Packed
     from iodelta.report.account.load import load
 
-    if load(Packed(place)).judgement != judgement:
+    if load(Packed(draft)).judgement != judgement:
         raise MeasureError(
             "the bundle would not say what the folder says: a name was removed that meant something in the results",
             place=str(place),
@@ -105,8 +83,6 @@ def _same(judgement: object, place: Path) -> None:
 
 
 def _account(made: Packing, kept: bool) -> list[str]:
-    from iodelta.report.words import inert
-
     if kept:
         return ["Nothing was removed: host names, serial numbers and addresses are in it (--keep-identity)."]
     places = {one.kind: one.places for one in made.manifest.removed}

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import click
 
+from iodelta.cli.files import check_free, write
+from iodelta.cli.files import force as force_option
 from iodelta.cli.groups import Group
 from iodelta.cli.turn import in_turn, waits
 from iodelta.errors import RequestError
@@ -116,7 +118,7 @@ def explain(
         rates = rates_of(load(calibration), length, iodepth * jobs)
     copies = len(rates) or copies
     array = Array(copies=copies, rates=rates, length=length, iodepth=iodepth, jobs=jobs, raid10=raid10, iops=iops)
-    found = tuple(PolicyExplanation(policy, explain(policy, array)) for policy in policies)
+    found = tuple(PolicyExplanation(policy, explain(policy, array)) for policy in _once(policies, "policies"))
     if format_ == "json":
         _json(ExplainAnswer(array, found))
         return
@@ -177,7 +179,7 @@ def simulate(
     found = tuple(one.member for one in measured.members) if measured else members_of(members)
     asked = Asked(
         members=found,
-        policies=tuple(check_policy(policy) for policy in policies or FIVE),
+        policies=tuple(check_policy(policy) for policy in _once(policies, "--policy") or FIVE),
         iodepths=_numbers(iodepths),
         layout=LAYOUTS[layout or ("mirror" if measured else "raid1")],
         random=rw.startswith("rand"),
@@ -204,28 +206,36 @@ def simulate(
 
 @command.command("calibrate")
 @click.argument("members", nargs=-1, required=True)
-@click.option("--output", type=click.Path(path_type=Path), required=True, help="The file to write.")
+@click.option("--output", "-o", type=click.Path(path_type=Path), required=True, help="The file to write.")
+@force_option
 @click.option("--seconds", default=2.0, show_default=True, help="At each depth.")
 @click.option("--seed", default=1, show_default=True)
 @click.option("--destroy", multiple=True, metavar="MEMBER", help="May be overwritten: writes are measured too.")
 @waits
 @_format
 def calibrate(
-    members: tuple[str, ...], output: Path, seconds: float, seed: int, destroy: tuple[str, ...], format_: str
+    members: tuple[str, ...],
+    output: Path,
+    force: bool,
+    seconds: float,
+    seed: int,
+    destroy: tuple[str, ...],
+    format_: str,
 ) -> None:
     """Measure each member alone at depths 1 to 64, then the mirror, to see how well it is predicted.
 
     Reads only, unless --destroy names each member: then writes too.
     """
-    from iodelta.policy.calibrate import calibrate, store
+    from iodelta.policy.calibrate import calibrate, stored
 
+    check_free(output, force=force)
     if not 0.1 <= seconds <= 3600:
         raise RequestError("0.1 to 3600 seconds at each depth", place="--seconds")
     click.get_current_context().with_resource(_alone(members))
     found = calibrate(
         members, seconds=seconds, seed=seed, destroy=destroy, said=lambda text: click.echo(text, err=True)
     )
-    store(output, found)
+    write(output, stored(found), "the calibration", force=force)
     if format_ == "json":
         _json(found)
         return
@@ -277,9 +287,11 @@ def mirror(
     from iodelta.policy.mirror import Request, run
     from iodelta.probe.members import SAMPLE, inspect
 
-    chosen = tuple(check_policy(policy) for policy in policies or FIVE)
+    chosen = tuple(check_policy(policy) for policy in _once(policies, "--policy") or FIVE)
     depths = _numbers(iodepths)
     reads = _reads(rw, read_percent)
+    if experiment and format_ == "json":
+        raise RequestError("--experiment prints a command", place="--format", remedy="leave --format out")
     if experiment:
         click.echo(_experiment(members, chosen, rw, bs, iodepths, jobs, reads, size, buffered))
         return
@@ -392,8 +404,16 @@ def _reads(rw: str, percent: int | None) -> int:
     return (70 if percent is None else percent) if rw in ("randrw", "rw") else 100
 
 
+def _once(values: Sequence[str], place: str) -> Sequence[str]:
+    """The values, each of which stands once: two of one name could not be told apart. Raises RequestError."""
+    for at, value in enumerate(values):
+        if value in values[:at]:
+            raise RequestError(f"{value!r} is given twice", place=place)
+    return values
+
+
 def _numbers(text: str) -> tuple[int, ...]:
-    found = tuple(int(part) for part in text.split(",") if part.strip().isdecimal())
+    found = tuple(int(part) for part in _once(text.split(","), "--iodepth") if part.strip().isdecimal())
     if not found or len(found) != len(text.split(",")) or min(found) < 1:
         raise RequestError(f"{text!r} is no list of depths", place="--iodepth", remedy="as in 1,32")
     return found

@@ -10,9 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from iodelta.cli.awaiting import awaited
-from iodelta.errors import MeasureError, RequestError
+from iodelta.cli.files import check_free, check_free_of_pictures, write
+from iodelta.cli.files import force as force_option
+from iodelta.errors import RequestError
+from iodelta.report.words import inert
 
 if TYPE_CHECKING:
     from iodelta.ingest.layouts import Layout
@@ -27,33 +31,82 @@ EXAMPLES = """
 Examples:
   iodelta report iodelta-20260102-030405
   iodelta report iodelta-20260102-030405 --format mail > report.txt
-  iodelta report iodelta-20260102-030405 --format html --output report.html
+  iodelta report iodelta-20260102-030405 -o report.html
   iodelta report iodelta-20260102-030405 --charts pictures
   iodelta report iodelta-20260102-030405 --explain 'iodepth=32'
-  iodelta report iodelta-20260102-030405 --reproducer > reproduce.sh
+  iodelta report iodelta-20260102-030405 --reproducer -o reproduce.sh
+  iodelta report iodelta-20260102-030405 --exit-code    # for a script: 1 for a regression, 3 inconclusive
   iodelta report table-from-a-mail.txt --format markdown
 """
+
+
+ENDINGS = {
+    ".html": "html",
+    ".htm": "html",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".csv": "csv",
+    ".json": "json",
+    ".txt": "mail",
+    ".eml": "mail",
+}
+"""How the name of a file ends -> the format it implies."""
+
+JUDGED = (1, 3)
+"""Exit codes that say what was found: a regression, or that it is inconclusive."""
+
+
+def reported(exit_code: int, *, gate: bool) -> int:
+    """The exit code of a report: it succeeded whatever it found, unless it is asked to be a ``gate``."""
+    return 0 if exit_code in JUDGED and not gate else exit_code
 
 
 def delivered(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that say where a report goes; what cannot go there is refused before anything is measured or read."""
 
     @functools.wraps(command)
-    def checked(*, format_: str, output: Path | None, **others: Any) -> Any:
-        if output is not None and format_ == "console":
-            raise RequestError(
-                "what a terminal shows is not written to a file", place="--output", remedy="add --format"
-            )
-        return command(format_=format_, output=output, **others)
+    def checked(*, format_: str, output: Path | None, charts: Path | None, force: bool, **others: Any) -> Any:
+        if output is not None:
+            if not others.get("reproducer"):
+                format_ = _format_of(output, format_)
+            check_free(output, force=force)
+        if charts is not None:
+            check_free_of_pictures(charts, force=force)
+        return command(format_=format_, output=output, charts=charts, force=force, **others)
 
     for option in (
+        force_option,
         click.option(
             "--charts", type=click.Path(path_type=Path), metavar="DIR", help="Write every chart as SVG and PNG."
         ),
-        click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="Write the report there."),
+        click.option(
+            "--output",
+            "-o",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Write the report there. Its ending implies the format: .html, .md, .csv, .json, .txt (mail).",
+        ),
     ):
         checked = option(checked)
     return checked
+
+
+def _format_of(output: Path, format_: str) -> str:
+    """The format that was asked for, else the one that the file's name implies. Raises RequestError."""
+    asked = click.get_current_context().get_parameter_source("format_") is ParameterSource.COMMANDLINE
+    if asked and format_ == "console":
+        raise RequestError(
+            "what a terminal shows is not written to a file", place="--output", remedy="choose another --format"
+        )
+    if asked:
+        return format_
+    if output.suffix.lower() not in ENDINGS:
+        raise RequestError(
+            "the ending of this file's name implies no format",
+            place=str(output),
+            remedy=f"add --format, or let it end in {', '.join(ENDINGS)}",
+        )
+    return ENDINGS[output.suffix.lower()]
 
 
 @click.command("report", epilog=EXAMPLES)
@@ -63,15 +116,25 @@ def delivered(command: Callable[..., Any]) -> Callable[..., Any]:
 @delivered
 @click.option("--functions", is_flag=True, help="Of counted instructions: which kernel functions got longer.")
 @click.option("--reproducer", is_flag=True, help="Print a shell script with the same trials that needs only fio.")
+@click.option("--exit-code", "gate", is_flag=True, help="End with the exit code of the verdict, for scripts.")
 def command(
-    path: str, format_: str, cell: str, functions: bool, reproducer: bool, output: Path | None, charts: Path | None
+    path: str,
+    format_: str,
+    cell: str,
+    functions: bool,
+    reproducer: bool,
+    output: Path | None,
+    charts: Path | None,
+    force: bool,
+    gate: bool,
 ) -> None:
     """Judge a FOLDER again from its raw data and print the account, also while it is still being written.
 
     Foreign results (whatever `iodelta show` reads) are reported too: compared, where they hold several variants. So is
     the folder of `iodelta bisect` or `iodelta attribute`.
 
-    Exit codes: 0 nothing worse, 1 regression, 3 inconclusive, 4 nothing measured.
+    Exit codes: 0 reported, whatever it found, 2 the request is wrong, 4 there is nothing to report. With --exit-code
+    also 1 regression and 3 inconclusive.
     """
     from iodelta.bundle.packed import is_bundle
 
@@ -91,7 +154,7 @@ def command(
             raise RequestError(
                 "a search is printed, and has no pictures", place=path, remedy="leave --output and --charts out"
             )
-        report(Path(path), format_)
+        report(Path(path), format_, gate=gate)
     from iodelta.lab.folder import Folder
 
     if (Path(path) / "experiment.toml").is_file() and Folder(Path(path)).counts_instructions():
@@ -103,35 +166,56 @@ def command(
                 place=path,
                 remedy="--functions says where a change sits",
             )
-        counted(Folder(Path(path)), format_, output, functions=functions)
-        return
+        counted(Folder(Path(path)), format_, output, functions=functions, force=force, gate=gate)
     if functions:
         raise RequestError(
             "functions are counted with the instruction clock only",
             place=path,
             remedy="iodelta run --machine vm --clock instructions makes such a folder",
         )
+    if (cell or reproducer) and format_ != "console":
+        raise RequestError(
+            "an explanation is text and a reproducer is a script: they have no other format",
+            place="--format",
+            remedy="leave --format out",
+        )
+    if cell and output is not None:
+        raise RequestError("an explanation is printed", place="--output", remedy="leave --output out")
     if reproducer:
-        from iodelta.report.again.script import reproducer_of
-
-        sys.stdout.write(reproducer_of(Path(path)))
+        _reproducer(Path(path), output, force=force)
         return
     drawn = format_ == "html" or charts is not None
     told, exit_code, draw = _folder(Path(path), cell, drawn=drawn) if own else _foreign(path)
     if told is not None:
-        deliver(told, draw, format_, output, charts)
-    sys.exit(exit_code)
+        deliver(told, draw, format_, output, charts, force=force)
+    sys.exit(reported(exit_code, gate=gate))
+
+
+def _reproducer(folder: Path, output: Path | None, *, force: bool) -> None:
+    from iodelta.report.again.script import reproducer_of
+
+    script = reproducer_of(folder)
+    if output is None:
+        sys.stdout.write(script)
+        return
+    write(output, script.encode(), "the script", force=force)
 
 
 def deliver(
-    told: Told, draw: Callable[[], Charts], format_: str, output: Path | None = None, charts: Path | None = None
+    told: Told,
+    draw: Callable[[], Charts],
+    format_: str,
+    output: Path | None = None,
+    charts: Path | None = None,
+    *,
+    force: bool = False,
 ) -> None:
     """Print it, or write it to ``output``; ``charts`` is where its pictures go. Raises MeasureError, RequestError."""
     if charts is not None:
         from iodelta.report.charts.export import export
 
         made = export((figure for _, own in draw() for figure in own), charts)
-        click.echo(f"{len(made)} pictures in {charts}", err=True)
+        click.echo(f"{len(made)} pictures in {inert(str(charts))}", err=True)
     if format_ == "console":
         tell(told)
         return
@@ -146,10 +230,7 @@ def deliver(
     if output is None:
         sys.stdout.buffer.write(data)
         return
-    try:
-        output.write_bytes(data)
-    except OSError as error:
-        raise MeasureError(f"cannot write the report: {error.strerror}", place=str(output)) from error
+    write(output, data, "the report", force=force)
 
 
 def tell(told: Told) -> None:
@@ -177,7 +258,7 @@ def tell(told: Told) -> None:
 
     if isinstance(told, Comparison):
         terminal = Console(highlight=False)
-        for line in comparing.lines(told):
+        for line in comparing.lines(told, console.width_of(terminal)):
             terminal.print(line, soft_wrap=True)
         return
     console.show(Console(), told)

@@ -11,7 +11,7 @@ import click
 
 from iodelta.cli.contact import contact, on_machine
 from iodelta.cli.turn import in_turn, waits
-from iodelta.errors import RequestError
+from iodelta.errors import RequestError, pasted
 
 if TYPE_CHECKING:
     from iodelta.bundle.packed import Packed
@@ -43,7 +43,7 @@ Examples:
 @click.option("--leave-out", is_flag=True, help="Go on without the variants that cannot be set here.")
 @click.option("--budget", default="", help="Time for everything, as in 30m; its own when left out.")
 @click.option("--against", default="", help="Measure nothing: put this folder, bundle or table beside it.")
-@click.option("--output", type=click.Path(path_type=Path), help="The experiment folder to make.")
+@click.option("--folder", "folder", type=click.Path(path_type=Path), help="The experiment folder to make.")
 @click.option("--destroy", multiple=True, metavar="DEVICE", help="This very device or file may be overwritten.")
 @waits
 @click.option("--yes", is_flag=True, help="Accept what is shown without being asked.")
@@ -59,7 +59,7 @@ def command(
     leave_out: bool,
     budget: str,
     against: str,
-    output: Path | None,
+    folder: Path | None,
     destroy: tuple[str, ...],
     yes: bool,
     allow_commands: bool,
@@ -87,9 +87,12 @@ def command(
         return
     there_folder = _experiment(bundle)
     there = own_side(there_folder)
-    place = output or Path(time.strftime("reproduction-%Y%m%d-%H%M%S"))
+    place = folder or Path(time.strftime("reproduction-%Y%m%d-%H%M%S"))
     with contact(machine) as where:
         prepared = _prepared(there_folder, there, where, target, size, given, budget, leave_out)
+        if dry_run and format_ == "json":
+            _print_plan(prepared)
+            return
         _show(prepared, there, there_folder, place, error=format_ == "json")
         refuse_at_once(prepared.found.reasons)
         if dry_run:
@@ -111,7 +114,9 @@ def _experiment(bundle: str) -> Packed:
         )
     if path.is_dir():
         raise RequestError(
-            "this is a folder, not a bundle", place=bundle, remedy=f"`iodelta pack {bundle}` makes a bundle of it"
+            "this is a folder, not a bundle",
+            place=bundle,
+            remedy=f"`iodelta pack {pasted(bundle)}` makes a bundle of it",
         )
     if not path.exists():
         raise RequestError("there is nothing at this path", place=bundle, remedy="name a bundle")
@@ -168,10 +173,19 @@ def _show(prepared: Prepared, there: Side, bundle: Packed, place: Path, *, error
     console.print(f"Folder    {inert(str(place))}, new", soft_wrap=True, markup=False)
 
 
+def _print_plan(prepared: Prepared) -> None:
+    """What would be run and set, for programs."""
+    from iodelta.report.again.plan import plan_answer
+    from iodelta.report.documents import written
+
+    dangers = [f"{one.place}: {one.what}" for one in prepared.dangers]
+    sys.stdout.buffer.write(written(plan_answer(prepared.plan, [prepared.found], prepared.notes, dangers)))
+
+
 def _accepted(prepared: Prepared, bundle: Packed, place: Path, *, yes: bool, allow_commands: bool) -> None:
     """Raises RequestError unless everything shown was accepted."""
     if place.exists() or place.is_symlink():
-        raise RequestError("there is something already", place=str(place), remedy="name a new folder with --output")
+        raise RequestError("there is something already", place=str(place), remedy="name a new folder with --folder")
     if prepared.dangers and not allow_commands:
         raise RequestError(
             f"{len(prepared.dangers)} things in it could do more than I/O on the target (DANGER above)",
@@ -235,8 +249,8 @@ def _measure(
         click.echo("")
         if account.state not in ("complete", "budget"):
             click.echo(
-                f"It is not at its end: `iodelta run {place}` goes on; then "
-                f"`iodelta reproduce {bundle.path} --against {place}`.\n"
+                f"It is not at its end. To go on, then to compare:\n  iodelta run {pasted(place)}\n"
+                f"  iodelta reproduce {pasted(bundle.path)} --against {pasted(place)}\n"
             )
     return side_by_side(there, own_side(folder), margin, prepared.notes)
 

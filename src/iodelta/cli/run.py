@@ -26,7 +26,8 @@ from iodelta.lab.setup import target_of, unsettable
 from iodelta.lab.signals import stop_on_signals
 from iodelta.machine import Machine
 from iodelta.report.account.load import derive
-from iodelta.report.again.plan import show_plan
+from iodelta.report.again.plan import plan_answer, show_plan
+from iodelta.report.documents import written
 from iodelta.report.formats.console import show
 from iodelta.report.words import inert
 
@@ -85,7 +86,7 @@ Examples:
 @click.option("--destroy", multiple=True, metavar="DEVICE", help="This very device or file may be overwritten.")
 @waits
 @click.option("--leave-out", is_flag=True, help="Go on without the variants that cannot run here.")
-@click.option("--output", type=click.Path(path_type=Path), help="The experiment folder to make.")
+@click.option("--folder", "place", type=click.Path(path_type=Path), help="The experiment folder to make.")
 @click.option("--dry-run", is_flag=True, help="Show cells, variants, order, bytes, knobs and time; touch nothing.")
 @click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
 def command(
@@ -108,7 +109,7 @@ def command(
     placebo: bool,
     destroy: tuple[str, ...],
     leave_out: bool,
-    output: Path | None,
+    place: Path | None,
     dry_run: bool,
     format_: str,
 ) -> None:
@@ -123,7 +124,7 @@ def command(
     path = Path(what) if what else None
     if path is not None and path.is_dir():
         given = [*fio, *variants, *conditions, *names, clock, target, size, baseline, margin, question, trial, ramp]
-        if any(given) or output or seed is not None or blocks is not None or placebo:
+        if any(given) or place or seed is not None or blocks is not None or placebo:
             raise RequestError(
                 "the question and its rules are in the folder already",
                 place=str(path),
@@ -140,14 +141,14 @@ def command(
         more = _seconds(budget) if budget else None
         over = more is None and Account(folder.events()).over
         with (
-            contacts((experiment := read_plan(folder).experiment).machines, boots=experiment.boots) as (place, *others),
+            contacts((experiment := read_plan(folder).experiment).machines, boots=experiment.boots) as (first, *others),
             stop_on_signals() as stop,
             watcher(format_) as watching,
-            contextlib.nullcontext() if over else remade(folder, place, watching, stop=stop) as again,
+            contextlib.nullcontext() if over else remade(folder, first, watching, stop=stop) as again,
         ):
 
             def going() -> None:
-                go(folder, place, watching, stop=stop, destroy=destroy, budget=more, others=others, remade=bool(again))
+                go(folder, first, watching, stop=stop, destroy=destroy, budget=more, others=others, remade=bool(again))
 
             in_turn(going, stop, watching.note)
     else:
@@ -174,18 +175,18 @@ def command(
         if experiment.clock == "instructions":
             from iodelta.cli.counting import begin
 
-            begin(experiment, text, output or _new_name(), format_, dry_run=dry_run)
+            begin(experiment, text, place or _new_name(), format_, dry_run=dry_run)
             return
         with contacts(experiment.machines, boots=experiment.boots) as machines:
             plan = planned(machines, experiment, leave_out=leave_out, dry_run=dry_run, format_=format_)
             if dry_run:
                 return
             with stop_on_signals() as stop, watcher(format_) as watching:
-                place, *others = machines
-                where = output or _new_name()
+                first, *others = machines
+                where = place or _new_name()
 
                 def starting() -> Folder:
-                    return start(where, text, plan, place, watching, stop=stop, destroy=destroy, others=others)
+                    return start(where, text, plan, first, watching, stop=stop, destroy=destroy, others=others)
 
                 folder = in_turn(starting, stop, watching.note)
     account = derive(folder)
@@ -209,7 +210,10 @@ def planned(
         reasons = "; ".join(f"{variant}: {reason}" for variant, reason in unavailable.items())
         raise RequestError(f"not every variant can run here: {reasons}", remedy="--leave-out goes on without these")
     plan = make_plan(_left_out(experiment, unavailable))
-    show_plan(Console(stderr=format_ == "json"), plan, seen[0], whole=dry_run)
+    if dry_run and format_ == "json":
+        sys.stdout.buffer.write(written(plan_answer(plan, seen)))
+    else:
+        show_plan(Console(stderr=format_ == "json"), plan, seen[0], whole=dry_run)
     for found in seen:
         refuse_at_once(found.reasons)
     return plan

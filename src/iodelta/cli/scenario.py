@@ -115,6 +115,7 @@ def run(
     format_: str,
     output: Path | None,
     charts: Path | None,
+    force: bool,
     folder: Path | None,
     destroy: tuple[str, ...],
 ) -> None:
@@ -132,6 +133,8 @@ def run(
 
     one = scenario(name)
     beside = {ORIGIN: msgspec.json.encode(Origin(name, full, kernels, vm, target, machine))}
+    if len(set(kernels)) < len(kernels):
+        raise RequestError("a kernel is given twice", place="--kernel", remedy="each is a variant of its own")
     if kernels and not vm:
         raise RequestError("a kernel is booted in a guest", place="--kernel", remedy="say --vm too")
     if vm:
@@ -160,7 +163,7 @@ def run(
     account = derive(made)
     drawn = format_ == "html" or charts is not None
     told, figures = charted(made) if drawn else (account, ())
-    deliver(told, lambda: figures, format_, output, charts)
+    deliver(told, lambda: figures, format_, output, charts, force=force)
     if one.tell is not None:
         for line in one.tell(made):
             click.echo(line, err=format_ != "console")

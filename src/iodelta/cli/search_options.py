@@ -72,7 +72,7 @@ def folder(plan: str) -> Decorator[Any]:
     """The folder: where it is made, and what is done with one. ``plan``: what --plan says of itself."""
     return together(
         click.option("--seed", type=int, help="Seed of the order of runs; drawn and recorded when left out."),
-        click.option("--output", type=click.Path(path_type=Path), help="The folder to make."),
+        click.option("--folder", type=click.Path(path_type=Path), help="The folder to make."),
         click.option("--plan", "plan_", is_flag=True, help=plan),
         click.option("--undo", type=click.IntRange(1), metavar="N", help="Of a folder: take back the last N answers."),
         click.option("--show", "show_", is_flag=True, help="Of a folder: report what is known; measure nothing."),

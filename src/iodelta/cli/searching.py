@@ -21,8 +21,9 @@ from iodelta.bisect.log import Answered, SearchFolder
 from iodelta.bisect.model import Ask, Rules
 from iodelta.bisect.question import Better, Patches, Question, Steps, Subject, command_words
 from iodelta.bisect.store import Store
+from iodelta.cli.report import reported
 from iodelta.cli.turn import in_turn
-from iodelta.errors import RequestError
+from iodelta.errors import RequestError, pasted
 from iodelta.experiment import seconds, shorthand
 from iodelta.experiment.values import fraction
 from iodelta.lab.signals import stop_on_signals
@@ -177,7 +178,8 @@ class Lines:
 
     def __init__(self, folder: Path, question: Question) -> None:
         self._question = question
-        self.note(f"folder {folder}; Ctrl-C ends it cleanly, giving the folder again goes on")
+        kind = "attribute" if isinstance(question.subject, Patches) else "bisect"
+        self.note(f"Ctrl-C ends it cleanly; to go on: iodelta {kind} {pasted(folder)}")
 
     def note(self, text: str) -> None:
         click.echo(inert(text), err=True)
@@ -215,7 +217,7 @@ def open_folder(path: Path, fio: tuple[str, ...], options: dict[str, object]) ->
 
 def new_folder(kind: str, question: Question, machine: Machine, options: dict[str, object]) -> SearchFolder:
     """The folder of a new question. Raises RequestError, MeasureError."""
-    place = options["output"]
+    place = options["folder"]
     return new(place if isinstance(place, Path) else fresh_name(kind), question, machine)
 
 
@@ -236,18 +238,21 @@ def carry_on(
             at = in_turn(lambda: go(folder, machine, replay, lines, stop=stop), stop, lines.note)
     found = account(folder, question, at)
     output(found, str(options["format_"]), plan=bool(options["plan_"]))
-    sys.exit(0 if options["plan_"] or options["undo"] else found.exit_code)
+    if options["plan_"] or options["undo"]:
+        sys.exit(0)
+    sys.exit(reported(found.exit_code, gate=options.get("gate") is not False))
 
 
-def report(path: Path, format_: str) -> NoReturn:
-    """What is known of a folder, in a format that its kind has; and exit. Raises RequestError."""
+def report(path: Path, format_: str, *, gate: bool) -> NoReturn:
+    """What is known of a folder, in a format that its kind has; and exit, by the verdict with ``gate``. Raises
+    RequestError."""
     folder = SearchFolder.open(path)
     patches = isinstance(folder.question().subject, Patches)
     formats = ("console", "json") if patches else ("console", "mail", "json")
     if format_ not in formats:
         what = "an attribution" if patches else "a bisection"
         raise RequestError(f"{what} is not told as {format_}", place="--format", remedy=", ".join(formats))
-    options: dict[str, object] = {"plan_": False, "undo": None, "show_": True, "format_": format_}
+    options: dict[str, object] = {"plan_": False, "undo": None, "show_": True, "format_": format_, "gate": gate}
     if patches:
         from iodelta.report.search.attribution import account as of_patches
 
@@ -261,12 +266,12 @@ def output(account: SearchAccount | AttributionAccount, format_: str, *, plan: b
     """Print an account in the format asked for."""
     from rich.console import Console
 
-    if plan:
-        click.echo(f"next: {inert(account.next)}" if account.next else "nothing is left to do")
-    elif format_ == "json":
+    if format_ == "json":
         from iodelta.report.documents import written
 
         sys.stdout.buffer.write(written(account))
+    elif plan:
+        click.echo(f"next: {inert(account.next)}" if account.next else "nothing is left to do")
     elif account.schema == "iodelta.attribution/2":
         from iodelta.report.search.attribution import show as show_attribution
 

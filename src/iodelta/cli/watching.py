@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from iodelta.cli.terminal import redrawable
+from iodelta.errors import pasted
 from iodelta.lab.plan import Plan
 from iodelta.lab.progress import Watcher
 from iodelta.lab.schedule import Slot
@@ -73,7 +74,7 @@ class PlainWatcher:
         again = f", {done} trials already there" if done else ""
         self._say(
             f"measuring: {_cells(len(plan.experiment.cells))}, {len(plan.experiment.variants)} variants, "
-            f"at most {duration(plan.experiment.design.budget)}{again}; folder {inert(folder)}"
+            f"at most {duration(plan.experiment.design.budget)}{again}; folder {inert(pasted(folder))}"
         )
 
     def note(self, text: str) -> None:
@@ -133,7 +134,7 @@ class LiveWatcher:
         others = [v.name for v in plan.experiment.variants if v.name != plan.experiment.baseline]
         self._head = f"{', '.join(others)} against {plan.experiment.baseline}"
         again = f"; {done} trials already there" if done else ""
-        self.note(f"Folder {folder}{again}. Ctrl-C ends it cleanly; iodelta run FOLDER goes on.")
+        self.note(f"Folder {pasted(folder)}{again}. Ctrl-C ends it cleanly; to go on: iodelta run {pasted(folder)}")
         self._start()
 
     def note(self, text: str) -> None:

@@ -10,6 +10,7 @@ import msgspec
 
 from iodelta.experiment import io_uring
 from iodelta.experiment.model import Cell, Condition, Design, Experiment, Option, Target, Variant
+from iodelta.experiment.order import place_of
 from iodelta.experiment.values import seconds, size_bytes
 from iodelta.jobfile import canonical, owned
 
@@ -91,6 +92,8 @@ def assemble(
     doubled = [name for name in {c.name for c in cells} if sum(c.name == name for c in cells) > 1]
     if doubled:
         refuse(f"two cells are both called {doubled[0]!r}", "workload", remedy="a value is listed twice")
+    place = place_of(cell.name for cell in cells)
+    cells = tuple(sorted(cells, key=lambda cell: place(cell.name)))
     notes = [note for workload in workloads for note in workload.notes]
     for condition in conditions:
         dropped = [name for name, _ in condition.background_fio if (ours := owned(name)) and ours.harmless]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from types import MappingProxyType
 
 from iodelta.errors import RequestError
@@ -99,9 +99,18 @@ def _variants(texts: Sequence[str]) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for text in texts:
         name, _, rest = text.partition(":")
-        settings = found.setdefault(_name(name, text, "--variant NAME:knob=value,knob=value"), {})
-        settings.update(_settings(rest, f"--variant {text!r}"))
+        _name(name, text, "--variant NAME:knob=value,knob=value")
+        _check_new(name, found, "--variant")
+        found[name] = _settings(rest, f"--variant {text!r}")
     return found
+
+
+def _check_new(name: str, known: Container[str], option: str) -> None:
+    """Two of one name would become one, with the settings of both or of the last."""
+    if name in known:
+        raise RequestError(
+            f"{name!r} is given twice", place=option, remedy="give each its own name, and all its settings in one place"
+        )
 
 
 def _settings(text: str, option: str) -> dict[str, str]:
@@ -111,6 +120,7 @@ def _settings(text: str, option: str) -> dict[str, str]:
         key, equals, value = part.partition("=")
         # A comma starts a new setting only before a knob's name: cpus=0,2 and noatime,commit=5 stay whole.
         if equals and _knob(key):
+            _check_new(key, found, option)
             last = key
             found[key] = value
         elif last:
@@ -129,10 +139,11 @@ def _knob(key: str) -> bool:
 
 
 def _conditions(texts: Sequence[str]) -> dict[str, dict[str, str]]:
-    found = {}
+    found: dict[str, dict[str, str]] = {}
     for text in texts:
         name, _, rest = text.partition(":")
         _name(name, text, "--condition NAME, --condition NAME:knob=value or --condition 'NAME:COMMAND ARG ...'")
+        _check_new(name, found, "--condition")
         key, equals, _ = rest.partition("=")
         if equals and (
             key in _BARE_KNOBS or re.fullmatch(r"[a-z_]+\.[\w.]+|sysfs:\S+", key)

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from iodelta.errors import LostError, MeasureError, RequestError
+from iodelta.errors import LostError, MeasureError, RequestError, pasted
 from iodelta.experiment import Cell, Condition, Experiment, Variant
 from iodelta.experiment.io_uring import TOOL
 from iodelta.knob import Knob, Saved, turn
@@ -227,7 +227,7 @@ class Bench:
         return MeasureError(
             "the target has vanished, or is another device now",
             place=self.target.path,
-            remedy=f"bring it back, then `iodelta run {self._folder.path}` goes on",
+            remedy=f"bring it back, then `iodelta run {pasted(self._folder.path)}` goes on",
         )
 
     def background(self, condition: Condition) -> BackgroundLoad:

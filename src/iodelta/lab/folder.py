@@ -23,7 +23,7 @@ import msgspec
 import zstandard
 
 from iodelta import __version__
-from iodelta.errors import MeasureError, RequestError
+from iodelta.errors import MeasureError, RequestError, pasted
 from iodelta.lab.events import (
     Abandoned,
     Booted,
@@ -105,7 +105,7 @@ class Folder:
         Raises RequestError when there is something already, MeasureError when no folder can be made there.
         """
         if path.exists() or path.is_symlink():
-            raise RequestError("there is something already", place=str(path), remedy="name a new folder with --output")
+            raise RequestError("there is something already", place=str(path), remedy="name a new folder with --folder")
         draft = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
         try:
             (draft / RAW).mkdir(parents=True)
@@ -118,7 +118,7 @@ class Folder:
             raise MeasureError(
                 f"cannot make the folder: {what}",
                 place=str(path),
-                remedy="nothing was started; make room, or name another folder with --output",
+                remedy="nothing was started; make room, or name another folder with --folder",
             ) from error
         finally:
             shutil.rmtree(draft, ignore_errors=True)
@@ -323,11 +323,11 @@ class Folder:
         return found
 
     def _failed(self, error: OSError) -> MeasureError:
-        remedy = f"make room, then `iodelta run {self.path}` goes on" if error.errno in FULL else ""
+        remedy = f"make room, then `iodelta run {pasted(self.path)}` goes on" if error.errno in FULL else ""
         return MeasureError(
             f"cannot write to the experiment folder: {os.strerror(error.errno or 0)}",
             place=str(self.path),
-            remedy=remedy or f"make it writable, then `iodelta run {self.path}` goes on",
+            remedy=remedy or f"make it writable, then `iodelta run {pasted(self.path)}` goes on",
         )
 
 

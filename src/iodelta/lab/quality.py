@@ -8,6 +8,7 @@ That a trial was not steady is shown only: a variant that stalls now and then wo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import msgspec
@@ -75,24 +76,28 @@ def noise(trial: Trial, quality: Quality, *, ramp: float, margin: float, device:
         if len(series) >= quality.steady_from:
             change = drift(series)
             if abs(change) > margin:
-                text = f"{name} moved by {100 * change:+.1f} % over the measured window, more than the margin"
+                how = f"moved by {100 * change:+.1f} %" if math.isfinite(change) else "rose from 0"
+                text = f"{name} {how} over the measured window, more than the margin"
                 found.append(_finding("noise.unsteady", place, text, "give a longer [design] ramp"))
     return tuple(found)
 
 
 def drift(series: Sequence[float]) -> float:
-    """Relative change from the first to the last third of a window (9 values at least); 0 where noise explains it.
+    """Change from the first to the last third of a window (9 values at least), relative to the first; 0 where noise
+    explains it, infinite from a first third of zeros.
 
     Noise is taken from the steps between neighbouring seconds (their median: one jump does not hide itself), and
     counted as if neighbours were correlated by a half, which makes means of n values sqrt(6/n) as wide as steps say.
     """
     data = np.asarray(series, dtype=float)
-    third, mean = len(data) // 3, float(data.mean())
-    if third < 3 or not mean:
+    third = len(data) // 3
+    if third < 3 or not data.any():
         return 0.0
-    change = float(data[-third:].mean() - data[:third].mean())
+    first, last = float(data[:third].mean()), float(data[-third:].mean())
     sd = float(np.median(np.abs(np.diff(data)))) / (_NORMAL_MEDIAN * np.sqrt(2.0))
-    return change / mean if abs(change) > _NORMAL_99 * sd * np.sqrt(2 * 6 / third) else 0.0
+    if abs(last - first) <= _NORMAL_99 * sd * np.sqrt(2 * 6 / third):
+        return 0.0
+    return last / first - 1 if first > 0 else math.inf
 
 
 def _other_io(trial: Trial, ramp: float, device: str) -> tuple[float, float] | None:

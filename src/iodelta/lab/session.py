@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from iodelta.errors import LostError, MeasureError, RequestError
+from iodelta.errors import LostError, MeasureError, RequestError, pasted
 from iodelta.experiment import Experiment
 from iodelta.lab.account import OVER, Account
 from iodelta.lab.bench import Bench
@@ -103,7 +103,7 @@ def go(
     except LostError as error:
         on = "goes on in a new guest" if throw_away(machine) else "puts back what was set there and goes on"
         raise LostError(
-            error.what, place=error.place, remedy=f"finished trials are kept; `iodelta run {folder.path}` {on}"
+            error.what, place=error.place, remedy=f"finished trials are kept; `iodelta run {pasted(folder.path)}` {on}"
         ) from error
 
 

@@ -57,6 +57,7 @@ class Survey(msgspec.Struct, frozen=True):
     """Given to fio as ``size``; None for the whole of a device or file."""
     fio: tuple[int, int]
     writes: bool
+    """Whether some cell writes to the target."""
     reasons: tuple[Reason, ...]
     """What stands against writing, as far as it can be known without opening the target."""
     unavailable: dict[str, str]

@@ -40,15 +40,19 @@ class Arm(msgspec.Struct, frozen=True):
     guest: str
     """sha256 of its initramfs: modules, programs, script and cells."""
     cmdline: str
+    """Boot parameters of the kernel."""
     memory: int
+    """MiB of the guest."""
 
 
 class BootPlan(msgspec.Struct, frozen=True):
     """One boot; all cells of a variant run in it."""
 
     number: int
+    """From 0, in the order of the plan."""
     variant: str
     purpose: Purpose
+    """What it is made for: to count, to repeat, another address layout, or a table of functions."""
     seed: int = 0
 
 
@@ -57,16 +61,21 @@ class PathPlan(msgspec.Struct, frozen=True):
 
     experiment: Experiment
     arms: tuple[Arm, ...]
+    """What each variant boots."""
     boots: tuple[BootPlan, ...]
+    """All boots, in the order in which they are begun."""
     qemu: str
+    """Version of the emulator."""
     fio: str
     """sha256 of the fio that runs in the guest."""
     functions: str
     """Why there will be no table of functions; empty when there will be one."""
     identifier: str
+    """Names this experiment."""
     row: bool = False
     """Whether the variants are a row of kernels, each compared with the one before."""
     clock: Literal["instructions"] = "instructions"
+    """What is counted."""
     schema: Literal[1] = 1
 
     def arm(self, variant: str) -> Arm:
@@ -77,6 +86,13 @@ class PathPlan(msgspec.Struct, frozen=True):
     def others(self) -> tuple[str, ...]:
         """The variants that are compared with the baseline."""
         return tuple(arm.variant for arm in self.arms if arm.variant != self.experiment.baseline)
+
+
+class PathPlanAnswer(msgspec.Struct, frozen=True):
+    """What a run with the instruction clock would boot. Nothing was started to find it out."""
+
+    plan: PathPlan
+    schema: Literal["iodelta.path-plan/1"] = "iodelta.path-plan/1"
 
 
 def make_plan(experiment: Experiment, *, row: bool = False) -> PathPlan:

@@ -205,12 +205,9 @@ def shape_of(tally: Tally) -> tuple[float, ...]:
     return tuple(part * scale for part in (*parts, last))
 
 
-def store(path: Path, calibration: Calibration) -> None:
-    """Raises RequestError when it cannot be written."""
-    try:
-        path.write_bytes(msgspec.json.format(msgspec.json.encode(calibration), indent=1) + b"\n")
-    except OSError as error:
-        raise RequestError(f"cannot write the calibration: {error}", place=str(path)) from error
+def stored(calibration: Calibration) -> bytes:
+    """The file of a calibration."""
+    return msgspec.json.format(msgspec.json.encode(calibration), indent=1) + b"\n"
 
 
 def load(path: Path) -> Calibration:

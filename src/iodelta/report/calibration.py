@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from iodelta.lab.calibration import Calibration
+from iodelta.report.columns import columns
 from iodelta.report.words import inert, interval, metric_name
 
-_HEAD = f"{'':<14}{'within':>9}{'between':>9}{'drift':>9}{'pairing':>9}{'10 min':>9}{'1 h':>9}{'night':>9}"
+_HEAD = ("", "within", "between", "drift", "pairing", "10 min", "1 h", "night")
 
 
 def lines(calibration: Calibration) -> Iterator[str]:
     """The whole account, 80 columns."""
     yield f"{inert(calibration.workload)} on {inert(calibration.disk)}, calibrated {_day(calibration.made)}"
     yield ""
-    yield "Noise (sd of one trial, %) by source        Smallest change seen (90 % power) in"
-    yield _HEAD
+    yield "within, between, drift: noise (sd of one trial, %) by its source. 10 min, 1 h, night: the smallest"
+    yield "change (%) seen in that time, with a power of 90 %."
+    rows: list[Sequence[str]] = [_HEAD]
     for one in calibration.metrics:
         noise = one.noise
         shown = [_percent(x) for x in (noise.within, noise.between)]
         drift = f"{100 * noise.drift:+.1f}"
         seen = [_percent(x) for x in (one.ten_minutes, one.hour, one.night)]
         cells = [*shown, drift, f"x{noise.pairing:.1f}", *seen]
-        yield f"{metric_name(one.metric, with_kind=False):<14}" + "".join(f"{cell:>9}" for cell in cells)
+        rows.append((metric_name(one.metric, with_kind=False), *cells))
+    yield from columns(rows, "<>>>>>>>", 80)
     yield ""
     yield "pairing: how many times more blocks an analysis that ignores the pairs would need."
     yield false_alarms(calibration)

@@ -26,6 +26,14 @@ PLACES = {
     "iodelta.compare/1": ("iodelta.report.comparison.comparison", "Comparison", "iodelta compare"),
     "iodelta.show/1": ("iodelta.report.foreign.runs", "Shown", "iodelta show"),
     "iodelta.audit/1": ("iodelta.report.foreign.audit", "Audited", "iodelta audit"),
+    "iodelta.audit-rules/1": ("iodelta.report.foreign.audit", "RulesAnswer", "iodelta audit --rules"),
+    "iodelta.plan/1": ("iodelta.report.again.plan", "PlanAnswer", "iodelta run --dry-run, iodelta reproduce --dry-run"),
+    "iodelta.path-plan/1": ("iodelta.path.plan", "PathPlanAnswer", "iodelta run --dry-run with the instruction clock"),
+    "iodelta.search-plan/1": (
+        "iodelta.report.search.answer",
+        "SearchPlanAnswer",
+        "iodelta bisect --plan",
+    ),
     "iodelta.calibration/1": ("iodelta.report.answers", "CalibrationAnswer", "iodelta calibrate"),
     "iodelta.env/1": ("iodelta.report.answers", "EnvAnswer", "iodelta env"),
     "iodelta.env-diff/1": ("iodelta.report.answers", "EnvDiffAnswer", "iodelta env --diff"),
@@ -125,9 +133,10 @@ def _structs(kind: type) -> dict[str, type]:
     while waiting:
         one = waiting.pop()
         if isinstance(one, msgspec.inspect.StructType):
-            if one.cls.__name__ in found:
+            whole = f"{one.cls.__module__}.{one.cls.__qualname__}"  # where two have one name
+            if whole in found:
                 continue
-            found[one.cls.__name__] = one.cls
+            found[whole] = found[one.cls.__name__] = one.cls
             waiting += [field.type for field in one.fields]
         elif isinstance(one, msgspec.inspect.Type):
             for name in ("types", "item_types", "item_type", "key_type", "value_type"):

@@ -11,12 +11,14 @@ from rich.text import Text
 from iodelta.lab.folder import Folder
 from iodelta.path.judge import PathAccount, Shift, judge
 from iodelta.path.tables import FunctionTable
+from iodelta.report.columns import columns
 from iodelta.report.formats.story import Cell, Row, Section, Story, Table, section
 from iodelta.report.words import duration, inert
 
 WIDTH = 80
 NAMES = 14
-COLUMNS = (10, 10, 9, 9, 20)
+SHORT = 10
+"""Columns from which the name of a side is too long for a heading."""
 STYLES = {"longer": "bold red", "shorter": "bold green", "same": "green", "no verdict": "dim"}
 STEPS = 32
 """Columns in which a row of kernels is drawn."""
@@ -65,11 +67,11 @@ def lines(account: PathAccount, *, functions: bool = False) -> Iterator[Text]:
     yield from _wrapped(headline(account), "bold")
     yield Text()
     if account.shifts:
-        room = min(max(len(_named(one, account)) for one in account.shifts), NAMES)
-        heads = (*_sides(account), "change", "", "layouts")
-        yield Text(f"{'':<{room}}{''.join(map(str.rjust, heads, COLUMNS))}  path", style="dim")
-        for one in account.shifts:
-            yield from _line(one, room, account)
+        heads = ("", *_sides(account), "change", "", "layouts", "path")
+        head, *made = columns([heads, *(_cells(one, account) for one in account.shifts)], "<>>>>><", WIDTH)
+        yield Text(head, style="dim")
+        for one, line in zip(account.shifts, made, strict=True):
+            yield from _line(one, line, account)
         for text in _legend(account):
             yield from _wrapped(text, "dim")
         yield Text()
@@ -84,14 +86,17 @@ def lines(account: PathAccount, *, functions: bool = False) -> Iterator[Text]:
     yield from _wrapped(f"Not seen: {account.blind}", "bold")
 
 
-def _line(one: Shift, room: int, account: PathAccount) -> Iterator[Text]:
+def _cells(one: Shift, account: PathAccount) -> tuple[str, ...]:
     name = _named(one, account)
-    if len(name) > room:
-        yield Text(name)
-        name = ""
     values = (_count(one.baseline), _count(one.value), _change(one), _share(one), _layouts(one))
-    text = Text(f"{name:<{room}}{''.join(map(str.rjust, values, COLUMNS))}  ")
-    yield text.append(one.word, style=STYLES[one.word])
+    return (name if len(name) <= NAMES else "", *values, one.word)
+
+
+def _line(one: Shift, line: str, account: PathAccount) -> Iterator[Text]:
+    name = _named(one, account)
+    if len(name) > NAMES:
+        yield Text(name)
+    yield Text(line.removesuffix(one.word)).append(one.word, style=STYLES[one.word])
     if one.reason:
         yield from _wrapped(f"    {inert(one.reason)}")
 
@@ -108,8 +113,7 @@ def _functions(account: PathAccount) -> Iterator[Text]:
             yield from _wrapped(text, "yellow")
     for table in account.functions:
         yield from _wrapped(_heading(table, account), "bold")
-        for name, *values in _rows(table):
-            yield Text(f"  {name:<44}{values[0]:>11}{values[1]:>11}{values[2]:>11}")
+        yield from map(Text, columns(list(_rows(table)), "<>>>", WIDTH, indent=2))
         for doubt in table.doubts:
             yield from _wrapped(f"! {inert(doubt)}", "yellow")
         yield Text()
@@ -230,7 +234,7 @@ def _sides(account: PathAccount) -> tuple[str, str]:
     names = tuple(
         inert(side.variant) for side in sorted(account.sides, key=lambda one: one.variant != account.baseline)
     )
-    return (names[0], names[1]) if len(names) == 2 and max(map(len, names)) < COLUMNS[0] else ("baseline", "variant")
+    return (names[0], names[1]) if len(names) == 2 and max(map(len, names)) < SHORT else ("baseline", "variant")
 
 
 def _named(one: Shift, account: PathAccount) -> str:

@@ -8,10 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from iodelta.policy.answers import Mirrored, PolicyExplanation, Predicted
 from iodelta.policy.calibrate import CLOSURE, DEPTHS, MIX, Calibration, HeldOut, MemberCurve
 from iodelta.policy.catalogue import PolicyInfo
+from iodelta.report.columns import columns
 from iodelta.report.words import inert
 from iodelta.trial import Finding
 
 WIDTH = 80
+WIDE = 120
+"""Columns of a table of policies, whose names hold their parameters."""
 
 
 def catalogue(policies: Iterable[PolicyInfo]) -> Iterator[str]:
@@ -34,13 +37,12 @@ def explanations(policies: Iterable[PolicyExplanation]) -> Iterator[str]:
 
 def predictions(found: Iterable[Predicted], worlds: int) -> Iterator[str]:
     """One line for each policy and depth."""
-    yield f"{'policy':<26}{'depth':>6}{'IOPS':>11}  {'over worlds':<22}{'mean':>10}{'p99':>10}  reads by member"
+    rows = [("policy", "depth", "IOPS", "over worlds", "mean", "p99", "reads by member")]
     for one in found:
         spread = f"{one.least:,.0f} .. {one.most:,.0f}" if worlds > 1 else ""
-        yield (
-            f"{one.policy:<26}{one.iodepth:>6}{one.iops:>11,.0f}  {spread:<22}{_time(one.mean_ns):>10}"
-            f"{_time(one.p99_ns):>10}  {_shares(one.shares)}"
-        )
+        times = (_time(one.mean_ns), _time(one.p99_ns))
+        rows.append((one.policy, str(one.iodepth), f"{one.iops:,.0f}", spread, *times, _shares(one.shares)))
+    yield from columns(rows, "<>><>><", WIDE)
 
 
 def trust(closure: float | None, held_out: Iterable[HeldOut]) -> Iterator[str]:
@@ -59,9 +61,9 @@ def trust(closure: float | None, held_out: Iterable[HeldOut]) -> Iterator[str]:
 
 def calibration(found: Calibration) -> Iterator[str]:
     """Each member's rates by depth, then the errors."""
-    yield f"{'random 4k reads/s at depth':<28}" + "".join(f"{depth:>9}" for depth in DEPTHS)
-    for member in found.members:
-        yield f"{_short(member.path):<28}" + "".join(f"{rate:>9,.0f}" for rate in member.iops)
+    rows = [("random 4k reads/s at depth", *map(str, DEPTHS))]
+    rows += [(_short(member.path), *(f"{rate:,.0f}" for rate in member.iops)) for member in found.members]
+    yield from columns(rows, "<" + ">" * len(DEPTHS), WIDE)
     for member in found.members:
         yield from _beside_writes(member)
     for member in found.members:
@@ -83,13 +85,13 @@ def _beside_writes(member: MemberCurve) -> Iterator[str]:
 
 def runs(found: Iterable[Mirrored]) -> Iterator[str]:
     """One line for each run of the mirror."""
-    yield f"{'policy':<26}{'depth':>6}{'IOPS':>11}{'mean':>10}{'p50':>10}{'p99':>10}{'p99.9':>10}  reads by member"
+    rows: list[Sequence[str]] = [("policy", "depth", "IOPS", "mean", "p50", "p99", "p99.9", "reads by member")]
     for one in found:
         total = sum(member.reads for member in one.members) or 1
-        yield (
-            f"{one.policy:<26}{one.iodepth:>6}{one.iops:>11,.0f}{_time(one.mean_ns):>10}{_time(one.p50_ns):>10}"
-            f"{_time(one.p99_ns):>10}{_time(one.p999_ns):>10}  {_shares([m.reads / total for m in one.members])}"
-        )
+        times = map(_time, (one.mean_ns, one.p50_ns, one.p99_ns, one.p999_ns))
+        shares = _shares([member.reads / total for member in one.members])
+        rows.append((one.policy, str(one.iodepth), f"{one.iops:,.0f}", *times, shares))
+    yield from columns(rows, "<>>>>>><", WIDE)
 
 
 def findings(found: Iterable[Finding]) -> Iterator[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import textwrap
 import unicodedata
 from typing import TYPE_CHECKING
 
@@ -20,6 +22,19 @@ def inert(text: str) -> str:
         char if unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Zl", "Zp") else f"\\x{ord(char):02x}"
         for char in text
     )
+
+
+def wrap(text: str, width: int, indent: str = "") -> list[str]:
+    """Lines of at most ``width`` columns, those after the first behind ``indent``.
+
+    What can be pasted stays whole: no word is cut at a hyphen, nor is a command in `` ` `` cut at its blanks where it
+    fits on a line.
+    """
+    whole = re.sub(r"`[^`]*`", lambda found: found[0].replace(" ", "\0"), text)
+    room = width - len(indent)
+    kept = " ".join(word if len(word) <= room else word.replace("\0", " ") for word in whole.split(" "))
+    lines = textwrap.wrap(kept, width, subsequent_indent=indent, break_on_hyphens=False)
+    return [line.replace("\0", " ") for line in lines]
 
 
 def metric_name(metric: Metric, *, with_kind: bool) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from iodelta.trial import Trial
 
@@ -15,6 +16,12 @@ def system_ns_per_io(trial: Trial) -> float:
     ios = _ios(trial)
     window_ns = 1e6 * max((direction.runtime_ms for direction in trial.directions), default=0)
     return trial.sys_cpu / 100.0 * window_ns / ios if ios and window_ns else math.nan
+
+
+def is_resolved(times: Sequence[float]) -> bool:
+    """Whether the kernel times of trials say anything: a kernel that counts them in ticks of some milliseconds finds
+    none at all in a trial of few I/Os, and a median of such zeros is no time."""
+    return sum(value > 0 for value in times) > 0.75 * len(times)
 
 
 def switches_per_io(trial: Trial) -> float:

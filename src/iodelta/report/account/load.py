@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -13,6 +13,7 @@ import msgspec
 from iodelta.audit import audit_trials
 from iodelta.bundle.packed import is_own, opened
 from iodelta.errors import MeasureError
+from iodelta.experiment.order import place_of
 from iodelta.lab.account import OVER
 from iodelta.lab.account import Account as Journal
 from iodelta.lab.calibration import FILE as CALIBRATION
@@ -39,6 +40,7 @@ from iodelta.report.environment.system import system
 from iodelta.report.formats.statements import method
 from iodelta.scenarios.model import ORIGIN, Origin
 from iodelta.trial import Trial
+from iodelta.verdict import Judgement
 
 TRIALS = "trials.parquet"
 PAGE = "report.html"
@@ -130,6 +132,7 @@ def _examined(folder: Folder) -> _Examined:
     judgement = judge_folder(plan, rules_of(plan, journal), journal, trials)
     spoilt = sum(bool(done.problem) for done in journal.finished.values()) + len(journal.failed)
     counted = [trials[n] for n in journal.counted(v.name for v in plan.experiment.variants) if n in trials]
+    judgement, ordered = in_cell_order(plan, judgement, counted)
     environment = _environment(folder, journal)
     calibrations = _calibrations(folder)
     doubted = doubt(calibrations, judgement.rules.alpha)
@@ -139,7 +142,7 @@ def _examined(folder: Folder) -> _Examined:
         *warnings(plan),
         *(one for one in journal.findings() if one.severity != "hard"),
         *(finding for trial in trials.values() for finding in trial.findings),
-        *audit_trials(counted, facts_of(plan, environment)),
+        *audit_trials(ordered, facts_of(plan, environment)),
     )
     account = Account(
         folder=str(folder.path),
@@ -152,8 +155,8 @@ def _examined(folder: Folder) -> _Examined:
         spent=journal.spent,
         findings=findings,
         calibrations=calibrations,
-        views=views(plan, judgement, counted),
-        best=best(plan, judgement, counted),
+        views=views(plan, judgement, ordered),
+        best=best(plan, judgement, ordered),
         system=system(environment),
         changed=_changed(folder, journal, environment),
         again=_again(folder, plan, journal, environment),
@@ -162,6 +165,13 @@ def _examined(folder: Folder) -> _Examined:
         seal=sealed(folder),
     )
     return _Examined(account, trials, counted, environment)
+
+
+def in_cell_order(plan: Plan, judgement: Judgement, trials: Sequence[Trial]) -> tuple[Judgement, list[Trial]]:
+    """Verdicts and trials by their cells: they were measured, and so were judged, in a random order of these."""
+    place = place_of(cell.name for cell in plan.experiment.cells)
+    verdicts = tuple(sorted(judgement.verdicts, key=lambda verdict: place(verdict.cell)))
+    return msgspec.structs.replace(judgement, verdicts=verdicts), sorted(trials, key=lambda trial: place(trial.cell))
 
 
 def _environment(folder: Folder, journal: Journal) -> dict[str, Any]:
@@ -218,7 +228,10 @@ def _calibrations(folder: Folder) -> tuple[Calibration, ...]:
 
 
 def without_schedule(plan: Plan) -> Plan:
-    """The plan as reports carry it: the schedule stays in ``plan.json``."""
+    """The plan as reports carry it, its cells in the one order: the schedule stays in ``plan.json``."""
+    place = place_of(cell.name for cell in plan.experiment.cells)
+    cells = tuple(sorted(plan.experiment.cells, key=lambda cell: place(cell.name)))
+    plan = msgspec.structs.replace(plan, experiment=msgspec.structs.replace(plan.experiment, cells=cells))
     return msgspec.structs.replace(plan, schedule=msgspec.structs.replace(plan.schedule, rounds=()))
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from iodelta.experiment import Cell, Experiment
 from iodelta.lab.plan import Plan
-from iodelta.stats.cost import switches_per_io, system_ns_per_io
+from iodelta.stats.cost import is_resolved, switches_per_io, system_ns_per_io
 from iodelta.stats.little import Together
 from iodelta.stats.shift import ShiftFunction
 from iodelta.trial import Finding, Trial
@@ -33,7 +33,8 @@ SWEEP = 4
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """Kernel CPU time (ns) and context switches per I/O of a cell's variant, medians over trials; None: unknown."""
+    """Kernel CPU time (ns) and context switches per I/O of a cell's variant, medians over trials; None: unknown, or
+    shorter than what the kernel counts in."""
 
     cell: str
     variant: str
@@ -180,11 +181,12 @@ def _cost(cell: str, variant: str, trials: Sequence[Trial]) -> Cost:
     own = [trial for trial in trials if trial.variant == variant]
     times = [value for value in map(system_ns_per_io, own) if math.isfinite(value)]
     switches = [value for value in map(switches_per_io, own) if math.isfinite(value)]
+    resolved = is_resolved(times)
     cuts = quantiles(times, method="inclusive") if len(times) >= 4 else ()
     return Cost(
         cell,
         variant,
-        median(times) if times else None,
+        median(times) if resolved else None,
         median(switches) if switches else None,
-        (cuts[0], cuts[2]) if cuts else None,
+        (cuts[0], cuts[2]) if cuts and resolved else None,
     )

@@ -3,17 +3,56 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Literal
 
+import msgspec
 from rich.console import Console
 
 from iodelta.lab.plan import Plan, kinds_of, warnings
 from iodelta.lab.setup import Survey
 from iodelta.report.words import duration, inert, size
+from iodelta.trial import Finding
 
 SHOWN = 12
 WIDTH = 80
 INDENT = 10
+
+
+class PlanAnswer(msgspec.Struct, frozen=True):
+    """What a run would measure, in which order and by which rules, and what was seen of its machines. Nothing was
+    changed to find it out. Seconds and bytes."""
+
+    plan: Plan
+    surveys: tuple[Survey, ...]
+    """What each machine offers, in the order of the experiment's machines; of this one where it names none."""
+    rounds: int
+    """Blocks of every cell that the budget pays for."""
+    at_most: float
+    """Seconds of wall time that it takes at most."""
+    findings: tuple[Finding, ...]
+    """What is odd about the plan itself."""
+    notes: tuple[str, ...] = ()
+    """Of somebody else's experiment: what is not as it was there."""
+    dangers: tuple[str, ...] = ()
+    """Of somebody else's experiment: what in it could do more than I/O on the target."""
+    schema: Literal["iodelta.plan/1"] = "iodelta.plan/1"
+
+
+def plan_answer(
+    plan: Plan, surveys: Sequence[Survey], notes: Sequence[str] = (), dangers: Sequence[str] = ()
+) -> PlanAnswer:
+    """The plan as data."""
+    found = tuple(warnings(plan))
+    return PlanAnswer(plan, tuple(surveys), _rounds(plan), _at_most(plan), found, tuple(notes), tuple(dangers))
+
+
+def _rounds(plan: Plan) -> int:
+    return min(plan.rules.max_blocks, max(1, int(plan.budget_rounds)))
+
+
+def _at_most(plan: Plan) -> float:
+    return min(plan.experiment.design.budget, plan.rules.max_blocks * plan.per_round * plan.trial_seconds)
 
 
 def show_plan(console: Console, plan: Plan, found: Survey, *, whole: bool) -> None:
@@ -30,8 +69,7 @@ def wrapped_lines(lines: list[str]) -> Iterator[str]:
 
 def _lines(plan: Plan, found: Survey) -> list[str]:
     experiment = plan.experiment
-    rounds = min(plan.rules.max_blocks, max(1, int(plan.budget_rounds)))
-    time = min(experiment.design.budget, plan.rules.max_blocks * plan.per_round * plan.trial_seconds)
+    rounds, at_most = _rounds(plan), duration(_at_most(plan))
     lines = [
         *(f"Machine   {inert(name)}" for name in experiment.machines),
         f"Target    {_target(found)}",
@@ -40,7 +78,7 @@ def _lines(plan: Plan, found: Survey) -> list[str]:
         f"Metrics   {', '.join(metric.name for metric in plan.rules.metrics)}; margin {100 * plan.rules.margin:g} %, "
         f"level {100 * (1 - plan.rules.alpha):g} %",
         f"Blocks    looks at {', '.join(map(str, plan.rules.looks))}; the budget pays for about {rounds} of every cell",
-        f"Time      {duration(plan.trial_seconds)} a trial, {plan.per_round} trials a round, at most {duration(time)}",
+        f"Time      {duration(plan.trial_seconds)} a trial, {plan.per_round} trials a round, at most {at_most}",
         f"Writes    {_writes(found)}",
     ]
     if found.holds:

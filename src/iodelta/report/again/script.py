@@ -15,7 +15,7 @@ import msgspec
 
 from iodelta import __version__
 from iodelta.bundle.packed import opened
-from iodelta.errors import MeasureError, RequestError
+from iodelta.errors import MeasureError, RequestError, pasted
 from iodelta.experiment import Condition, Experiment
 from iodelta.experiment.model import NAME, of_boot
 from iodelta.knob.command import Commands
@@ -59,7 +59,7 @@ def reproducer_of(path: Path) -> str:
     journal = Account(folder.events())
     target = target_of(journal)
     if target is None:
-        raise MeasureError("nothing was measured yet", place=str(path), remedy=f"iodelta run {path} goes on")
+        raise MeasureError("nothing was measured yet", place=str(path), remedy=f"`iodelta run {pasted(path)}` goes on")
     ran = [journal.started[number] for number in sorted(journal.finished)]
     account = load(folder)
     return script(plan, target, ran or _planned(plan), headline(account), dict(account.system).get("fio", ""))

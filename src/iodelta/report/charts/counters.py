@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from iodelta.report.charts.distribution import place
 from iodelta.report.charts.model import Figure, Source, label, percent_of, some
 from iodelta.report.words import percent, quantity
-from iodelta.stats.cost import switches_per_io, system_ns_per_io
+from iodelta.stats.cost import is_resolved, switches_per_io, system_ns_per_io
 from iodelta.trial import Trial
 
 if TYPE_CHECKING:
@@ -79,6 +79,8 @@ Row = tuple[str, str, str, float, float, float, float, float]
 def _rows(source: Source, trials: Sequence[Trial]) -> list[Row]:
     found: list[Row] = []
     for name, unit, read in _readers():
+        if read is system_ns_per_io and not is_resolved([one for one in map(read, trials) if math.isfinite(one)]):
+            continue  # it is counted in ticks: without the trials of none the others' median is no time either
         arms: dict[str, dict[int, float]] = {}
         for trial in trials:
             value = read(trial)

@@ -76,11 +76,12 @@ def _figure(source: Source, metric: Metric, found: list[tuple[int, Trial, float]
     level = _running([value for _, _, value in found])
     third = max(1, len(found) // 3)
     first, last = (median(value for _, _, value in part) for part in (found[:third], found[-third:]))
+    moved = (1 + last) / (1 + first) - 1  # both are against the same levels
     return Figure(
         name=f"order-{metric.name}",
         spec="order",
         title=f"{name} in run order",
-        alt=f"{len(found)} trials; from the first to the last third the level moved by {percent(last - first, 0.002)}.",
+        alt=f"{len(found)} trials; from the first to the last third the level moved by {percent(moved, 0.002)}.",
         about=f"Every trial where it stood in the run, against the median of its own cell and variant; the line is the "
         f"median of {WINDOW} neighbours. Drift falls on all variants alike only where they were interleaved.",
         rows=[

@@ -13,6 +13,7 @@ import msgspec
 
 from iodelta.audit import audit
 from iodelta.audit.model import where
+from iodelta.experiment.order import in_order
 from iodelta.ingest import Refusal, Run
 from iodelta.ingest.layouts import Entry, Layout, order_finding, order_of
 from iodelta.ingest.layouts.order import Ordered, ended
@@ -123,7 +124,7 @@ def compare(
         known = [environments[name] for name in (base.name, other.name) if name in environments]
         recorded = of_environments(*known) if len(known) == 2 else ()
         differing[other.name] = (*recorded, *differences(cells.values()))
-        jobs += [(other, name, *pair) for name, pair in cells.items()]
+        jobs += [(other, name, *cells[name]) for name in in_order(cells)]
     metrics = [_metrics(one, two) for _, _, one, two in jobs]
     family = sum(map(len, metrics))
     findings: dict[Finding, None] = {}

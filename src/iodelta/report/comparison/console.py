@@ -9,6 +9,7 @@ from itertools import groupby
 
 from rich.text import Text
 
+from iodelta.report.columns import columns, cut
 from iodelta.report.comparison.comparison import Compared, Comparison
 from iodelta.report.environment.confounders import said
 from iodelta.report.foreign.runs import Number
@@ -23,24 +24,31 @@ STYLES = {
     "inconclusive": "yellow",
     "no verdict": "dim",
 }
+ALIGN, FOLD = "<>>><<", 3
+"""Of name, both values, change, interval and word; and from where a narrow terminal gets two lines."""
+
+NAMED = 24
+"""Columns of a side's name in a heading."""
+
 SHOWN = 12
 """Cells of one side only that are listed."""
 
 
-def lines(found: Comparison) -> Iterator[Text]:
-    """All of it, none wider than 80 columns."""
+def lines(found: Comparison, width: int = WIDTH) -> Iterator[Text]:
+    """All of it, none wider than ``width``."""
+    prose = min(width, WIDTH)
     for variant in found.variants:
         own = [one for one in found.compared if one.variant == variant]
-        yield from wrapped(headline(found, variant, own), style="bold")
+        yield from wrapped(headline(found, variant, own), style="bold", width=prose)
         yield Text()
         if own:
-            yield from _table(found, variant, own)
-        yield from _differences(found, variant)
+            yield from _table(found, variant, own, width)
+        yield from _differences(found, variant, prose)
     if found.unmatched:
         more = f" and {len(found.unmatched) - SHOWN} more" if len(found.unmatched) > SHOWN else ""
-        yield from wrapped(f"On one side only: {'; '.join(map(inert, found.unmatched[:SHOWN]))}{more}.")
-    yield from findings(found.findings)
-    yield from not_read(found.refusals)
+        yield from wrapped(f"On one side only: {'; '.join(map(inert, found.unmatched[:SHOWN]))}{more}.", width=prose)
+    yield from findings(found.findings, width=prose)
+    yield from not_read(found.refusals, width=prose)
 
 
 def answer(found: Comparison) -> str:
@@ -76,15 +84,26 @@ def _said(found: Comparison, variant: str, own: Sequence[Compared]) -> str:
     return f"{verdict}: {'; '.join((*reasons, *([lack] if lack else ())))}."
 
 
-def _table(found: Comparison, variant: str, own: Sequence[Compared]) -> Iterator[Text]:
-    head = f"{_cut(inert(found.baseline), 11):>11} {_cut(inert(variant), 11):>11}"
-    yield Text(f"  {'':<15}{head}   change interval", style="dim")
+def _table(found: Comparison, variant: str, own: Sequence[Compared], width: int) -> Iterator[Text]:
+    told = "interval" if any(one.basis != "single runs" for one in own) else ""
+    head = ("", cut(inert(found.baseline), NAMED), cut(inert(variant), NAMED), "change", told, "")
+    lines_: list[tuple[str, ...]] = [head]
+    for one in own:
+        several = len({other.metric.partition(".")[0] for other in rows_of(own, one.cell)}) > 1
+        values = [quantity(value, one.unit) for value in one.values]
+        lines_.append((name_of(one, several), *values, change_of(one.change)[0], bounds_of(one), one.word))
+        lines_.append(("", *(f"±{scatter(s)}" if s is not None else "" for s in one.spread), "", "", ""))
+    made = iter(columns(lines_, ALIGN, width, indent=2, fold=FOLD))
+    yield Text(next(made), style="dim")
     for (cell, runs), rows in groupby(own, key=lambda one: (one.cell, one.runs)):
         counted = "one run each" if runs == (1, 1) else f"{runs[0]} and {runs[1]} runs"
-        yield Text(f"{_cut(inert(cell), WIDTH - 20)} ({counted})")
-        several = len({one.metric.partition(".")[0] for one in rows_of(own, cell)}) > 1
+        yield Text(f"{cut(inert(cell), min(width, WIDTH) - 20)} ({counted})")
         for one in rows:
-            yield from _row(one, several)
+            yield Text(next(made).removesuffix(one.word)).append(one.word, style=STYLES[one.word])
+            if spread := next(made):
+                yield Text(spread, style="dim")
+            for note in textwrap.wrap(says_of(one), min(width, WIDTH) - 4):
+                yield Text(f"    {note}", style="dim")
     yield Text()
 
 
@@ -93,16 +112,16 @@ def rows_of(own: Sequence[Compared], cell: str) -> list[Compared]:
     return [one for one in own if one.cell == cell]
 
 
-def _row(one: Compared, several: bool) -> Iterator[Text]:
-    values = [quantity(value, one.unit) for value in one.values]
-    change, bounds = change_of(one.change)
-    line = Text(f"  {name_of(one, several):<15}{values[0]:>11} {values[1]:>11}{change:>9} {bounds:<17}")
-    yield line.append(f" {one.word}", style=STYLES[one.word])
-    spread = [f"±{scatter(s)}" if s is not None else "" for s in one.spread]
-    head = f"  {'':<15}{spread[0]:>11} {spread[1]:>11}  "
-    for note in textwrap.wrap(one.says, WIDTH - len(head)):
-        yield Text(head + note, style="dim")
-        head = " " * len(head)
+def bounds_of(one: Compared) -> str:
+    """The interval over the runs; a single run on each side has none."""
+    return "" if one.basis == "single runs" else change_of(one.change)[1]
+
+
+def says_of(one: Compared) -> str:
+    """What stands below a number: how it came to its word, and of single runs how finely their sources tell it."""
+    low, high = (one.change.low, one.change.high) if one.change else (math.nan, math.nan)
+    rounded = change_of(one.change)[1] if one.basis == "single runs" and low < high else ""
+    return f"{one.says}; the digits given leave {rounded}" if rounded else one.says
 
 
 def name_of(one: Compared, several: bool) -> str:
@@ -129,17 +148,17 @@ def change_of(change: Number | None) -> tuple[str, str]:
     return f"x{times:,.0f}" if times < 1e6 else f"x{times:.0e}", ""
 
 
-def _differences(found: Comparison, variant: str) -> Iterator[Text]:
+def _differences(found: Comparison, variant: str, width: int) -> Iterator[Text]:
     differing = found.differences.get(variant, ())
     if not differing:
-        yield from wrapped("Nothing else is known to differ between the sides.", style="dim")
+        yield from wrapped("Nothing else is known to differ between the sides.", style="dim", width=width)
         return
-    yield from wrapped(f"Differs too: ({inert(found.baseline)} | {inert(variant)})")
+    yield from wrapped(f"Differs too: ({inert(found.baseline)} | {inert(variant)})", width=width)
     likely = {one.group for one in differing if one.likely}
     for group, why, lines_ in said(differing):
         reason = f" ({why})" if why else ""
         mark, style = ("? ", "yellow") if group in likely else ("  ", "")
-        yield from wrapped(f"{mark}{'; '.join(lines_)}{reason}", style=style)
+        yield from wrapped(f"{mark}{'; '.join(lines_)}{reason}", style=style, width=width)
 
 
 def method(found: Comparison) -> Iterator[str]:
@@ -165,15 +184,11 @@ def method(found: Comparison) -> Iterator[str]:
         )
     if alone:
         yield (
-            f"{len(alone)} of {len(found.compared)} numbers: one run on each side; the interval is what their formats "
-            "round away, the scatter between runs is not known, so no verdict is given."
+            f"{len(alone)} of {len(found.compared)} numbers: one run on each side; no interval, since the "
+            "scatter between runs is not known, so no verdict is given."
         )
     bounds = [one.change for one in found.compared if one.change is not None]
     seen = [(c.high - c.low) / 2 for c in bounds if math.isfinite(c.low) and math.isfinite(c.high)]
     if seen and (blocks or replicates):
         yield f"Smallest change this could have seen: {visible(seen)}."
     yield "No calibration belongs to these runs: how often this machine raises a false alarm is not known."
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 1]}~"

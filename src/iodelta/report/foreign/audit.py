@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
+from typing import Literal
 
 import msgspec
 from rich.text import Text
@@ -15,7 +16,7 @@ from iodelta.ingest import Refusal, Run
 from iodelta.report.foreign.runs import shared_folder
 from iodelta.report.foreign.table import MARKS, STYLES, findings, not_read, wrapped
 from iodelta.report.words import inert
-from iodelta.trial import Finding
+from iodelta.trial import Finding, Severity
 
 EXAMPLES = 2
 """Places quoted for a rule that fired many times."""
@@ -84,6 +85,32 @@ def lines(found: Audited, *, whole: bool = False) -> Iterator[Text]:
         ]
         yield from wrapped(f"{mark}claim {inert(claim.sentence)!r}: {claim.outcome}: {claim.explanation}", style=style)
     yield from not_read(found.refusals, common)
+
+
+class AuditRule(msgspec.Struct, frozen=True):
+    """One rule of the audit."""
+
+    id: str
+    """The name by which findings refer to it."""
+    severity: Severity
+    says: str
+    """What it says is wrong."""
+    needs: str
+    """What a result must hold for the rule to judge it."""
+    remedy: str
+
+
+class RulesAnswer(msgspec.Struct, frozen=True):
+    """The rules of the audit."""
+
+    rules: tuple[AuditRule, ...]
+    """All of them, in the order in which they are tried."""
+    schema: Literal["iodelta.audit-rules/1"] = "iodelta.audit-rules/1"
+
+
+def rules_answer() -> RulesAnswer:
+    """Every rule, as data."""
+    return RulesAnswer(tuple(AuditRule(one.id, one.severity, one.says, one.needs, one.remedy) for one in RULES))
 
 
 def rule_lines() -> Iterator[Text]:

@@ -19,6 +19,9 @@ WIDTH = 80
 NUMBERS = (10, 8, 8, 8, 9, 9)
 """Widths of IOPS, MiB/s, mean, p50, p99 and p99.9."""
 
+LEAST = 12
+"""Columns of names that are kept, however wide the numbers are."""
+
 SPREAD = 4
 """Columns more that IOPS with its spread over runs takes."""
 
@@ -39,8 +42,12 @@ def lines(shown: Shown, width: int = WIDTH) -> Iterator[Text]:
     width = max(width, WIDTH)
     if shown.rows:
         first = NUMBERS[0] + SPREAD * any(row.spread is not None for row in shown.rows)
-        widths = (first, *NUMBERS[1:])
-        room = min(max(cell_len(named(row)) for row in shown.rows), width - sum(widths) - 8)
+        told = [_numbers(row) for row in shown.rows]
+        widths = [
+            max(least, 1 + max(map(len, column)))  # a blank before the widest
+            for least, column in zip((first, *NUMBERS[1:]), zip(*told, strict=True), strict=True)
+        ]
+        room = min(max(cell_len(named(row)) for row in shown.rows), max(LEAST, width - sum(widths) - 8))
         names = [_cut(named(row), room) for row in shown.rows]
         alike = {(row.group, name, row.kind) for row, name in zip(shown.rows, names, strict=True)}
         whole = len(alike) < len(names)  # cut names that are the same say nothing
@@ -71,27 +78,27 @@ def _devices(found: Sequence[Served]) -> Iterator[Text]:
             share = "-" if device.share is None else f"{100 * device.share:.1f} %"
             wait = "-" if device.wait is None else time(Number(device.wait, device.wait, device.wait))
             name = _cut(f"device {inert(device.device)}".strip(), 20)
-            yield Text(f"  {name:<20}{device.reads:>14,.0f} reads{share:>9}{wait:>10} mean wait")
+            yield Text(f"  {name:<20} {device.reads:>13,.0f} reads{share:>9}{wait:>10} mean wait")
     if len(found) > DEVICES:
         yield Text(f"and {len(found) - DEVICES} devices more; --format json lists them")
     if found:
         yield Text()
 
 
-def not_read(refusals: Sequence[Refusal], common: str = "") -> Iterator[Text]:
+def not_read(refusals: Sequence[Refusal], common: str = "", width: int = WIDTH) -> Iterator[Text]:
     """What could not be read, files with the same reason together."""
     alike: dict[str, list[str]] = {}
     for refusal in refusals:
         alike.setdefault(refusal.reason, []).append(refusal.place.file.removeprefix(common))
     for reason, files in list(alike.items())[:REFUSALS]:
         more = f" and {len(files) - 1} more" if len(files) > 1 else ""
-        yield from wrapped(f"not read: {inert(files[0])}{more}: {inert(reason)}")
+        yield from wrapped(f"not read: {inert(files[0])}{more}: {inert(reason)}", width=width)
     if len(alike) > REFUSALS:
         left = sum(len(files) for files in list(alike.values())[REFUSALS:])
         yield Text(f"and {left} more not read; --format json lists them")
 
 
-def findings(found: Sequence[Finding], common: str = "") -> Iterator[Text]:
+def findings(found: Sequence[Finding], common: str = "", width: int = WIDTH) -> Iterator[Text]:
     """Findings grouped: what, how often, where first (below the folder ``common``), and what to do."""
     for finding, count in grouped_by_rule(found):
         times = f" ({count} times, the first here)" if count > 1 else ""
@@ -99,7 +106,7 @@ def findings(found: Sequence[Finding], common: str = "") -> Iterator[Text]:
         text = f"{mark} {inert(finding.place.removeprefix(common))}: {inert(finding.explanation)}{times}"
         if finding.remedy:
             text += f"; {inert(finding.remedy)}"
-        yield from wrapped(f"{text} [{finding.rule}]", style=STYLES[finding.severity])
+        yield from wrapped(f"{text} [{finding.rule}]", style=STYLES[finding.severity], width=width)
 
 
 def grouped_by_rule(found: Sequence[Finding]) -> list[tuple[Finding, int]]:
@@ -124,9 +131,12 @@ def _row(row: Row, width: int, widths: Sequence[int], *, whole: bool) -> Iterato
         yield line.append(name, style="default")
         line, name = Text("  "), ""
     line.append(_padded(_cut(name, width), width), style="default").append(f" {row.kind:<5}", style="default")
-    cells = [rate(row), bandwidth(row.bandwidth), time(row.mean)]
-    cells += [point(row.point(percent)) for percent in (50.0, 99.0, 99.9)]
-    yield line.append(_line(widths, *cells).rstrip(), style="default")
+    yield line.append(_line(widths, *_numbers(row)).rstrip(), style="default")
+
+
+def _numbers(row: Row) -> tuple[str, ...]:
+    points = (point(row.point(percent)) for percent in (50.0, 99.0, 99.9))
+    return (rate(row), bandwidth(row.bandwidth), time(row.mean), *points)
 
 
 def named(row: Row) -> str:

@@ -162,8 +162,11 @@ def _hosts(account: Account) -> str:
     return f" on {len(names)} hosts in turn, whose own effects are averaged" if len(names) > 1 else ""
 
 
-def method(account: Account) -> Iterator[str]:
-    """How it was measured and decided: what was fixed in advance, what could have been seen, how it ended."""
+def method(account: Account, folder: str = "FOLDER") -> Iterator[str]:
+    """How it was measured and decided: what was fixed in advance, what could have been seen, how it ended.
+
+    ``folder`` is what to call it in a command: its path for a reader who has it.
+    """
     rules, design = account.plan.rules, account.plan.experiment.design
     looks = ", ".join(map(str, rules.looks))
     yield (
@@ -186,9 +189,9 @@ def method(account: Account) -> Iterator[str]:
         yield "Not calibrated here for these workloads: `iodelta calibrate` says what this machine can see."
     if account.state != "complete":
         yield {
-            "running": "It is still running, or was killed: `iodelta run FOLDER` goes on.",
-            "budget": "The budget ended it: `iodelta run FOLDER --budget TIME` goes on once more.",
-            "interrupted": "It was interrupted: `iodelta run FOLDER` goes on.",
+            "running": f"It is still running, or was killed: `iodelta run {folder}` goes on.",
+            "budget": f"The budget ended it: `iodelta run {folder} --budget TIME` goes on once more.",
+            "interrupted": f"It was interrupted: `iodelta run {folder}` goes on.",
         }.get(account.state, f"It ended early: {inert(account.state)}.")
 
 

@@ -238,14 +238,16 @@ def _side_by_side(found: Comparison, metric: str) -> Table:
 
 def _compared(one: Compared, spread: bool) -> Row:
     counts = str(one.runs[0]) if one.runs[0] == one.runs[1] else f"{one.runs[0]}, {one.runs[1]}"
-    change, bounds = comparing.change_of(one.change)
+    change, bounds = comparing.change_of(one.change)[0], comparing.bounds_of(one)
     marked = {"regression": (0,), "improvement": (1,), "equivalent": (0, 1)}.get(one.word, ())
     cells = [Cell(counts)]
     for side, (value, share) in enumerate(zip(one.values, one.spread, strict=True)):
         cells.append(Cell(quantity(value, one.unit), side in marked))
         if spread:
             cells.append(Cell(scatter(share)))
-    return Row(inert(one.cell), (*cells, Cell(change), Cell(bounds or "-"), Cell(one.word)), inert(one.says))
+    return Row(
+        inert(one.cell), (*cells, Cell(change), Cell(bounds or "-"), Cell(one.word)), inert(comparing.says_of(one))
+    )
 
 
 # ------------------------------------------------------------------------------------------------------ an import

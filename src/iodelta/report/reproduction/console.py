@@ -12,6 +12,7 @@ from rich.text import Text
 
 from iodelta.bundle.planning import Prepared
 from iodelta.lab.bench import request_for
+from iodelta.report.columns import columns
 from iodelta.report.environment.confounders import said
 from iodelta.report.reproduction.reproduction import Effect, Matched, Reproduced, Side, counted
 from iodelta.report.words import digits, inert, metric_name, percent
@@ -32,11 +33,14 @@ def lines(found: Reproduced) -> Iterator[Text]:
     yield from _wrapped(f"There: {_side(found.there)}")
     yield from _wrapped(f"Here:  {_side(found.here)}")
     yield Text()
-    yield Text(f"  {'':<16}{'there':<31}{'here':<31}", style="dim")
+    told = [_cells(one) for one in found.matched]
+    made = iter(columns([("", "there", "here"), *told], "<<<", WIDTH, indent=2))
+    yield Text(next(made), style="dim")
     for (cell, variant), rows in groupby(found.matched, key=lambda one: (one.there.cell, one.there.variant)):
         name = "all cells together" if cell == "*" else cell
         yield from _wrapped(f"{inert(name)}: {inert(variant)} against {inert(found.there.baseline)}")
         for one in rows:
+            yield Text(next(made))
             yield from _row(one)
     for name, missing in (("there", found.only_there), ("here", found.only_here)):
         if missing:
@@ -69,9 +73,12 @@ def _side(side: Side) -> str:
     return f"{inert(side.name)}{digest}{question}"
 
 
-def _row(one: Matched) -> Iterator[Text]:
+def _cells(one: Matched) -> tuple[str, str, str]:
     name = metric_name(metric(one.there.metric.replace("mixed.", "read.", 1)), with_kind=False)
-    yield Text(f"  {inert(name)[:15]:<16}{_change(one.there):<31}{_change(one.here):<31}".rstrip())
+    return inert(name), _change(one.there), _change(one.here)
+
+
+def _row(one: Matched) -> Iterator[Text]:
     text = Text(f"  {'':<16}")
     yield text.append(one.word, style=STYLES.get(one.found.word, "bold red"))
     for line in textwrap.wrap(_detail(one), WIDTH - 18):

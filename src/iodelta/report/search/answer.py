@@ -115,6 +115,18 @@ class Totals(msgspec.Struct, frozen=True):
     """Answers that were taken back."""
 
 
+class SearchPlanAnswer(msgspec.Struct, frozen=True):
+    """What a search would be about, before anything is built or measured."""
+
+    items: tuple[str, ...]
+    """Commits, or items of a list, in order: good first, bad last."""
+    next: str
+    """What would be measured first; empty when there is nothing to do."""
+    why: str
+    """Why that."""
+    schema: Literal["iodelta.search-plan/1"] = "iodelta.search-plan/1"
+
+
 class SearchAccount(msgspec.Struct, frozen=True):
     """The whole of it. ``state``: complete, interrupted, running (or killed), failed: ..."""
 

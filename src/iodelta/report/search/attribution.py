@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -14,7 +14,8 @@ from rich.text import Text
 from iodelta.bisect.driver import Attributed
 from iodelta.bisect.log import Ended, SearchFolder, Session
 from iodelta.bisect.question import Patches, Question
-from iodelta.errors import RequestError
+from iodelta.errors import RequestError, pasted
+from iodelta.report.columns import columns, cut
 from iodelta.report.search.answer import Changed, changed
 from iodelta.report.search.patches import answer, bundle, model, place, untold
 from iodelta.report.words import inert, interval, percent, quantity
@@ -197,8 +198,8 @@ def lines(found: AttributionAccount) -> Iterator[Text]:
     yield from _patches(found)
     yield from _parts(found)
     for one in found.combinations:
-        told = quantity(one.value, unit) if one.value is not None else inert(one.reason) or "not run"
-        yield from _wrapped(f"{inert(one.title):<40}{one.runs:>4} runs  {told}")
+        value = quantity(one.value, unit) if one.value is not None else inert(one.reason) or "not run"
+        yield from _wrapped(f"{inert(one.title):<40} {one.runs:>3} runs  {value}")
     yield Text()
     if found.inestimable:
         yield from _wrapped(f"The combinations that could be run do not tell: {'; '.join(found.inestimable)}.")
@@ -208,21 +209,22 @@ def lines(found: AttributionAccount) -> Iterator[Text]:
     )
     if found.state != "complete":
         yield from _wrapped(f"Not finished ({inert(found.state)}). Next: {inert(found.next)}.")
-    yield from _wrapped(f"Folder: {inert(found.folder)}")
+    yield Text(f"Folder: {inert(pasted(found.folder))}")
 
 
 def _patches(found: AttributionAccount) -> Iterator[Text]:
     """What each does alone, on top of the others, and on average."""
-    yield Text(f"{'patch':<44}{'change':>9}  interval", style="dim")
+    names: dict[int, str] = {}  # by the row before which each stands
+    rows: list[Row] = []
     for n, name in enumerate(found.patches):
-        yield Text(_cut(f"{n + 1}. {inert(name)}", WIDTH))
+        names[len(rows)] = cut(f"{n + 1}. {inert(name)}", WIDTH)
         shown = [one[n] for one in (found.alone, found.on_top) if one]
         for one in shown:
             if one is not None and (one is shown[0] or one.over != getattr(shown[0], "over", None)):
-                yield _row(f"     {one.name}", one.change, one.p, one.real)
+                rows.append(_row(f"     {one.name}", one.change, one.p, one.real))
         if found.shares and (share := found.shares[n]) and len(found.patches) > 1:
-            yield _row("     share (Shapley)", share, None, False)
-    yield Text()
+            rows.append(_row("     share (Shapley)", share, None, False))
+    yield from _table("patch", rows, names)
 
 
 def _parts(found: AttributionAccount) -> Iterator[Text]:
@@ -230,18 +232,34 @@ def _parts(found: AttributionAccount) -> Iterator[Text]:
     groups = [part for part in found.parts if len(part.patches) > 1]
     if not groups:
         return
-    yield Text(f"{'together, beyond what fewer of them do':<44}{'change':>9}  interval", style="dim")
-    for part in groups[:SHOWN]:
-        yield _row(" + ".join(map(str, part.patches)), part.change, part.p, part.real)
+    rows = [_row(" + ".join(map(str, part.patches)), part.change, part.p, part.real) for part in groups[:SHOWN]]
     if len(groups) > SHOWN:
-        yield Text(f"  and {len(groups) - SHOWN} smaller ones, in --format json", style="dim")
+        rest = f"  and {len(groups) - SHOWN} smaller ones, in --format json"
+        yield from _table("together, beyond what fewer of them do", rows, {len(rows): rest})
+        return
+    yield from _table("together, beyond what fewer of them do", rows, {})
+
+
+Row = tuple[tuple[str, str, str, str], bool]
+"""Label, change, interval and p, and whether the answer names it."""
+
+
+def _table(head: str, rows: Sequence[Row], between: Mapping[int, str]) -> Iterator[Text]:
+    """Rows below a heading, with lines of text ``between`` them: before the row of that number."""
+    top, *made = columns([(head, "change", "interval", ""), *(cells for cells, _ in rows)], "<><<", WIDTH)
+    yield Text(top, style="dim")
+    for at, (line, (_, real)) in enumerate(zip(made, rows, strict=True)):
+        if at in between:
+            yield Text(between[at])
+        yield Text(line, style="" if real else "dim")
+    if len(rows) in between:
+        yield Text(between[len(rows)], style="dim")
     yield Text()
 
 
-def _row(label: str, change: Changed, p: float | None, real: bool) -> Text:
-    said = f"{percent(change.value, _half(change)):>9}  {interval(change.low, change.high):<20}"
-    said += f"p {p:.2g}" if p is not None else ""
-    return Text(f"{_cut(label, 43):<44}{said}".rstrip(), style="" if real else "dim")
+def _row(label: str, change: Changed, p: float | None, real: bool) -> Row:
+    told = (percent(change.value, _half(change)), interval(change.low, change.high), "" if p is None else f"p {p:.2g}")
+    return (cut(label, 44), *told), real
 
 
 def _told(change: Changed) -> str:
@@ -255,7 +273,3 @@ def _half(change: Changed) -> float | None:
 def _wrapped(text: str, style: str = "") -> Iterator[Text]:
     for line in textwrap.wrap(text, WIDTH, subsequent_indent="   ", break_on_hyphens=False):
         yield Text(line, style=style)
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "~"

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
+from iodelta.errors import pasted
+from iodelta.report.columns import columns, cut
 from iodelta.report.search.answer import Changed, Found, SearchAccount
 from iodelta.report.words import duration, inert, interval, percent, quantity
 
@@ -41,7 +43,7 @@ def lines(account: SearchAccount) -> Iterator[Text]:
     yield from _method(account)
     if account.next:
         yield from _wrapped(f"Next: {inert(account.next)}")
-    yield from _wrapped(f"Folder: {inert(account.folder)}")
+    yield Text(f"Folder: {inert(pasted(account.folder))}")
 
 
 def headline(account: SearchAccount) -> str:
@@ -122,8 +124,7 @@ def _levels(account: SearchAccount) -> Iterator[Text]:
         ends = {level.item for level in levels if level.place in (0, last)}
         levels.sort(key=lambda one: (one.item not in ends, min(abs(one.place - centre) for centre in centres)))
         levels = sorted(levels[:SHOWN], key=lambda one: one.place)
-    head = f"{'item':<36}{'runs':>5}{'median':>13}{'change':>9}  interval"
-    yield Text(head, style="dim")
+    rows = [("item", "runs", "median", "change", "interval")]
     for level in levels:
         change, between = "-", "-"
         if level.change:
@@ -133,7 +134,10 @@ def _levels(account: SearchAccount) -> Iterator[Text]:
         if level.place == 0:
             between = "good"
         value = quantity(level.value, account.question.unit)
-        yield Text(f"{_cut(inert(level.title), 35):<36}{level.runs:>5}{value:>13}{change:>9}  {between}")
+        rows.append((cut(inert(level.title), 40), str(level.runs), value, change, between))
+    head, *made = columns(rows, "<>>><", WIDTH)
+    yield Text(head, style="dim")
+    yield from map(Text, made)
     if total > len(levels):
         yield Text(f"  and {total - len(levels)} more measured items, in --format json", style="dim")
     yield Text()
@@ -181,7 +185,3 @@ def _between(first: str, last: str) -> str:
 def _wrapped(text: str, style: str = "") -> Iterator[Text]:
     for line in textwrap.wrap(text, WIDTH, subsequent_indent="   ", break_on_hyphens=False):
         yield Text(line, style=style)
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "~"

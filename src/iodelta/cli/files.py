@@ -1,0 +1,102 @@
+"""Files that a command writes for its user: nothing that is there is lost, unless ``--force`` says so."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from iodelta.errors import MeasureError, RequestError
+
+C = TypeVar("C", bound=Callable[..., Any])
+
+PICTURES = (".svg", ".png")
+
+
+def force(command: C) -> C:
+    """The option of every command that writes a file."""
+    return click.option("--force", is_flag=True, help="Replace files that are there.")(command)
+
+
+def check_free(path: Path, *, force: bool) -> None:
+    """Asked before any work. Raises RequestError for a path that cannot be written, or is taken without ``force``."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        if path.is_symlink() and not force:
+            raise _taken(path) from None
+        return
+    except OSError as error:
+        raise RequestError(f"cannot be written: {error.strerror}", place=str(path)) from error
+    if stat.S_ISDIR(mode) or stat.S_ISBLK(mode):
+        what = "a folder" if stat.S_ISDIR(mode) else "a block device"
+        raise RequestError(f"this is {what}, not a file to write", place=str(path), remedy="name a file")
+    if stat.S_ISREG(mode) and not force:
+        raise _taken(path)
+
+
+def check_free_of_pictures(folder: Path, *, force: bool) -> None:
+    """Raises RequestError where pictures of an earlier report would be replaced without ``force``."""
+    if force or not folder.is_dir():
+        return
+    taken = sorted(path for path in folder.iterdir() if path.suffix in PICTURES)
+    if taken:
+        raise RequestError(
+            f"there are pictures already, such as {taken[0].name}",
+            place=str(folder),
+            remedy="name a new folder, or add --force",
+        )
+
+
+@contextlib.contextmanager
+def drafted(path: Path, what: str, *, force: bool) -> Iterator[Path]:
+    """A file to be written next to ``path`` that takes its name when the block is left well, whole or not at all.
+
+    Raises RequestError as ``check_free`` does, MeasureError when it cannot be written.
+    """
+    check_free(path, force=force)
+    draft = path.parent / f".{os.getpid()}.{path.name}"
+    try:
+        yield draft
+        with open(draft, "rb") as file:
+            os.fsync(file.fileno())
+        if force:
+            os.replace(draft, path)
+        else:
+            _name(draft, path)
+    except OSError as error:
+        raise MeasureError(f"cannot write {what}: {error.strerror}", place=str(path), remedy="name another") from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def write(path: Path, data: bytes, what: str, *, force: bool) -> None:
+    """Write ``data`` to ``path``. Raises as ``drafted`` does."""
+    if path.exists() and not path.is_file():  # a pipe or /dev/stdout: nothing is replaced
+        try:
+            path.write_bytes(data)
+        except OSError as error:
+            raise MeasureError(f"cannot write {what}: {error.strerror}", place=str(path)) from error
+        return
+    with drafted(path, what, force=force) as draft:
+        draft.write_bytes(data)
+
+
+def _name(draft: Path, path: Path) -> None:
+    """Give the draft its name unless somebody took it meanwhile, which only a link can tell."""
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        raise _taken(path) from None
+    except OSError:  # a filesystem without links
+        check_free(path, force=False)
+        os.replace(draft, path)
+
+
+def _taken(path: Path) -> RequestError:
+    return RequestError("there is something already", place=str(path), remedy="name another file, or add --force")

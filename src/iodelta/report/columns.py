@@ -1,0 +1,56 @@
+"""Tables for a terminal: every column as wide as what stands in it, so that no two of them ever meet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+
+GAPS = (2, 1)
+"""Blanks between columns, the wider first."""
+
+LEAST = 8
+"""Columns of names that are kept where a table is too wide."""
+
+
+def columns(
+    rows: Sequence[Sequence[str]], align: str, width: int, *, indent: int = 0, fold: int | None = None
+) -> list[str]:
+    """One line for each row (a heading is a row like the others), at most ``width`` wide where that can be.
+
+    ``align`` says ``<`` or ``>`` of each column. Where they do not fit, the first column is cut at its end, never a
+    number; then the columns from ``fold`` on go to a line of their own below (of a row that has any), in the same
+    string.
+    """
+    widths = [max(map(cell_len, column), default=0) for column in zip(*rows, strict=True)]
+    for gap in GAPS:
+        spare = width - indent - sum(widths) - gap * (len(widths) - 1)
+        if spare >= 0 or (gap == GAPS[-1] and widths[0] + spare >= LEAST):
+            widths[0] += min(0, spare)
+            return [_line(row, widths, align, gap, indent) for row in rows]
+    at = len(align) if fold is None else fold
+    widths[0] = max(LEAST, min(widths[0], width - indent - sum(widths[1:at]) - (at - 1)))
+    lines = []
+    for row in rows:
+        lines.append(_line(row[:at], widths[:at], align, 1, indent))
+        if any(row[at:]):
+            lines[-1] += "\n" + _line(row[at:], widths[at:], align[at:], 1, indent + 2)
+    return lines
+
+
+def _line(row: Sequence[str], widths: Sequence[int], align: str, gap: int, indent: int) -> str:
+    padded = []
+    for text, width, side in zip(row, widths, align, strict=False):
+        shown = cut(text, width)
+        blanks = " " * (width - cell_len(shown))
+        padded.append(blanks + shown if side == ">" else shown + blanks)
+    return (" " * indent + (" " * gap).join(padded)).rstrip()
+
+
+def cut(text: str, width: int) -> str:
+    """Text of at most ``width`` columns, ``~`` where its end is missing."""
+    if cell_len(text) <= width:
+        return text
+    while cell_len(text) > width - 1:
+        text = text[:-1]
+    return f"{text}~"

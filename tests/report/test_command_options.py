@@ -1,0 +1,307 @@
+"""Options mean one thing in every command; what is missing or doubled is said; no file is lost; JSON is JSON."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+from fio_files import write
+from jsonschema import Draft202012Validator
+from test_console import account, experiment
+from test_documents import leaves
+
+from iodelta.cli.main import cli
+from iodelta.cli.report import ENDINGS, FORMATS
+from iodelta.cli.watching import PlainWatcher
+from iodelta.errors import IodeltaError
+from iodelta.lab.folder import Folder
+from iodelta.lab.plan import make_plan
+from iodelta.report.documents import schema
+from iodelta.report.formats.console import lines
+
+ODD = "my results; $(x) 'y'"
+"""A folder's name that a shell would take apart."""
+
+
+class Said(msgspec.Struct):
+    code: int
+    out: bytes
+    error: str
+
+
+def call(*words: str | Path, cwd: Path) -> Said:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(cwd)
+        done = CliRunner().invoke(cli, list(map(str, words)), prog_name="iodelta")
+    if isinstance(done.exception, IodeltaError):
+        return Said(done.exception.exit_code, done.stdout_bytes, str(done.exception))
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return Said(done.exit_code, done.stdout_bytes, done.stderr)
+
+
+@pytest.fixture
+def sides(tmp_path: Path) -> Path:
+    write(tmp_path / "A/x.json", 1000)
+    write(tmp_path / "B/x.json", 900)
+    return tmp_path
+
+
+@pytest.fixture
+def begun(tmp_path: Path) -> Path:
+    """The folder of an experiment without a trial."""
+    Folder.begin(tmp_path / ODD, "", make_plan(experiment()))
+    return tmp_path / ODD
+
+
+# ------------------------------------------------------------------------------------------------ files and folders
+
+
+def test_output_is_a_file_and_folder_an_experiment_folder_in_every_command() -> None:
+    """`run --output` made a folder, `scenario run --output` a file."""
+    for name, command in leaves(cli, "iodelta"):
+        options = {word: param for param in command.params for word in param.opts}
+        if (output := options.get("--output")) is not None:
+            assert "ile" in str(output.help) or output.metavar == "FILE", name
+            assert "-o" in output.opts, name
+            assert "--force" in options, name
+        if (folder := options.get("--folder")) is not None:
+            assert "older" in str(folder.help), name
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_files_ending_implies_its_format(ending: str, sides: Path) -> None:
+    done = call("compare", "A", "B", "-o", f"report{ending}", cwd=sides)
+    assert done.code == 3, done.error
+    asked = call("compare", "A", "B", "--format", ENDINGS[ending], cwd=sides)
+    assert (sides / f"report{ending}").read_bytes() == asked.out
+    assert set(ENDINGS.values()) == set(FORMATS) - {"console"}
+
+
+def test_an_ending_that_says_nothing_is_asked_about_before_anything_is_read(sides: Path) -> None:
+    done = call("compare", "A", "nowhere", "-o", "report.doc", cwd=sides)
+    assert done.code == 2
+    assert "report.doc: the ending of this file's name implies no format" in done.error
+    done = call("compare", "A", "B", "-o", "report.doc", "--format", "csv", cwd=sides)
+    assert (sides / "report.doc").read_text().startswith("cell,"), done.error
+
+
+WRITERS: tuple[tuple[str, ...], ...] = (
+    ("compare", "A", "B", "-o", "taken.html"),
+    ("report", "table.md", "-o", "taken.html"),
+    ("audit", "table.md", "--repair", "taken.html"),
+    ("pack", "begun", "-o", "taken.html"),
+    ("report", "begun", "--reproducer", "-o", "taken.html"),
+    ("policy", "calibrate", "m1", "m2", "-o", "taken.html"),
+    ("scenario", "run", "queue-depth-sweep", "-o", "taken.html"),
+)
+
+
+@pytest.mark.parametrize("words", WRITERS, ids=lambda words: " ".join(words[:2]))
+@pytest.mark.parametrize("link", [False, True])
+def test_no_command_writes_over_a_file_unless_it_is_forced(words: tuple[str, ...], link: bool, sides: Path) -> None:
+    Folder.begin(sides / "begun", "", make_plan(experiment()))
+    (sides / "table.md").write_text("| policy | IOPS | BW (KiB/s) |\n|---|---|---|\n| pid | 65 | 260 |\n")
+    taken = sides / "taken.html"
+    if link:
+        taken.symlink_to("kept")
+        (sides / "kept").write_text("a year of work")
+    else:
+        taken.write_text("a year of work")
+    before = sorted(path.name for path in sides.iterdir())
+    done = call(*words, cwd=sides)
+    assert done.code == 2
+    assert "taken.html: there is something already" in done.error
+    assert taken.read_text() == "a year of work"
+    assert sorted(path.name for path in sides.iterdir()) == before
+
+
+def test_every_command_that_writes_a_file_is_tried_above() -> None:
+    options = ("--output", "--repair")
+    writers = {
+        name.removeprefix("iodelta ")
+        for name, command in leaves(cli, "iodelta")
+        if any(word in param.opts for param in command.params for word in options)
+    }
+    assert writers == {words[0] if words[0] not in ("policy", "scenario") else " ".join(words[:2]) for words in WRITERS}
+
+
+def test_a_forced_file_is_replaced_and_a_pipe_is_just_written(sides: Path) -> None:
+    (sides / "report.csv").write_text("old")
+    assert call("compare", "A", "B", "-o", "report.csv", "--force", cwd=sides).code == 3
+    assert (sides / "report.csv").read_text().startswith("cell,")
+    assert call("compare", "A", "B", "-o", "/dev/null", "--format", "csv", cwd=sides).code == 3
+    assert not Path("/dev/null").is_file()
+    done = call("compare", "A", "B", "-o", "A", "--format", "csv", "--force", cwd=sides)
+    assert "this is a folder, not a file to write" in done.error
+
+
+def test_a_bundle_that_cannot_be_made_leaves_the_old_one(sides: Path) -> None:
+    Folder.begin(sides / "begun", "", make_plan(experiment()))
+    (sides / "old.tar.zst").write_text("old")
+    done = call("pack", "begun", "-o", "old.tar.zst", "--force", cwd=sides)
+    assert done.code != 0
+    assert (sides / "old.tar.zst").read_text() == "old"
+
+
+def test_pictures_of_another_report_are_not_replaced(sides: Path) -> None:
+    (sides / "pictures").mkdir()
+    (sides / "pictures/sweep.svg").write_text("old")
+    done = call("compare", "A", "B", "--charts", "pictures", cwd=sides)
+    assert done.code == 2
+    assert "there are pictures already, such as sweep.svg" in done.error
+
+
+# --------------------------------------------------------------------------------------------- missing and doubled
+
+
+def takes_fio() -> list[str]:
+    return [name for name, command in leaves(cli, "iodelta") if any(param.name == "fio" for param in command.params)]
+
+
+@pytest.mark.parametrize("name", takes_fio())
+def test_fios_options_without_the_dashes_before_them_are_told_where_they_belong(name: str, tmp_path: Path) -> None:
+    done = call(*name.split()[1:], "--rw=randread", cwd=tmp_path)
+    assert done.code == 2
+    assert f"Options of fio itself come after --, as in: {name} ... -- --rw=..." in done.error
+
+
+def test_a_mistyped_option_of_ours_is_not_taken_for_fios(tmp_path: Path) -> None:
+    done = call("run", "--vriant", "a", "--", "--rw=randread", cwd=tmp_path)
+    assert done.code == 2
+    assert "--variant" in done.error
+    assert "fio itself" not in done.error
+    assert "fio itself" not in call("show", "--rw=randread", cwd=tmp_path).error
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("run", "--variant", "a", "--variant", "a:fio.nice=1"), "--variant: 'a' is given twice"),
+        (("run", "--variant", "a:fio.nice=1,fio.nice=2", "--variant", "b"), "'fio.nice' is given twice"),
+        (("run", "--condition", "x", "--condition", "x:fio.nice=1"), "--condition: 'x' is given twice"),
+        (("policy", "simulate", "--policy", "pid", "--policy", "pid", "--member", "ssd"), "'pid' is given twice"),
+        (("policy", "explain", "pid", "pid"), "'pid' is given twice"),
+        (("policy", "simulate", "--iodepth", "1,1", "--member", "ssd"), "'1' is given twice"),
+        (("scenario", "run", "jbod-mmap", "--vm", "--kernel", "6.1", "--kernel", "6.1"), "a kernel is given twice"),
+        (("bisect", "--item", "1", "--item", "1", "--measure", "x", "--better", "higher"), "'1' is on the list twice"),
+    ],
+)
+def test_what_is_given_twice_is_refused(words: tuple[str, ...], expected: str, tmp_path: Path) -> None:
+    """The second of two variants of one name replaced or joined the first, and nothing was said."""
+    variants = ("--variant", "y", "--variant", "z") if "--condition" in words else ()
+    fio = ("--dry-run", "--", "--rw=randread") if words[0] == "run" else ()
+    done = call(*words, *variants, *fio, cwd=tmp_path)
+    assert done.code == 2, done.error
+    assert expected in done.error
+    assert not list(tmp_path.iterdir())
+
+
+# ------------------------------------------------------------------------------------------------------------ JSON
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (("audit", "--rules"), "iodelta.audit-rules/1"),
+        (
+            ("run", "--dry-run", "--size", "1m", "--variant", "a", "--variant", "b", "--seed", "7"),
+            "iodelta.plan/1",
+        ),
+        (
+            ("bisect", "--plan", "--item", "1", "--item", "2", "--measure", "echo 1", "--better", "higher"),
+            "iodelta.search-plan/1",
+        ),
+    ],
+    ids=["rules", "plan", "search"],
+)
+@pytest.mark.fio
+def test_what_is_asked_for_as_json_is_a_document_with_a_schema(
+    words: tuple[str, ...], name: str, tmp_path: Path
+) -> None:
+    fio = ("--", "--rw=randread", "--iodepth=1,2") if words[0] == "run" else ()
+    done = call(*words, "--format", "json", *fio, cwd=tmp_path)
+    assert done.code == 0, done.error
+    document = json.loads(done.out)
+    assert document["schema"] == name
+    Draft202012Validator(schema(name)).validate(document)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.fio
+def test_the_plan_as_json_is_the_plan_as_text(tmp_path: Path) -> None:
+    words = ("run", "--dry-run", "--size", "1m", "--variant", "a", "--variant", "b", "--seed", "7")
+    fio = ("--", "--rw=randwrite", "--iodepth=1,2")
+    text = call(*words, *fio, cwd=tmp_path).out.decode()
+    document: dict[str, Any] = json.loads(call(*words, "--format", "json", *fio, cwd=tmp_path).out)
+    cells = [cell["name"] for cell in document["plan"]["experiment"]["cells"]]
+    assert f"Cells     2: {', '.join(cells)}" in text
+    assert f"the budget pays for about {document['rounds']} of every cell" in " ".join(text.split())
+    (first, *_), *_ = document["plan"]["schedule"]["rounds"]
+    assert f"  1  {first['cell']}: {', '.join(first['order'])}" in text
+    assert document["surveys"][0]["writes"] is True
+    assert "to the scratch file only" in text
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("report", "begun", "--explain", "x", "--format", "json"),
+        ("report", "begun", "--reproducer", "--format", "json"),
+        ("report", "begun", "--explain", "x", "-o", "x.txt"),
+        ("policy", "mirror", "a", "b", "--experiment", "--format", "json"),
+    ],
+)
+def test_a_format_that_would_be_ignored_is_refused(words: tuple[str, ...], tmp_path: Path) -> None:
+    Folder.begin(tmp_path / "begun", "", make_plan(experiment()))
+    done = call(*words, cwd=tmp_path)
+    assert done.code == 2, done.error
+    assert done.out == b""
+
+
+# ------------------------------------------------------------------------------------------------------ exit codes
+
+
+def test_a_report_that_was_made_is_a_success_and_a_gate_only_when_asked(tmp_path: Path) -> None:
+    for number in range(6):
+        write(tmp_path / f"results/a/{number}.json", 1000 + number)
+        write(tmp_path / f"results/b/{number}.json", 500 + number)
+    compared = call("compare", "results/a", "results/b", cwd=tmp_path)
+    assert compared.code == 3
+    assert call("report", "results", cwd=tmp_path).code == 0
+    assert call("report", "results", "--exit-code", cwd=tmp_path).code == compared.code
+    assert call("show", "results", cwd=tmp_path).code == 0
+
+
+def test_a_report_of_nothing_is_no_success(begun: Path) -> None:
+    assert call("report", begun, cwd=begun.parent).code == 4
+
+
+# ------------------------------------------------------------------------------------- names that can be pasted
+
+
+def test_the_folder_in_a_message_can_be_pasted(begun: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell takes what is printed for the one path, wherever it stands and however wide the screen is."""
+    monkeypatch.chdir(begun.parent)
+    said: list[str] = []
+    PlainWatcher(said.append).begin(make_plan(experiment()), ODD, 0)
+    assert shlex.split(said[0].partition("; folder ")[2]) == [ODD]
+    for words in (("report", ODD, "--reproducer"), ("reproduce", ODD)):
+        message = call(*words, cwd=begun.parent).error
+        command = message.partition("`")[2].partition("`")[0]
+        assert shlex.split(command)[2:] == [ODD], message
+
+
+def test_commands_and_folders_of_a_report_are_not_cut_by_the_edge_of_the_screen() -> None:
+
+    name = "a-folder-with-hyphens-in-a-place/that-has/a-long-path/iodelta-20260102-030405"
+    shown = msgspec.structs.replace(account(experiment(), {}), folder=name, state="interrupted")
+    text = [line.plain for line in lines(shown)]
+    assert f"Folder: {name}" in text
+    short = msgspec.structs.replace(shown, folder="iodelta-20260102-030405")
+    text = [line.plain for line in lines(short)]
+    assert any("`iodelta run iodelta-20260102-030405`" in line for line in text), text

@@ -1,0 +1,227 @@
+"""What a terminal's tables show, read back by a second parser, is what the JSON of the same report says."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from fio_files import write
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from test_charts import source
+from test_console import account, experiment, trial, trials
+
+from iodelta.audit import audit
+from iodelta.experiment import parse
+from iodelta.experiment.order import in_order
+from iodelta.lab.plan import make_plan
+from iodelta.report.account.load import in_cell_order
+from iodelta.report.account.model import Account
+from iodelta.report.account.views import views
+from iodelta.report.charts import order
+from iodelta.report.columns import columns
+from iodelta.report.comparison import console as comparing
+from iodelta.report.comparison.comparison import compare
+from iodelta.report.foreign import table
+from iodelta.report.foreign.paths import read_one
+from iodelta.report.foreign.runs import shown
+from iodelta.report.formats.console import lines
+from iodelta.report.formats.render import rendered
+from iodelta.report.formats.statements import beyond
+from iodelta.verdict import metric
+
+WIDTHS = (60, 80, 120)
+SCALES = {"": 1.0, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
+SCALES |= {"B/s": 1.0, "KiB/s": 2.0**10, "MiB/s": 2.0**20, "GiB/s": 2.0**30}
+VALUE = r"(-|[\d,]+(?:\.\d+)?(?:e[+-]\d+)?(?: (?:ns|us|ms|s|[KMG]?i?B/s))?)"
+ROW = re.compile(
+    rf"\s+(?P<name>\S.*?) +{VALUE} +{VALUE}\s+(?P<change>-|[+-][\d.]+ %)\s+(?P<bounds>-|too few blocks|"
+    r"(?P<low>[+-][\d.]+) \.\. (?P<high>[+-][\d.]+) %) +(?P<word>regression|improvement|equivalent|inconclusive)"
+)
+
+
+def value(text: str) -> float:
+    number, _, unit = text.partition(" ")
+    return float(number.replace(",", "")) * SCALES[unit]
+
+
+def wide(scale: float, name: str) -> Account:
+    """An account whose values are ``scale`` times as large, of a metric of bytes, and whose sides have a long name."""
+    told = account(experiment((1, 32), ("old", name)), {("iodepth=32", name): -0.3}, sd=0.02)
+    bandwidth = metric("read.bandwidth")
+
+    def scaled(verdict: Any) -> Any:
+        return msgspec.structs.replace(
+            verdict,
+            metric=bandwidth if verdict.metric.name == "read.iops" else verdict.metric,
+            baseline_value=verdict.baseline_value * scale,
+            variant_value=verdict.variant_value * scale,
+        )
+
+    judged = msgspec.structs.replace(told.judgement, verdicts=tuple(map(scaled, told.judgement.verdicts)))
+    return msgspec.structs.replace(told, judgement=judged)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 333.85e3, 1e8])
+@pytest.mark.parametrize("name", ["new", "a-variant-with-a-very-long-name-indeed"])
+def test_every_cell_of_an_account_can_be_read_back(width: int, scale: float, name: str) -> None:
+    """Two values of eleven characters stood without a blank: 318.4 MiB/s370.7 MiB/s."""
+    told = wide(scale, name)
+    verdicts = json.loads(rendered(told, "json"))["account"]["judgement"]["verdicts"]
+    text = "\n".join(line.plain for line in lines(told, width))
+    rows = list(ROW.finditer(text))
+    assert len(rows) == len(verdicts)
+    for row, verdict in zip(rows, verdicts, strict=True):
+        assert value(row[2]) == pytest.approx(verdict["baseline_value"], rel=6e-4)
+        assert value(row[3]) == pytest.approx(verdict["variant_value"], rel=6e-4)
+        change = verdict["change"]
+        assert float(row["change"].removesuffix(" %")) == pytest.approx(100 * change["value"], abs=0.51)
+        assert float(row["low"]) == pytest.approx(100 * change["low"], abs=0.51)
+        assert float(row["high"]) == pytest.approx(100 * change["high"], abs=0.51)
+        assert row["word"] == verdict["word"]
+    if width == 60 and name == "new":
+        assert max(len(line) for line in text.splitlines()) <= 60
+
+
+@given(
+    rows=st.lists(
+        st.tuples(*[st.text(st.characters(codec="ascii", categories=["L", "N"]), max_size=25)] * 4), min_size=1
+    ),
+    width=st.sampled_from(WIDTHS),
+)
+@settings(max_examples=100, deadline=None)
+def test_columns_never_meet_and_no_number_is_cut(rows: list[tuple[str, ...]], width: int) -> None:
+    for line, row in zip(columns(rows, "<>><", width, fold=2), rows, strict=True):
+        words = line.split()
+        expected = [text for text in row[1:] if text]
+        assert words[len(words) - len(expected) :] == expected or expected == []
+        if cell_len(line) > width:
+            assert "\n" in line or sum(map(len, max(rows, key=lambda one: sum(map(len, one)))[1:])) > 30
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("runs", [1, 3])
+def test_every_cell_of_a_comparison_can_be_read_back(runs: int, width: int, tmp_path: Path) -> None:
+    for number in range(runs):
+        write(tmp_path / f"A/{number}.json", 3_210_000 + 900 * number)
+        write(tmp_path / f"B/{number}.json", 1_234_567 + 900 * number)
+    paths = [str(tmp_path / side) for side in "AB"]
+    found = compare([read_one(path) for path in paths], paths)
+    document = json.loads(rendered(found, "json"))["compared"]
+    text = "\n".join(line.plain for line in comparing.lines(found, width))
+    row = re.compile(rf"^  (\S.*?) +{VALUE} +{VALUE}\s+([+-][\d.]+ %|x[\d.,e+]+|-)(.*)$", re.MULTILINE)
+    rows = [one for one in row.finditer(text) if "±" not in one[0]]
+    assert len(rows) == len(document)
+    for one, compared in zip(rows, document, strict=True):
+        assert [value(one[2]), value(one[3])] == pytest.approx(compared["values"], rel=6e-4)
+        assert float(one[4].removesuffix(" %")) == pytest.approx(100 * compared["change"]["value"], abs=0.51)
+
+
+def test_a_single_run_has_no_interval_and_says_how_finely_it_is_known(tmp_path: Path) -> None:
+    """The range that digits leave stood in the column of intervals, as if it were the scatter."""
+    for side, rate in (("A", "10.1k"), ("B", "9.3k")):
+        (tmp_path / f"{side}.txt").write_text(f"  read: IOPS={rate}, BW=38.9MiB/s (40.8MB/s)(389MiB/10001msec)\n")
+    paths = [str(tmp_path / f"{side}.txt") for side in "AB"]
+    found = compare([read_one(path) for path in paths], paths)
+    (one,) = [one for one in found.compared if one.metric == "read.iops"]
+    assert one.change is not None
+    assert one.change.low < one.change.high
+    text = "\n".join(line.plain for line in comparing.lines(found))
+    assert "interval" not in text
+    assert "the digits given leave -" in " ".join(text.split())
+    for format_ in ("mail", "markdown"):
+        told = rendered(found, format_).decode()
+        (line,) = [line for line in told.splitlines() if "10,100" in line]
+        assert " .. " not in line
+    assert comparing.bounds_of(one) == ""
+
+
+@pytest.mark.parametrize("rate", [10.0, 1e6, 98_765_432.0])
+def test_wide_numbers_of_runs_do_not_meet(rate: float, tmp_path: Path) -> None:
+    write(tmp_path / "with-a-rather-long-name-of-a-file.json", rate)
+    layout = read_one(str(tmp_path))
+    found = shown(layout, audit(entry.run for entry in layout.entries), each=True, paths=[str(tmp_path)])
+    rows = [line.plain for line in table.lines(found) if " read " in line.plain and "run" not in line.plain]
+    (row,) = found.rows
+    told = [table.rate(row), table.bandwidth(row.bandwidth), table.time(row.mean)]
+    assert rows[0].split()[-6:][:3] == told
+
+
+# ---------------------------------------------------------------------------------------------------------- one order
+
+
+def test_cells_stand_in_numeric_order_wherever_they_are_listed() -> None:
+    depths = (32, 4, 128, 1, 16)
+    told = account(experiment(depths), {}, sd=0.05, blocks=10)
+    first_seen = list(dict.fromkeys(verdict.cell for verdict in told.judgement.verdicts))
+    judgement, made = in_cell_order(told.plan, told.judgement, trials(make_plan(experiment(depths)), {}, 10, 0.05))
+    told = msgspec.structs.replace(
+        told, judgement=judgement, views=views(make_plan(experiment(depths)), judgement, made)
+    )
+    wanted = [f"iodepth={depth}" for depth in sorted(depths)]
+    assert first_seen != wanted, "they were measured in another order"
+    assert [cell.name for cell in told.plan.experiment.cells] == wanted
+    text = "\n".join(line.plain for line in lines(told))
+    for part in (text.partition("Open: ")[0], text.partition("Open: ")[2], rendered(told, "mail").decode()):
+        listed = re.findall(r"iodepth=\d+(?=[ :;,(])", part)
+        firsts = list(dict.fromkeys(listed))
+        assert firsts == [name for name in wanted if name in firsts]
+
+
+def test_only_numbers_are_sorted_the_rest_stays_as_it_was_written() -> None:
+    names = ["write 64k QD16", "write 4k QD16", "write 4k QD2", "read 1m QD1", "read 128k QD1", "sdb10", "sdb9"]
+    assert in_order(names) == [
+        "write 4k QD16",
+        "write 64k QD16",
+        "write 4k QD2",
+        "read 128k QD1",
+        "read 1m QD1",
+        "sdb10",
+        "sdb9",
+    ]
+    made = parse('[workload]\nrw = "randread"\nbs = ["1m", "4k"]\niodepth = [32, 2]\n[variant.a]\n[variant.b]')
+    assert [cell.name for cell in made.cells] == [
+        "bs=4k iodepth=2",
+        "bs=4k iodepth=32",
+        "bs=1m iodepth=2",
+        "bs=1m iodepth=32",
+    ]
+
+
+# -------------------------------------------------------------------------------------------------- no such numbers
+
+
+@pytest.mark.parametrize("fall", [0.5, 0.9, 0.999])
+def test_a_level_never_moves_down_by_more_than_all_of_it(fall: float) -> None:
+    """It was the difference of two shares: -129.3 %."""
+    drifting = [
+        trial(number, "iodepth=32", "old", number, 0, 10_000 * (1 - fall) ** (number / 30)) for number in range(1, 31)
+    ]
+    found = msgspec.structs.replace(source(), trials=tuple(drifting), cells=("iodepth=32",))
+    (figure,) = order.figures(found)
+    moved = float(re.findall(r"moved by ([+-][\d.]+) %", figure.alt)[0])
+    assert -100 <= moved < 0
+    assert moved == pytest.approx(100 * ((1 - fall) ** (20 / 30) - 1), abs=1.5)
+
+
+def test_a_kernel_time_of_no_tick_is_not_told_as_0_ns() -> None:
+    """ "kernel time 0 ns (0 ns to 25.8 us)": the kernel counts CPU time in ticks, and short trials have none."""
+    question = experiment((1,))
+    told = account(question, {})
+    plan = make_plan(question)
+    sparse = [
+        msgspec.structs.replace(trial(n, "randread 4k", "old" if n % 2 else "new", n // 2, n % 2, 100.0), sys_cpu=share)
+        for n, share in enumerate([0.0, 0.0, 0.0, 0.5] * 4)
+    ]
+    found = views(plan, told.judgement, sparse)
+    assert [cost.system_ns for cost in found.costs] == [None, None]
+    assert not [text for text in beyond(msgspec.structs.replace(told, views=found)) if "ernel time" in text]
+    whole = [msgspec.structs.replace(one, sys_cpu=10.0) for one in sparse]
+    assert all(math.isfinite(cost.system_ns or math.nan) for cost in views(plan, told.judgement, whole).costs)
