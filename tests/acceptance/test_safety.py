@@ -18,7 +18,7 @@ TWO = ("--variant", "a:fio.nice=0", "--variant", "b:fio.nice=1")
 
 
 def short(target: str | Path, folder: str, *more: str, fio: tuple[str, ...] = READ, blocks: int = 3) -> tuple[str, ...]:
-    words = ("--output", folder, "--trial", "200ms", "--ramp", "0", "--blocks", str(blocks), "--seed", "1")
+    words = ("--folder", folder, "--trial", "200ms", "--ramp", "0", "--blocks", str(blocks), "--seed", "1")
     return ("run", "--target", str(target), *words, *TWO, *more, "--", *fio)
 
 

@@ -152,7 +152,7 @@ def folder(measured: Path, tmp_path: Path) -> Path:
 
 def test_an_unchanged_folder_is_believed(folder: Path) -> None:
     assert load(Folder.open(folder)).broken == ()
-    assert ask("report", str(folder))[0] == 1, "a regression"
+    assert ask("report", str(folder), "--exit-code")[0] == 1, "a regression"
     assert "folder." not in ask("audit", str(folder))[1]
     assert ask("rebuild", str(folder))[0] == 0
     assert ask("show", str(folder))[0] == 0
@@ -244,7 +244,7 @@ def test_a_folder_of_before_the_seal_is_said_to_be_unsealed_and_judged_as_ever(f
     ]
     assert old.seal is None
     assert (old.judgement, old.exit_code) == (account.judgement, account.exit_code)
-    code, said = ask("report", str(folder))
+    code, said = ask("report", str(folder), "--exit-code")
     assert code == 1
     assert "not seen [folder.unsealed]" in " ".join(said.split()) or "folder.unsealed" in said
     assert "folder.unsealed" in ask("audit", str(folder))[1]

@@ -92,8 +92,8 @@ def command(
         prepared = _prepared(there_folder, there, where, target, size, given, budget, leave_out)
         if dry_run and format_ == "json":
             _print_plan(prepared)
-            return
-        _show(prepared, there, there_folder, place, error=format_ == "json")
+        else:
+            _show(prepared, there, there_folder, place, error=format_ == "json")
         refuse_at_once(prepared.found.reasons)
         if dry_run:
             return
