@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import sqlite3
 import tarfile
 from collections import Counter
@@ -10,12 +12,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from fio_files import document, write
 
 from iodelta.audit import audit
 from iodelta.errors import RequestError
 from iodelta.ingest.layouts import Layout, order_finding, order_of, read_layout
+from iodelta.ingest.layouts.effective import differing
+from iodelta.report.comparison.comparison import compare
+from iodelta.report.foreign.runs import shown
 
 FIO = Path(__file__).parent.parent / "data" / "fio-3.33"
 
@@ -395,3 +401,98 @@ def test_tables_are_read_where_there_is_nothing_else_and_where_they_are_named(tm
     write(tmp_path / "b.json", depth=32)
     assert [entry.run.format for entry in read_layout(tmp_path).entries] == ["json"]
     assert len(read_layout(tmp_path / "a" / "result.csv").entries) == 2
+
+
+OPTIONS = [
+    {"fsync": "1"},
+    {"fdatasync": "4"},
+    {"sync": "1"},
+    {"sync": "dsync"},
+    {"direct": "0"},
+    {"ioengine": "io_uring"},
+    {"size": "1g"},
+    {"rwmixread": "70"},
+    {"rate_iops": "500"},
+    {"norandommap": ""},
+    {"norandommap": "1"},
+    {"verify": "crc32c"},
+    {"zonemode": "zbd"},
+    {"thinktime": "100"},
+    {"bs": "4k-64k"},
+    {"bssplit": "4k/50:64k/50"},
+    {"filename": "/dev/sdb"},
+    {"invalidate": "0"},
+    {"cpus_allowed": "3"},
+    {"rw": "randread:8"},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("pattern", [None, "{variant}/{cell}-{replicate}.json"], ids=["by content", "by names"])
+def test_runs_that_differ_in_what_they_were_asked_are_no_replicates(
+    options: dict[str, str], pattern: str | None, tmp_path: Path
+) -> None:
+    for side in ("old", "new"):
+        for number in range(1, 5):
+            write(tmp_path / side / f"run-{number}.json", 1000 + number, options=options if number > 2 else None)
+    layout = read_layout(tmp_path, pattern=pattern)
+    counts = Counter((entry.variant, entry.cell) for entry in layout.entries)
+    assert set(counts.values()) == {2}, counts
+    assert len(counts) == 4
+    apart = compare([read_layout(tmp_path / "old"), read_layout(tmp_path / "new")], ["old", "new"])
+    assert {one.runs for one in apart.compared} == {(2, 2)}, "and sides that are given as two paths"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"fsync": "0"}, {}),
+        ({"size": "1g"}, {"size": "1024m"}),
+        ({"norandommap": ""}, {"norandommap": "1"}),
+        ({"rwmixread": "70"}, {"rwmixwrite": "30"}),
+        ({"bs": "4k,64k"}, {"bs": "4096"}),
+        ({"runtime": "10", "randseed": "7"}, {"runtime": "20", "write_bw_log": "x"}),
+        ({"filename": "/mnt/a"}, {"filename": "/mnt/b"}),
+        ({"sync": "none"}, {"invalidate": "1"}),
+    ],
+)
+def test_the_same_workload_in_other_words_is_a_replicate(
+    one: dict[str, str], other: dict[str, str], tmp_path: Path
+) -> None:
+    for number, options in enumerate((one, other, one, other), 1):
+        write(tmp_path / f"run-{number}.json", options=options)
+    assert len({entry.cell for entry in read_layout(tmp_path).entries}) == 1
+
+
+def test_a_report_that_does_not_say_an_option_differs_in_nothing(tmp_path: Path) -> None:
+    """fio's normal report shows neither direct nor size."""
+    for number in (1, 2):
+        shutil.copy(FIO / "jp1.json", tmp_path / f"run-{number}.json")
+    found = read_layout(tmp_path).entries
+    shown = [msgspec.structs.replace(found[1].run, format="text", options={"rw": "randread", "bs": "4k"})]
+    assert not differing([found[0].run, *shown])
+
+
+def test_what_is_compared_may_differ_between_the_sides(tmp_path: Path) -> None:
+    for side, engine in (("old", "libaio"), ("new", "io_uring")):
+        for number in (1, 2):
+            write(tmp_path / side / f"run-{number}.json", engine=engine)
+    assert len({entry.cell for entry in read_layout(tmp_path).entries}) == 1
+
+
+@pytest.mark.parametrize("version", ["3.33", "3.16"])
+def test_the_latency_of_syncs_is_a_row(version: str) -> None:
+    """Against what the JSON of the same run says, read here by itself."""
+    text = (FIO.parent / "same-run" / f"fio-{version}.out").read_text()
+    found = re.search(r"^\{$.*?^\}$", text, re.M | re.S)
+    assert found is not None
+    jobs = json.loads(found[0])["jobs"]
+    layout = read_layout(FIO.parent / "same-run" / f"fio-{version}.out")
+    rows = shown(layout, audit(entry.run for entry in layout.entries), each=True).rows
+    syncs = [row for row in rows if row.kind == "sync"]
+    expected = [job["sync"]["lat_ns"] for job in jobs if job.get("sync", {}).get("total_ios")]
+    assert len(syncs) == len(expected) > 0
+    for row, said in zip(syncs, expected, strict=True):
+        assert row.mean is not None
+        assert row.mean.value == pytest.approx(said["mean"])
+        assert row.iops is None

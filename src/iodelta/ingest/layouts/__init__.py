@@ -49,7 +49,10 @@ def arrange(found: Imported, root: str | os.PathLike[str], *, pattern: str | Non
         for entry, path in zip(content.entries(runs, paths), paths, strict=True)
         if (spot := named.spot(path)) is not None
     ]
-    return Layout(named.kind, _numbered(_whole(_best(rows))), found.device_stats, found.refusals)
+    whole = _whole(_best(rows))
+    entries = content.apart([entry for entry, _ in whole], [spot.variant for _, spot in whole])
+    counted = _numbered(zip(entries, (spot for _, spot in whole), strict=True))
+    return Layout(named.kind, counted, found.device_stats, found.refusals)
 
 
 def _without_tables(found: Imported) -> Imported:

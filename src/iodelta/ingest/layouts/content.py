@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
+import msgspec
+
+from iodelta.ingest.layouts.effective import CELL_OPTIONS, differing, spelt
 from iodelta.ingest.layouts.model import Entry
 from iodelta.ingest.model import Run, Workload
 
@@ -12,12 +15,6 @@ _REPLICATE = re.compile(
     r"[-_. ]?(?:(?:run|sample|iter(?:ation)?|rep(?:licate)?|try|loop)[-_. ]?)?(?<!\d)(\d{1,4})$", re.IGNORECASE
 )
 _ENDING = re.compile(r"(?:\.(?:json|txt|log|out|fio|terse|csv|md|gz|xz|zst|bz2))+$", re.IGNORECASE)
-
-CELL_OPTIONS = (
-    "size filesize io_size rwmixread rwmixwrite bsrange bssplit rate rate_iops fsync fdatasync thinktime "
-    "percentage_random random_distribution"
-).split()
-"""Options beside rw, bs, iodepth and numjobs that say what is measured."""
 
 NO_VARIANT = frozenset(
     "name rw readwrite bs blocksize iodepth numjobs output output-format filename directory write_bw_log write_lat_log "
@@ -57,10 +54,11 @@ def entries(runs: Sequence[Run], paths: Sequence[str]) -> tuple[Entry, ...]:
     cells = cell_names(runs)
     named = _numbered_names(paths)
     variants = _variants(runs, [name for name, _ in named], cells)
-    return tuple(
+    found = [
         Entry(run, cell, variant, replicate=number if number is not None else 0)
         for run, cell, variant, (_, number) in zip(runs, cells, variants, named, strict=True)
-    )
+    ]
+    return apart(found, variants)
 
 
 def _numbered_names(paths: Sequence[str]) -> list[tuple[str, int | None]]:
@@ -93,27 +91,30 @@ def cell_names(runs: Sequence[Run]) -> list[str]:
     of_cell: dict[str, list[Run]] = {}
     for run, cell in zip(runs, plain, strict=True):
         of_cell.setdefault(cell, []).append(run)
-    differing = {cell: _differing(own) for cell, own in of_cell.items()}
-    return [f"{cell} {_extra(run.options, differing[cell])}".strip() for run, cell in zip(runs, plain, strict=True)]
+    options = {cell: differing(own, names=CELL_OPTIONS) for cell, own in of_cell.items()}
+    return [f"{cell} {spelt(run, options[cell])}".strip() for run, cell in zip(runs, plain, strict=True)]
+
+
+def apart(entries: Sequence[Entry], sides: Sequence[Hashable]) -> tuple[Entry, ...]:
+    """``entries`` with cells of their own for runs of one side that differ in what they were asked to do, though names
+    say the same. Sides of one cell may differ: that is what is compared."""
+    groups: dict[tuple[str, str, Hashable], list[Run]] = {}
+    for entry, side in zip(entries, sides, strict=True):
+        groups.setdefault((entry.cell, entry.condition, side), []).append(entry.run)
+    options: dict[tuple[str, str], dict[str, None]] = {}
+    for (cell, condition, _), runs in groups.items():
+        if len(runs) > 1:
+            options.setdefault((cell, condition), {}).update(dict.fromkeys(differing(runs)))
+    return tuple(
+        msgspec.structs.replace(entry, cell=f"{entry.cell} {spelt(entry.run, names)}".strip())
+        if (names := list(options.get((entry.cell, entry.condition), ())))
+        else entry
+        for entry in entries
+    )
 
 
 def _extra(options: Mapping[str, str], names: Sequence[str]) -> str:
     return " ".join(f"{name}={options[name]}" for name in names if options.get(name))
-
-
-def _differing(runs: Sequence[Run]) -> list[str]:
-    """The options that say what is measured and in which ``runs`` differ, each only where the others before it do not
-    tell the runs apart already."""
-    found: list[str] = []
-    told_apart = 1
-    for name in CELL_OPTIONS:
-        if len({run.options.get(name) for run in runs}) == 1:
-            continue
-        with_it = {tuple(run.options.get(one) for one in [*found, name]) for run in runs}
-        if len(with_it) > told_apart:
-            found.append(name)
-            told_apart = len(with_it)
-    return found
 
 
 def _variants(runs: Sequence[Run], names: Sequence[str], cells: Sequence[str]) -> list[str]:

@@ -11,12 +11,12 @@ import msgspec
 from iodelta.errors import RequestError
 from iodelta.ingest import Run
 from iodelta.ingest.layouts import Entry, Layout
-from iodelta.ingest.layouts.content import NO_VARIANT, cell_names, is_number
+from iodelta.ingest.layouts.content import NO_VARIANT, apart, cell_names, is_number
 from iodelta.report.environment.confounders import Differing, option_of
 
 GRAVE = (
     *("rw", "bs", "iodepth", "numjobs", "ioengine", "direct", "fio", "clocksource", "rate", "rate_iops", "size"),
-    *("fsync", "fdatasync", "thinktime", "latency", "interval between sides"),
+    *("fsync", "fdatasync", "sync", "thinktime", "latency", "interval between sides"),
 )
 """Differences that by themselves change what is measured."""
 
@@ -79,12 +79,14 @@ def _recelled(layouts: Sequence[Layout]) -> list[Layout]:
     sides = [[msgspec.structs.replace(entry, cell=next(names)) for entry in layout.entries] for layout in layouts]
     held = [_variants(entries) for entries in sides]
     kept = {cell for cell, variants in held[0].items() if all(own.get(cell) == variants for own in held)}
+    entries = [
+        entry if entry.cell in kept else msgspec.structs.replace(entry, variant="") for side in sides for entry in side
+    ]
+    numbers = [number for number, side in enumerate(sides) for _ in side]
+    own = iter(apart(entries, [(number, entry.variant) for number, entry in zip(numbers, entries, strict=True)]))
     return [
-        msgspec.structs.replace(
-            layout,
-            entries=tuple(e if e.cell in kept else msgspec.structs.replace(e, variant="") for e in entries),
-        )
-        for layout, entries in zip(layouts, sides, strict=True)
+        msgspec.structs.replace(layout, entries=tuple(next(own) for _ in side))
+        for layout, side in zip(layouts, sides, strict=True)
     ]
 
 

@@ -13,6 +13,7 @@ from iodelta.audit.tables import cell, variant
 from iodelta.ingest import Refusal, Run
 from iodelta.ingest.layouts import Entry, Layout
 from iodelta.ingest.layouts.content import workload_name
+from iodelta.ingest.layouts.effective import spelt
 from iodelta.report.foreign.devices import Served, served
 from iodelta.trial import Direction, Finding, Latency, Quantity, bin_edges
 
@@ -64,7 +65,7 @@ class Point(msgspec.Struct, frozen=True):
 class Row(msgspec.Struct, frozen=True, kw_only=True):
     """One direction of one run; or, with ``runs`` above 1, the medians of several. Latencies in ns, rates per second.
 
-    ``latency`` says which one mean and percentiles are of: lat (total) or clat (completion).
+    ``latency`` says which one mean and percentiles are of: lat (total), clat (completion), or sync in a row of its own.
     """
 
     group: str
@@ -81,7 +82,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     points: tuple[Point, ...] = ()
     """Percentiles of latency; empty where the source has none."""
     latency: str = ""
-    """Which latency the mean is of: lat (total) or clat (completion); empty without any."""
+    """Which latency the mean is of: lat (total), clat (completion) or sync (fsync and its like); empty without any."""
     rw: str | None = None
     bs: int | None = None
     iodepth: int | None = None
@@ -236,7 +237,11 @@ def _rows(run: Run, name: str, rules: tuple[tuple[str, str], ...]) -> list[Row]:
         rules=tuple(rule for rule, _ in rules),
         severity=next((grave for grave in ("hard", "warning", "note") if grave in {own for _, own in rules}), ""),
     )
-    return [_row(base, direction) for direction in run.directions] or [base]
+    rows = [_row(base, direction) for direction in run.directions]
+    if run.sync is not None:
+        mean, percentiles = number(run.sync.mean), points(run.sync)
+        rows.append(msgspec.structs.replace(base, kind="sync", mean=mean, points=percentiles, latency="sync"))
+    return rows or [base]
 
 
 def _row(base: Row, direction: Direction) -> Row:
@@ -268,7 +273,8 @@ def group_of(run: Run) -> str:
     direct = {True: "direct", False: "buffered", None: ""}[work.direct]
     tool = f"fio {run.fio_version}" if run.fio_version else "t/io_uring" if run.format == "io_uring" else ""
     jobs = "" if (work.numjobs or 1) > 1 or (run.jobs or 1) == 1 else f"{run.jobs} jobs"
-    parts = (workload_name(work) or run.jobname, jobs, work.ioengine or "", direct, tool)
+    synced = spelt(run, ("fsync", "fdatasync", "sync"))
+    parts = (workload_name(work) or run.jobname, jobs, work.ioengine or "", direct, synced, tool)
     return ", ".join(part for part in parts if part)
 
 

@@ -1,0 +1,103 @@
+"""The options that make a run what it is: what differs in one of them is another workload and no replicate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iodelta.ingest.model import Run
+from iodelta.ingest.numbers import size, version_of
+from iodelta.jobfile import canonical
+
+CELL_OPTIONS = (
+    "size filesize io_size rwmixread bs bsrange bssplit rate rate_iops fsync fdatasync sync thinktime "
+    "percentage_random random_distribution"
+).split()
+"""Options beside rw, bs (where it is one), iodepth and numjobs that say what is measured."""
+
+_SAID = ("rw", "iodepth", "numjobs")
+"""What a cell's name says anyway."""
+
+_NO_MATTER = frozenset(
+    "name description filename filename_format directory output output-format runtime ramp_time startdelay time_based "
+    "loops randseed randrepeat allrandrepeat unlink stonewall new_group group_reporting unified_rw_reporting "
+    "per_job_logs wait_for exitall exitall_on_error error_dump continue_on_error ignore_error percentile_list "
+    "clat_percentiles lat_percentiles slat_percentiles status-interval eta disk_util stats kb_base unit_base".split()
+)
+"""Options that name things, or say how long to run and what to print."""
+
+_PRINTS = ("write_bw_log", "write_iops_log", "write_lat_log", "write_hist_log", "log_", "steadystate", "ss_", "eta-")
+
+_SYNCS = {"fsync", "fdatasync", "sync_file_range", "end_fsync", "fsync_on_close", "create_fsync"}
+
+_DEFAULTS = {
+    "bs": "4096",
+    "fallocate": "native",
+    "invalidate": "1",
+    "ioengine": "psync",
+    "random_generator": "tausworthe",
+    "rate_process": "linear",
+    "rwmixread": "50",
+    "sync": "none",
+    "zonemode": "none",
+}
+"""fio's, of options that are not 0 unless given."""
+
+
+def settings(run: Run) -> dict[str, str]:
+    """What ``run`` was asked for other than fio's defaults: flags as 1, sizes in bytes, names as fio has them first."""
+    found: dict[str, str] = {}
+    for given, text in run.options.items():
+        name, value = canonical(given), text.strip() or "1"
+        if name == "rwmixwrite" and value.isdigit():
+            name, value = "rwmixread", str(100 - int(value))
+        if name == "sync":
+            value = {"0": "none", "1": "sync"}.get(value, value)
+        found[name] = value if (count := size(value)) is None else str(count)
+    if run.workload.bs is not None:
+        found.pop("bs", None)  # what is not of this direction in "4k,64k" does not matter
+    if run.sync is not None and not found.keys() & _SYNCS:
+        found["fsync"] = "yes"
+    kept = {name: value for name, value in found.items() if _matters(name, value)}
+    return {name: value for name, value in kept.items() if value != _DEFAULTS.get(name, "0")}
+
+
+def differing(runs: Sequence[Run], *, names: Sequence[str] | None = None) -> list[str]:
+    """The options (of ``names``, else any) in which ``runs`` differ, each only where the others before it do not tell
+    the runs apart already. What a report does not say of an option differs from nothing."""
+    own = [settings(run) for run in runs]
+    wanted = names if names is not None else [*CELL_OPTIONS, *sorted({name for found in own for name in found})]
+    kept: list[list[str | None]] = []
+    found: list[str] = []
+    for name in dict.fromkeys(wanted):
+        values = [each.get(name, "" if says(run, name) else None) for run, each in zip(runs, own, strict=True)]
+        if len({value for value in values if value is not None}) < 2:
+            continue
+        if len(set(zip(*kept, values, strict=True))) > len(set(zip(*kept, strict=True))):
+            found.append(name)
+            kept.append(values)
+    return found
+
+
+def says(run: Run, name: str) -> bool:
+    """Whether an option that ``run`` does not show has fio's default: a normal report shows four, and the latency of
+    syncs since 3.4; a log shows none."""
+    if run.format in ("json", "json+"):
+        return bool(run.options)
+    version = version_of(run.fio_version or "")
+    return name == "fsync" and run.format == "text" and version is not None and version >= (3, 4)
+
+
+def spelt(run: Run, names: Sequence[str]) -> str:
+    """``fsync=1 size=1G``: those of ``names`` that ``run`` was given, as they are spelt there."""
+    own = settings(run)
+    given = {canonical(name): text.strip() or "1" for name, text in run.options.items()}
+    return " ".join(f"{name}={given.get(name, own[name])}" for name in names if name in own)
+
+
+def _matters(name: str, value: str) -> bool:
+    """A file may have any name; a device is another one."""
+    if name == "filename":
+        return value.startswith("/dev/")
+    if name in _SAID:
+        return ":" in value
+    return name not in _NO_MATTER and not name.startswith(_PRINTS)
