@@ -71,9 +71,9 @@ class Stand:
 
     # ------------------------------------------------------------------------------------------------ devices
 
-    def loop(self, mib: int = 64) -> str:
+    def loop(self, mib: int = 64, place: Path | None = None) -> str:
         """A loop device over a sparse file."""
-        path = self.place / f"{uuid.uuid4().hex[:6]}.img"
+        path = (place or self.place) / f"{uuid.uuid4().hex[:6]}.img"
         with open(path, "xb") as file:
             file.truncate(mib << 20)
         node = shell("losetup", "--find", "--show", str(path)).strip()

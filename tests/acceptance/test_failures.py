@@ -261,15 +261,20 @@ def test_without_a_place_for_the_undo_log_nothing_is_changed(stand: Stand, node:
     nothing_left(stand, node)
 
 
-def test_two_runs_never_set_one_knob_of_one_disk_at_once(stand: Stand, node: str) -> None:
-    first = stand.start(*stand.quick(node, "--trial", "600ms", folder="first"))
+def test_two_runs_never_set_one_knob_at_once_though_their_devices_differ(stand: Stand, node: str) -> None:
+    shared = ("--variant", "a:sysctl.vm.vfs_cache_pressure=100", "--variant", "b:sysctl.vm.vfs_cache_pressure=101")
+    first = stand.start(*stand.quick(node, "--trial", "600ms", *shared, folder="first"))
     until(lambda: kinds(stand.place / "first", "started"))
-    second = stand.run(*stand.quick(node, "--variant", "a:block.nr_requests=64", "--variant", "b:", folder="second"))
-    says(second, 2, "alive", "block.nr_requests", str(stand.place / "first"))
+    memory = stand.place / "memory"
+    memory.mkdir()
+    shell("mount", "-t", "tmpfs", "none", str(memory))
+    stand.undo(lambda: shell("umount", "--lazy", str(memory)))
+    other = stand.loop(place=memory)
+    second = stand.run(*stand.quick(other, *shared, folder="second"))
+    says(second, 2, "alive", "sysctl.vm.vfs_cache_pressure", str(stand.place / "first"))
     assert len(stand.pending()) == 1, "what the first will put back is untouched"
     assert not (stand.place / "second").exists(), "a refused request leaves no folder"
-    other = stand.loop()
-    assert stand.run(*stand.quick(other, folder="third")).code in GOOD, "another disk is free"
+    assert stand.run(*stand.quick(other, folder="third")).code in GOOD, "another device is free"
     assert first.wait().code in GOOD
     nothing_left(stand, node)
 

@@ -89,7 +89,7 @@ def refuse_reasons(machine: Machine, target: Target, size: int | None = None) ->
     """
     uses = current_uses(machine)
     if target.kind == "block":
-        return (*device_reasons(machine, target.device or "", uses), *_read_only(machine, target))
+        return (*device_reasons(machine, target.device or "", uses), *read_only(machine, target))
     return _file_reasons(machine, target, uses, size)
 
 
@@ -213,7 +213,7 @@ def _file_reasons(machine: Machine, target: Target, uses: Uses, size: int | None
         reasons.append(Reason(path, f"is on {mount.point}, mounted read-only", "choose another directory", True))
     reasons += _space_reasons(machine, target, found, size)
     if not reasons:
-        reasons += _read_only(machine, target)
+        reasons += read_only(machine, target)
     if target.kind == "file":
         reasons += file_reasons(machine, path, found, uses)
         if found.links > 1:
@@ -222,7 +222,7 @@ def _file_reasons(machine: Machine, target: Target, uses: Uses, size: int | None
     return tuple(reasons)
 
 
-def _read_only(machine: Machine, target: Target) -> tuple[Reason, ...]:
+def read_only(machine: Machine, target: Target) -> tuple[Reason, ...]:
     """What cannot be written at all, found out without opening it."""
     if target.kind == "block":
         name = target.device or ""

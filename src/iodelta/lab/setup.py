@@ -22,7 +22,7 @@ from iodelta.knob.mirror import PERMITTED, members_of
 from iodelta.lab.bench import Bench, background_words, request_for
 from iodelta.lab.folder import Folder, KnobRestored, KnobSaved, now
 from iodelta.lab.guard import MARK as SCRATCH_MARK
-from iodelta.lab.guard import check_write, held_by, make_scratch, refuse_reasons
+from iodelta.lab.guard import check_write, held_by, make_scratch, read_only, refuse_at_once, refuse_reasons
 from iodelta.lab.placement import placement
 from iodelta.lab.plan import Plan
 from iodelta.lab.progress import Watcher
@@ -217,10 +217,10 @@ def ready(
     """
     with contextlib.ExitStack() as stack:
         target = found.target
+        # First of all: after a kill it is by this log that what was started is found and ended.
+        log = stack.enter_context(undo_log(machine, plan.identifier, folder.path))
         mirrors = [resolve(machine, path) for one in plan.experiment.variants for path in members_of(one.knobs)]
         stack.enter_context(alone(machine, [target, *mirrors], folder.path))
-        # First of what changes anything: after a kill it is by this log that what was started is found and ended.
-        log = stack.enter_context(undo_log(machine, plan.identifier, folder.path))
         place = stack.enter_context(workdir(machine))
         if found.scratch:
             target = _scratch_file(machine, plan, found, place, watcher, stop)
@@ -310,6 +310,7 @@ def check_same_target(before: Target, after: Target) -> None:
 def _scratch_file(
     machine: Machine, plan: Plan, found: Survey, place: str, watcher: Watcher, stop: Callable[[], bool]
 ) -> Target:
+    refuse_at_once(read_only(machine, found.target))
     path = f"{make_scratch(machine, found.target.real_path)}/{plan.identifier}.dat"
     prepare(
         machine,
