@@ -24,7 +24,7 @@ from iodelta.lab.plan import make_plan
 from iodelta.report.account.load import in_cell_order
 from iodelta.report.account.model import Account
 from iodelta.report.account.views import views
-from iodelta.report.charts import order
+from iodelta.report.charts import order, shift
 from iodelta.report.columns import columns
 from iodelta.report.comparison import console as comparing
 from iodelta.report.comparison.comparison import compare
@@ -173,6 +173,14 @@ def test_cells_stand_in_numeric_order_wherever_they_are_listed() -> None:
         listed = re.findall(r"iodepth=\d+(?=[ :;,(])", part)
         firsts = list(dict.fromkeys(listed))
         assert firsts == [name for name in wanted if name in firsts]
+
+
+def test_charts_of_cells_stand_in_the_order_of_the_cells_and_not_of_the_run() -> None:
+    plain = source()
+    backwards = msgspec.structs.replace(plain, shifts=tuple(reversed(plain.shifts)))
+    titles = [figure.title for figure in shift.figures(backwards)]
+    assert len(titles) > 1
+    assert titles == [cell for cell in plain.cells if cell in titles]
 
 
 def test_only_numbers_are_sorted_the_rest_stays_as_it_was_written() -> None:

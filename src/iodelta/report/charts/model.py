@@ -78,7 +78,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     def telling(self, limit: int = SHOWN, among: Sequence[str] | None = None) -> list[str]:
         """At most ``limit`` cells, in their order: all of them, or those whose change is farthest from none, measured
         in half intervals."""
-        cells = list(self.cells if among is None else among)
+        cells = [cell for cell in self.cells if among is None or cell in among]
         if len(cells) <= limit:
             return cells
         strength: dict[str, float] = dict.fromkeys(cells, -1.0)

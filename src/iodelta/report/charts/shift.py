@@ -27,7 +27,7 @@ def chart() -> alt.LayerChart:
         type="nominal",
         sort=None,
         title="percentile of latency",
-        axis=alt.Axis(labelAngle=0, grid=False, labelOverlap=True),
+        axis=alt.Axis(labelAngle=0, grid=False, labelOverlap="greedy", labelSeparation=4),
     )
     offset = alt.XOffset(field="variant", type="nominal", sort=None, scale=alt.Scale(domain=["@others"]))
     shown = build.by_variant(names="@others", gap=build.TALL)

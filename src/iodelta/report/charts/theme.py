@@ -46,6 +46,7 @@ def config(colors: dict[str, Any]) -> dict[str, Any]:
         "legend": {**text, "labelColor": ink, "labelFontSize": 11.5, "labelLimit": 240, "columnPadding": 18},
         "title": {"font": FONT, "color": ink, "anchor": "start", "fontSize": 13, "fontWeight": 600, "offset": 12},
         "axisY": {"labelLimit": 420},
+        "axisQuantitative": {"labelOverlap": "greedy", "labelSeparation": 6},
         "line": {"strokeWidth": 2},
         "point": {"opacity": 1},
         "range": {"category": colors["variants"], "ordinal": colors["words"]},

@@ -1,4 +1,5 @@
-// Draws each chart when it comes near the screen, and the rest when the browser has nothing else to do, for printing.
+// Draws every chart before the page is loaded: what is captured, printed or read aloud then is whole, wherever it is
+// scrolled.
 // Colours are the page's own custom properties: light, dark and print need no second drawing. Nothing is evaluated:
 // Vega's expressions run in its interpreter, as the content policy demands.
 "use strict";
@@ -25,42 +26,26 @@
     tip.style.top = `${event.clientY + 16 + window.scrollY}px`;
   };
 
-  const drawn = new Set();
-  const waiting = [];
   const draw = (plot) => {
-    if (drawn.has(plot)) return null;
-    drawn.add(plot);
     const spec = JSON.parse(document.getElementById(plot.id.replace(/^plot-/, "spec-")).textContent);
     spec.config = { ...looks, axisY: { ...looks.axisY, labelLimit: Math.round(plot.clientWidth * 0.46) } };
     spec.autosize = { type: "fit-x", contains: "padding" };
     const options = { ast: true, logLevel: 1, renderer: "svg", actions: false, defaultStyle: false, tooltip: show };
-    const done = vegaEmbed(plot, spec, options).then(
-      () => plot.classList.add("drawn"),
+    return vegaEmbed(plot, spec, options).then(
+      () => {
+        plot.classList.add("drawn");
+        // The plot around it has the name; what it is made of would be read as dozens of graphics without one.
+        plot.querySelector("svg").setAttribute("aria-hidden", "true");
+      },
       (error) => {
         plot.textContent = `This chart could not be drawn (${error.message}); its numbers are below.`;
       },
     );
-    waiting.push(done);
-    return done;
   };
 
-  const plots = [...document.querySelectorAll(".plot")];
-  const near = new IntersectionObserver(
-    (seen) => {
-      for (const one of seen) if (one.isIntersecting) { near.unobserve(one.target); draw(one.target); }
-    },
-    { rootMargin: "400px" },
-  );
-  plots.forEach((plot) => near.observe(plot));
-
-  const idle = window.requestIdleCallback || ((then) => setTimeout(then, 200));
-  const rest = () => {
-    const next = plots.find((plot) => !drawn.has(plot));
-    if (next) Promise.resolve(draw(next)).then(() => idle(rest));
-    else Promise.all(waiting).then(() => { document.documentElement.dataset.charts = "drawn"; });
-  };
-  window.addEventListener("load", () => idle(rest));
-  window.addEventListener("beforeprint", () => plots.forEach(draw));
+  Promise.all([...document.querySelectorAll(".plot")].map(draw)).then(() => {
+    document.documentElement.dataset.charts = "drawn";
+  });
   window.addEventListener("scroll", () => { tip.hidden = true; }, { passive: true });
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") tip.hidden = true; });
 })();
