@@ -43,8 +43,8 @@ _PAIRED = re.compile(
 """``Sequential Read/Write: 536MiB/s / 512MiB/s``: two directions, two numbers."""
 EFFECT = re.compile(
     r"(?:(?:more|less|about|around|over|under|up|at least|nearly|almost|than|to) ){0,4}"
-    r"(?:\d+(?:\.\d+)? ?%? ?[-–~] ?)?[~≈]?\d+(?:\.\d+)? ?% "
-    r"(?:\w+ ){0,2}(?:regression|improvement|slower|faster|drop|loss|gain)s?",
+    r"(?:(?<![\d.])\d{1,4}(?:\.\d{1,4})? ?%? ?[-–~] ?)?[~≈]?(?<![\d.])\d{1,4}(?:\.\d{1,4})? ?% "
+    r"(?:\w{1,20} ){0,2}(?:regression|improvement|slower|faster|drop|loss|gain)s?",
     re.IGNORECASE,
 )
 """An effect in percent."""

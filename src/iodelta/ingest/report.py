@@ -12,6 +12,7 @@ from iodelta.ingest import (
     io_uring,
     json_found,
     kbench,
+    other_tools,
     prose,
     read_stats,
     tables,
@@ -53,10 +54,12 @@ def read_text(data: bytes, file: str) -> list[Found]:
         reports += [[run] for run in io_uring.outputs(cleaned, used, file)]
     if "(Read/Write)" in whole:
         reports += [list(runs) for runs in kbench.summaries(cleaned, used, file)]
+    reports += other_tools.results(cleaned, used, file)
+    refused = other_tools.refused(whole, cleaned, file)
     stats = read_stats.dumps(cleaned, used, file) if read_stats.HINT.search(whole) else []
-    if tables.hinted(whole):
+    if tables.hinted(whole) and not refused:
         reports += [list(rows) for rows in tables.tables(cleaned, used, file)]
-    found: list[Found] = [*once(sorted(reports, key=_line)), *stats]
+    found: list[Found] = [*once(sorted(reports, key=_line)), *stats, *refused]
     if not found and excerpts.hinted(whole):
         found += excerpts.runs(cleaned, file)
     return found or _told(cleaned, whole, file) or [Refusal(Place(file), _why_nothing(cleaned))]

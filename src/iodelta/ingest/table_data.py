@@ -9,7 +9,7 @@ from itertools import pairwise
 from iodelta.ingest.cleaning import Line
 from iodelta.ingest.table_cells import cell, decimal_comma, doubtful_commas, is_missing
 from iodelta.ingest.table_grids import LONGEST, RULE, Grid
-from iodelta.ingest.table_headings import Heading, column, heading
+from iodelta.ingest.table_headings import Heading, column, heading, names_other
 
 _KNOWN = re.compile(
     r"\bp\d{1,3}(?:\.\d{1,6})?\b|\d{1,3}(?:\.\d{1,6})?\s?(?:%|th\b)|\b\d{1,6}\s?[km](?:i?b)?\b(?![/\w])"
@@ -45,7 +45,8 @@ def is_data(grid: Grid) -> bool:
 def ends_in_number(grid: Grid) -> bool:
     """Whether the last title is a number as a row has it, and not a depth or a version."""
     first, *rest = grid.titles
-    return cell(rest[-1].split()[-1]) is not None and (column(first) is not None or not _is_axis(rest))
+    names_measure = column(first) is not None or names_other(first)
+    return cell(rest[-1].split()[-1]) is not None and (names_measure or not _is_axis(rest))
 
 
 def has_number(title: str) -> bool:

@@ -23,7 +23,7 @@ _MEASURE = re.compile(
     rf"(?:[sc]?lat(?:ency)?|percentile)(?: {_UNIT})?|p\d{{1,2}}(?:\.\d{{1,4}})? {_UNIT})",
     re.I,
 )
-_NUMERIC = re.compile(r"[~≈]?\d[\d.,\xa0\u202f\u2009]{0,20}(?:[kKMG]i?B?(?:/s)?)?$")
+_NUMERIC = re.compile(r"[~≈]?\d[\d.,'_\xa0\u202f\u2009]{0,20}(?:[eE][+-]?\d{1,2})?(?:[kKMG]i?B?(?:/s)?)?$")
 _GROUP = re.compile(r"\d{3}(?:\.\d{1,9})?$")
 _BLOCK = re.compile(r"\b(\d{1,4})\s?([kKmM])(?:i?B)?\b")
 _NUMBERED = ("jobs", "job", "numjobs", "threads", "qd", "depth", "iodepth")
@@ -61,7 +61,11 @@ def flattened(lines: Sequence[Line], first: int) -> tuple[list[str], Rows] | Non
         taken = _taken_apart(parts, len(columns), known)
         if taken is None:
             following = _words(lines[index + 1].text) if index + 1 < len(lines) else []
-            if not 0 < len(parts) <= _SECTION or _taken_apart(following, len(columns), known) is None:
+            if (
+                not 0 < len(parts) <= _SECTION
+                or cell(parts[-1]) is not None
+                or _taken_apart(following, len(columns), known) is None
+            ):
                 break
             section = text
             continue

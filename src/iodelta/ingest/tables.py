@@ -49,6 +49,7 @@ def hinted(text: str) -> bool:
 def tables(lines: Sequence[Line], used: bytearray, file: str) -> list[list[Found]]:
     """The rows of every result table among ``lines``, table by table; the indexes are marked in ``used``."""
     found: list[list[Found]] = []
+    lines = [line._replace(text="", tabbed="") if taken else line for line, taken in zip(lines, used, strict=True)]
     hints = [hinted(line.text[:LONGEST]) for line in lines]
     digits = [_DIGIT.search(line.text) is not None for line in lines]
     index = 0
@@ -121,12 +122,15 @@ class _Table:
         if len({_numbers(self._meaning(grid)) for grid in sound}) != 1:
             return self._unsplit()
         grid = sound[0]
-        found: list[Found] = list(self._meaning(grid))
-        last = grid.rows[-1][0]
-        while last + 1 < len(self._lines) and table_spaces.ends_in_number(self._lines[last + 1].text):
-            last += 1
-            found.append(Refusal(self._place(last), "it does not fit the columns of the table above it: not read"))
-        return found, last
+        end = grid.rows[-1][0] + 1
+        while end < len(self._lines) and table_spaces.ends_in_number(self._lines[end].text):
+            end += 1
+        misfits = range(grid.rows[-1][0] + 1, end)
+        if len(misfits) > len(grid.rows):
+            words = "a table whose rows do not fit the columns of its heading: not read; put a tab, comma or | between"
+            return [Refusal(self._place(self._index), f"{words} its columns")], end - 1
+        words = "it does not fit the columns of the table above it: not read"
+        return [*self._meaning(grid), *(Refusal(self._place(at), words) for at in misfits)], end - 1
 
     def _sound(self, grid: Grid) -> bool:
         """Whether every cell of a measure holds one number, or says that there is none."""

@@ -1,0 +1,221 @@
+"""Results of other tools than fio: elbencho's and dbench's are read, some others refused by their name."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from iodelta.ingest.cleaning import Line
+from iodelta.ingest.model import Refusal, Run, Workload, unknown
+from iodelta.ingest.numbers import decimals
+from iodelta.ingest.wording import clean
+from iodelta.trial import Direction, Kind, Latency, Place, Quantity
+
+_OWN_TABLE = "put its numbers into a CSV with the columns test, IOPS, BW (MiB/s), lat (us), one row a run"
+_CBT = "give the json_output files that its fio wrote, in the folder of the run"
+_SHORT = "its runs are too short for a comparison; run the same workloads with fio"
+_DEVICE = "it shows what a device did, not what a benchmark measured; give the benchmark's own output"
+_HINTS = (
+    "Vdbench ",
+    "reqrate",
+    "Performance Report",
+    "IOps@",
+    "max_iops",
+    "maximum_iops",
+    "DiskMark",
+    "(Q=",
+    "%util",
+    "Iozone: ",
+    "Sequential Output",
+)
+_LONGEST = 1000
+"""Characters of a line that are looked at."""
+_REFUSED: tuple[tuple[str, re.Pattern[str], str], ...] = (
+    (
+        "vdbench",
+        re.compile(r"Vdbench (?:distribution|summary|totals|generated)|reqrate {1,20}rate {1,20}MB/sec"),
+        _OWN_TABLE,
+    ),
+    ("CBT", re.compile(r"Comparati?ve Performance Report|IOps@\d|\"(?:latency_at_max_iops|maximum_iops)\""), _CBT),
+    ("CrystalDiskMark", re.compile(r"(?:Crystal|K)DiskMark \d|\(Q= ?\d{1,4}, ?T= ?\d{1,4}\): "), _SHORT),
+    ("iostat", re.compile(r"Device:? {1,30}(?:\S{1,12} {1,12}){0,6}r/s .{0,200}%util"), _DEVICE),
+    ("IOzone", re.compile(r"Iozone: Performance Test of File I/O"), _OWN_TABLE),
+    ("bonnie++", re.compile(r"-Sequential Output-{1,20} {0,3}-{1,20}Sequential Input-"), _OWN_TABLE),
+)
+"""Name, what tells it, and what to do instead."""
+_ELBENCHO = "ISO date,"
+_PHASE = re.compile(r"([A-Z][A-Z\d]{2,20}) {1,20}Elapsed ms {1,20}: {1,20}(\d{1,18}) {1,20}(\d{1,18})$")
+_ROW = re.compile(r"(IOPS|Throughput MiB/s|MiB/s)(?: (write|read))? {1,20}: {1,20}(\d{1,18}) {1,20}(\d{1,18})$")
+_IO_LATENCY = re.compile(
+    r"IO(?: (wr|rd))? lat(?:ency)?(?: us)? {1,20}: \[ min=(\S{1,20}) avg=(\S{1,20}) max=(\S{1,20}) \]"
+)
+_TIME = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)(us|ms|s)?")
+_DBENCH = re.compile(
+    r"Throughput ([\d.]{1,20}(?:e[+-]?\d{1,3})?) MB/sec((?: \(sync \w{1,9}\)){0,2}) {1,4}"
+    r"(?:(\d{1,9}) clients? {1,4})?(\d{1,9}) procs(?: {1,4}max_latency=([\d.]{1,20}) ms)?"
+)
+
+
+def refused(text: str, lines: Sequence[Line], file: str) -> list[Refusal]:
+    """A refusal for each tool whose results are in ``text`` and cannot be read."""
+    found: dict[str, Refusal] = {}
+    if not any(hint in text for hint in _HINTS):
+        return []
+    for line in lines:
+        for name, pattern, remedy in _REFUSED:
+            if name not in found and pattern.search(line.text[:_LONGEST]):
+                words = f"results of {name}, which are not read: {remedy}"
+                found[name] = Refusal(Place(file, line.number), words)
+    return list(found.values())
+
+
+def results(lines: Sequence[Line], used: bytearray, file: str) -> list[list[Run | Refusal]]:
+    """The runs of elbencho and dbench; the indexes of their lines are marked in ``used``."""
+    found: list[list[Run | Refusal]] = []
+    index = 0
+    while index < len(lines):
+        text = lines[index].text
+        if text.startswith(_ELBENCHO) and ",operation," in text:
+            rows = list(_elbencho_csv(lines, index, file))
+            end = index + 1
+            while end < len(lines) and lines[end].text.strip():
+                end += 1
+        elif match := _PHASE.match(text.strip()[:_LONGEST]):
+            end = _phase_end(lines, index)
+            rows = list(_elbencho_text(lines, index, end, match, file))
+        elif match := _DBENCH.match(text.strip()[:_LONGEST]):
+            rows, end = [_dbench(match, Place(file, lines[index].number))], index + 1
+        else:
+            index += 1
+            continue
+        found.append(rows)
+        used[index:end] = b"\1" * (end - index)
+        index = end
+    return [rows for rows in found if rows]
+
+
+def _elbencho_csv(lines: Sequence[Line], index: int, file: str) -> Iterator[Run | Refusal]:
+    titles = next(csv.reader([lines[index].text]))
+    for line in lines[index + 1 :]:
+        if not line.text.strip():
+            return
+        if line.text.startswith(_ELBENCHO):
+            continue  # appended by another start
+        place = Place(file, line.number)
+        cells = next(csv.reader([line.text.replace("\0", "")]), [])
+        if len(cells) < len(titles) - 2:  # the command, the last, may hold commas
+            yield Refusal(place, "a row of elbencho with too few cells: it is cut")
+            continue
+        yield _elbencho_row(dict(zip(titles, cells, strict=False)), place)
+
+
+def _elbencho_row(row: Mapping[str, str], place: Place) -> Run | Refusal:
+    operation = row.get("operation", "").upper()
+    kinds: dict[str, Kind] = {"READ": "read", "WRITE": "write"}
+    kind = "write" if operation.startswith("RWMIX") else kinds.get(operation)
+    directions = [] if kind is None else [_elbencho_direction(row, kind, "")]
+    if row.get("rwmix read IOPS [last]", "").strip():
+        directions.append(_elbencho_direction(row, "read", "rwmix read "))
+    directions = [d for d in directions if d.iops.value > 0 or d.bandwidth.value > 0]
+    if not directions:
+        return Refusal(place, f"elbencho's phase {clean(operation)!r} has no rate of reads or writes: not read")
+    random = "rand" if row.get("random") == "1" else ""
+    rw = "rw" if len(directions) > 1 else str(directions[0].kind)
+    threads = (_count(row, "threads") or 1) * (_count(row, "hosts") or 1)
+    return Run(
+        place=place,
+        format="table",
+        jobname=clean(row.get("label", "") or operation.lower()),
+        jobs=threads,
+        directions=tuple(directions),
+        workload=Workload(
+            rw=f"{random}{rw}",
+            bs=_count(row, "block size"),
+            iodepth=_count(row, "IO depth"),
+            numjobs=threads,
+            direct={"1": True, "0": False}.get(row.get("direct IO", "")),
+            size=_count(row, "file size"),
+        ),
+        labels={"label": clean(row.get("label", "")), "operation": operation.lower(), "done": "last"},
+        table="elbencho",
+    )
+
+
+def _elbencho_direction(row: Mapping[str, str], kind: Kind, of: str) -> Direction:
+    """The rates when the last thread was done: all work over all time."""
+    lat = None
+    mean, low, high = (_whole(row, f"{of}IO lat us [{name}]", "ns", 1e3) for name in ("avg", "min", "max"))
+    if mean.value > 0:
+        lat = Latency(0, mean, unknown("ns"), low, high)
+    return Direction(
+        kind=kind,
+        ios=0,
+        bytes=0,
+        runtime_ms=_count(row, "time ms [last]") or 0,
+        iops=_whole(row, f"{of}IOPS [last]", "1/s", 1.0),
+        bandwidth=_whole(row, f"{of}MiB/s [last]", "B/s", 2.0**20),
+        lat=lat,
+    )
+
+
+def _count(row: Mapping[str, str], title: str) -> int | None:
+    text = row.get(title, "").strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+
+
+def _whole(row: Mapping[str, str], title: str, unit: str, scale: float) -> Quantity:
+    """A number that elbencho has cut to an integer."""
+    count = _count(row, title)
+    return unknown(unit) if count is None else Quantity(count * scale, count * scale, (count + 1) * scale, unit)
+
+
+def _phase_end(lines: Sequence[Line], index: int) -> int:
+    for at in range(index + 1, len(lines)):
+        text = lines[at].text.strip()
+        if text.startswith("---") or _PHASE.match(text) or not text:
+            return at
+    return len(lines)
+
+
+def _elbencho_text(
+    lines: Sequence[Line], index: int, end: int, phase: re.Match[str], file: str
+) -> Iterator[Run | Refusal]:
+    """What elbencho prints of one phase, in the column of the last thread."""
+    row: dict[str, str] = {"operation": phase[1], "time ms [last]": phase[3]}
+    for line in lines[index + 1 : end]:
+        text = line.text.strip()
+        if match := _ROW.match(text):
+            of = "rwmix read " if match[2] == "read" else ""
+            row[f"{of}{match[1].removeprefix('Throughput ')} [last]"] = match[4]
+        elif match := _IO_LATENCY.match(text):
+            of = "rwmix read " if match[1] == "rd" else ""
+            for name, value in zip(("min", "avg", "max"), match.groups()[1:], strict=True):
+                row[f"{of}IO lat us [{name}]"] = _microseconds(value)
+    yield _elbencho_row(row, Place(file, lines[index].number))
+
+
+def _microseconds(text: str) -> str:
+    """Only a number of whole microseconds: ``1.66ms`` is rounded, and says no more than the CSV does."""
+    found = _TIME.fullmatch(text)
+    return found[1] if found is not None and found[2] in (None, "us") and "." not in found[1] else ""
+
+
+def _dbench(found: re.Match[str], place: Place) -> Run:
+    """Its megabytes are of a million bytes, of reads and writes together."""
+    speed = decimals(found[1])
+    bandwidth = unknown("B/s") if speed is None else speed.quantity("B/s", 1e6)
+    clients = int(found[3] or found[4])
+    labels = {"clients": str(clients)} | ({"mode": found[2].strip(" ()")} if found[2] else {})
+    if found[5]:
+        labels["max latency of an operation (ms)"] = found[5]
+    return Run(
+        place=place,
+        format="table",
+        jobname=f"dbench {clients} clients",
+        jobs=clients,
+        directions=(Direction("mixed", 0, 0, 0, unknown("1/s"), bandwidth),),
+        workload=Workload(numjobs=clients),
+        labels=labels,
+        table="dbench",
+    )

@@ -1,0 +1,124 @@
+"""Results of other tools: elbencho and dbench are read, the others refused by name and never taken for a table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+
+import pytest
+
+from iodelta.ingest import read_bytes
+
+TITLES = (
+    "ISO date,label,path type,paths,hosts,threads,dirs,files,file size,block size,direct IO,random,random aligned,"
+    "IO depth,shared paths,truncate,operation,time ms [first],time ms [last],entries/s [first],entries/s [last],"
+    "IOPS [first],IOPS [last],MiB/s [first],MiB/s [last],CPU% [first],CPU% [last],entries [first],entries [last],"
+    "MiB [first],MiB [last],Ent lat us [min],Ent lat us [avg],Ent lat us [max],IO lat us [min],IO lat us [avg],"
+    "IO lat us [max],rwmix read IOPS [first],rwmix read IOPS [last],rwmix read MiB/s [first],rwmix read MiB/s [last],"
+    "version,command"
+)
+ROWS = """\
+2026-05-22T16:09:38,none,dir,1,1,8,1,4,268435456,4096,1,1,,4,1,0,MKDIRS,2,5,3277,1466,,,,,8,7,8,8,,,812,1068,1378,,,,,,,,3.1,"x"
+2026-05-22T16:09:38,none,dir,1,2,8,1,4,268435456,4096,1,1,,4,1,0,READ,846,905,,,96730,90480,377,353,9,8,,,32,32,,,,553,3223,6922,,,,,3.1,"x"
+2026-05-22T16:09:41,none,dir,1,1,8,1,4,268435456,1048576,1,0,,4,1,0,WRITE,2134,2784,11,11,3494,2941,3494,2941,10,9,25,32,7460,8192,290635,609112,867164,1661,9383,120903,,,,,3.1,"x"
+2026-05-22T16:09:44,none,dir,1,1,8,1,4,268435456,1048576,1,0,,4,1,0,RWMIX70,2134,2784,11,11,3494,2941,3494,2941,10,9,25,32,7460,8192,290635,609112,867164,1661,9383,120903,8000,7000,8000,7001,3.1,"x"
+"""
+
+
+def test_elbencho_csv_is_what_the_csv_module_reads() -> None:
+    text = f"{TITLES}\n{ROWS}"
+    found = read_bytes(text.encode(), "elbencho.csv")
+    rows = [row for row in csv.DictReader(io.StringIO(text)) if row["IOPS [last]"]]
+    assert len(found.runs) == len(rows) == 3
+    for run, row in zip(found.runs, rows, strict=True):
+        kind = "read" if row["operation"] == "READ" else "write"
+        d = run.direction("read" if kind == "read" else "write")
+        assert d is not None
+        assert d.lat is not None
+        assert d.iops.value == int(row["IOPS [last]"])
+        assert d.bandwidth.value == int(row["MiB/s [last]"]) * 2**20
+        assert d.lat.mean.value == int(row["IO lat us [avg]"]) * 1000
+        assert run.workload.bs == int(row["block size"])
+        assert run.workload.numjobs == int(row["threads"]) * int(row["hosts"])
+    assert [run.workload.rw for run in found.runs] == ["randread", "write", "rw"]
+    mixed = found.runs[2].direction("read")
+    assert mixed is not None
+    assert (mixed.iops.value, mixed.bandwidth.value) == (7000, 7001 * 2**20)
+    assert ["MKDIRS" in refusal.reason for refusal in found.refusals] == [True]
+
+
+ELBENCHO = """\
+OPERATION   RESULT TYPE         FIRST DONE   LAST DONE
+=========== ================    ==========   =========
+WRITE       Elapsed ms       :        2134        2784
+            IOPS             :        3494        2941
+            Throughput MiB/s :        1747        1470
+            Total MiB        :        7460        8192
+---
+READ        Elapsed ms       :         846         905
+            IOPS             :        9673        9048
+            Throughput MiB/s :        4836        4524
+---
+"""
+
+
+def test_elbencho_text_gives_the_column_of_the_last_thread() -> None:
+    runs = read_bytes(ELBENCHO.encode(), "out.txt").runs
+    expected = [
+        (name.lower(), int(iops), int(rate))
+        for name, iops, rate in re.findall(r"([A-Z]+) +Elapsed.*\n.*IOPS.* (\d+)\n.*MiB/s .* (\d+)\n", ELBENCHO)
+    ]
+    assert len(expected) == 2
+    found = [(d.kind, d.iops.value, d.bandwidth.value / 2**20) for run in runs for d in run.directions]
+    assert found == expected
+
+
+DBENCH = """\
+dbench version 4.00 - Copyright Andrew Tridgell 1999-2004
+
+ Operation      Count    AvgLat    MaxLat
+ ----------------------------------------
+ NTCreateX     934532     0.042   123.456
+ Close         686483     0.003    10.123
+ Flush          65535     1.700    88.888
+
+Throughput 1234.56 MB/sec  8 clients  8 procs  max_latency=123.464 ms
+"""
+
+
+@pytest.mark.parametrize(("line", "clients"), [(DBENCH, 8), ("Throughput 260.6 MB/sec (sync open) 10 procs\n", 10)])
+def test_dbench_gives_the_bandwidth_of_all_clients(line: str, clients: int) -> None:
+    (run,) = read_bytes(line.encode(), "dbench.txt").runs
+    (direction,) = run.directions
+    stated = re.search(r"Throughput ([\d.]+)", line)
+    assert stated is not None
+    assert direction.kind == "mixed"
+    assert direction.bandwidth.value == pytest.approx(float(stated[1]) * 1e6)
+    assert direction.iops.value != direction.iops.value
+    assert run.jobs == clients
+
+
+FOREIGN = {
+    "vdbench": "Vdbench summary report\n\nMay 05, 2026  interval   i/o   MB/sec   bytes   read   resp\n"
+    "                        rate  1024**2   i/o   pct    time\n"
+    "10:00:01.001      1   5000.0   19.53   4096   100.00   1.234\n"
+    "10:00:02.001      avg_2-2   5100.0   19.92   4096   100.00   1.200\n",
+    "CBT": "Comparative Performance Report for a vs b\n\n|Sequential Read|a|b|\n|:--|--:|--:|\n"
+    "|[4K](#r)|25339 IOps@7.6ms|24109 IOps@8.0ms|\n",
+    "CrystalDiskMark": "CrystalDiskMark 8.0.4 x64 (C) 2007-2021\n[Read]\n"
+    "  SEQ    1MiB (Q=  8, T= 1):  3560.123 MB/s [   3395.2 IOPS] <  2354.13 us>\n"
+    "  RND    4KiB (Q= 32, T= 1):   560.123 MB/s [ 136748.8 IOPS] <   233.13 us>\n",
+    "iostat": "Device            r/s     rkB/s   r_await     w/s     wkB/s   w_await  aqu-sz  %util\n"
+    "sda            1200.00   4800.00     0.81    3.00     12.00      1.00    0.97  99.00\n"
+    "sdb            1300.00   5200.00     0.71    4.00     16.00      1.10    0.92  98.00\n",
+}
+
+
+@pytest.mark.parametrize("tool", FOREIGN)
+def test_results_of_other_tools_are_refused_by_name(tool: str) -> None:
+    found = read_bytes(FOREIGN[tool].encode(), "x.txt")
+    assert found.runs == ()
+    (refusal,) = found.refusals
+    assert f"results of {tool}" in refusal.reason
+    assert refusal.place.line > 0
