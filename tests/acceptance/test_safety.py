@@ -83,7 +83,7 @@ def test_a_directory_that_cannot_be_written_is_refused_in_the_plan(stand: Stand)
     done = stand.run(*short(place, "folder", "--size", "1m"))
     assert done.code == 2, done
     assert "mounted read-only" in done.err
-    words = ("--target", str(place), "--size", "1m", "--budget", "5s", "--output", "calibration")
+    words = ("--target", str(place), "--size", "1m", "--budget", "5s", "--folder", "calibration")
     done = stand.run("calibrate", *words)
     assert done.code == 2, done
     assert "may not be written by you" in done.err

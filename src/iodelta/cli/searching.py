@@ -194,7 +194,7 @@ class Lines:
         answer = answered.answer
         said = " ".join(quantity(value, self._question.unit) for value in answered.values)
         came = f"skipped: {answer.reason}" if answer.value is None else said
-        self.note(f"{len(store.runs):>4} {answered.stage:<8}{title[:44]:<45}{came}")
+        self.note(f"{len(store.runs):>4} {answered.stage:<7} {title[:44]:<44} {came}")
 
 
 def open_folder(path: Path, fio: tuple[str, ...], options: dict[str, object]) -> SearchFolder:

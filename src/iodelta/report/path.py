@@ -216,14 +216,14 @@ def steps(account: PathAccount) -> list[str]:
         before: int | None = None
         for older, name in pairwise(["", *names]):
             if name not in medians:
-                found.append(f"  {inert(name):<16.16}{'-':>10}")
+                found.append(f"  {inert(name):<16.16} {'-':>9}")
                 continue
             at = round((medians[name] - least) / max(most - least, 1.0) * STEPS)
             first, last = sorted((at if before is None else before, at))
             drawn = " " * first + ("o" if first == last else f"+{'-' * (last - first - 1)}+")
             one = changes.get((cell, kind, older, name))
             told = f"{one.change:+,.0f} {one.word}" if one and one.change is not None and one.word != "same" else ""
-            found.append(f"  {inert(name):<16.16}{medians[name]:>10,.0f}  {drawn:<{STEPS + 2}}{told}".rstrip())
+            found.append(f"  {inert(name):<16.16} {medians[name]:>9,.0f}  {drawn:<{STEPS + 2}}{told}".rstrip())
             before = at
         found.append("")
     return found

@@ -137,7 +137,7 @@ def tell(folder: Folder) -> Iterator[str]:
         yield f"  {', '.join(slots)}"
         for depth in DEPTHS:
             pairs = zip(rates[depth], predicted[depth], strict=True)
-            yield f"  depth {depth:<2}" + "".join(f"{f'{real:,.0f} / {model:,.0f}':>14}" for real, model in pairs)
+            yield f"  depth {depth:<2}" + "".join(f" {f'{real:,.0f} / {model:,.0f}':>13}" for real, model in pairs)
     yield "What the placebo gains is the order's: no policy differs there. The report above"
     yield "is of the same mirror behind the same cache, in randomised blocks, fresh seeds."
 
