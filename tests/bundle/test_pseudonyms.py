@@ -39,6 +39,26 @@ NONE = (
     *("0000:00:04.0", "12:34:56", "nvme0n1", "/dev/nvme0n1p2", "fio-3.33", "6.18.1-rc1", "127.0.0.1", "::1", "1.2.3"),
     *("bssplit=4k/50:8k/50", "--cpus_allowed=0-3,8", "/sys/block/sda/queue/scheduler", "/dev/shm/iodelta-work-x"),
     *("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "iodelta-scratch", "pid 300.1.2"),
+    *(
+        "/dev/shm/x",
+        "/dev/ublkb0",
+        "/dev/block/8:0",
+        "plan.json",
+        "percent: 99.99",
+        "nohz_full=2-5",
+        "pass 3 of 4",
+        "a=b:c",
+    ),
+    *(
+        "user 12.5 ms",
+        "io_uring_sqe",
+        "key=value",
+        "fio.io",
+        "token ring",
+        "bw=12.3.4",
+        "5000000000000000",
+        "serialize_overlap=1",
+    ),
     *("/usr/lib/root/x", "disk.nvme0n1.read_ios", "0x5", "mean 1234567890", "std::string", "home", "/rooted/x"),
 )
 

@@ -22,8 +22,18 @@ Literals = dict[str, str]
 SERIALS = frozenset("serial wwid uuid partition_uuid wwn eui nguid fsid".split())
 """Last parts of the keys under which environments and identities keep what a device is called."""
 
+SECRETS = re.compile(r"(?i)password|passwd|passphrase|secret|token|credential|(api|access|private)[_-]?key")
+"""Keys under which no environment of iodelta has anything; one of another version may."""
+
 LABELS = frozenset({"label"})
 PATHS = frozenset("path real_path backing_file source mount target folder cwd".split())
+USUAL = frozenset(
+    "/ /boot /boot/efi /data /dev /dev/shm /home /media /mnt /opt /proc /root /run /scratch /srv /sys /tmp /usr /var "
+    "/var/lib /var/lib/docker /var/log /var/tmp".split()
+)
+"""Mount points that everybody has."""
+LEAST = 5
+"""Letters of an exported path that is looked for in texts."""
 HOMES = ("/home/", "/root/", "/Users/", "/media/", "/run/media/")
 
 _FILES = (
@@ -34,6 +44,10 @@ _FILES = (
     ("serial", "/sys/class/dmi/id/*_serial"),
     ("serial", "/sys/class/dmi/id/product_uuid"),
     ("serial", "/sys/class/dmi/id/chassis_asset_tag"),
+    ("volume", "/sys/block/dm-*/dm/name"),
+    ("serial", "/sys/block/dm-*/dm/uuid"),
+    ("serial", "/etc/nvme/hostnqn"),
+    ("serial", "/etc/nvme/hostid"),
     ("machine id", "/etc/machine-id"),
     ("machine id", "/var/lib/dbus/machine-id"),
     ("MAC address", "/sys/class/net/*/address"),
@@ -84,6 +98,8 @@ def of_document(document: Any) -> Literals:
         kind = kind_of(path, value)
         if kind == "host name":
             found |= _host(value)
+        elif kind == "share":
+            found |= _one(value, kind) | _server_and_path(value)
         elif kind == "disk name":
             found |= _one(re.sub(r"-part\d+$", "", value.rpartition("/")[2]), kind)
         elif kind:
@@ -103,6 +119,14 @@ def kind_of(path: tuple[str, ...], value: str) -> str:
         return "label"
     if last == "by_id":
         return "disk name"
+    if last == "dm.name" or (word == "source" and "/" in value and not value.startswith("/")):
+        return "share" if re.match(r"[\w.-]+:/", value) else "volume"
+    if word == "source" and value.startswith("//"):
+        return "share"
+    if SECRETS.search(last):
+        return "secret"
+    if word in ("mount", "point") and value.startswith("/") and value not in USUAL and not value.startswith(HOMES):
+        return "mount point"
     return "home" if word in PATHS and value.startswith(HOMES) else ""
 
 
@@ -116,6 +140,12 @@ def _walk(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, .
             todo += [(here, inner) for inner in one]
         elif isinstance(one, str):
             yield here, one
+
+
+def _server_and_path(share: str) -> Literals:
+    """Who serves ``server:/export`` or ``//server/share``, and what."""
+    server, _, path = re.sub(":/|/", "\0", share.lstrip("/"), count=1).partition("\0")
+    return _host(server) | (_one(f"/{path}", "share") if len(path) >= LEAST and f"/{path}" not in USUAL else {})
 
 
 def _host(name: str) -> Literals:

@@ -18,6 +18,7 @@ import zstandard
 
 from iodelta import __version__
 from iodelta.bundle.archive import NAME, Manifest, Removed, packed, sha256
+from iodelta.bundle.boot_words import left_out_words, reduced
 from iodelta.bundle.identity import Literals, of_document, of_owner, of_this_machine
 from iodelta.bundle.pseudonyms import Pseudonyms
 from iodelta.errors import MeasureError, RequestError, pasted
@@ -30,6 +31,7 @@ from iodelta.lab.lines import whole
 from iodelta.lab.plan import Plan
 from iodelta.lab.seal import body_of, chained, file_seal
 from iodelta.lab.session import read_plan
+from iodelta.lab.undo import REBOOT
 
 STREAMS = ("stdout", "stderr", "log", "output")
 """What a record keeps as bytes, which JSON carries as base64."""
@@ -46,6 +48,10 @@ class Packing(msgspec.Struct, frozen=True):
     """Names that are ordinary words as well: replaced where they stand as names, and left in running text."""
     left_out: tuple[str, ...]
     """Files of the folder that do not travel."""
+    files: tuple[tuple[str, int], ...] = ()
+    """Name and bytes of each file that travels."""
+    boot_words: int = 0
+    """Words of the kernel's command line that do not travel."""
 
 
 def pack(folder: Folder, *, keep_identity: bool = False, machine: Literals | None = None) -> Packing:
@@ -68,9 +74,11 @@ def pack(folder: Folder, *, keep_identity: bool = False, machine: Literals | Non
                 raise MeasureError(finding.explanation, place=f"{folder.path}/{finding.place}", remedy=finding.remedy)
         contents = {name: folder.read(name) for name in files}
     originals = sha256(contents[PLAN]), sha256(contents[EXPERIMENT])
-    names = Pseudonyms({}, ())
+    names, words = Pseudonyms({}, ()), 0
     if not keep_identity:
-        names = Pseudonyms(_literals(folder.path, contents, machine), _vocabulary(plan))
+        lines = _command_lines(contents)
+        words = sum(left_out_words(line) for line in lines[:1])
+        names = Pseudonyms(_literals(folder.path, contents, machine), _vocabulary(plan), lines)
         contents = {name: _without(name, data, names) for name, data in contents.items()}
     contents[JOURNAL] = _journal(contents, None if keep_identity else names)
     manifest = Manifest(
@@ -85,7 +93,8 @@ def pack(folder: Folder, *, keep_identity: bool = False, machine: Literals | Non
     )
     data = packed(manifest, contents)
     replaced = sorted((kind, word, text) for text, (kind, word) in names.given.items())
-    return Packing(data, manifest, tuple(replaced), names.only_as_names, left_out)
+    sizes = tuple((name, len(contents[name])) for name in sorted(contents))
+    return Packing(data, manifest, tuple(replaced), names.only_as_names, left_out, sizes, words)
 
 
 @contextlib.contextmanager
@@ -214,13 +223,36 @@ def _journal(contents: dict[str, bytes], names: Pseudonyms | None) -> bytes:
         event = _json(JOURNAL, line)
         said = event.pop("chain", "")
         files = {name: file_seal(contents[name]) for name in event.pop("files", {}) if name in contents}
-        event = event if names is None else names.document(event)
+        event = event if names is None else names.document(_without_way_back(event))
         if event.get("type") == "planned":
             event |= {"plan_sha256": sha256(contents[PLAN]), "experiment_sha256": sha256(contents[EXPERIMENT])}
         body = body_of(event, files)
         with_chain, chain = chained(chain, body)
         lines.append(with_chain if said else body)
     return b"".join(line + b"\n" for line in lines)
+
+
+def _without_way_back(event: dict[str, Any]) -> dict[str, Any]:
+    """Of the record of a kernel that was rebooted away from, not the script and command line that lead back to it."""
+    saved = event.get("saved")
+    if event.get("type") != "knob-saved" or not isinstance(saved, dict) or saved.get("knob") != REBOOT:
+        return event
+    values = [[key, reduced(text) if key == "cmdline" else text] for key, text in saved["values"] if key != "restore"]
+    return event | {"saved": saved | {"values": values}}
+
+
+def _command_lines(contents: dict[str, bytes]) -> list[str]:
+    """Every command line of a kernel that the folder records, the first session's first."""
+    found = []
+    for name in sorted(name for name in contents if name.startswith("environment")):
+        kernel = _json(name, contents[name]).get("kernel")
+        found.append(kernel.get("command_line") if isinstance(kernel, dict) else "")
+    for line in whole(contents[JOURNAL]):
+        event = _json(JOURNAL, line)
+        saved = event.get("saved")
+        values = saved.get("values", ()) if isinstance(saved, dict) else ()
+        found += [event.get("cmdline"), *(text for key, text in values if key == "cmdline")]
+    return list(dict.fromkeys(line for line in found if isinstance(line, str) and line))
 
 
 def _removed(names: Pseudonyms) -> tuple[Removed, ...]:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from iodelta.bundle.boot_words import reduced, without_count
 from iodelta.bundle.identity import kind_of, of_document
 
 ORDINARY = frozenset(
@@ -24,35 +25,108 @@ ORDINARY = frozenset(
 SHORTEST = 4
 """Letters of a name that may be replaced wherever it stands; ``vm`` would be found in ``vm.dirty_ratio``."""
 
+LONG = 24
+"""Letters of a command line that is looked for in texts; a shorter one is words of anybody."""
+
 VERSIONS = frozenset("firmware bios microcode version package release product model board".split())
 
 _HEX = "0-9A-Fa-f"
-_END = r"(?![\w:.])"
 _PATH = r"(?:[^\s\"',\\]|\\\\)+"
-
-PATTERNS: tuple[tuple[str, str], ...] = (
-    ("disk name", rf"(?<=/dev/disk/by-id/){_PATH}"),
-    ("serial", rf"(?<=/dev/disk/by-uuid/){_PATH}|(?<=/dev/disk/by-partuuid/){_PATH}"),
-    ("label", rf"(?<=/dev/disk/by-label/){_PATH}|(?<=/dev/disk/by-partlabel/){_PATH}"),
-    ("label", r"(?<=\bLABEL=)[^\s\"',]+|(?<=\bPARTLABEL=)[^\s\"',]+"),
-    ("serial", r"(?<=\bUUID=)[^\s\"',]+|(?<=\bPARTUUID=)[^\s\"',]+"),
-    ("host name", r"(?<=\bhostname=)[\w.-]+"),
-    ("host name", r"(?<=\"hostname\" : \")[^\"]+|(?<=\"hostname\":\")[^\"]+"),
-    ("home", r"/(?:home|Users)/[^\s\"',;\\]+|/run/media/[^\s\"',;\\]+|/media/[^\s\"',;\\]+|/run/user/\d+[^\s\"',;\\]*"),
-    ("home", r"(?<![\w.-])/root(?=[/\"'\s,;])[^\s\"',;\\]*"),
-    ("address", r"[\w.+-]+@[\w-]+(?:\.[\w-]+)*"),
-    ("serial", rf"\b[{_HEX}]{{8}}-[{_HEX}]{{4}}-[{_HEX}]{{4}}-[{_HEX}]{{4}}-[{_HEX}]{{12}}\b"),
-    ("serial", rf"\b(?:naa\.|eui\.|wwn-0x|uuid\.|0x5)[{_HEX}-]{{12,36}}\b|\b(?:nqn|iqn)\.[^\s\"',]+|\bt10\.[^\s\"',]+"),
-    ("serial", rf"\bnvme\.[{_HEX}]{{4}}-[{_HEX}-]{{8,}}"),
-    ("serial", r"\bLVM-[A-Za-z0-9]{32,64}\b"),
-    ("machine id", r"\b[0-9a-f]{32}\b"),
-    ("MAC address", rf"(?<![\w:])(?:[{_HEX}]{{2}}:){{5}}[{_HEX}]{{2}}{_END}"),
-    ("IP address", rf"(?<![\w.])(?:\d{{1,3}}\.){{3}}\d{{1,3}}{_END}"),
-    ("IP address", rf"(?<![\w:.])(?:[{_HEX}]{{0,4}}:){{2,7}}[{_HEX}]{{0,4}}{_END}"),
+_QUOTED = r"\\*[\"']?"
+"""Quotes around a value, escaped where the text stands in JSON."""
+_VALUE = r"(?P<id>[^\s\"'\\&,;)]+)"
+_TO = r"\\*[\"']?\s*[=:]\s*\\*[\"']?"
+"""From a name to its value, as options, shells, YAML and JSON write it."""
+_DASH = r"(?:-|_|\\+x2d)"
+_TLD = (
+    "com|org|net|edu|gov|mil|int|biz|local|localdomain|lan|internal|intranet|corp|home|arpa|example|invalid|cloud|de|uk|fr|nl|"
+    "eu|ch|us|ca|au|jp|cn|kr|se|dk|pl|cz|ru|br"
 )
-"""Kind, and how such an identity looks wherever it stands."""
 
-_PLACEHOLDER = re.compile(r"\b(host|user|disk|serial|label|home|address|machine|mac|ip)-\d+(-part\d+)?\b", re.ASCII)
+PATTERNS: tuple[tuple[str, str, str], ...] = (
+    ("disk name", rf"(?<=/dev/disk/by-id/){_PATH}", "/by-id/"),
+    ("secret", r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)-----END [A-Z ]*PRIVATE KEY-----", "private key"),
+    ("secret", r"\bssh-(?:rsa|dss|ed25519) (?P<id>AAAA[\w+/=]+)", "ssh-"),
+    (
+        "secret",
+        r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bgh[pousr]_\w{20,}|\bglpat-[\w-]{20,}|\bxox[abpr]-[\w-]{10,}",
+        "akia asia gh glpat xox",
+    ),
+    ("secret", r"\beyJ[\w-]+\.[\w-]+\.[\w-]+", "eyj"),
+    ("secret", r"\b(?:Bearer|Basic) (?P<id>[\w+/.=~-]{8,})", "bearer basic"),
+    ("secret", r"(?<=://)[^\s/@\"'\\]+(?=@)", "://"),
+    (
+        "secret",
+        rf"(?i)(?:password|passwd|passphrase|secret|token|credentials?|(?:api|access|private)[_-]?key)\w*{_TO}{_VALUE}",
+        "pass secret token credential key",
+    ),
+    ("secret", rf"(?i)(?<![a-z])(?:pass|pwd){_TO}{_VALUE}", "pass pwd"),
+    ("secret", r"(?i)(?<=[?&])(?:[\w-]*signature|sig|auth|key)=(?P<id>[^\s\"'\\&]+)", "="),
+    ("user name", rf"(?i)(?<![a-z])(?:user(?:name)?|login|logname|sudo_user){_QUOTED}={_QUOTED}{_VALUE}", "user log"),
+    ("user name", r"\b[ug]id=\d+\((?P<id>[^)\s]+)\)", "id="),
+    ("host name", rf"(?i)(?<![a-z])(?:domain|workgroup){_QUOTED}={_QUOTED}{_VALUE}", "domain workgroup"),
+    ("serial", rf"(?<=/dev/disk/by-uuid/){_PATH}|(?<=/dev/disk/by-partuuid/){_PATH}", "/by-uuid/ /by-partuuid/"),
+    ("label", rf"(?<=/dev/disk/by-label/){_PATH}|(?<=/dev/disk/by-partlabel/){_PATH}", "/by-label/ /by-partlabel/"),
+    ("label", r"\b(?:PART)?LABEL(?:_ENC)?=\\*\"(?P<id>[^\"\\]+)", "label"),
+    ("label", r"(?<=\bLABEL=)[^\s\"',\\]+|(?<=\bPARTLABEL=)[^\s\"',\\]+", "label="),
+    ("serial", rf"(?:\b|_)(?:PART|UUID_SUB_)?UUID(?:_ENC)?={_QUOTED}{_VALUE}", "uuid"),
+    ("serial", rf"\bID_(?:SERIAL(?:_SHORT)?|WWN\w*|PART_ENTRY_UUID)={_QUOTED}{_VALUE}", "id_"),
+    ("serial", rf"(?i)\bserial (?:number|no\.?){_TO}{_VALUE}", "serial "),
+    ("host name", r"(?<=\bhostname=)[\w.-]+", "hostname="),
+    ("host name", r"(?<=\"hostname\" : \")[^\"]+|(?<=\"hostname\":\")[^\"]+", "hostname"),
+    ("share", r"(?<![\w./-])[\w.\[\]:-]+:/[^\s\"'\\]*(?=\s+(?:on\s+)?/\S*\s+(?:type\s+)?nfs)", " nfs"),
+    ("share", r"(?<![\w:/])//[\w.-]+/[^\s\"'\\]+(?=\s+(?:on\s+)?/\S*\s+(?:type\s+)?(?:cifs|smb))", "cifs smb"),
+    (
+        "home",
+        r"/(?:home|Users)/[^\s\"',;\\]+|/run/media/[^\s\"',;\\]+|/media/[^\s\"',;\\]+|/run/user/\d+[^\s\"',;\\]*",
+        "/home/ /users/ /media/ /run/",
+    ),
+    ("home", r"(?<![\w.-])/root(?=[/\"'\s,;])[^\s\"',;\\]*", "/root"),
+    (
+        "volume",
+        r"(?<=/dev/mapper/)(?!control\b)[^\s\"',;:\\]+|(?<=/dev/zvol/)[^\s\"',;:\\]+|(?<=/dev/md/)[^\s\"',;\\]+",
+        "/dev/mapper/ /dev/zvol/ /dev/md/",
+    ),
+    (
+        "volume",
+        r"(?<=/dev/)(?!(?:disk|mapper|zvol|md|shm|fd|pts|block|char|input|bsg|snd|cpu|net|vfio|dri|hugepages|bus|mqueue|"
+        r"virtio-ports|vhost-\w+|ublk\w*|nvme-\w+|iodelta\S*)/)[A-Za-z][\w.+-]*/[A-Za-z][\w.+-]*",
+        "/dev/",
+    ),
+    ("address", r"[\w.+-]+@[\w-]+(?:\.[\w-]+)*", "@"),
+    (
+        "serial",
+        rf"(?<![{_HEX}])[{_HEX}]{{8}}{_DASH}[{_HEX}]{{4}}{_DASH}[{_HEX}]{{4}}{_DASH}[{_HEX}]{{4}}{_DASH}[{_HEX}]{{12}}"
+        rf"(?![{_HEX}])",
+        "- _ x2d",
+    ),
+    ("container", r"(?<=-pod)[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}\b", "-pod"),
+    ("container", r"(?<=docker[-/])[0-9a-f]{12,64}\b|(?<=overlay2/)[0-9a-z-]{25,70}\b", "docker overlay2"),
+    (
+        "container",
+        r"\b(?:libpod|crio|containerd|cri-containerd|buildkit)-(?P<id>[0-9a-f]{12,64})\b",
+        "libpod crio containerd buildkit",
+    ),
+    (
+        "serial",
+        rf"\b(?:naa\.|eui\.|wwn-0x|uuid\.|0x5)[{_HEX}-]{{12,36}}\b|\b(?:nqn|iqn)\.[^\s\"',]+|\bt10\.[^\s\"',]+",
+        "naa. eui. wwn uuid. 0x5 nqn. iqn. t10.",
+    ),
+    ("serial", rf"\bnvme\.[{_HEX}]{{4}}-[{_HEX}-]{{8,}}", "nvme."),
+    ("serial", r"\bLVM-[A-Za-z0-9]{32,64}\b", "lvm-"),
+    ("serial", r"\b3[0-9a-f]{32}\b|\b5(?=[0-9]*[a-f])[0-9a-f]{15}\b", ""),
+    ("machine id", r"\b[0-9a-f]{32}\b", ""),
+    ("MAC address", rf"(?<![{_HEX}]{{2}}:)(?<![A-Za-z0-9])(?:[{_HEX}]{{2}}:){{5,19}}[{_HEX}]{{2}}(?![\w:])", ""),
+    ("MAC address", rf"(?<![\w-])(?:[{_HEX}]{{2}}-){{5,19}}[{_HEX}]{{2}}(?![\w-])", ""),
+    ("IP address", r"(?<![A-Za-z0-9.])(?:\d{1,3}\.){3}\d{1,3}(?![A-Za-z0-9])(?!\.\d)", ""),
+    ("IP address", r"(?<=\bip-)(?:\d{1,3}-){3}\d{1,3}(?!\w)", ""),
+    ("IP address", rf"(?<![\w:.])(?:[{_HEX}]{{0,4}}:){{2,7}}[{_HEX}]{{0,4}}(?![\w:])(?!\.\d)", ""),
+    ("host name", rf"(?<![\w.@/-])(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+(?:{_TLD})(?![\w-]|\.\w)", ""),
+    ("host name", rf"(?<=//)(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+(?:{_TLD})(?![\w-]|\.\w)", ""),
+)
+"""Kind, how such an identity looks wherever it stands, and what is in every text that holds one, in small letters: one
+of these words, if there are any. Where a part of the look is named ``id``, only that is the identity."""
+
 _WORDS = {
     "host name": "host",
     "user name": "user",
@@ -61,15 +135,26 @@ _WORDS = {
     "MAC address": "mac",
     "IP address": "ip",
     "home": "home",
+    "mount point": "mount",
 }
+_KINDS = "host|user|disk|serial|label|home|address|machine|mac|ip|secret|share|volume|mount|container"
+_PLACEHOLDER = re.compile(rf"\b({_KINDS})-\d+(-part\d+)?\b", re.ASCII)
+COMMAND_LINES = frozenset({"command_line", "cmdline"})
+"""Keys under which a kernel's command line is recorded."""
+
+
+_Step = tuple[re.Pattern[str], Callable[[re.Match[str]], str], str, tuple[str, ...]]
+"""A look, what replaces it, its kind, and words of which one is in every text that holds it."""
 
 
 class Pseudonyms:
     """Replaces identities in texts and documents; ``given`` tells afterwards what became what."""
 
-    def __init__(self, literals: Mapping[str, str], vocabulary: Collection[str] = ()) -> None:
+    def __init__(
+        self, literals: Mapping[str, str], vocabulary: Collection[str] = (), command_lines: Collection[str] = ()
+    ) -> None:
         """``literals`` are identities by kind; those that are also in the ``vocabulary`` of the experiment, or ordinary
-        words, are replaced only as whole values."""
+        words, are replaced only as whole values. ``command_lines`` of kernels are reduced wherever they stand."""
         self._kinds = dict(literals)
         self.given: dict[str, tuple[str, str]] = {}
         """Identity -> kind and placeholder."""
@@ -80,14 +165,19 @@ class Pseudonyms:
         self.only_as_names = tuple(sorted(apart))
         """Names that are words as well: where such a word stands in a text, it stays."""
         free = sorted((word for word in literals if word not in apart), key=lambda word: (-len(word), word))
-        self._steps: list[tuple[re.Pattern[str], Callable[[re.Match[str]], str], str]] = []
+        self._steps: list[_Step] = []
         if free:
             anywhere = "|".join(map(re.escape, free))
             # A serial number is a part of a disk's name, after an underscore.
-            self._steps.append((re.compile(rf"(?<![A-Za-z0-9])(?:{anywhere})(?![A-Za-z0-9])"), self._literal, ""))
-        self._steps += [(re.compile(pattern), self._looks(kind), kind) for kind, pattern in PATTERNS]
+            self._steps.append((re.compile(rf"(?<![A-Za-z0-9])(?:{anywhere})(?![A-Za-z0-9])"), self._literal, "", ()))
+        self._steps += [
+            (re.compile(pattern), self._looks(kind), kind, tuple(words.split())) for kind, pattern, words in PATTERNS
+        ]
         # By-id names before the serial numbers in them, everything else after.
         self._steps.sort(key=lambda step: 0 if "by-id" in step[0].pattern else 1)
+        if long := sorted((line for line in command_lines if len(line) >= LONG), key=lambda line: (-len(line), line)):
+            spelled = [re.escape(form) for line in long for form in dict.fromkeys((line, line.replace('"', '\\"')))]
+            self._steps.insert(0, (re.compile("|".join(spelled)), lambda found: reduced(found[0]), "", ()))
 
     def name(self, identity: str, kind: str) -> str:
         """The placeholder of an identity; the same for the same one."""
@@ -105,8 +195,11 @@ class Pseudonyms:
 
     def text(self, text: str, *, versions: bool = False) -> str:
         """A text without identities. ``versions``: it is a version number, which may look like an address."""
-        for pattern, replace, kind in self._steps:
-            if not (versions and kind == "IP address"):
+        small = text.lower()  # placeholders hold nothing that would have to be looked for
+        for pattern, replace, kind, words in self._steps:
+            if versions and kind == "IP address":
+                continue
+            if not words or any(word in small for word in words):
                 text = pattern.sub(replace, text)
         return text
 
@@ -118,6 +211,8 @@ class Pseudonyms:
             return [self.document(inner, path) for inner in value]
         if not isinstance(value, str):
             return value
+        if path and path[-1] in COMMAND_LINES:
+            value = reduced(value)
         whole = self._kinds.get(value)
         if whole is not None and (kind_of(path, value) or value not in self.only_as_names):
             return self._named(value, whole)
@@ -127,14 +222,16 @@ class Pseudonyms:
         return self._named(found[0], self._kinds[found[0]])
 
     def _named(self, text: str, kind: str) -> str:
-        return f"/{self.name(text.rstrip('/'), kind)}" if kind == "home" else self.name(text, kind)
+        return f"/{self.name(text.rstrip('/'), kind)}" if kind in ("home", "mount point") else self.name(text, kind)
 
     def _looks(self, kind: str) -> Callable[[re.Match[str]], str]:
         def replace(found: re.Match[str]) -> str:
-            text = found[0]
+            group = "id" if "id" in found.re.groupindex else 0
+            text = found[group]
             if kind == "IP address" and not _is_address(text):
-                return text
-            return self._named(text, self._kinds.get(text, kind))
+                return found[0]
+            start, end = (place - found.start() for place in found.span(group))
+            return found[0][:start] + self._named(text, self._kinds.get(text, kind)) + found[0][end:]
 
         return replace
 
@@ -156,7 +253,10 @@ def is_nameless(value: Any) -> bool:
 
 def _numberless(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _numberless(inner) for key, inner in value.items()}
+        return {
+            key: without_count(inner) if key in COMMAND_LINES and isinstance(inner, str) else _numberless(inner)
+            for key, inner in value.items()
+        }
     if isinstance(value, list):
         return [_numberless(inner) for inner in value]
     return _PLACEHOLDER.sub(lambda found: found[1], value) if isinstance(value, str) else value
@@ -170,7 +270,7 @@ def _is_ordinary(word: str, vocabulary: Collection[str]) -> bool:
 def _is_address(text: str) -> bool:
     """Of somebody in particular: not everybody's own, not the address of nothing."""
     try:
-        address = ipaddress.ip_address(text)
+        address = ipaddress.ip_address(text.replace("-", "."))
     except ValueError:
         return False
     return not (address.is_loopback or address.is_unspecified)

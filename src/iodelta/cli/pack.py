@@ -36,9 +36,10 @@ def command(folder: Path, output: Path | None, keep_identity: bool, force: bool,
     """Pack FOLDER into one file that others can read (report, show, compare, audit, env) and measure again
     (reproduce). The same folder gives the same bytes.
 
-    Host and user names, serial numbers, UUIDs, MAC and IP addresses, names of disks and paths below homes are
-    replaced, each by the same placeholder wherever it stands, and listed here for you alone. What you wrote yourself
-    (the question, names of variants, other paths) stays: read `experiment.toml` before you send it.
+    Host and user names, serial numbers, UUIDs, MAC and IP addresses, names of disks and volumes, mount points, shares,
+    passwords, tokens and paths below homes are replaced, each by the same placeholder wherever it stands, and listed
+    here for you alone. Of the kernel's command line only words that matter for I/O travel. What you wrote yourself (the
+    question, names of variants, other paths) stays: read `experiment.toml` before you send it.
     """
     from iodelta.bundle.archive import SUFFIX, sha256
     from iodelta.bundle.packing import pack
@@ -56,12 +57,14 @@ def command(folder: Path, output: Path | None, keep_identity: bool, force: bool,
         draft.write_bytes(made.data)
         _same(account.judgement, draft, place)
     if format_ == "json":
-        from iodelta.report.answers import PackAnswer, Removed
+        from iodelta.report.answers import PackAnswer, PackedFile, Removed
         from iodelta.report.documents import written as as_json
 
         removed = tuple(Removed(*one) for one in made.replaced)
         left = tuple(map(str, made.left_out))
-        answer = PackAnswer(str(place), len(made.data), sha256(made.data), removed, left, made.manifest.state)
+        files = tuple(PackedFile(*one) for one in made.files)
+        state, words = made.manifest.state, made.boot_words
+        answer = PackAnswer(str(place), len(made.data), sha256(made.data), removed, left, state, files, words)
         sys.stdout.buffer.write(as_json(answer))
         return
     for line in _account(made, keep_identity):
@@ -84,7 +87,25 @@ def _same(judgement: object, draft: Path, place: Path) -> None:
 
 def _account(made: Packing, kept: bool) -> list[str]:
     if kept:
-        return ["Nothing was removed: host names, serial numbers and addresses are in it (--keep-identity)."]
+        return [
+            *_packed(made),
+            "Nothing was removed: host names, serial numbers and addresses are in it (--keep-identity).",
+        ]
+    return [*_packed(made), *_replaced(made)]
+
+
+def _packed(made: Packing) -> list[str]:
+    """The files that travel, those of trials counted together, with their sizes."""
+    raw = [size for name, size in made.files if name.startswith("raw/")]
+    lines = ["Packed:"]
+    lines += [f"  {name:<22} {size:>10} bytes" for name, size in made.files if not name.startswith("raw/")]
+    if raw:
+        lines.append(f"  {'raw/':<22} {sum(raw):>10} bytes in {len(raw)} files, what fio said and was asked")
+    return lines
+
+
+def _replaced(made: Packing) -> list[str]:
+    """What does not travel: identities, words of the command line, files."""
     places = {one.kind: one.places for one in made.manifest.removed}
     lines = ["Removed (the list is for you; the bundle holds the placeholders only):"] if made.replaced else []
     for kind, word, text in made.replaced[:SHOWN]:
@@ -98,6 +119,9 @@ def _account(made: Packing, kept: bool) -> list[str]:
     if made.words:
         names = ", ".join(map(inert, made.words))
         lines.append(f"Ordinary words, replaced only where they stand as a name: {names}")
+    if made.boot_words:
+        words = "1 further word" if made.boot_words == 1 else f"{made.boot_words} further words"
+        lines.append(f"Of the kernel's command line what matters for I/O is packed, {words} left out")
     if made.left_out:
         more = f" and {len(made.left_out) - 8} more" if len(made.left_out) > 8 else ""
         lines.append(f"Left out: {', '.join(map(inert, made.left_out[:8]))}{more}")

@@ -72,6 +72,13 @@ class Removed(msgspec.Struct, frozen=True):
     """What it was: for the packer alone."""
 
 
+class PackedFile(msgspec.Struct, frozen=True):
+    """One file of a bundle."""
+
+    name: str
+    bytes: int
+
+
 class PackAnswer(msgspec.Struct, frozen=True):
     """A bundle that was made."""
 
@@ -85,6 +92,10 @@ class PackAnswer(msgspec.Struct, frozen=True):
     """Files of the folder that are not in the bundle."""
     state: str
     """How the experiment ended, as in the journal."""
+    files: tuple[PackedFile, ...] = ()
+    """What the bundle holds."""
+    boot_words: int = 0
+    """Words of the kernel's command line that it does not hold."""
     schema: str = "iodelta.pack/1"
 
 

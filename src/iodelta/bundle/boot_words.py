@@ -1,0 +1,72 @@
+"""Of a kernel command line the words that matter for I/O: a bundle holds no others, which may be names and passwords.
+
+``rd.iscsi.password=``, ``token=``, ``ip=`` and whatever else an installer or an initramfs is told stand there too, and
+nobody can list them. So what travels is listed, with values that cannot name anything; the rest is counted.
+"""
+
+from __future__ import annotations
+
+import re
+
+WORDS = frozenset(
+    # what mitigations cost
+    "mitigations nospectre_v1 nospectre_v2 spectre_v2 spectre_v2_user spectre_bhi spec_store_bypass_disable "
+    "spec_rstack_overflow retbleed l1tf mds tsx tsx_async_abort mmio_stale_data srbds gather_data_sampling "
+    "reg_file_data_sampling indirect_target_selection tsa vmscape pti nopti kpti "
+    # which CPUs do what
+    "isolcpus nohz nohz_full rcu_nocbs rcu_nocb_poll irqaffinity threadirqs skew_tick maxcpus nr_cpus nosmt preempt "
+    # clocks and sleep states
+    "intel_pstate amd_pstate idle nohlt intel_idle.max_cstate processor.max_cstate cpuidle.off cpuidle.governor "
+    "cpufreq.off cpufreq.default_governor clocksource tsc notsc hpet nohpet pcie_aspm pcie_port_pm "
+    # block layer and devices
+    "elevator iommu iommu.strict iommu.passthrough intel_iommu amd_iommu swiotlb noapic nomsi "
+    # memory
+    "transparent_hugepage hugepages hugepagesz default_hugepagesz numa numa_balancing init_on_alloc init_on_free "
+    "slub_debug page_poison debug_pagealloc "
+    # what is accounted or watched at every call
+    "audit selinux apparmor security cgroup_disable cgroup_no_v1 systemd.unified_cgroup_hierarchy psi nmi_watchdog "
+    "nowatchdog nosoftlockup".split()
+)
+"""Boot parameters that travel with their values."""
+
+MODULES = frozenset(
+    "nvme nvme_core nvme_tcp scsi_mod sd_mod libata ahci mpt3sas megaraid_sas virtio_blk virtio_scsi null_blk ublk_drv "
+    "loop dm_mod dm_multipath md_mod raid1 raid10 raid456 btrfs zswap workqueue rcutree rcupdate kvm kvm_intel kvm_amd "
+    "haltpoll cpuidle_haltpoll".split()
+)
+"""Modules whose parameters travel where the value is a number or a switch."""
+
+_ONE = re.compile(r'(?:[^\s"]|"[^"]*"?)+')
+_VALUE = re.compile(r"[A-Za-z0-9_,.:+-]{1,64}")
+_SWITCH = re.compile(r"-?\d{1,12}[KMGkmg]?|0x[0-9A-Fa-f]{1,8}|[YyNn]|on|off|auto|none|mq-deadline|kyber|bfq")
+_COUNT = re.compile(r"\s*\((\d+) further words? left out\)\Z")
+
+
+def reduced(line: str) -> str:
+    """A command line as it travels; one that was reduced before is the same again."""
+    before = _COUNT.search(line)
+    words = _ONE.findall(_COUNT.sub("", line))
+    kept = [word for word in words if _travels(word)]
+    count = len(words) - len(kept) + (int(before[1]) if before else 0)
+    if not count:
+        return " ".join(kept)
+    return " ".join([*kept, f"({count} further {'word' if count == 1 else 'words'} left out)"])
+
+
+def left_out_words(line: str) -> int:
+    """How many words of a command line do not travel."""
+    found = _COUNT.search(reduced(line))
+    return int(found[1]) if found else 0
+
+
+def without_count(line: str) -> str:
+    """A reduced line by the words that it holds alone."""
+    return _COUNT.sub("", line)
+
+
+def _travels(word: str) -> bool:
+    name, given, value = word.partition("=")
+    module, _, _ = name.partition(".")
+    if name in WORDS:
+        return not given or bool(_VALUE.fullmatch(value))
+    return module in MODULES and "." in name and bool(re.fullmatch(r"[\w.]+", name)) and bool(_SWITCH.fullmatch(value))
