@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import shlex
 from pathlib import Path
@@ -294,6 +296,14 @@ def test_the_folder_in_a_message_can_be_pasted(begun: Path, monkeypatch: pytest.
         message = call(*words, cwd=begun.parent).error
         command = message.partition("`")[2].partition("`")[0]
         assert shlex.split(command)[2:] == [ODD], message
+
+
+def test_the_command_that_repeats_a_comparison_can_be_pasted(tmp_path: Path) -> None:
+    for side in (f"{ODD}a", f"{ODD}b"):
+        write(tmp_path / side / "x.json", 1000)
+    done = call("compare", f"{ODD}a", f"{ODD}b", "--format", "csv", cwd=tmp_path)
+    (row, *_) = csv.DictReader(io.StringIO(done.out.decode()))
+    assert shlex.split(row["repeat"]) == ["iodelta", "compare", f"{ODD}a", f"{ODD}b"]
 
 
 def test_commands_and_folders_of_a_report_are_not_cut_by_the_edge_of_the_screen() -> None:

@@ -25,6 +25,7 @@ from iodelta.report.account.load import in_cell_order
 from iodelta.report.account.model import Account
 from iodelta.report.account.views import views
 from iodelta.report.charts import order, shift
+from iodelta.report.charts.sources import verdicts_of
 from iodelta.report.columns import columns
 from iodelta.report.comparison import console as comparing
 from iodelta.report.comparison.comparison import compare
@@ -141,6 +142,8 @@ def test_a_single_run_has_no_interval_and_says_how_finely_it_is_known(tmp_path: 
         (line,) = [line for line in told.splitlines() if "10,100" in line]
         assert " .. " not in line
     assert comparing.bounds_of(one) == ""
+    drawn = [effect for effect in verdicts_of(found).effects if effect.metric.name == "read.iops"]
+    assert [(effect.low, effect.high) for effect in drawn] == [(None, None)]
 
 
 @pytest.mark.parametrize("rate", [10.0, 1e6, 98_765_432.0])

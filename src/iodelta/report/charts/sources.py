@@ -15,7 +15,7 @@ from iodelta.report.account.model import Account
 from iodelta.report.account.views import SWEEP, sweeps
 from iodelta.report.charts.model import Effect, Source
 from iodelta.report.comparison.comparison import Comparison
-from iodelta.report.comparison.console import name_of
+from iodelta.report.comparison.console import name_of, says_of
 from iodelta.report.comparison.sides import shared_cells, sides_of
 from iodelta.report.words import metric_name
 from iodelta.trial import Trial
@@ -124,6 +124,7 @@ def _compared(found: Comparison) -> Iterable[Effect]:
         several = len({one.metric.partition(".")[0] for one in own}) > 1
         for one in own:
             change = one.change
+            spanned = change if one.basis != "single runs" else None  # what digits leave open is no interval
             counted = "one run each" if one.runs == (1, 1) else f"{one.runs[0]} and {one.runs[1]} runs"
             better: Better = "higher" if one.better == "higher" else "lower"
             yield Effect(
@@ -133,10 +134,10 @@ def _compared(found: Comparison) -> Iterable[Effect]:
                 name=name_of(one, several),
                 values=one.values,
                 change=change.value if change else None,
-                low=_finite(change.low if change else None),
-                high=_finite(change.high if change else None),
+                low=_finite(spanned.low if spanned else None),
+                high=_finite(spanned.high if spanned else None),
                 word=one.word,
-                says=one.says,
+                says=says_of(one),
                 counted=counted,
             )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from iodelta.errors import pasted
 from iodelta.report.spreadsheet import csv_text
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def of_comparison(found: Comparison) -> str:
 
 def _compared(found: Comparison) -> Iterator[tuple[object, ...]]:
     everywhere = " ".join(dict.fromkeys(one.rule for one in found.findings))
-    repeat = f"iodelta compare {' '.join(found.paths)}"
+    repeat = f"iodelta compare {' '.join(map(pasted, found.paths))}"
     for one in found.compared:
         change = one.change
         differs = ", ".join(dict.fromkeys(other.group for other in found.differences.get(one.variant, ())))
