@@ -588,3 +588,27 @@ def test_files_are_read_in_the_order_that_people_count_in(tmp_path: Path, monkey
         (tmp_path / name).write_text("nothing")
     monkeypatch.chdir(tmp_path)
     assert [refusal.place.file for refusal in read(["."]).refusals] == names
+
+
+@pytest.mark.parametrize("longest", [0, 44])
+def test_percentiles_that_are_all_zero_were_not_measured(longest: int) -> None:
+    document = json.loads((DATA / "jp1.json").read_text())
+    for job in document["jobs"]:
+        for kind in ("read", "write"):
+            clat = job[kind]["clat_ns"]
+            clat.pop("bins", None)
+            clat.pop("N", None)
+            clat |= {"max": longest, "percentile": dict.fromkeys(clat.get("percentile", {}), 0)}
+    found = read_bytes(json.dumps(document).encode(), "x.json")
+    for direction in found.runs[0].directions:
+        assert direction.clat is None or not direction.clat.percentiles
+
+
+def test_that_fio_did_nothing_is_said() -> None:
+    said = "No I/O performed by libaio, perhaps try --debug=io option for details?\n"
+    document = json.loads((DATA / "jp1.json").read_text())
+    for job in document["jobs"]:
+        for kind in ("read", "write", "trim"):
+            job[kind] |= {"io_bytes": 0, "io_kbytes": 0, "total_ios": 0, "iops": 0, "runtime": 0}
+    found = read_bytes((said + json.dumps(document, indent=1)).encode(), "x.json")
+    assert {finding.rule for run in found.runs for finding in run.findings} == {"fio.no-io"}

@@ -7,6 +7,7 @@ turn. So every number in one format must be able to be the number in another.
 
 from __future__ import annotations
 
+import json
 import re
 from itertools import combinations
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from iodelta.ingest import Disk, Run, read
+from iodelta.ingest.layouts import read_layout
 from iodelta.ingest.merge import shared
 from iodelta.ingest.report import read_text
 
@@ -97,3 +99,52 @@ def test_an_interval_is_no_wider_than_its_format_makes_it(file: Path) -> None:
                 assert (mean.high - mean.low) / mean.value < 0.001, (name, mean)
                 for percent, value in direction.clat.percentiles.items():
                     assert (value.high - value.low) / value.value < 0.04, (name, percent, value)
+
+
+def with_ramp(text: str, in_flight: int) -> str:
+    """As if a ramp had ended with so many I/Os in flight: their bytes are in the report, their count is not.
+
+    fio 3.33 did so with 32,023 I/Os and the bytes of 32,030.
+    """
+
+    def longer(found: re.Match[str]) -> str:
+        return f"{found[1]}{int(found[2]) + in_flight * 4096}" if int(found[2]) else found[0]
+
+    return re.sub(r'("io_bytes" : )(\d+)', longer, text)
+
+
+NEWER = [file for file in FILES if tuple(map(int, file.stem[4:].split("."))) >= (2, 21)]
+
+
+@pytest.mark.parametrize("file", NEWER, ids=lambda path: path.stem)
+def test_a_run_with_a_ramp_in_json_and_text_is_one(file: Path, tmp_path: Path) -> None:
+    own = apart(file.read_text())
+    ramped = with_ramp(own["json"], 8)
+    assert ramped != own["json"]
+    (tmp_path / "both.txt").write_text(f"{ramped}\n{own['text']}")
+    found = read([tmp_path / "both.txt"])
+    assert [(run.jobname, run.also) for run in found.runs] == [("rr", ("text",)), ("mixed", ("text",))]
+
+
+@pytest.mark.parametrize("ramp", [0, 8])
+@pytest.mark.parametrize("file", NEWER, ids=lambda path: path.stem)
+def test_a_run_in_two_files_is_counted_once_and_that_is_said(file: Path, ramp: int, tmp_path: Path) -> None:
+    own = apart(file.read_text())
+    (tmp_path / "result.json").write_text(with_ramp(own["json"], ramp))
+    (tmp_path / "result.txt").write_text(own["text"])
+    entries = read_layout(tmp_path).entries
+    assert [entry.run.jobname for entry in entries] == ["rr", "mixed"]
+    for entry in entries:
+        said = [finding.explanation for finding in entry.run.findings if finding.rule == "read.twice"]
+        assert said == [f"the same run is in {tmp_path}/result.txt as text: it is counted once"]
+
+
+def test_another_run_of_the_same_job_is_not_taken_for_the_same(tmp_path: Path) -> None:
+    """A rate limit makes counts and run times the same; latencies and context switches are not."""
+    own = apart((HERE / "fio-3.33.out").read_text())
+    document = json.loads(own["json"])
+    for job in document["jobs"]:
+        job["ctx"] += 1
+    (tmp_path / "result.json").write_text(json.dumps(document, indent=2))
+    (tmp_path / "result.txt").write_text(own["text"])
+    assert len(read_layout(tmp_path).entries) == 4

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Hashable, Iterator, Sequence
 
 import msgspec
 
@@ -13,6 +14,9 @@ from iodelta.trial import Direction, Finding, Latency, Quantity
 _RANK = {"json+": 0, "json": 1, "text": 2, "terse5": 3, "terse4": 4, "terse3": 5, "terse2": 6}
 _SAME_START = 2.0
 """Seconds by which printed - elapsed may differ between reports of one run: fio counts whole seconds."""
+
+_RAMP = 0.01
+"""Share by which rates differ at most for I/Os in flight when a ramp ended."""
 
 _CLONES = 64
 """Reports of one format before one of another that are looked at as its clones."""
@@ -157,9 +161,56 @@ def _same(run: Run, other: Run) -> bool:
 
 
 def _same_direction(x: Direction, y: Direction) -> bool:
-    """The counts agree as far as both formats give them; two runs of one job hardly ever do."""
-    counts = x.ios == y.ios or not (x.ios and y.ios)
-    return counts and x.runtime_ms == y.runtime_ms and x.iops.overlaps(y.iops) and x.bandwidth.overlaps(y.bandwidth)
+    """The counts agree as far as both formats give them; two runs of one job hardly ever do.
+
+    With ramp_time a report has the bytes of I/Os that were issued before its end but not their count: where a format
+    says one and another the other, rates are as close, and latencies must agree."""
+    if x.runtime_ms != y.runtime_ms or (x.ios and y.ios and x.ios != y.ios):
+        return False
+    if x.iops.overlaps(y.iops) and x.bandwidth.overlaps(y.bandwidth):
+        return True
+    return _close(x.iops, y.iops) and _close(x.bandwidth, y.bandwidth) and latencies_agree(x, y)
+
+
+def _close(x: Quantity, y: Quantity) -> bool:
+    return x.overlaps(y) or abs(x.value - y.value) <= _RAMP * max(x.value, y.value)
+
+
+def latencies_agree(x: Direction, y: Direction) -> bool:
+    """Whether both have latencies, and the same."""
+    pairs = [(a, b) for name, a, b in shared(x, y) if name not in ("iops", "bandwidth") and not math.isnan(a.value)]
+    return bool(pairs) and all(a.overlaps(b) for a, b in pairs)
+
+
+def over_files(runs: Sequence[Run]) -> list[Run]:
+    """``runs`` of several files with each that two of them show in different formats kept once, and said so."""
+    kept: list[Run] = []
+    places: dict[Hashable, list[int]] = {}
+    for run in runs:
+        counts = tuple((d.kind, d.runtime_ms, d.ios) for d in run.directions)
+        alike = places.setdefault((run.jobname, run.group, counts), [])
+        at = next((number for number in alike if _shown_twice(kept[number], run)), None)
+        if at is None:
+            alike.append(len(kept))
+            kept.append(run)
+            continue
+        best, other = sorted((kept[at], run), key=lambda one: _RANK.get(one.format, 9))
+        text = f"the same run is in {other.place.file} as {other.format}: it is counted once"
+        finding = Finding("read.twice", "note", _at(best), text)
+        kept[at] = msgspec.structs.replace(_best(best, other), findings=(*best.findings, finding))
+    return kept
+
+
+def _shown_twice(run: Run, other: Run) -> bool:
+    """The same counts and latencies, and as many context switches: no second run has them all."""
+    if run.place.file == other.place.file or not run.directions or run.format == other.format:
+        return False
+    if not {run.format, other.format} <= _RANK.keys() or not _same(run, other):
+        return False
+    switches = None not in (run.context_switches, other.context_switches)
+    if switches and run.context_switches != other.context_switches:
+        return False
+    return all(latencies_agree(x, y) for x, y in zip(run.directions, other.directions, strict=True))
 
 
 def _joined(before: Report, report: Report, matches: Sequence[tuple[Run, Run]]) -> Report:

@@ -17,6 +17,7 @@ _REMARKS: tuple[tuple[str, re.Pattern[str], Severity, str], ...] = (
         "the depth asked for had no effect",
     ),
     ("fio.past-end", re.compile(r"refusing extend"), "warning", "the file was smaller than size"),
+    ("fio.no-io", re.compile(r"No I/O performed by"), "warning", "it did nothing, so no latency was measured"),
     ("fio.error", re.compile(r"^fio: .{0,300}\b(?:err|error)="), "warning", "a job failed"),
     (
         "fio.lost-disk-stats",

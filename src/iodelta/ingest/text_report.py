@@ -316,6 +316,8 @@ def _latency(part: _Part, name: str, count: int, version: Version | None, nanose
     stated = part.times.get(name)
     step, text = part.percentiles.get(name, (1, ""))
     spread = {percent: percentile(value, step, nanoseconds) for percent, value in say.percentiles(text)}
+    if spread and not any(value.value for value in spread.values()):
+        spread = {}  # zeros for all: none was measured
     if stated is None:
         return Latency(count, *(unknown("ns"),) * 4, spread) if spread else None
     unit = say.STEP[stated.head.partition("(")[2][:1]]

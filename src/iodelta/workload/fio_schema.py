@@ -264,6 +264,8 @@ def latency(raw: RawLatency | None, ios: int, *, microseconds: bool = False) -> 
     scale, spare, half = (1000.0, 1000.0, 5.0) if microseconds else (1.0, 0.0, 0.0)
     mean, stddev = raw.mean * scale, raw.stddev * scale
     low, high = raw.min * scale, raw.max * scale
+    # Zeros for all: none was kept, for no I/O was as quick as that.
+    listed = raw.percentile if raw.max < 1 or any(raw.percentile.values()) else {}
     return Latency(
         count=ios if raw.N is None else raw.N,
         mean=Quantity(mean, mean - half, mean + half, "ns"),
@@ -272,7 +274,7 @@ def latency(raw: RawLatency | None, ios: int, *, microseconds: bool = False) -> 
         max=Quantity(high, high, high + spare, "ns"),
         percentiles={
             percent: centre(value, microseconds=microseconds)
-            for key, value in raw.percentile.items()
+            for key, value in listed.items()
             if (percent := _percent(key))
         },
         histogram=raw.histogram if raw.binned and not microseconds else None,

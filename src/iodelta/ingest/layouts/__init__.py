@@ -15,6 +15,7 @@ from iodelta.ingest.layouts.fsperf import is_database, read_database
 from iodelta.ingest.layouts.model import Entry, Layout, Spot
 from iodelta.ingest.layouts.order import Ordered, order_finding, order_of
 from iodelta.ingest.layouts.parts import clones, logs_joined, together
+from iodelta.ingest.merge import over_files
 from iodelta.ingest.model import Imported, Refusal, Run
 from iodelta.ingest.reading import read
 from iodelta.trial import Place
@@ -39,7 +40,7 @@ def arrange(found: Imported, root: str | os.PathLike[str], *, pattern: str | Non
     than the reports are left out too."""
     found = _without_tables(found)
     reports = [run for run in found.runs if run.format not in ("log", "hist-log")]
-    runs = clones(_once(reports or logs_joined(found.runs)))
+    runs = clones(over_files(_once(reports or logs_joined(found.runs))))
     paths = [_below(run.place.file, root) for run in runs]
     named = naming.pattern(pattern) if pattern else naming.recognised(paths)
     if named is None:
