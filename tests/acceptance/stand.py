@@ -145,6 +145,11 @@ class Running:
     def alive(self) -> bool:
         return self._process.poll() is None
 
+    def says(self, text: str) -> None:
+        """Wait for a line on standard error; what stood before it is gone."""
+        assert self._process.stderr is not None
+        assert any(text in line for line in self._process.stderr), f"it ended without saying {text}"
+
     def wait(self, timeout: float = 240) -> Done:
         try:
             out, err = self._process.communicate(timeout=timeout)

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from pathlib import Path
 
 import pytest
+
+from iodelta.lab.turns import alone
+from iodelta.machine import LocalMachine
+from iodelta.probe.topology import resolve
 
 from .stand import GOOD, Done, Stand, finished, kinds, shell, until
 
@@ -104,6 +109,34 @@ def test_two_runs_do_not_measure_one_device_at_a_time(stand: Stand) -> None:
     assert waited.wait().code in GOOD
     ends = [max(one["at"] for one in kinds(stand.place / "first", "finished"))]
     assert min(one["at"] for one in kinds(stand.place / "second", "started")) > ends[0]
+
+
+SEARCH = ("--item", "99", "--item", "100", "--item", "101", "--set", "sysctl.vm.vfs_cache_pressure={item}")
+
+
+def test_no_command_measures_a_device_that_another_run_has(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IODELTA_STATE", str(stand.state))
+    node = stand.loop()
+    assert stand.run(*short(node, "measured")).code in GOOD
+    assert stand.run("pack", "measured", "-o", "one.iodelta.tar.zst").code == 0
+    target = ("--target", node)
+    commands = (
+        short(node, "new"),
+        ("calibrate", *target, "--budget", "5s", "--folder", "new"),
+        ("bisect", *SEARCH, *target, "--trial", "200ms", "--folder", "new", "--", *READ),
+        ("scenario", "run", "queue-depth-sweep", *target, "--folder", "new"),
+        ("reproduce", "one.iodelta.tar.zst", *target, "--yes", "--folder", "new"),
+    )
+    with alone(LocalMachine(), [resolve(LocalMachine(), node)], Path("/runs/first")):
+        for words in commands:
+            done = stand.run(*words)
+            assert done.code == 2, done
+            assert "/runs/first: this run measures on" in done.err, done
+            assert f"process {os.getpid()}" in done.err
+            shutil.rmtree(stand.place / "new", ignore_errors=True)
+        waiting = stand.start(*commands[2][: -len(READ) - 1], "--wait", "--", *READ)
+        waiting.says("waiting: /runs/first")
+    assert waiting.wait().code in GOOD
 
 
 def test_a_run_that_was_killed_keeps_no_device(stand: Stand) -> None:

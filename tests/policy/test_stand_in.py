@@ -183,7 +183,7 @@ def test_members_beside_the_target_on_its_own_disks_are_members_too(workshop: Wo
 def test_an_experiment_writes_to_members_of_a_mirror_only_by_their_names(tmp_path: Path) -> None:
     first, second = files(tmp_path, 2)
     variants = [f"--variant={name}:mirror.read_policy={name} {first} {second}" for name in ("queue", "random")]
-    design = ["--trial", "200ms", "--ramp", "0", "--blocks", "3", "--output", "folder"]
+    design = ["--trial", "200ms", "--ramp", "0", "--blocks", "3", "--folder", "folder"]
     options = ["--", "--rw=randrw", "--bs=4k", "--direct=1", "--ioengine=io_uring", "--iodepth=4"]
 
     def done(*named: str) -> subprocess.CompletedProcess[str]:
