@@ -54,7 +54,7 @@ def _all(why: str, *names: str, harmless: bool = False) -> dict[str, Owned]:
 _OWNED: dict[str, Owned] = {
     **_all("the target is [target] path", "filename", "directory", "opendir", "filename_format", "unique_filename"),
     **_all("every trial is equally long: say [design] trial", "runtime"),
-    **_all("every trial is time_based already", "time_based", harmless=True),
+    **_all("every trial is time_based already", "time_based", "loops", harmless=True),
     **_all("the ramp is the same for every trial: say [design] ramp", "ramp_time", "ramp_size", "startdelay"),
     **_all(
         "a trial that stops when it looks steady selects its own result; say [design] trial and ramp",

@@ -148,3 +148,17 @@ def test_a_wrong_file_is_told_the_key_the_line_and_the_allowed_values(text: str,
 
 def test_two_cells_of_one_name_are_refused() -> None:
     assert "listed twice" in refusal('[workload]\nrw = "read"\niodepth = [1, 1]' + VARIANTS)
+
+
+def test_options_without_effect_are_named_with_the_reason_wherever_they_stand() -> None:
+    found = experiment(
+        '[workload]\nrw = "read"\nwrite_bw_log = "x"\nloops = 3\nsection = "one"\nlog_avg_msec = 500',
+        VARIANTS + '[condition.busy]\nbackground = {rw = "read", write_lat_log = "y"}\n',
+    )
+    names = {name for cell in found.cells for name, _ in cell.options}
+    assert names == {"rw"}
+    said = "\n".join(found.notes)
+    assert "no effect here: write_bw_log, log_avg_msec (iodelta reads fio's output and keeps all of it)" in said
+    assert "no effect here: loops (every trial is time_based already)" in said
+    assert "no effect here: section (iodelta orders the trials" in said
+    assert "condition busy: no effect here: write_lat_log" in said
