@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import shutil
 from collections.abc import Callable
@@ -176,6 +177,33 @@ def test_no_command_blesses_a_changed_folder(what: str, folder: Path) -> None:
     if "removed" not in what:
         with pytest.raises(MeasureError):
             pack(Folder.open(folder), machine={})
+
+
+@pytest.mark.parametrize("what", ["raw files of the two arms exchanged", "a line removed", "the environment edited"])
+def test_a_changed_folder_is_no_side_of_a_comparison(what: str, measured: Path, folder: Path) -> None:
+    assert ask("compare", str(measured), str(folder))[0] in (0, 1, 3)
+    CHANGES[what](folder)
+    for sides in ((measured, folder), (folder, measured)):
+        code, said = ask("compare", *map(str, sides))
+        assert code == 4, said
+        assert "not what was measured" in said or "changed since" in said
+
+
+@pytest.mark.parametrize(
+    "name", ["journal.jsonl", "raw/000005.fio.json.zst", "raw/000006.record.zst", "environment.json"]
+)
+def test_no_single_byte_can_be_changed_unseen(name: str, folder: Path) -> None:
+    rng = random.Random(name)
+    sound = (folder / name).read_bytes()
+    for place in [*(rng.randrange(len(sound)) for _ in range(24)), 0, len(sound) - 1]:
+        data = bytearray(sound)
+        data[place] ^= rng.choice([1, 2, 4, 8, 16, 32, 64, 128])
+        (folder / name).write_bytes(data)
+        try:
+            seen = bool(load(Folder.open(folder)).broken)
+        except MeasureError:
+            seen = True
+        assert seen, f"byte {place}"
 
 
 @pytest.mark.parametrize("what", ["raw files of the two arms exchanged", "a line removed", "a word of a line edited"])

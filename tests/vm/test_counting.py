@@ -90,6 +90,26 @@ def test_a_change_of_30_instructions_is_found_and_a_placebo_is_the_same(tmp_path
     assert (one.word, one.change) == ("same", 0)
 
 
+@pytest.mark.parametrize("kind", ["out", "console"])
+def test_boots_that_were_exchanged_are_no_result(tmp_path: Path, kind: str) -> None:
+    made = folder(tmp_path / "counts", shifted(30))
+    plan = made.read_plan(PathPlan)
+    places = [made.path / "raw" / f"{one.number:06d}.{kind}.zst" for one in plan.boots if one.purpose == "exact"]
+    first, second = (place.read_bytes() for place in places)
+    places[0].write_bytes(second + b"")
+    places[1].write_bytes(first + b"\0")
+    with pytest.raises(MeasureError, match="changed since the run began"):
+        judge(Folder.open(made.path))
+
+
+def test_a_journal_of_boots_with_an_edited_line_is_no_result(tmp_path: Path) -> None:
+    made = folder(tmp_path / "counts", shifted(30))
+    journal = made.path / "journal.jsonl"
+    journal.write_bytes(journal.read_bytes().replace(b'"boot":1', b'"boot":2', 1))
+    with pytest.raises(MeasureError, match="not the line that was written"):
+        judge(Folder.open(made.path))
+
+
 def test_ten_instructions_are_never_a_change_and_a_wide_layout_sweep_raises_the_bar(tmp_path: Path) -> None:
     assert account(tmp_path / "ten", shifted(-10)).shifts[0].word == "same"
     assert account(tmp_path / "eleven", shifted(-11)).shifts[0].word == "shorter"

@@ -56,6 +56,7 @@ def command(
     single_threaded()
     from iodelta.bundle.packed import is_own
     from iodelta.experiment.values import fraction
+    from iodelta.report.account.changed import refuse_changed
     from iodelta.report.comparison.comparison import compare
     from iodelta.report.foreign.paths import read_one
 
@@ -71,6 +72,8 @@ def command(
         )
     with awaited(paths):
         layouts = [read_one(path, stdin=sys.stdin.buffer, pattern=name_pattern) for path in paths]
+        for path, layout in zip(paths, layouts, strict=True):
+            refuse_changed(layout.findings, path)
         found = compare(layouts, paths, baseline=baseline, margin=share, environments=_environments(paths))
     deliver(found, lambda: charts_of(found, layouts, paths, baseline), format_, output, charts, force=force)
     sys.exit(found.exit_code)

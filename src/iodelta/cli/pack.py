@@ -44,14 +44,14 @@ def command(folder: Path, output: Path | None, keep_identity: bool, force: bool,
     from iodelta.bundle.archive import SUFFIX, sha256
     from iodelta.bundle.packing import pack
     from iodelta.lab.folder import Folder
+    from iodelta.report.account.changed import refuse_changed
     from iodelta.report.account.load import load
-    from iodelta.report.account.model import check_unchanged
 
     opened = Folder.open(folder)
     place = output or Path(f"{folder.resolve().name}{SUFFIX}")
     check_free(place, force=force)
     account = load(opened)
-    check_unchanged(account, str(folder))
+    refuse_changed(account.findings, str(folder))
     made = pack(opened, keep_identity=keep_identity)
     with drafted(place, "the bundle", force=force) as draft:
         draft.write_bytes(made.data)

@@ -32,6 +32,7 @@ def command(paths: tuple[str, ...], each: bool, name_pattern: str | None, format
     Exit codes: 0 something was read, 2 a path does not exist, 4 nothing could be read, or a folder of
     iodelta's is not what was measured.
     """
+    from iodelta.report.account.changed import breaks
     from iodelta.report.foreign.paths import read_all
     from iodelta.report.foreign.runs import shown
 
@@ -43,5 +44,4 @@ def command(paths: tuple[str, ...], each: bool, name_pattern: str | None, format
     if not something and format_ == "console":
         why = "the reasons are above" if found.refusals else "there is no file in it"
         raise MeasureError("nothing here could be read", place=", ".join(paths), remedy=why)
-    changed = any(one.severity == "hard" and one.rule.startswith("folder.") for one in found.findings)
-    sys.exit(0 if something and not changed else 4)
+    sys.exit(0 if something and not breaks(found.findings) else 4)

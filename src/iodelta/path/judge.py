@@ -162,6 +162,8 @@ def judge(folder: Folder) -> PathAccount:
     if same:
         counts = tuple(_counts(plan, outputs))
         functions = tuple(_functions(folder, plan, outputs))
+    for name, why in folder.altered().items():  # what nobody had to read so far, as consoles
+        raise MeasureError(why, place=f"{folder.path}/{name}", remedy="put back a copy of the folder, if there is one")
     ended = next((event.reason for event in reversed(events) if isinstance(event, Ended)), "running")
     times = [event.at for event in events if isinstance(event, Booted)]
     first = min((event.at - event.seconds for event in events if isinstance(event, Booted)), default=0.0)

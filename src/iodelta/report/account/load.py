@@ -28,8 +28,9 @@ from iodelta.probe.environment import sound
 from iodelta.probe.topology import Target
 from iodelta.report.account.best import best
 from iodelta.report.account.cache import Charts, keep, kept, key_of
+from iodelta.report.account.changed import refuse_changed
 from iodelta.report.account.facts import facts_of
-from iodelta.report.account.model import Account, check_unchanged, headline
+from iodelta.report.account.model import Account, headline
 from iodelta.report.account.views import views
 from iodelta.report.again.lines import Again, again
 from iodelta.report.charts import figures
@@ -96,7 +97,7 @@ def derive(folder: Folder, *, unchanged: bool = False) -> Account:
     key = key_of(folder)
     seen = _examined(folder)
     if unchanged:
-        check_unchanged(seen.account, str(folder.path))
+        refuse_changed(seen.account.findings, str(folder.path))
     folder.write(VERDICT, written(document(seen.account)))
     folder.write(TRIALS, _parquet([seen.trials[number] for number in sorted(seen.trials)]))
     charts = seen.charts()

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from iodelta.errors import MeasureError
 from iodelta.lab.calibration import Calibration, doubt
 from iodelta.lab.instrument import Instruments
 from iodelta.lab.integrity import Sealed
 from iodelta.lab.plan import Plan
 from iodelta.report.account.best import Best
+from iodelta.report.account.changed import breaks
 from iodelta.report.account.views import Views
 from iodelta.report.again.lines import Again
 from iodelta.report.environment.confounders import Differing
@@ -58,7 +58,7 @@ class Account(msgspec.Struct, frozen=True):
     @property
     def broken(self) -> tuple[Finding, ...]:
         """Why this folder is not what was measured; empty when nothing says so."""
-        return tuple(one for one in self.findings if one.severity == "hard" and one.rule.startswith("folder."))
+        return breaks(self.findings)
 
     @property
     def block_seconds(self) -> float:
@@ -124,13 +124,6 @@ def _not_as_measured(broken: Sequence[Finding]) -> str:
         f"No answer: this folder is not what was measured. {inert(first.place)}: {inert(first.explanation)}{more}. "
         "What is left of it says:"
     )
-
-
-def check_unchanged(account: Account, place: str) -> None:
-    """Raises MeasureError when the folder or bundle at ``place`` is not what was measured."""
-    for finding in account.broken:
-        where = f"{place}: {finding.place}"
-        raise MeasureError(f"not what was measured: {finding.explanation}", place=where, remedy=finding.remedy)
 
 
 def _cells(verdicts: Iterable[Verdict], word: str) -> set[str]:

@@ -13,7 +13,8 @@ from iodelta.bundle.packed import Packed, is_own, opened
 from iodelta.errors import RequestError
 from iodelta.lab.folder import ENVIRONMENT, Folder
 from iodelta.probe.environment import sound
-from iodelta.report.account.model import Account, check_unchanged
+from iodelta.report.account.changed import refuse_changed
+from iodelta.report.account.model import Account
 from iodelta.report.environment.confounders import Differing, differences
 from iodelta.stats.effect import Estimate, hodges_lehmann
 from iodelta.verdict import Verdict
@@ -165,7 +166,7 @@ def own_side(folder: Folder) -> Side:
     environment = sound(folder.read_struct(ENVIRONMENT, dict[str, Any])) if folder.has(ENVIRONMENT) else {}
     digest = folder.digest if isinstance(folder, Packed) else ""
     account = load(folder)
-    check_unchanged(account, str(folder.path))
+    refuse_changed(account.findings, str(folder.path))
     return side_of_account(account, folder.path.name, environment, digest)
 
 
