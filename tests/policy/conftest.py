@@ -15,3 +15,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents and item.path.stem not in PURE:
             item.add_marker(needs_native_core)
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Locks of devices of its own: tests run side by side on one disk."""
+    monkeypatch.setenv("IODELTA_STATE", str(tmp_path / "state"))

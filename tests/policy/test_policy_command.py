@@ -15,6 +15,9 @@ from click.testing import CliRunner, Result
 from iodelta.cli.policy import command
 from iodelta.errors import IodeltaError, RequestError
 from iodelta.experiment import parse, shorthand
+from iodelta.lab.turns import alone
+from iodelta.machine import LocalMachine
+from iodelta.probe.topology import resolve
 
 from .members import MIB, files, loops
 
@@ -199,3 +202,13 @@ def test_members_that_are_no_mirror_are_named(tmp_path: Path) -> None:
     assert "mirror.content" in said("mirror", *members, "--policy", "queue", "--seconds", "0.1", "--iodepth", "1")
     with pytest.raises(RequestError, match="is the same"):
         CliRunner().invoke(command, ["mirror", members[0], members[0]], catch_exceptions=False)
+
+
+def test_members_that_another_run_measures_are_left_to_it(tmp_path: Path) -> None:
+    members = files(tmp_path, 2)
+    output = str(tmp_path / "members.json")
+    with alone(LocalMachine(), [resolve(LocalMachine(), members[1])], Path("/runs/first")):
+        for words in (("mirror", *members, "--seconds", "0.1"), ("calibrate", *members, "--output", output)):
+            told = refusal(*words)
+            assert "/runs/first: this run measures on" in told
+            assert "--wait" in told

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import signal
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,10 @@ from pathlib import Path
 
 import pytest
 from acceptance.stand import GOOD, Stand, finished, kinds, queue, set_queue, shell, until
+
+from iodelta.lab.turns import alone
+from iodelta.machine.ssh import SshMachine
+from iodelta.probe.topology import resolve
 
 from .host import COREUTILS, Host
 
@@ -197,6 +202,18 @@ def test_a_talkative_login_is_listened_past_and_a_disk_in_use_there_is_refused(s
     assert done.code == 2, done
     assert f"is mounted on {point}" in done.err
     assert "Welcome" not in done.out + done.err
+
+
+def test_a_device_of_the_host_is_measured_by_one_run_at_a_time(stand: Stand, host: Host, machine: SshMachine) -> None:
+    node = stand.loop()
+    words = stand.quick(node, "--machine", "ssh:there", blocks=1)
+    with alone(machine, [resolve(machine, node)], Path("/runs/first")):
+        done = stand.run(*words)
+        assert done.code == 2, done
+        assert f"{os.uname().nodename}:/runs/first: this run measures on" in done.err
+        assert f"process {os.getpid()}, since" in done.err
+    assert list((host.state / "devices").iterdir())
+    assert stand.run(*words).code in GOOD
 
 
 def test_a_host_that_hangs_is_given_up(stand: Stand, host: Host) -> None:
