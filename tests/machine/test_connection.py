@@ -66,3 +66,31 @@ def test_of_what_ssh_says_the_end_is_read(client: Callable[[str], Connection]) -
         assert tracemalloc.get_traced_memory()[1] < 16 << 20
     finally:
         tracemalloc.stop()
+
+
+WARNING = """@@@@@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @@@@@
+Add correct host key in /home/u/own hosts to get rid of this message.
+Offending ED25519 key in /home/u/own hosts:3
+{more}Host key for [10.0.0.2]:2222 has changed and you have requested strict checking.
+Host key verification failed.
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "remedy"),
+    [
+        (
+            '  remove with:\r\n  ssh-keygen -f "/home/u/own hosts" -R "[10.0.0.2]:2222"\r\n',
+            'then `ssh-keygen -f "/home/u/own hosts" -R "[10.0.0.2]:2222"`',
+        ),
+        ("", "then remove line 3 of /home/u/own hosts"),
+    ],
+    ids=["a client that says how", "a client that says where"],
+)
+def test_a_changed_key_is_forgotten_as_ssh_says_whatever_alias_port_and_file_it_is_known_by(
+    client: Callable[[str], Connection], tmp_path: Path, more: str, remedy: str
+) -> None:
+    (tmp_path / "warning").write_text(WARNING.format(more=more))
+    with pytest.raises(MachineError) as raised:
+        client(f"cat {tmp_path}/warning >&2; exit 255").open()
+    assert raised.value.remedy.endswith(remedy)

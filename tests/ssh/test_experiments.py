@@ -162,7 +162,7 @@ def test_what_keeps_a_host_from_being_measured_is_said_and_nothing_is_left(stand
         host.alias(name, port=port)
     host.alias("closed", port=2299)
     cases = {
-        "ssh:another-key": "Host key verification failed.*ssh-keygen -R another-key",
+        "ssh:another-key": f"Host key verification failed.*ssh-keygen -f .{host.place}/known-other. -R .{host.far}",
         "ssh:unknown": "Host key verification failed.*`ssh unknown` once",
         "ssh:stranger": "Permission denied.*without a question",
         "ssh:full": "No space left on device",

@@ -63,7 +63,7 @@ exit
 """
 
 REMEDIES = (
-    ("IDENTIFICATION HAS CHANGED", "its host key is not the one known: ask its owner, then `ssh-keygen -R {host}`"),
+    ("IDENTIFICATION HAS CHANGED", "its host key is not the one known: ask its owner whether it changed, then {forget}"),
     ("ost key", "its host key is not known: compare it by `ssh {host}` once"),
     ("Permission denied", "ssh must let you in without a question: a key in your agent, or IdentityFile for {host}"),
     ("resolve hostname", "is the name right? `ssh -G {host}` shows what ssh makes of it"),
@@ -279,7 +279,7 @@ class Connection:
             raise MachineError(
                 f"cannot connect: {said or 'ssh says nothing (LogLevel?)'}",
                 place=self._place,
-                remedy=remedy.format(host=self.host),
+                remedy=remedy.format(host=self.host, forget=_forget(whole)),
             )
         told = _plain(heard) or said or "nothing"
         raise MachineError(
@@ -322,6 +322,16 @@ class Connection:
         took = time.monotonic() - begun
         if re.fullmatch(rb"\d+\.\d+\n", heard):
             self._clock.append((took, float(heard) - (sent + took / 2)))
+
+
+def _forget(said: str) -> str:
+    """How to forget a key that is another now: ssh knows which file has it under which name, and says so before any word
+    of the host itself. Its command is Debian's and Fedora's; file and line are everybody's."""
+    if found := re.search(r"remove with:\s*(ssh-keygen [^\r\n]+)", said):
+        return f"`{_plain(found[1].encode())}`"
+    if found := re.search(r"Offending [\w-]+ key in ([^\r\n]+):(\d+)", said):
+        return f"remove line {found[2]} of {_plain(found[1].encode())}"
+    return "remove its key from your known_hosts"
 
 
 def _plain(said: bytes) -> str:
