@@ -17,7 +17,7 @@ from iodelta.cli.watching import watcher
 from iodelta.errors import RequestError
 from iodelta.experiment import Experiment, overridden, parse, seconds, shorthand
 from iodelta.lab.account import Account
-from iodelta.lab.booting import look
+from iodelta.lab.booting import look, refuse
 from iodelta.lab.folder import Folder
 from iodelta.lab.guard import refuse_at_once
 from iodelta.lab.plan import Plan, make_plan
@@ -178,7 +178,7 @@ def command(
             begin(experiment, text, place or _new_name(), format_, dry_run=dry_run)
             return
         with contacts(experiment.machines, boots=experiment.boots) as machines:
-            plan = planned(machines, experiment, leave_out=leave_out, dry_run=dry_run, format_=format_)
+            plan = planned(machines, experiment, leave_out=leave_out, dry_run=dry_run, format_=format_, destroy=destroy)
             if dry_run:
                 return
             with stop_on_signals() as stop, watcher(format_) as watching:
@@ -198,9 +198,16 @@ def command(
 
 
 def planned(
-    machines: Sequence[Machine], experiment: Experiment, *, leave_out: bool, dry_run: bool, format_: str
+    machines: Sequence[Machine],
+    experiment: Experiment,
+    *,
+    leave_out: bool,
+    dry_run: bool,
+    format_: str,
+    destroy: Sequence[str] = (),
 ) -> Plan:
-    """The plan for what can run on all the machines, shown to the user. Raises RequestError."""
+    """The plan for what can run on all the machines, shown to the user. Raises RequestError, and RefusedError before a
+    plan that is to be carried out says what it overwrites."""
     if leave_out and not experiment.boots:
         seen_there = (unsettable(machine, experiment, target_of(machine, experiment)) for machine in machines)
         experiment = _left_out(experiment, {name: why for found in seen_there for name, why in found.items()})
@@ -210,6 +217,8 @@ def planned(
         reasons = "; ".join(f"{variant}: {reason}" for variant, reason in unavailable.items())
         raise RequestError(f"not every variant can run here: {reasons}", remedy="--leave-out goes on without these")
     plan = make_plan(_left_out(experiment, unavailable))
+    for machine, found in zip(machines, seen, strict=True) if not dry_run else ():
+        refuse(machine, found, destroy)
     if dry_run and format_ == "json":
         sys.stdout.buffer.write(written(plan_answer(plan, seen)))
     else:

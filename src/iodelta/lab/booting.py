@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from iodelta.errors import RequestError
 from iodelta.experiment import Experiment
 from iodelta.lab.boots import Boots
+from iodelta.lab.guard import check_write
 from iodelta.lab.guests import Guests, look_at_guests
 from iodelta.lab.reboots import Reboots, look_at_host
 from iodelta.lab.setup import Survey, survey
@@ -24,6 +27,13 @@ def look(machine: Machine, experiment: Experiment) -> Survey:
     if isinstance(machine, VmMachine):
         return look_at_guests(machine, experiment)
     return look_at_host(_host(machine), experiment)
+
+
+def refuse(machine: Machine, found: Survey, destroy: Sequence[str]) -> None:
+    """Raises RefusedError for a target that ``ready`` would refuse. What a guest writes to is gone with it."""
+    if found.writes and not found.scratch and not isinstance(machine, VmMachine):
+        size = None if found.target.kind == "directory" else found.size
+        check_write(machine, found.target, destroy, size).close()
 
 
 def boots_of(machine: Machine) -> type[Boots]:

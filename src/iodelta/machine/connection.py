@@ -63,7 +63,10 @@ exit
 """
 
 REMEDIES = (
-    ("IDENTIFICATION HAS CHANGED", "its host key is not the one known: ask its owner whether it changed, then {forget}"),
+    (
+        "IDENTIFICATION HAS CHANGED",
+        "its host key is not the one known: ask its owner, then {forget}",
+    ),
     ("ost key", "its host key is not known: compare it by `ssh {host}` once"),
     ("Permission denied", "ssh must let you in without a question: a key in your agent, or IdentityFile for {host}"),
     ("resolve hostname", "is the name right? `ssh -G {host}` shows what ssh makes of it"),
@@ -325,8 +328,8 @@ class Connection:
 
 
 def _forget(said: str) -> str:
-    """How to forget a key that is another now: ssh knows which file has it under which name, and says so before any word
-    of the host itself. Its command is Debian's and Fedora's; file and line are everybody's."""
+    """How to forget a key that is another now: ssh knows which file has it under which name, and says so before
+    any word of the host itself. Its command is Debian's and Fedora's; file and line are everybody's."""
     if found := re.search(r"remove with:\s*(ssh-keygen [^\r\n]+)", said):
         return f"`{_plain(found[1].encode())}`"
     if found := re.search(r"Offending [\w-]+ key in ([^\r\n]+):(\d+)", said):

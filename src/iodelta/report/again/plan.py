@@ -128,7 +128,11 @@ def _writes(found: Survey) -> str:
         return "nothing is written" + (" but the scratch file" if found.scratch else "")
     if found.target.kind == "directory" and not found.scratch:
         return f"to the files that iodelta made in {inert(found.target.path)} only"
-    return f"YES: {inert(found.target.path)} will be overwritten" if not found.scratch else "to the scratch file only"
+    if found.scratch:
+        return "to the scratch file only"
+    if found.reasons:
+        return f"refused as it is: what stands against {inert(found.target.path)} is said below"
+    return f"YES: {inert(found.target.path)} will be overwritten"
 
 
 def _variant(name: str, baseline: str) -> str:
