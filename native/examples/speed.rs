@@ -41,6 +41,7 @@ fn main() {
                 size: layout.size,
                 seed: 7,
                 pids: vec![1000],
+                rate: 0.0,
             };
             let mut rates = Vec::new();
             for _ in 0..5 {

@@ -35,6 +35,12 @@ impl Rng {
         ((u128::from(self.word()) * u128::from(limit)) >> 64) as u64
     }
 
+    /// Exponential with this mean, rounded.
+    #[inline]
+    pub fn exponential(&mut self, mean: f64) -> u64 {
+        (-(1.0 - self.unit()).ln() * mean).round() as u64
+    }
+
     /// Uniform in [0, 1).
     #[inline]
     pub fn unit(&mut self) -> f64 {

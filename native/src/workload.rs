@@ -1,4 +1,5 @@
-//! What is asked of the array: a closed loop of jobs x iodepth requests, as fio makes them.
+//! What is asked of the array: a closed loop of jobs x iodepth requests, as fio makes them, or an open load that comes at
+//! a rate of its own.
 
 use crate::rng::Rng;
 
@@ -15,6 +16,8 @@ pub struct Workload {
     pub seed: u64,
     /// The pid of each job decides what the pid policy does.
     pub pids: Vec<u32>,
+    /// Requests per second of all jobs together that come by chance (Poisson), whatever is in flight; 0: a closed loop.
+    pub rate: f64,
 }
 
 impl Workload {
@@ -27,6 +30,9 @@ impl Workload {
         }
         if self.length == 0 || self.length % 512 != 0 || self.length > 1 << 26 {
             return Err(format!("a block size of {} is not a multiple of 512 up to 64 MiB", self.length));
+        }
+        if !(0.0..=1e8).contains(&self.rate) {
+            return Err(format!("a rate of {} requests a second is not within 0 to 100 million", self.rate));
         }
         if self.read_percent > 100 {
             return Err(format!("{} % of reads", self.read_percent));
@@ -75,5 +81,32 @@ impl Stream {
             block
         };
         (block * self.length, read)
+    }
+}
+
+/// When the requests of an open load come, and from which job.
+#[derive(Clone, Debug)]
+pub struct Arrivals {
+    rng: Rng,
+    /// Mean time between two, ns.
+    gap: f64,
+    jobs: u64,
+}
+
+impl Arrivals {
+    /// None for a closed loop.
+    pub fn new(workload: &Workload) -> Option<Self> {
+        let rng = Rng::new(workload.seed, 7);
+        (workload.rate > 0.0).then(|| Arrivals { rng, gap: 1e9 / workload.rate, jobs: u64::from(workload.jobs) })
+    }
+
+    /// ns until the next one: times between are exponential, so that how many come in a time is Poisson.
+    pub fn wait(&mut self) -> u64 {
+        self.rng.exponential(self.gap)
+    }
+
+    /// Each job is a source of its own, and all are equally busy.
+    pub fn job(&mut self) -> u32 {
+        self.rng.below(self.jobs) as u32
     }
 }

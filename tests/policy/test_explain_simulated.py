@@ -65,7 +65,7 @@ def test_every_policy_of_the_catalogue_is_explained_and_no_other() -> None:
         ("md-raid10", THREE, 32, "nearest head at depth", "sum of all"),
         ("md-raid1", PAIR[::-1], 1, "first copy", "one member"),
         ("md-raid1", THREE, 32, "nearest head at depth", "sum of all"),
-        ("hysteresis", PAIR, 32, "margin", "sum of all"),
+        ("hysteresis", PAIR, 32, "margin", "most at this depth"),
         ("md-raid10:far=1", PAIR, 32, "lowest address", "one member"),
         ("zfs", PAIR, 1, "blindness at depth 1", "evenly"),
         ("zfs", THREE, 32, "shortest queue at depth", "sum of all"),
@@ -77,7 +77,7 @@ def test_every_policy_of_the_catalogue_is_explained_and_no_other() -> None:
         ("historical-service-time:threshold=4", PAIR, 1, "blindness at depth 1", "evenly"),
         ("sed", PAIR, 1, "quickest but for exploration", "serial rate"),
         ("sed", (9807.0, 84.0), 1, "quickest but for exploration", "serial rate"),
-        ("sed", THREE, 32, "wait counted twice", "sum of all"),
+        ("sed", THREE, 32, "wait counted twice", "most at this depth"),
         ("sed", (78_000.0, 200.0), 32, "exploration", "bound"),
     ],
 )
@@ -107,8 +107,8 @@ def test_the_shares_of_the_first_to_become_stale_are_the_simulated_ones() -> Non
 
 def test_a_stale_member_is_probed_even_where_the_quick_one_has_room() -> None:
     least = explained("historical-service-time", PAIR, 2, "probe of the stale").numbers["least of the slowest"]
-    assert least == 100
-    assert simulated("historical-service-time", PAIR, 2).iops == pytest.approx(900 + least, rel=0.01)
+    assert least == pytest.approx(90)
+    assert 900 + least <= simulated("historical-service-time", PAIR, 2).iops <= 900 + 1.15 * least
 
 
 @pytest.mark.parametrize("policy", ["md-raid1", "md-raid10"])

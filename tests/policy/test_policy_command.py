@@ -75,6 +75,33 @@ def test_a_simulation_shows_the_spread_over_worlds_and_says_that_its_members_are
     assert all(sum(one["shares"]) == pytest.approx(1) for one in found["predictions"])
 
 
+def test_an_open_load_says_what_arrives_and_which_policy_does_not_keep_up() -> None:
+    pair = ("simulate", "--member", "hdd:7200", "--member", "hdd:7200", "--layout", "mirror", "--policy", "pid")
+    words = (*pair, "--policy", "queue", "--rate", "60,400", "--seconds", "60", "--worlds", "2")
+    found = answer(*words)["predictions"]
+    assert [(one["rate"], one["policy"], one["iodepth"]) for one in found] == [
+        (60, "pid", 0),
+        (60, "queue", 0),
+        (400, "pid", 0),
+        (400, "queue", 0),
+    ]
+    assert [one["overloaded"] for one in found] == [False, False, True, False]
+    assert found[0]["mean_ns"] > found[1]["mean_ns"], "one queue of two"
+    text = said(*words)
+    assert "arrive/s" in text
+    assert text.count("does not keep up") == 1
+    assert "pid does not keep up with 400 requests a second" in text
+
+
+def test_a_smaller_working_set_is_read_faster_from_disks() -> None:
+    words = ("simulate", "--member", "hdd:7200", "--member", "hdd:7200", "--policy", "random", "--iodepth", "1")
+    for layout in ("mirror", "raid1"):
+        near, far = (
+            answer(*words, "--layout", layout, "--size", size)["predictions"][0]["iops"] for size in ("1g", "500g")
+        )
+        assert near > 1.2 * far, layout
+
+
 @pytest.mark.parametrize("layout", ["mirror", "raid1", "raid1c3", "raid1c4", "raid10"])
 def test_every_layout_can_be_simulated_with_mixed_load_cache_and_defragmentation(layout: str) -> None:
     members = [word for _ in range(6) for word in ("--member", "hdd:5400:90")]
@@ -174,10 +201,19 @@ def test_a_member_that_only_seems_to_be_empty_is_not_written_to_unless_it_is_nam
         (("explain", "queue", "--rate", "1", "--calibration", "/nowhere"), "either given or calibrated"),
         (("explain", "queue", "--bs", "large"), "no size"),
         (("simulate", "--policy", "queue"), "either modelled or calibrated"),
-        (("simulate", "--member", "tape", "--policy", "queue"), "no member"),
+        (("simulate", "--member", "tape", "--policy", "queue"), "not a member"),
+        (("simulate", "--member", "hdd:7200:170:many"), "no size"),
+        (
+            ("simulate", "--member", "ssd", "--member", "ssd", "--layout", "mirror", "--size", "9t"),
+            "more than the smallest",
+        ),
+        (("simulate", "--member", "hdd:7200:170:1g", "--member", "ssd", "--size", "2g"), "too small"),
+        (("simulate", "--member", "ssd", "--member", "ssd", "--rate", "fast"), "not a list of rates"),
+        (("simulate", "--member", "ssd", "--member", "ssd", "--rate", "0"), "above 0"),
+        (("simulate", "--member", "ssd", "--member", "ssd", "--rate", "9", "--iodepth", "4"), "has no depth"),
         (("simulate", "--member", "hdd:10000"), "no model of 10000 rpm"),
         (("simulate", "--member", "ssd", "--layout", "raid1"), "2 members are needed"),
-        (("simulate", "--member", "ssd", "--member", "ssd", "--iodepth", "0"), "no list of depths"),
+        (("simulate", "--member", "ssd", "--member", "ssd", "--iodepth", "0"), "not a list of depths"),
         (("simulate", "--calibration", "/nowhere"), "no calibration"),
         (("mirror", "/nowhere"), "nothing at this path"),
         (("mirror", "/", "--policy", "queue"), "directory"),

@@ -23,6 +23,7 @@ from iodelta.policy.model import (
     Workload,
     World,
     disk,
+    pids_in_a_row,
     ssd,
 )
 from iodelta.policy.simulate import geometric_mean, simulate
@@ -236,3 +237,93 @@ def test_a_cache_that_long_reads_bypass_leaves_them_alone() -> None:
     first, again = simulate([World(1, members, Layout("raid1", chunks=2), runs, Cache())])[0]
     assert abs(again.iops / first.iops - 1) < 0.02
     assert all(member.hits == 0 for run in (first, again) for member in run.members)
+
+
+def open_load(rate: float, *, jobs: int = 1, seed: int = 1) -> Workload:
+    pids = pids_in_a_row(random.Random(seed), jobs)
+    return Workload(random=True, length=512, iodepth=1, size=GIB, seed=seed, pids=pids, rate=rate)
+
+
+def servers(channels: int, fixed_ms: float, spread_ms: float) -> Flash:
+    """So many at once, each a fixed time and an exponential one."""
+    return Flash(channels, round(fixed_ms * 1e6), 1, 1 << 60, spread=round(spread_ms * 1e6))
+
+
+def erlang(channels: int, rate: float, service: float) -> float:
+    """Mean response time of M/M/c, seconds (Erlang's C)."""
+    offered = rate * service
+    blocked = 1.0
+    for number in range(1, channels + 1):
+        blocked = offered * blocked / (number + offered * blocked)
+    used = offered / channels
+    waits = blocked / (1 - used * (1 - blocked))
+    return service + waits * service / (channels - offered)
+
+
+def response(members: tuple[Member, ...], rate: float, policy: str = "devid", seconds: float = 4000.0) -> float:
+    """Mean response time, seconds."""
+    found = simulate([World(1, members, Layout(), (Run(policy, open_load(rate), seconds, ramp=50.0),))])[0][0]
+    assert found.iops == pytest.approx(rate, rel=0.02), "what arrives is served"
+    return found.read.mean / 1e9
+
+
+@pytest.mark.parametrize("used", [0.3, 0.8])
+@pytest.mark.parametrize("channels", [1, 4, 16])
+def test_an_open_load_on_exponential_servers_waits_as_erlang_says(channels: int, used: float) -> None:
+    rate = used * channels * 100
+    expected = erlang(channels, rate, 0.01)
+    if channels == 1:
+        assert expected == pytest.approx(0.01 / (1 - used))
+    assert response((ssd(1, servers(channels, 0, 10)),), rate) == pytest.approx(expected, rel=0.05)
+
+
+@pytest.mark.parametrize("used", [0.3, 0.8])
+def test_an_open_load_on_one_server_waits_as_pollaczek_and_khinchine_say(used: float) -> None:
+    rate = used * 100
+    for fixed, spread in ((10.0, 0.0), (5.0, 5.0)):
+        second_moment = (fixed + spread) ** 2 + spread**2
+        expected = (10 + rate / 1000 * second_moment / (2 * (1 - used))) / 1000
+        assert response((ssd(1, servers(1, fixed, spread)),), rate) == pytest.approx(expected, rel=0.05)
+
+
+def test_an_open_load_split_at_random_is_two_queues_and_the_shorter_of_two_is_between_that_and_one_queue() -> None:
+    pair = (ssd(1, servers(1, 0, 10)), ssd(2, servers(1, 0, 10)))
+    apart, shorter = response(pair, 160, "random"), response(pair, 160, "queue")
+    assert apart == pytest.approx(erlang(1, 80, 0.01), rel=0.05)
+    assert erlang(2, 160, 0.01) < shorter < 0.6 * apart
+
+
+def test_an_open_load_beyond_what_members_do_is_never_finished() -> None:
+    member = (ssd(1, servers(1, 10, 0)),)
+    worlds = [
+        World(1, member, Layout(), (Run("devid", open_load(rate), seconds),))
+        for rate in (50, 150)
+        for seconds in (20, 200)
+    ]
+    waiting = [runs[0].unfinished for runs in simulate(worlds)]
+    assert max(waiting[:2]) < 20
+    assert waiting[2] == pytest.approx(50 * 20, rel=0.2)
+    assert waiting[3] == pytest.approx(50 * 200, rel=0.1)
+
+
+def test_jobs_of_an_open_load_are_equally_busy_and_their_pids_are_in_a_row() -> None:
+    pair = (ssd(1, servers(8, 1, 0)), ssd(2, servers(8, 1, 0)))
+    load = open_load(1000, jobs=2)
+    assert load.pids[1] - load.pids[0] == 1
+    found = simulate([World(1, pair, Layout(), (Run("pid", load, 100.0),))])[0][0]
+    assert found.members[0].reads / found.read.ios == pytest.approx(0.5, abs=0.02)
+
+
+def test_a_small_working_set_has_short_seeks_and_a_large_disk_shorter_ones() -> None:
+    load = [Workload(True, 4096, 1, size, 1, (1,)) for size in (GIB, 64 * GIB, 1024 * GIB)]
+    disks = [disk(1, 7200, 170)] * 3 + [disk(1, 7200, 170, capacity=1 << 44)]
+    rates = [
+        simulate([World(1, (one,), Layout(), (Run("devid", work, 60.0),))])[0][0].iops
+        for one, work in zip(disks, [*load, load[2]], strict=True)
+    ]
+    near, middle, whole, larger = rates
+    assert near > middle > whole
+    assert larger > whole, "the same bytes are a smaller part of it"
+    # The mean seek is over the whole disk; half a revolution more, and 1.5 ms of settling whatever the distance.
+    assert whole == pytest.approx(1000 / (8.5 + 60_000 / 7200 / 2), rel=0.05)
+    assert near == pytest.approx(1000 / (1.5 + 7.0 * (1 / 1024) ** 0.5 + 60_000 / 7200 / 2), rel=0.05)

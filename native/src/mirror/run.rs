@@ -42,6 +42,9 @@ struct Io {
 /// Runs until the time is over; `go_on` is asked some times a second.
 pub fn run(spec: &Spec, go_on: impl FnMut() -> bool) -> Result<Report, String> {
     spec.workload.check()?;
+    if spec.workload.rate > 0.0 {
+        return Err("the mirror keeps a closed loop: an open load can only be simulated".into());
+    }
     if spec.members.is_empty() || spec.members.len() > 64 {
         return Err(format!("a mirror of {} members; 1 to 64 are possible", spec.members.len()));
     }

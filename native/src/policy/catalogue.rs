@@ -123,19 +123,21 @@ pub const CATALOGUE: &[Entry] = &[
     },
     Entry {
         name: "zfs",
-        rule: "least queue length + 0, half or all of an increment by how far the head has to go",
-        source: "OpenZFS 2.2 module/zfs/vdev_mirror.c vdev_mirror_load",
+        rule: "least active I/Os (at most max_active reads count) + 0, half or all of an increment by how far the head has to go",
+        source: "OpenZFS 2.2 module/zfs/vdev_mirror.c vdev_mirror_load, vdev_queue.c vdev_queue_length",
         ties: "offset in units of 2 MiB modulo the tied members",
         parameters: &[
             parameter("rotating_seek", "5", "increment for a seek on a rotating member; half within seek_offset"),
             parameter("seek_offset", "1m", "bytes"),
             parameter("flash_seek", "1", "increment on flash that is not sequential"),
+            parameter("max_active", "10", "reads, and writes, that a member has at once; more wait and do not count"),
         ],
     },
     Entry {
         name: "bcachefs",
-        rule: "random, weighted by the inverse of each member's mean latency (weight 1/32)",
-        source: "fs/bcachefs/extents.c ptr_better and bch2_latency_acct, 6.12",
+        rule: "each copy in turn replaces the choice so far with the odds of their inverse mean latencies (weight 1/32): \
+               of three equal copies the last is read half of the time, the others a quarter each",
+        source: "fs/bcachefs/extents.c bch2_bkey_pick_read_device, ptr_better and bch2_latency_acct, 6.12",
         ties: "none arise",
         parameters: &[parameter("square", "0", "1 squares the latencies, as later versions do")],
     },
@@ -256,6 +258,7 @@ pub fn parse(text: &str) -> Result<Policy, String> {
             rotating_seek: small(0, 0, 1 << 20)?,
             seek_offset: number(1)?,
             flash_seek: small(2, 0, 1 << 20)?,
+            max_active: small(3, 1, 1 << 20)? as u32,
         },
         "bcachefs" => Policy::Bcachefs { square: small(0, 0, 1)? == 1 },
         "queue-length" => Policy::DmQueueLength,

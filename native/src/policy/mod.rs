@@ -39,7 +39,7 @@ pub enum Policy {
     Hysteresis { rotating: u32, flash: u32 },
     MdRaid1,
     MdRaid10 { far: bool },
-    Zfs { rotating_seek: u64, seek_offset: u64, flash_seek: u64 },
+    Zfs { rotating_seek: u64, seek_offset: u64, flash_seek: u64, max_active: u32 },
     Bcachefs { square: bool },
     DmQueueLength,
     DmServiceTime,
@@ -70,8 +70,8 @@ impl Policy {
             Policy::Hysteresis { rotating, flash } => btrfs::hysteresis(state, copies, request, *rotating, *flash),
             Policy::MdRaid1 => md::raid1(state, copies),
             Policy::MdRaid10 { far } => md::raid10(state, copies, *far),
-            Policy::Zfs { rotating_seek, seek_offset, flash_seek } => {
-                zfs::mirror(state, copies, *rotating_seek, *seek_offset, *flash_seek)
+            Policy::Zfs { rotating_seek, seek_offset, flash_seek, max_active } => {
+                zfs::mirror(state, copies, *rotating_seek, *seek_offset, *flash_seek, *max_active)
             }
             Policy::Bcachefs { square } => weighted::bcachefs(state, copies, *square, random),
             Policy::DmQueueLength => dm::queue_length(state, copies),

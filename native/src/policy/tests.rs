@@ -354,6 +354,36 @@ fn zfs_on_flash_prefers_the_sequential_member_by_one() {
 }
 
 #[test]
+fn zfs_counts_no_more_reads_of_a_member_than_it_sends_at_once() {
+    for (text, reads, taken) in [("zfs", [12, 10], 0), ("zfs", [12, 9], 1), ("zfs:max_active=32", [12, 10], 1)] {
+        let policy = named(text);
+        let mut state = state(&policy, &[true, true]);
+        for (member, reads) in state.members.iter_mut().zip(reads) {
+            member.reads = reads;
+            member.last_end = 1 << 40;
+        }
+        assert_eq!(policy.choose(&state, &at(0, &[0, 1]), &read(4096), 0, 0), taken, "{text} {reads:?}");
+    }
+}
+
+#[test]
+fn bcachefs_lets_each_copy_replace_the_one_before_so_that_the_last_of_three_is_read_half_of_the_time() {
+    let policy = named("bcachefs");
+    let mut state = state(&policy, &[true, true, true]);
+    for member in &mut state.members {
+        member.ewma = 1_000_000;
+    }
+    let mut rng = Rng::new(5, 0);
+    let mut counts = [0; 3];
+    for _ in 0..100_000 {
+        counts[policy.choose(&state, &copies(&[0, 1, 2]), &read(4096), 0, rng.word())] += 1;
+    }
+    for (count, part) in counts.iter().zip([0.25, 0.25, 0.5]) {
+        assert!((f64::from(*count) / 100_000.0 - part).abs() < 0.01, "{counts:?}");
+    }
+}
+
+#[test]
 fn bcachefs_reads_from_two_members_in_inverse_proportion_to_their_latency() {
     for (text, slow_part) in [("bcachefs", 1.0 / 4.0), ("bcachefs:square=1", 1.0 / 10.0)] {
         let policy = named(text);

@@ -6,7 +6,17 @@ use super::{Copy, State};
 const TIE_SHIFT: u32 = 21;
 
 /// The least load: queue length and an increment by how far the head has to go.
-pub fn mirror(state: &State, copies: &[Copy], rotating_seek: u64, seek_offset: u64, flash_seek: u64) -> usize {
+///
+/// The queue length is `vq_active`: what ZFS has sent to the device. It sends at most `max_active` synchronous reads at
+/// once (`zfs_vdev_sync_read_max_active`), and as many writes; the rest wait in ZFS and do not count.
+pub fn mirror(
+    state: &State,
+    copies: &[Copy],
+    rotating_seek: u64,
+    seek_offset: u64,
+    flash_seek: u64,
+    max_active: u32,
+) -> usize {
     let load = |copy: &Copy| {
         let member = &state.members[copy.member as usize];
         let increment = if member.last_end == copy.address {
@@ -18,7 +28,7 @@ pub fn mirror(state: &State, copies: &[Copy], rotating_seek: u64, seek_offset: u
         } else {
             rotating_seek
         };
-        u64::from(member.pending()) + increment
+        u64::from(member.reads.min(max_active) + member.writes.min(max_active)) + increment
     };
     let least = copies.iter().map(load).min().unwrap_or(0);
     let tied = copies.iter().filter(|copy| load(copy) == least).count() as u64;

@@ -23,6 +23,7 @@ struct WorkloadIn {
     size: u64,
     seed: u64,
     pids: Vec<u32>,
+    rate: f64,
 }
 
 impl WorkloadIn {
@@ -36,6 +37,7 @@ impl WorkloadIn {
             size: self.size,
             seed: self.seed,
             pids: self.pids,
+            rate: self.rate,
         };
         workload.check().map_err(PyValueError::new_err)?;
         Ok(workload)

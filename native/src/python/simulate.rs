@@ -37,6 +37,7 @@ struct FlashIn {
     bytes_per_second: u64,
     stall_part: f64,
     stall: u64,
+    spread: u64,
 }
 
 #[derive(FromPyObject)]
@@ -177,6 +178,7 @@ fn member(given: MemberIn) -> PyResult<MemberModel> {
                 bytes_per_second: flash.bytes_per_second,
                 stalls: (flash.stall_part * f64::from(u32::MAX)) as u32,
                 stall: flash.stall,
+                spread: flash.spread,
             })
         }
         (None, None, Some(found)) => Model::Empirical(Box::new(EmpiricalModel {
@@ -271,6 +273,7 @@ fn outcome_out<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, P
     out.set_item("write", tally_out(py, &outcome.write)?)?;
     out.set_item("seconds", outcome.seconds)?;
     out.set_item("events", outcome.events)?;
+    out.set_item("unfinished", outcome.unfinished)?;
     out.set_item("background_reads", outcome.background_reads)?;
     out.set_item("background_writes", outcome.background_writes)?;
     let members = PyList::empty(py);

@@ -1,4 +1,4 @@
-//! Flash: some channels, a fixed time and a transfer each, and now and then a stall.
+//! Flash: some channels, a fixed time and a transfer each, a part that varies, and now and then a stall.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -15,6 +15,8 @@ pub struct FlashModel {
     /// Part of the reads, in units of 2^-32, that take `stall` longer.
     pub stalls: u32,
     pub stall: Ns,
+    /// Mean of a part of each read's time that varies (exponential); 0: all take the same.
+    pub spread: Ns,
 }
 
 #[derive(Debug)]
@@ -66,6 +68,9 @@ impl Flash {
         time += (f64::from(job.length) * self.ns_per_byte) as Ns;
         if self.model.stalls > 0 && !job.write && (rng.word() >> 32) < u64::from(self.model.stalls) {
             time += self.model.stall;
+        }
+        if self.model.spread > 0 && !job.write {
+            time += rng.exponential(self.model.spread as f64);
         }
         self.started += 1;
         self.busy.push(Reverse((now + time.max(1), self.started, job.tag)));

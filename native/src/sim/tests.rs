@@ -33,13 +33,14 @@ fn flash(devid: u64, stall_percent: u32) -> MemberModel {
         bytes_per_second: 2 << 30,
         stalls: u32::MAX / 100 * stall_percent,
         stall: 8_000_000,
+        spread: 0,
     };
     MemberModel { traits: Traits::new(devid, false), capacity: 1 << 40, model: Model::Flash(model) }
 }
 
 fn workload(iodepth: u32, size: u64, pid: u32) -> Workload {
     let pids = vec![pid];
-    Workload { random: true, length: 4096, iodepth, jobs: 1, read_percent: 100, size, seed: 5, pids }
+    Workload { random: true, length: 4096, iodepth, jobs: 1, read_percent: 100, size, seed: 5, pids, rate: 0.0 }
 }
 
 fn mirror(members: &[MemberModel]) -> Layout {
@@ -277,4 +278,66 @@ fn what_is_in_flight_is_sampled_and_adds_up_to_the_depth() {
     let outcome = world.run(&workload(12, 1 << 34, 0), None, 0, 10 * SECOND, SECOND / 10, &GO_ON);
     assert_eq!(outcome.trace.len(), 100);
     assert!(outcome.trace.iter().all(|sample| sample.iter().sum::<u32>() == 12));
+}
+
+/// `channels` servers whose reads take `fixed` ns and an exponential part of mean `spread` ns.
+fn servers(channels: usize, fixed: Ns, spread: Ns) -> MemberModel {
+    let model = FlashModel { channels, read: fixed, write: 1, bytes_per_second: 1 << 60, stalls: 0, stall: 0, spread };
+    MemberModel { traits: Traits::new(1, false), capacity: 1 << 40, model: Model::Flash(model) }
+}
+
+fn open_load(rate: f64) -> Workload {
+    Workload { rate, ..workload(1, 1 << 30, 0) }
+}
+
+/// Mean time in an M/M/c queue: Erlang's C.
+fn erlang(channels: u32, rate: f64, service: f64) -> f64 {
+    let offered = rate * service;
+    let blocked = (1..=channels).fold(1.0, |b, n| offered * b / (f64::from(n) + offered * b));
+    let used = offered / f64::from(channels);
+    let waits = blocked / (1.0 - used + used * blocked);
+    service + waits * service / (f64::from(channels) - offered)
+}
+
+#[test]
+fn an_open_load_waits_as_long_as_the_closed_forms_of_queues_say() {
+    for (channels, used, seconds) in [(1, 0.3, 4000), (1, 0.8, 20_000), (4, 0.8, 8000), (32, 0.9, 4000)] {
+        let rate = used * f64::from(channels) * 100.0;
+        let outcome = measure(&[servers(channels as usize, 1, 10_000_000)], "devid", &open_load(rate), seconds);
+        let told = erlang(channels, rate, 0.01) * 1e9;
+        assert!((outcome.read.mean() / told - 1.0).abs() < 0.03, "M/M/{channels} at {used}: {}", outcome.read.mean());
+        assert!((iops(&outcome) / rate - 1.0).abs() < 0.01);
+    }
+    for used in [0.3, 0.8] {
+        let outcome = measure(&[servers(1, 10_000_000, 0)], "devid", &open_load(100.0 * used), 10_000);
+        let told = 0.01 * (1.0 + used / (2.0 * (1.0 - used))) * 1e9;
+        assert!((outcome.read.mean() / told - 1.0).abs() < 0.03, "M/D/1 at {used}: {}", outcome.read.mean());
+    }
+}
+
+#[test]
+fn an_open_load_split_at_random_is_two_queues_and_joined_at_the_shorter_it_waits_less() {
+    let pair = [servers(1, 1, 10_000_000), servers(1, 1, 10_000_000)];
+    let mean = |policy: &str| measure(&pair, policy, &open_load(160.0), 10_000).read.mean() / 1e6;
+    let (random, shortest) = (mean("random"), mean("queue"));
+    assert!((random / 50.0 - 1.0).abs() < 0.03, "two M/M/1 at 0.8: {random} ms");
+    let joined = erlang(2, 160.0, 0.01) * 1e3;
+    assert!(joined < shortest && shortest < random, "{joined} < {shortest} < {random}");
+}
+
+#[test]
+fn an_open_load_that_is_too_much_leaves_ever_more_unfinished() {
+    let member = [servers(1, 10_000_000, 0)];
+    let [short, long] = [10, 100].map(|seconds| measure(&member, "devid", &open_load(150.0), seconds).unfinished);
+    assert!((400..700).contains(&short) && (4500..5500).contains(&long), "{short}, {long}: 50 a second");
+    assert!(measure(&member, "devid", &open_load(50.0), 100).unfinished < 20);
+}
+
+#[test]
+fn more_jobs_share_an_open_load_evenly() {
+    let pair = [servers(8, 1_000_000, 0), servers(8, 1_000_000, 0)];
+    let work = Workload { jobs: 2, pids: vec![6, 7], ..open_load(1000.0) };
+    let outcome = measure(&pair, "pid", &work, 100);
+    let part = outcome.members[0].reads as f64 / outcome.read.ios as f64;
+    assert!((part - 0.5).abs() < 0.01, "{part}");
 }

@@ -1,4 +1,4 @@
-//! One world: an array, a policy, a closed loop of requests, perhaps a background load, and what came of it.
+//! One world: an array, a policy, a closed loop of requests or an open load, perhaps a background, and what came of it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,10 @@ use crate::policy::{Copy, Policy, Request, State, Traits};
 use crate::rng::Rng;
 use crate::slots::Slots;
 use crate::tally::Tally;
-use crate::workload::{Stream, Workload};
+use crate::workload::{Arrivals, Stream, Workload};
+
+/// Requests of an open load that are in flight at most; what comes beyond is counted and not made.
+const MOST: u64 = 1 << 20;
 
 #[derive(Clone, Debug)]
 pub struct MemberModel {
@@ -39,13 +42,15 @@ pub struct Outcome {
     pub read: Tally,
     pub write: Tally,
     pub seconds: f64,
-    /// Completions of every kind, also before the measured time: what the simulator had to do.
+    /// Arrivals and completions of every kind, also before the measured time: what the simulator had to do.
     pub events: u64,
     pub members: Vec<Share>,
     pub background_reads: u64,
     pub background_writes: u64,
     /// In flight on each member at even times.
     pub trace: Vec<Vec<u32>>,
+    /// Requests that had come and had not ended in the end: of an open load that is too much, ever more.
+    pub unfinished: u64,
 }
 
 /// What one member did for the workload and the background together.
@@ -123,7 +128,7 @@ impl<'a> World<'a> {
             cache,
             state,
             devices: members.iter().map(|member| Device::new(&member.model)).collect(),
-            agenda: Agenda::new(members.len() + 1),
+            agenda: Agenda::new(members.len() + 2),
             hits: VecDeque::new(),
             ios: Slots::default(),
             copies: Vec::new(),
@@ -158,14 +163,18 @@ impl<'a> World<'a> {
         stop: &AtomicBool,
     ) -> Outcome {
         let mut streams: Vec<Stream> = (0..workload.jobs).map(|job| Stream::new(workload, job)).collect();
-        let mut slots = Vec::with_capacity((workload.jobs * workload.iodepth) as usize);
-        for job in 0..workload.jobs {
-            for _ in 0..workload.iodepth {
-                slots.push(Slot { job, started: 0, parts: 0, write: false });
+        let (cache_source, arrival_source) = (self.devices.len(), self.devices.len() + 1);
+        let mut slots = Slots::default();
+        let mut unfinished = 0;
+        let mut arrivals = Arrivals::new(workload);
+        if let Some(arrivals) = &mut arrivals {
+            self.agenda.set(arrival_source, arrivals.wait());
+        } else {
+            unfinished = u64::from(workload.jobs * workload.iodepth);
+            for job in (0..workload.jobs).flat_map(|job| (0..workload.iodepth).map(move |_| job)) {
+                let index = slots.put(Slot { job, started: 0, parts: 0, write: false });
+                self.start(index, &mut slots, &mut streams, workload);
             }
-        }
-        for index in 0..slots.len() {
-            self.start(index as u32, &mut slots, &mut streams, workload);
         }
         let mut load = background.map(|background| Load::new(background, self.layout.size, workload.seed));
         if let Some(load) = &mut load {
@@ -173,7 +182,6 @@ impl<'a> World<'a> {
         }
         let (mut read, mut write) = (Tally::default(), Tally::default());
         let end = ramp + measured;
-        let cache_source = self.devices.len();
         let mut traced = Vec::new();
         let mut sample_at = if trace > 0 { ramp } else { NEVER };
         loop {
@@ -187,6 +195,15 @@ impl<'a> World<'a> {
             }
             self.now = time;
             self.events += 1;
+            if let (true, Some(arrivals)) = (source == arrival_source, &mut arrivals) {
+                self.agenda.set(source, time + arrivals.wait());
+                unfinished += 1;
+                if unfinished <= MOST {
+                    let index = slots.put(Slot { job: arrivals.job(), started: 0, parts: 0, write: false });
+                    self.start(index, &mut slots, &mut streams, workload);
+                }
+                continue;
+            }
             let tag = if source == cache_source {
                 let (_, tag) = self.hits.pop_front().expect("an event is due only while a hit is on its way");
                 self.agenda.set(source, self.hits.front().map_or(NEVER, |hit| hit.0));
@@ -201,14 +218,19 @@ impl<'a> World<'a> {
             self.account(&io, time >= ramp);
             match io.owner {
                 Owner::Slot(index) => {
-                    let slot = &mut slots[index as usize];
+                    let slot = &mut slots[index];
                     slot.parts -= 1;
                     if slot.parts == 0 {
                         if time >= ramp {
                             let tally = if slot.write { &mut write } else { &mut read };
                             tally.add(time - slot.started, workload.length);
                         }
-                        self.start(index, &mut slots, &mut streams, workload);
+                        if arrivals.is_some() {
+                            unfinished -= 1;
+                            slots.give_back(index);
+                        } else {
+                            self.start(index, &mut slots, &mut streams, workload);
+                        }
                     }
                 }
                 Owner::Reader | Owner::Writer => {
@@ -234,6 +256,7 @@ impl<'a> World<'a> {
             background_reads: self.background_reads,
             background_writes: self.background_writes,
             trace: traced,
+            unfinished,
         }
     }
 
@@ -259,8 +282,8 @@ impl<'a> World<'a> {
 
     /// The slot's next request.
     #[inline]
-    fn start(&mut self, index: u32, slots: &mut [Slot], streams: &mut [Stream], workload: &Workload) {
-        let slot = &mut slots[index as usize];
+    fn start(&mut self, index: u32, slots: &mut Slots<Slot>, streams: &mut [Stream], workload: &Workload) {
+        let slot = &mut slots[index];
         let (offset, read) = streams[slot.job as usize].draw();
         slot.started = self.now;
         slot.write = !read;

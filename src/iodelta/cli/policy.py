@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from iodelta.cli.files import check_free, write
 from iodelta.cli.files import force as force_option
 from iodelta.cli.groups import Group
+from iodelta.cli.policy_words import experiment_command, numbers, once, rates_per_second, reads_percent, size_of
 from iodelta.cli.turn import in_turn, waits
 from iodelta.errors import RequestError
 
@@ -53,6 +55,7 @@ Examples:
   iodelta policy calibrate /dev/sdb /dev/sdc --output members.json
   iodelta policy explain sed zfs --calibration members.json --iodepth 32
   iodelta policy simulate --calibration members.json --policy queue --policy zfs
+  iodelta policy simulate --member hdd:7200 --member hdd:5400 --size 4g --rate 50,100,150
   iodelta policy mirror /dev/sdb /dev/sdc --policy queue --policy pid --iodepth 32
   iodelta policy defrag /mnt/pool --size 256m
 """,
@@ -113,12 +116,12 @@ def explain(
         raise RequestError("rates, depth, jobs and iops are above 0", place="command line")
     if rates and calibration:
         raise RequestError("rates are either given or calibrated", place="command line")
-    length = _size(bs, "--bs")
+    length = size_of(bs, "--bs")
     if calibration:
         rates = rates_of(load(calibration), length, iodepth * jobs)
     copies = len(rates) or copies
     array = Array(copies=copies, rates=rates, length=length, iodepth=iodepth, jobs=jobs, raid10=raid10, iops=iops)
-    found = tuple(PolicyExplanation(policy, explain(policy, array)) for policy in _once(policies, "policies"))
+    found = tuple(PolicyExplanation(policy, explain(policy, array)) for policy in once(policies, "policies"))
     if format_ == "json":
         _json(ExplainAnswer(array, found))
         return
@@ -129,7 +132,11 @@ def explain(
 
 @command.command("simulate")
 @click.option(
-    "--member", "members", multiple=True, metavar="MODEL", help="hdd:7200, hdd:5400:90 (MiB/s), ssd, ssd:stalls."
+    "--member",
+    "members",
+    multiple=True,
+    metavar="MODEL",
+    help="hdd:7200, hdd:5400:90 (MiB/s), hdd:7200:170:4t (size; 1t if left out), ssd, ssd:stalls.",
 )
 @click.option(
     "--calibration", type=click.Path(path_type=Path), help="Members as `iodelta policy calibrate` measured them."
@@ -140,6 +147,17 @@ def explain(
     help="mirror, or raid1 for models.",
 )
 @_workload
+@click.option(
+    "--rate",
+    "arrivals",
+    metavar="N,N",
+    help="An open load instead of --iodepth: requests per second of all jobs, arriving at random (Poisson).",
+)
+@click.option(
+    "--size",
+    default="",
+    help="Working set; 50g if left out. Modelled disks seek within it: a mirror at the beginning, others in 1g chunks.",
+)
 @click.option("--load", is_flag=True, help="A defragmentation beside it: reads, and bursts of writes to all copies.")
 @click.option("--cache", type=click.Choice(["none", "array", "members"]), default="none", show_default=True)
 @click.option("--worlds", default=5, show_default=True, help="Different layouts and pids; the spread is over them.")
@@ -156,6 +174,8 @@ def simulate(
     bs: str,
     iodepths: str,
     jobs: int,
+    arrivals: str | None,
+    size: str,
     load: bool,
     cache: str,
     worlds: int,
@@ -175,17 +195,26 @@ def simulate(
         )
     if worlds < 1 or seconds <= 0 or jobs < 1:
         raise RequestError("worlds, seconds and jobs are above 0", place="command line")
+    depth_given = click.get_current_context().get_parameter_source("iodepths") is not ParameterSource.DEFAULT
+    if arrivals and depth_given:
+        raise RequestError(
+            "an open load has no depth: requests arrive whatever is in flight",
+            place="command line",
+            remedy="--rate or --iodepth",
+        )
     measured = load_calibration(calibration) if calibration else None
     found = tuple(one.member for one in measured.members) if measured else members_of(members)
     asked = Asked(
         members=found,
-        policies=tuple(check_policy(policy) for policy in _once(policies, "--policy") or FIVE),
-        iodepths=_numbers(iodepths),
+        policies=tuple(check_policy(policy) for policy in once(policies, "--policy") or FIVE),
+        iodepths=() if arrivals else numbers(iodepths),
+        rates=rates_per_second(arrivals) if arrivals else (),
         layout=LAYOUTS[layout or ("mirror" if measured else "raid1")],
         random=rw.startswith("rand"),
-        length=_size(bs, "--bs"),
+        length=size_of(bs, "--bs"),
         jobs=jobs,
-        read_percent=_reads(rw, read_percent),
+        read_percent=reads_percent(rw, read_percent),
+        size=size_of(size, "--size") if size else None,
         loaded=load,
         cache=CACHES[cache],
         seconds=seconds,
@@ -287,19 +316,19 @@ def mirror(
     from iodelta.policy.mirror import Request, run
     from iodelta.probe.members import SAMPLE, inspect
 
-    chosen = tuple(check_policy(policy) for policy in _once(policies, "--policy") or FIVE)
-    depths = _numbers(iodepths)
-    reads = _reads(rw, read_percent)
+    chosen = tuple(check_policy(policy) for policy in once(policies, "--policy") or FIVE)
+    depths = numbers(iodepths)
+    reads = reads_percent(rw, read_percent)
     if experiment and format_ == "json":
         raise RequestError("--experiment prints a command", place="--format", remedy="leave --format out")
     if experiment:
-        click.echo(_experiment(members, chosen, rw, bs, iodepths, jobs, reads, size, buffered))
+        click.echo(experiment_command(members, chosen, rw, bs, iodepths, jobs, reads, size, buffered))
         return
     if not 0 < seconds <= 1e6 or not 0 <= ramp <= 1e6 or not 0 < stall <= 1e6 or jobs < 1:
         raise RequestError("seconds, stall and jobs are above 0", place="command line")
-    length = _size(bs, "--bs")
+    length = size_of(bs, "--bs")
     _, wrong = inspect(
-        members, pieces=0 if compare_all else SAMPLE, size=_size(size, "--size") if size else None, seed=seed
+        members, pieces=0 if compare_all else SAMPLE, size=size_of(size, "--size") if size else None, seed=seed
     )
     click.get_current_context().with_resource(_alone(members))
     found = []
@@ -312,7 +341,7 @@ def mirror(
             iodepth=depth,
             jobs=jobs,
             read_percent=reads,
-            size=_size(size, "--size") if size else None,
+            size=size_of(size, "--size") if size else None,
             seed=seed + number,
             ramp=ramp,
             seconds=seconds,
@@ -353,9 +382,9 @@ def defrag(directory: Path, size: str, format_: str) -> None:
     from iodelta.policy.defrag import keep_defragmenting
 
     with stop_on_signals() as stop:
-        passes = keep_defragmenting(directory, _size(size, "--size"), stop)
+        passes = keep_defragmenting(directory, size_of(size, "--size"), stop)
     if format_ == "json":
-        _json(DefragAnswer(passes, _size(size, "--size")))
+        _json(DefragAnswer(passes, size_of(size, "--size")))
     else:
         click.echo(f"{passes} passes of {size}", err=True)
 
@@ -371,61 +400,6 @@ def _alone(members: Sequence[str]) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         in_turn(lambda: stack.enter_context(alone(machine, targets_of(members, machine), Path.cwd())))
         yield
-
-
-def _experiment(
-    members: Sequence[str],
-    policies: Sequence[str],
-    rw: str,
-    bs: str,
-    iodepths: str,
-    jobs: int,
-    reads: int,
-    size: str,
-    buffered: bool,
-) -> str:
-    import os
-    import re
-    import shlex
-
-    paths = [os.path.abspath(member) for member in members]
-    words = ["iodelta", "run", "--target", paths[0], *(("--size", size) if size else ())]
-    for policy in policies:
-        name = re.sub(r"[^A-Za-z0-9._+-]", "-", policy)
-        words += ["--variant", f"{name}:mirror.read_policy={shlex.join([policy, *paths])}"]
-    words += ["--placebo", "--", f"--rw={rw}", f"--bs={bs}", f"--iodepth={iodepths}", f"--direct={int(not buffered)}"]
-    words += ["--ioengine=io_uring", *((f"--numjobs={jobs}",) if jobs > 1 else ())]
-    words += [f"--rwmixread={reads}"] if reads < 100 else []
-    return shlex.join(words)
-
-
-def _reads(rw: str, percent: int | None) -> int:
-    """Percent of reads: only a mixed workload has others."""
-    return (70 if percent is None else percent) if rw in ("randrw", "rw") else 100
-
-
-def _once(values: Sequence[str], place: str) -> Sequence[str]:
-    """The values, each of which stands once: two of one name could not be told apart. Raises RequestError."""
-    for at, value in enumerate(values):
-        if value in values[:at]:
-            raise RequestError(f"{value!r} is given twice", place=place)
-    return values
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    found = tuple(int(part) for part in _once(text.split(","), "--iodepth") if part.strip().isdecimal())
-    if not found or len(found) != len(text.split(",")) or min(found) < 1:
-        raise RequestError(f"{text!r} is no list of depths", place="--iodepth", remedy="as in 1,32")
-    return found
-
-
-def _size(text: str, place: str) -> int:
-    from iodelta.experiment.values import size_bytes
-
-    try:
-        return size_bytes(text)
-    except ValueError as error:
-        raise RequestError(str(error), place=place) from error
 
 
 def _say(lines: Iterable[str]) -> None:

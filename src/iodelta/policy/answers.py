@@ -39,6 +39,7 @@ class Predicted(msgspec.Struct, frozen=True):
 
     policy: str
     iodepth: int
+    """Of the closed loop; 0 for an open load."""
     iops: float
     least: float
     """IOPS in the world with the fewest."""
@@ -50,6 +51,12 @@ class Predicted(msgspec.Struct, frozen=True):
     """99th percentile of latency over all worlds, reads and writes."""
     shares: tuple[float, ...]
     """The part of all reads that each member served."""
+    rate: float | None = None
+    """Requests per second that arrive in an open load; null for a closed loop."""
+    unfinished: int = 0
+    """Of an open load: requests of one world that had arrived and not ended when it was over, at most."""
+    overloaded: bool = False
+    """Whether the members do not keep up with the rate: latencies then depend on how long the run is."""
 
 
 class SimulationAnswer(msgspec.Struct, frozen=True):
@@ -81,7 +88,7 @@ class Mirrored(msgspec.Struct, frozen=True):
     p999_ns: float
     members: tuple[MemberRun, ...]
     pids: tuple[int, ...]
-    """Of the jobs; their parity decides what pid does."""
+    """Of the jobs, consecutive as fio's; their remainders decide what pid does."""
     bins: dict[int, int]
     """Reads by fio latency bin."""
     trace: tuple[tuple[int, ...], ...]

@@ -21,6 +21,7 @@ from iodelta.machine import LocalMachine
 from iodelta.policy.mirror import MirrorRun, Request, run, traits_of
 from iodelta.policy.model import MIB, Curve, Empirical, Layout, Member, Run, Workload, World
 from iodelta.policy.simulate import Outcome, Tally, simulate
+from iodelta.policy.starvation import cpu_times, starvation
 from iodelta.probe.members import inspect
 from iodelta.probe.topology import resolve
 from iodelta.trial import Finding
@@ -109,6 +110,7 @@ def calibrate(
     for target in targets if destroy else ():
         check_write(LocalMachine(), target, destroy).close()  # before any of them is written to
     found = []
+    cpu_before = cpu_times(LocalMachine())
     for number, (path, traits) in enumerate(zip(members, traits_of(LocalMachine(), targets), strict=True)):
         said(f"measuring {path}")
         start = seed + 1000 * number
@@ -126,6 +128,7 @@ def calibrate(
         throttled = slice_of(msgspec.structs.replace(base, iodepth=DEPTHS[-1], seed=start + 1200), iops[-1])
         member = Member(traits, size, empirical=Empirical(read, large, write, read_beside, write_beside, throttled))
         found.append(MemberCurve(path, member, iops, closure_of(member)))
+    findings += starvation(cpu_before, cpu_times(LocalMachine()))
     held: tuple[HeldOut, ...] = ()
     if len(members) > 1:
         said("measuring the mirror, to test the prediction")

@@ -20,8 +20,9 @@ from iodelta.errors import MeasureError, RequestError
 from iodelta.lab.guard import check_write
 from iodelta.machine import LocalMachine, Machine
 from iodelta.policy.catalogue import check_policy
-from iodelta.policy.model import Traits, Workload
+from iodelta.policy.model import Traits, Workload, pids_in_a_row
 from iodelta.policy.simulate import Tally
+from iodelta.policy.starvation import cpu_times, starvation
 from iodelta.probe.members import targets_of
 from iodelta.probe.native import native
 from iodelta.probe.sysfs import attribute, sysfs_name
@@ -106,7 +107,7 @@ class MirrorRun(msgspec.Struct, frozen=True):
     registered: bool
     members: tuple[MemberRun, ...]
     pids: tuple[int, ...] = ()
-    """Of the jobs: their parity decides what the pid policy does; drawn from the seed."""
+    """Of the jobs: their remainders decide what the pid policy does; consecutive, the first drawn from the seed."""
     usr_cpu: float = 0.0
     sys_cpu: float = 0.0
     context_switches: int = 0
@@ -140,6 +141,7 @@ def run(request: Request, *, destroy: Sequence[str] = (), guarded: Sequence[str]
                 if target.real_path not in guarded:
                     permits.enter_context(check_write(machine, target, destroy, request.size))
         before = resource.getrusage(resource.RUSAGE_SELF)
+        cpu_before = cpu_times(machine)
         try:
             size = request.size or min(core.sizes([target.real_path for target in targets]))
             load = Workload(
@@ -170,6 +172,7 @@ def run(request: Request, *, destroy: Sequence[str] = (), guarded: Sequence[str]
             raise RequestError(str(error), place="mirror") from error
         except OSError as error:
             raise MeasureError(str(error), place="mirror") from error
+        cpu_after = cpu_times(machine)
         after = resource.getrusage(resource.RUSAGE_SELF)
     report = msgspec.convert(found, MirrorRun)
     whole = request.ramp + report.seconds or 1.0
@@ -179,7 +182,7 @@ def run(request: Request, *, destroy: Sequence[str] = (), guarded: Sequence[str]
         usr_cpu=100 * (after.ru_utime - before.ru_utime) / whole,
         sys_cpu=100 * (after.ru_stime - before.ru_stime) / whole,
         context_switches=after.ru_nvcsw + after.ru_nivcsw - before.ru_nvcsw - before.ru_nivcsw,
-        findings=findings_of(report, request),
+        findings=(*findings_of(report, request), *starvation(cpu_before, cpu_after)),
     )
 
 
@@ -231,6 +234,5 @@ def traits_of(machine: Machine, targets: Sequence[Target]) -> tuple[Traits, ...]
 
 
 def pids_of(request: Request) -> tuple[int, ...]:
-    """The pids of the jobs, for policies that look at them: drawn from the seed."""
-    chance = random.Random(request.seed)
-    return tuple(chance.randrange(1000, 30_000) for _ in range(request.jobs))
+    """The pids of the jobs, for policies that look at them: in a row as fio's, the first drawn from the seed."""
+    return pids_in_a_row(random.Random(request.seed), request.jobs)

@@ -5,6 +5,7 @@ The structures are handed to the native core as they are; ``iodelta.policy.simul
 
 from __future__ import annotations
 
+import random
 from typing import Literal
 
 import msgspec
@@ -63,6 +64,8 @@ class Flash(msgspec.Struct, frozen=True):
     """Share of the reads that stall."""
     stall: int = 8 * MS
     """What a stall adds to a read, ns."""
+    spread: int = 0
+    """Mean of a part of each read's time that varies (exponential), ns; 0: all reads take the same."""
 
 
 class Curve(msgspec.Struct, frozen=True):
@@ -143,7 +146,7 @@ class Background(msgspec.Struct, frozen=True):
 
 
 class Workload(msgspec.Struct, frozen=True):
-    """A closed loop: each of ``pids`` is a job that keeps ``iodepth`` requests in flight."""
+    """A closed loop: each of ``pids`` is a job that keeps ``iodepth`` requests in flight; or an open load."""
 
     random: bool
     length: int
@@ -152,6 +155,8 @@ class Workload(msgspec.Struct, frozen=True):
     seed: int
     pids: tuple[int, ...]
     read_percent: int = 100
+    rate: float = 0.0
+    """Requests per second of all jobs that arrive at random (Poisson), whatever is in flight; 0: a closed loop."""
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -174,6 +179,12 @@ class World(msgspec.Struct, frozen=True):
     layout: Layout
     runs: tuple[Run, ...]
     cache: Cache | None = None
+
+
+def pids_in_a_row(chance: random.Random, jobs: int) -> tuple[int, ...]:
+    """Pids as jobs of fio have them, which are forked one after the other; the first is chance."""
+    first = chance.randrange(1000, 30_000)
+    return tuple(range(first, first + jobs))
 
 
 def disk(devid: int, rpm: int, mib_per_second: int, *, starvation: float = 2.0, capacity: int = 1 << 40) -> Member:

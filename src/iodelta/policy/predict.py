@@ -8,13 +8,38 @@ from collections.abc import Sequence
 import msgspec
 
 from iodelta.errors import RequestError
+from iodelta.experiment.values import size_bytes
 from iodelta.policy.answers import Predicted
-from iodelta.policy.model import GIB, SEEKS, Background, Cache, Flash, Layout, Member, Run, Workload, World, disk, ssd
+from iodelta.policy.model import (
+    GIB,
+    SEEKS,
+    Background,
+    Cache,
+    Flash,
+    Layout,
+    Member,
+    Run,
+    Workload,
+    World,
+    disk,
+    pids_in_a_row,
+    ssd,
+)
 from iodelta.policy.simulate import Outcome, geometric_mean, simulate
 from iodelta.trial import Histogram
 
 RATES = {7200: 170, 5400: 85, 4200: 55}
 """Media rate in MiB/s of a usual disk of that speed."""
+
+WORKING_SET = 50 * GIB
+"""Bytes that are used when nobody says."""
+
+CAPACITY = 1 << 40
+"""Bytes of a modelled disk when nobody says."""
+
+BACKLOG = 20
+BACKLOG_SHARE = 0.05
+"""An open load of which more than both had not ended in the end is more than the members can do."""
 
 LAYOUTS = {
     "mirror": Layout("mirror"),
@@ -27,11 +52,15 @@ CACHES = {"none": None, "array": Cache(fill=0.5, per_member=False), "members": C
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """What shall be predicted; ``size`` None: 50 GiB, or what a plain mirror has."""
+    """What shall be predicted: at each of ``iodepths``, or with an open load at each of ``rates``.
+
+    ``size``: bytes that are read and written; None: 50 GiB, or what a plain mirror has.
+    """
 
     members: tuple[Member, ...]
     policies: tuple[str, ...]
-    iodepths: tuple[int, ...]
+    iodepths: tuple[int, ...] = ()
+    rates: tuple[float, ...] = ()
     layout: Layout
     random: bool = True
     length: int = 4096
@@ -44,64 +73,102 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
 
 
+FORMS = "hdd:7200, hdd:5400:90 (MiB/s), hdd:7200:170:4t (size), ssd or ssd:stalls"
+
+
 def members_of(words: Sequence[str]) -> tuple[Member, ...]:
-    """``hdd:7200``, ``hdd:5400:90`` (MiB/s), ``ssd``, ``ssd:stalls`` (1 read in 20 takes 8 ms more). RequestError."""
-    found: list[Member] = []
-    for word in words:
-        kind, _, rest = word.partition(":")
-        parts = rest.split(":") if rest else []
-        devid = len(found) + 1
-        if kind == "ssd" and parts in ([], ["stalls"]):
-            found.append(ssd(devid, Flash(stall_part=0.05 if parts else 0.0)))
-        elif kind == "hdd" and 1 <= len(parts) <= 2 and all(part.isdecimal() and int(part) for part in parts):
-            rpm = int(parts[0])
-            if rpm not in SEEKS:
-                raise RequestError(f"no model of {rpm} rpm", place=word, remedy="7200, 5400 or 4200")
-            found.append(disk(devid, rpm, int(parts[1]) if len(parts) > 1 else RATES[rpm]))
-        else:
-            raise RequestError("is no member", place=word, remedy="hdd:7200, hdd:5400:90 (MiB/s), ssd or ssd:stalls")
-    return tuple(found)
+    """``hdd:RPM[:MIB/S[:SIZE]]``, ``ssd``, ``ssd:stalls`` (1 read in 20 takes 8 ms more). Raises RequestError."""
+    return tuple(_member(word, devid) for devid, word in enumerate(words, start=1))
+
+
+def _member(word: str, devid: int) -> Member:
+    kind, *parts = word.split(":")
+    if kind == "ssd" and parts in ([], ["stalls"]):
+        return ssd(devid, Flash(stall_part=0.05 if parts else 0.0))
+    if kind != "hdd" or not 1 <= len(parts) <= 3 or not all(part.isdecimal() and int(part) for part in parts[:2]):
+        raise RequestError(f"not a member: {word!r}", place="--member", remedy=FORMS)
+    rpm = int(parts[0])
+    if rpm not in SEEKS:
+        raise RequestError(f"no model of {rpm} rpm", place=word, remedy="7200, 5400 or 4200")
+    rate = int(parts[1]) if len(parts) > 1 else RATES[rpm]
+    try:
+        capacity = size_bytes(parts[2]) if len(parts) > 2 else CAPACITY
+    except ValueError as error:
+        raise RequestError(str(error), place=word, remedy=FORMS) from error
+    return disk(devid, rpm, rate, capacity=capacity)
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """One load: a depth of the closed loop, or the rate of an open load."""
+
+    iodepth: int = 0
+    rate: float | None = None
 
 
 def predict(asked: Asked) -> tuple[Predicted, ...]:
-    """One prediction for each depth and policy, in that order. Raises RequestError, MeasureError."""
-    cells = [(depth, policy) for depth in asked.iodepths for policy in asked.policies]
-    worlds = [_world(asked, depth, policy, seed) for depth, policy in cells for seed in asked.seeds]
+    """One prediction for each depth or rate, and policy, in that order. Raises RequestError, MeasureError."""
+    loads = [Cell(rate=rate) for rate in asked.rates] or [Cell(depth) for depth in asked.iodepths]
+    cells = [(load, policy) for load in loads for policy in asked.policies]
+    worlds = [_world(asked, load, policy, seed) for load, policy in cells for seed in asked.seeds]
     outcomes = [runs[0] for runs in simulate(worlds)]
     count = len(asked.seeds)
     return tuple(
-        _predicted(policy, depth, outcomes[index * count : (index + 1) * count])
-        for index, (depth, policy) in enumerate(cells)
+        _predicted(policy, load, outcomes[index * count : (index + 1) * count], asked.seconds)
+        for index, (load, policy) in enumerate(cells)
     )
 
 
-def _world(asked: Asked, depth: int, policy: str, seed: int) -> World:
-    chance = random.Random(seed)
-    pids = tuple(chance.randrange(1000, 30_000) for _ in range(asked.jobs))
+def _layout(asked: Asked) -> tuple[Layout, int]:
+    """Where the copies lie, and the bytes that are used. Raises RequestError for more than there is room for."""
     layout = asked.layout
+    if layout.kind == "mirror":
+        room = min((member.capacity for member in asked.members), default=0)
+        if asked.size and asked.size > room:
+            text = f"{asked.size} bytes are more than the smallest member has ({room})"
+            raise RequestError(text, place="--size", remedy="a smaller one")
+        return layout, min(asked.size or WORKING_SET, room)
     if layout.kind == "raid10":
         layout = msgspec.structs.replace(layout, pairs=max(1, len(asked.members) // 2))
-    whole = min((member.capacity for member in asked.members), default=0)
-    room = whole if layout.kind == "mirror" else layout.chunks * layout.chunk
-    size = min(asked.size or 50 * GIB, room)
-    load = Workload(asked.random, asked.length, depth, size, seed, pids, asked.read_percent)
+    size = asked.size or WORKING_SET
+    # A chunk lies at a random place: a working set of one chunk has short seeks, one of many seeks over the whole disk.
+    return msgspec.structs.replace(layout, chunks=-(-size // layout.chunk)), size
+
+
+def _world(asked: Asked, cell: Cell, policy: str, seed: int) -> World:
+    chance = random.Random(seed)
+    pids = pids_in_a_row(chance, asked.jobs)
+    layout, size = _layout(asked)
+    load = Workload(
+        random=asked.random,
+        length=asked.length,
+        iodepth=cell.iodepth or 1,
+        size=size,
+        seed=seed,
+        pids=pids,
+        read_percent=asked.read_percent,
+        rate=cell.rate or 0.0,
+    )
     background = Background(chance.randrange(1000, 30_000)) if asked.loaded else None
     run = Run(policy, load, asked.seconds, background=background, ramp=asked.seconds / 30)
     return World(seed, asked.members, layout, (run,), asked.cache)
 
 
-def _predicted(policy: str, depth: int, outcomes: Sequence[Outcome]) -> Predicted:
+def _predicted(policy: str, cell: Cell, outcomes: Sequence[Outcome], seconds: float) -> Predicted:
     rates = [outcome.iops for outcome in outcomes]
     tallies = [tally for outcome in outcomes for tally in (outcome.read, outcome.write) if tally.ios]
     ios = sum(tally.ios for tally in tallies)
     served = [sum(outcome.members[at].reads for outcome in outcomes) for at in range(len(outcomes[0].members))]
+    unfinished = max(outcome.unfinished for outcome in outcomes) if cell.rate else 0
     return Predicted(
         policy=policy,
-        iodepth=depth,
+        iodepth=cell.iodepth,
         iops=geometric_mean(rates),
         least=min(rates),
         most=max(rates),
         mean_ns=sum(tally.mean * tally.ios for tally in tallies) / ios if ios else 0.0,
         p99_ns=Histogram.merged(tally.histogram for tally in tallies).quantile(0.99) if ios else 0.0,
         shares=tuple(reads / max(1, sum(served)) for reads in served),
+        rate=cell.rate,
+        unfinished=unfinished,
+        overloaded=unfinished > max(BACKLOG, BACKLOG_SHARE * (cell.rate or 0.0) * seconds),
     )

@@ -54,6 +54,8 @@ class Outcome(msgspec.Struct, frozen=True):
     background_writes: int
     members: tuple[Share, ...]
     trace: tuple[tuple[int, ...], ...]
+    unfinished: int = 0
+    """Requests that had arrived and not ended when the run was over."""
 
     @property
     def iops(self) -> float:

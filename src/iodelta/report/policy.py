@@ -37,12 +37,23 @@ def explanations(policies: Iterable[PolicyExplanation]) -> Iterator[str]:
 
 def predictions(found: Iterable[Predicted], worlds: int) -> Iterator[str]:
     """One line for each policy and depth."""
-    rows = [("policy", "depth", "IOPS", "over worlds", "mean", "p99", "reads by member")]
+    found = tuple(found)
+    load = "arrive/s" if any(one.rate is not None for one in found) else "depth"
+    rows = [("policy", load, "IOPS", "over worlds", "mean", "p99", "reads by member")]
     for one in found:
+        asked = f"{one.iodepth}" if one.rate is None else f"{one.rate:,.6g}"
         spread = f"{one.least:,.0f} .. {one.most:,.0f}" if worlds > 1 else ""
-        times = (_time(one.mean_ns), _time(one.p99_ns))
-        rows.append((one.policy, str(one.iodepth), f"{one.iops:,.0f}", spread, *times, _shares(one.shares)))
+        # Latencies of an overload say how long the run was, and no more.
+        times = ("-", "-") if one.overloaded else (_time(one.mean_ns), _time(one.p99_ns))
+        rows.append((one.policy, asked, f"{one.iops:,.0f}", spread, *times, _shares(one.shares)))
     yield from columns(rows, "<>><>><", WIDE)
+    for one in found:
+        if one.overloaded:
+            yield _wrapped(
+                f"{one.policy} does not keep up with {one.rate:,.6g} requests a second: {one.unfinished:,} had not "
+                "ended in the end. Its latencies grow with --seconds.",
+                indent="",
+            )
 
 
 def trust(closure: float | None, held_out: Iterable[HeldOut]) -> Iterator[str]:

@@ -1,0 +1,153 @@
+"""What explanations of read policies are made of: the array, one mechanism with its numbers, and words for both."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from iodelta.errors import RequestError
+from iodelta.experiment.values import size_bytes
+
+SECTOR = 4096
+"""btrfs counts what was read in sectors of 4 KiB."""
+
+MIN_CONTIG = 256 * 1024
+STRIPE = 64 * 1024
+"""btrfs cuts reads of raid10 at this length."""
+
+READS = "reads per member in /sys/block/DEVICE/stat"
+IN_FLIGHT = "in flight per member (/sys/block/DEVICE/inflight)"
+
+
+class Array(msgspec.Struct, frozen=True, kw_only=True):
+    """An array and what is asked of it. ``rates``: what each member alone does, I/Os per second; empty if unknown."""
+
+    copies: int = 2
+    """Members that hold the same bytes."""
+    rates: tuple[float, ...] = ()
+    """What each member alone does, I/Os per second; empty if unknown."""
+    length: int = 4096
+    """Bytes of one read."""
+    iodepth: int = 1
+    jobs: int = 1
+    raid10: bool = False
+    """Whether it is striped, so that a policy sees no read longer than a stripe."""
+    iops: float | None = None
+    """What the array does, decisions per second; None when unknown."""
+
+    @property
+    def bio(self) -> int:
+        """Bytes of one read as the policy sees it."""
+        return min(self.length, STRIPE) if self.raid10 else self.length
+
+    @property
+    def flying(self) -> int:
+        """Reads in flight at a time."""
+        return self.iodepth * self.jobs
+
+    @property
+    def most(self) -> float:
+        """Reads per second that no policy exceeds: each read in flight keeps one member at work."""
+        return sum(sorted(self.rates, reverse=True)[: self.flying])
+
+    @property
+    def even(self) -> float:
+        """Reads per second, one at a time, when every member gets the same part."""
+        return serial_rate([1 / self.copies] * self.copies, self)
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """One mechanism: what will happen, the numbers behind it, and the observation that would confirm it."""
+
+    mechanism: str
+    """Its name."""
+    prediction: str
+    """What will happen."""
+    confirm: str
+    """Observation that would confirm it."""
+    numbers: dict[str, float] = {}
+    """Numbers behind it, by name; empty without any."""
+
+
+def together(array: Array) -> str:
+    """What the members can do at this depth, in words. A depth below the number of copies leaves members idle."""
+    if array.flying == 1:
+        return f"the quickest member alone does {array.most:.0f}/s"
+    if array.flying < array.copies:
+        return f"the quickest {array.flying} members together do {array.most:.0f}/s"
+    return f"the members together do {array.most:.0f}/s"
+
+
+def alone(mechanism: str, why: str, rank: int, array: Array) -> Explanation:
+    """All reads go to the member of that rank, for the reason ``why``."""
+    text = f"{why}, and the other members stand idle"
+    numbers = {}
+    if array.rates:
+        numbers = {"one member": array.rates[rank], "most at this depth": array.most}
+        text += f": {array.rates[rank]:.0f}/s, where {together(array)}"
+    return Explanation(mechanism, text, f"{READS}: all but one stand still", numbers)
+
+
+def serial_rate(parts: Sequence[float], array: Array) -> float:
+    """Reads per second when one is in flight at a time and members get these parts."""
+    return 1 / sum(part / rate for part, rate in zip(parts, array.rates, strict=True))
+
+
+def split_in_flight(array: Array, weights: Sequence[float]) -> dict[str, float]:
+    """What each member has in flight when it is split by these weights."""
+    each = array.flying / sum(weights)
+    return {f"in flight on rank {rank}": each * weight for rank, weight in enumerate(weights)}
+
+
+def only(given: str, key: str) -> str:
+    """The parameter ``key`` of a policy's parameters, as ``key=value``; empty without it."""
+    return next((part for part in given.split(",") if part.startswith(f"{key}=")), "")
+
+
+def value_of(given: str, key: str, position: int, default: str) -> str:
+    """A parameter by name, or a bare value in first place."""
+    for part in given.split(","):
+        name, equals, value = part.partition("=")
+        if (equals and name == key) or (not equals and part and position == 0):
+            return value or part
+    return default
+
+
+def number(given: str, key: str, position: int, default: int) -> int:
+    """The same, a whole number. Raises RequestError."""
+    value = value_of(given, key, position, str(default))
+    if not value.isdecimal():
+        raise RequestError(f"{value!r} is not a number", place=key)
+    return int(value)
+
+
+def contig(given: str) -> int:
+    """Bytes of a round-robin's turn. Raises RequestError."""
+    text = given.partition("=")[2] or given
+    try:
+        unit = size_bytes(text) if text else MIN_CONTIG
+    except ValueError as error:
+        raise RequestError(str(error), place="min_contig") from error
+    if unit < SECTOR or unit % SECTOR:
+        raise RequestError(f"{unit} is not a multiple of the sector of {SECTOR}", place="min_contig")
+    return unit
+
+
+def ratio(values: Iterable[float]) -> str:
+    return " : ".join(f"{value:.3g}" for value in values)
+
+
+def percentages(parts: Iterable[float]) -> str:
+    return " : ".join(f"{100 * part:.3g} %" for part in parts)
+
+
+def size(length: int) -> str:
+    return f"{length >> 20} MiB" if length % (1 << 20) == 0 else f"{length / 1024:g} KiB"
+
+
+def duration(seconds: float) -> str:
+    if seconds < 120 or math.isinf(seconds):
+        return f"{seconds:.3g} s"
+    return f"{seconds / 60:.3g} min" if seconds < 7200 else f"{seconds / 3600:.3g} h"

@@ -1,0 +1,44 @@
+"""The pids of fio's jobs, which decide what the pid policy does: real fio's are in a row, and so are the mirror's."""
+
+from __future__ import annotations
+
+import random
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from iodelta.policy.mirror import Request, pids_of
+from iodelta.policy.model import pids_in_a_row
+
+STARTS = 10
+
+
+def pids(job: Path, jobs: int) -> list[int]:
+    words = ["fio", "--name=pids", f"--filename={job}", "--size=64k", "--rw=randread", f"--numjobs={jobs}"]
+    done = subprocess.run([*words, "--output-format=normal"], check=True, capture_output=True, text=True)
+    return sorted(int(pid) for pid in re.findall(r"err= 0: pid=(\d+):", done.stdout))
+
+
+@pytest.mark.fio
+@pytest.mark.parametrize("jobs", [2, 4])
+def test_fio_forks_its_jobs_in_a_row_so_that_they_take_turns_over_the_mirrors(tmp_path: Path, jobs: int) -> None:
+    found = [pids(tmp_path / "read", jobs) for _ in range(STARTS)]
+    assert [len(one) for one in found] == [jobs] * STARTS
+    in_a_row = [one for one in found if one[-1] - one[0] == jobs - 1]
+    # Another process that starts in between breaks a row; pids by chance would make one in ten thousand starts.
+    assert len(in_a_row) >= 3, found
+    split = [len({pid % 2 for pid in one}) for one in in_a_row]
+    assert split == [2] * len(in_a_row), "never all on one of two mirrors"
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3, 8])
+def test_jobs_of_the_mirror_have_pids_like_those_of_fio(jobs: int) -> None:
+    firsts = set()
+    for seed in range(20):
+        one = pids_of(Request(members=(), policy="pid", jobs=jobs, seed=seed))
+        assert one == tuple(range(one[0], one[0] + jobs))
+        assert one == pids_in_a_row(random.Random(seed), jobs)
+        firsts.add(one[0] % 2)
+    assert firsts == {0, 1}, "the first is chance"
