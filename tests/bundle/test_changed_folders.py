@@ -220,6 +220,18 @@ def test_the_answer_at_the_top_says_so(what: str, folder: Path) -> None:
             assert "%" not in said[: said.index("No answer")]
 
 
+def test_pages_and_sheets_say_so_too(folder: Path) -> None:
+    CHANGES["a line removed"](folder)
+    code, page = ask("report", str(folder), "--format", "html")
+    assert code == 4
+    assert page.index("this folder is not what was measured") < page.index("<table")
+    code, sheet = ask("report", str(folder), "--format", "csv")
+    assert code == 4
+    rows = sheet.splitlines()[1:]
+    assert rows
+    assert all("folder.line" in row for row in rows)
+
+
 @pytest.mark.parametrize("what", [name for name in CHANGES if "cut off" not in name])
 def test_a_bundle_that_was_changed_is_not_reproduced(
     what: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
