@@ -175,3 +175,10 @@ def test_show_needs_no_statistics_library(tmp_path: Path) -> None:
     assert "10,000" in loaded.stdout
     modules = {line.rpartition("|")[2].strip() for line in loaded.stderr.splitlines()}
     assert not modules & {"scipy", "polars", "asyncio"}
+
+
+def test_a_row_of_a_table_that_is_not_read_is_shown_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("sched,IOPS,p99 (us)\nnone,12,5,8\nbfq,7,9\nkyber,8,9\n")
+    shown = iodelta("show", "t.csv", cwd=tmp_path)
+    assert shown.returncode == 0
+    assert "t.csv:2: a row of a table" in " ".join(shown.stdout.decode().split())

@@ -505,6 +505,10 @@ PRINTED = {
     "1   bfq     32  15000  58.590   0.900\n",
     "R": "  sched depth  iops bw_mib lat_ms\n1  none     1  1877  7.332  0.708\n2   bfq    32 15000 58.590  0.900\n",
     "single spaces": "sched depth iops bw_mib lat_ms\nnone 1 1877 7.332 0.708\nbfq 32 15000 58.59 0.9\n",
+    "R, two columns below": "  sched depth  iops\n1  none     1  1877\n2   bfq    32 15000\n  bw_mib lat_ms\n"
+    "1  7.332  0.708\n2 58.590  0.900\n",
+    "pandas, two columns below": "  sched  depth   iops  \\\n0  none      1   1877   \n1   bfq     32  15000   \n\n"
+    "   bw_mib  lat_ms  \n0   7.332   0.708  \n1  58.590   0.900  \n",
     "an index with a name": "       depth   iops  bw_mib  lat_ms\nsched                              \n"
     "none       1   1877   7.332   0.708\nbfq       32  15000  58.590   0.900\n",
     "titles of several words": "sched depth  IOPS BW (MiB/s) avg lat (ms)\n none     1  1877      7.332        0.708\n"
@@ -684,3 +688,17 @@ def test_an_effect_in_percent_is_a_row_without_numbers() -> None:
     assert run.directions == ()
     assert run.labels["stated"] == "more than 40% regression"
     assert (run.workload.rw, run.workload.bs) == ("randread", 65536)
+
+
+def test_an_empty_cell_between_tabs_is_a_cell() -> None:
+    none, bfq = read_bytes(b"sched\tIOPS\tp99 (us)\nnone\t\t40\nbfq\t5\t6\n", "x.tsv").runs
+    assert none.directions[0].iops.value != none.directions[0].iops.value
+    assert bfq.directions[0].iops.value == 5
+
+
+@pytest.mark.parametrize("unit", ["Mbps", "Mb/s", "Mbit/s"])
+def test_megabits_are_not_taken_for_megabytes(unit: str) -> None:
+    text = f"sched,IOPS,BW ({unit})\nnone,1000,32.8\nbfq,2000,65.5\n"
+    for run in read_bytes(text.encode(), "x.csv").runs:
+        assert run.directions[0].bandwidth.value != run.directions[0].bandwidth.value
+        assert [finding.rule for finding in run.findings] == ["read.no-unit"]

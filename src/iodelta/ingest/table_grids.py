@@ -99,13 +99,14 @@ def separated(lines: Sequence[Line], index: int, most: int) -> Grid | None:
 
 
 def _separated_by(mark: str, lines: Sequence[Line], index: int, most: int) -> Grid | None:
-    titles = _values(lines[index], mark)
+    several = mark == "\t" and "\t\t" in lines[index].tabbed.strip()  # tabs that align: as many as it takes
+    titles = _values(lines[index], mark, several)
     if titles is None or not 2 <= len(titles) <= MOST_COLUMNS:
         return None
     rows: list[Row] = []
     misfits: list[int] = []
     for at in range(index + 1, len(lines)):
-        cells = _values(lines[at], mark)
+        cells = _values(lines[at], mark, several)
         if cells is None or len(rows) >= most:
             break
         if len(cells) == len(titles):
@@ -117,19 +118,20 @@ def _separated_by(mark: str, lines: Sequence[Line], index: int, most: int) -> Gr
         if len(misfits) > len(rows) + 2:
             return None
     while misfits and rows and misfits[-1] > rows[-1][0]:
-        if _looks_like(_values(lines[misfits[-1]], mark) or [], titles):
+        if _looks_like(_values(lines[misfits[-1]], mark, several) or [], titles):
             break
         misfits.pop()  # another table, or a sentence
     return grid(titles, rows, index, mark, misfits)
 
 
-def _values(line: Line, mark: str) -> list[str] | None:
-    """The values of a line; None when it has none of ``mark``."""
-    text = line.tabbed.strip(" ").strip("\t") if mark == "\t" else line.text
+def _values(line: Line, mark: str, several: bool) -> list[str] | None:
+    """The values of a line; None when it has none of ``mark``. ``several`` tabs may stand between two."""
+    text = line.tabbed.strip(" ") if mark == "\t" else line.text
     if mark not in text or len(text) > 5 * LONGEST or not text.strip():
         return None
     if mark == "\t":
-        return [part.strip() for part in re.split(r"\t+" if "\t\t" in text else "\t", text)]
+        parts = re.split(r"\t+", text.strip()) if several else text.split("\t")
+        return [part.strip() for part in parts]
     try:
         found = next(csv.reader([text.replace("\0", "").strip()], delimiter=mark, skipinitialspace=True))
     except (csv.Error, StopIteration):

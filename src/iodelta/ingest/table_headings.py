@@ -117,7 +117,8 @@ def column(title: str) -> Column | None:
     if named == {"iops"}:
         return _rate(text, words, "iops", _iops_scale(text))
     if named == {"bw"}:
-        return _rate(text, words, "bw", _byte_scale(text, words))
+        may_be_bits = re.search(r"(?:\b|_)[KMG]b(?:ps\b|/s)", title)  # Mbps: megabits, or what somebody calls megabytes
+        return _rate(text, words, "bw", None if may_be_bits else _byte_scale(text, words))
     return _latency(text, words)
 
 

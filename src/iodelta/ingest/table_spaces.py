@@ -14,6 +14,7 @@ from iodelta.ingest.cleaning import Line
 from iodelta.ingest.table_cells import cell, is_missing
 from iodelta.ingest.table_flat import flattened
 from iodelta.ingest.table_grids import LONGEST, MOST_COLUMNS, RULE, Grid, Row, grid
+from iodelta.ingest.table_headings import column
 
 _WIDE = re.compile(r" {2,}")
 UNNAMED = "row"
@@ -47,11 +48,40 @@ def _block(lines: Sequence[Line], index: int, most: int) -> list[int]:
     found: list[int] = []
     for at in range(index + 1, len(lines)):
         text = lines[at].text
-        if not text.strip() or len(text) > LONGEST or len(found) >= most:
+        if not text.strip() or len(text) > LONGEST or len(found) >= most or (found and _is_heading(text)):
             break
         if not RULE.fullmatch(text.strip()):
             found.append(at)
     return found
+
+
+def _is_heading(text: str) -> bool:
+    """Whether a line names a measure and has no number: R goes on with more columns below."""
+    words = text.split()
+    return not any(cell(word) for word in words) and any(column(word) is not None for word in words)
+
+
+def continued(found: Grid, lines: Sequence[Line]) -> tuple[Grid, int]:
+    """The table with the columns that R and pandas print below it, row by row, and the index of its last line."""
+    last = found.rows[-1][0]
+    while found.titles[0] == UNNAMED:
+        index = last + 1
+        while index < len(lines) and not lines[index].text.strip() and index < last + 3:
+            index += 1
+        below = None
+        if index < len(lines) and lines[index].text.startswith(" "):
+            below = _at_every_gap(lines, index, _block(lines, index, len(found.rows)))
+        if below is None or [row[1][0] for row in below.rows] != [row[1][0] for row in found.rows]:
+            break
+        if below.titles[0] != UNNAMED or not _is_heading(lines[index].text):
+            break
+        rows = [
+            (at, [*cells, *more[1:]], part)
+            for (at, cells, part), (_, more, _) in zip(found.rows, below.rows, strict=True)
+        ]
+        last = below.rows[-1][0]
+        found = found._replace(titles=[*found.titles, *below.titles[1:]], rows=rows)
+    return found, last
 
 
 def _head(lines: Sequence[Line], index: int) -> str:

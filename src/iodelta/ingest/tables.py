@@ -121,11 +121,11 @@ class _Table:
         sound = [grid for grid in sound if len(grid.rows) == longest]
         if len({_numbers(self._meaning(grid)) for grid in sound}) != 1:
             return self._unsplit()
-        grid = sound[0]
-        end = grid.rows[-1][0] + 1
+        grid, last = table_spaces.continued(sound[0], self._lines)
+        end = last + 1
         while end < len(self._lines) and table_spaces.ends_in_number(self._lines[end].text):
             end += 1
-        misfits = range(grid.rows[-1][0] + 1, end)
+        misfits = range(last + 1, end)
         if len(misfits) > len(grid.rows):
             words = "a table whose rows do not fit the columns of its heading: not read; put a tab, comma or | between"
             return [Refusal(self._place(self._index), f"{words} its columns")], end - 1

@@ -89,7 +89,8 @@ def not_read(refusals: Sequence[Refusal], common: str = "", width: int = WIDTH) 
     """What could not be read, files with the same reason together."""
     alike: dict[str, list[str]] = {}
     for refusal in refusals:
-        alike.setdefault(refusal.reason, []).append(refusal.place.file.removeprefix(common))
+        line = f":{refusal.place.line}" if refusal.place.line else ""
+        alike.setdefault(refusal.reason, []).append(refusal.place.file.removeprefix(common) + line)
     for reason, files in list(alike.items())[:REFUSALS]:
         more = f" and {len(files) - 1} more" if len(files) > 1 else ""
         yield from wrapped(f"not read: {inert(files[0])}{more}: {inert(reason)}", width=width)
