@@ -20,7 +20,7 @@ def test_a_calibration_bounds_false_alarms_names_the_noise_and_is_quoted_by_the_
     assert done.code == 0, done
     said = " ".join(done.out.split())
     assert "comparisons of a variant with itself" in said
-    assert "Smallest change seen (90 % power) in" in said
+    assert "smallest change seen in that time (90 % power, in %)" in said
     assert "Known: a slow-down of 3.5 % was called" in said, "the kernel's throttle gives the truth"
     (known,) = json.loads((stand.state / "calibration.json").read_text()).values()
     assert known["comparisons"] >= 2

@@ -16,8 +16,8 @@ def lines(calibration: Calibration) -> Iterator[str]:
     """The whole account, 80 columns."""
     yield f"{inert(calibration.workload)} on {inert(calibration.disk)}, calibrated {_day(calibration.made)}"
     yield ""
-    yield "within, between, drift: noise (sd of one trial, %) by its source. 10 min, 1 h, night: the smallest"
-    yield "change (%) seen in that time, with a power of 90 %."
+    yield "within, between, drift: noise by its source (sd of one trial, %)."
+    yield "10 min, 1 h, night: smallest change seen in that time (90 % power, in %)."
     rows: list[Sequence[str]] = [_HEAD]
     for one in calibration.metrics:
         noise = one.noise
