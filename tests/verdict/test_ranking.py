@@ -49,6 +49,14 @@ def matrix(cells: Mapping[str, Mapping[str, float]], **more: float) -> list[list
     return [cell(levels, name=name, seed=int(more.get("seed", 0))) for name, levels in cells.items()]
 
 
+@pytest.mark.parametrize("unit", [IOPS, LATENCY])
+def test_two_scattered_blocks_rank_nothing_and_do_not_fail(unit: Metric) -> None:
+    """Their intervals reach beyond what a double holds as a ratio."""
+    levels = {f"v{n}": 1e5 for n in range(8)}
+    found = rank(cell(levels, blocks=2, cv=5.0, unit=unit), RULES)
+    assert set(found.best) == set(levels)
+
+
 def test_the_best_variant_is_named_and_the_one_that_cannot_be_told_from_it() -> None:
     found = rank(cell({"none": 100e3, "mq": 101e3, "bfq": 70e3, "kyber": 100.9e3}), RULES)
     assert set(found.best) >= {"mq", "kyber"}

@@ -25,7 +25,7 @@ from iodelta.trial import Finding
 from iodelta.verdict import explain
 from iodelta.verdict.decide import Trace, over_hosts
 from iodelta.verdict.family import Job, Outcome
-from iodelta.verdict.model import Change, Look, Needed, Verdict, Word
+from iodelta.verdict.model import LARGEST, Change, Look, Needed, Verdict, Word, relative
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.units import Units
 
@@ -36,10 +36,6 @@ SUSPECT = 0.001
 
 APART = 0.1
 """Variants whose mean places in run order lie further apart than this share of the run were not interleaved."""
-
-
-LARGEST = 700.0
-"""Log-ratios beyond this have no ratio in a double."""
 
 
 @dataclass(frozen=True)
@@ -178,16 +174,11 @@ def _change(estimate: Estimate, unit: Units) -> Change:
     if unit.higher_is_better:
         value, low, high = -value, -high, -low
     return Change(
-        _relative(value),
-        _relative(low) if math.isfinite(low) else None,
-        _relative(high) if math.isfinite(high) else None,
+        relative(value),
+        relative(low) if math.isfinite(low) else None,
+        relative(high) if math.isfinite(high) else None,
         estimate.level,
     )
-
-
-def _relative(log_ratio: float) -> float:
-    """exp(x) - 1, at most what a double holds."""
-    return math.expm1(min(log_ratio, LARGEST))
 
 
 def _needed(job: Job, numbers: Numbers, used: int, rules: Rules) -> tuple[Needed | None, float | None]:
@@ -216,7 +207,7 @@ def _needed(job: Job, numbers: Numbers, used: int, rules: Rules) -> tuple[Needed
     last = plan[-1] if plan else rules.looks[-1]
     if needed.blocks <= last + job.offset:
         return needed, None
-    return needed, _relative(half * math.sqrt(used / max(last, used)) + theta)
+    return needed, relative(half * math.sqrt(used / max(last, used)) + theta)
 
 
 def _next_look(job: Job, outcome: Outcome, rules: Rules) -> int | None:
@@ -263,7 +254,7 @@ def _order_findings(unit: Units, used: int, numbers: Numbers, judged: bool) -> t
     )
     if trend is not None and not trend.could_explain(numbers.theta.value):
         return found, False
-    size = "" if trend is None else f" of up to {explain.percent(_relative(abs(trend.explained) + trend.spread))}"
+    size = "" if trend is None else f" of up to {explain.percent(relative(abs(trend.explained) + trend.spread))}"
     found.append(
         Finding(
             "verdict.order-trend",
@@ -295,7 +286,7 @@ def _period(unit: Units, used: int, first: NDArray[np.bool_]) -> list[Finding]:
                     f"verdict.{name}",
                     "warning",
                     unit.place,
-                    f"{text}, by {explain.percent(_relative(size))} (p {p:.2g}); "
+                    f"{text}, by {explain.percent(relative(size))} (p {p:.2g}); "
                     "random order keeps the verdict valid but the blocks needed grow",
                     "reset the device's state before every run, or pause between runs",
                 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import msgspec
@@ -12,6 +13,14 @@ from iodelta.verdict.rules import Rules
 
 Word = Literal["regression", "improvement", "equivalent", "inconclusive"]
 Step = Literal["continue", "waiting", "decided", "exhausted"]
+
+LARGEST = 700.0
+"""Log-ratios beyond this have no ratio in a double."""
+
+
+def relative(log_ratio: float) -> float:
+    """exp(x) - 1; of a finite x at most what a double holds."""
+    return math.expm1(min(log_ratio, LARGEST) if math.isfinite(log_ratio) else log_ratio)
 
 
 class Change(msgspec.Struct, frozen=True):

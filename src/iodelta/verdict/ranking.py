@@ -15,7 +15,7 @@ from iodelta.stats.sequential import nominal_tails, schedule
 from iodelta.stats.simultaneous import simultaneous
 from iodelta.trial import Finding
 from iodelta.verdict.metrics import Metric
-from iodelta.verdict.model import Change
+from iodelta.verdict.model import Change, relative
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.series import Series
 from iodelta.verdict.units import units_of
@@ -137,12 +137,12 @@ def _as_change(worse: Estimate, metric: Metric) -> Change:
     """A log-ratio that is positive when worse, as relative change of the metric itself."""
     if metric.better == "higher":
         worse = Estimate(-worse.value, -worse.high, -worse.low, worse.level, worse.n)
-    low, high = (math.expm1(end) if math.isfinite(end) else None for end in (worse.low, worse.high))
-    return Change(math.expm1(worse.value), low, high, worse.level)
+    low, high = (relative(end) if math.isfinite(end) else None for end in (worse.low, worse.high))
+    return Change(relative(worse.value), low, high, worse.level)
 
 
 def _as_loss(value: float, low: float, high: float, metric: Metric) -> tuple[float, float, float]:
     """Log changes of a metric as shares lost: IOPS 22 % lower, or latency 22 % higher, is a loss of 0.22."""
     if metric.better == "higher":
-        return -math.expm1(value), -math.expm1(high), -math.expm1(low)
-    return math.expm1(value), math.expm1(low), math.expm1(high)
+        return -relative(value), -relative(high), -relative(low)
+    return relative(value), relative(low), relative(high)
