@@ -113,7 +113,7 @@ background = {rw = "randread", bs = "1m"%s}
 def test_what_the_guard_refuses_is_refused_before_a_plan_says_that_it_is_overwritten(tmp_path: Path) -> None:
     data = tmp_path / "db.img"
     data.write_bytes(b"records " * 4096)
-    words = ["run", "--target", str(data), "--variant", "a", "--variant", "b", "--output", str(tmp_path / "folder")]
+    words = ["run", "--target", str(data), "--variant", "a", "--variant", "b", "--folder", str(tmp_path / "folder")]
     load = ["--", "--rw=randwrite", "--bs=4k", "--direct=0", "--ioengine=psync"]
     done = iodelta(*words, *load, cwd=tmp_path)
     assert done.returncode == 2
@@ -123,7 +123,7 @@ def test_what_the_guard_refuses_is_refused_before_a_plan_says_that_it_is_overwri
     planned = iodelta(*words, "--dry-run", *load, cwd=tmp_path)
     assert planned.returncode == 0, planned.stderr
     assert "will be overwritten" not in planned.stdout
-    assert "Against" in planned.stdout
+    assert "refused unless --destroy" in planned.stdout
 
 
 def test_a_fio_load_is_among_the_commands_of_the_plan(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def _at_most(plan: Plan) -> float:
 
 def show_plan(console: Console, plan: Plan, found: Survey, *, whole: bool) -> None:
     """Print the plan; ``whole`` with every cell and the order of the first rounds, else in a few lines."""
-    for line in (*wrapped_lines(_lines(plan, found)), *(_whole(plan) if whole else ())):
+    for line in (*wrapped_lines(_lines(plan, found, permitted=not whole)), *(_whole(plan) if whole else ())):
         console.print(line, soft_wrap=True, highlight=False, markup=False)
 
 
@@ -67,7 +67,7 @@ def wrapped_lines(lines: list[str]) -> Iterator[str]:
         yield from textwrap.wrap(line, WIDTH, subsequent_indent=" " * INDENT)
 
 
-def _lines(plan: Plan, found: Survey) -> list[str]:
+def _lines(plan: Plan, found: Survey, *, permitted: bool) -> list[str]:
     experiment = plan.experiment
     rounds, at_most = _rounds(plan), duration(_at_most(plan))
     lines = [
@@ -79,7 +79,7 @@ def _lines(plan: Plan, found: Survey) -> list[str]:
         f"level {100 * (1 - plan.rules.alpha):g} %",
         f"Blocks    looks at {', '.join(map(str, plan.rules.looks))}; the budget pays for about {rounds} of every cell",
         f"Time      {duration(plan.trial_seconds)} a trial, {plan.per_round} trials a round, at most {at_most}",
-        f"Writes    {_writes(found)}",
+        f"Writes    {_writes(found, permitted=permitted)}",
     ]
     if found.holds:
         lines.append(f"Holds     {found.holds}; only --destroy {inert(found.target.path)} lets it be overwritten")
@@ -123,15 +123,16 @@ def _target(found: Survey) -> str:
     return f"{what} on {found.target.device}" if found.target.device and found.target.kind != "block" else what
 
 
-def _writes(found: Survey) -> str:
+def _writes(found: Survey, *, permitted: bool) -> str:
+    """``permitted``: the guard has spoken; a dry run asks it nothing."""
     if not found.writes:
         return "nothing is written" + (" but the scratch file" if found.scratch else "")
     if found.target.kind == "directory" and not found.scratch:
         return f"to the files that iodelta made in {inert(found.target.path)} only"
     if found.scratch:
         return "to the scratch file only"
-    if found.reasons:
-        return f"refused as it is: what stands against {inert(found.target.path)} is said below"
+    if not permitted and (found.reasons or found.holds):
+        return f"refused unless --destroy lifts what is said below: {inert(found.target.path)}"
     return f"YES: {inert(found.target.path)} will be overwritten"
 
 
