@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
+import click
 import msgspec
 import pytest
 from click.testing import CliRunner
@@ -346,6 +347,28 @@ def test_what_nobody_was_shown_is_not_given_up(machine: Rooted, state: Path) -> 
     with pytest.raises(MeasureError, match="more is in it than was said"):
         give_up(machine, shown)
     assert (state / "pending" / "one.jsonl").exists()
+
+
+@pytest.mark.parametrize(("answer", "given_up"), [(True, True), (False, False), (click.Abort(), False)])
+def test_at_a_terminal_forget_gives_up_after_a_yes_alone(
+    machine: Rooted, state: Path, monkeypatch: pytest.MonkeyPatch, answer: bool | click.Abort, given_up: bool
+) -> None:
+    def ask(*_: object, **__: object) -> bool:
+        if isinstance(answer, click.Abort):
+            raise answer
+        return answer
+
+    crash_of_two(machine, state)
+    machine.kernel = lambda path, text: machine.refuse(path, text, "Device or resource busy (EBUSY)")
+    monkeypatch.setattr(restore_command, "reach", lambda name: contextlib.nullcontext(machine))
+    monkeypatch.setattr(restore_command, "_can_ask", lambda: True)
+    monkeypatch.setattr(click, "confirm", ask)
+    done = CliRunner().invoke(cli, ["restore", "--forget"])
+    assert (state / "pending" / "one.jsonl").exists() != given_up
+    if given_up:
+        assert done.exit_code == 0
+    else:
+        assert isinstance(done.exception, RequestError)
 
 
 def test_forget_says_what_is_lost_and_asks(machine: Rooted, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -154,7 +154,9 @@ class CellMeasure:
             destroy = self._question.destroy
             with ready(machine, plan, found, self.folder, Silent(self._say), destroy, self._stop) as bench:
                 if not self._session:
-                    name = f"environment-{number}.json" if number > 1 else "environment.json"
+                    # By sessions, not trials: a file that a line has sealed is never written again.
+                    before = sum(isinstance(event, Session) for event in self.folder.events())
+                    name = f"environment-{before + 1}.json" if before else "environment.json"
                     self.folder.write_struct(name, environment(machine, bench.target))
                     target = msgspec.to_builtins(bench.target)
                     self.folder.append(Session(now(), boot_id(machine), os.getpid(), target, name, machine.name))

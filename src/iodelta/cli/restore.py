@@ -68,7 +68,7 @@ def _agreed(left: Sequence[Outcome], *, yes: bool, error: bool) -> None:
             click.echo(f"  {inert(sentence)}", err=error)
     if yes:
         return
-    if not sys.stdin.isatty():
+    if not _can_ask():
         raise RequestError(
             "not accepted, nothing was given up", place="--forget", remedy="say --yes where nobody can be asked"
         )
@@ -79,6 +79,10 @@ def _agreed(left: Sequence[Outcome], *, yes: bool, error: bool) -> None:
         agreed = False
     if not agreed:
         raise RequestError("not accepted, nothing was given up", place="--forget")
+
+
+def _can_ask() -> bool:
+    return sys.stdin.isatty()
 
 
 def _give_up(machine: Machine, left: Sequence[Outcome], *, error: bool) -> None:
