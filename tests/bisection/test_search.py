@@ -22,16 +22,18 @@ Level = Callable[[int], float]
 class Tally:
     """What became of many simulated searches."""
 
-    def __init__(self, count: int, sizes: tuple[float, ...], seed: int, **options: float) -> None:
-        self.whole = self.any = self.false = self.refused = 0
+    def __init__(self, count: int, sizes: tuple[float, ...], seed: int, *, rest: float = 1.0, **options: float) -> None:
+        self.whole = self.any = self.false = self.refused = self.shown = 0
         self.runs: list[int] = []
         self.spans: list[int] = []
         several = len(sizes) != 1
         for number in range(count):
             rng = np.random.default_rng([seed, number])
             truth = history(rng, 1000, sizes, **options)
-            outcome, search = play(truth, Rules(margin=MARGIN, seed=number, several=several), rng)
+            outcome, search = play(truth, Rules(margin=MARGIN, seed=number, several=several, rest=rest), rng)
             hits = found(truth, outcome)
+            ranges = [range(int(one.first[1:]), int(one.last[1:]) + 1) for one in outcome.suspects]
+            self.shown += all(hit or any(place in one for one in ranges) for place, hit in hits.items())
             self.whole += bool(hits) and all(hits.values())
             self.any += any(hits.values())
             self.refused += bool(outcome.refused)
@@ -72,9 +74,44 @@ def test_drift_of_015_sd_a_run_is_taken_out() -> None:
 
 
 def test_two_equal_culprits_are_both_reported() -> None:
+    """By default the second one by a range at least; with more runs by its name."""
     tally = Tally(6, (2.0, 2.0), seed=105)
+    assert tally.shown >= 5
+    assert tally.false == 0
+    tally = Tally(6, (2.0, 2.0), seed=105, rest=4.0)
     assert tally.whole >= 5
     assert tally.false == 0
+
+
+@pytest.mark.parametrize("sizes", [(2.0,), (2.0, 2.0), (3.0, 1.0)])
+def test_what_comes_after_the_first_culprit_takes_at_most_as_many_runs_again(sizes: tuple[float, ...]) -> None:
+    for number in range(3):
+        rng = np.random.default_rng([111, number])
+        truth = history(rng, 1000, sizes)
+        outcome, search = play(truth, Rules(margin=MARGIN, seed=number), rng)
+        assert outcome.culprits
+        assert len(search.store.runs) <= 2 * outcome.culprits[0].runs
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_noisy_measure_that_was_called_exact_accuses_nobody_where_there_is_nothing(seed: int) -> None:
+    rng = np.random.default_rng([112, seed])
+    search = Search(commits(60), Rules(exact=0.0001, seed=seed))
+    outcome = answered(search, lambda place: 0.02 * float(rng.standard_normal()))
+    assert outcome.scatter is not None
+    assert not outcome.culprits
+
+
+def test_an_exactness_that_does_not_hold_is_noticed_in_the_middle_and_the_culprit_is_found_all_the_same() -> None:
+    """The ends repeat, the commits between them do not."""
+    rng = np.random.default_rng(113)
+    search = Search(commits(40), Rules(exact=0.0001, several=False))
+    outcome = answered(
+        search, lambda place: 0.1 * (place >= 17) + 0.01 * float(rng.standard_normal()) * (0 < place < 39)
+    )
+    assert outcome.scatter is not None
+    assert [culprit.item for culprit in outcome.culprits] == ["c17"]
+    assert outcome.culprits[0].pairs > 1
 
 
 def test_where_there_is_nothing_the_search_is_refused() -> None:

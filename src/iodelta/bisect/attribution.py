@@ -9,7 +9,7 @@ from collections.abc import Container
 import numpy as np
 
 from iodelta.bisect.git import Repository
-from iodelta.bisect.model import Answer, Ask, Estimate, Rules
+from iodelta.bisect.model import Answer, Ask, Estimate, Rules, Scatter
 from iodelta.bisect.question import Patches
 from iodelta.bisect.search import Course
 from iodelta.bisect.store import Store
@@ -28,6 +28,7 @@ class Attributing:
         self.rules = rules
         self.store = Store()
         self.estimate: Estimate | None = None
+        self.scatter: Scatter | None = None
         self.blocks: list[dict[str, float]] = []
         """The values of every complete block, by item."""
         self._most = blocks

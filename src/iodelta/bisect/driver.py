@@ -14,13 +14,14 @@ from iodelta import __version__
 from iodelta.bisect.attribution import Attributing, PatchItems
 from iodelta.bisect.commands import Stopped
 from iodelta.bisect.git import Repository
-from iodelta.bisect.items import Titled, kind_of
-from iodelta.bisect.log import ENVIRONMENT, Answered, Asked, Ended, SearchFolder, Session, Undone
+from iodelta.bisect.items import InTree, Titled, kind_of
+from iodelta.bisect.log import ENVIRONMENT, TREE, Answered, Asked, Ended, SearchFolder, Session, Undone
 from iodelta.bisect.measure import Silent
-from iodelta.bisect.model import Ask, Estimate, Outcome
+from iodelta.bisect.model import Ask, Estimate, Outcome, Scatter
 from iodelta.bisect.question import Better, Patches, Question
 from iodelta.bisect.search import Course, Search
 from iodelta.bisect.store import Store
+from iodelta.bisect.tree import Worktree
 from iodelta.bisect.visit import Site, Visitor
 from iodelta.errors import IodeltaError, MeasureError, RequestError
 from iodelta.lab.folder import now
@@ -53,6 +54,7 @@ class Asking(Protocol):
 
     store: Store
     estimate: Estimate | None
+    scatter: Scatter | None
 
 
 S = TypeVar("S", bound=Asking)
@@ -102,7 +104,7 @@ def searched(machine: Machine, question: Question, answers: Iterable[Answered]) 
     if isinstance(question.subject, Patches):
         raise RequestError("this is an attribution", remedy="give it to `iodelta attribute`")
     kind = kind_of(machine, question.subject)
-    search = Search(kind.line(), question.rules, kind.inside)
+    search = Search(kind.line(), question.rules, kind.inside, kind.reverted)
     return Replay(search, search.run(), kind, answers)
 
 
@@ -132,6 +134,8 @@ def go(
         answers = folder.answers()
         at = replay(machine, question, answers)
         if at.ask is None:
+            if isinstance(at.kind, InTree):  # of a run that was killed after its last answer
+                Worktree(at.kind.repository, folder.path.absolute() / TREE).remove()
             return at
         folder.append(Session(now(), boot_id(machine), os.getpid(), uname(machine)))
         if question.steps.measure:  # else the trials have a record of their own, with the target in it
@@ -170,8 +174,10 @@ def follow(
             return "interrupted"
         answered = Answered(now(), ask.item, ask.stage, visited.answer, visited.values, visited.trials)
         folder.append(answered)
-        estimated = at.search.estimate
+        estimated, scatter = at.search.estimate, at.search.scatter
         at.send(answered)
+        if at.search.scatter is not scatter and at.search.scatter is not None:
+            watcher.note(scattered(at.search.scatter, at.kind.title(at.search.scatter.item)))
         if at.search.estimate is not estimated and at.search.estimate is not None:
             watcher.note(expectation(at.search.estimate, at.search.store, folder.question().better))
         watcher.answered(answered, title, at.search.store)
@@ -186,6 +192,15 @@ def expectation(estimate: Estimate, store: Store, better: Better) -> str:
     return (
         f"the ends differ by {100 * share:.2g} %, {estimate.step / estimate.noise:.2g} times "
         f"the noise of one run: about {estimate.runs_low} to {estimate.runs_high} more runs, {low} to {high} min"
+    )
+
+
+def scattered(scatter: Scatter, title: str) -> str:
+    """That an exact measure is none."""
+    promised, apart = (100 * math.expm1(size) for size in (scatter.exact, scatter.apart))
+    return (
+        f"Runs were to repeat to within {promised:.2g} %, but two of {title} are {apart:.2g} % apart. That promise is "
+        "dropped: the search goes on as for a measure with noise, and what it rested on is tested again"
     )
 
 

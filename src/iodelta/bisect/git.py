@@ -134,7 +134,11 @@ class Repository:
         """What a commit changes, against its first parent, so that it applies anywhere. Raises MeasureError."""
         if not self.commit(sha).parents:
             raise RequestError("a first commit is no patch", place=sha[:12])
-        done = self.git("diff-tree", "-p", "--binary", "--full-index", "--no-ext-diff", f"{sha}^1", sha, "--")
+        return self.difference(f"{sha}^1", sha)
+
+    def difference(self, parent: str, commit: str) -> bytes:
+        """What changes from one commit to the other, as a patch. Raises RequestError."""
+        done = self.git("diff-tree", "-p", "--binary", "--full-index", "--no-ext-diff", parent, commit, "--")
         if done.returncode:
             raise self._broken(done)
         return done.stdout

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from iodelta.bisect.git import Repository
-from iodelta.bisect.model import Line
+from iodelta.bisect.model import Culprit, Line
 from iodelta.bisect.question import Commits, Listed, Settings
 from iodelta.bisect.tree import Worktree
 from iodelta.errors import RequestError
 from iodelta.machine import Machine
 
 NOTHING = "(all as in good)"
+AS_IN_GOOD = " (this one as in good, all others as in bad)"
 
 
 class Titled(Protocol):
@@ -31,6 +32,9 @@ class Kind(Titled, Protocol):
 
     def inside(self, item: str) -> Sequence[Line]:
         """Lines that a merge brought in."""
+
+    def reverted(self, culprit: Culprit) -> str:
+        """The item that is the bad end without a culprit; empty where there is none that was not measured already."""
 
 
 @runtime_checkable
@@ -58,11 +62,19 @@ class CommitItems:
     def inside(self, item: str) -> Sequence[Line]:
         return self.repository.inside(item, self._subject.paths)
 
+    def reverted(self, culprit: Culprit) -> str:
+        bad = self._subject.bad
+        return "" if culprit.item == bad else f"{bad}-{culprit.parent}-{culprit.item}"
+
     def prepare(self, tree: Worktree, item: str) -> None:
-        tree.checkout(item)
+        end, *change = item.split("-")
+        tree.checkout(end)
+        if change:
+            tree.apply(self.repository.difference(*change), reverse=True)
 
     def title(self, item: str) -> str:
-        return self.repository.oneline(item)
+        end, *change = item.split("-")
+        return f"{end[:12]} without {change[1][:12]}" if change else self.repository.oneline(item)
 
 
 class ListedItems:
@@ -81,6 +93,9 @@ class ListedItems:
 
     def inside(self, item: str) -> Sequence[Line]:
         return ()
+
+    def reverted(self, culprit: Culprit) -> str:
+        return ""
 
     def title(self, item: str) -> str:
         return item
@@ -102,15 +117,22 @@ class SettingItems:
     def inside(self, item: str) -> Sequence[Line]:
         return ()
 
+    def reverted(self, culprit: Culprit) -> str:
+        return "" if culprit.skipped or len(self.differing) == 1 else culprit.item + AS_IN_GOOD
+
     def title(self, item: str) -> str:
-        if item == NOTHING:
+        if item == NOTHING or item.endswith(AS_IN_GOOD):
             return item
         before, after = (one.get(item, "(absent)") for one in (self._subject.good, self._subject.bad))
         return f"{item}: {before} -> {after}"
 
     def state(self, item: str) -> dict[str, str]:
         """All settings when those up to ``item`` are as in the bad environment."""
-        switched = set(self.differing[: self.differing.index(item) + 1]) if item != NOTHING else set()
+        switched = set(self.differing)
+        if item.endswith(AS_IN_GOOD):
+            switched.discard(item.removesuffix(AS_IN_GOOD))
+        else:
+            switched = set(self.differing[: self.differing.index(item) + 1]) if item != NOTHING else set()
         state = dict(self._subject.good)
         for name in switched:
             state.pop(name, None)

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-Stage = Literal["gate", "probe", "search", "confirm", "block"]
+Stage = Literal["gate", "probe", "search", "confirm", "revert", "block"]
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -42,6 +42,10 @@ class Rules(msgspec.Struct, frozen=True):
     """Search though the effect is weaker than ``weakest``."""
     several: bool = True
     """Go on to look for other culprits after the first."""
+    rest: float = 1.0
+    """What comes after the first culprit takes at most so many times the runs that it took."""
+    revert: bool = True
+    """Take every culprit out on top of the bad end, as a second proof."""
     seed: int = 1
 
 
@@ -92,11 +96,37 @@ class Culprit(msgspec.Struct, frozen=True):
     """Runs of the whole search when it was confirmed."""
     via: tuple[str, ...] = ()
     """Merges that brought it in, outermost first."""
+    revert: Revert | None = None
+    """The second proof; None where none was asked for or there was no run left for it."""
 
     @property
     def suspects(self) -> tuple[str, ...]:
         """The items among which the change lies, in order."""
         return (*self.skipped, self.item)
+
+
+class Scatter(msgspec.Struct, frozen=True):
+    """Runs of one item that lie further ``apart`` than the exactness that was promised."""
+
+    item: str
+    apart: float
+    exact: float
+
+
+class Revert(msgspec.Struct, frozen=True):
+    """The second proof: the bad end against the bad end with the culprit taken out, in fresh pairs."""
+
+    item: str
+    """The bad end without the culprit."""
+    effect: Effect | None = None
+    """What the culprit costs there; None when that could not be measured."""
+    pairs: int = 0
+    p: float = 1.0
+    """One-sided, of the pairs."""
+    shown: bool = False
+    """Whether the bad end is shown to be slower than without the culprit."""
+    reason: str = ""
+    """Why it could not be measured."""
 
 
 class Suspect(msgspec.Struct, frozen=True):
@@ -109,7 +139,8 @@ class Suspect(msgspec.Struct, frozen=True):
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """A part of the line in which no further step was found: none above ``largest`` is left, at 95 %."""
+    """A part of the line in which no further step was found: from end to end the level rises by no more than
+    ``largest``, at 95 %."""
 
     good: str
     bad: str
@@ -137,6 +168,8 @@ class Outcome(msgspec.Struct, frozen=True):
     gaps: tuple[Gap, ...] = ()
     refused: str = ""
     estimate: Estimate | None = None
+    scatter: Scatter | None = None
+    """Why the measure was not taken to repeat exactly after all."""
 
 
 class Run(msgspec.Struct, frozen=True):

@@ -15,13 +15,26 @@ import random
 from collections.abc import Callable, Generator, Sequence
 from typing import TypeVar
 
+import msgspec
 import numpy as np
 
-from iodelta.bisect.model import Answer, Ask, Culprit, Effect, Estimate, Gap, Line, Outcome, Rules, Stage, Suspect
+from iodelta.bisect.model import (
+    Answer,
+    Ask,
+    Culprit,
+    Estimate,
+    Gap,
+    Line,
+    Outcome,
+    Revert,
+    Rules,
+    Scatter,
+    Stage,
+    Suspect,
+)
+from iodelta.bisect.pairs import Pairs
 from iodelta.bisect.store import Store
 from iodelta.stats.bisection import Evidence, Step, capacity, pooled
-from iodelta.stats.effect import hodges_lehmann, tails_rows
-from iodelta.stats.sequential import Schedule, nominal_tails, schedule
 
 PASSED = 0.02
 """One-sided level at which ends count as different; not a claim, so many looks are taken."""
@@ -40,11 +53,6 @@ PROBE_ROUNDS = 12
 FEWEST = 3
 """Runs of each end before it is asked whether they differ."""
 
-LOOKS = (7, 9, 11, 14, 17, 20, 25, 32, 40, 50, 64, 80, 100, 128, 160)
-"""Numbers of pairs at which culprit and parent are compared."""
-
-RESERVE = 0.1
-
 LOST = 0.2
 """Probability below which a culprit on test is given up for a better one."""
 
@@ -59,6 +67,21 @@ RECHECK = 4
 SETTLED = 20
 """Runs of a search before it is asked whether there is a step at all."""
 
+PART = 0.6
+"""Of the runs left after a culprit, the share that goes into comparing the ends of what is left."""
+
+SPARED = 18
+"""Runs that a search for a further culprit leaves for its test."""
+
+EVIDENT = 0.003
+"""One-sided level at which all runs of a range show a step somewhere inside, so that its ends need not be compared."""
+
+ROUND = 2
+"""Runs of each place that a range gets before the next range gets its own."""
+
+PROBABLE = 0.9
+"""Probability of the range that is reported of a search that is given up."""
+
 PATIENCE = 3
 """A search that takes so many times the runs it was expected to take at most is given up."""
 
@@ -68,6 +91,7 @@ Bin = tuple[int, int, int]
 """A stretch of a line, first and last place included, whose runs are taken together; first the place to run."""
 
 Inside = Callable[[str], Sequence[Line]]
+Reverted = Callable[[Culprit], str]
 
 
 def nothing_inside(item: str) -> Sequence[Line]:
@@ -75,10 +99,22 @@ def nothing_inside(item: str) -> Sequence[Line]:
     return ()
 
 
-class Search:
-    """One search over a line; ``run`` is the generator. ``inside`` gives the lines that a merge brought in."""
+def no_revert(culprit: Culprit) -> str:
+    """For items that cannot be taken out."""
+    return ""
 
-    def __init__(self, line: Line, rules: Rules, inside: Inside = nothing_inside) -> None:
+
+class _Scattered(Exception):  # noqa: N818  # what was promised of the measure does not hold
+    """Runs of one item lie too far apart for an exact measure."""
+
+
+class Search:
+    """One search over a line; ``run`` is the generator. ``inside`` gives the lines that a merge brought in,
+    ``reverted`` the item that is the bad end without a culprit."""
+
+    def __init__(
+        self, line: Line, rules: Rules, inside: Inside = nothing_inside, reverted: Reverted = no_revert
+    ) -> None:
         self.line = line
         self.rules = rules
         self.store = Store()
@@ -88,45 +124,95 @@ class Search:
         self.gaps: list[Gap] = []
         self.where: tuple[Line, int, int] = (line, 0, len(line.items) - 1)
         """The range that is being looked into."""
+        self.scatter: Scatter | None = None
         self._inside = inside
+        self._reverted = reverted
         self._random = random.Random(rules.seed)
         self._least = rules.margin / 2
 
     def run(self) -> Course[Outcome]:
         """All culprits of the line."""
-        refused = yield from self._stretches(self.line, ())
-        return Outcome(tuple(self.culprits), tuple(self.suspects), tuple(self.gaps), refused, self.estimate)
+        try:
+            refused = yield from self._stretches(self.line, ())
+        except _Scattered:  # what was concluded rests on a promise that does not hold; the runs stay
+            self.rules = msgspec.structs.replace(self.rules, exact=0.0)
+            self.culprits, self.suspects, self.gaps, self.estimate = [], [], [], None
+            refused = yield from self._stretches(self.line, ())
+        found = (tuple(self.culprits), tuple(self.suspects), tuple(self.gaps))
+        return Outcome(*found, refused, self.estimate, self.scatter)
 
     # --------------------------------------------------------------------------------------------------- ranges
 
     def _stretches(self, line: Line, via: tuple[str, ...]) -> Course[str]:
-        waiting = [(0, len(line.items) - 1)]
-        while waiting:
-            first, last = waiting.pop(0)
-            top = not self.culprits and not via
-            if last <= first:
-                continue
-            target = self.rules.margin if top else max(self.rules.margin, LATER * max(self._found(), default=0.0))
-            ends = yield from self._suspicious(line, first, last, target, top)
-            if ends is None:
-                if top:
-                    return self._nothing(line.items[first], line.items[last])
-                continue
-            if top and (weak := self._too_weak(line, *ends)):
-                return weak
-            known = len(self.suspects)
-            found = yield from self._culprit(line, *ends, target, via)
-            if found is None:
-                if top and len(self.suspects) == known:
-                    return "the difference that the ends showed at first did not hold"
-                if top:
-                    return "the runs named no item that its own test confirms"
-                continue
-            before, after = found
-            if not self.rules.several:
-                return ""
-            waiting += [(first, before), (after, last)]
+        """The first culprit of a line, then the others; why the search was refused, or nothing."""
+        first, last = 0, len(line.items) - 1
+        top = not self.culprits and not via
+        target = self._target()
+        ends = yield from self._suspicious(line, first, last, target, top)
+        if ends is None:
+            return self._nothing(line.items[first], line.items[last]) if top else ""
+        if top and (weak := self._too_weak(line, *ends)):
+            return weak
+        known = len(self.suspects)
+        found = yield from self._culprit(line, *ends, target, via)
+        if found is None:
+            if top and len(self.suspects) == known:
+                return "the difference that the ends showed at first did not hold"
+            return "the runs named no item that its own test confirms" if top else ""
+        if self.rules.several:
+            yield from self._others(line, [(first, found[0]), (found[1], last)], via)
         return ""
+
+    def _others(self, line: Line, waiting: list[tuple[int, int]], via: tuple[str, ...]) -> Course[None]:
+        """What is left on either side: where the level is seen to rise first, then what may be hidden between ends."""
+        for stage in ("gate", "probe"):
+            while (one := (yield from self._rising(line, waiting, stage))) is not None:
+                whole, pair = one
+                waiting = [other for other in waiting if other != whole]
+                found = yield from self._culprit(line, *pair, self._target(), via)
+                if found is not None:
+                    waiting += [(whole[0], found[0]), (found[1], whole[1])]
+        for first, last in waiting:
+            if last > first:
+                self._gap(line, first, last)
+
+    def _rising(
+        self, line: Line, waiting: list[tuple[int, int]], stage: Stage
+    ) -> Course[tuple[tuple[int, int], tuple[int, int]] | None]:
+        """A range in which the level rises, and the part of it in which it does: all are looked at in turn, with a few
+        runs each, until one does, or what is left for this stage is used up."""
+        if stage == "probe" and self.rules.exact:
+            return None
+        part = PART if stage == "gate" and not self.rules.exact else 1.0
+        end = len(self.store.runs) + int(part * self._left())
+        quiet = [one for one in waiting if one[1] <= one[0]]
+        while True:
+            open_ = [one for one in waiting if one not in quiet]
+            seen = [(step[0], one) for one in open_ if (step := self._clear_step(line, *one, EVIDENT))]
+            if seen and self._left() > 0:
+                return min(seen)[1], min(seen)[1]
+            if not open_:
+                return None
+            for one in open_:
+                self.where = (line, *one)
+                bins = [(place, place, place) for place in one] if stage == "gate" else self._bins(line, *one)
+                limit = min(end, len(self.store.runs) + len(bins) * ROUND)
+                pair = yield from self._rises(line, bins, self._target(), stage, False, limit)
+                if pair is not None:
+                    return one, pair
+                if len(self.store.runs) < limit or limit == end:
+                    quiet.append(one)
+
+    def _target(self) -> float:
+        """The smallest rise that is looked for."""
+        return max(self.rules.margin, LATER * max(self._found(), default=0.0))
+
+    def _left(self) -> int:
+        """Runs that may still be made: after the first culprit as many as it took, times ``rest``."""
+        most = self.rules.most_runs
+        if self.culprits:
+            most = min(most, int(self.culprits[0].runs * (1.0 + self.rules.rest)))
+        return max(0, most - len(self.store.runs))
 
     def _found(self) -> list[float]:
         return [culprit.effect.size for culprit in self.culprits]
@@ -136,22 +222,28 @@ class Search:
     ) -> Course[tuple[int, int] | None]:
         """The part of a range in which the level rises: all of it, or between two probes; None when it does not."""
         self.where = (line, first, last)
-        pair = yield from self._rises(line, [(first, first, first), (last, last, last)], target, "gate", top)
+        limit = len(self.store.runs) + self._left()
+        pair = yield from self._rises(line, [(first, first, first), (last, last, last)], target, "gate", top, limit)
         if pair is None and (top or not self.rules.exact):
-            pair = yield from self._rises(line, self._bins(line, first, last), target, "probe", top)
+            pair = yield from self._rises(line, self._bins(line, first, last), target, "probe", top, limit)
+        if pair is None:
+            self._gap(line, first, last)
+        return pair
+
+    def _gap(self, line: Line, first: int, last: int) -> None:
+        """Note that no rise was found, and what is left possible."""
         step = self.store.step([line.items[first]], [line.items[last]])
-        if pair is None and step is not None:
+        if step is not None:
             largest = step.size + 2 * step.error
             if abs(largest) < 2 * self.rules.exact:  # smaller steps are not seen
                 largest = 2 * self.rules.exact
             self.gaps.append(Gap(line.items[first], line.items[last], step.size, largest, largest < -self._least))
-        return pair
 
     def _rises(
-        self, line: Line, bins: list[Bin], target: float, stage: Stage, top: bool
+        self, line: Line, bins: list[Bin], target: float, stage: Stage, top: bool, limit: int
     ) -> Course[tuple[int, int] | None]:
         """Run the bins in turn until some later one lies higher than an earlier: the range from one to the other. None
-        when no rise of ``target`` is left possible, or the runs allowed for it are used up."""
+        when no rise of ``target`` is left possible, or the runs allowed for it, ``limit`` in all, are used up."""
         level = PASSED if stage == "gate" else PROBED
         most = self.rules.pairs if stage == "gate" else PROBE_ROUNDS
         most = most if top else most // 2
@@ -171,12 +263,12 @@ class Search:
                 _, a, b = min(rises)
                 return line.items.index(runs[a][0], bins[a][1]), line.items.index(runs[b][-1], bins[b][1])
             wanting = {one for one in wanting if line.items[bins[one][0]] not in self.store.broken}
-            if not wanting:
+            if not wanting or len(self.store.runs) >= limit:
                 return None
             fewer = min(counts[one] for one in wanting)
             behind = [one for one in sorted(wanting) if counts[one] == fewer]
             self._random.shuffle(behind)
-            for one in behind:
+            for one in behind[: limit - len(self.store.runs)]:
                 place = bins[one][0]
                 why = "do the ends differ?" if stage == "gate" else "is a rise hidden inside?"
                 yield from self._ask(line.items[place], stage, why, must=place in self.where[1:])
@@ -224,11 +316,17 @@ class Search:
     def _expected(self, items: int, step: Step) -> tuple[int, int]:
         """Runs that a search among so many candidates takes: once to three times the floor log2(items) over the
         information in a run, and the pairs of the test."""
-        # What got through the gate is likely to be overestimated.
-        ratio = min(max(step.size - step.error, self._least) / max(step.noise, self.rules.exact, 1e-9), 20.0)
-        floor = math.log2(items + 1) / max(capacity(ratio), 1e-3)
-        pairs = 2.0 if self.rules.exact else 2 * max(8.0, 20 / ratio**2)
+        floor = math.log2(items + 1) / max(capacity(self._ratio(step)), 1e-3)
+        pairs = self._test_runs(step)
         return math.ceil(floor + pairs), math.ceil(3 * floor + pairs)
+
+    def _test_runs(self, step: Step) -> int:
+        """Runs that the test of a culprit takes."""
+        return 2 if self.rules.exact else math.ceil(2 * max(8.0, 20 / self._ratio(step) ** 2))
+
+    def _ratio(self, step: Step) -> float:
+        """Step over noise; what got through the gate is likely to be overestimated."""
+        return min(max(step.size - step.error, self._least) / max(step.noise, self.rules.exact, 1e-9), 20.0)
 
     def _nothing(self, good: str, bad: str) -> str:
         gap = next((gap for gap in self.gaps if (gap.good, gap.bad) == (good, bad)), None)
@@ -266,6 +364,8 @@ class Search:
                         self.where = (line, first, last)
                 if len(self.culprits) == known:  # nothing inside accounts for it: the merge itself, or no merge
                     self.culprits.append(culprit)
+                    revert = yield from self._proved(culprit)
+                    self.culprits[-1] = msgspec.structs.replace(culprit, revert=revert)
                 return before, after
             if culprit:  # the test ended without a claim
                 self.suspects.append(Suspect(line.items[before + 1], line.items[after], share, culprit))
@@ -302,9 +402,8 @@ class Search:
                 if spent >= SETTLED and step.size + 2 * step.error < target:
                     self.gaps.append(Gap(items[0], items[-1], step.size, step.size + 2 * step.error))
                     return None
-                if spent >= self._patience(last - first, step):
-                    why = f"{len(self.store.runs)} runs were not enough"
-                    self.suspects.append(Suspect(items[low], items[high], share, why))
+                if self._exhausted(spent, last - first, step):
+                    self.suspects.append(self._probable(line, first, last, evidence))
                     return None
                 places = evidence.worth_asking(posterior, testable)
                 gain = evidence.information(posterior, places, len(self.store.runs))
@@ -319,6 +418,17 @@ class Search:
                 evidence.add(items.index(item), run.value, run.time)
                 if self.store.clipped != clipped or len(self.store.runs) % RECHECK == 0:
                     evidence = None
+
+    def _probable(self, line: Line, first: int, last: int, evidence: Evidence) -> Suspect:
+        """The range that holds most of the probability, of a search that is given up."""
+        below = evidence.posterior().at_or_below(np.arange(last - first + 1), evidence.prior)
+        low = int(np.searchsorted(below, (1 - PROBABLE) / 2, side="right"))
+        high = int(np.searchsorted(below, (1 + PROBABLE) / 2))
+        low, high = max(low, 1), min(high, last - first)
+        why = f"{len(self.store.runs)} runs were not enough"
+        if self.culprits:
+            why = "the runs that were to be spent on others than the first culprit are used up"
+        return Suspect(line.items[first + low], line.items[first + high], float(below[high] - below[low - 1]), why)
 
     def _evidence(self, line: Line, first: int, last: int) -> Evidence:
         return self.store.evidence(line, first, last, least=self._least, floor=self.rules.exact)
@@ -342,26 +452,25 @@ class Search:
                 return first, last
             _, first, last = min(found)
 
-    def _clear_step(self, line: Line, first: int, last: int) -> tuple[float, int, int] | None:
-        """Level at which the runs between two places show a step, and the measured places around it; None when they
-        show none."""
+    def _clear_step(self, line: Line, first: int, last: int, level: float = SECOND) -> tuple[float, int, int] | None:
+        """The tail by which the runs between two places show a step, and the measured places around it; None when they
+        show none at this level."""
         if last <= first or (part := self._evidence(line, first, last)).runs < 4:
             return None
         posterior = part.posterior()
         group = int(np.argmax(posterior.share))
         below, above = int(posterior.edges[group]), int(posterior.edges[group + 1])
         step = part.step(posterior, above)
-        if not step.freedom or step.size < self._least or self._tail(step) >= SECOND:
+        if not step.freedom or step.size < self._least or self._tail(step) >= level:
             return None
         return self._tail(step), first + below, first + above
 
-    def _patience(self, candidates: int, step: Step) -> int:
-        """Runs after which a search is given up: a multiple of what it should take; once something was found, of what
-        that took."""
-        left = self.rules.most_runs - len(self.store.runs)
+    def _exhausted(self, spent: int, candidates: int, step: Step) -> bool:
+        """Whether a search is given up: after a multiple of what it should take, or when what is left would not do for
+        the test of a further culprit."""
         if self.culprits:
-            return min(left, max(100, PATIENCE * self.culprits[0].runs))
-        return min(left, PATIENCE * self._expected(candidates, step)[1])
+            return self._left() <= (2 if self.rules.exact else SPARED)
+        return not self._left() or spent >= PATIENCE * self._expected(candidates, step)[1]
 
     def _confirm(
         self, line: Line, before: int, after: int, share: float, via: tuple[str, ...]
@@ -372,49 +481,53 @@ class Search:
         evidence = self._evidence(line, first, last)
         posterior = evidence.posterior()
         step = evidence.step(posterior, after - first)
-        plan = schedule((1,)) if self.rules.exact else self._looks(step)
-        looks = plan.blocks
-        levels = dict(zip(looks, nominal_tails(plan, self.rules.alpha / 2), strict=True))
-        differences: list[float] = []
-        for pairs in range(1, looks[-1] + 1):
-            order = [parent, item]
-            self._random.shuffle(order)
-            for one in order:
-                why = f"pair {pairs} of at most {looks[-1]}: is it slower than its parent?"
-                yield from self._ask(one, "confirm", why, must=True)
-                evidence.add(line.items.index(one) - first, self.store.runs[-1].value, self.store.runs[-1].time)
-            differences.append(self.store.of(item)[-1][1] - self.store.of(parent)[-1][1])
-            if pairs not in levels:
+        test = Pairs(self.rules, step, most=self._left() // 2 if self.culprits else math.inf)
+        while not test.done:
+            why = f"pair {len(test.differences) + 1} of at most {test.most}: is it slower than its parent?"
+            difference = yield from self._pair(parent, item, "confirm", why)
+            for run in self.store.runs[-2:]:
+                evidence.add(line.items.index(run.item) - first, run.value, run.time)
+            if not test.add(difference):
                 continue
-            d = np.asarray(differences)
-            p = float(tails_rows(d[None, :], 0.0)[0][0])
-            if self.rules.exact:
-                p = 0.0 if d[0] > 2 * self.rules.exact else 1.0
-            if p <= levels[pairs]:
+            if test.shown:
                 skipped = line.items[before + 1 : after]
-                return Culprit(
-                    item, parent, skipped, self._effect(d), pairs, p, share, len(self.store.runs), via
-                )  # fmt: skip
+                pairs, runs = len(test.differences), len(self.store.runs)
+                return Culprit(item, parent, skipped, test.effect(), pairs, test.p, share, runs, via)
             left = evidence.posterior().at_or_below(np.array([before - first, after - first]), evidence.prior)
             if float(left[1] - left[0]) < LOST:
                 return ""
-        return f"{looks[-1]} pairs of runs do not show that it is slower than {parent[:12]}"
+        return f"{len(test.differences)} pairs of runs do not show that it is slower than {parent[:12]}"
 
-    def _effect(self, d: np.ndarray) -> Effect:
-        if self.rules.exact:
-            return Effect(float(d[0]), float(d[0]) - self.rules.exact, float(d[0]) + self.rules.exact)
-        found = hodges_lehmann(d)
-        return Effect(found.value, found.low, found.high)
+    def _proved(self, culprit: Culprit) -> Course[Revert | None]:
+        """The bad end against the bad end without the culprit, by at most half of the runs that are left."""
+        bad, item = self.line.items[-1], self._reverted(culprit)
+        if not item or not self.rules.revert or self._left() < 4:
+            return None
+        if not self.store.of(item) and item not in self.store.broken:
+            yield from self._ask(item, "revert", "can it be taken out on top of the bad end?")
+        if item in self.store.broken:
+            return Revert(item, reason=self.store.broken[item])
+        noise = self.estimate.noise if self.estimate else 0.0
+        step = Step(culprit.effect.size, 0.0, culprit.pairs, noise)
+        test = Pairs(self.rules, step, most=self._left() // 4)
+        while not test.done:
+            why = f"pair {len(test.differences) + 1} of at most {test.most}: does the bad end get faster without it?"
+            test.add((yield from self._pair(item, bad, "revert", why)))
+        pairs = len(test.differences)
+        return Revert(item, test.effect(), pairs, test.p, test.shown) if pairs else None
 
-    def _looks(self, step: Step) -> Schedule:
-        """Looks up to twice the pairs that a t test at 1 % would need to find this step nine times in ten; a tenth of
-        the level is kept for three times as many, since what a search has found is likely to be overestimated."""
-        ratio = max(step.size / max(step.noise, 1e-12), 0.3)
-        most = min(max(12, math.ceil(52 / ratio**2)), LOOKS[-1])
-        looks = (*(look for look in LOOKS if look < 0.9 * most), most)
-        extension = tuple(math.ceil(part * most) for part in (1.3, 1.7, 2.2, 3.0))
-        return schedule(looks, reserve=RESERVE, extension=extension)
+    def _pair(self, parent: str, item: str, stage: Stage, why: str) -> Course[float]:
+        """A fresh run of both, in random order: the difference."""
+        order = [parent, item]
+        self._random.shuffle(order)
+        for one in order:
+            yield from self._ask(one, stage, why, must=True)
+        return self.store.of(item)[-1][1] - self.store.of(parent)[-1][1]
 
     def _ask(self, item: str, stage: Stage, why: str, *, must: bool = False) -> Course[None]:
         answer = yield Ask(item, stage, why, must)
         self.store.add(item, answer)
+        values = [value for _, value in self.store.of(item)]
+        if self.rules.exact and values and max(values) - min(values) > self.rules.exact * (1 + 1e-9):
+            self.scatter = Scatter(item, max(values) - min(values), self.rules.exact)
+            raise _Scattered

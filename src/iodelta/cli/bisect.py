@@ -54,6 +54,15 @@ Examples:
 @click.option("--exact", default="", metavar="SHARE", help="The measure repeats to within this, as in 0.01%: one run.")
 @time_limits
 @click.option("--first", is_flag=True, help="Stop at the first culprit.")
+@click.option(
+    "--rest",
+    default=1.0,
+    show_default=True,
+    type=click.FloatRange(0, 1000),
+    metavar="TIMES",
+    help="What comes after the first culprit takes at most so many times its runs.",
+)
+@click.option("--no-revert", is_flag=True, help="Do not take a culprit out on top of the bad end as a second proof.")
 @click.option("--force", is_flag=True, help="Search though the effect is below half of a run's noise.")
 @click.option("--runs", type=click.IntRange(1), help="At most so many visits.")
 @folder_options("What it would do next and why; measure nothing.")

@@ -83,6 +83,8 @@ class Asked:
             exact=math.log1p(exact),
             force=bool(self._options.get("force")),
             several=not self._options.get("first"),
+            rest=cast(float, self._options.get("rest", Rules().rest)),
+            revert=not self._options.get("no_revert"),
             most_runs=cast("int | None", self._options.get("runs")) or Rules().most_runs,
             seed=random.SystemRandom().getrandbits(31) if given is None else given,
         )

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from iodelta.bisect.counted import UNIT
-from iodelta.bisect.driver import Searched
+from iodelta.bisect.driver import Searched, scattered
 from iodelta.bisect.git import Commit
 from iodelta.bisect.items import CommitItems
 from iodelta.bisect.log import Answered, Asked, Ended, SearchFolder, Session, Undone
@@ -53,6 +53,23 @@ class Skipped(msgspec.Struct, frozen=True):
     reason: str
 
 
+class Proof(msgspec.Struct, frozen=True):
+    """The second proof of a culprit: it is taken out on top of the bad end, in fresh pairs of runs."""
+
+    title: str
+    """The bad end without it."""
+    change: Changed | None
+    """What the culprit does there; None when it could not be measured."""
+    pairs: int
+    """Fresh pairs of runs."""
+    p: float
+    """One-sided, of the pairs."""
+    shown: bool
+    """Whether the bad end is shown to be slower than without it."""
+    reason: str
+    """Why it could not be measured; empty otherwise."""
+
+
 class Found(msgspec.Struct, frozen=True):
     """A culprit: the change against its parent, and all items among which it lies."""
 
@@ -74,6 +91,8 @@ class Found(msgspec.Struct, frozen=True):
     """Merges that brought it in, outermost first; empty without one."""
     commit: Commit | None
     """What git knows of it; None where items are no commits."""
+    revert: Proof | None = None
+    """The bad end against the bad end without it; None where that was not tried."""
 
 
 class Range(msgspec.Struct, frozen=True):
@@ -146,7 +165,7 @@ class SearchAccount(msgspec.Struct, frozen=True):
     suspects: tuple[Range, ...]
     """Ranges that probably hold a change which no test confirmed."""
     gaps: tuple[Range, ...]
-    """Parts of the line without a further culprit."""
+    """Parts of the line from whose one end to the other the level rises no further, or by no more than is said."""
     refused: str
     """Why the search did not begin, or ended without an answer; empty otherwise."""
     estimate: str
@@ -166,6 +185,8 @@ class SearchAccount(msgspec.Struct, frozen=True):
     """Name and value of what matters most of the machine that was measured; empty before the first run."""
     blind: str
     """What the measure cannot see; empty where it is time."""
+    scatter: str
+    """Why runs are not taken to repeat exactly after all; empty where that was not promised, or holds."""
     next: str
     """What would be done next and why; empty when there is nothing left to do."""
     git_log: str
@@ -197,7 +218,8 @@ def account(folder: SearchFolder, question: Question, at: Searched) -> SearchAcc
             gap.bad,
             f"improves by {_words(question, -gap.step)}: it hides part of what is worse"
             if gap.improves
-            else "no further step" + (f" above {_words(question, gap.largest)}" if gap.largest > 0 else ""),
+            else "the level does not rise"
+            + (f" by more than {_words(question, gap.largest)} from end to end" if gap.largest > 0 else ""),
         )
         for gap in (outcome.gaps if outcome else search.gaps)
     )
@@ -225,12 +247,17 @@ def account(folder: SearchFolder, question: Question, at: Searched) -> SearchAcc
         estimate=told,
         posterior=_posteriors(at, culprits),
         levels=_levels(at, question, answers, places),
-        skipped=tuple(Skipped(item, kind.title(item), why) for item, why in search.store.broken.items()),
+        skipped=tuple(
+            Skipped(item, kind.title(item), why)
+            for item, why in search.store.broken.items()
+            if item not in _taken_out(search.culprits)
+        ),
         totals=_totals(events, answers, at),
         drifts=_drifts(at, culprits),
         machine=next((e.machine for e in reversed(events) if isinstance(e, Session)), ""),
         system=system(folder.environment()),
         blind=BLIND if question.unit == UNIT else "",
+        scatter=scattered(search.scatter, kind.title(search.scatter.item)) if search.scatter else "",
         next=f"{kind.title(asked.item)}: {asked.stage}: {asked.why}" if asked else "",
         git_log=git_log(at) if isinstance(kind, CommitItems) else "",
     )
@@ -270,7 +297,22 @@ def _found(culprit: Culprit, at: Searched, question: Question) -> Found:
         culprit.runs,
         tuple(kind.title(item) for item in culprit.via),
         kind.repository.commit(culprit.item) if isinstance(kind, CommitItems) else None,
+        _proof(culprit, at, question),
     )
+
+
+def _proof(culprit: Culprit, at: Searched, question: Question) -> Proof | None:
+    revert = culprit.revert
+    if revert is None:
+        return None
+    effect = revert.effect
+    change = changed(question, effect.size, effect.low, effect.high) if effect else None
+    return Proof(at.kind.title(revert.item), change, revert.pairs, revert.p, revert.shown, revert.reason)
+
+
+def _taken_out(culprits: Sequence[Culprit]) -> set[str]:
+    """The items that are the bad end without a culprit."""
+    return {culprit.revert.item for culprit in culprits if culprit.revert}
 
 
 def _posteriors(at: Searched, culprits: tuple[Culprit, ...]) -> tuple[tuple[Bar, ...], ...]:
@@ -309,7 +351,7 @@ def _levels(at: Searched, question: Question, answers: list[Answered], places: d
         values.setdefault(answered.item, []).extend(answered.values)
     found = []
     for item, own in values.items():
-        if not own:
+        if not own or item in _taken_out(at.search.culprits):
             continue
         step = at.search.store.step([good], [item]) if item != good else None
         change = None

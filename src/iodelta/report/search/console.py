@@ -11,7 +11,7 @@ from rich.text import Text
 
 from iodelta.errors import pasted
 from iodelta.report.columns import columns, cut
-from iodelta.report.search.answer import Changed, Found, SearchAccount
+from iodelta.report.search.answer import Changed, Found, Proof, SearchAccount
 from iodelta.report.words import duration, inert, interval, percent, quantity
 
 WIDTH = 80
@@ -31,6 +31,9 @@ def lines(account: SearchAccount) -> Iterator[Text]:
     """The account, line by line, none wider than 80 columns but for titles."""
     yield from _wrapped(headline(account), style="bold")
     yield Text()
+    if account.scatter:
+        yield from _wrapped(f"{inert(account.scatter)}.", style="yellow")
+        yield Text()
     for number, found in enumerate(account.culprits, 1):
         yield from _culprit(number, found)
     for one in account.suspects:
@@ -73,7 +76,25 @@ def _culprit(number: int, found: Found) -> Iterator[Text]:
         f"   {_change(found.change)} against {inert(found.parent)}, in {found.pairs} fresh {pairs} of runs ({p}); "
         f"posterior {100 * found.probability:.1f} % before that test; after {found.runs} visits."
     )
+    if found.revert:
+        yield from _wrapped(f"   {proof(found.revert)}")
     yield Text()
+
+
+def proof(revert: Proof) -> str:
+    """The second proof in a sentence."""
+    title = inert(revert.title)
+    if revert.change is None:
+        return f"Second proof: {title} could not be measured: {inert(revert.reason)}."
+    size = _change(revert.change)
+    p = "" if not revert.p else f", one-sided p {revert.p:.2g}"
+    pairs = f"{revert.pairs} fresh pair{'s' * (revert.pairs > 1)}{p}"
+    if revert.shown:
+        return f"Second proof: at the bad end it makes {size}, against {title} ({pairs})."
+    return (
+        f"No second proof: at the bad end it makes {size}, against {title} ({pairs}); a later change may "
+        "do the same, or undo it."
+    )
 
 
 def plot(account: SearchAccount) -> Iterator[Text]:

@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Iterator
 
 from iodelta.report.search.answer import Found, SearchAccount
+from iodelta.report.search.console import proof
 from iodelta.report.words import inert, interval, percent, quantity
 
 WIDTH = 72
@@ -53,6 +54,9 @@ def _lines(account: SearchAccount, found: Found) -> Iterator[str]:
     sure = "95 % interval" if found.p else "by the exactness given"
     yield f"  {question.metric}: {size} ({interval(low, high)}, {sure})"
     yield ""
+    if found.revert:
+        yield from _wrapped(proof(found.revert))
+        yield ""
     values = {level.title: level for level in account.levels}
     for title in (found.parent, found.title):
         if level := values.get(title):
