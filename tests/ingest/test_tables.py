@@ -702,3 +702,47 @@ def test_megabits_are_not_taken_for_megabytes(unit: str) -> None:
     for run in read_bytes(text.encode(), "x.csv").runs:
         assert run.directions[0].bandwidth.value != run.directions[0].bandwidth.value
         assert [finding.rule for finding in run.findings] == ["read.no-unit"]
+
+
+@pytest.mark.parametrize("mark", ["|", ",", ";", "\t", "   "])
+@pytest.mark.parametrize("more", ["", "jobs"])
+def test_the_titles_of_another_table_end_one(mark: str, more: str) -> None:
+    rows = ["sched IOPS", "none 100", "bfq 90", f"sched {more} p99_us", f"none {more and 4} 12", f"bfq {more and 4} 13"]
+    bar = mark if mark == "|" else ""
+    text = "".join(f"{bar}{mark.join(row.split())}{bar}\n" for row in rows)
+    found = read_bytes(text.encode(), "x")
+    directions = [d for run in found.runs for d in run.directions]
+    assert [d.iops.value for d in directions][:2] == [100, 90]
+    assert all(d.iops.value != d.iops.value for d in directions if d.lat is not None)
+    assert [d.lat.percentiles[99.0].value for d in directions if d.lat is not None] == [12e3, 13e3]
+    assert len(directions) == 4
+
+
+def test_a_row_of_units_belongs_to_the_titles() -> None:
+    runs = read_bytes(b"sched;IOPS;lat\n;1/s;us\nnone;100;12\nbfq;90;13\n", "x").runs
+    assert [run.directions[0].iops.value for run in runs] == [100, 90]
+    assert [run.directions[0].lat.mean.value for run in runs if run.directions[0].lat] == [12e3, 13e3]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "IOPS dropped after upgrading from 6.1 to 6.12.",
+        "The IOPS by block size, 4k → 8k, differ.",
+        "IOPS were stable, but latency rose from 12345 to 23456.",
+        "IOPS fell when the depth went from 32 to 64.",
+    ],
+)
+def test_numbers_of_something_else_in_a_sentence_about_iops_are_not_iops(text: str) -> None:
+    assert read_bytes(text.encode(), "mail").runs == ()
+
+
+def test_iops_without_a_unit_of_their_own_are_read_where_nothing_else_is_named() -> None:
+    before, after = read_bytes(b"IOPS went from 123,456 to 98,765 with it.\n", "mail").runs
+    assert (before.directions[0].iops.value, after.directions[0].iops.value) == (123456, 98765)
+
+
+def test_thousands_of_iops_are_not_iops_where_single_spaces_set_columns_apart() -> None:
+    found = read_bytes(b"sched kIOPS BW (MiB/s)\nnone 100 100\nbfq 100 100\n", "x")
+    assert all(d.iops.value != 100 for run in found.runs for d in run.directions)
+    assert found.runs or found.refusals

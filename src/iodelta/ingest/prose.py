@@ -41,6 +41,12 @@ _PAIRED = re.compile(
     re.IGNORECASE,
 )
 """``Sequential Read/Write: 536MiB/s / 512MiB/s``: two directions, two numbers."""
+_ANOTHER = re.compile(
+    r"[.;:] |\b(?:bs|blocks?|sizes?|depth|qd|jobs?|threads?|kernel|version|linux|fio|lat\w*|bandwidth|bw|throughput|"
+    r"upgrad\w*|commit|p99|cpu|sectors?)\b",
+    re.IGNORECASE,
+)
+"""Between the word IOPS and a number: the number may be of this instead."""
 EFFECT = re.compile(
     r"(?:(?:more|less|about|around|over|under|up|at least|nearly|almost|than|to) ){0,4}"
     r"(?:(?<![\d.])\d{1,4}(?:\.\d{1,4})? ?%? ?[-–~] ?)?[~≈]?(?<![\d.])\d{1,4}(?:\.\d{1,4})? ?% "
@@ -113,7 +119,7 @@ def changes(text: str) -> tuple[Change, ...]:
                 if before is None or after is None or overlaps or not before.low > 0:
                     continue
                 unit = before.unit if before.unit != "1" else after.unit
-                if unit == "1" and "IOPS" in paragraph.text[max(0, match.start() - 60) : match.end()]:
+                if unit == "1" and _are_iops(paragraph.text[max(0, match.start() - 60) : match.start(1)], match):
                     unit = "IOPS"
                 if unit == "1" or {before.unit, after.unit} - {unit, "1"}:
                     continue
@@ -125,6 +131,14 @@ def changes(text: str) -> tuple[Change, ...]:
                 if len(found) == MOST:
                     return tuple(found)
     return tuple(found)
+
+
+def _are_iops(before: str, match: re.Match[str]) -> bool:
+    """Whether numbers without a unit are IOPS: the words ``before`` them say so and name nothing else, and they are
+    not small enough for a version, a depth or a block size."""
+    _, named, between = before.rpartition("IOPS")
+    large = all(match[at + 1] or len(re.sub(r"\D", "", match[at].partition(".")[0])) > 4 for at in (1, 4))
+    return bool(named) and large and _ANOTHER.search(between) is None
 
 
 def rows(text: str, file: str) -> tuple[Run, ...]:

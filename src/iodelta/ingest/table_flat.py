@@ -18,7 +18,7 @@ from iodelta.ingest.table_headings import Column, column
 
 _UNIT = r"\((?:[kmg]?i?b/s|[mnuµμ]?s(?:ec)?|iops)\)"
 _MEASURE = re.compile(
-    rf"(?:(?:read|write|trim|total|random|seq) )?(?:iops|(?:bw|bandwidth|throughput)(?: {_UNIT})?|"
+    rf"(?<!\S)(?:(?:read|write|trim|total|random|seq) )?(?:iops|(?:bw|bandwidth|throughput)(?: {_UNIT})?|"
     rf"(?:(?:avg|mean|average|max|min|p\d{{1,2}}(?:\.\d{{1,4}})?|\d{{1,2}}(?:\.\d{{1,4}})?\s?(?:%|th)) )?"
     rf"(?:[sc]?lat(?:ency)?|percentile)(?: {_UNIT})?|p\d{{1,2}}(?:\.\d{{1,4}})? {_UNIT})",
     re.I,

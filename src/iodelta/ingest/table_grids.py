@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from iodelta.ingest.cleaning import Line
 from iodelta.ingest.table_cells import cell
+from iodelta.ingest.table_headings import column
 
 SOME = 20
 """Rows by which it is seen whether a table holds results."""
@@ -16,6 +17,7 @@ LONGEST = 4000
 """Characters of a line of titles."""
 MOST_COLUMNS = 200
 RULE = re.compile(r"[\s|:+=\u2500-\u257f-]{3,}")
+_UNIT = re.compile(r"[(\[]?(?:1/s|io/s|iops|ops|[kmg]?i?b/s|[mnuµμ]?s|[mnu]sec|%|k|w|count|#)[)\]]?", re.I)
 _DIGIT = re.compile(r"\d")
 _LATEX = ("\\hline", "\\midrule", "\\toprule", "\\bottomrule")
 _FRAME = str.maketrans(dict.fromkeys("│┃║", "|"))
@@ -37,9 +39,29 @@ class Grid(NamedTuple):
 
 def grid(titles: list[str], rows: list[Row], first: int, mark: str = "", misfits: Sequence[int] = ()) -> Grid | None:
     """None unless there are names and numbers; whether they are measures of storage is seen when they are read."""
+    another = next((at for at, cells, _ in rows if is_heading(cells)), None)  # the titles of another table
+    if another is not None:
+        rows = [each for each in rows if each[0] < another]
+        misfits = [at for at in misfits if at < another]
+    if rows and _is_units(rows[0][1]):
+        titles = [
+            f"{title} ({unit.strip('()[]')})" if unit else title for title, unit in zip(titles, rows[0][1], strict=True)
+        ]
+        rows = rows[1:]
     if not rows or len(titles) < 2:
         return None
     return Grid(titles, rows, first, mark, tuple(misfits)) if has_numbers(rows) else None
+
+
+def is_heading(cells: Sequence[str]) -> bool:
+    """Whether cells are titles: one names a measure, and none after the first is a number."""
+    return any(column(text) is not None for text in cells[1:]) and not any(cell(text) for text in cells[1:])
+
+
+def _is_units(cells: Sequence[str]) -> bool:
+    """Whether a row has nothing but units, of the titles above it."""
+    named = [text for text in cells if text]
+    return bool(named) and all(_UNIT.fullmatch(text) for text in named)
 
 
 def has_numbers(rows: Sequence[Row]) -> bool:
@@ -65,6 +87,8 @@ def barred(lines: Sequence[Line], index: int, most: int) -> Grid | None:
             break
         cells = _bars(text)
         if len(cells) != len(titles):
+            if is_heading(cells):
+                break
             misfits.append(at)
             continue
         if rows and not cells[0] and any(cells[1:]):  # left empty to mean the one above
@@ -111,7 +135,7 @@ def _separated_by(mark: str, lines: Sequence[Line], index: int, most: int) -> Gr
             break
         if len(cells) == len(titles):
             rows.append((at, cells, ""))
-        elif _DIGIT.search(lines[at].text):
+        elif _DIGIT.search(lines[at].text) and not is_heading(cells):
             misfits.append(at)
         else:
             break

@@ -14,9 +14,11 @@ from iodelta.ingest.cleaning import Line
 from iodelta.ingest.table_cells import cell, is_missing
 from iodelta.ingest.table_flat import flattened
 from iodelta.ingest.table_grids import LONGEST, MOST_COLUMNS, RULE, Grid, Row, grid
-from iodelta.ingest.table_headings import column
+from iodelta.ingest.table_headings import column, names_other, several
 
 _WIDE = re.compile(r" {2,}")
+_TWO_NUMBERS = re.compile(r"\d \d")
+"""Thousands, or the cells of two columns."""
 UNNAMED = "row"
 """Title of a column of names that has none."""
 _CONTINUED = re.compile(r"\s+\\$")
@@ -40,7 +42,15 @@ def splits(lines: Sequence[Line], index: int, most: int) -> Iterator[Grid]:
 def _is_torn(way: Grid) -> bool:
     """Whether a title or a cell is but a piece of one: ``(us)``, ``[MB/s]``."""
     texts = [*way.titles, *(text for _, cells, _ in way.rows for text in cells)]
-    return any(text[:1] in "([" and text[-1:] in ")]" for text in texts if text)
+    if any(text[:1] in "([" and text[-1:] in ")]" for text in texts if text):
+        return True
+    others = [at for at, title in enumerate(way.titles) if names_other(title) or several(title)]
+    return any(_is_mixed(cells[at]) for _, cells, _ in way.rows for at in others)
+
+
+def _is_mixed(text: str) -> bool:
+    """Whether a cell below the title of a measure has a number and more: it is the cells of several columns."""
+    return cell(text.strip("+%~≈<> ")) is None and any(letter.isdigit() for letter in text)
 
 
 def _block(lines: Sequence[Line], index: int, most: int) -> list[int]:
@@ -156,7 +166,8 @@ def _at_gaps(lines: Sequence[Line], index: int, block: Sequence[int]) -> Grid | 
             cells[0] = rows[-1][1][0]  # left empty to mean the one above
         rows.append((at, cells, ""))
     titles[0] = titles[0] or UNNAMED
-    return grid(titles, rows, index) if all(titles) else None
+    joined = any(_TWO_NUMBERS.search(text) for _, cells, _ in rows for text in cells)
+    return grid(titles, rows, index) if all(titles) and not joined else None
 
 
 def _spans(texts: Sequence[str]) -> list[tuple[int, int]]:
