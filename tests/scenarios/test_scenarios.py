@@ -152,19 +152,48 @@ def test_what_a_number_leads_to_is_removed_in_the_boot_that_made_it_and_only_the
     assert done.exists() == undone
 
 
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """rublk, and two kernels of which one has ublk."""
+
+    def find(name: str) -> SimpleNamespace:
+        missing = {} if name == "6.12" else {"ublk_drv": "kernel has no CONFIG_BLK_DEV_UBLK"}
+        return SimpleNamespace(loadable=lambda: SimpleNamespace(needed=lambda names: SimpleNamespace(missing=missing)))
+
+    monkeypatch.setattr(ublk_null_affinity, "find", find)
+    monkeypatch.setattr(ublk_null_affinity, "has_program", lambda name: True)
+
+
+@pytest.mark.usefixtures("known")
 @pytest.mark.parametrize("name", ["queue-depth-sweep", "ublk-null-affinity"])
 def test_kernels_can_be_the_variants_in_a_guest(name: str) -> None:
-    one = scenario(name)
-    kernels = {"variants": "[variant.a]\nkernel = '6.1'\n[variant.b]\nkernel = '6.12'", "baseline": "a", "new": "b"}
-    found = parse(f"machine = 'vm:{one.guest}'\n" + one.text({**(one.in_guest or {}), **kernels}, full=False), name)
+    one, kernels = scenario(name), ("6.1", "6.12")
+    variants = {"variants": "[variant.a]\nkernel = '6.1'\n[variant.b]\nkernel = '6.12'", "baseline": "a", "new": "b"}
+    values = {**(one.in_guest or {}), **one.of_guest(kernels), **variants}
+    found = parse(f"machine = '{one.guest_name(kernels, full=False)}'\n" + one.text(values, full=False), name)
     assert found.boots
     assert found.target.path == "/dev/target"
 
 
+@pytest.mark.usefixtures("known")
+def test_the_null_device_of_a_guest_is_ublks_where_every_kernel_has_it_and_t_io_uring_reads_it_on_two_nodes() -> None:
+    one = ublk_null_affinity.SCENARIO
+    both, new = (parse_guest(one.guest_name(kernels, full=False)[3:]) for kernels in (("6.1", "6.12"), ("6.12",)))
+    assert (both.target, new.target) == ("null_blk", "ublk-null")
+    assert dict(new.options)["queues"] == "16"
+    assert (both.nodes, new.nodes) == (2, 2)
+    assert "null_blk device (ublk is not in every kernel" in one.of_guest(("6.1", "6.12"))["device"]
+    values = {**(one.in_guest or {}), **one.of_guest(("6.12", "6.12")), "variants": "[variant.a]\n[variant.b]"}
+    found = parse(one.text({**values, "baseline": "a"}, full=False))
+    assert {cell.option("tool") for cell in found.cells} == {"t/io_uring"}
+    assert {condition.knobs.get("cpus") for condition in found.conditions} == {None, "node:0"}
+
+
+@pytest.mark.usefixtures("known")
 @pytest.mark.parametrize("name", MADE)
 def test_every_scenario_of_disks_has_a_guest(name: str) -> None:
     for full in (False, True):
-        spec = parse_guest(scenario(name).guest_name("6.12", full=full).removeprefix("vm:"))
+        spec = parse_guest(scenario(name).guest_name(("6.12",), full=full).removeprefix("vm:"))
         assert spec.kernel == "6.12"
         assert spec.disks or spec.target
 

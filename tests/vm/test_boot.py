@@ -112,3 +112,10 @@ def test_without_qemu_or_memory_the_error_says_how_to_get_it(monkeypatch: pytest
     with pytest.raises(MeasureError, match="apt-get install qemu-system-x86") as raised:
         boot.available()
     assert raised.value.exit_code == 4
+
+
+def test_nodes_share_cpus_and_memory_and_the_last_has_what_is_over() -> None:
+    words = " ".join(boot.command(boot.Boot("image", "initrd", memory=500, cpus=5, nodes=2), console="c", out="o"))
+    assert "size=250M -numa node,nodeid=0,cpus=0-1,memdev=node0" in words
+    assert "size=250M -numa node,nodeid=1,cpus=2-4,memdev=node1" in words
+    assert "-numa" not in boot.command(boot.Boot("image", "initrd", cpus=4), console="c", out="o")

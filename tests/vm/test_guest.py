@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import lzma
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from iodelta.errors import MeasureError, RequestError
+from iodelta.experiment import parse
+from iodelta.machine.vm import VmMachine
+from iodelta.path.plan import make_plan
 from iodelta.vm import guest, kernels, modules, packages
 from iodelta.vm.cpio import Entry, archive, link, node, program
 
@@ -133,6 +137,26 @@ def test_a_row_of_packages_is_taken_by_version_and_its_ends_are_in_it() -> None:
     ]
     with pytest.raises(MeasureError, match=r"it has 6\.12\.99-1"):
         packages.between("5.10", "5.15", row)
+
+
+def test_all_that_a_first_guest_lacks_is_named_at_once_with_one_line_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch, cached: Path
+) -> None:
+    monkeypatch.setattr(kernels, "here", list)
+    monkeypatch.setattr(shutil, "which", lambda name, path="": "/bin/sh" if name == "sh" else None)
+    with pytest.raises(MeasureError) as raised:
+        guest.check_present(("sh", "fio", "mdadm", "rublk"))
+    assert raised.value.exit_code == 4
+    for what in ("qemu-system-x86_64", "busybox", "fio", "mdadm", "rublk", "a kernel"):
+        assert what in raised.value.what
+    assert "apt-get install qemu-system-x86 util-linux busybox-static fio mdadm;" in raised.value.remedy
+    for how in ("libaio-dev", "iodelta kernel fetch", "LIBCLANG_PATH", "libclang-common-14-dev"):
+        assert how in raised.value.remedy
+    guest_of_path = parse('machine = "vm"\nclock = "instructions"\n[workload]\nrw = "read"\n[variant.a]\n[variant.b]\n')
+    with pytest.raises(MeasureError, match=r"qemu-system-x86_64.*busybox.*fio.*a kernel"):
+        make_plan(guest_of_path)
+    with pytest.raises(MeasureError, match=r"qemu-system-x86_64.*busybox.*fio.*a kernel"):
+        VmMachine().__enter__()
 
 
 def test_a_program_that_is_missing_says_its_package(monkeypatch: pytest.MonkeyPatch, cached: Path) -> None:

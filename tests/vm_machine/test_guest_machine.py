@@ -19,7 +19,8 @@ from iodelta.machine.vm import VmMachine
 from iodelta.probe.counters import Counters
 from iodelta.probe.emulated import emulation_findings
 from iodelta.probe.topology import resolve
-from iodelta.vm import boot
+from iodelta.vm import boot, kernels
+from iodelta.vm import guest as guest_programs
 
 from .conftest import KERNEL, NEEDS_GUEST
 
@@ -153,3 +154,16 @@ def test_a_guest_that_panics_is_told_with_its_last_lines_and_none_outlives_a_kil
         time.sleep(0.05)
     assert not list(guests(owner.pid))
     assert list(guests(os.getpid())) != theirs
+
+
+@pytest.mark.skipif(
+    not guest_programs.has_program("rublk") or not any(kernels.matches("6.12", one.release) for one in kernels.here()),
+    reason="needs rublk (`scripts/setup ublk`) and Linux 6.12, the first fetched that has ublk",
+)
+def test_a_ublk_null_device_has_a_queue_for_each_cpu_of_two_nodes() -> None:
+    with VmMachine("6.12,cpus=2,nodes=2,target=ublk-null:queues=16") as machine:
+        lists = [machine.read(f"/sys/devices/system/node/node{node}/cpulist").strip() for node in range(2)]
+        assert lists == ["0", "1"]
+        device = machine.run(["readlink", "/dev/target"]).text.strip().removeprefix("/dev/")
+        assert len(machine.glob(f"/sys/block/{device}/mq/*/cpu_list")) == 2
+        assert machine.run(["dd", f"if=/dev/{device}", "of=/dev/null", "bs=4k", "count=8"]).returncode == 0

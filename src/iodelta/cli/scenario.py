@@ -183,7 +183,7 @@ def _guest(one: Scenario, kernels: tuple[str, ...], machine: str, target: str, *
         )
     if len(kernels) > 1 and one.in_guest is None:
         raise RequestError("its variants cannot be kernels", place=one.name, remedy="give one --kernel")
-    named = one.guest_name(kernels[0] if len(kernels) == 1 else "", full=full)
+    named = one.guest_name(kernels, full=full)
     return named, PLACE if "target=" in named else "/tmp"
 
 
@@ -206,7 +206,13 @@ def _booted(
     from iodelta.lab.signals import stop_on_signals
 
     variants = "\n".join(f"[variant.{json.dumps(kernel)}]\nkernel = {json.dumps(kernel)}\n" for kernel in kernels)
-    values = {**(one.in_guest or {}), "variants": variants, "baseline": kernels[0], "new": kernels[-1]}
+    values = {
+        **(one.in_guest or {}),
+        **one.of_guest(kernels),
+        "variants": variants,
+        "baseline": kernels[0],
+        "new": kernels[-1],
+    }
     values |= {} if full else one.small_boots or {}
     text = f"machine = {json.dumps(named)}\n{one.text(values, full=full)}"
     with contacts((named,), boots=True) as (machine,), stop_on_signals() as stop, watcher(format_) as watching:

@@ -91,7 +91,9 @@ class GuestLine:
 
     def open(self) -> None:
         """Boot it. Raises RequestError, MeasureError for what is missing, LostError for a guest that does not start."""
-        boot.available()
+        kind = guest_targets.find(self.spec.target) if self.spec.target else None
+        programs = (*PROGRAMS, *(kind.programs if kind else ()), *self.spec.programs)
+        guest.check_present(programs, kernel=bool(self.spec.kernel or kernels.here()))
         self.kernel = kernel = kernel_of(self.spec)
         _sweep()
         try:
@@ -112,6 +114,7 @@ class GuestLine:
                 cmdline=f"{boot.QUIET} {CALM} {self.spec.cmdline}".strip(),
                 memory=self.spec.memory,
                 cpus=self.spec.cpus,
+                nodes=self.spec.nodes,
                 kvm=not boot.kvm_works(),
                 clocks=bool(self.spec.cpufreq),
                 devices=(*self._port_words(place), *guest_disks.words(self.spec.disks, place), *self._clocks(place)),

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -81,6 +81,8 @@ class Scenario:
     may have gaps, too."""
     in_guest: Values | None = None
     """What fills the gaps where kernels are the variants, each booted in such a guest; None where they cannot be."""
+    of_guest: Callable[[Sequence[str]], Values] = lambda kernels: {}
+    """What fills gaps of ``guest`` and template according to the kernels that are asked for, and to what is here."""
     small_boots: Values | None = None
     """What a small run has instead of ``small`` then: every trial is a boot."""
     measures: tuple[str, ...] = ()
@@ -108,9 +110,10 @@ class Scenario:
             values["target"] = stage.steady(values["target"])
         return f"machine = {json.dumps(machine)}\n" * bool(machine) + self.text(values, full=stage.full)
 
-    def guest_name(self, kernel: str = "", *, full: bool) -> str:
-        """What the guest is called as a machine."""
-        return f"vm:{kernel}{',' if kernel else ''}{self._filled(self.guest, {}, full=full)}"
+    def guest_name(self, kernels: Sequence[str] = (), *, full: bool) -> str:
+        """What the guest is called as a machine: with its kernel, unless kernels are the variants."""
+        kernel = f"{kernels[0]}," if len(kernels) == 1 else ""
+        return f"vm:{kernel}{self._filled(self.guest, self.of_guest(kernels), full=full)}"
 
     def _filled(self, template: str, values: Values, *, full: bool) -> str:
         known = {**(self.full if full else self.small), **values}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from iodelta.errors import MachineError, MeasureError
+from iodelta.experiment.io_uring import IO_URING
 from iodelta.machine import Machine
 from iodelta.probe.queues import Cpus, first_cpus, nodes, numbers, queues, spelled
 from iodelta.probe.sysfs import attribute, boot_id
@@ -12,6 +13,9 @@ from iodelta.scenarios.model import Need, Scenario, Values
 from iodelta.scenarios.needs import loops, root
 from iodelta.scenarios.stage import Stage
 from iodelta.tools.fio import built_fio
+from iodelta.vm.boot import kvm_works
+from iodelta.vm.guest import has_program
+from iodelta.vm.kernels import find, here
 from iodelta.vm.targets import PLACE
 
 TEMPLATE = """
@@ -37,13 +41,20 @@ numjobs = [1, 16]
 @TOOL@
 
 @VARIANTS@
-
+@CONDITIONS@
 [design]
 trial = "@TRIAL@"
 ramp = "0s"
 budget = "@BUDGET@"
 metrics = ["read.iops"]
 """
+
+CPU_SETS = """
+[condition.anywhere]
+[condition.node-0]
+cpus = "node:0"
+"""
+"""Where kernels are the variants: everywhere, and on one of a guest's two NUMA nodes."""
 
 QUEUES = 16
 CONFIGFS = "/sys/kernel/config/nullb"
@@ -151,6 +162,17 @@ def _variants(machine: Machine, disk: str) -> str:
     return "\n".join(lines)
 
 
+def of_guest(kernels: Sequence[str]) -> Values:
+    """ublk's null device where every kernel has ublk and rublk is here, else null_blk. A kernel gives a device as many
+    queues as it has CPUs, and sixteen emulated ones do not come up (they panicked): four then."""
+    cpus = 4 if kvm_works() else QUEUES
+    booted = [find(name) for name in kernels] or here()[-1:]
+    able = has_program("rublk") and not any(one.loadable().needed(["ublk_drv"]).missing for one in booted)
+    made = f"ublk-null:queues={QUEUES}" if able else f"null_blk:submit_queues={cpus}"
+    name = "a ublk null device" if able else "a null_blk device (ublk is not in every kernel, or rublk is not here)"
+    return {"cpus": str(cpus), "made": made, "device": f"{name} of {cpus} queues"}
+
+
 def building(machine: Machine) -> Iterator[Need]:
     """Root, and at least a loop device."""
     made = machine.glob("/dev/ublk-control") or machine.glob("/sys/module/null_blk")
@@ -172,13 +194,14 @@ SCENARIO = Scenario(
     makes="A ublk null device of 16 queues where the kernel has ublk, and kublk or rublk is installed, else a null_blk"
     " device, else a loop device over an empty file of 1 GiB.",
     template=TEMPLATE,
-    small={"trial": "4s", "budget": "3m"},
-    full={"trial": "20s", "budget": "2h"},
+    small={"trial": "2s", "budget": "2m", "conditions": ""},
+    full={"trial": "20s", "budget": "2h", "conditions": ""},
     prepare=prepare,
     needs=needs,
     building=building,
-    guest="cpus=2,memory=512,target=null_blk:submit_queues=2",
-    in_guest={"target": PLACE, "device": "a null_blk device of 2 queues", "what": "kernels", "tool": ""},
-    small_boots={"budget": "10m"},
+    guest="cpus=@CPUS@,nodes=2,memory=768,target=@MADE@",
+    of_guest=of_guest,
+    in_guest={"target": PLACE, "what": "kernels", "tool": f'tool = "{IO_URING}"', "conditions": CPU_SETS},
+    small_boots={"budget": "15m"},
     measures=("block",),
 )

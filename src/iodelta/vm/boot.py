@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -48,6 +48,8 @@ class Boot(msgspec.Struct, frozen=True):
     memory: int = 256
     """MiB."""
     cpus: int = 1
+    nodes: int = 1
+    """NUMA nodes, each with as many of the CPUs and as much of the memory; told to the kernel by ACPI."""
     clock: Literal["instructions", "wall"] = "wall"
     kvm: bool = False
     """Only with the wall clock, and only where ``kvm_works``."""
@@ -91,8 +93,19 @@ def command(boot: Boot, *, console: str, out: str) -> list[str]:
         *(QEMU, "-machine", "q35", "-cpu", cpu, "-m", str(boot.memory), "-smp", str(boot.cpus), *clock),
         *("-display", "none", "-nodefaults", "-no-user-config", "-no-reboot"),
         *("-kernel", boot.image, "-initrd", boot.initrd, "-append", boot.cmdline),
-        *("-serial", console, "-serial", out, *boot.devices),
+        *("-serial", console, "-serial", out, *_nodes(boot), *boot.devices),
     ]
+
+
+def _nodes(boot: Boot) -> Iterator[str]:
+    """CPUs and memory by node; nothing where there is one node. What does not divide evenly is the last node's."""
+    each, memory = boot.cpus // boot.nodes, boot.memory // boot.nodes
+    for node in range(boot.nodes if boot.nodes > 1 else 0):
+        last = node == boot.nodes - 1
+        size = boot.memory - node * memory if last else memory
+        highest = boot.cpus - 1 if last else (node + 1) * each - 1
+        yield from ("-object", f"memory-backend-ram,id=node{node},size={size}M")
+        yield from ("-numa", f"node,nodeid={node},cpus={node * each}-{highest},memdev=node{node}")
 
 
 class Guest:

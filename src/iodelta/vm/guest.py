@@ -88,34 +88,77 @@ def job(entries: Mapping[str, Entry]) -> bytes:
 
 
 def find_program(name: str) -> str:
-    """A program of this machine by name or path; iodelta's own static fio before the system's. Raises MeasureError."""
-    if name == "fio":
-        built = sorted(path for path in cache("fio").glob("*/fio") if not path.parent.name.startswith("."))
-        if built:
-            return str(built[-1])
-    found = shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/bin:/bin")
+    """A program of this machine by name or path; iodelta's own static fio and rublk first. Raises MeasureError."""
+    found = _found(name)
     if found is None:
-        package = _PACKAGES.get(os.path.basename(name), "")
         raise MeasureError(
             f"{name} is not on this machine; the guest needs it",
             place="virtual machine",
-            remedy=f"install it ({package})" if package else "install it, or give its path",
+            remedy=_remedy([name]),
         )
     return found
 
 
-_PACKAGES = {
-    **{
-        program: f"Debian: apt-get install {package}"
-        for program, package in (
-            *(("busybox", "busybox-static"), ("fio", "fio"), ("mdadm", "mdadm"), ("dmsetup", "dmsetup")),
-            *(("mkfs.btrfs", "btrfs-progs"), ("btrfs", "btrfs-progs"), ("mkfs.ext4", "e2fsprogs")),
-            *(("mkfs.xfs", "xfsprogs"),),
+def has_program(name: str) -> bool:
+    """Whether this machine has a program that a guest can take."""
+    return _found(name) is not None
+
+
+def check_present(programs: Sequence[str], *, kernel: bool = False) -> None:
+    """Raises MeasureError that names at once all that this machine lacks to boot a guest with these programs;
+    ``kernel``: whether there is one to boot."""
+    missing = [name for name in (*QEMU, "busybox", *programs) if _found(name) is None]
+    lacking = [f"{name} ({PACKAGES[name]})" if name in PACKAGES else name for name in dict.fromkeys(missing)]
+    remedies = [_remedy(missing)] if missing else []
+    if not kernel:
+        lacking.append("a kernel that may be read")
+        remedies.append("`iodelta kernel fetch 6.12`, or the path of a bzImage")
+    if lacking:
+        raise MeasureError(
+            f"a guest needs what is not on this machine: {', '.join(lacking)}",
+            place='machine = "vm"',
+            remedy="; ".join(remedies),
         )
-    },
-    "rublk": "cargo install rublk",
+
+
+QEMU = ("qemu-system-x86_64", "setpriv")
+
+PACKAGES = {
+    **{"qemu-system-x86_64": "qemu-system-x86", "setpriv": "util-linux", "busybox": "busybox-static", "fio": "fio"},
+    **{"mdadm": "mdadm", "dmsetup": "dmsetup", "mkfs.btrfs": "btrfs-progs", "btrfs": "btrfs-progs"},
+    **{"mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs", "flock": "util-linux"},
 }
-"""Program -> how to get it, for remedies."""
+"""Program -> Debian's package of it, for remedies."""
+
+RUBLK = (
+    "LIBCLANG_PATH=$(echo /usr/lib/llvm-*/lib) cargo install rublk --version 0.2.15 --locked, "
+    "which needs Rust and Debian's libclang1-14 and libclang-common-14-dev (in a checkout: scripts/setup ublk)"
+)
+"""How to get rublk, which no distribution packages."""
+
+
+def _found(name: str) -> str | None:
+    if name == "fio":
+        built = sorted(path for path in cache("fio").glob("*/fio") if not path.parent.name.startswith("."))
+        if built:
+            return str(built[-1])
+    places = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"]
+    if name == "rublk":
+        places = [str(cache("rublk", "bin")), *places, os.path.expanduser("~/.cargo/bin")]
+    return shutil.which(name, path=":".join([os.environ.get("PATH", ""), *places]))
+
+
+def _remedy(missing: Sequence[str]) -> str:
+    """One line that installs all of it, as far as a package has it."""
+    known = list(dict.fromkeys(PACKAGES[name] for name in missing if name in PACKAGES))
+    found = [f"Debian: apt-get install {' '.join(known)}"] if known else []
+    if "fio" in missing:
+        found.append("better than the package of fio: `iodelta fio build` (gcc make dpkg-dev libaio-dev), static")
+    if "rublk" in missing:
+        found.append(RUBLK)
+    if strange := [name for name in missing if name not in PACKAGES and name != "rublk"]:
+        found.append(f"install {', '.join(dict.fromkeys(strange))}, or give the path")
+    return "; ".join(found)
 
 
 def _applets(busybox: str) -> list[str]:

@@ -14,7 +14,7 @@ MEMORY = 384
 """MiB unless told otherwise: ten boots in a row stay below half a GiB at a time."""
 
 FORM = (
-    "vm[:KERNEL][,memory=MIB][,cpus=N][,cpufreq=MHZ:MHZ...][,cmdline=WORDS][,modules=NAME:...][,programs=NAME:...]"
+    "vm[:KERNEL][,memory=MIB][,cpus=N][,nodes=N][,cpufreq=MHZ:MHZ...][,cmdline=WORDS][,modules=NAME:...][,programs=NAME:...]"
     "[,disk=SIZE|PATH[:OPTION...]][,target=KIND[:OPTION...]]"
 )
 
@@ -37,6 +37,8 @@ class Spec(msgspec.Struct, frozen=True):
     kernel: str = ""
     memory: int = MEMORY
     cpus: int = 1
+    nodes: int = 1
+    """NUMA nodes that CPUs and memory are spread over."""
     cpufreq: tuple[int, ...] = ()
     """Clocks of every CPU in MHz, falling, of which cpufreq has the choice; they change nothing."""
     cmdline: str = ""
@@ -70,7 +72,7 @@ def parse(text: str) -> Spec:
         key, equals, value = part.partition("=")
         if not equals or not value or not value.isprintable():
             raise _refuse(f"{part!r} says nothing")
-        if key in ("memory", "cpus"):
+        if key in ("memory", "cpus", "nodes"):
             values[key] = _whole(key, value)
         elif key == "cpufreq":
             values[key] = _clocks(value)
@@ -88,6 +90,8 @@ def parse(text: str) -> Spec:
     spec = Spec(kernel=kernel, disks=tuple(disks), **values)  # type: ignore[arg-type]
     if not 128 <= spec.memory <= 1 << 16 or not 1 <= spec.cpus <= 64:
         raise _refuse("memory is 128 to 65536 MiB, cpus 1 to 64")
+    if not 1 <= spec.nodes <= spec.cpus:
+        raise _refuse("a NUMA node has a CPU at least: nodes is 1 to as many as cpus")
     return spec
 
 
@@ -97,7 +101,7 @@ def changed(spec: Spec, settings: Mapping[str, str]) -> Spec:
     words = [name.removeprefix("vm.") + "=" + value for name, value in settings.items() if name.startswith("vm.")]
     own = parse(",".join(["", *words]))
     given = {word.partition("=")[0] for word in words}
-    values: dict[str, object] = {name: getattr(own, name) for name in given & {"memory", "cpus", "cpufreq"}}
+    values: dict[str, object] = {name: getattr(own, name) for name in given & {"memory", "cpus", "nodes", "cpufreq"}}
     if "disk" in given:
         values["disks"] = own.disks
     if "target" in given:
