@@ -21,6 +21,7 @@ from iodelta.lab.undo import restore_pending
 from iodelta.machine import LocalMachine
 from iodelta.machine.vm import VmMachine
 from iodelta.probe.topology import resolve, resolve_tree
+from iodelta.report.words import size
 from iodelta.scenarios import catalogue, jbod_mmap, queue_depth_sweep, raid10_governor, ublk_null_affinity
 from iodelta.scenarios.catalogue import scenario
 from iodelta.scenarios.model import Scenario
@@ -307,3 +308,22 @@ def test_a_small_jbod_is_made_measured_and_removed_and_made_again_to_go_on(
     assert sum(event["type"] == "session" for event in events) == 2
     assert not list(tmp_path.glob("iodelta-scenario-*"))
     assert restore_pending(LocalMachine()) == []
+
+
+@pytest.mark.parametrize("full", [False, True], ids=["small", "full"])
+@pytest.mark.parametrize("name", [one.name for one in catalogue.SCENARIOS])
+def test_a_dry_run_plans_what_would_be_asked_says_the_space_and_makes_nothing(
+    name: str, full: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Stage, "make", lambda *given, **named: pytest.fail("something was made"))
+    words = ["scenario", "run", name, "--dry-run", *(["--full"] if full else [])]
+    done = CliRunner().invoke(cli, words)
+    one = scenario(name)
+    assert done.exit_code == (4 if one.missing(LocalMachine()) else 0), done.output
+    said = " ".join(done.stdout.split())
+    for part in ("Makes ", "Space ", "Cells ", "Variants ", "Blocks ", "Time "):
+        assert part in said
+    if one.space[full]:
+        assert f"up to {size(one.space[full])}; " in said
+    assert not list(tmp_path.iterdir())

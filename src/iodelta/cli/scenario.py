@@ -38,6 +38,7 @@ _full = click.option("--full", is_flag=True, help="The size of the question as i
 Examples:
   iodelta scenario list
   iodelta scenario show queue-depth-sweep --full
+  iodelta scenario run queue-depth-sweep --full --dry-run
   iodelta scenario run queue-depth-sweep
   iodelta scenario run queue-depth-sweep --vm --kernel 6.12
   iodelta scenario run queue-depth-sweep --full --target /dev/disk/by-id/... --format mail -o report.txt
@@ -104,6 +105,7 @@ def show(name: str, full: bool, machine: str, format_: str) -> None:
 @delivered
 @click.option("--folder", type=click.Path(path_type=Path), help="The experiment folder to make.")
 @click.option("--destroy", multiple=True, metavar="DEVICE", help="The --target may be overwritten: name it again.")
+@click.option("--dry-run", is_flag=True, help="Show what it would make, ask, and take of space and time.")
 @waits
 def run(
     name: str,
@@ -118,6 +120,7 @@ def run(
     force: bool,
     folder: Path | None,
     destroy: tuple[str, ...],
+    dry_run: bool,
 ) -> None:
     """Make what the scenario NAME measures, measure it, remove it, and report.
 
@@ -139,6 +142,9 @@ def run(
         raise RequestError("a kernel is booted in a guest", place="--kernel", remedy="say --vm too")
     if vm:
         machine, target = _guest(one, kernels, machine, target, full=full)
+    if dry_run:
+        _rehearse(one, kernels, machine, target, full=full)
+        return
     if len(kernels) > 1:
         made = _booted(one, kernels, machine, beside, full=full, folder=folder, format_=format_)
     else:
@@ -205,22 +211,54 @@ def _booted(
     from iodelta.lab.session import start
     from iodelta.lab.signals import stop_on_signals
 
-    variants = "\n".join(f"[variant.{json.dumps(kernel)}]\nkernel = {json.dumps(kernel)}\n" for kernel in kernels)
-    values = {
-        **(one.in_guest or {}),
-        **one.of_guest(kernels),
-        "variants": variants,
-        "baseline": kernels[0],
-        "new": kernels[-1],
-    }
-    values |= {} if full else one.small_boots or {}
-    text = f"machine = {json.dumps(named)}\n{one.text(values, full=full)}"
+    text = f"machine = {json.dumps(named)}\n{one.text(_of_kernels(one, kernels, full=full), full=full)}"
     with contacts((named,), boots=True) as (machine,), stop_on_signals() as stop, watcher(format_) as watching:
         plan = planned((machine,), parse(text, one.name), leave_out=False, dry_run=False, format_=format_)
         where = folder or _new(one)
         return in_turn(
             lambda: start(where, text, plan, machine, watching, stop=stop, beside=beside), stop, watching.note
         )
+
+
+def _of_kernels(one: Scenario, kernels: tuple[str, ...], *, full: bool) -> dict[str, str]:
+    """What fills the gaps where kernels are the variants."""
+    variants = "\n".join(f"[variant.{json.dumps(kernel)}]\nkernel = {json.dumps(kernel)}\n" for kernel in kernels)
+    values = {**(one.in_guest or {}), **one.of_guest(kernels)}
+    values |= {"variants": variants, "baseline": kernels[0], "new": kernels[-1]}
+    return values | dict({} if full else one.small_boots or {})
+
+
+def _rehearse(one: Scenario, kernels: tuple[str, ...], named: str, target: str, *, full: bool) -> None:
+    """Say what a run would make, ask and take. Raises IodeltaError."""
+    from iodelta.experiment import parse
+    from iodelta.lab.plan import make_plan
+    from iodelta.report.again.plan import question_lines, wrapped_lines
+    from iodelta.report.words import size
+
+    missing: Sequence[Need] = ()
+    free, guest = "", named.startswith("vm:")
+    machine = f"machine = {json.dumps(named)}\n" * bool(named)
+    if len(kernels) > 1:
+        values: Mapping[str, str] = _of_kernels(one, kernels, full=full)
+    else:
+        with contact(named) as place:
+            own = _own(one, place, target)
+            missing = one.missing(place, makes=own is None)
+            home = target if target and own is None else place.directory
+            blocks, each = place.run(["stat", "-f", "-c", "%a %S", "--", home]).text.split()
+            free = f"; {size(int(blocks) * int(each))} are free in {inert(home)}"
+            values = {**one.foreseen(place, full), **({"target": own.path} if own else {})}
+            guest = guest or own is not None
+    plan = make_plan(parse(machine + one.text(values, full=full), one.name))
+    lines = [
+        f"Makes     {'nothing here' if guest else one.makes}",
+        f"Space     {'none here' if guest or not one.space[full] else f'up to {size(one.space[full])}{free}'}",
+        *question_lines(plan),
+        *(f"Not here  {inert(need.what)}: {inert(need.reason)}; {inert(need.remedy)}" for need in missing),
+    ]
+    for line in wrapped_lines(lines):
+        click.echo(line)
+    sys.exit(4 if missing else 0)
 
 
 def _own(one: Scenario, machine: Machine, target: str) -> Target | None:

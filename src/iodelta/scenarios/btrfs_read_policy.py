@@ -99,9 +99,20 @@ def needs(machine: Machine) -> Iterator[Need]:
         yield Need("iodelta-native", "the mirror is part of the native core", INSTALL)
 
 
+DISK = (640 * MIB, 64 << 30)
+"""Bytes of each disk, small and in full."""
+
+
+def foreseen(machine: Machine, full: bool) -> Values:
+    """As ``prepare``, for a kernel that has the policy ``pid`` alone."""
+    variants = variants_of(("pid",), ("/dev/loopN", "/dev/loopM"))
+    tables = "".join(variant_table(name, knobs) for name, knobs in variants.items())
+    return {"target": "/btrfs/measured/file", "variants": tables, "defrag": json.dumps([*COMMAND, "policy", "defrag"])}
+
+
 def prepare(stage: Stage) -> Values:
     """Two slow disks, a filesystem with a file on their first halves, the mirror's members on the second ones."""
-    size = (64 << 30 if stage.full else 640 * MIB, 24 << 30 if stage.full else 96 * MIB)
+    size = (DISK[stage.full], 24 << 30 if stage.full else 96 * MIB)
     disks = [stage.disk(f"disk{number}", size[0], parts=2) for number in range(len(PACES))]
     first, *_ = halves = [part_of(disk, 1) for disk in disks]
     members = [stage.steady(part_of(disk, 2), f"member{number}") for number, disk in enumerate(disks)]
@@ -168,6 +179,8 @@ SCENARIO = Scenario(
     small={"trial": "1s", "ramp": "200ms", "budget": "38m", "blocks": "6"},
     full={"trial": "30s", "ramp": "5s", "budget": "48h", "blocks": "30"},
     prepare=prepare,
+    foreseen=foreseen,
+    space=(2 * DISK[False], 2 * DISK[True]),
     needs=needs,
     tell=tell,
 )

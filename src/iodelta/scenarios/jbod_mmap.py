@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from iodelta.machine import Machine
 from iodelta.scenarios.model import Scenario, Values
 from iodelta.scenarios.needs import partitions
 from iodelta.scenarios.stage import Stage, part_of
@@ -77,10 +78,27 @@ PROCESSES = 8
 FILES = 8
 
 
+def _sizes(full: bool) -> tuple[int, int, int]:
+    """Disks, bytes of a file, and of a partition."""
+    disks, file_size = (12, 1 << 30) if full else (2, 16 << 20)
+    return disks, file_size, FILES * file_size + (64 << 20 if file_size < 1 << 30 else 1 << 30)  # ext4's own
+
+
+def foreseen(machine: Machine, full: bool) -> Values:
+    """As ``prepare``."""
+    disks, file_size, _ = _sizes(full)
+    jobs, size = str(PROCESSES * PARTS * disks), str(FILES * file_size)
+    return {"target": "/tree", "names": "iodelta.0.$filenum", "jobs": jobs, "size": size}
+
+
+def _space(full: bool) -> int:
+    disks, _, room = _sizes(full)
+    return disks * PARTS * room
+
+
 def prepare(stage: Stage) -> Values:
     """Disks with two partitions each, on every partition a filesystem with files, and a directory for each process."""
-    disks, file_size = (12, 1 << 30) if stage.full else (2, 16 << 20)
-    room = FILES * file_size + (64 << 20 if file_size < 1 << 30 else 1 << 30)  # ext4's own
+    disks, file_size, room = _sizes(stage.full)
     stage.room(disks * PARTS * room)
     points = []
     for number in range(1, disks + 1):
@@ -120,6 +138,8 @@ SCENARIO = Scenario(
         "budget": "8h",
     },
     prepare=prepare,
+    foreseen=foreseen,
+    space=(_space(False), _space(True)),
     building=partitions,
     guest="cpus=2,memory=1024,modules=ext4,programs=addpart:mkfs.ext4,@DISKS@",
 )

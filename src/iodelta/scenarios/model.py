@@ -72,6 +72,10 @@ class Scenario:
     """The size of the question as it was posted."""
     prepare: Callable[[Stage], Values]
     """Makes what is measured, through the stage alone, and returns the rest of the values."""
+    foreseen: Callable[[Machine, bool], Values]
+    """What ``prepare`` will return, as far as it is known before anything is made, small or in full: for a plan."""
+    space: tuple[int, int] = (0, 0)
+    """Bytes of data that it may write where it makes things, small and in full."""
     needs: Callable[[Machine], Iterable[Need]] = lambda machine: ()
     """What this machine lacks for it, whatever is measured."""
     building: Callable[[Machine], Iterable[Need]] = lambda machine: ()

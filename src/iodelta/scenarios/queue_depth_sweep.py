@@ -46,11 +46,14 @@ SCHEDULERS = {
 DEPTHS = "[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048]"
 
 
+SPACE = (512 << 20, 16 << 30)
+
+
 def prepare(stage: Stage) -> Values:
     """The user's own device or file, else a loop device over a file that was really written."""
     if stage.target is not None:
         return {"target": stage.target.path}
-    return {"target": stage.disk("disk", 16 << 30 if stage.full else 512 << 20, filled=True)}
+    return {"target": stage.disk("disk", SPACE[stage.full], filled=True)}
 
 
 SCENARIO = Scenario(
@@ -64,6 +67,8 @@ SCENARIO = Scenario(
     small={**SCHEDULERS, "depths": "[1, 8, 32, 128, 512, 2048]", "trial": "400ms", "ramp": "0s", "budget": "2m"},
     full={**SCHEDULERS, "depths": DEPTHS, "trial": "30s", "ramp": "5s", "budget": "12h"},
     prepare=prepare,
+    foreseen=lambda machine, full: {"target": "/dev/loopN"},
+    space=SPACE,
     needs=root,
     building=loops,
     guest="cpus=2,memory=512,target=null_blk:size=512:irqmode=2:completion_nsec=100000",

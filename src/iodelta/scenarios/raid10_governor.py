@@ -47,6 +47,10 @@ PREFERRED = ("powersave", "ondemand", "schedutil", "conservative")
 """What a distribution may have as its default instead of ``performance``, the report's own first."""
 
 
+SIZES = (256 << 20, 16 << 30)
+"""Bytes of each disk, small and in full."""
+
+
 def other_governor(machine: Machine) -> str:
     """The governor to compare with ``performance``."""
     found = machine.glob("/sys/devices/system/cpu/cpufreq/policy*/scaling_available_governors")
@@ -68,7 +72,7 @@ def prepare_with(layout: str) -> Callable[[Stage], Values]:
         values = {"other": other_governor(stage.machine), "layout": layout, "where": where}
         if stage.target is not None:
             return {**values, "target": stage.target.path}
-        size = 16 << 30 if stage.full else 256 << 20
+        size = SIZES[stage.full]
         stage.room(DISKS * size)
         disks = [stage.disk(f"disk{n}", size) for n in range(1, DISKS + 1)]
         taken = set(stage.machine.glob("/sys/block/md*"))
@@ -104,6 +108,10 @@ def _scenario(name: str, layout: str, title: str) -> Scenario:
         small={"trial": "500ms", "ramp": "100ms", "budget": "2m"},
         full={"trial": "10s", "ramp": "2s", "budget": "4h"},
         prepare=prepare_with(layout),
+        foreseen=lambda machine, full: {
+            **{"target": "/dev/mdN", "layout": layout, "where": "", "other": other_governor(machine)}
+        },
+        space=(DISKS * SIZES[False], DISKS * SIZES[True]),
         needs=governors,
         building=building,
         guest=f"cpus=2,memory=768,cpufreq=3000:2000:1000,target=md-raid10:layout={layout}:chunk=32:size=64",

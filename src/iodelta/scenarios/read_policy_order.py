@@ -87,10 +87,18 @@ def prepare(stage: Stage) -> Values:
     members = [stage.steady(disk, f"member{number}") for number, disk in enumerate(upper)]
     slow(stage, {disk: Pace(pace, 1 << 30) for disk, pace in zip(lower, PACES, strict=True)})
     lines = re.findall(rf"^{MARK}.*$", stage.asked, re.MULTILINE) or benchmark(stage, members, [*members, *lower])
-    variants = "".join(
+    return {"target": members[0], "as_made": "\n".join(lines), "variants": _variants(members)}
+
+
+def _variants(members: Sequence[str]) -> str:
+    return "".join(
         f'[variant.{policy}]\n"mirror.read_policy" = "{policy} {" ".join(members)}"\n\n' for policy in POLICIES
     )
-    return {"target": members[0], "as_made": "\n".join(lines), "variants": variants}
+
+
+def foreseen(machine: Machine, full: bool) -> Values:
+    """As ``prepare``, without the benchmark that it makes."""
+    return {"target": "/dev/loopN", "as_made": "", "variants": _variants(("/dev/loopN", "/dev/loopM"))}
 
 
 def benchmark(stage: Stage, members: Sequence[str], devices: Sequence[str]) -> list[str]:
@@ -163,6 +171,7 @@ SCENARIO = Scenario(
     small={"trial": "1s", "budget": "4m"},
     full={"trial": "5s", "budget": "1h"},
     prepare=prepare,
+    foreseen=foreseen,
     needs=needs,
     tell=tell,
 )

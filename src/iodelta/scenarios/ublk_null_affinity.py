@@ -80,16 +80,23 @@ def prepare(stage: Stage) -> Values:
     else:
         path, device = _ublk(stage) or _null(stage) or _loop(stage)
         disk = path.removeprefix("/dev/")
+    return {"target": path, "device": device, **_asked(stage.machine, disk, stage.full)}
+
+
+def _asked(machine: Machine, disk: str, full: bool) -> Values:
     tool = built_fio() is not None
     return {
-        "target": path,
-        "device": device,
         "tool": 'tool = "t/io_uring"' if tool else "# `iodelta fio build` makes t/io_uring; until then this is fio.",
         "what": "the CPUs of the tasks",
         "baseline": "anywhere",
-        "variants": "[variant.anywhere]\n\n" + _variants(stage.machine, disk),
-        **({} if tool or stage.full else {"trial": "400ms"}),
+        "variants": "[variant.anywhere]\n\n" + _variants(machine, disk),
+        **({} if tool or full else {"trial": "400ms"}),
     }
+
+
+def foreseen(machine: Machine, full: bool) -> Values:
+    """As ``prepare``, but for the variant of the device's queues, which are not known yet."""
+    return {"target": "/dev/null-device", "device": "a null device", **_asked(machine, "", full)}
 
 
 def _server(machine: Machine) -> str:
@@ -197,6 +204,7 @@ SCENARIO = Scenario(
     small={"trial": "2s", "budget": "2m", "conditions": ""},
     full={"trial": "20s", "budget": "2h", "conditions": ""},
     prepare=prepare,
+    foreseen=foreseen,
     needs=needs,
     building=building,
     guest="cpus=@CPUS@,nodes=2,memory=768,target=@MADE@",

@@ -67,18 +67,26 @@ def wrapped_lines(lines: list[str]) -> Iterator[str]:
         yield from textwrap.wrap(line, WIDTH, subsequent_indent=" " * INDENT)
 
 
-def _lines(plan: Plan, found: Survey, *, permitted: bool) -> list[str]:
+def question_lines(plan: Plan) -> list[str]:
+    """What is asked, by which rules and for how long: of the plan alone, without a look at its machine."""
     experiment = plan.experiment
     rounds, at_most = _rounds(plan), duration(_at_most(plan))
-    lines = [
-        *(f"Machine   {inert(name)}" for name in experiment.machines),
-        f"Target    {_target(found)}",
+    return [
         f"Cells     {len(experiment.cells)}: {_some([cell.name for cell in experiment.cells])}",
         f"Variants  {_some([_variant(v.name, experiment.baseline) for v in experiment.variants])}",
         f"Metrics   {', '.join(metric.name for metric in plan.rules.metrics)}; margin {100 * plan.rules.margin:g} %, "
         f"level {100 * (1 - plan.rules.alpha):g} %",
         f"Blocks    looks at {', '.join(map(str, plan.rules.looks))}; the budget pays for about {rounds} of every cell",
         f"Time      {duration(plan.trial_seconds)} a trial, {plan.per_round} trials a round, at most {at_most}",
+    ]
+
+
+def _lines(plan: Plan, found: Survey, *, permitted: bool) -> list[str]:
+    experiment = plan.experiment
+    lines = [
+        *(f"Machine   {inert(name)}" for name in experiment.machines),
+        f"Target    {_target(found)}",
+        *question_lines(plan),
         f"Writes    {_writes(found, permitted=permitted)}",
     ]
     if found.holds:
