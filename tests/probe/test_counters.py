@@ -87,10 +87,10 @@ def test_what_a_disk_did_in_a_part_of_the_time_is_told_from_notes_in_between(mon
         counters.note()
     served(1280)
     after = counters.snapshot()
-    found = counters.within([(1.0, 2.5)], before, after)
+    found = counters.within([[(1.0, 2.5)], [(1.0, 3.0)]], before, after)
     assert found["disk.sda.read_ios"] == 150
     assert found["disk.sda.read_bytes"] == 150 * 4096
-    assert counters.within([(0.0, 4.0)], before, after)["disk.sda.read_ios"] == 280
+    assert counters.within([[(0.0, 4.0)]], before, after)["disk.sda.read_ios"] == 280
 
 
 def test_time_spent_by_this_process_is_seen(tmp_path: Path) -> None:

@@ -311,13 +311,19 @@ class Bench:
     def _counted(
         self, made: Sequence[FioRun], starts: Sequence[float], before: Snapshot, after: Snapshot
     ) -> dict[str, float]:
-        """Of a tool that counts only part of its runs: what the disks did in that part; empty for fio."""
-        windows = []
+        """Of a tool that counts only part of its runs: what the disks did in that part; empty for fio.
+
+        Its seconds begin when it has started, which takes a slow machine a second: reckoned from the run's start and
+        (the last second is not counted) from its end. Neither may accuse anybody alone.
+        """
+        early, late = list[tuple[float, float]](), list[tuple[float, float]]()
         for one, start in zip(made, starts, strict=True):
             window = read_run(one).window if one.request.tool != "fio" else None
             if window is not None:
-                windows.append((start + window[0] - one.started, start + window[1] - one.started))
-        return self._counters.within(windows, before, after) if windows else {}
+                length, end = window[1] - window[0], start + one.seconds - 1
+                early.append((start + window[0] - one.started, start + window[1] - one.started))
+                late.append((end - length, end))
+        return self._counters.within((early, late), before, after) if early else {}
 
     def unmeasured(
         self, cell: Cell, variant: Variant, seed: int, words: tuple[str, ...], *, stop: Callable[[], bool]

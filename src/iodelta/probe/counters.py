@@ -145,8 +145,11 @@ class Counters:
         """Note what the disks have done until now: while a load runs that does not count all of its time."""
         self._notes.append((time.monotonic(), dict(self._disk_counters())))
 
-    def within(self, windows: Sequence[tuple[float, float]], before: Snapshot, after: Snapshot) -> dict[str, float]:
-        """What the disks did in ``windows`` of the monotonic clock, as if evenly from note to note. Drops the notes."""
+    def within(
+        self, guesses: Sequence[Sequence[tuple[float, float]]], before: Snapshot, after: Snapshot
+    ) -> dict[str, float]:
+        """What the disks did in windows of the monotonic clock, as if evenly from note to note: the least of several
+        ``guesses`` where the windows lay. Drops the notes."""
         points = [(before.at, before.counters), *self._notes, (after.at, after.counters)]
         self._notes = []
         times = [at for at, _ in points]
@@ -155,8 +158,11 @@ class Counters:
             grown = [_grown(before.counters[name], counters.get(name, 0.0)) for _, counters in points]
             values = [value for value in grown if value is not None]
             if len(values) == len(points):
-                did = sum(np.interp(end, times, values) - np.interp(begin, times, values) for begin, end in windows)
-                found[name] = round(did) * (SECTOR if name.endswith("_bytes") else 1)
+                did = [
+                    sum(np.interp(end, times, values) - np.interp(begin, times, values) for begin, end in windows)
+                    for windows in guesses
+                ]
+                found[name] = round(min(did)) * (SECTOR if name.endswith("_bytes") else 1)
         return found
 
     def _text(self, path: str) -> str:
