@@ -40,7 +40,7 @@ case $* in
     [ ! -e stays ] || exit 0
     echo 0 >kernel/kexec_loaded
     cat /proc/sys/kernel/random/uuid >boot_id
-    if [ -e panics ]; then echo {old} >release; cat first-cmdline >cmdline
+    if [ -e panics ] || grep -q broken next-cmdline; then echo {old} >release; cat first-cmdline >cmdline
     else cat next-release >release; cat next-cmdline >cmdline; fi
     [ ! -e moved ] || cat moved >machine-id
     [ ! -e key ] || cat key >{known}
@@ -167,6 +167,28 @@ def test_a_block_is_a_boot_of_every_kernel_which_serves_all_cells_and_the_first_
     assert bare.code == 4
     assert fake.boots() == len(boots) + 1, "a dry run starts nothing"
     assert "nothing there starts another kernel: kexec: the running kernel has no kexec" in bare.err
+
+
+def test_a_kernel_that_does_not_come_up_is_left_out_with_its_reason_and_the_others_go_on(
+    stand: Stand, fake: Fake
+) -> None:
+    words = asked(stand, fake, stand.loop())
+    file = stand.place / "kernels.toml"
+    broken = '[variant.broken]\nkernel = "6.12"\n"kernel.cmdline" = "broken"\n"block.scheduler" = "none"\n[design]'
+    file.write_text(file.read_text().replace("[design]", broken))
+    done = stand.run(*words)
+    assert done.code == 3, done
+    (left,) = kinds(stand.place / "folder", "left-out")
+    assert left["variant"] == "broken"
+    assert "it did not come up" in left["reason"]
+    begun = {one["trial"]: one for one in kinds(stand.place / "folder", "started")}
+    made = {(begun[number]["cell"], begun[number]["variant"]) for number in finished(stand.place / "folder")}
+    assert made == {(cell, variant) for cell in ("bs=4k", "bs=8k") for variant in ("old", "new")}
+    told = " ".join(done.out.split())
+    assert "boot.left-out" in told
+    assert "it did not come up" in told
+    assert (fake.release, fake.cmdline) == (OLD, CMDLINE)
+    assert not fake.pending
 
 
 def test_a_kill_in_the_middle_of_a_reboot_is_put_back_by_restore_and_what_the_reboot_undid_is_known_as_gone(

@@ -5,8 +5,23 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 
-from iodelta.lab.folder import Abandoned, Ended, Event, Extended, Failed, Finished, Planned, Repeated, Session, Started
+from iodelta.lab.folder import (
+    Abandoned,
+    Ended,
+    Event,
+    Extended,
+    Failed,
+    Finished,
+    LeftOut,
+    Planned,
+    Repeated,
+    Session,
+    Started,
+)
 from iodelta.trial import Finding
+
+LEFT_OUT = "boot.left-out"
+"""The rule of a finding that names a variant which was not measured."""
 
 OVER = ("complete", "budget")
 """Ends after which nothing is left to do, unless the experiment is extended."""
@@ -24,6 +39,8 @@ class Account:
         """Finished trials whose raw files cannot be read any more, with the reason."""
         self.abandoned: dict[str, str] = {}
         """Cell -> reason."""
+        self.left_out: dict[str, str] = {}
+        """Variant -> why its kernel did not come up; nothing of it counts, and the others went on."""
         self.repeats: list[Repeated] = []
         self.sessions: list[Session] = []
         self.state = "running"
@@ -59,6 +76,8 @@ class Account:
                     self._noisy[event.cell].add(event.block)
             case Abandoned():
                 self.abandoned[event.cell] = event.reason
+            case LeftOut():
+                self.left_out[event.variant] = event.reason
             case Session():
                 self.sessions.append(event)
                 self.state = "running"
@@ -130,6 +149,8 @@ class Account:
             Finding("folder.lost", "hard", f"trial {number}", reason, "its block counts no more")
             for number, reason in sorted(self.lost.items())
         ]
+        for variant, reason in self.left_out.items():
+            found.append(Finding(LEFT_OUT, "hard", f"variant {variant}", reason, "the others were measured without it"))
         for cell, blocks in sorted(self._noisy.items()):
             last = next(one.reason for one in reversed(self.repeats) if one.cell == cell and one.why == "noise")
             count = "1 block was" if len(blocks) == 1 else f"{len(blocks)} blocks were"
@@ -138,6 +159,7 @@ class Account:
         return tuple(found)
 
     def _counted(self, attempts: dict[int, list[Started]], variants: Collection[str]) -> list[Started]:
+        variants = [name for name in variants if name not in self.left_out]
         for _, begun in sorted(attempts.items(), reverse=True):
             usable = {one.variant: one for one in begun if self.is_usable(one.trial)}
             if all(name in usable for name in variants):

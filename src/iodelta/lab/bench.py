@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
 import msgspec
@@ -21,11 +21,12 @@ from iodelta.lab.plan import Plan
 from iodelta.lab.quality import OUTSIDE, noise
 from iodelta.machine import Machine
 from iodelta.probe.caches import cache_findings
-from iodelta.probe.counters import Counters, Snapshot
+from iodelta.probe.counters import Counters
 from iodelta.probe.emulated import emulation_findings
 from iodelta.probe.mirrors import Mirrors
 from iodelta.probe.topology import Target, resolve, status
 from iodelta.trial import Background, Finding, Place, Trial
+from iodelta.workload import io_uring
 from iodelta.workload.background import BackgroundLoad, background_findings, background_fio, substitute
 from iodelta.workload.fio import reads_only, run
 from iodelta.workload.leftovers import marked
@@ -283,11 +284,13 @@ class Bench:
         odd = (finding for name, value in settings for finding in self._odd.get(name, {}).get(value, ()))
         known = (*self._placement.get(variant.name, ()), *odd, *self._standing)
         findings = (*findings, *known, *self._mirrors.findings(copies))
+        guesses = io_uring.windows(made, starts) if cell.option(TOOL) else ()
+        counted = self._counters.within(guesses, before, after) if guesses else {}
         record = Record(
             run=msgspec.structs.replace(done, output=b""),
             counters={
                 **self._counters.difference(before, after),
-                **self._counted(made, starts, before, after),
+                **counted,
                 **copies,
             },
             background=account,
@@ -307,23 +310,6 @@ class Bench:
             identity.trial, {OUTPUTS[done.request.tool]: done.output, RECORD: msgspec.json.encode(record)}
         )
         return msgspec.structs.replace(trial, findings=(*record.findings, *trial.findings[len(findings) :]))
-
-    def _counted(
-        self, made: Sequence[FioRun], starts: Sequence[float], before: Snapshot, after: Snapshot
-    ) -> dict[str, float]:
-        """Of a tool that counts only part of its runs: what the disks did in that part; empty for fio.
-
-        Its seconds begin when it has started, which takes a slow machine a second: reckoned from the run's start and
-        (the last second is not counted) from its end. Neither may accuse anybody alone.
-        """
-        early, late = list[tuple[float, float]](), list[tuple[float, float]]()
-        for one, start in zip(made, starts, strict=True):
-            window = read_run(one).window if one.request.tool != "fio" else None
-            if window is not None:
-                length, end = window[1] - window[0], start + one.seconds - 1
-                early.append((start + window[0] - one.started, start + window[1] - one.started))
-                late.append((end - length, end))
-        return self._counters.within((early, late), before, after) if early else {}
 
     def unmeasured(
         self, cell: Cell, variant: Variant, seed: int, words: tuple[str, ...], *, stop: Callable[[], bool]

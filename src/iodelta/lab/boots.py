@@ -18,7 +18,7 @@ from typing import Self
 
 import msgspec
 
-from iodelta.errors import LostError
+from iodelta.errors import KnobError, LostError
 from iodelta.experiment import Cell, Condition, Experiment, Variant
 from iodelta.experiment.model import of_boot
 from iodelta.lab.bench import Bench
@@ -99,6 +99,10 @@ class Scatter:
         # Of boots the mean: where one serves several cells, the others had it for nothing.
         boot_cost, run_cost = statistics.fmean(boots), statistics.median(runs)
         return runs_per_boot(boot_cost, run_cost, math.sqrt(run), math.sqrt(max(0.0, between - run / 2)))
+
+
+class NotBootedError(KnobError):
+    """A variant's kernel did not come up, and the host is back in another: other variants can go on."""
 
 
 class Boots(ABC):

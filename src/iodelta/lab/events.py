@@ -94,6 +94,14 @@ class Abandoned(msgspec.Struct, frozen=True, tag="abandoned"):
     reason: str
 
 
+class LeftOut(msgspec.Struct, frozen=True, tag="left-out"):
+    """A variant whose kernel did not come up, with the reason; the experiment went on without it."""
+
+    at: float
+    variant: str
+    reason: str
+
+
 class Extended(msgspec.Struct, frozen=True, tag="extended"):
     """More blocks or budget were asked for after the end; judged from the alpha held in reserve."""
 
@@ -150,6 +158,7 @@ Event = (
     | Repeated
     | Failed
     | Abandoned
+    | LeftOut
     | Extended
     | Ended
     | Kept

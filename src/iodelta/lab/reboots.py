@@ -9,12 +9,12 @@ from typing import Self
 
 import msgspec
 
-from iodelta.errors import MeasureError, RequestError
+from iodelta.errors import KnobError, MeasureError, RequestError
 from iodelta.experiment import Experiment, Variant
 from iodelta.knob import order
 from iodelta.knob.kernel import Kernel
 from iodelta.lab.bench import Bench
-from iodelta.lab.boots import Boots, Ready, alone, held, settings_of
+from iodelta.lab.boots import Boots, NotBootedError, Ready, alone, held, settings_of
 from iodelta.lab.folder import KnobSaved, Rebooted, now
 from iodelta.lab.setup import Survey, check_same_target, put_back, ready, survey
 from iodelta.lab.undo import REBOOT, undo_log
@@ -112,7 +112,10 @@ class Reboots(Boots):
 
     def _start(self, variant: Variant, settings: Mapping[str, str]) -> Survey:
         """A boot of a variant, and what is found in it once it is calm."""
-        started = self._kernel.boot(*(settings.get(name, "") for name in SETTINGS))
+        try:
+            started = self._kernel.boot(*(settings.get(name, "") for name in SETTINGS))
+        except KnobError as error:
+            raise NotBootedError(error.what, place=error.place, remedy=error.remedy) from error
         self._log.hold()
         name = self._machine.name
         self._folder.append(Rebooted(now(), name, variant.name, **msgspec.structs.asdict(started)))

@@ -19,8 +19,8 @@ from iodelta.errors import IodeltaError, LostError, MeasureError
 from iodelta.experiment import Condition
 from iodelta.lab.account import Account
 from iodelta.lab.bench import Bench, noise_of, problem_of, read_trial
-from iodelta.lab.boots import Boots
-from iodelta.lab.folder import Abandoned, Ended, Event, Failed, Finished, Folder, Repeated, Started, now
+from iodelta.lab.boots import Boots, NotBootedError
+from iodelta.lab.folder import Abandoned, Ended, Event, Failed, Finished, Folder, LeftOut, Repeated, Started, now
 from iodelta.lab.hosts import host_of
 from iodelta.lab.plan import Plan
 from iodelta.lab.progress import Watcher
@@ -127,7 +127,7 @@ class Runner:
                 return "budget"
             for position, variant in enumerate(abreast[0].order if abreast else ()):
                 for slot in abreast:
-                    if not self._stop() and not self._spoilt_by(slot, 0):
+                    if variant not in self._state.left_out and not self._stop() and not self._spoilt_by(slot, 0):
                         self._trial(slot, 0, position, variant, background)
             for slot in slots:
                 if slot not in abreast and not self._affordable(slot):
@@ -145,7 +145,8 @@ class Runner:
     def _spoilt_by(self, slot: Slot, attempt: int) -> str:
         """What spoilt an attempt so far; empty when nothing did."""
         begun = self._state.attempts(slot.cell, slot.block).get(attempt, [])
-        problems = {one.variant: self._state.problem(one.trial) for one in begun}
+        going = [one for one in begun if one.variant not in self._state.left_out]
+        problems = {one.variant: self._state.problem(one.trial) for one in going}
         return next((f"{variant}: {problem}" for variant, problem in problems.items() if problem), "")
 
     def _open(self, round_: Iterable[Slot]) -> list[Slot]:
@@ -211,7 +212,10 @@ class Runner:
         for position, variant in enumerate(slot.order):
             if problem := self._spoilt_by(slot, attempt):
                 return problem
-            if variant not in made and self._trial(slot, attempt, position, variant, background) is None:
+            if variant in made or variant in self._state.left_out:
+                continue
+            trial = self._trial(slot, attempt, position, variant, background)
+            if trial is None and variant not in self._state.left_out:
                 return "interrupted"
         return self._spoilt_by(slot, attempt)
 
@@ -236,13 +240,22 @@ class Runner:
         except IodeltaError as error:
             with contextlib.suppress(IodeltaError):
                 self._append(Failed(now(), number, str(error)))
-            raise
+            if not isinstance(error, NotBootedError) or not self._goes_on_without(variant):
+                raise
+            self._append(LeftOut(now(), variant, str(error)))
+            self._watcher.note(f"{variant} is left out, the others go on: {error}")
+            return None
         if trial is not None:
             self._append(Finished(now(), number, self._lap(), problem_of(trial)))
             if self._state.is_usable(number):
                 self._trials[number] = trial
                 self._watcher.measured(trial)
         return trial
+
+    def _goes_on_without(self, variant: str) -> bool:
+        """Whether there is still something to compare."""
+        left = [name for name in self._variants if name not in self._state.left_out and name != variant]
+        return self._experiment.baseline in left and len(left) > 1
 
     @contextlib.contextmanager
     def _background(self, condition: Condition, block: int) -> Iterator[BackgroundLoad | None]:
@@ -320,7 +333,7 @@ def judge_folder(plan: Plan, rules: Rules, state: Account, trials: dict[int, Tri
         sorted(counted, key=lambda trial: trial.number),
         rules,
         baseline=plan.experiment.baseline,
-        variants=[name for name in variants if name != plan.experiment.baseline],
+        variants=[name for name in variants if name != plan.experiment.baseline and name not in state.left_out],
         ended=state.budget_ends,
         hosts=hosts,
     )

@@ -120,6 +120,22 @@ def read_output(run: FioRun) -> FioResult:
     )
 
 
+def windows(runs: Sequence[FioRun], starts: Sequence[float]) -> tuple[list[tuple[float, float]], ...]:
+    """When the seconds that count were, by the clock that ``starts`` are of: two guesses, or none without any.
+
+    They begin when the tool has started, which takes a slow machine a second: reckoned from a run's start and (the last
+    second is not counted) from its end. Neither may accuse anybody alone.
+    """
+    early, late = list[tuple[float, float]](), list[tuple[float, float]]()
+    for run, start in zip(runs, starts, strict=True):
+        window = read_output(run).window
+        if window is not None:
+            length, end = window[1] - window[0], start + run.seconds - 1
+            early.append((start + window[0] - run.started, start + window[1] - run.started))
+            late.append((end - length, end))
+    return (early, late) if early else ()
+
+
 def _problems(run: FioRun, said: Sequence[str], counted: int) -> list[Finding]:
     """What is wrong with the output of a run that ended well."""
     trouble = [line for line in said if TROUBLE.search(line)]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from iodelta.lab.account import LEFT_OUT
 from iodelta.lab.calibration import Calibration, doubt
 from iodelta.lab.instrument import Instruments
 from iodelta.lab.integrity import Sealed
@@ -76,7 +77,8 @@ class Account(msgspec.Struct, frozen=True):
             return 1
         if not any(verdict.blocks for verdict in verdicts):
             return 4
-        return 3 if any(open_ended(verdict) for verdict in verdicts) else 0
+        left_out = any(finding.rule == LEFT_OUT for finding in self.findings)
+        return 3 if left_out or any(open_ended(verdict) for verdict in verdicts) else 0
 
 
 def open_ended(verdict: Verdict) -> bool:
