@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
-from iodelta.cli.main import COMMANDS
+from iodelta.cli.main import COMMANDS, cli
 
 IODELTA = Path(sys.executable).with_name("iodelta")
 ENGINES = ("--variant", "a:fio.ioengine=psync", "--variant", "b:fio.ioengine=sync")
@@ -20,15 +22,52 @@ def iodelta(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([IODELTA, *words], cwd=cwd, capture_output=True, text=True, timeout=120)
 
 
-def test_help_imports_nothing_heavy() -> None:
-    loaded = subprocess.run(
-        [sys.executable, "-X", "importtime", "-c", "from iodelta.cli.main import cli; cli(['--help'], 'iodelta')"],
-        capture_output=True,
-        text=True,
+def modules_of(*words: str, cwd: Path) -> set[str]:
+    """What the command imports."""
+    code = "from iodelta.cli.main import main; main()"
+    ran = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", code, *words], cwd=cwd, capture_output=True, text=True, timeout=120
     )
-    assert "Usage: iodelta" in loaded.stdout
-    modules = {line.rpartition("|")[2].strip() for line in loaded.stderr.splitlines()}
-    assert not modules & {"numpy", "scipy", "polars", "rich", "msgspec", "asyncio"}
+    assert "import time:" in ran.stderr, ran
+    lines = [line for line in ran.stderr.splitlines() if line.startswith("import time:")]
+    return {line.rpartition("|")[2].strip() for line in lines}
+
+
+def subcommands() -> Iterator[tuple[str, ...]]:
+    """Every command line that has a ``--help``."""
+    yield ()
+    for name in COMMANDS:
+        yield (name,)
+        command = cli.get_command(click.Context(cli), name)
+        if isinstance(command, click.Group):
+            yield from ((name, inner) for inner in command.commands)
+
+
+@pytest.mark.parametrize("words", [*subcommands()], ids=" ".join)
+def test_help_imports_nothing_heavy(words: tuple[str, ...], tmp_path: Path) -> None:
+    modules = modules_of(*words, "--help", cwd=tmp_path)
+    assert "iodelta.cli.main" in modules
+    heavy = {"numpy", "scipy", "polars", "altair", "vl_convert", "jinja2", "iodelta.lab.plan", "iodelta.knob.registry"}
+    assert not modules & heavy
+    assert words or not modules & {"rich", "msgspec", "asyncio"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "--dry-run", *ENGINES, *READS],
+        ["run", "--dry-run", "--format", "json", *ENGINES, *READS],
+        ["run", *ENGINES, "--", "rw=read"],
+        ["run", "--variant", "a:block.schedular=none", "--variant", "b", *READS],
+        ["run", *ENGINES, "--target", "/nonexistent", *READS],
+        ["run", "nosuch.toml"],
+        ["run", "--targte", "/dev/sdb"],
+        ["rnu"],
+    ],
+    ids=" ".join,
+)
+def test_a_dry_run_and_a_typo_do_not_wait_for_scipy(words: list[str], tmp_path: Path) -> None:
+    assert not modules_of(*words, cwd=tmp_path) & {"scipy", "polars", "altair", "vl_convert"}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

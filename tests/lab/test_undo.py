@@ -360,7 +360,7 @@ def test_at_a_terminal_forget_gives_up_after_a_yes_alone(
 
     crash_of_two(machine, state)
     machine.kernel = lambda path, text: machine.refuse(path, text, "Device or resource busy (EBUSY)")
-    monkeypatch.setattr(restore_command, "reach", lambda name: contextlib.nullcontext(machine))
+    monkeypatch.setattr("iodelta.machine.reach", lambda name: contextlib.nullcontext(machine))
     monkeypatch.setattr(restore_command, "_can_ask", lambda: True)
     monkeypatch.setattr(click, "confirm", ask)
     done = CliRunner().invoke(cli, ["restore", "--forget"])
@@ -374,7 +374,7 @@ def test_at_a_terminal_forget_gives_up_after_a_yes_alone(
 def test_forget_says_what_is_lost_and_asks(machine: Rooted, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     crash_of_two(machine, state)
     machine.kernel = lambda path, text: machine.refuse(path, text, "Device or resource busy (EBUSY)")
-    monkeypatch.setattr(restore_command, "reach", lambda name: contextlib.nullcontext(machine))
+    monkeypatch.setattr("iodelta.machine.reach", lambda name: contextlib.nullcontext(machine))
     log = state / "pending" / "one.jsonl"
 
     def restore(*words: str) -> tuple[int, str]:

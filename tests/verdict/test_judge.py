@@ -10,7 +10,8 @@ import pytest
 from simulate import many, run, series
 
 from iodelta.stats.noise import white
-from iodelta.verdict import Judgement, Rules, Series, Verdict, judge, judge_all, judge_series, metrics_for, next_step
+from iodelta.verdict import Judgement, Rules, Series, Verdict, judge_all, judge_series, metrics_for, next_step
+from iodelta.verdict.judge import judge
 
 RULES = Rules.for_blocks(80, metrics_for(["read"]), comparisons=3)
 RNG = np.random.default_rng(77)

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from iodelta.trial import Direction, Quantity, Trial
-from iodelta.verdict import Rules, Series, judge, judge_all, metric
+from iodelta.verdict import Rules, Series, judge_all, metric
+from iodelta.verdict.judge import judge
 from iodelta.verdict.spread import judge_spread
 
 BANDWIDTH, JITTER = metric("read.bandwidth"), metric("read.jitter")

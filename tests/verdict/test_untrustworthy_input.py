@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulate import run, series, trial
 
-from iodelta.verdict import Rules, Series, Verdict, judge, judge_all, judge_series, metrics_for
+from iodelta.verdict import Rules, Series, Verdict, judge_all, judge_series, metrics_for
+from iodelta.verdict.judge import judge
 
 RULES = Rules.for_blocks(20, metrics_for(["read"]), comparisons=3)
 RNG = np.random.default_rng(6)

@@ -7,10 +7,6 @@ from pathlib import Path
 
 import click
 
-from iodelta.lab.folder import Folder
-from iodelta.lab.integrity import VERDICT
-from iodelta.report.account.load import PAGE, TRIALS, derive
-
 
 @click.command("rebuild", epilog="\b\nExamples:\n  iodelta rebuild iodelta-20260102-030405\n")
 @click.argument("folder", type=click.Path(path_type=Path))
@@ -20,6 +16,10 @@ def command(folder: Path, format_: str) -> None:
 
     Exit codes: 0 made, 4 the folder is not what was measured: the files stay as they are, `iodelta report` says more.
     """
+    from iodelta.lab.folder import Folder  # --help does without
+    from iodelta.lab.integrity import VERDICT
+    from iodelta.report.account.load import PAGE, TRIALS, derive
+
     opened = Folder.open(folder)
     if opened.counts_instructions():
         from iodelta.cli.counting import rebuild

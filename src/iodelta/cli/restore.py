@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from iodelta.cli.contact import on_machine
 from iodelta.errors import RequestError
-from iodelta.lab.undo import Outcome, give_up, lost, restore_pending
-from iodelta.machine import Machine, reach
-from iodelta.report.words import inert
+
+if TYPE_CHECKING:
+    from iodelta.lab.undo import Outcome
+    from iodelta.machine import Machine
 
 
 @click.command(
@@ -30,6 +32,9 @@ def command(machine: str, forget: bool, yes: bool, format_: str) -> None:
 
     Exit codes: 0 all is as it was, or was given up, 2 nobody could be asked, 4 something could not be put back.
     """
+    from iodelta.lab.undo import restore_pending  # --help does without
+    from iodelta.machine import reach
+
     with reach(machine) as place:
         outcomes = restore_pending(place)
         left = [outcome for outcome in outcomes if not outcome.done]
@@ -48,6 +53,8 @@ def command(machine: str, forget: bool, yes: bool, format_: str) -> None:
 
 
 def _tell(outcomes: Sequence[Outcome]) -> None:
+    from iodelta.report.words import inert
+
     if not outcomes:
         click.echo("nothing to put back")
     for outcome in outcomes:
@@ -62,6 +69,9 @@ def _tell(outcomes: Sequence[Outcome]) -> None:
 
 def _agreed(left: Sequence[Outcome], *, yes: bool, error: bool) -> None:
     """Say what is lost and ask. Raises RequestError unless it is accepted."""
+    from iodelta.lab.undo import lost
+    from iodelta.report.words import inert
+
     click.echo("Given up, and never put back by iodelta:" if yes else "To give up, never to be put back:", err=error)
     for outcome in left:
         for sentence in lost(outcome):
@@ -86,6 +96,9 @@ def _can_ask() -> bool:
 
 
 def _give_up(machine: Machine, left: Sequence[Outcome], *, error: bool) -> None:
+    from iodelta.lab.undo import give_up
+    from iodelta.report.words import inert
+
     for outcome in left:
         kept = give_up(machine, outcome)
         if kept:

@@ -205,7 +205,7 @@ def _booted(
 ) -> Folder:
     """The folder of a run whose variants are kernels: each trial boots one. Raises IodeltaError."""
     from iodelta.cli.contact import contacts
-    from iodelta.cli.run import planned
+    from iodelta.cli.running import planned
     from iodelta.cli.watching import watcher
     from iodelta.experiment import parse
     from iodelta.lab.session import start
@@ -285,7 +285,7 @@ def _measured(
     destroy: tuple[str, ...],
 ) -> Folder:
     """The folder of a run; ``home`` is where to make things, here when empty. Raises IodeltaError."""
-    from iodelta.cli.run import planned
+    from iodelta.cli.running import planned
     from iodelta.cli.watching import watcher
     from iodelta.errors import MeasureError
     from iodelta.experiment import parse

@@ -13,7 +13,6 @@ from functools import lru_cache
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 Floats = NDArray[np.float64]
 
@@ -110,6 +109,8 @@ def confidence_sequence(n: int, sd: float, alpha: float, *, tuned_at: int = 30) 
 @lru_cache(maxsize=1024)
 def _tails(plan: Schedule, alphas: tuple[float, ...]) -> Floats:
     """One-sided nominal levels, shape (looks, alphas)."""
+    from scipy.special import ndtr  # pocock_share, which every plan asks, does without
+
     steps = tuple(zip(plan.blocks, plan.shares, strict=True))
     return np.array([ndtr(-_bound(steps[: k + 1], alphas)) for k in range(len(steps))])
 
@@ -117,6 +118,8 @@ def _tails(plan: Schedule, alphas: tuple[float, ...]) -> Floats:
 @lru_cache(maxsize=4096)
 def _bound(steps: tuple[tuple[int, float], ...], alphas: tuple[float, ...]) -> Floats:
     """The z bound, per alpha, of the last of ``steps`` (blocks, cumulative share); infinite where nothing is spent."""
+    from scipy.special import ndtr, ndtri
+
     (n, share), before = steps[-1], steps[:-1]
     total = np.asarray(alphas)
     if not before:

@@ -1,10 +1,16 @@
-"""Verdicts: from trials and pre-registered rules to regression, improvement, equivalent or inconclusive."""
+"""Verdicts: from trials and pre-registered rules to regression, improvement, equivalent or inconclusive.
 
-from iodelta.verdict.judge import judge, judge_all, judge_series, next_step, select_cells
+The functions that judge need scipy, which a plan does not: they are imported when they are first asked for."""
+
+from typing import TYPE_CHECKING, Any
+
 from iodelta.verdict.metrics import Metric, metric, metrics_for, value_of
 from iodelta.verdict.model import Change, FamilySummary, Judgement, Look, Needed, Step, Verdict, Word
 from iodelta.verdict.rules import LOOKS, Rules, Screen
 from iodelta.verdict.series import Series, series_of
+
+if TYPE_CHECKING:
+    from iodelta.verdict.judge import judge_all, judge_series, next_step, select_cells
 
 __all__ = [
     "LOOKS",
@@ -20,7 +26,6 @@ __all__ = [
     "Step",
     "Verdict",
     "Word",
-    "judge",
     "judge_all",
     "judge_series",
     "metric",
@@ -30,3 +35,12 @@ __all__ = [
     "series_of",
     "value_of",
 ]
+
+if not TYPE_CHECKING:  # else mypy would take every name for one of this module's
+
+    def __getattr__(name: str) -> Any:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from iodelta.verdict import judge
+
+        return getattr(judge, name)

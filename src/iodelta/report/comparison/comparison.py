@@ -22,7 +22,8 @@ from iodelta.report.environment.confounders import Differing
 from iodelta.report.environment.confounders import differences as of_environments
 from iodelta.report.foreign.runs import Number, number, point_of
 from iodelta.trial import Direction, Finding, Kind, Latency, Trial
-from iodelta.verdict import Look, Metric, Rules, Verdict, judge, metric, series_of
+from iodelta.verdict import Look, Metric, Rules, Verdict, metric, series_of
+from iodelta.verdict.judge import judge
 from iodelta.verdict.metrics import LARGE_BLOCK
 from iodelta.verdict.rules import FEW, smallest_blocks
 

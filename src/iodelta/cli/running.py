@@ -1,0 +1,257 @@
+"""What ``iodelta run`` does: begin an experiment, or go on with one. What measures and judges is imported when it is
+needed, so that a dry run and a mistyped option do not wait for it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import click
+from rich.console import Console
+
+from iodelta.cli.contact import contacts
+from iodelta.cli.turn import in_turn
+from iodelta.errors import RequestError
+from iodelta.experiment import Experiment, overridden, parse, seconds, shorthand
+from iodelta.lab.booting import look, refuse
+from iodelta.lab.folder import Folder
+from iodelta.lab.guard import refuse_at_once
+from iodelta.lab.plan import Plan, make_plan
+from iodelta.lab.setup import target_of, unsettable
+from iodelta.lab.signals import stop_on_signals
+from iodelta.machine import Machine
+from iodelta.report.again.plan import plan_answer, show_plan
+from iodelta.report.documents import written
+from iodelta.report.words import inert
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Asked:
+    """The options of ``iodelta run``, as they were given."""
+
+    fio: tuple[str, ...]
+    names: tuple[str, ...]
+    """Of the machines."""
+    clock: str | None
+    target: str
+    size: str
+    variants: tuple[str, ...]
+    conditions: tuple[str, ...]
+    baseline: str
+    margin: str
+    question: str
+    trial: str
+    ramp: str
+    budget: str
+    blocks: int | None
+    seed: int | None
+    placebo: bool
+    destroy: tuple[str, ...]
+    leave_out: bool
+    place: Path | None
+    """The folder to make."""
+    dry_run: bool
+    format_: str
+
+    def asks_anew(self) -> bool:
+        """Whether an option is given that only a new experiment can have."""
+        lists = (self.fio, self.variants, self.conditions, self.names)
+        words = (self.clock, self.target, self.size, self.baseline, self.margin, self.question, self.trial, self.ramp)
+        numbers = (self.seed, self.blocks)
+        return any((*lists, *words, self.place, self.placebo)) or any(number is not None for number in numbers)
+
+    def overrides(self) -> dict[str, Mapping[str, str | int | bool | list[str] | None]]:
+        """The options by the tables of an experiment file."""
+        return {
+            "top": {
+                "question": self.question,
+                "machine": self.names[0] if len(self.names) == 1 else list(self.names),
+                "clock": self.clock,
+                "baseline": self.baseline,
+                "margin": self.margin,
+            },
+            "target": {"path": self.target, "size": self.size},
+            "design": {
+                "trial": self.trial,
+                "ramp": self.ramp,
+                "budget": self.budget,
+                "blocks": self.blocks,
+                "seed": self.seed,
+                "placebo": self.placebo or None,
+            },
+        }
+
+
+def measure(path: Path | None, asked: Asked) -> None:
+    """Go on with the folder at ``path``, or begin the experiment that the file and the options describe."""
+    if path is not None and path.is_dir():
+        _go_on(path, asked)
+    else:
+        _begin(path, asked)
+
+
+def _go_on(path: Path, asked: Asked) -> None:
+    if asked.asks_anew():
+        raise RequestError(
+            "the question and its rules are in the folder already",
+            place=str(path),
+            remedy="to go on, only --budget, --destroy and --format can be given",
+        )
+    folder = Folder.open(path)
+    if folder.counts_instructions():
+        from iodelta.cli.counting import go_on
+
+        go_on(folder, asked.format_)
+        return
+    from iodelta.cli.watching import watcher
+    from iodelta.lab.account import Account
+    from iodelta.lab.session import go, read_plan
+    from iodelta.scenarios.again import remade  # with all scenarios
+
+    more = _seconds(asked.budget) if asked.budget else None
+    over = more is None and Account(folder.events()).over
+    experiment = read_plan(folder).experiment
+    with (
+        contacts(experiment.machines, boots=experiment.boots) as (first, *others),
+        stop_on_signals() as stop,
+        watcher(asked.format_) as watching,
+        contextlib.nullcontext() if over else remade(folder, first, watching, stop=stop) as again,
+    ):
+
+        def going() -> None:
+            destroy = asked.destroy
+            go(folder, first, watching, stop=stop, destroy=destroy, budget=more, others=others, remade=bool(again))
+
+        in_turn(going, stop, watching.note)
+    _show(folder, asked.format_)
+
+
+def _begin(path: Path | None, asked: Asked) -> None:
+    text, name, base = _question(path, asked)
+    experiment = parse(text, name, base=base, numbered=name == str(path))
+    place = asked.place or _new_name()
+    if experiment.clock == "instructions":
+        from iodelta.cli.counting import begin
+
+        begin(experiment, text, place, asked.format_, dry_run=asked.dry_run)
+        return
+    with contacts(experiment.machines, boots=experiment.boots) as machines:
+        plan = planned(
+            machines,
+            experiment,
+            leave_out=asked.leave_out,
+            dry_run=asked.dry_run,
+            format_=asked.format_,
+            destroy=asked.destroy,
+        )
+        if asked.dry_run:
+            return
+        folder = _started(place, text, plan, machines, asked)
+    _show(folder, asked.format_)
+
+
+def _started(place: Path, text: str, plan: Plan, machines: Sequence[Machine], asked: Asked) -> Folder:
+    """The folder of an experiment that was measured until its end."""
+    from iodelta.cli.watching import watcher
+    from iodelta.lab.session import start
+
+    first, *others = machines
+    with stop_on_signals() as stop, watcher(asked.format_) as watching:
+
+        def starting() -> Folder:
+            return start(place, text, plan, first, watching, stop=stop, destroy=asked.destroy, others=others)
+
+        return in_turn(starting, stop, watching.note)
+
+
+def _show(folder: Folder, format_: str) -> NoReturn:
+    """The result, and its exit code."""
+    from iodelta.report.account.load import derive
+    from iodelta.report.formats.console import show
+
+    account = derive(folder)
+    if format_ == "json":
+        sys.stdout.buffer.write(folder.read("verdict.json"))
+    else:
+        show(Console(), account)
+    sys.exit(account.exit_code)
+
+
+def planned(
+    machines: Sequence[Machine],
+    experiment: Experiment,
+    *,
+    leave_out: bool,
+    dry_run: bool,
+    format_: str,
+    destroy: Sequence[str] = (),
+) -> Plan:
+    """The plan for what can run on all the machines, shown to the user. Raises RequestError, and RefusedError before a
+    plan that is to be carried out says what it overwrites."""
+    if leave_out and not experiment.boots:
+        seen_there = (unsettable(machine, experiment, target_of(machine, experiment)) for machine in machines)
+        experiment = _left_out(experiment, {name: why for found in seen_there for name, why in found.items()})
+    seen = [look(machine, experiment) for machine in machines]
+    unavailable = {variant: reason for found in seen for variant, reason in found.unavailable.items()}
+    if unavailable and not leave_out:
+        reasons = "; ".join(f"{variant}: {reason}" for variant, reason in unavailable.items())
+        raise RequestError(f"not every variant can run here: {reasons}", remedy="--leave-out goes on without these")
+    plan = make_plan(_left_out(experiment, unavailable))
+    for machine, found in zip(machines, seen, strict=True) if not dry_run else ():
+        refuse(machine, found, destroy)
+    if dry_run and format_ == "json":
+        sys.stdout.buffer.write(written(plan_answer(plan, seen)))
+    else:
+        show_plan(Console(stderr=format_ == "json"), plan, seen[0], whole=dry_run)
+    for found in seen:
+        refuse_at_once(found.reasons)
+    return plan
+
+
+def _left_out(experiment: Experiment, unavailable: dict[str, str]) -> Experiment:
+    """The experiment without the variants that cannot run here, each named on standard error."""
+    for variant, reason in unavailable.items():
+        click.echo(inert(f"left out: {variant}: {reason}"), err=True)
+    if not unavailable:
+        return experiment
+    from iodelta.lab.session import without
+
+    return without(experiment, unavailable)
+
+
+def _seconds(budget: str) -> float:
+    try:
+        return seconds(budget)
+    except ValueError as error:
+        raise RequestError(str(error), place="--budget") from error
+
+
+def _question(path: Path | None, asked: Asked) -> tuple[str, str, Path]:
+    """The text of the experiment, what to call it in messages, and where its relative paths begin."""
+    fio = asked.fio
+    if path is None or path.suffix != ".toml":
+        if path is not None:
+            fio = (f"--job_file={path.absolute()}", *fio)
+        lines = shorthand(fio=fio, variants=asked.variants, conditions=asked.conditions, **asked.overrides())
+        return lines, "command line", Path()
+    if asked.fio or asked.variants or asked.conditions:
+        raise RequestError(
+            "an experiment file holds its own workload, variants and conditions",
+            place=str(path),
+            remedy="write them there, or leave the file out",
+        )
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RequestError(f"cannot read the experiment file: {error}", place=str(path)) from error
+    changed = overridden(text, **asked.overrides())
+    return (text, str(path), path.parent) if changed is None else (changed, f"{path} with options", path.parent)
+
+
+def _new_name() -> Path:
+    return Path(time.strftime("iodelta-%Y%m%d-%H%M%S"))
