@@ -31,7 +31,8 @@ from iodelta.knob.registry import FAMILIES
 from iodelta.report.documents import PLACES
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs/decisions").glob("*.md")])
+TOP = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]
+PAGES = sorted([*TOP, *(ROOT / "docs").glob("*.md"), *(ROOT / "docs/decisions").glob("*.md")])
 DISK = re.compile(r"/dev/(?:sd[a-z]|loop\d+|nvme\d+n\d+|ublkb\d+|nullb\d+)\b")
 FOLDER, OTHER, THEIRS = "iodelta-20260102-030405", "iodelta-20260203-040506", "theirs.iodelta.tar.zst"
 
@@ -209,3 +210,16 @@ def test_the_reference_names_every_command_knob_rule_and_document(tmp_path: Path
     linked = {target for text in page.values() for target in re.findall(r"\]\((schemas/[^)]+)\)", text)}
     assert linked
     assert all((tmp_path / target).is_file() for target in linked)
+
+
+@pytest.mark.parametrize("page", [*TOP[1:], ROOT / "docs/extending.md"], ids=lambda page: page.name)
+def test_every_module_that_a_page_for_contributors_names_exists(page: Path) -> None:
+    named = re.findall(r"`((?:[a-z_]+/)+[a-z_]*(?:\.[a-z]+)?)(?:::\w+)?`", page.read_text())
+    places = (ROOT, ROOT / "src", ROOT / "src/iodelta", ROOT / "native/src/policy")
+    assert not [name for name in named if not any((place / name).exists() for place in places)]
+
+
+def test_the_picture_of_the_rooms_shows_every_room() -> None:
+    picture = (ROOT / "ARCHITECTURE.md").read_text().partition("```mermaid")[2].partition("```")[0]
+    rooms = {path.parent.name for path in (ROOT / "src/iodelta").glob("*/__init__.py")}
+    assert rooms <= set(re.findall(r"<b>(\w+)</b>", picture))
