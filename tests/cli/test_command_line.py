@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import click
 import pytest
 
 from iodelta.cli.main import COMMANDS, cli
+from iodelta.knob.memory import COUNTERS
 
 IODELTA = Path(sys.executable).with_name("iodelta")
 ENGINES = ("--variant", "a:fio.ioengine=psync", "--variant", "b:fio.ioengine=sync")
@@ -250,3 +252,31 @@ def test_a_run_ends_with_a_verdict_a_folder_and_an_exit_code(tmp_path: Path) -> 
     assert again.returncode == 0
     assert iodelta("report", "x", "--exit-code", cwd=tmp_path).returncode == said.returncode
     assert not (tmp_path / "iodelta-scratch").exists()
+
+
+def completed(line: str, cwd: Path) -> list[str]:
+    """What bash offers for the last word of ``line``, with colons and equals signs left whole."""
+    words = {"_IODELTA_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
+    ran = subprocess.run([IODELTA], cwd=cwd, env={**os.environ, **words}, capture_output=True, text=True, timeout=120)
+    assert ran.stderr == ""
+    return [offered.partition(",")[2] for offered in ran.stdout.splitlines() if offered]
+
+
+def test_a_shell_completes_scenarios_knobs_and_their_values(tmp_path: Path) -> None:
+    assert completed("iodelta scenario show queue-d", tmp_path) == ["queue-depth-sweep"]
+    listed = iodelta("knobs", "--format", "json", cwd=tmp_path)
+    settable = [info["name"] for info in json.loads(listed.stdout)["knobs"] if not info["reason"]]
+    assert settable
+    name = next(name for name in settable if name.islower())
+    assert "a:sysctl." in completed("iodelta run --variant a:sys", tmp_path)
+    assert f"a:x=1,{name}=" in completed(f"iodelta run --variant a:x=1,{name[:3]}", tmp_path)
+    assert completed("iodelta run --variant a", tmp_path) == []
+    assert completed("iodelta run --target /nonexistent --variant a:b", tmp_path) == []
+    assert completed("iodelta run --variant a:no.such=", tmp_path) == []
+    assert completed("iodelta run iodelta-2", tmp_path) == ["iodelta-2"], "the shell lists files itself"
+
+
+def test_a_shell_completes_the_values_that_a_knob_takes_here(tmp_path: Path) -> None:
+    assert completed("iodelta run --variant a:memory.drop_caches=", tmp_path) == [
+        f"a:memory.drop_caches={value}" for value in COUNTERS
+    ]

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from iodelta.cli.complete import files, settings
 from iodelta.cli.turn import waits
 
 EXAMPLES = """
@@ -28,7 +29,7 @@ Examples:
 
 
 @click.command("run", epilog=EXAMPLES)
-@click.argument("what", required=False)
+@click.argument("what", required=False, shell_complete=files)
 @click.argument("fio", nargs=-1, type=click.UNPROCESSED)
 @click.option(
     "--machine",
@@ -42,13 +43,26 @@ Examples:
     type=click.Choice(["wall", "instructions"]),
     help="instructions: count the path through the kernel, with --machine vm; measures no time.",
 )
-@click.option("--target", default="", help="Block device, file or directory; a scratch file here when left out.")
+@click.option(
+    "--target",
+    default="",
+    shell_complete=files,
+    help="Block device, file or directory; a scratch file here when left out.",
+)
 @click.option("--size", default="", help="How much of it, as fio spells sizes: 512m, 100g.")
-@click.option("--variant", "variants", multiple=True, metavar="NAME:KNOB=VALUE,...", help="Repeat; two at least.")
+@click.option(
+    "--variant",
+    "variants",
+    multiple=True,
+    metavar="NAME:KNOB=VALUE,...",
+    shell_complete=settings,
+    help="What to compare: a name and its settings. Repeat; at least two.",
+)
 @click.option(
     "--condition",
     "conditions",
     multiple=True,
+    shell_complete=settings,
     metavar="NAME[:KNOB=VALUE,...|:COMMAND]",
     help="Something to hold: knobs, or a background load.",
 )

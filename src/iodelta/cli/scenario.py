@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from iodelta.cli.complete import scenarios
 from iodelta.cli.contact import contact, on_machine
 from iodelta.cli.groups import Group
 from iodelta.cli.report import FORMATS, deliver, delivered
@@ -70,7 +71,7 @@ def list_(machine: str, format_: str) -> None:
 
 
 @command.command("show")
-@click.argument("name")
+@click.argument("name", shell_complete=scenarios)
 @_full
 @on_machine
 @_format
@@ -95,7 +96,7 @@ def show(name: str, full: bool, machine: str, format_: str) -> None:
 
 
 @command.command("run")
-@click.argument("name")
+@click.argument("name", shell_complete=scenarios)
 @_full
 @click.option("--target", default="", help="Measure this instead; or the directory to make everything in.")
 @on_machine

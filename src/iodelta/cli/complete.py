@@ -1,0 +1,59 @@
+"""What a shell offers for the next word: knobs and their values on this machine, scenarios."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+from click.shell_completion import CompletionItem
+
+from iodelta.errors import IodeltaError
+
+
+def settings(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Knobs and values of a ``NAME:KNOB=VALUE,...`` that is being written, as they are on this machine."""
+    name, colon, text = incomplete.partition(":")
+    if not colon or context.params.get("names"):  # nobody waits for another machine while typing
+        return []
+    begun, comma, last = text.rpartition(",")
+    before = f"{name}:{begun}{comma}"
+    target = str(context.params.get("target") or ".")
+    try:
+        return [before + word for word in _words(last, target) if word.startswith(last)]
+    except IodeltaError:
+        return []
+
+
+def scenarios(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Names of scenarios."""
+    from iodelta.scenarios.catalogue import SCENARIOS
+
+    return [scenario.name for scenario in SCENARIOS if scenario.name.startswith(incomplete)]
+
+
+def files(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Files and folders, as the shell lists them."""
+    return [CompletionItem(incomplete, type="file")]
+
+
+def _words(begun: str, target: str) -> Iterator[str]:
+    """``KNOB=`` for every knob that can be set here, or ``KNOB=VALUE`` where the knob is named already."""
+    from iodelta.knob import catalogue, knob
+    from iodelta.machine import LocalMachine
+    from iodelta.probe.topology import resolve
+
+    machine = LocalMachine()
+    device = resolve(machine, target)
+    name, equals, _ = begun.partition("=")
+    if not equals:
+        yield from (_start(info.name) for info in catalogue(machine, device) if not info.reason)
+        return
+    allowed = knob(name, machine, device).allowed()
+    if isinstance(allowed, tuple):
+        yield from (f"{name}={value}" for value in allowed)
+
+
+def _start(name: str) -> str:
+    """A knob's name and its equals sign; of a name with a place to fill (``sysctl.NAME``) what stands before it."""
+    fixed = name.rstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    return f"{name}=" if fixed == name else fixed
