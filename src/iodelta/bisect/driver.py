@@ -12,6 +12,7 @@ from typing import Generic, Protocol, TypeVar
 
 from iodelta import __version__
 from iodelta.bisect.attribution import Attributing, PatchItems
+from iodelta.bisect.byhand import ByHand, Judging, Person, Verdict
 from iodelta.bisect.commands import Stopped
 from iodelta.bisect.git import Repository
 from iodelta.bisect.items import InTree, Titled, kind_of
@@ -89,6 +90,7 @@ class Replay(Generic[S, R]):
 
 
 Searched = Replay[Search, Outcome]
+Judged = Replay[Judging, Verdict]
 Attributed = Replay[Attributing, Attribution | None]
 
 
@@ -108,6 +110,14 @@ def searched(machine: Machine, question: Question, answers: Iterable[Answered]) 
     return Replay(search, search.run(), kind, answers)
 
 
+def judged(machine: Machine, question: Question, answers: Iterable[Answered]) -> Judged:
+    """A search by words as far as the answers go. Raises MeasureError, RequestError."""
+    assert not isinstance(question.subject, Patches)
+    kind = kind_of(machine, question.subject)
+    judging = Judging(kind.line(), question.rules, question.wrong, kind.inside)
+    return Replay(judging, judging.run(), kind, answers)
+
+
 def attributed(machine: Machine, question: Question, answers: Iterable[Answered]) -> Attributed:
     """An attribution as far as the answers go. Raises MeasureError, RequestError."""
     if not isinstance(question.subject, Patches):
@@ -125,8 +135,10 @@ def go(
     watcher: SearchWatcher,
     *,
     stop: Callable[[], bool],
+    person: Person | None = None,
 ) -> Replay[S, R]:
-    """Run what is left of a course. Raises IodeltaError; what was answered is kept whatever happens."""
+    """Run what is left of a course, or ask the ``person``. Raises IodeltaError; what was answered is kept whatever
+    happens."""
     question, identifier = folder.question(), folder.opened().identifier
     with folder.writing():
         end_leftovers(machine, identifier)  # of a run that was killed
@@ -137,12 +149,17 @@ def go(
             if isinstance(at.kind, InTree):  # of a run that was killed after its last answer
                 Worktree(at.kind.repository, folder.path.absolute() / TREE).remove()
             return at
-        folder.append(Session(now(), boot_id(machine), os.getpid(), uname(machine)))
+        here = "" if person else uname(machine)  # a person measures another machine
+        folder.append(Session(now(), boot_id(machine), os.getpid(), here))
         if question.steps.measure:  # else the trials have a record of their own, with the target in it
             folder.write(ENVIRONMENT, environment(machine, None))
-        site = Site(
-            machine, question, at.kind, folder.path, identifier, stop=stop, say=watcher.note, tick=watcher.tick
-        )  # fmt: skip
+        site: Site | ByHand
+        if person is not None:
+            site = ByHand(question, at.kind, person, watcher.note, lambda: left(at.search))
+        else:
+            site = Site(
+                machine, question, at.kind, folder.path, identifier, stop=stop, say=watcher.note, tick=watcher.tick
+            )  # fmt: skip
         try:
             reason = follow(folder, at, site, watcher, stop, len(answers))
         except IodeltaError as error:
@@ -182,6 +199,16 @@ def follow(
             watcher.note(expectation(at.search.estimate, at.search.store, folder.question().better))
         watcher.answered(answered, title, at.search.store)
     return "complete"
+
+
+def left(search: Asking) -> str:
+    """About how many answers of a person are still needed, as a sentence; nothing while that is unknown."""
+    if isinstance(search, Judging):
+        return f" About {search.left()} more."
+    if search.estimate is None:
+        return ""
+    most = max(1, search.estimate.runs_high - len(search.store.runs))
+    return f" At most about {most} more to the first culprit."
 
 
 def expectation(estimate: Estimate, store: Store, better: Better) -> str:

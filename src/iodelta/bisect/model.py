@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+Word = Literal["", "good", "bad"]
 Stage = Literal["gate", "probe", "search", "confirm", "revert", "block"]
 
 
@@ -59,7 +60,7 @@ class Ask(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What came of an ask: a value, or None with the ``reason`` why this item cannot be tested. Seconds.
+    """What came of an ask: a value, a person's ``word``, or the ``reason`` why this item cannot be tested. Seconds.
 
     ``kept``: another run of this item needs no build.
     """
@@ -69,6 +70,8 @@ class Answer(msgspec.Struct, frozen=True):
     build: float = 0.0
     run: float = 1.0
     kept: bool = False
+    word: Word = ""
+    """What a person said in the place of a value; empty for a measured or skipped item."""
 
 
 class Effect(msgspec.Struct, frozen=True):

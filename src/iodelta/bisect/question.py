@@ -14,6 +14,9 @@ from iodelta.experiment.values import split_command
 Better = Literal["higher", "lower"]
 Words = tuple[str, ...]
 
+WRONG = 0.05
+"""Probability that a person's word is wrong, when nothing else is said."""
+
 _SHELLS = frozenset("sh bash dash zsh ksh ash busybox fish".split())
 _PLACES = ("{item}", "{commit}", "{tree}", "{built}", "{settings}")
 
@@ -108,6 +111,10 @@ class Question(msgspec.Struct, frozen=True):
     """Where commands run when there is no worktree."""
     blocks: int = 8
     """Blocks of an attribution."""
+    by_hand: Literal["", "words", "numbers"] = ""
+    """Whether a person answers, and in what; empty when iodelta measures by itself."""
+    wrong: float = WRONG
+    """Probability that a person's word is wrong."""
     schema: Literal[1] = 1
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from iodelta.bisect.model import Answer, Line, Run
+from iodelta.bisect.model import Answer, Line, Run, Word
 from iodelta.stats.bisection import Evidence, Step, step_between
 
 NEAR = 5.0
@@ -29,6 +29,8 @@ class Store:
     def __init__(self) -> None:
         self.runs: list[Run] = []
         self.broken: dict[str, str] = {}
+        self.words: list[tuple[str, Word]] = []
+        """What a person said of items, in order."""
         self.seconds = 0.0
         self._builds: list[float] = []
         self._durations: list[float] = []
@@ -44,6 +46,9 @@ class Store:
             self._builds.append(answer.build)
         if answer.kept:
             self._kept.add(item)
+        if answer.word:
+            self.words.append((item, answer.word))
+            return
         if answer.value is None:
             self.broken[item] = answer.reason
             return

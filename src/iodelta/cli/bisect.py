@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from iodelta.cli.search_options import by_hand as by_hand_options
 from iodelta.cli.search_options import folder as folder_options
 from iodelta.cli.search_options import measuring, repository, time_limits
 from iodelta.errors import RequestError
 
 if TYPE_CHECKING:
-    from iodelta.bisect.driver import Searched
+    from iodelta.bisect.driver import Judged, Searched
     from iodelta.bisect.question import Listed, Question, Settings
 
 EXAMPLES = """
@@ -31,6 +32,9 @@ Examples:
     iodelta bisect --items versions.txt --put 'apt-get install -y fio={item}' --measure ./bench.sh --better lower
   Which of the settings that differ between two machines:
     iodelta bisect --settings a.sysctl b.sysctl --put 'sysctl -p {settings}' --measure ./bench.sh --better higher
+  A machine that only a person can reach: answer good, bad, skip or undo here or in later calls:
+    iodelta bisect --good v1.0 --bad v1.1 --by-hand
+    iodelta bisect iodelta-bisect-20260102-030405 bad
   What would it do next and why; take the last answer back; go on after a kill or reboot:
     iodelta bisect iodelta-bisect-20260102-030405 --plan
     iodelta bisect iodelta-bisect-20260102-030405 --undo 1
@@ -50,6 +54,7 @@ Examples:
 @click.option("--settings", nargs=2, type=click.Path(path_type=Path), metavar="GOOD BAD",
               help="Instead: two files of settings; which of those that differ explains the gap?")  # fmt: skip
 @measuring("Builds the item, in its tree.", "A knob to set, {item} in its value.")
+@by_hand_options
 @click.option("--margin", default="1%", show_default=True, help="The change that matters to you.")
 @click.option("--exact", default="", metavar="SHARE", help="The measure repeats to within this, as in 0.01%: one run.")
 @time_limits
@@ -69,7 +74,8 @@ Examples:
 @click.option("--format", "format_", type=click.Choice(["console", "json", "mail", "git"]), default="console",
               help="git: as `git bisect log` would say it.")  # fmt: skip
 def command(what: str | None, fio: tuple[str, ...], **options: object) -> None:
-    """Find the commits that made it slower. WHAT is the folder of an earlier call, to go on with it.
+    """Find the commits that made it slower. WHAT is the folder of an earlier call, to go on with it; after the folder
+    of a search by hand comes an answer: good, bad, skip or undo.
 
     The ends are compared first; without a difference nothing is searched. Then the posterior over all commits decides
     what to measure next; what cannot be built, booted or measured is skipped and never called bad. A commit is
@@ -82,32 +88,32 @@ def command(what: str | None, fio: tuple[str, ...], **options: object) -> None:
 
     Exit codes: 0 no slow-down, 1 culprit found, 2 the request is wrong, 3 inconclusive, 4 could not measure.
     """
-    from iodelta.bisect.driver import searched
-    from iodelta.cli.searching import carry_on, new_folder, open_folder
+    from iodelta.cli.by_hand import answer_of, replayed
+    from iodelta.cli.searching import go_on, new_folder, open_folder
     from iodelta.machine import LocalMachine
-    from iodelta.report.search.answer import account
 
     machine = LocalMachine()
     if what is not None and (what.startswith("-") or not Path(what).exists()):
         fio, what = (what, *fio), None
     if what is not None and Path(what).is_dir():
-        folder = open_folder(Path(what), fio, options)
+        options["answer"] = answer_of(Path(what), fio, options) if not fio or not fio[0].startswith("-") else None
+        folder = open_folder(Path(what), () if options["answer"] or options["undo"] else fio, options)
     else:
         if what is not None:
             raise RequestError("not a folder", place=what, remedy="fio's options come after --")
-        if options["undo"] or options["show_"]:
-            raise RequestError("--undo and --show are about a folder", remedy="give it first")
+        if options["undo"] or options["show_"] or options["value"]:
+            raise RequestError("--undo, --show and --value are about a folder", remedy="give it first")
         question = ask(fio, options)
-        at = searched(machine, question, ())
+        at = replayed(machine, question, ())
         click.echo(candidates(at.search.line.items, at.kind.title), err=True)
         if options["plan_"]:
             _show_plan(at, str(options["format_"]))
             return
         folder = new_folder("bisect", question, machine, options)
-    carry_on(folder, machine, searched, account, options)
+    go_on(folder, machine, options)
 
 
-def _show_plan(at: Searched, format_: str) -> None:
+def _show_plan(at: Searched | Judged, format_: str) -> None:
     """What would be measured first."""
     title, why = (at.kind.title(at.ask.item), at.ask.why) if at.ask else ("", "")
     if format_ == "json":

@@ -61,6 +61,14 @@ def measuring(builds: str, knob: str) -> Decorator[Any]:
     )
 
 
+by_hand = together(
+    click.option("--by-hand", is_flag=True, help="You answer: good, bad or skip; with --better, numbers."),
+    click.option(
+        "--wrong", default="5%", show_default=True, metavar="SHARE", help="How often such a word of yours is wrong."
+    ),
+    click.option("--value", default="", metavar="NUMBER", help="Of a folder searched by hand with numbers: an answer."),
+)
+
 time_limits = together(
     click.option("--build-timeout", default="2h", show_default=True, help="A build that takes longer hangs."),
     click.option("--put-timeout", default="10m", show_default=True, help="The same for --put."),

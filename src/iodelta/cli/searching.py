@@ -9,17 +9,18 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, cast
+from typing import TYPE_CHECKING, Literal, NoReturn, cast
 
 import click
 import msgspec
 from click.core import ParameterSource
 
+from iodelta.bisect.byhand import TakeBack
 from iodelta.bisect.counted import EXACT, UNIT, metric_of
-from iodelta.bisect.driver import R, Replay, S, attributed, go, new, searched, undo
+from iodelta.bisect.driver import R, Replay, S, attributed, go, judged, new, searched, undo
 from iodelta.bisect.log import Answered, SearchFolder
 from iodelta.bisect.model import Ask, Rules
-from iodelta.bisect.question import Better, Patches, Question, Steps, Subject, command_words
+from iodelta.bisect.question import WRONG, Better, Patches, Question, Steps, Subject, command_words
 from iodelta.bisect.store import Store
 from iodelta.cli.report import reported
 from iodelta.cli.turn import in_turn
@@ -31,6 +32,7 @@ from iodelta.machine import LocalMachine, Machine
 from iodelta.report.words import inert, quantity
 
 if TYPE_CHECKING:
+    from iodelta.cli.by_hand import Once
     from iodelta.report.search.answer import SearchAccount
     from iodelta.report.search.attribution import AttributionAccount
 
@@ -93,6 +95,8 @@ class Asked:
         """The metric of the cell, or the number that a command prints."""
         from iodelta.bisect.measure import cell_experiment, cell_metric
 
+        if self.by_hand:
+            return self._by_person()
         if self.text("measure"):
             if self.text("machine") or self.text("clock"):
                 raise RequestError(
@@ -128,6 +132,54 @@ class Asked:
         return Measured(found.name, found.unit, found.better, text)
 
     @property
+    def by_hand(self) -> Literal["", "words", "numbers"]:
+        """Whether a person answers, and in what."""
+        if not self._options.get("by_hand"):
+            return ""
+        return "numbers" if self.text("better") else "words"
+
+    def _by_person(self) -> Measured:
+        """What a person is asked about; nothing is built or measured here."""
+        from iodelta.cli.by_hand import MEASURING, NUMBERS
+
+        given = given_options(self._options)
+        if self._fio or (mine := sorted(given & MEASURING)):
+            name = "an option of fio" if self._fio else _spelt(mine[0])
+            raise RequestError(
+                f"{name} is for a search that measures by itself",
+                place="--by-hand",
+                remedy="leave it out: you put each item under test and answer; or leave --by-hand out",
+            )
+        if self.by_hand == "numbers" and "wrong" in given:
+            raise RequestError("--wrong is about words", place="--better", remedy="leave --wrong or --better out")
+        if self.by_hand == "words":
+            if about := sorted(given & NUMBERS):
+                remedy = "leave it out, or answer with numbers: --better higher or lower"
+                raise RequestError(f"{_spelt(about[0])} is about numbers", place="--by-hand", remedy=remedy)
+            return Measured("your answers", "", "lower")
+        return Measured(self.text("metric") or "the number", "", cast(Better, self._options["better"]))
+
+    def wrong(self) -> float:
+        """Probability that a word is wrong."""
+        if not self.by_hand and "wrong" in given_options(self._options):
+            raise RequestError(
+                "only the words of a person are wrong with a probability",
+                place="--wrong",
+                remedy="add --by-hand, or leave it out",
+            )
+        try:
+            wrong = fraction(self.text("wrong")) if self.text("wrong") else WRONG
+        except ValueError:
+            wrong = 0.0
+        if not 0.001 <= wrong <= 0.4:
+            raise RequestError(
+                f"a word cannot be wrong this often: {self.text('wrong')}",
+                place="--wrong",
+                remedy="say 0.1% to 40%; where words are wrong more often, give numbers with --better",
+            )
+        return wrong
+
+    @property
     def _counts(self) -> bool:
         return self.text("clock") == "instructions"
 
@@ -160,6 +212,8 @@ class Asked:
             words=("iodelta", *sys.argv[1:]),
             cwd=os.getcwd(),
             blocks=blocks,
+            by_hand=self.by_hand,
+            wrong=self.wrong(),
         )
 
     def _seconds(self, name: str) -> float:
@@ -195,14 +249,14 @@ class Lines:
     def answered(self, answered: Answered, title: str, store: Store) -> None:
         answer = answered.answer
         said = " ".join(quantity(value, self._question.unit) for value in answered.values)
-        came = f"skipped: {answer.reason}" if answer.value is None else said
-        self.note(f"{len(store.runs):>4} {answered.stage:<7} {title[:44]:<44} {came}")
+        came = answer.word or (f"skipped: {answer.reason}" if answer.value is None else said)
+        self.note(f"{len(store.runs) + len(store.words):>4} {answered.stage:<7} {title[:44]:<44} {came}")
 
 
 def open_folder(path: Path, fio: tuple[str, ...], options: dict[str, object]) -> SearchFolder:
     """The folder of an earlier call, with what --undo takes back taken back. Raises RequestError, also when a question
     was given as well."""
-    wrong = sorted(given_options(options) - {"plan_", "undo", "show_", "format_"})
+    wrong = sorted(given_options(options) - {"plan_", "undo", "show_", "format_", "value"})
     if fio or wrong:
         raise RequestError(
             "the question is in the folder already",
@@ -235,14 +289,42 @@ def carry_on(
     if options["plan_"] or options["undo"] or options["show_"]:
         at = replay(machine, question, folder.answers())
     else:
-        with stop_on_signals() as stop:
-            lines = Lines(folder.path, question)
-            at = in_turn(lambda: go(folder, machine, replay, lines, stop=stop), stop, lines.note)
+        at = _gone_on(folder, machine, replay, cast("Once | None", options.get("answer")))
     found = account(folder, question, at)
     output(found, str(options["format_"]), plan=bool(options["plan_"]))
     if options["plan_"] or options["undo"]:
         sys.exit(0)
     sys.exit(reported(found.exit_code, gate=options.get("gate") is not False))
+
+
+def go_on(folder: SearchFolder, machine: Machine, options: dict[str, object]) -> NoReturn:
+    """The same with the folder of a search: words of a person have one of their own."""
+    from iodelta.report.search.answer import account as of_search
+    from iodelta.report.search.words import account as of_words
+
+    if folder.question().by_hand == "words":
+        carry_on(folder, machine, judged, of_words, options)
+    carry_on(folder, machine, searched, of_search, options)
+
+
+def _gone_on(
+    folder: SearchFolder,
+    machine: Machine,
+    replay: Callable[[Machine, Question, Iterable[Answered]], Replay[S, R]],
+    answer: Once | None,
+) -> Replay[S, R]:
+    """Measure, or ask a person: for one ``answer`` of the command line, else at the terminal."""
+    from iodelta.cli.by_hand import Prompt, take_back
+
+    question = folder.question()
+    with stop_on_signals() as stop:
+        lines = Lines(folder.path, question)
+        person = answer or Prompt(stop, lines.note) if question.by_hand else None
+        while True:
+            try:
+                return in_turn(lambda: go(folder, machine, replay, lines, stop=stop, person=person), stop, lines.note)
+            except TakeBack:
+                take_back(folder, lines.note)
 
 
 def report(path: Path, format_: str, *, gate: bool) -> NoReturn:
@@ -259,9 +341,7 @@ def report(path: Path, format_: str, *, gate: bool) -> NoReturn:
         from iodelta.report.search.attribution import account as of_patches
 
         carry_on(folder, LocalMachine(), attributed, of_patches, options)
-    from iodelta.report.search.answer import account as of_search
-
-    carry_on(folder, LocalMachine(), searched, of_search, options)
+    go_on(folder, LocalMachine(), options)
 
 
 def output(account: SearchAccount | AttributionAccount, format_: str, *, plan: bool) -> None:
@@ -294,6 +374,11 @@ def given_options(options: Iterable[str]) -> set[str]:
     """Which of the options were on the command line."""
     context = click.get_current_context()
     return {name for name in options if context.get_parameter_source(name) == ParameterSource.COMMANDLINE}
+
+
+def _spelt(option: str) -> str:
+    """An option as the user writes it."""
+    return "--" + {"artifacts": "artifact", "knobs": "set"}.get(option, option).replace("_", "-")
 
 
 def fresh_name(kind: str) -> Path:

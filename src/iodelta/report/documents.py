@@ -45,7 +45,7 @@ PLACES = {
     "iodelta.kernels/1": ("iodelta.report.answers", "KernelsAnswer", "iodelta kernel list, iodelta kernel fetch"),
     "iodelta.rebuild/1": ("iodelta.report.answers", "RebuildAnswer", "iodelta rebuild"),
     "iodelta.fio-build/1": ("iodelta.report.answers", "FioBuildAnswer", "iodelta fio build"),
-    "iodelta.bisect/1": ("iodelta.report.search.answer", "SearchAccount", "iodelta bisect"),
+    "iodelta.bisect/2": ("iodelta.report.search.answer", "SearchAccount", "iodelta bisect"),
     "iodelta.attribution/2": ("iodelta.report.search.attribution", "AttributionAccount", "iodelta attribute"),
     "iodelta.policy-list/1": ("iodelta.policy.answers", "PolicyListAnswer", "iodelta policy list"),
     "iodelta.policy-explanation/1": ("iodelta.policy.answers", "ExplainAnswer", "iodelta policy explain"),

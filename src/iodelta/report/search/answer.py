@@ -53,6 +53,19 @@ class Skipped(msgspec.Struct, frozen=True):
     reason: str
 
 
+class Spoken(msgspec.Struct, frozen=True):
+    """What a person said of an item, in words."""
+
+    item: str
+    title: str
+    place: int
+    """Place on the line, from 0; -1 inside a merge."""
+    good: int
+    """Times that it was called good."""
+    bad: int
+    """Times that it was called bad."""
+
+
 class Proof(msgspec.Struct, frozen=True):
     """The second proof of a culprit: it is taken out on top of the bad end, in fresh pairs of runs."""
 
@@ -79,18 +92,22 @@ class Found(msgspec.Struct, frozen=True):
     """The item that it was tested against."""
     suspects: tuple[str, ...]
     """All items among which the change lies, in order."""
-    change: Changed
+    change: Changed | None
+    """None where a person answered in words."""
     probability: float
-    """Probability that it was the place when it was put to the test."""
+    """Probability that it was the place when it was put to the test; by words, when it was named."""
     pairs: int
-    """Pairs of runs in that test."""
-    p: float
+    """Pairs of runs in that test; 0 by words."""
+    p: float | None
+    """One-sided, of the pairs; None by words."""
     runs: int
-    """Runs of the whole search when it was confirmed."""
+    """Runs, or answers in words, of the whole search when it was confirmed."""
     via: tuple[str, ...]
     """Merges that brought it in, outermost first; empty without one."""
     commit: Commit | None
     """What git knows of it; None where items are no commits."""
+    contradicting: int = 0
+    """Words of a person that do not fit this culprit."""
     revert: Proof | None = None
     """The bad end against the bad end without it; None where that was not tried."""
 
@@ -191,7 +208,9 @@ class SearchAccount(msgspec.Struct, frozen=True):
     """What would be done next and why; empty when there is nothing left to do."""
     git_log: str
     """The search as git bisect log would tell it; empty where items are no commits."""
-    schema: Literal["iodelta.bisect/1"] = "iodelta.bisect/1"
+    answers: tuple[Spoken, ...] = ()
+    """What a person said of items, in the order of the line; empty where values were measured."""
+    schema: Literal["iodelta.bisect/2"] = "iodelta.bisect/2"
 
 
 def account(folder: SearchFolder, question: Question, at: Searched) -> SearchAccount:
@@ -200,10 +219,7 @@ def account(folder: SearchFolder, question: Question, at: Searched) -> SearchAcc
     search, kind = at.search, at.kind
     places = {item: place for place, item in enumerate(search.line.items)}
     answers = folder.answers()
-    ended = [event for event in events if isinstance(event, Ended | Session)]
-    state = ended[-1].reason if ended and isinstance(ended[-1], Ended) else "running"
-    if at.ask is None:
-        state = "complete"
+    state = state_of(events, over=at.ask is None)
     outcome = at.outcome
     culprits = tuple(
         sorted(outcome.culprits if outcome else search.culprits, key=lambda one: places[(*one.via, one.item)[0]])
@@ -252,7 +268,7 @@ def account(folder: SearchFolder, question: Question, at: Searched) -> SearchAcc
             for item, why in search.store.broken.items()
             if item not in _taken_out(search.culprits)
         ),
-        totals=_totals(events, answers, at),
+        totals=totals(events, answers),
         drifts=_drifts(at, culprits),
         machine=next((e.machine for e in reversed(events) if isinstance(e, Session)), ""),
         system=system(folder.environment()),
@@ -261,6 +277,14 @@ def account(folder: SearchFolder, question: Question, at: Searched) -> SearchAcc
         next=f"{kind.title(asked.item)}: {asked.stage}: {asked.why}" if asked else "",
         git_log=git_log(at) if isinstance(kind, CommitItems) else "",
     )
+
+
+def state_of(events: Sequence[object], *, over: bool) -> str:
+    """How the latest session ended; ``over``: nothing is left to ask."""
+    ended = [event for event in events if isinstance(event, Ended | Session)]
+    if over:
+        return "complete"
+    return ended[-1].reason if ended and isinstance(ended[-1], Ended) else "running"
 
 
 def changed(question: Question, size: float, low: float | None = None, high: float | None = None) -> Changed:
@@ -297,7 +321,7 @@ def _found(culprit: Culprit, at: Searched, question: Question) -> Found:
         culprit.runs,
         tuple(kind.title(item) for item in culprit.via),
         kind.repository.commit(culprit.item) if isinstance(kind, CommitItems) else None,
-        _proof(culprit, at, question),
+        revert=_proof(culprit, at, question),
     )
 
 
@@ -365,7 +389,7 @@ def _levels(at: Searched, question: Question, answers: list[Answered], places: d
     return tuple(sorted(found, key=lambda level: level.place))
 
 
-def _totals(events: Sequence[object], answers: list[Answered], at: Searched) -> Totals:
+def totals(events: Sequence[object], answers: list[Answered]) -> Totals:
     wall, begun, last = 0.0, 0.0, 0.0
     for event in events:
         stamp = event.at if isinstance(event, Session | Asked | Answered | Ended) else last

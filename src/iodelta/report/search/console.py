@@ -42,23 +42,32 @@ def lines(account: SearchAccount) -> Iterator[Text]:
         yield from _wrapped(f"Between {inert(one.first[:12])} and {inert(one.last[:12])}: {inert(one.text)}.")
     yield from plot(account)
     yield from _levels(account)
+    yield from _answers(account)
     yield from _skipped(account)
     yield from _method(account)
     if account.next:
         yield from _wrapped(f"Next: {inert(account.next)}")
+        if by_hand := account.question.by_hand:
+            said = "good (or bad, skip, undo)" if by_hand == "words" else "--value NUMBER (or skip, undo)"
+            yield Text(f"Answer: iodelta bisect {inert(pasted(account.folder))} {said}")
     yield Text(f"Folder: {inert(pasted(account.folder))}")
 
 
 def headline(account: SearchAccount) -> str:
     """The answer in a sentence."""
     metric = account.question.metric
+    if account.culprits and account.question.by_hand == "words":
+        return f"One culprit of {account.items - 1} candidates, by your answers: {inert(account.culprits[0].title)}."
     if account.culprits:
         named = "; ".join(f"{inert(one.title)}: {metric} {_change(one.change)}" for one in account.culprits)
         count = "One culprit" if len(account.culprits) == 1 else f"{len(account.culprits)} culprits"
         return f"{count} of {account.items - 1} candidates: {named}."
     if account.refused:
         return f"No culprit: {inert(account.refused)}."
-    return f"Not finished ({inert(account.state)}): {account.items - 1} candidates, {account.totals.runs} runs so far."
+    if account.question.by_hand:
+        return f"Not finished: {account.items - 1} candidates, {_answered(account)}."
+    runs = f"{account.totals.runs} runs"
+    return f"Not finished ({inert(account.state)}): {account.items - 1} candidates, {runs} so far."
 
 
 def _culprit(number: int, found: Found) -> Iterator[Text]:
@@ -70,6 +79,10 @@ def _culprit(number: int, found: Found) -> Iterator[Text]:
         )
     for merge in found.via:
         yield from _wrapped(f"   brought in by {inert(merge)}")
+    if found.change is None:
+        yield from _wrapped(f"   {by_words(found)}")
+        yield Text()
+        return
     p = "one run each, exactly repeatable" if not found.p else f"one-sided p {found.p:.2g}"
     pairs = "pair" if found.pairs == 1 else "pairs"
     yield from _wrapped(
@@ -79,6 +92,16 @@ def _culprit(number: int, found: Found) -> Iterator[Text]:
     if found.revert:
         yield from _wrapped(f"   {proof(found.revert)}")
     yield Text()
+
+
+def by_words(found: Found) -> str:
+    """What a culprit by words rests on."""
+    wrong = found.contradicting
+    against = f"{wrong} of {found.runs} answers contradict{'s' * (wrong == 1)}" if wrong else "no answer contradicts"
+    return (
+        f"Good up to {inert(found.parent)}, by {found.runs} answers given by hand; {against} it. "
+        f"Probability of this place {100 * found.probability:.1f} %. No number was measured."
+    )
 
 
 def proof(revert: Proof) -> str:
@@ -164,6 +187,17 @@ def _levels(account: SearchAccount) -> Iterator[Text]:
     yield Text()
 
 
+def _answers(account: SearchAccount) -> Iterator[Text]:
+    if not account.answers:
+        return
+    rows = [("item", "good", "bad")]
+    rows += [(cut(inert(one.title), 56), str(one.good or "-"), str(one.bad or "-")) for one in account.answers]
+    head, *made = columns(rows, "<>>", WIDTH)
+    yield Text(head, style="dim")
+    yield from map(Text, made)
+    yield Text()
+
+
 def _skipped(account: SearchAccount) -> Iterator[Text]:
     reasons: dict[str, list[str]] = {}
     for one in account.skipped:
@@ -175,6 +209,11 @@ def _skipped(account: SearchAccount) -> Iterator[Text]:
 
 def _method(account: SearchAccount) -> Iterator[Text]:
     totals, rules = account.totals, account.question.rules
+    if account.question.by_hand == "words":
+        back = f" Taken back: {totals.undone}." if totals.undone else ""
+        wrong = f"one word in {1 / account.question.wrong:.3g} was expected to be wrong"
+        yield from _wrapped(f"{_answered(account)}; beforehand {wrong}.{back}")
+        return
     text = (
         f"{totals.visits} visits of {totals.builds} items with {totals.runs} runs in {duration(totals.wall)} "
         f"({duration(totals.build_seconds)} of it checkouts and builds), "
@@ -193,7 +232,13 @@ def _method(account: SearchAccount) -> Iterator[Text]:
     yield from _wrapped(text)
 
 
-def _change(change: Changed) -> str:
+def _answered(account: SearchAccount) -> str:
+    return f"{account.totals.visits} answer{'s' * (account.totals.visits != 1)} by hand"
+
+
+def _change(change: Changed | None) -> str:
+    if change is None:
+        return "bad by the answers"
     low, high = change.low, change.high
     half = None if low is None or high is None else (high - low) / 2
     return f"{percent(change.value, half)} ({interval(low, high)})"

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator
 
 from iodelta.report.search.answer import Found, SearchAccount
-from iodelta.report.search.console import proof
+from iodelta.report.search.console import by_words, proof
 from iodelta.report.words import inert, interval, percent, quantity
 
 WIDTH = 72
@@ -23,6 +23,9 @@ def mail(account: SearchAccount) -> str:
 
 def _lines(account: SearchAccount, found: Found) -> Iterator[str]:
     change, question = found.change, account.question
+    if change is None:
+        yield from _by_words(account, found)
+        return
     low, high = change.low, change.high
     half = None if low is None or high is None else (high - low) / 2
     size = percent(change.value, half)
@@ -68,7 +71,7 @@ def _lines(account: SearchAccount, found: Found) -> Iterator[str]:
         yield ""
     others = [one for one in account.culprits if one.item != found.item]
     if others:
-        named = "; ".join(f"{inert(one.title)} {percent(one.change.value)}" for one in others)
+        named = "; ".join(f"{inert(one.title)} {percent(one.change.value)}" for one in others if one.change)
         yield from _wrapped(f"This is not the only one between the two: {named}.")
         yield ""
     yield "Reproducer:"
@@ -77,7 +80,10 @@ def _lines(account: SearchAccount, found: Found) -> Iterator[str]:
     yield ""
     yield "Environment:"
     yield ""
-    for name, value in account.system or (("kernel", inert(account.machine)),):
+    unknown = (
+        ("machine", "measured by hand; add what it is") if question.by_hand else ("kernel", inert(account.machine))
+    )
+    for name, value in account.system or (unknown,):
         yield from textwrap.wrap(
             f"{name}: {value}", WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
         )
@@ -88,6 +94,32 @@ def _lines(account: SearchAccount, found: Found) -> Iterator[str]:
         f"posterior {100 * found.probability:.1f} % before the test against the parent."
     )
     if commit is not None:
+        yield ""
+        yield f"#regzbot introduced: {found.item[:12]}"
+        yield ""
+        yield from account.git_log.rstrip("\n").splitlines()
+
+
+def _by_words(account: SearchAccount, found: Found) -> Iterator[str]:
+    """A culprit that a person's words name: no change of a number is known, nor the machine."""
+    if found.commit is not None:
+        yield f"To: {inert(found.commit.author)} <{inert(found.commit.email)}>"
+    yield f"Subject: [REGRESSION] since {inert(found.title)}"
+    yield ""
+    yield "Hi,"
+    yield ""
+    yield from _wrapped(f"a search between {inert(account.good)} and {inert(account.bad)} ended at")
+    yield ""
+    yield from (f"  {inert(title)}" for title in found.suspects)
+    yield from (f"  (merged by {inert(merge)})" for merge in found.via)
+    yield ""
+    if len(found.suspects) > 1:
+        yield from _wrapped("(any of these: the others could not be tested)")
+        yield ""
+    yield from _wrapped(by_words(found))
+    yield ""
+    yield "Environment: answered by hand; add the machine, the workload and what was seen."
+    if found.commit is not None:
         yield ""
         yield f"#regzbot introduced: {found.item[:12]}"
         yield ""

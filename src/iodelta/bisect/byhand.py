@@ -1,0 +1,314 @@
+"""Answers that a person gives: in words, each wrong with a stated probability, or as numbers.
+
+A word is no number, so words have a search of their own: the posterior over the places of the change by the words
+alone, the next commit where a word is expected to tell most, a claim only when the commit and its parent were both
+answered for and one group of indistinguishable commits has the probability asked for.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Literal, Protocol
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaln
+
+from iodelta.bisect.commands import Stopped
+from iodelta.bisect.items import CommitItems, Titled
+from iodelta.bisect.model import Answer, Ask, Estimate, Line, Rules, Scatter, Word
+from iodelta.bisect.question import Question
+from iodelta.bisect.search import Course, Inside, nothing_inside
+from iodelta.bisect.store import Store
+from iodelta.bisect.visit import Visited
+from iodelta.errors import RequestError
+
+Reals = NDArray[np.float64]
+
+OUTSIDE = 0.05
+"""Probability beforehand that the good end is bad already; the same that the bad end is good still."""
+
+PATIENCE = 4
+"""A search that takes so many times the answers it was expected to take, and ``SPARE`` more, is given up."""
+
+SPARE = 10
+SKIPPED = "skipped by hand"
+
+
+class Named(msgspec.Struct, frozen=True):
+    """A culprit by words: any of ``skipped``, or ``item``, made the change."""
+
+    item: str
+    parent: str
+    skipped: tuple[str, ...]
+    share: float
+    """Posterior probability of that place."""
+    answers: int
+    """Words given until then."""
+    contradicting: int
+    """Words that another place would explain, and this one does not."""
+    via: tuple[str, ...] = ()
+    """Merges that brought it in, outermost first."""
+
+    @property
+    def suspects(self) -> tuple[str, ...]:
+        """The items among which the change lies, in order."""
+        return (*self.skipped, self.item)
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """How a search by words ended: a culprit, or why there is none."""
+
+    culprit: Named | None = None
+    refused: str = ""
+
+
+class State(msgspec.Struct, frozen=True):
+    """What the words say of a line: hypothesis k is that the items from place k on are bad."""
+
+    share: Reals
+    """Probability of every hypothesis, 0 to the number of items."""
+    wrong: NDArray[np.int64]
+    """Words that a hypothesis takes for mistakes."""
+    rate: Reals
+    """Probability that the next word is wrong, under each hypothesis."""
+    anchors: tuple[int, ...]
+    """Places that can be told apart: what can be tested, and both ends."""
+    groups: tuple[tuple[int, int, float], ...]
+    """Hypotheses from the first to the last, both included, that no word tells apart, and their probability."""
+
+    @property
+    def best(self) -> tuple[int, int, float]:
+        """The group that is likeliest."""
+        return max(self.groups, key=lambda group: group[2])
+
+    def left(self) -> int:
+        """About how many answers are still needed."""
+        shares = np.array([share for _, _, share in self.groups])
+        bits = float(entropy(shares).sum())
+        each = 1.0 - float(_doubt(np.array([self.share @ self.rate]))[0])
+        return max(1, math.ceil(bits / max(each, 0.02)))
+
+
+class Judging:
+    """One search by words; ``run`` is the generator. No I/O. ``wrong``: probability that a word is wrong."""
+
+    def __init__(self, line: Line, rules: Rules, wrong: float, inside: Inside = nothing_inside) -> None:
+        self.line = line
+        self.rules = rules
+        self.wrong = wrong
+        self.store = Store()
+        self.estimate: Estimate | None = None
+        self.scatter: Scatter | None = None
+        self.where = line
+        """The line that is being looked into."""
+        self._inside = inside
+
+    def run(self) -> Course[Verdict]:
+        """The culprit of the line; of a merge, the one that it brought in when the words name it."""
+        verdict = yield from self._place(self.line, ())
+        while (culprit := verdict.culprit) is not None and not culprit.skipped:
+            inner = yield from self._inner(culprit)
+            if inner is None:
+                break
+            verdict = inner
+        return verdict
+
+    def state(self, line: Line) -> State:
+        """The posterior by all words about ``line``; its ends count as one word each, that of the question."""
+        places = {item: place for place, item in enumerate(line.items)}
+        words = [(0, False), (len(line.items) - 1, True)]
+        words += [(places[item], word == "bad") for item, word in self.store.words if item in places]
+        first = np.arange(len(line.items) + 1)
+        wrong = np.zeros(len(first), dtype=np.int64)
+        for place, bad in words:
+            wrong += (place >= first) != bad
+        right_weight = 1.0 / self.wrong - 1.0
+        weight = np.asarray(line.prior, dtype=float)
+        prior = np.concatenate(([OUTSIDE], (1.0 - 2.0 * OUTSIDE) * weight / weight.sum(), [OUTSIDE]))
+        log = np.log(prior) + betaln(1.0 + wrong, right_weight + len(words) - wrong)
+        share = np.exp(log - log.max())
+        share /= share.sum()
+        rate: Reals = (1.0 + wrong.astype(np.float64)) / (1.0 + right_weight + len(words))
+        last = len(line.items) - 1
+        inner = (place for place in range(1, last) if line.items[place] not in self.store.broken)
+        anchors = (0, *inner, last)
+        pairs = itertools.pairwise(anchors)
+        between = [(low + 1, high, float(share[low + 1 : high + 1].sum())) for low, high in pairs]
+        ends = [(0, 0, float(share[0])), (last + 1, last + 1, float(share[-1]))]
+        return State(share, wrong, rate, anchors, (ends[0], *between, ends[1]))
+
+    def left(self) -> int:
+        """About how many answers are still needed for the line that is looked into."""
+        return self.state(self.where).left()
+
+    def contradicting(self, line: Line, hypothesis: int) -> int:
+        """Answers that ``hypothesis`` takes for mistakes."""
+        places = {item: place for place, item in enumerate(line.items)}
+        told = [(places[item], word == "bad") for item, word in self.store.words if item in places]
+        return sum((place >= hypothesis) != bad for place, bad in told)
+
+    def _inner(self, merge: Named) -> Course[Verdict | None]:
+        """What a merge brought in; None when it is no merge or the words name nothing inside."""
+        for line in self._inside(merge.item):
+            inner = yield from self._place(line, (*merge.via, merge.item))
+            if inner.culprit is not None:
+                return inner
+        return None
+
+    def _place(self, line: Line, via: tuple[str, ...]) -> Course[Verdict]:
+        """Ask about one line until the words name a place of it."""
+        self.where = line
+        begun = len(self.store.words) + len(self.store.broken)
+        most = PATIENCE * self.state(line).left() + SPARE
+        while True:
+            state = self.state(line)
+            first, last, share = state.best
+            want = self._unanswered(line, first, last)
+            if share >= self.rules.stop and want is None:
+                return self._verdict(line, state, via)
+            spent = len(self.store.words) + len(self.store.broken) - begun
+            if spent >= most or len(self.store.words) >= self.rules.most_runs:
+                wrong = self.contradicting(line, last)
+                return Verdict(
+                    refused=f"{len(self.store.words)} answers name no place: the likeliest has "
+                    f"{100 * share:.0f} % of the probability, and {wrong} answers contradict it"
+                )
+            place = want if want is not None and share >= self.rules.stop else self._telling(line, state)
+            if place is None:
+                return Verdict(refused="nothing is left that can be tested")
+            item = line.items[place]
+            again = "again: " if any(item == one for one, _ in self.store.words) else ""
+            yield from self._ask(item, f"{again}is it good or bad?")
+
+    def _ask(self, item: str, why: str) -> Course[None]:
+        answer = yield Ask(item, "search", why)
+        self.store.add(item, answer)
+
+    def _verdict(self, line: Line, state: State, via: tuple[str, ...]) -> Verdict:
+        first, last, share = state.best
+        if first == 0:
+            return Verdict(refused="by the answers the good end is bad already: begin with an earlier one")
+        if last == len(line.items):
+            return Verdict(refused="by the answers the bad end is good still: begin with a later one")
+        items, wrong = line.items, self.contradicting(line, last)
+        skipped = items[first:last]
+        return Verdict(Named(items[last], items[first - 1], skipped, share, len(self.store.words), wrong, via))
+
+    def _unanswered(self, line: Line, first: int, last: int) -> int | None:
+        """The item of a group, or its parent, that no answer was given for; ends that cannot be tested are believed."""
+        for place in (last, first - 1):
+            if not 0 <= place < len(line.items) or line.items[place] in self.store.broken:
+                continue
+            if all(item != line.items[place] for item, _ in self.store.words):
+                return place
+        return None
+
+    def _telling(self, line: Line, state: State) -> int | None:
+        """The place where a word is expected to tell most, away from what could not be tested."""
+        sound = [place for place in state.anchors if line.items[place] not in self.store.broken]
+        if not sound:
+            return None
+        hypotheses = np.arange(len(state.share))
+        bad = np.array([state.share @ np.where(hypotheses <= place, 1.0 - state.rate, state.rate) for place in sound])
+        gain = _doubt(bad) - float(state.share @ _doubt(state.rate))
+        return sound[int(np.argmax(np.maximum(gain, 1e-12) / self.store.price(line.items, sound)))]
+
+
+def entropy(shares: Reals) -> Reals:
+    """Bits that each share adds to an entropy."""
+    return -shares * np.log2(np.maximum(shares, 1e-300))
+
+
+def _doubt(chance: Reals) -> Reals:
+    """Bits of an event with each of the chances."""
+    return entropy(chance) + entropy(1.0 - chance)
+
+
+class Person(Protocol):
+    """Who answers."""
+
+    def line(self, item: str, proposal: Sequence[str]) -> str | None:
+        """The answer about an item; None when there is none now. ``proposal``: what to say before, if it is new."""
+
+
+class TakeBack(Exception):  # noqa: N818  # no error: the user asked for it
+    """The person wants the last answer back."""
+
+
+class ByHand:
+    """Asks a person, in the place of a site that builds and measures."""
+
+    def __init__(
+        self, question: Question, kind: Titled, person: Person, say: Callable[[str], None], left: Callable[[], str]
+    ) -> None:
+        self._question, self._kind, self._person, self._say, self._left = question, kind, person, say, left
+
+    def visit(self, ask: Ask, visit: int, *, known: bool) -> Visited:
+        """Propose an item and read its answer. Raises Stopped, TakeBack; RequestError when the item has to be
+        tested."""
+        proposal = self._proposal(ask)
+        while True:
+            said = self._person.line(ask.item, proposal)
+            if said is None:
+                raise Stopped
+            if said.strip() == "undo":
+                raise TakeBack
+            try:
+                return read(said, self._question, needed=ask.must or known)
+            except RequestError as error:
+                self._say(f"{error.what}; {error.remedy}")
+                proposal = ()
+
+    def leave(self) -> None:
+        """Nothing is open."""
+
+    def remove_tree(self) -> None:
+        """There is none."""
+
+    def _proposal(self, ask: Ask) -> tuple[str, ...]:
+        words = self._question.by_hand == "words"
+        how = f"git checkout {ask.item[:12]}" if isinstance(self._kind, CommitItems) and "-" not in ask.item else ""
+        answers = "good, bad, skip (cannot be tested) or undo" if words else "a number, skip or undo"
+        return (
+            f"Next: {self._kind.title(ask.item)}: {ask.why}",
+            f"      Put it under test{f' ({how})' if how else ''} and answer: {answers}.{self._left()}",
+        )
+
+
+def read(text: str, question: Question, *, needed: bool = False) -> Visited:
+    """An answer as a person writes it. ``needed``: the item cannot be skipped. Raises RequestError."""
+    said = text.strip()
+    if said == "skip":
+        if needed and question.by_hand == "numbers":
+            raise RequestError("this one cannot be skipped", remedy="measure it; a comparison needs it")
+        return Visited(Answer(None, SKIPPED))
+    number = _number(said)
+    if question.by_hand == "words":
+        if said in ("good", "bad"):
+            return Visited(Answer(None, word=_word(said)))
+        if number is not None:
+            raise RequestError(
+                f"{said} is a number, and this search is answered in words",
+                remedy="say good, bad or skip; for numbers begin another with --by-hand --better higher or lower",
+            )
+        raise RequestError(f"not an answer: {said[:40]!r}", remedy="say good, bad, skip or undo")
+    if number is None or not math.isfinite(number) or number <= 0:
+        raise RequestError(f"not a number above zero: {said[:40]!r}", remedy="give a number, skip or undo")
+    sign = -1.0 if question.better == "higher" else 1.0
+    return Visited(Answer(sign * math.log(number), kept=True), (number,))
+
+
+def _word(text: str) -> Word:
+    found: dict[str, Literal["good", "bad"]] = {"good": "good", "bad": "bad"}
+    return found[text]
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

@@ -1,0 +1,121 @@
+"""Answers of a person on the command line, and which course a question takes."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from iodelta.bisect.byhand import read
+from iodelta.bisect.driver import Judged, Searched, judged, searched, undo
+from iodelta.bisect.log import Answered, SearchFolder
+from iodelta.bisect.question import Question
+from iodelta.errors import RequestError, pasted
+from iodelta.machine import LocalMachine, Machine
+
+WAIT = 0.2
+"""Seconds between two looks at whether the user wants to stop."""
+
+MEASURING = frozenset(
+    "build artifacts put measure machine clock target size trial ramp knobs destroy repeat "
+    "build_timeout put_timeout measure_timeout".split()
+)
+"""Options of a search that builds and measures by itself."""
+
+NUMBERS = frozenset("margin exact first rest no_revert force metric".split())
+"""Options of a search that follows numbers."""
+
+
+def replayed(machine: Machine, question: Question, answers: Iterable[Answered]) -> Searched | Judged:
+    """A search as far as the answers go; words have one of their own. Raises MeasureError, RequestError."""
+    if question.by_hand == "words":
+        return judged(machine, question, answers)
+    return searched(machine, question, answers)
+
+
+def answer_of(path: Path, words: tuple[str, ...], options: dict[str, object]) -> Once | None:
+    """The answer that follows a folder's name, checked against the search; None without one. ``undo`` becomes the
+    option. Raises RequestError."""
+    value = str(options["value"] or "")
+    if not words and not value:
+        return None
+    folder = SearchFolder.open(path)
+    question = folder.question()
+    again = f"iodelta bisect {pasted(path)}"
+    if not question.by_hand:
+        raise RequestError("this search measures by itself and takes no answer", place=str(path), remedy=again)
+    if len(words) + bool(value) > 1 or options["undo"] or options["plan_"] or options["show_"]:
+        raise RequestError("give one answer", place=str(path), remedy=f"{again} good")
+    said = value or words[0]
+    if said == "undo":
+        options["undo"] = 1
+        return None
+    at = replayed(LocalMachine(), question, folder.answers())
+    if at.ask is None:
+        remedy = f"to take the last answer back: {again} undo"
+        raise RequestError("this search is over", place=str(path), remedy=remedy)
+    read(said, question, needed=at.ask.must or bool(at.search.store.of(at.ask.item)))
+    return Once(at.ask.item, said)
+
+
+class Once:
+    """One answer from the command line, about the item that was proposed."""
+
+    def __init__(self, item: str, answer: str) -> None:
+        self._item = item
+        self._answer: str | None = answer
+
+    def line(self, item: str, proposal: Sequence[str]) -> str | None:
+        """The answer, then nothing. Raises RequestError when another call has answered meanwhile."""
+        said, self._answer = self._answer, None
+        if said is not None and item != self._item:
+            raise RequestError(
+                "another call has answered meanwhile, so this answer was not kept",
+                place=self._item[:12],
+                remedy="look at what is proposed now with --plan",
+            )
+        return said
+
+
+class Prompt:
+    """Lines of standard input, until it ends or the user stops."""
+
+    def __init__(self, stop: Callable[[], bool], say: Callable[[str], None]) -> None:
+        self._stop, self._say = stop, say
+        self._text = b""
+
+    def line(self, item: str, proposal: Sequence[str]) -> str | None:
+        """The next line that is not empty. What stands after the last line's end is no answer."""
+        for text in proposal:
+            self._say(text)
+        while True:
+            while b"\n" not in self._text:
+                more = self._more()
+                if not more:
+                    return None
+                self._text += more
+            line, _, self._text = self._text.partition(b"\n")
+            if said := line.decode(errors="replace").strip():
+                return said
+
+    def _more(self) -> bytes:
+        try:
+            number = sys.stdin.fileno()
+        except (OSError, ValueError, AttributeError):  # closed, or no file
+            return b""
+        while not self._stop():
+            if select.select([number], [], [], WAIT)[0]:
+                return os.read(number, 4096)
+        return b""
+
+
+def take_back(folder: SearchFolder, say: Callable[[str], None]) -> None:
+    """Take the last answer back, if there is one."""
+    try:
+        [taken] = undo(folder)
+    except RequestError as error:
+        say(error.what)
+    else:
+        say(f"taken back: {taken.item[:12]}")

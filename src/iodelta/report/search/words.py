@@ -1,0 +1,105 @@
+"""What a search by a person's words amounts to: places and probabilities, no change of a number."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from iodelta.bisect.byhand import Judging, Named
+from iodelta.bisect.driver import Judged
+from iodelta.bisect.items import CommitItems
+from iodelta.bisect.log import SearchFolder
+from iodelta.bisect.question import Question
+from iodelta.report.search.answer import Found, SearchAccount, Skipped, Spoken, state_of, totals
+from iodelta.report.words import inert
+
+
+def account(folder: SearchFolder, question: Question, at: Judged) -> SearchAccount:
+    """Judge a folder as it is now."""
+    search, kind, events = at.search, at.kind, folder.events()
+    culprit = at.outcome.culprit if at.outcome else None
+    over = at.ask is None
+    next_ = f"{kind.title(at.ask.item)}: {at.ask.why} About {search.left()} more." if at.ask else ""
+    return SearchAccount(
+        folder=str(folder.path),
+        question=question,
+        state=state_of(events, over=over),
+        exit_code=1 if culprit else 3,
+        items=len(search.line.items),
+        good=kind.title(search.line.items[0]),
+        bad=kind.title(search.line.items[-1]),
+        culprits=(_found(culprit, at),) if culprit else (),
+        suspects=(),
+        gaps=(),
+        refused=at.outcome.refused if at.outcome else "",
+        estimate="",
+        posterior=(),
+        levels=(),
+        skipped=tuple(Skipped(item, kind.title(item), why) for item, why in search.store.broken.items()),
+        totals=totals(events, folder.answers()),
+        drifts=False,
+        machine="",
+        system=(),
+        blind="",
+        scatter="",
+        next=next_,
+        git_log=git_log(at, culprit) if isinstance(kind, CommitItems) else "",
+        answers=_answers(at),
+    )
+
+
+def _found(culprit: Named, at: Judged) -> Found:
+    kind = at.kind
+    return Found(
+        culprit.item,
+        kind.title(culprit.item),
+        kind.title(culprit.parent),
+        tuple(kind.title(item) for item in culprit.suspects),
+        None,
+        culprit.share,
+        0,
+        None,
+        culprit.answers,
+        tuple(kind.title(item) for item in culprit.via),
+        kind.repository.commit(culprit.item) if isinstance(kind, CommitItems) else None,
+        contradicting=culprit.contradicting,
+    )
+
+
+def _answers(at: Judged) -> tuple[Spoken, ...]:
+    said = Counter(at.search.store.words)
+    places = {item: place for place, item in enumerate(at.search.line.items)}
+    items = dict.fromkeys(item for item, _ in at.search.store.words)
+    found = [
+        Spoken(item, at.kind.title(item), places.get(item, -1), said[item, "good"], said[item, "bad"]) for item in items
+    ]
+    return tuple(sorted(found, key=lambda one: one.place))
+
+
+def git_log(at: Judged, culprit: Named | None) -> str:
+    """What `git bisect log` would say: git takes no word for a mistake, so those that the culprit contradicts stay
+    out, and without a culprit the line's ends alone are said."""
+    search = at.search
+    lines = ["git bisect start"]
+    for word, item in _marks(search, culprit):
+        lines += [f"# {word}: [{item}] {_subject(at, item)}", f"git bisect {word} {item}"]
+    if culprit is not None and not culprit.skipped:
+        lines.append(f"# first bad commit: [{culprit.item}] {_subject(at, culprit.item)}")
+    return "\n".join(lines) + "\n"
+
+
+def _subject(at: Judged, item: str) -> str:
+    return inert(at.kind.repository.commit(item).subject) if isinstance(at.kind, CommitItems) else item
+
+
+def _marks(search: Judging, culprit: Named | None) -> list[tuple[str, str]]:
+    items = search.line.items
+    marks = [("good", items[0]), ("bad", items[-1])]
+    marks += [("skip", item) for item in items[1:-1] if item in search.store.broken]
+    if culprit is None:
+        return marks
+    first = items.index((*culprit.via, culprit.item)[0])
+    said = {item for item, _ in search.store.words}
+    places = [place for place in range(1, len(items) - 1) if items[place] in said]
+    good = [("good", items[place]) for place in places if place < first]
+    bad = [("bad", items[place]) for place in reversed(places) if place >= first]
+    return marks + good + bad
