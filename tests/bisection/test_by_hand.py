@@ -316,6 +316,36 @@ def test_a_contradiction_lowers_the_confidence_and_it_asks_again() -> None:
     assert next(search.run()).item in ("3", "4", "5")
 
 
+def test_skips_alone_accuse_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    bisect("--item", "5", "--item", "10", "--item", "20", "--by-hand", "--folder", out)
+    for _ in range(3):
+        if "nothing is left" not in bisect(out, "--plan").out:
+            bisect(out, "skip")
+    found = bisect(out, "--show", "--format", "json").json
+    assert found["exit_code"] == 3
+    assert not found["culprits"]
+    assert "end was skipped" in found["refused"]
+
+
+def test_of_a_merge_the_commit_that_it_brought_in_is_named(repo: Toy, tmp_path: Path) -> None:
+    main = repo.commits(*range(3))
+    repo.git("checkout", "-q", "-b", "side")
+    side = repo.commits(*range(10, 14))
+    repo.git("checkout", "-q", "main")
+    repo.git("merge", "-q", "--no-ff", "-m", "merge of side", "side")
+    guilty = {*side[2:], repo.git("rev-parse", "HEAD")}
+    line = [*main, *side, repo.git("rev-parse", "HEAD")]
+    out = tmp_path / "out"
+    bisect("--repo", repo.path, "--good", main[0], "--bad", "HEAD", "--by-hand", "--folder", out)
+    while "nothing is left" not in bisect(out, "--plan").out:
+        bisect(out, "bad" if line[proposed(out, line)] in guilty else "good")
+        assert len(asked(out)) < 30
+    [culprit] = bisect(out, "--show", "--format", "json").json["culprits"]
+    assert culprit["item"] == side[2]
+    assert "merge of side" in culprit["via"][0]
+
+
 def test_the_log_of_words_is_json_without_numbers(repo: Toy, history: list[str], tmp_path: Path) -> None:
     out = tmp_path / "out"
     begin(repo, out)

@@ -106,6 +106,8 @@ class Judging:
         self.where = line
         """The line that is being looked into."""
         self._inside = inside
+        self._mistaken: frozenset[int] = frozenset()
+        """Answers, by number, that the culprits named so far take for mistakes."""
 
     def run(self) -> Course[Verdict]:
         """The culprit of the line; of a merge, the one that it brought in when the words name it."""
@@ -145,18 +147,19 @@ class Judging:
         """About how many answers are still needed for the line that is looked into."""
         return self.state(self.where).left()
 
-    def contradicting(self, line: Line, hypothesis: int) -> int:
-        """Answers that ``hypothesis`` takes for mistakes."""
+    def mistaken(self, line: Line, hypothesis: int) -> frozenset[int]:
+        """The answers, by number, that ``hypothesis`` takes for mistakes."""
         places = {item: place for place, item in enumerate(line.items)}
-        told = [(places[item], word == "bad") for item, word in self.store.words if item in places]
-        return sum((place >= hypothesis) != bad for place, bad in told)
+        told = [(n, places[item], word) for n, (item, word) in enumerate(self.store.words) if item in places]
+        return frozenset(n for n, place, word in told if (place >= hypothesis) != (word == "bad"))
 
     def _inner(self, merge: Named) -> Course[Verdict | None]:
         """What a merge brought in; None when it is no merge or the words name nothing inside."""
         for line in self._inside(merge.item):
             inner = yield from self._place(line, (*merge.via, merge.item))
             if inner.culprit is not None:
-                return inner
+                share = inner.culprit.share * merge.share  # that of the merge, and of the place inside
+                return Verdict(msgspec.structs.replace(inner.culprit, share=share))
         return None
 
     def _place(self, line: Line, via: tuple[str, ...]) -> Course[Verdict]:
@@ -169,10 +172,10 @@ class Judging:
             first, last, share = state.best
             want = self._unanswered(line, first, last)
             if share >= self.rules.stop and want is None:
-                return self._verdict(line, state, via)
+                return self._untested(line, first, last) or self._verdict(line, state, via)
             spent = len(self.store.words) + len(self.store.broken) - begun
             if spent >= most or len(self.store.words) >= self.rules.most_runs:
-                wrong = self.contradicting(line, last)
+                wrong = len(self.mistaken(line, last))
                 return Verdict(
                     refused=f"{len(self.store.words)} answers name no place: the likeliest has "
                     f"{100 * share:.0f} % of the probability, and {wrong} answers contradict it"
@@ -194,12 +197,21 @@ class Judging:
             return Verdict(refused="by the answers the good end is bad already: begin with an earlier one")
         if last == len(line.items):
             return Verdict(refused="by the answers the bad end is good still: begin with a later one")
-        items, wrong = line.items, self.contradicting(line, last)
-        skipped = items[first:last]
-        return Verdict(Named(items[last], items[first - 1], skipped, share, len(self.store.words), wrong, via))
+        items, skipped = line.items, line.items[first:last]
+        self._mistaken |= self.mistaken(line, last)
+        said, wrong = len(self.store.words), len(self._mistaken)
+        return Verdict(Named(items[last], items[first - 1], skipped, share, said, wrong, via))
+
+    def _untested(self, line: Line, first: int, last: int) -> Verdict | None:
+        """No claim rests on an end that was skipped: nobody has seen how it is."""
+        for place in (last, first - 1):
+            if 0 <= place < len(line.items) and line.items[place] in self.store.broken:
+                which = "good" if place == 0 else "bad"
+                return Verdict(refused=f"the {which} end was skipped, and nothing else shows that it is {which}")
+        return None
 
     def _unanswered(self, line: Line, first: int, last: int) -> int | None:
-        """The item of a group, or its parent, that no answer was given for; ends that cannot be tested are believed."""
+        """The item of a group, or its parent, that no answer was given for, and one can be."""
         for place in (last, first - 1):
             if not 0 <= place < len(line.items) or line.items[place] in self.store.broken:
                 continue
