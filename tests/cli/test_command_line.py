@@ -254,6 +254,12 @@ def test_a_run_ends_with_a_verdict_a_folder_and_an_exit_code(tmp_path: Path) -> 
     assert not (tmp_path / "iodelta-scratch").exists()
 
 
+@pytest.mark.parametrize("name", sorted({words[0] for words in subcommands() if len(words) == 2}), ids=str)
+def test_the_list_of_commands_says_whole_sentences(name: str, tmp_path: Path) -> None:
+    said = iodelta(name, "--help", cwd=tmp_path).stdout
+    assert "..." not in said.partition("\nCommands:")[2].partition("Examples:")[0]
+
+
 def completed(line: str, cwd: Path) -> list[str]:
     """What bash offers for the last word of ``line``, with colons and equals signs left whole."""
     words = {"_IODELTA_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}

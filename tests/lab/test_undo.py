@@ -397,7 +397,7 @@ def test_forget_says_what_is_lost_and_asks(machine: Rooted, state: Path, monkeyp
     assert code == 0
     assert f"{RATIO} = 3000" in said
     assert not log.exists()
-    assert restore("--forget") == (0, "nothing to put back\n"), "where nothing is left nobody has to be asked"
+    assert restore("--forget") == (0, "nothing to restore\n"), "where nothing is left nobody has to be asked"
 
 
 def test_a_line_torn_by_the_kill_was_never_followed_by_a_change(machine: Rooted, state: Path) -> None:

@@ -32,22 +32,24 @@ Examples:
 @click.command("attribute", epilog=EXAMPLES)
 @click.argument("what", metavar="BASE | FOLDER")
 @click.argument("fio", nargs=-1, type=click.UNPROCESSED)
-@click.option("--patch", "patches", multiple=True, metavar="REV|FILE", help="A commit or patch file, in order; repeat.")
-@click.option("--revert", is_flag=True, help="BASE has the patches; what is off is reverted.")
+@click.option(
+    "--patch", "patches", multiple=True, metavar="REV|FILE", help="A commit or patch file. Repeatable, in order."
+)
+@click.option("--revert", is_flag=True, help="BASE already has the patches: revert those that are off.")
 @repository
 @measuring("Builds a combination, in its tree.", "A knob to set for every run.")
-@click.option("--blocks", default=12, show_default=True, type=click.IntRange(2, 500), help="At most so many blocks.")
-@click.option("--margin", default="1%", show_default=True, help="Stop when every figure is known to within this.")
+@click.option("--blocks", default=12, show_default=True, type=click.IntRange(2, 500), help="Maximum number of blocks.")
+@click.option("--margin", default="1%", show_default=True, help="Stop when every effect is known to within this.")
 @time_limits
 @folder_options("Of a folder: what it would do next and why; measure nothing.")
 @click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
 def command(what: str, fio: tuple[str, ...], **options: object) -> None:
-    """Attribute a change to patches: what each costs alone, and what they cost together.
+    """Attribute a change to patches: what each one costs alone, and what they cost together.
 
-    Up to four patches all combinations are built and run, in blocks of random order. Up to eight: none, each one, each
-    pair, all but one, and all; above, without the pairs. Where a combination does not apply, build or run, another is
-    run in its place if there is one, and it is said what cannot be known. Commands and placeholders are those of
-    `iodelta bisect`.
+    With up to four patches, all combinations are built and run, in blocks of random order; with up to eight: none,
+    each one, each pair, all but one, and all; with more, the same without the pairs. If a combination does not apply,
+    build or run, another one takes its place where possible, and the report says what cannot be known. Commands and
+    placeholders are those of `iodelta bisect`.
 
     Exit codes: 0 all patches together are not slower, 1 they are, 2 the request is wrong, 3 inconclusive, 4 could not
     measure.

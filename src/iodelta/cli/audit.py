@@ -38,13 +38,15 @@ PROSE = 1 << 20
 @click.command("audit", epilog=EXAMPLES)
 @click.argument("paths", nargs=-1)
 @click.option(
-    "--claims", default="", help="Sentences about the tables to check, set off by ; (or a file: @claims.txt)."
+    "--claims", default="", help="Sentences about the tables to check, separated by ; (or a file: @claims.txt)."
 )
-@click.option("--repair", type=click.Path(path_type=Path), help="Write the mended tables here, every change marked.")
+@click.option(
+    "--repair", type=click.Path(path_type=Path), help="Write the corrected tables to PATH, with every change marked."
+)
 @force_option
-@click.option("--all", "whole", is_flag=True, help="Every single place, not examples.")
-@click.option("--rules", is_flag=True, help="List the rules, and read nothing.")
-@click.option("--name-pattern", help="What file names say, as in '{variant}/{cell}-{replicate}.json'.")
+@click.option("--all", "whole", is_flag=True, help="List every place, not only examples.")
+@click.option("--rules", is_flag=True, help="List the rules and exit.")
+@click.option("--name-pattern", help="How to read file names, such as '{variant}/{cell}-{replicate}.json'.")
 @click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
 def command(
     paths: tuple[str, ...],
@@ -59,7 +61,7 @@ def command(
     """Find impossible, inconsistent and unsafe numbers in PATHS: fio results, tables, prose, archives, iodelta's own
     folders; - is standard input.
 
-    Exit codes: 0 no hard finding, 1 a hard finding or a false claim, 2 the request is wrong, 4 nothing to judge.
+    Exit codes: 0 no hard finding, 1 a hard finding or a false claim, 2 the request is wrong, 4 nothing to check.
     """
     from rich.console import Console
 

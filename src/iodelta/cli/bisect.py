@@ -45,18 +45,30 @@ Examples:
 @click.command("bisect", epilog=EXAMPLES)
 @click.argument("what", required=False)
 @click.argument("fio", nargs=-1, type=click.UNPROCESSED)
-@click.option("--good", default="", metavar="REV", help="A commit from before the slow-down.")
-@click.option("--bad", default="", metavar="REV", help="A commit from after it.")
+@click.option("--good", default="", metavar="REV", help="A commit before the slow-down.")
+@click.option("--bad", default="", metavar="REV", help="A commit after the slow-down.")
 @repository
-@click.option("--paths", multiple=True, metavar="PATH", help="Commits that touch this are likelier; may be repeated.")
-@click.option("--item", "items", multiple=True, help="Instead of commits: an item of an ordered list, good first.")
-@click.option("--items", "items_file", type=click.Path(path_type=Path), help="The same, one item a line.")
+@click.option("--paths", multiple=True, metavar="PATH", help="Suspect commits that touch this path first. Repeatable.")
+@click.option(
+    "--item",
+    "items",
+    multiple=True,
+    help="Search an ordered list instead of commits: one item, good ones first. Repeatable.",
+)
+@click.option(
+    "--items", "items_file", type=click.Path(path_type=Path), help="A file with such a list, one item per line."
+)
 @click.option("--settings", nargs=2, type=click.Path(path_type=Path), metavar="GOOD BAD",
-              help="Instead: two files of settings; which of those that differ explains the gap?")  # fmt: skip
+              help="Search two files of settings instead: which difference explains the gap?")  # fmt: skip
 @measuring("Builds the item, in its tree.", "A knob to set, {item} in its value.")
 @by_hand_options
-@click.option("--margin", default="1%", show_default=True, help="The change that matters to you.")
-@click.option("--exact", default="", metavar="SHARE", help="The measure repeats to within this, as in 0.01%: one run.")
+@click.option("--margin", default="1%", show_default=True, help="The smallest change that matters to you.")
+@click.option(
+    "--exact",
+    default="",
+    metavar="SHARE",
+    help="The measurement repeats to within this share, such as 0.01%, so one run is enough.",
+)
 @time_limits
 @click.option("--first", is_flag=True, help="Stop at the first culprit.")
 @click.option(
@@ -65,26 +77,26 @@ Examples:
     show_default=True,
     type=click.FloatRange(0, 1000),
     metavar="TIMES",
-    help="What comes after the first culprit takes at most so many times its runs.",
+    help="Limit the search after the first culprit to this many times its runs.",
 )
-@click.option("--no-revert", is_flag=True, help="Do not take a culprit out on top of the bad end as a second proof.")
-@click.option("--force", is_flag=True, help="Search though the effect is below half of a run's noise.")
-@click.option("--runs", type=click.IntRange(1), help="At most so many visits.")
+@click.option("--no-revert", is_flag=True, help="Do not revert a culprit on top of the bad end as a second proof.")
+@click.option("--force", is_flag=True, help="Search even if the effect is below half of a run's noise.")
+@click.option("--runs", type=click.IntRange(1), help="Maximum number of visits.")
 @folder_options("What it would do next and why; measure nothing.")
 @click.option("--format", "format_", type=click.Choice(["console", "json", "mail", "git"]), default="console",
-              help="git: as `git bisect log` would say it.")  # fmt: skip
+              help="git: print it as `git bisect log` does.")  # fmt: skip
 def command(what: str | None, fio: tuple[str, ...], **options: object) -> None:
-    """Find the commits that made it slower. WHAT is the folder of an earlier call, to go on with it; after the folder
-    of a search by hand comes an answer: good, bad, skip or undo.
+    """Find the commits that made it slower. WHAT is the folder of an earlier search, which is continued; after the
+    folder of a search by hand comes an answer: good, bad, skip or undo.
 
-    The ends are compared first; without a difference nothing is searched. Then the posterior over all commits decides
-    what to measure next; what cannot be built, booted or measured is skipped and never called bad. A commit is
-    accused only after a test of its own, in fresh pairs of runs against its parent. Work is done in a separate
-    worktree in the folder: checkout and index of the repository are not touched.
+    iodelta first compares the two ends; if they do not differ, the search ends. Then the posterior over all commits
+    decides what to measure next. A commit that cannot be built, booted or measured is skipped and never called bad. A
+    commit is accused only after fresh pairs of runs against its parent. All work is done in a separate worktree in the
+    folder: the checkout and the index of your repository stay as they are.
 
-    Commands are split into words and run without a shell, in the tree; {item} (commit, list item), {tree}, {built}
-    (kept artifacts) and {settings} are replaced, and are in the environment as IODELTA_ITEM and so on. For pipes write
-    'sh -c "..."' and use the environment. A command that fails or hangs skips its item.
+    Commands are split into words and run in the tree without a shell. {item} (commit or list item), {tree}, {built}
+    (kept artifacts) and {settings} are replaced, and are in the environment as IODELTA_ITEM and so on. For pipes,
+    write 'sh -c "..."' and use the environment. A command that fails or hangs skips its item.
 
     Exit codes: 0 no slow-down, 1 culprit found, 2 the request is wrong, 3 inconclusive, 4 could not measure.
     """

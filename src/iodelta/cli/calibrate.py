@@ -22,23 +22,23 @@ Examples:
 @click.command("calibrate", epilog=EXAMPLES)
 @click.argument("fio", nargs=-1, type=click.UNPROCESSED)
 @on_machine
-@click.option("--target", default="", help="Block device, file or directory; a scratch file here when left out.")
-@click.option("--size", default="", help="How much of it, as fio spells sizes.")
-@click.option("--trial", default="2s", show_default=True, help="Seconds of one trial.")
-@click.option("--ramp", default="500ms", show_default=True, help="Seconds before it that do not count.")
-@click.option("--budget", default="10m", show_default=True, help="Time for everything.")
-@click.option("--margin", default="1%", show_default=True, help="The change that matters to you.")
-@click.option("--seed", type=int, help="Seed of order and offsets; drawn and recorded when left out.")
-@click.option("--destroy", multiple=True, metavar="DEVICE", help="This very device or file may be overwritten.")
+@click.option("--target", default="", help="Block device, file or directory to measure (default: a scratch file here).")
+@click.option("--size", default="", help="How much of the target to use, in fio's units: 512m, 100g.")
+@click.option("--trial", default="2s", show_default=True, help="Duration of one trial.")
+@click.option("--ramp", default="500ms", show_default=True, help="Warm-up before each trial, which is not counted.")
+@click.option("--budget", default="10m", show_default=True, help="Total time.")
+@click.option("--margin", default="1%", show_default=True, help="The smallest change that matters to you.")
+@click.option("--seed", type=int, help="Seed of the order and the offsets (default: random; always recorded).")
+@click.option("--destroy", multiple=True, metavar="DEVICE", help="Allow this device or file to be overwritten.")
 @waits
-@click.option("--folder", "place", type=click.Path(path_type=Path), help="Where the experiment folders go.")
+@click.option("--folder", "place", type=click.Path(path_type=Path), help="Directory for the experiment folders.")
 @click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
 def command(**options: Any) -> None:
     """Compare a workload with itself through the whole pipeline, then with known slow-downs.
 
-    Prints the noise by source, a bound of the false-alarm rate, and the smallest change this machine can see in ten
-    minutes, an hour and a night. Every later report on this machine, disk and workload quotes it; calibrating again
-    adds to it. Where no throttle can be set (cgroup.io_max in `iodelta knobs`), there are no known slow-downs.
+    Prints the noise by source, a bound on the false-alarm rate, and the smallest change that this machine can detect
+    in ten minutes, an hour and a night. Every later report on this machine, disk and workload quotes these figures;
+    calibrating again refines them. Known slow-downs need a throttle (cgroup.io_max in `iodelta knobs`).
     """
     from iodelta.cli.calibrating import calibrate  # --help does without
 

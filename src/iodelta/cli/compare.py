@@ -26,10 +26,11 @@ Examples:
 @click.command("compare", epilog=EXAMPLES)
 @click.argument("paths", nargs=-1, required=True, metavar="BASE [NEW]...")
 @click.option(
-    "--baseline", help="The side to compare with: a path's name or a variant's; else the first, or 'old', 'base' ..."
+    "--baseline",
+    help="The side to compare with: the name of a path or variant (default: the first, or 'old', 'base' ...).",
 )
-@click.option("--margin", default="1%", show_default=True, help="The change that matters to you.")
-@click.option("--name-pattern", help="What file names say, as in '{variant}/{cell}-{replicate}.json'.")
+@click.option("--margin", default="1%", show_default=True, help="The smallest change that matters to you.")
+@click.option("--name-pattern", help="How to read file names, such as '{variant}/{cell}-{replicate}.json'.")
 @click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
 @delivered
 def command(
@@ -42,11 +43,11 @@ def command(
     charts: Path | None,
     force: bool,
 ) -> None:
-    """Compare results from anywhere: BASE with each NEW, or the variants inside one folder.
+    """Compare results from any source: BASE with each NEW, or the variants in one folder.
 
-    Six interleaved pairs of runs or more give a verdict; replicates that were not interleaved an interval and the
-    risk that lies in their order; single runs the difference and how finely it is known. What else differs between
-    the sides is listed.
+    Six or more interleaved pairs of runs give a verdict. Replicates that were not interleaved give an interval and the
+    risk of their order. Single runs give the difference and its resolution. Everything else that differs between the
+    sides is listed.
 
     Exit codes: 0 nothing worse, 1 regression, 2 the request is wrong, 3 inconclusive or no verdict, 4 nothing in
     common.

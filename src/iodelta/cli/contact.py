@@ -25,7 +25,7 @@ on_machine = click.option(
     multiple=True,
     callback=_only,
     metavar="ssh:HOST|vm:KERNEL",
-    help="There, over your own SSH, or in a throw-away guest; here when left out.",
+    help="Where to run: over SSH or in a throw-away guest (default: this machine).",
 )
 
 

@@ -30,15 +30,17 @@ WIDTH = 80
 @click.command("env", epilog=EXAMPLES)
 @click.argument("folder", required=False, type=click.Path(path_type=Path))
 @on_machine
-@click.option("--target", default="", help="Block device, file or directory; the current directory when left out.")
-@click.option("--diff", "other", type=click.Path(path_type=Path), metavar="OTHER", help="Only what differs from OTHER.")
-@click.option("--all", "whole", is_flag=True, help="Every single difference, also where one kind has many.")
+@click.option("--target", default="", help="Block device, file or directory (default: the current directory).")
+@click.option(
+    "--diff", "other", type=click.Path(path_type=Path), metavar="OTHER", help="Show only what differs from OTHER."
+)
+@click.option("--all", "whole", is_flag=True, help="List every difference, even if there are many of one kind.")
 @click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console", show_default=True)
 def command(folder: Path | None, machine: str, target: str, other: Path | None, whole: bool, format_: str) -> None:
-    """Show the environment of this machine, or the one recorded in FOLDER; with --diff only what differs, what most
-    likely explains a different result first.
+    """Show the environment of this machine, or the one recorded in FOLDER. With --diff, show only what differs, the
+    most likely explanations of a different result first.
 
-    Exit codes: 0 shown, 2 the request is wrong.
+    Exit codes: 0 success, 2 the request is wrong.
     """
     from iodelta.report.answers import EnvAnswer, EnvDiffAnswer
     from iodelta.report.documents import written

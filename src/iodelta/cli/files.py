@@ -20,7 +20,7 @@ PICTURES = (".svg", ".png")
 
 def force(command: C) -> C:
     """The option of every command that writes a file."""
-    return click.option("--force", is_flag=True, help="Replace files that are there.")(command)
+    return click.option("--force", is_flag=True, help="Overwrite existing files.")(command)
 
 
 def check_free(path: Path, *, force: bool) -> None:

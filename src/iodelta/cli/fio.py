@@ -23,15 +23,15 @@ def command() -> None:
 @click.option(
     "--source",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="An unpacked tree of fio; without it the distribution's source package is fetched by apt.",
+    help="An unpacked source tree of fio (default: the distribution's source package, fetched by apt).",
 )
-@click.option("--again", is_flag=True, help="Build also when the cache has a whole build.")
+@click.option("--again", is_flag=True, help="Build even if the cache has a complete build.")
 @click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console", show_default=True)
 def build(source: Path | None, again: bool, format_: str) -> None:
     """Build a static fio and t/io_uring into the cache, from the distribution's own source of fio.
 
-    Nothing is changed outside of ~/.cache/iodelta (IODELTA_CACHE names another place). A build that was interrupted
-    goes on where it was.
+    Changes nothing outside ~/.cache/iodelta (set IODELTA_CACHE for another place). An interrupted build continues
+    where it stopped.
     """
     from iodelta.tools.fio import build_fio, built_fio
 

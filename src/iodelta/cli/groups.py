@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import click
 
+WHOLE = 1000
+"""Characters of a command's first sentence, which click would end with "..." where its line does."""
+
 
 class Group(click.Group):
     """Names the nearest of its commands, and all, where click says only that there is no such command."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.get_short_help_str(WHOLE)) for name, command in commands if command])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -35,7 +35,7 @@ def command() -> None:
 @command.command("list", epilog="\b\nExamples:\n  iodelta kernel list\n")
 @_FORMAT
 def list_(format_: str) -> None:
-    """List kernels that are here, and those that the system's package manager has."""
+    """List the kernels in the cache, and those that the system's package manager offers."""
     from iodelta.vm import kernels, packages
 
     here = tuple(kernels.here())
@@ -89,9 +89,11 @@ def fetch(names: tuple[str, ...], format_: str) -> None:
 )
 @click.argument("row", metavar="FIRST..LAST")
 @click.argument("fio", nargs=-1, type=click.UNPROCESSED)
-@click.option("--condition", "conditions", multiple=True, metavar="NAME:KNOB=VALUE,...", help="As in iodelta run.")
-@click.option("--target", default="", help="What the guest measures; null_blk when left out.")
-@click.option("--folder", "place", type=click.Path(path_type=Path), help="The experiment folder to make.")
+@click.option(
+    "--condition", "conditions", multiple=True, metavar="NAME:KNOB=VALUE,...", help="The same as for iodelta run."
+)
+@click.option("--target", default="", help="What the guest measures (default: null_blk).")
+@click.option("--folder", "place", type=click.Path(path_type=Path), help="Name of the experiment folder to create.")
 @click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
 def sweep(
     row: str, fio: tuple[str, ...], conditions: tuple[str, ...], target: str, place: Path | None, format_: str

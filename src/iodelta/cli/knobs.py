@@ -24,10 +24,10 @@ WIDTH = 80
     "  iodelta knobs --machine ssh:storage1 --target /dev/nvme0n1\n",
 )
 @on_machine
-@click.option("--target", default="", help="Block device, file or directory; the current directory when left out.")
+@click.option("--target", default="", help="Block device, file or directory (default: the current directory).")
 @click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console", show_default=True)
 def command(machine: str, target: str, format_: str) -> None:
-    """List every knob: its present value and what it may be set to, or why it cannot be set on this machine."""
+    """List every knob: its current value and the allowed values, or why it cannot be set on this machine."""
     from iodelta.knob import catalogue
     from iodelta.probe.topology import resolve
 

@@ -28,17 +28,19 @@ SHOWN = 40
 
 @click.command("pack", epilog=EXAMPLES)
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The file to make; FOLDER.iodelta.tar.zst else.")
-@click.option("--keep-identity", is_flag=True, help="Leave host names, serial numbers and addresses in it.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="The file to create (default: FOLDER.iodelta.tar.zst)."
+)
+@click.option("--keep-identity", is_flag=True, help="Keep host names, serial numbers and addresses.")
 @force_option
 @click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console", show_default=True)
 def command(folder: Path, output: Path | None, keep_identity: bool, force: bool, format_: str) -> None:
-    """Pack FOLDER into one file that others can read (report, show, compare, audit, env) and measure again
-    (reproduce). The same folder gives the same bytes.
+    """Pack FOLDER into one file that others can read (report, show, compare, audit, env) and measure (reproduce). The
+    same folder always gives the same bytes.
 
     Host and user names, serial numbers, UUIDs, MAC and IP addresses, names of disks and volumes, mount points, shares,
-    passwords, tokens and paths below homes are replaced, each by the same placeholder wherever it stands, and listed
-    here for you alone. Of the kernel's command line only words that matter for I/O travel. What you wrote yourself (the
+    passwords, tokens and paths below homes are replaced, each by the same placeholder everywhere; the list is shown
+    only to you. Of the kernel's command line, only words that matter for I/O are packed. What you wrote yourself (the
     question, names of variants, other paths) stays: read `experiment.toml` before you send it.
     """
     from iodelta.bundle.archive import SUFFIX, sha256

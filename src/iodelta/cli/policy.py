@@ -24,14 +24,20 @@ FIVE = ("pid", "round-robin", "latency", "latency-rr", "queue")
 _format = click.option(
     "--format", "format_", type=click.Choice(["console", "json"]), default="console", show_default=True
 )
-_bs = click.option("--bs", default="4k", show_default=True, help="Block size, as fio spells sizes.")
-_jobs = click.option("--jobs", default=1, show_default=True, help="Jobs, each of that depth and with a pid of its own.")
+_bs = click.option("--bs", default="4k", show_default=True, help="Block size, in fio's units.")
+_jobs = click.option(
+    "--jobs", default=1, show_default=True, help="Number of jobs, each with its own pid and that depth."
+)
 _WORKLOAD = (
-    click.option("--policy", "policies", multiple=True, metavar="NAME[:KEY=VALUE,...]", help="Repeat for more."),
+    click.option(
+        "--policy", "policies", multiple=True, metavar="NAME[:KEY=VALUE,...]", help="A read policy. Repeatable."
+    ),
     click.option(
         "--rw", type=click.Choice(["randread", "read", "randrw", "rw"]), default="randread", show_default=True
     ),
-    click.option("--read-percent", type=click.IntRange(0, 100), help="Of mixed workloads; 70 when left out."),
+    click.option(
+        "--read-percent", type=click.IntRange(0, 100), help="Share of reads in mixed workloads (default: 70)."
+    ),
     _bs,
     click.option("--iodepth", "iodepths", default="1,32", show_default=True, metavar="N,N"),
     _jobs,
@@ -61,7 +67,7 @@ Examples:
 """,
 )
 def command() -> None:
-    """Which mirror does a read go to, and what does that make of your disks?"""
+    """Which member of a mirror serves a read, and how fast are your disks then?"""
 
 
 @command.command("list")
@@ -83,17 +89,17 @@ def list_(format_: str) -> None:
 @command.command("explain")
 @click.argument("policies", nargs=-1, required=True)
 @click.option("--copies", default=2, show_default=True, help="Copies of each byte.")
-@click.option("--rate", "rates", type=float, multiple=True, help="What each member alone does, I/Os per second.")
+@click.option("--rate", "rates", type=float, multiple=True, help="I/Os per second of one member alone. Repeatable.")
 @click.option(
     "--calibration",
     type=click.Path(path_type=Path),
-    help="Instead of --rate: as `iodelta policy calibrate` measured them at this depth, 4k or (from --bs 128k) 1m.",
+    help="Instead of --rate: rates from `iodelta policy calibrate` at this depth, for 4k or (from --bs 128k) 1m.",
 )
 @_bs
 @click.option("--iodepth", default=1, show_default=True)
 @_jobs
 @click.option("--raid10", is_flag=True, help="Striped: btrfs cuts reads at 64 KiB.")
-@click.option("--iops", type=float, help="What the array does, for times that are counted in decisions.")
+@click.option("--iops", type=float, help="I/Os per second of the array, to convert times into decisions.")
 @_format
 def explain(
     policies: tuple[str, ...],
@@ -107,7 +113,7 @@ def explain(
     iops: float | None,
     format_: str,
 ) -> None:
-    """Say why a policy will do what it does, and what one would see if that is so. Needs no native core."""
+    """Explain why a policy behaves as it does, and how to see it. Does not need the native core."""
     from iodelta.policy.answers import ExplainAnswer, PolicyExplanation
     from iodelta.policy.calibrate import load, rates_of
     from iodelta.policy.explain import Array, explain
@@ -138,9 +144,7 @@ def explain(
     metavar="MODEL",
     help="hdd:7200, hdd:5400:90 (MiB/s), hdd:7200:170:4t (size; 1t if left out), ssd, ssd:stalls.",
 )
-@click.option(
-    "--calibration", type=click.Path(path_type=Path), help="Members as `iodelta policy calibrate` measured them."
-)
+@click.option("--calibration", type=click.Path(path_type=Path), help="Members measured by `iodelta policy calibrate`.")
 @click.option(
     "--layout",
     type=click.Choice(["mirror", "raid1", "raid1c3", "raid1c4", "raid10"]),
@@ -158,10 +162,12 @@ def explain(
     default="",
     help="Working set; 50g if left out. Modelled disks seek within it: a mirror at the beginning, others in 1g chunks.",
 )
-@click.option("--load", is_flag=True, help="A defragmentation beside it: reads, and bursts of writes to all copies.")
+@click.option("--load", is_flag=True, help="Add a defragmentation: reads, and bursts of writes to all copies.")
 @click.option("--cache", type=click.Choice(["none", "array", "members"]), default="none", show_default=True)
-@click.option("--worlds", default=5, show_default=True, help="Different layouts and pids; the spread is over them.")
-@click.option("--seconds", default=30.0, show_default=True, help="Simulated seconds of each.")
+@click.option(
+    "--worlds", default=5, show_default=True, help="Number of random layouts and pids; the spread is over these."
+)
+@click.option("--seconds", default=30.0, show_default=True, help="Simulated seconds per layout.")
 @click.option("--seed", default=1, show_default=True)
 @_format
 def simulate(
@@ -237,9 +243,11 @@ def simulate(
 @click.argument("members", nargs=-1, required=True)
 @click.option("--output", "-o", type=click.Path(path_type=Path), required=True, help="The file to write.")
 @force_option
-@click.option("--seconds", default=2.0, show_default=True, help="At each depth.")
+@click.option("--seconds", default=2.0, show_default=True, help="Duration at each depth, in seconds.")
 @click.option("--seed", default=1, show_default=True)
-@click.option("--destroy", multiple=True, metavar="MEMBER", help="May be overwritten: writes are measured too.")
+@click.option(
+    "--destroy", multiple=True, metavar="MEMBER", help="Allow this member to be overwritten, to measure writes too."
+)
 @waits
 @_format
 def calibrate(
@@ -251,7 +259,7 @@ def calibrate(
     destroy: tuple[str, ...],
     format_: str,
 ) -> None:
-    """Measure each member alone at depths 1 to 64, then the mirror, to see how well it is predicted.
+    """Measure each member alone at depths 1 to 64, then the mirror, to check how well it is predicted.
 
     Reads only, unless --destroy names each member: then writes too.
     """
@@ -276,16 +284,20 @@ def calibrate(
 @command.command("mirror")
 @click.argument("members", nargs=-1, required=True)
 @_workload
-@click.option("--size", default="", help="How much of the members, from their beginning.")
-@click.option("--seconds", default=5.0, show_default=True, help="Of each run.")
-@click.option("--ramp", default=0.5, show_default=True, help="Seconds before it that do not count.")
-@click.option("--stall", default=10.0, show_default=True, help="Seconds after which a silent member is passed over.")
-@click.option("--seed", default=1, show_default=True, help="Each run has fresh offsets and pids, drawn from it.")
-@click.option("--buffered", is_flag=True, help="Through the page cache instead of O_DIRECT.")
-@click.option("--compare-all", is_flag=True, help="Compare all bytes of the members first, not a sample.")
-@click.option("--destroy", multiple=True, metavar="MEMBER", help="This very member may be overwritten.")
+@click.option("--size", default="", help="How much of each member to use, from its beginning.")
+@click.option("--seconds", default=5.0, show_default=True, help="Duration of each run, in seconds.")
+@click.option("--ramp", default=0.5, show_default=True, help="Warm-up before each trial, which is not counted.")
+@click.option(
+    "--stall", default=10.0, show_default=True, help="Seconds after which a member that does not answer is skipped."
+)
+@click.option("--seed", default=1, show_default=True, help="Seed of the offsets and pids, which are new in each run.")
+@click.option("--buffered", is_flag=True, help="Use the page cache instead of O_DIRECT.")
+@click.option("--compare-all", is_flag=True, help="Compare all bytes of the members first, instead of a sample.")
+@click.option("--destroy", multiple=True, metavar="MEMBER", help="Allow this member to be overwritten.")
 @waits
-@click.option("--experiment", is_flag=True, help="Print the `iodelta run` that measures this with blocks and verdicts.")
+@click.option(
+    "--experiment", is_flag=True, help="Print the `iodelta run` command that measures this with blocks and verdicts."
+)
 @_format
 def mirror(
     members: tuple[str, ...],
@@ -306,7 +318,7 @@ def mirror(
     experiment: bool,
     format_: str,
 ) -> None:
-    """Read real members through each policy: one look. For a verdict, --experiment prints the `iodelta run` to make.
+    """Read real members once through each policy. For a verdict, --experiment prints the `iodelta run` command.
 
     MEMBERS are block devices or files that hold the same bytes. Nothing is written unless the workload is mixed and
     --destroy names each member.
@@ -366,11 +378,11 @@ def mirror(
 @command.command("defrag")
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option(
-    "--size", default="64m", show_default=True, help="Of the file that is defragmented; needs three times it."
+    "--size", default="64m", show_default=True, help="Size of the file to defragment; needs three times the space."
 )
 @_format
 def defrag(directory: Path, size: str, format_: str) -> None:
-    """Defragment on a btrfs until stopped: a background load that does as much in every pass.
+    """Defragment on a btrfs until stopped: a background load that does the same work in every pass.
 
     A file of small extents is kept in DIRECTORY and a clone of it is defragmented again and again; in the end both are
     deleted. As the load of a condition its rate is measured, and the file under test is left alone:

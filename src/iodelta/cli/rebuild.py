@@ -12,9 +12,9 @@ import click
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console", show_default=True)
 def command(folder: Path, format_: str) -> None:
-    """Make verdict.json, trials.parquet and report.html of FOLDER again from its raw data and plan.
+    """Recreate verdict.json, trials.parquet and report.html of FOLDER from its raw data and plan.
 
-    Exit codes: 0 made, 4 the folder is not what was measured: the files stay as they are, `iodelta report` says more.
+    Exit codes: 0 success, 4 the folder was changed after the run: no file is written; see `iodelta report`.
     """
     from iodelta.lab.folder import Folder  # --help does without
     from iodelta.lab.integrity import VERDICT

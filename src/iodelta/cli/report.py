@@ -84,7 +84,7 @@ def delivered(command: Callable[..., Any]) -> Callable[..., Any]:
             "-o",
             type=click.Path(path_type=Path),
             metavar="FILE",
-            help="Write the report there. Its ending implies the format: .html, .md, .csv, .json, .txt (mail).",
+            help="Write the report to FILE. The extension selects the format: .html, .md, .csv, .json, .txt (mail).",
         ),
     ):
         checked = option(checked)
@@ -114,9 +114,9 @@ def _format_of(output: Path, format_: str) -> str:
 @click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
 @click.option("--explain", "cell", default="", metavar="CELL", help="Explain the verdicts of one cell, block by block.")
 @delivered
-@click.option("--functions", is_flag=True, help="Of counted instructions: which kernel functions got longer.")
+@click.option("--functions", is_flag=True, help="For counted instructions: show which kernel functions got longer.")
 @click.option("--reproducer", is_flag=True, help="Print a shell script with the same trials that needs only fio.")
-@click.option("--exit-code", "gate", is_flag=True, help="End with the exit code of the verdict, for scripts.")
+@click.option("--exit-code", "gate", is_flag=True, help="Exit with the code of the verdict, for scripts.")
 def command(
     path: str,
     format_: str,
@@ -128,13 +128,13 @@ def command(
     force: bool,
     gate: bool,
 ) -> None:
-    """Judge a FOLDER again from its raw data and print the account, also while it is still being written.
+    """Judge FOLDER again from its raw data and print the result, even during the run.
 
-    Foreign results (whatever `iodelta show` reads) are reported too: compared, where they hold several variants. So is
-    the folder of `iodelta bisect` or `iodelta attribute`.
+    Also reports results of other tools (everything that `iodelta show` reads), compared if they hold several variants,
+    and folders of `iodelta bisect` and `iodelta attribute`.
 
-    Exit codes: 0 reported, whatever it found, 2 the request is wrong, 4 there is nothing to report. With --exit-code
-    also 1 regression and 3 inconclusive.
+    Exit codes: 0 reported, regardless of the verdict, 2 the request is wrong, 4 there is nothing to report. With
+    --exit-code also 1 regression and 3 inconclusive.
     """
     from iodelta.bundle.packed import is_bundle
 

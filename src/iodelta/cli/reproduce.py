@@ -35,20 +35,32 @@ Examples:
 @click.command("reproduce", epilog=EXAMPLES)
 @click.argument("bundle")
 @on_machine
-@click.option("--target", default="", help="What stands here for its target: block device, file or directory.")
-@click.option("--size", default="", help="How much of it, as fio spells sizes.")
 @click.option(
-    "--map", "given", multiple=True, metavar="cpus=THERE:HERE", help="CPU set (or numa=) for CPU set. Repeat."
+    "--target",
+    default="",
+    help="What to measure here in place of the bundle's target: block device, file or directory.",
 )
-@click.option("--leave-out", is_flag=True, help="Go on without the variants that cannot be set here.")
-@click.option("--budget", default="", help="Time for everything, as in 30m; its own when left out.")
-@click.option("--against", default="", help="Measure nothing: put this folder, bundle or table beside it.")
-@click.option("--folder", "folder", type=click.Path(path_type=Path), help="The experiment folder to make.")
-@click.option("--destroy", multiple=True, metavar="DEVICE", help="This very device or file may be overwritten.")
+@click.option("--size", default="", help="How much of the target to use, in fio's units: 512m, 100g.")
+@click.option(
+    "--map",
+    "given",
+    multiple=True,
+    metavar="cpus=THERE:HERE",
+    help="Replace a CPU set (or NUMA node: numa=THERE:HERE). Repeatable.",
+)
+@click.option("--leave-out", is_flag=True, help="Continue without the variants that cannot be set here.")
+@click.option("--budget", default="", help="Total time, such as 30m (default: the bundle's own).")
+@click.option("--against", default="", help="Compare with this folder, bundle or table; measure nothing.")
+@click.option("--folder", "folder", type=click.Path(path_type=Path), help="Name of the experiment folder to create.")
+@click.option("--destroy", multiple=True, metavar="DEVICE", help="Allow this device or file to be overwritten.")
 @waits
-@click.option("--yes", is_flag=True, help="Accept what is shown without being asked.")
-@click.option("--allow-commands", is_flag=True, help="Also accept what is marked DANGER: commands of its maker.")
-@click.option("--dry-run", is_flag=True, help="Show what would be run and set, and stop.")
+@click.option("--yes", is_flag=True, help="Accept the plan without being asked.")
+@click.option(
+    "--allow-commands",
+    is_flag=True,
+    help="Also accept what is marked DANGER: commands written by the author of the bundle.",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be run and set; change nothing.")
 @click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
 def command(
     bundle: str,
@@ -66,14 +78,14 @@ def command(
     dry_run: bool,
     format_: str,
 ) -> None:
-    """Measure the experiment of BUNDLE on this machine (or --machine) and say whether its changes are seen here too,
-    in direction and in size.
+    """Measure the experiment of BUNDLE on this machine (or --machine) and say whether its changes appear here too, in
+    direction and in size.
 
-    First it shows what it would run and set here, and asks. Nothing runs, is set or is written before that, and no
-    option or command of the bundle that could do more than I/O without --allow-commands.
+    First it shows what it would run and set here, and asks. Before you accept, nothing is run, set or written. Options
+    and commands of the bundle that could do more than I/O also need --allow-commands.
 
-    Exit codes: 0 reproduced, 1 not (other size, other direction, not seen), 2 the request is wrong, 3 undecided,
-    4 could not measure.
+    Exit codes: 0 reproduced, 1 not reproduced (another size or direction, or no change), 2 the request is wrong, 3
+    inconclusive, 4 could not measure.
     """
     from iodelta.lab.guard import refuse_at_once
     from iodelta.report.reproduction.reproduction import origin_of, own_side, side_at, side_by_side

@@ -21,16 +21,19 @@ if TYPE_CHECKING:
     epilog="\b\nExamples:\n  iodelta restore\n  iodelta restore --forget\n  iodelta restore --machine ssh:storage1\n",
 )
 @on_machine
-@click.option("--forget", is_flag=True, help="Give up what cannot be put back: says what is lost, and asks.")
+@click.option(
+    "--forget", is_flag=True, help="Give up settings that cannot be restored; shows what is lost and asks first."
+)
 @click.option("--yes", is_flag=True, help="With --forget: do not ask.")
 @click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console", show_default=True)
 def command(machine: str, forget: bool, yes: bool, format_: str) -> None:
-    """Put back every setting that a run changed and, killed, could not put back; end what it left running.
+    """Restore every setting that a killed run left changed, and end the processes that it left running.
 
-    A run that is alive is not touched. Every new run does the same before it starts. Of a damaged log every line that
-    can be read is put back; the others are named, and the sh script of that run, which sets all its originals, stays.
+    Runs that are still alive are left alone. Every new run does the same before it starts. Of a damaged log, every
+    readable line is restored; the others are named, and the shell script of that run, which sets all its original
+    values, is kept.
 
-    Exit codes: 0 all is as it was, or was given up, 2 nobody could be asked, 4 something could not be put back.
+    Exit codes: 0 everything is restored or given up, 2 there was nobody to ask, 4 a setting could not be restored.
     """
     from iodelta.lab.undo import restore_pending  # --help does without
     from iodelta.machine import reach
@@ -56,7 +59,7 @@ def _tell(outcomes: Sequence[Outcome]) -> None:
     from iodelta.report.words import inert
 
     if not outcomes:
-        click.echo("nothing to put back")
+        click.echo("nothing to restore")
     for outcome in outcomes:
         click.echo(f"{inert(outcome.folder)}:")
         for pid in outcome.ended:

@@ -36,27 +36,27 @@ Examples:
     "names",
     multiple=True,
     metavar="ssh:HOST|vm:KERNEL",
-    help="There, over your own SSH, or in a throw-away guest; here when left out. Repeat: blocks go to each in turn.",
+    help="Where to run: over SSH or in a throw-away guest (default: this machine). Repeatable; blocks alternate.",
 )
 @click.option(
     "--clock",
     type=click.Choice(["wall", "instructions"]),
-    help="instructions: count the path through the kernel, with --machine vm; measures no time.",
+    help="What to measure: wall time, or instructions through the kernel (needs --machine vm, measures no time).",
 )
 @click.option(
     "--target",
     default="",
     shell_complete=files,
-    help="Block device, file or directory; a scratch file here when left out.",
+    help="Block device, file or directory to measure (default: a scratch file here).",
 )
-@click.option("--size", default="", help="How much of it, as fio spells sizes: 512m, 100g.")
+@click.option("--size", default="", help="How much of the target to use, in fio's units: 512m, 100g.")
 @click.option(
     "--variant",
     "variants",
     multiple=True,
     metavar="NAME:KNOB=VALUE,...",
     shell_complete=settings,
-    help="What to compare: a name and its settings. Repeat; at least two.",
+    help="A name and the settings to compare under it. Repeatable; give at least two.",
 )
 @click.option(
     "--condition",
@@ -64,29 +64,34 @@ Examples:
     multiple=True,
     shell_complete=settings,
     metavar="NAME[:KNOB=VALUE,...|:COMMAND]",
-    help="Something to hold: knobs, or a background load.",
+    help="A condition kept constant while variants are compared: knobs, or a background load.",
 )
-@click.option("--baseline", default="", help="The variant to compare with; the first one when left out.")
-@click.option("--margin", default="", help="The change that matters to you; 1 % when left out.")
-@click.option("--question", default="", help="What you want to know, in a sentence.")
-@click.option("--trial", default="", help="Seconds of one trial, as in 5s.")
-@click.option("--ramp", default="", help="Seconds before it that do not count.")
-@click.option("--budget", default="", help="Time for everything, as in 30m; of an ended folder, once: that much more.")
-@click.option("--blocks", type=int, help="At most so many blocks of a cell.")
-@click.option("--seed", type=int, help="Seed of order and offsets; drawn and recorded when left out.")
-@click.option("--placebo", is_flag=True, help="Add an arm that is the baseline again, under another name.")
-@click.option("--destroy", multiple=True, metavar="DEVICE", help="This very device or file may be overwritten.")
+@click.option("--baseline", default="", help="The variant to compare with (default: the first).")
+@click.option("--margin", default="", help="The smallest change that matters to you (default: 1 %).")
+@click.option("--question", default="", help="Your question in a sentence, for the report.")
+@click.option("--trial", default="", help="Duration of one trial, such as 5s.")
+@click.option("--ramp", default="", help="Warm-up before each trial, which is not counted.")
+@click.option(
+    "--budget", default="", help="Total time, such as 30m. For a folder whose budget has ended: extra time, once."
+)
+@click.option("--blocks", type=int, help="Maximum number of blocks per cell.")
+@click.option("--seed", type=int, help="Seed of the order and the offsets (default: random; always recorded).")
+@click.option(
+    "--placebo", is_flag=True, help="Add a copy of the baseline under another name, which must come out equal."
+)
+@click.option("--destroy", multiple=True, metavar="DEVICE", help="Allow this device or file to be overwritten.")
 @waits
-@click.option("--leave-out", is_flag=True, help="Go on without the variants that cannot run here.")
-@click.option("--folder", "place", type=click.Path(path_type=Path), help="The experiment folder to make.")
-@click.option("--dry-run", is_flag=True, help="Show cells, variants, order, bytes, knobs and time; touch nothing.")
+@click.option("--leave-out", is_flag=True, help="Continue without the variants that cannot run here.")
+@click.option("--folder", "place", type=click.Path(path_type=Path), help="Name of the experiment folder to create.")
+@click.option("--dry-run", is_flag=True, help="Show cells, variants, order, bytes, knobs and time; change nothing.")
 @click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
 def command(what: str | None, fio: tuple[str, ...], **options: Any) -> None:
-    """Measure the experiment in FILE.toml or FOLDER, or the one given by options.
+    """Run the experiment in FILE.toml or FOLDER, or the one given by options.
 
-    WHAT is an experiment file, a job file for fio, or a folder that an earlier run made. fio's own options come
-    after --. The plan is shown, the order and all rules are written down, then it runs until every cell is decided,
-    or the budget ends.
+    WHAT is an experiment file, a fio job file, or the folder of an earlier run, which is continued. Options of fio
+    itself come after --. iodelta shows the plan, writes down the order and all rules, and runs until every cell is
+    decided or the budget ends. A cell is one workload, such as 4k random reads at depth 32; a block is one trial of
+    every variant.
     """
     from iodelta.cli.running import Asked, measure  # --help does without
 

@@ -54,7 +54,7 @@ class Asked:
     destroy: tuple[str, ...]
     leave_out: bool
     place: Path | None
-    """The folder to make."""
+    """Name of the folder to create."""
     dry_run: bool
     format_: str
 

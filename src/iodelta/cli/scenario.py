@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 WIDTH = 80
 
 _format = click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
-_full = click.option("--full", is_flag=True, help="The size of the question as it was posted: hours, not minutes.")
+_full = click.option("--full", is_flag=True, help="Use the size of the original question: hours, not minutes.")
 
 
 @click.group(
@@ -46,7 +46,7 @@ Examples:
 """,
 )
 def command() -> None:
-    """Questions that somebody once posted, as experiments that make and remove what they measure."""
+    """Replay published regression reports, as experiments that create and remove what they measure."""
 
 
 @command.command("list")
@@ -76,7 +76,7 @@ def list_(machine: str, format_: str) -> None:
 @on_machine
 @_format
 def show(name: str, full: bool, machine: str, format_: str) -> None:
-    """Show a scenario: whose question it was, what it needs and makes, and its experiment file."""
+    """Show a scenario: who asked the question, what it needs and creates, and its experiment file."""
     from iodelta.scenarios.answers import answer
     from iodelta.scenarios.catalogue import scenario
 
@@ -98,15 +98,22 @@ def show(name: str, full: bool, machine: str, format_: str) -> None:
 @command.command("run")
 @click.argument("name", shell_complete=scenarios)
 @_full
-@click.option("--target", default="", help="Measure this instead; or the directory to make everything in.")
+@click.option("--target", default="", help="Measure this instead, or create everything in this directory.")
 @on_machine
-@click.option("--vm", is_flag=True, help="In a throw-away guest that has what it needs, made by qemu.")
-@click.option("--kernel", "kernels", multiple=True, help="The guest's: 6.12, a bzImage. Of several each is a variant.")
+@click.option("--vm", is_flag=True, help="Run in a throw-away qemu guest that has everything the scenario needs.")
+@click.option(
+    "--kernel",
+    "kernels",
+    multiple=True,
+    help="Kernel of the guest: 6.12, or a bzImage. Repeatable; each kernel becomes a variant.",
+)
 @click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
 @delivered
-@click.option("--folder", type=click.Path(path_type=Path), help="The experiment folder to make.")
-@click.option("--destroy", multiple=True, metavar="DEVICE", help="The --target may be overwritten: name it again.")
-@click.option("--dry-run", is_flag=True, help="Show what it would make, ask, and take of space and time.")
+@click.option("--folder", type=click.Path(path_type=Path), help="Name of the experiment folder to create.")
+@click.option("--destroy", multiple=True, metavar="DEVICE", help="Allow the --target to be overwritten; name it again.")
+@click.option(
+    "--dry-run", is_flag=True, help="Show what would be created and measured, the space and the time; change nothing."
+)
 @waits
 def run(
     name: str,
@@ -123,10 +130,10 @@ def run(
     destroy: tuple[str, ...],
     dry_run: bool,
 ) -> None:
-    """Make what the scenario NAME measures, measure it, remove it, and report.
+    """Create what the scenario NAME measures, measure it, remove it, and report.
 
-    Exit codes: 0 nothing worse, 1 regression, 2 the request is wrong, 3 inconclusive, 4 could not measure: something
-    that it needs is missing here.
+    Exit codes: 0 nothing worse, 1 regression, 2 the request is wrong, 3 inconclusive, 4 could not measure because
+    something is missing here.
     """
     import msgspec
 

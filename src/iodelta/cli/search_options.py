@@ -27,7 +27,7 @@ def together(*options: Decorator[Any]) -> Decorator[Any]:
 
 
 repository = click.option(
-    "--repo", default=".", metavar="DIR", help="The git repository; this directory's when left out."
+    "--repo", default=".", metavar="DIR", help="The git repository (default: that of the current directory)."
 )
 
 
@@ -36,28 +36,38 @@ def measuring(builds: str, knob: str) -> Decorator[Any]:
     return together(
         click.option("--build", default="", metavar="COMMAND", help=builds),
         click.option(
-            "--artifact", "artifacts", multiple=True, metavar="PATH", help="What a build leaves and is kept; repeat."
+            "--artifact",
+            "artifacts",
+            multiple=True,
+            metavar="PATH",
+            help="A file that the build produces and that is kept. Repeatable.",
         ),
         click.option(
-            "--put", default="", metavar="COMMAND", help="Puts the build under test, before every measurement."
+            "--put", default="", metavar="COMMAND", help="Command that installs the build, before every measurement."
         ),
-        click.option("--measure", default="", metavar="COMMAND", help="Prints the number; without it fio is run."),
-        click.option("--better", type=click.Choice(["higher", "lower"]), help="Which way that number is better."),
+        click.option(
+            "--measure", default="", metavar="COMMAND", help="Command that prints the number (default: run fio)."
+        ),
+        click.option(
+            "--better", type=click.Choice(["higher", "lower"]), help="Whether a higher or a lower number is better."
+        ),
         on_machine,
         click.option(
             "--clock",
             type=click.Choice(["wall", "instructions"]),
-            help="instructions: count the path through a kernel, with --machine vm --set kernel={built}.",
+            help="What to measure: wall time, or instructions through a kernel (--machine vm --set kernel={built}).",
         ),
-        click.option("--target", default="", help="What fio runs on; a scratch file here when left out."),
-        click.option("--size", default="", help="How much of it, as fio spells sizes."),
-        click.option("--trial", default="", help="Seconds of one trial, as in 5s."),
-        click.option("--ramp", default="", help="Seconds before it that do not count."),
-        click.option("--metric", default="", help="What is followed, as in read.iops or read.lat.mean."),
+        click.option("--target", default="", help="What fio measures (default: a scratch file here)."),
+        click.option("--size", default="", help="How much of the target to use, in fio's units: 512m, 100g."),
+        click.option("--trial", default="", help="Duration of one trial, such as 5s."),
+        click.option("--ramp", default="", help="Warm-up before each trial, which is not counted."),
+        click.option("--metric", default="", help="The metric to follow, such as read.iops or read.lat.mean."),
         click.option("--set", "knobs", multiple=True, metavar="KNOB=VALUE", help=knob),
-        click.option("--destroy", multiple=True, metavar="DEVICE", help="This very device or file may be overwritten."),
+        click.option("--destroy", multiple=True, metavar="DEVICE", help="Allow this device or file to be overwritten."),
         waits,
-        click.option("--repeat", default=1, type=click.IntRange(1, 1000), help="Runs of one visit, averaged."),
+        click.option(
+            "--repeat", default=1, type=click.IntRange(1, 1000), help="Number of runs per visit, which are averaged."
+        ),
     )
 
 
@@ -70,18 +80,18 @@ by_hand = together(
 )
 
 time_limits = together(
-    click.option("--build-timeout", default="2h", show_default=True, help="A build that takes longer hangs."),
-    click.option("--put-timeout", default="10m", show_default=True, help="The same for --put."),
-    click.option("--measure-timeout", default="10m", show_default=True, help="The same for --measure."),
+    click.option("--build-timeout", default="2h", show_default=True, help="A build that takes longer counts as hung."),
+    click.option("--put-timeout", default="10m", show_default=True, help="The same limit for --put."),
+    click.option("--measure-timeout", default="10m", show_default=True, help="The same limit for --measure."),
 )
 
 
 def folder(plan: str) -> Decorator[Any]:
     """The folder: where it is made, and what is done with one. ``plan``: what --plan says of itself."""
     return together(
-        click.option("--seed", type=int, help="Seed of the order of runs; drawn and recorded when left out."),
-        click.option("--folder", type=click.Path(path_type=Path), help="The folder to make."),
+        click.option("--seed", type=int, help="Seed of the order of runs (default: random; always recorded)."),
+        click.option("--folder", type=click.Path(path_type=Path), help="Name of the folder to create."),
         click.option("--plan", "plan_", is_flag=True, help=plan),
-        click.option("--undo", type=click.IntRange(1), metavar="N", help="Of a folder: take back the last N answers."),
-        click.option("--show", "show_", is_flag=True, help="Of a folder: report what is known; measure nothing."),
+        click.option("--undo", type=click.IntRange(1), metavar="N", help="For a folder: undo the last N answers."),
+        click.option("--show", "show_", is_flag=True, help="For a folder: report what is known; measure nothing."),
     )

@@ -22,15 +22,15 @@ Examples:
 
 @click.command("show", epilog=EXAMPLES)
 @click.argument("paths", nargs=-1, required=True)
-@click.option("--each", is_flag=True, help="Every run, however many; else more than 40 rows become medians.")
-@click.option("--name-pattern", help="What file names say, as in '{variant}/{cell}-{replicate}.json'.")
+@click.option("--each", is_flag=True, help="Show every run (default: medians when there are more than 40 rows).")
+@click.option("--name-pattern", help="How to read file names, such as '{variant}/{cell}-{replicate}.json'.")
 @click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
 def command(paths: tuple[str, ...], each: bool, name_pattern: str | None, format_: str) -> None:
-    """Show what is in PATHS, in one table: fio results of any kind, t/io_uring, tables, archives, folders; - is
-    standard input. Latencies are total latency where the source has it.
+    """List what PATHS contain in one table: fio results of any kind, t/io_uring, tables, archives, folders; - is
+    standard input. Latency is total latency where the source has it.
 
-    Exit codes: 0 something was read, 2 a path does not exist, 4 nothing could be read, or a folder of
-    iodelta's is not what was measured.
+    Exit codes: 0 something was read, 2 a path does not exist, 4 nothing could be read, or a folder of iodelta was
+    changed after its run.
     """
     from iodelta.report.account.changed import breaks
     from iodelta.report.foreign.paths import read_all

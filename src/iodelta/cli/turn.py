@@ -21,7 +21,7 @@ waits = click.option(
     is_flag=True,
     expose_value=False,
     callback=_keep,
-    help="Where another run measures on the same device, begin when it has ended.",
+    help="If another run is measuring on the same device, wait until it ends.",
 )
 
 
