@@ -72,11 +72,18 @@ def measuring(builds: str, knob: str) -> Decorator[Any]:
 
 
 by_hand = together(
-    click.option("--by-hand", is_flag=True, help="You answer: good, bad or skip; with --better, numbers."),
     click.option(
-        "--wrong", default="5%", show_default=True, metavar="SHARE", help="How often such a word of yours is wrong."
+        "--by-hand", is_flag=True, help="You judge each item: good, bad or skip; with --better, give numbers."
     ),
-    click.option("--value", default="", metavar="NUMBER", help="Of a folder searched by hand with numbers: an answer."),
+    click.option(
+        "--wrong", default="5%", show_default=True, metavar="SHARE", help="How often your good or bad is wrong."
+    ),
+    click.option(
+        "--value",
+        default="",
+        metavar="NUMBER",
+        help="For a folder searched by hand with numbers: the number you measured.",
+    ),
 )
 
 time_limits = together(
