@@ -226,6 +226,8 @@ class Trial(msgspec.Struct, frozen=True):
     directions: tuple[Direction, ...]
     attempt: int = 0
     """0, or how often this block had to be repeated before."""
+    conditioning: bool = False
+    """A trial that brings the machine into its variant's state: the trial after it counts, this one does not."""
     usr_cpu: float = float("nan")
     """User CPU of the load in percent of one CPU (fio's usr_cpu)."""
     sys_cpu: float = float("nan")

@@ -216,7 +216,7 @@ def _table(plan: Plan, judgement: Judgement, width: int) -> Table:
 
 
 def _so_far(verdict: Verdict) -> str:
-    change = verdict.change or verdict.mean
+    change = verdict.change
     if change is None:
         return "-"
     if change.low is None or change.high is None:

@@ -121,3 +121,18 @@ def _equal_means_p(one: Floats, other: Floats) -> float:
         return 1.0 if between <= 0.0 else 0.0
     rest = n + m - 2
     return float(betainc(rest / 2, 0.5, rest / (rest + between * rest / within)))
+
+
+def fisher_exact(first: int, first_of: int, second: int, second_of: int) -> float:
+    """Two-sided p value of Fisher's exact test that two shares are alike: ``first`` of ``first_of`` against
+    ``second`` of ``second_of``. Tables no more likely than the one seen are added up (Fisher 1934). Raises
+    ValueError for counts that cannot be."""
+    if not 0 <= first <= first_of or not 0 <= second <= second_of:
+        raise ValueError("a count lies between 0 and what it is counted of")
+    drawn, whole = first + second, first_of + second_of
+    ways = [
+        math.comb(first_of, k) * math.comb(second_of, drawn - k)
+        for k in range(max(0, drawn - second_of), min(drawn, first_of) + 1)
+    ]
+    seen = math.comb(first_of, first) * math.comb(second_of, second)
+    return sum(way for way in ways if way <= seen) / math.comb(whole, drawn)

@@ -1,27 +1,43 @@
-"""Decide: replay the looks of many comparisons at once and find where, and with which word, each was settled."""
+"""Decide: replay the looks of many comparisons at once and find where, and with which word, each was settled.
+
+At a look every comparison is tested twice: its typical change by signed ranks of the block log-ratios, and its total
+change by the studentised ratio of sums. Both nulls come from the randomiser that ordered the blocks. The metrics of one
+cell and variant share their blocks, so they are replayed with the same draws and count as one test (see
+``stats.replay``). ``equivalent`` needs both changes inside the margin; a change needs one that excludes 0.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr
 
 from iodelta.stats.boots import Combined, random_effects
+from iodelta.stats.carry import Carry, carry_rows
 from iodelta.stats.effect import tails_rows
 from iodelta.stats.guards import Merged, lag1_rows, merge_until_clean
 from iodelta.stats.sequential import Schedule, nominal_tails
+from iodelta.stats.speeds import within_speed
+from iodelta.stats.stalls import trials_needed
+from iodelta.verdict.looks import Seen, Tested, seen_at
 from iodelta.verdict.model import Word
+from iodelta.verdict.rules import Rules
 from iodelta.verdict.units import Units
 
 Floats = NDArray[np.float64]
 Tails = Callable[[Floats, float], tuple[Floats, Floats]]
+Basis = Literal["typical", "total"]
 
 GUARD = 0.01
 """Level of the lag-1 guard."""
+
+SHOWN_WITHOUT = 1.645
+"""Standard errors by which an improvement must hold without its carry-over."""
 
 MIN_PER_HOST = 4
 """Blocks a host must have before its own effect and spread count."""
@@ -42,7 +58,7 @@ class Claim:
 class Trace:
     """What the looks of one comparison led to. ``at`` and ``alone_at`` index the look that settled ``word`` and
     ``alone``, or are the latest look, -1 before the first. ``above`` and ``below`` hold the one-sided p values of
-    "worse" and "better" at each look taken."""
+    "worse" and "better" at each look taken, corrected for the estimands and metrics that were tested with it."""
 
     claim: Claim
     taken: int
@@ -52,8 +68,16 @@ class Trace:
     alone_at: int = -1
     above: list[float] = field(default_factory=list)
     below: list[float] = field(default_factory=list)
+    basis: Basis = "typical"
+    """The estimand that the word rests on."""
+    critical: dict[int, float] = field(default_factory=dict)
+    """By look: the one-sided level of a single test that the corrected level comes to."""
     merged: dict[int, Merged] = field(default_factory=dict)
     """Looks at which neighbouring blocks resembled each other, and what merging made of them."""
+    withheld: dict[int, Word] = field(default_factory=dict)
+    """Looks at which carry-over could have made the word, and the word."""
+    few_trials: bool = False
+    """Whether only the number of trials stands between the latest look and ``equivalent``."""
 
     @property
     def settled(self) -> bool:
@@ -66,88 +90,191 @@ class Trace:
         return self.taken == len(self.claim.plan.blocks)
 
 
-def replay(units: Sequence[Units], claims: Sequence[Claim], *, margin: float, alpha: float) -> list[Trace]:
-    """The traces of ``units``, each tested by its claim; ``margin`` is a log-ratio, ``alpha`` the one-sided level of
-    every statement about one comparison by itself. Refused units take no look."""
+def replay(units: Sequence[Units], claims: Sequence[Claim], rules: Rules, *, joined: bool = True) -> list[Trace]:
+    """The traces of ``units``, each tested by its claim. Refused units take no look. ``joined``: metrics of one cell
+    and variant are corrected for together; else each stands for itself."""
     traces = [
         Trace(claim, 0 if unit.refusal else sum(n <= len(unit.d) for n in claim.plan.blocks))
         for unit, claim in zip(units, claims, strict=True)
     ]
-    groups: dict[tuple[Schedule, int, float], list[int]] = {}
-    for row, (unit, trace) in enumerate(zip(units, traces, strict=True)):
-        if trace.taken and unit.hosts:
-            _replay_group([unit], [trace], margin, alpha, host_tails(unit.hosts))
-        elif trace.taken:
-            groups.setdefault((trace.claim.plan, trace.taken, trace.claim.alpha), []).append(row)
-    for rows in groups.values():
-        _replay_group([units[row] for row in rows], [traces[row] for row in rows], margin, alpha, tails_rows)
+    for rows, parts in _sets(units, traces, joined=joined):
+        _replay_set([units[row] for row in rows], [traces[row] for row in rows], rules, parts)
     return traces
 
 
-def _replay_group(units: list[Units], traces: list[Trace], margin: float, alpha: float, tails: Tails) -> None:
-    """Looks of comparisons that share plan, looks taken and claim level, all rows of a look at once."""
+def _sets(units: Sequence[Units], traces: Sequence[Trace], *, joined: bool) -> list[tuple[list[int], int]]:
+    """Rows that are replayed together, each set with how many sets its cell and variant fell into: metrics that lack
+    some blocks have draws of their own, and Bonferroni's correction joins what the replay cannot."""
+    sets: dict[tuple[object, ...], list[int]] = {}
+    for row, (unit, trace) in enumerate(zip(units, traces, strict=True)):
+        if trace.taken:
+            together = (trace.claim.plan, trace.claim.alpha, trace.taken, unit.numbers, unit.hosts)
+            place = (unit.cell, unit.variant) if joined else (row,)
+            sets.setdefault((*place, *together), []).append(row)
+    parts: dict[tuple[object, ...], int] = {}
+    for key in sets:
+        parts[key[:2]] = parts.get(key[:2], 0) + 1
+    return [(rows, parts[key[:2]] if joined else 1) for key, rows in sets.items()]
+
+
+def _replay_set(units: list[Units], traces: list[Trace], rules: Rules, parts: int) -> None:
+    """All looks of metrics that share blocks, plan and claim."""
     claim, taken = traces[0].claim, traces[0].taken
-    each, claimed = nominal_tails(claim.plan, alpha), nominal_tails(claim.plan, claim.alpha)
-    d = np.array([unit.d[: claim.plan.blocks[taken - 1]] for unit in units])
-    open_rows = np.arange(len(units))
+    margin = math.log1p(rules.margin)
+    each, claimed = nominal_tails(claim.plan, rules.alpha / 2), nominal_tails(claim.plan, claim.alpha)
     for look in range(taken):
-        part = d[open_rows, : claim.plan.blocks[look]]
-        seen = _seen(part, margin, tails)
-        words, alone = _words(seen, each[look], claimed[look], [traces[row].claim for row in open_rows])
-        if tails is tails_rows:
-            check = np.array([bool(a or b) for a, b in zip(words, alone, strict=True)]) | (look == taken - 1)
-            _guard(part, check, seen, [traces[row] for row in open_rows], look, margin)
-            words, alone = _words(seen, each[look], claimed[look], [traces[row].claim for row in open_rows])
-        for at, row in enumerate(open_rows):
-            trace = traces[row]
-            trace.above.append(float(seen[at, 0]))
-            trace.below.append(float(seen[at, 1]))
-            trace.at = look
-            if words[at]:
-                trace.word = words[at] or "inconclusive"
-            if trace.alone == "inconclusive":
-                trace.alone, trace.alone_at = alone[at] or "inconclusive", look
-        open_rows = np.array([row for row in open_rows if not traces[row].settled], dtype=np.intp)
-        if not len(open_rows):
+        blocks = claim.plan.blocks[look]
+        tested = _tested(units, blocks, rules)
+        seen = seen_at(
+            tested,
+            margin=margin,
+            level=max(each[look], claimed[look]),
+            parts=parts,
+            tails=host_tails(units[0].hosts) if units[0].hosts else tails_rows,
+        )
+        _guard(units, tested, seen, traces, look, margin, last=look == taken - 1)
+        for row, (unit, trace) in enumerate(zip(units, traces, strict=True)):
+            if not trace.settled:
+                _take(unit, trace, seen, row, look, blocks, (each[look], claimed[look]), rules)
+        if all(trace.settled for trace in traces):
             return
 
 
-def _seen(part: Floats, margin: float, tails: Tails) -> Floats:
-    """One-sided p values per row: worse, better, not better by the margin, not worse by the margin."""
-    above, below = tails(part, 0.0)
-    return np.column_stack([above, below, tails(part, -margin)[0], tails(part, margin)[1]])
+def _tested(units: Sequence[Units], blocks: int, rules: Rules) -> Tested:
+    """What a look tests: the log-ratios, within a speed where the machine has two, and the totals."""
+    d = np.array([unit.d[:blocks] for unit in units])
+    has_values = all(len(unit.baseline_values) >= blocks for unit in units)
+    if not has_values:  # the mean over cells: its typical change alone
+        return Tested(d, None, units[0].coins[:blocks], rules.order == "independent", rules.seed)
+    for row, unit in enumerate(units):
+        d[row] -= speeds_of(unit, blocks)[0]
+    arms = [unit.arms(blocks) for unit in units]
+    totals = type(arms[0])(*(np.concatenate(column) for column in zip(*(one.columns for one in arms), strict=True)))
+    resolution = np.array([unit.resolution for unit in units])
+    return Tested(d, totals, units[0].coins[:blocks], rules.order == "independent", rules.seed, resolution)
 
 
-def _words(
-    seen: Floats, each: float, claimed: float, claims: Sequence[Claim]
-) -> tuple[list[Word | None], list[Word | None]]:
-    """Per row the word the look settles, in the family and by itself; None where it settles nothing."""
-    hit = seen <= each * (1 + 1e-9)
-    within = hit[:, 2] & hit[:, 3]
-    strong = seen[:, :2] <= claimed * (1 + 1e-9)
-    words: list[Word | None] = []
-    alone: list[Word | None] = []
-    for row, claim in enumerate(claims):
-        if within[row]:
-            words.append("equivalent")
-            alone.append("equivalent")
-            continue
-        alone.append("regression" if hit[row, 0] else "improvement" if hit[row, 1] else None)
-        worse, better = claim.worse and strong[row, 0], claim.better and strong[row, 1]
-        words.append("regression" if worse else "improvement" if better else None)
-    return words, alone
+def speeds_of(unit: Units, blocks: int) -> tuple[Floats, bool]:
+    """What two speeds of the machine add to each of the first ``blocks`` log-ratios, and whether it has two."""
+    old, new = unit.baseline_values[:blocks], unit.variant_values[:blocks]
+    if len(old) < blocks or not (np.isfinite(old) & np.isfinite(new) & (old > 0) & (new > 0)).all():
+        return np.zeros(blocks), False
+    carry = carry_of(unit, blocks)
+    if carry is not None and carry.shown[0]:  # what a trial leaves to the next one makes two levels, too
+        return np.zeros(blocks), False
+    sign = -1.0 if unit.higher_is_better else 1.0
+    added, two = within_speed(sign * np.log(old)[None, :], sign * np.log(new)[None, :])
+    return added[0], bool(two[0])
 
 
-def _guard(part: Floats, check: NDArray[np.bool_], seen: Floats, traces: list[Trace], look: int, margin: float) -> None:
-    """Where neighbouring blocks resemble each other, take the p values from batches of blocks instead; where no
-    batching helps, nothing is settled at this look."""
-    rows = np.flatnonzero(check)
+def _take(
+    unit: Units,
+    trace: Trace,
+    seen: Seen,
+    row: int,
+    look: int,
+    blocks: int,
+    levels: tuple[float, float],
+    rules: Rules,
+) -> None:
+    """One look of one comparison: its p values, and the word if it settles one."""
+    each, claimed = levels
+    trace.above.append(float(seen.above[:, row].min()))
+    trace.below.append(float(seen.below[:, row].min()))
+    trace.critical[look] = seen.critical_at(claimed)
+    trace.at = look
+    word, basis, few = _word(unit, seen, row, blocks, claimed, trace.claim, (each, rules))
+    alone, alone_basis, _ = _word(unit, seen, row, blocks, each, Claim(trace.claim.plan, each), (each, rules))
+    trace.few_trials = few
+    for found in dict.fromkeys((word, alone)):
+        if found != "inconclusive" and _made_by_carry(unit, found, blocks, rules):
+            trace.withheld[look] = found
+            word = "inconclusive" if found == word else word
+            alone = "inconclusive" if found == alone else alone
+    if word != "inconclusive":
+        trace.word, trace.basis = word, basis
+    elif not trace.settled and trace.alone == "inconclusive":
+        trace.basis = alone_basis
+    if trace.alone == "inconclusive":
+        trace.alone, trace.alone_at = alone, look
+
+
+def _word(
+    unit: Units, seen: Seen, row: int, blocks: int, level: float, claim: Claim, each: tuple[float, Rules]
+) -> tuple[Word, Basis, bool]:
+    """The word of one look, the estimand it rests on, and whether only trials are missing for ``equivalent``.
+
+    An estimand inside the margin claims no change, however sure its sign is.
+    """
+    limit, rules = each[0] * (1 + 1e-9), each[1]
+    inside = (seen.within[:, row] <= limit).tolist()
+    if all(inside):
+        enough = unit.trials_by(blocks) >= trials_needed(rules.stalls)
+        return ("equivalent" if enough else "inconclusive"), "typical", not enough
+    names: tuple[Basis, Basis] = ("typical", "total")
+    words: tuple[tuple[Word, bool, Floats], ...] = (
+        ("regression", claim.worse, seen.above[:, row]),
+        ("improvement", claim.better, seen.below[:, row]),
+    )
+    for word, may, p in words:
+        shown = [at for at in range(len(inside)) if may and not inside[at] and p[at] <= level * (1 + 1e-9)]
+        if shown:
+            return word, names[shown[0]], False
+    return "inconclusive", "typical", False
+
+
+def carry_of(unit: Units, blocks: int) -> Carry | None:
+    """The carry-over in the first ``blocks`` log-ratios; None where the orders do not tell."""
+    if len(unit.contrast) < blocks or unit.hosts or unit.unit != "blocks":
+        return None
+    found = carry_rows(unit.d[None, :blocks], unit.contrast[None, :blocks])
+    return found if np.isfinite(found.half[0]) else None
+
+
+def _made_by_carry(unit: Units, word: Word, blocks: int, rules: Rules) -> bool:
+    """Whether carry-over, in plain blocks, could have made the word.
+
+    The interval of the carry-over excludes 0 on the side that favours the word, or the change without it contradicts
+    the word. An improvement must also be shown without it: the arm that does the damage is the one that gains.
+    """
+    carry = carry_of(unit, blocks) if rules.carry == "tested" else None
+    if carry is None:
+        return False
+    d = unit.d[:blocks] - speeds_of(unit, blocks)[0]
+    shown, share = bool(carry.shown[0]), float(carry.share[0])
+    adjusted = float(carry.adjusted(np.median(d)[None])[0])
+    if word == "equivalent":
+        return shown or abs(adjusted) > math.log1p(rules.margin)
+    side = 1.0 if word == "regression" else -1.0
+    if shown and side * share * float(carry.value[0]) > 0:
+        return True
+    error = math.hypot(float(d.std()) / math.sqrt(blocks), share * float(carry.half[0]) / 2)
+    return side * adjusted <= (SHOWN_WITHOUT * error if word == "improvement" else 0.0)
+
+
+def _guard(
+    units: Sequence[Units],
+    tested: Tested,
+    seen: Seen,
+    traces: Sequence[Trace],
+    look: int,
+    margin: float,
+    *,
+    last: bool,
+) -> None:
+    """Where neighbouring blocks resemble each other, take the typical p values from batches of blocks instead; where
+    no batching helps, nothing is settled at this look."""
+    if units[0].hosts:
+        return
+    lively = (np.minimum(seen.above, seen.below).min(axis=0) < 0.05) | (seen.within.max(axis=0) < 0.05)
+    rows = np.flatnonzero(lively | last)
     if not len(rows):
         return
-    for row in rows[lag1_rows(part[rows])[1] < GUARD]:
-        merged = merge_until_clean(part[row], level=GUARD)
+    for row in rows[lag1_rows(tested.d[rows])[1] < GUARD]:
+        merged = merge_until_clean(tested.d[row], level=GUARD)
         traces[row].merged[look] = merged
-        seen[row] = _seen(np.array([merged.batches]), margin, tails_rows)[0] if merged.clean else 1.0
+        batches = np.array([merged.batches]) if merged.clean else None
+        seen.replace_typical(int(row), batches, margin, tested)
 
 
 def over_hosts(d: Floats, hosts: Sequence[str], level: float = 0.95) -> Combined | None:
@@ -162,13 +289,18 @@ def over_hosts(d: Floats, hosts: Sequence[str], level: float = 0.95) -> Combined
 
 
 def host_tails(hosts: Sequence[str]) -> Tails:
-    """One-sided p values of the random-effects mean over ``hosts`` (one name per block), for a single row."""
+    """One-sided p values of the random-effects mean over ``hosts`` (one name per block), row by row."""
 
     def tails(part: Floats, mu: float) -> tuple[Floats, Floats]:
-        combined = over_hosts(part[0], hosts[: part.shape[1]])
-        if combined is None or not math.isfinite(combined.error):
-            return np.ones(1), np.ones(1)
-        t = (combined.value - mu) / combined.error
-        return np.array([stdtr(combined.spare, -t)]), np.array([stdtr(combined.spare, t)])
+        pairs = [_host_tail(row, hosts[: part.shape[1]], mu) for row in part]
+        return np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])
 
     return tails
+
+
+def _host_tail(d: Floats, hosts: Sequence[str], mu: float) -> tuple[float, float]:
+    combined = over_hosts(d, hosts)
+    if combined is None or not math.isfinite(combined.error):
+        return 1.0, 1.0
+    t = (combined.value - mu) / combined.error
+    return float(stdtr(combined.spare, -t)), float(stdtr(combined.spare, t))

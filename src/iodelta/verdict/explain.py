@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from iodelta.trial import Finding
-from iodelta.verdict.model import Change, Look, Needed, Word
+from iodelta.verdict.model import Change, Look, Needed, Stalls, Word
 
 
 def percent(change: float | None) -> str:
@@ -28,17 +28,45 @@ def phrase_of(word: Word, low: float, high: float, margin: float) -> str:
         return "regressed by at least the margin" if low > margin else "regressed"
     if word == "improvement":
         return "improved by at least the margin" if high < -margin else "improved"
-    if word == "equivalent":
-        if low > 0:
-            return "worse, but by less than the margin: real but below the margin"
-        if high < 0:
-            return "better, but by less than the margin: real but below the margin"
-        return "equivalent within the margin"
     if high < margin:
         return "not regressed; an improvement is not excluded"
     if low > -margin:
         return "not improved; a regression is not excluded"
     return "neither a change nor equivalence is shown"
+
+
+def equivalent(low: float, high: float, margin: float, stalls: float) -> str:
+    """Behind ``equivalent``: the margin, whether a small change is real, and what the trials do not exclude."""
+    size = f"equivalent within {100.0 * margin:.3g} %"
+    if low > 0 or high < 0:
+        size += f" ({'worse' if low > 0 else 'better'}, but by less than that)"
+    return f"{size}; stalls in up to {100.0 * stalls:.0f} % of trials are not excluded"
+
+
+def few_trials(trials: int, needed: int, share: float) -> str:
+    """Why an interval inside the margin is not yet ``equivalent``."""
+    return (
+        f"inside the margin so far; {needed} trials are needed to exclude stalls in {100.0 * share:.0f} % of trials, "
+        f"{trials} were run"
+    )
+
+
+def withheld(word: Word, variant: str) -> str:
+    """Why carry-over takes a word back."""
+    return (
+        f"{word} is withheld: what a trial of {variant} leaves to the next trial could make it; "
+        'measure with [design] carry-over = "superblocks"'
+    )
+
+
+def by_total(word: Word, typical: Change, total: Change, stalls: Stalls | None, variant: str, trials: int) -> str:
+    """A word that rests on all work done, where a typical trial does not show it."""
+    did = {"regression": "less", "improvement": "more"}.get(word, "")
+    what = f"{variant} did {did} in total: {percent(total.value)}" if did else f"in total {percent(total.value)}"
+    held = f"a typical trial changed by {percent(typical.value)}"
+    if stalls is not None and stalls.variant:
+        held += f"; {len(stalls.variant)} of {trials} trials of {variant} stalled"
+    return f"{what}; {held}"
 
 
 def rule_of(word: Word, change: Change, margin: float, look: Look, looks: int, unit: str) -> str:
@@ -73,4 +101,4 @@ def would_change(
         return f"a margin tighter than {100.0 * max(-low, high):.2g} %"
     if needed is None:
         return "more blocks"
-    return f"about {needed.blocks} blocks in all (20-80 % range {needed.low} to {needed.high}) at this spread"
+    return f"about {needed.blocks} blocks in all ({needed.low} to {needed.high} in 60 % of replays)"

@@ -76,8 +76,13 @@ def jobs_of(units: Sequence[Units], rules: Rules, ended: Sequence[int] = ()) -> 
     without a screen, or before its first stage is complete). ``ended`` are trial numbers."""
     if rules.family == "screen":
         return _screened(units, rules, ended)
-    size = 1 if rules.family == "each" else max(rules.comparisons, len(units), 1)
+    size = 1 if rules.family == "each" else max(rules.comparisons, questions_of(units), 1)
     return [Job(unit, Claim(plan_of(rules, unit.ended), rules.alpha / (2 * size))) for unit in units], None
+
+
+def questions_of(units: Sequence[Units]) -> int:
+    """Cells times variants: the metrics of one cell and variant are tested together, as one."""
+    return len({(unit.cell, unit.variant) for unit in units})
 
 
 def stage_1_end(units: Sequence[Units], rules: Rules) -> float:
@@ -157,22 +162,7 @@ def resolve(jobs: Sequence[Job], traces: Sequence[Trace], rules: Rules) -> list[
     """
     one_sided = _sequential(jobs, traces)
     directed = rules.family == "screen" and any(job.standing == "dropped" or job.offset for job in jobs)
-    hypotheses: list[tuple[int, float]] = []
-    for row, (job, (above, below)) in enumerate(zip(jobs, one_sided, strict=True)):
-        if not traces[row].above or job.standing != "tested":
-            continue
-        if directed:
-            hypotheses += [(row, p) for p, may in ((above, job.claim.worse), (below, job.claim.better)) if may]
-        else:
-            hypotheses.append((row, min(1.0, 2.0 * min(above, below))))
-    kept = sum(job.claim.worse + job.claim.better for job in jobs)
-    size = max(kept, FEWEST) if directed else max(rules.comparisons, len(jobs))
-    raw = np.array([p for _, p in hypotheses])
-    corrected, listed = holm(raw, size), benjamini_hochberg(raw)
-    best: dict[int, tuple[float, float, float]] = {}
-    for (row, p), adjusted, q_value in zip(hypotheses, corrected.tolist(), listed.tolist(), strict=True):
-        if row not in best or p < best[row][0]:
-            best[row] = (p, adjusted, q_value)
+    best = _directed(jobs, traces, one_sided) if directed else _by_question(jobs, traces, one_sided, rules)
     outcomes = []
     for row, (job, trace) in enumerate(zip(jobs, traces, strict=True)):
         p_looks, p_family, q = best.get(row, (None, None, None))
@@ -182,6 +172,51 @@ def resolve(jobs: Sequence[Job], traces: Sequence[Trace], rules: Rules) -> list[
             word, at, promoted = trace.alone, trace.alone_at, True
         outcomes.append(Outcome(word, at, _step(job, trace, word), p_looks, p_family, q, promoted))
     return _by_promise(jobs, traces, outcomes) if directed else outcomes
+
+
+Corrected = dict[int, tuple[float, float, float]]
+"""By row: p over all looks, after Holm's correction, and the Benjamini-Hochberg q."""
+
+
+def _directed(jobs: Sequence[Job], traces: Sequence[Trace], one_sided: Sequence[tuple[float, float]]) -> Corrected:
+    """After a screen: Holm over the directed claims that it kept."""
+    hypotheses: list[tuple[int, float]] = []
+    for row, (job, sides) in enumerate(zip(jobs, one_sided, strict=True)):
+        if traces[row].above and job.standing == "tested":
+            may = (job.claim.worse, job.claim.better)
+            hypotheses += [(row, p) for p, allowed in zip(sides, may, strict=True) if allowed]
+    kept = sum(job.claim.worse + job.claim.better for job in jobs)
+    raw = np.array([p for _, p in hypotheses])
+    corrected, listed = holm(raw, max(kept, FEWEST)), benjamini_hochberg(raw)
+    best: Corrected = {}
+    for (row, p), adjusted, q_value in zip(hypotheses, corrected.tolist(), listed.tolist(), strict=True):
+        if row not in best or p < best[row][0]:
+            best[row] = (p, adjusted, q_value)
+    return best
+
+
+def _by_question(
+    jobs: Sequence[Job], traces: Sequence[Trace], one_sided: Sequence[tuple[float, float]], rules: Rules
+) -> Corrected:
+    """Holm over cells and variants; within one, the p values of its metrics are already corrected for each other."""
+    two_sided = {
+        row: min(1.0, 2.0 * min(sides))
+        for row, (sides, trace) in enumerate(zip(one_sided, traces, strict=True))
+        if trace.above and jobs[row].standing == "tested"
+    }
+    questions: dict[tuple[str, str], list[int]] = {}
+    for row in two_sided:
+        questions.setdefault((jobs[row].unit.cell, jobs[row].unit.variant), []).append(row)
+    ordered = sorted(questions.values(), key=lambda rows: min(two_sided[row] for row in rows))
+    size = max(rules.comparisons, questions_of([job.unit for job in jobs]))
+    listed = dict(zip(two_sided, benjamini_hochberg(np.array([*two_sided.values()])).tolist(), strict=True))
+    best: Corrected = {}
+    before = 0.0
+    for place, rows in enumerate(ordered):
+        for row in rows:
+            best[row] = (two_sided[row], min(1.0, max(before, (size - place) * two_sided[row])), listed[row])
+        before = min(best[row][1] for row in rows)
+    return best
 
 
 def _may(claim: Claim, word: Word) -> bool:

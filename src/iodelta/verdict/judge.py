@@ -24,16 +24,27 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from iodelta.stats.guards import balance
 from iodelta.stats.sequential import Schedule
 from iodelta.trial import Finding, Trial
 from iodelta.verdict.account import accounts
 from iodelta.verdict.decide import Claim, replay
-from iodelta.verdict.family import Job, jobs_of, kept_cells, one_look, plan_of, resolve, signs_of, stage_1_end
+from iodelta.verdict.family import (
+    Job,
+    jobs_of,
+    kept_cells,
+    one_look,
+    plan_of,
+    questions_of,
+    resolve,
+    signs_of,
+    stage_1_end,
+)
 from iodelta.verdict.model import FamilySummary, Judgement, Look, Step, Verdict
 from iodelta.verdict.rules import Rules
-from iodelta.verdict.series import Series, blocks_of, finished_of, series_from
+from iodelta.verdict.series import Series, blocks_of, finished_of, series_from, surroundings_of
 from iodelta.verdict.units import Units, units_of
 
 KINDS = ("read", "write", "trim")
@@ -59,13 +70,14 @@ def judge(series: Series, rules: Rules, look: Look | None = None) -> Verdict:
 
 def judge_series(series: Sequence[Series], rules: Rules, *, ended: Sequence[int] = ()) -> Judgement:
     """As ``judge_all``, from series already drawn."""
-    units = [units_of(one, rules, ended) for one in series]
+    at = _trials_at(series)
+    units = [units_of(one, rules, ended, trials_at=at[one.variant]) for one in series]
     jobs, kept = jobs_of(units, rules, ended)
     verdicts = _verdicts(jobs, rules)
     worse = sum(verdict.word == "regression" for verdict in verdicts)
     better = sum(verdict.word == "improvement" for verdict in verdicts)
     p = balance(worse, better) if worse + better else None
-    summary = FamilySummary(rules.family, max(rules.comparisons, len(units)), kept, worse, better, p)
+    summary = FamilySummary(rules.family, max(rules.comparisons, questions_of(units)), kept, worse, better, p)
     return Judgement(rules, tuple(verdicts), tuple(_overall(units, rules, ended)), summary, _one_sided(summary))
 
 
@@ -116,7 +128,8 @@ def next_step(verdicts: Iterable[Verdict]) -> Step:
 
 def _verdicts(jobs: Sequence[Job], rules: Rules) -> list[Verdict]:
     units, claims = [job.unit for job in jobs], [job.claim for job in jobs]
-    traces = replay(units, claims, margin=math.log1p(rules.margin), alpha=rules.alpha / 2)
+    directed = any(job.standing == "dropped" or job.offset for job in jobs)
+    traces = replay(units, claims, rules, joined=not directed)
     return accounts(jobs, traces, resolve(jobs, traces, rules), rules)
 
 
@@ -136,6 +149,7 @@ def _all_series(
         seen[trial.variant] = None
     compared = [name for name in (seen if variants is None else variants) if name != baseline]
     found = []
+    around = surroundings_of(trial for own in cells.values() for trial in own)
     for cell, own in cells.items():
         blocks = blocks_of(own)
         finished = finished_of(blocks)
@@ -145,10 +159,26 @@ def _all_series(
                 continue
             for name in compared:
                 one = series_from(
-                    blocks, metric, baseline, name, cell=cell, finished=finished, boots=boots, hosts=hosts
+                    blocks,
+                    metric,
+                    baseline,
+                    name,
+                    cell=cell,
+                    finished=finished,
+                    boots=boots,
+                    hosts=hosts,
+                    around=around[cell],
                 )
                 found.append(one)
     return found
+
+
+def _trials_at(series: Sequence[Series]) -> dict[str, NDArray[np.float64]]:
+    """The numbers of every variant's trials in all cells, ascending."""
+    by_variant: dict[str, set[int]] = {}
+    for one in series:
+        by_variant.setdefault(one.variant, set()).update(one.variant_at)
+    return {name: np.array(sorted(numbers), dtype=float) for name, numbers in by_variant.items()}
 
 
 def _overall(units: Sequence[Units], rules: Rules, ended: Sequence[int]) -> list[Verdict]:
@@ -164,7 +194,7 @@ def _overall(units: Sequence[Units], rules: Rules, ended: Sequence[int]) -> list
             continue
         if rules.family == "screen":
             members = [member.part(0, member.before(rules.screen.blocks)) for member in members]
-        unit = _mean_unit(members, sorted(ended))
+        unit = _mean_unit(members, sorted(ended), rules)
         late = msgspec.structs.replace(rules, looks=(*(n for n in rules.looks[:-1] if n >= PATIENT), rules.looks[-1]))
         plan = plan_of(late, unit.ended)
         if rules.family == "screen":
@@ -173,7 +203,7 @@ def _overall(units: Sequence[Units], rules: Rules, ended: Sequence[int]) -> list
     return _verdicts(jobs, rules)
 
 
-def _mean_unit(members: Sequence[Units], ended: Sequence[int]) -> Units:
+def _mean_unit(members: Sequence[Units], ended: Sequence[int], rules: Rules) -> Units:
     """The equal-weight mean of the cells' log-ratios in each common block, in run order."""
     at = [{number: row for row, number in enumerate(member.numbers)} for member in members]
     common = [number for number in members[0].numbers if all(number in places for places in at)]
@@ -193,6 +223,7 @@ def _mean_unit(members: Sequence[Units], ended: Sequence[int]) -> Units:
         variant_values=np.empty(0),
         numbers=tuple(common),
         baseline_first=tuple((old_at < new_at).tolist()),
+        coins=tuple(members[0].coins[row] for row in rows[0]),
         baseline_at=old_at,
         variant_at=new_at,
         ended=tuple(dict.fromkeys(int(np.count_nonzero(last_at <= number)) for number in ended)),

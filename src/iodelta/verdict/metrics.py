@@ -13,7 +13,17 @@ import numpy as np
 
 from iodelta.errors import RequestError
 from iodelta.stats.cost import switches_per_io, system_ns_per_io
-from iodelta.trial import Direction, Finding, Kind, Latency, Trial
+from iodelta.trial import (
+    Direction,
+    Finding,
+    Histogram,
+    Kind,
+    Latency,
+    Quantity,
+    Trial,
+    bin_edges,
+    bin_index,
+)
 
 Better = Literal["higher", "lower"]
 
@@ -22,6 +32,12 @@ UNMEASURED: Reading = (math.nan, None)
 
 BEYOND = 100
 """Samples that must lie beyond a percentile before one trial's value of it is used: p99 from 10^4 I/Os on."""
+
+LATENCIES = ("lat", "clat", "slat")
+
+SPARSE, CROWDED = 0.05, 0.25
+"""Shares of all samples in a percentile's bin: up to the first, interpolation inside it is exact enough; from the
+second on nothing is known of the place inside it."""
 
 LARGE_BLOCK = 65536
 """From this block size on, storage people read bandwidth rather than IOPS."""
@@ -140,6 +156,8 @@ def reader(name: str) -> Callable[[Trial], Reading]:
                 break
         else:
             return UNMEASURED
+        if family in LATENCIES and not direction.iops.value:
+            return math.inf, None  # no I/O came back: the worst latency there is
         if what == "iops":
             return direction.iops.value, None
         if what == "bandwidth":
@@ -152,6 +170,59 @@ def reader(name: str) -> Callable[[Trial], Reading]:
         return UNMEASURED if percent is None else (latency.quantile(percent / 100.0), None)
 
     return read
+
+
+def weight_of(trial: Trial, wanted: Metric) -> float:
+    """What ``trial`` counts for in a total of ``wanted``: its I/Os for a latency or a cost per I/O, 1 for a rate."""
+    kind, _, what = wanted.name.partition(".")
+    if wanted.name in PER_IO:
+        return float(sum(direction.ios for direction in trial.directions))
+    if what.partition(".")[0] not in LATENCIES:
+        return 1.0
+    return float(sum(direction.ios for direction in trial.directions if direction.kind == kind))
+
+
+def resolution_of(trial: Trial, wanted: Metric) -> float:
+    """Half the width (a log-ratio) within which ``trial``'s value is known: a source's rounding, or a percentile's bin.
+
+    A percentile read from bins is interpolated, which is exact where its bin holds few of the samples and worth
+    nothing where a quiet device puts a quarter of them into one bin.
+    """
+    kind, _, what = wanted.name.partition(".")
+    family, _, point = what.partition(".")
+    direction = next((found for found in trial.directions if found.kind == kind), None)
+    if direction is None:
+        return 0.0
+    if family not in LATENCIES:
+        rates = {"iops": direction.iops, "bandwidth": direction.bandwidth}
+        return _half_width(rates[what]) if what in rates else 0.0
+    latency, percent = _latency(direction, family), _percent(point)
+    if latency is None:
+        return 0.0
+    if percent is None:
+        return _half_width(latency.mean)
+    if latency.histogram is not None and latency.histogram.total:
+        return _bin_half_width(latency.histogram, percent / 100.0)
+    printed = latency.percentiles.get(percent)
+    if printed is None or not printed.value > 0:
+        return 0.0
+    return max(_half_width(printed), _half_bin(bin_index(int(printed.value))))
+
+
+def _half_width(quantity: Quantity) -> float:
+    return 0.5 * math.log(quantity.high / quantity.low) if 0 < quantity.low < quantity.high < math.inf else 0.0
+
+
+def _half_bin(index: int) -> float:
+    low, high = bin_edges(index)
+    return 0.5 * math.log(high / low) if low else 0.0
+
+
+def _bin_half_width(histogram: Histogram, p: float) -> float:
+    """Half the width of the quantile's bin, times how far the bin is from holding few of the samples."""
+    place = min(histogram.place(p), len(histogram.counts) - 1)
+    crowd = (histogram.counts[place] / histogram.total - SPARSE) / (CROWDED - SPARSE)
+    return _half_bin(histogram.indexes[place]) * min(1.0, max(0.0, crowd))
 
 
 def _percent(point: str) -> float | None:

@@ -41,6 +41,25 @@ class Needed(msgspec.Struct, frozen=True):
     high: int
 
 
+class Carry(msgspec.Struct, frozen=True):
+    """What a trial of the variant leaves to the trial after it, as a relative change of the metric (with its interval),
+    and the change of the variant without the part that it had in it."""
+
+    change: Change
+    adjusted: float
+
+
+class Stalls(msgspec.Struct, frozen=True):
+    """Trials that stalled, by number, and the share of stalls that ``trials`` trials of the variant do not exclude."""
+
+    variant: tuple[int, ...]
+    baseline: tuple[int, ...]
+    trials: int
+    """Trials of the variant up to the look, those of other cells too."""
+    not_excluded: float
+    """Upper bound (95 %) of the share of its trials that stall."""
+
+
 class Look(msgspec.Struct, frozen=True):
     """One look at the data: the ``index``-th (0 first), at ``blocks`` blocks, at two-sided nominal level ``alpha``;
     ``last`` when no look follows; unplanned when a budget ran out between two looks."""
@@ -76,12 +95,32 @@ class Verdict(msgspec.Struct, frozen=True):
     next_look: int | None
     """Complete blocks of the cell at which the next look will be taken; None when there is none."""
     baseline_value: float | None
-    """Median over blocks, in the metric's unit."""
+    """Median over blocks, in the metric's unit; the mean over trials where the word rests on the total."""
     variant_value: float | None
+    """``baseline_value`` x (1 + ``change``), so that a row adds up; ``variant_measured`` is what was read."""
+    variant_measured: float | None
+    """The variant's own median (or mean) over blocks."""
     change: Change | None
-    """Hodges-Lehmann estimate with signed-rank interval."""
-    mean: Change | None
-    """Plain mean with t interval, for comparison."""
+    """The change that the word rests on, at its honest size: corrected for having been called at a look."""
+    basis: Literal["typical", "total"]
+    """Whether ``change`` is the one of a typical trial or of all work done."""
+    typical: Change | None
+    """Typical change: Hodges-Lehmann estimate of the block log-ratios, signed-rank interval."""
+    total: Change | None
+    """Total change: ratio of the sums over blocks (of a latency: over I/Os), interval by swapping arms."""
+    carry: Carry | None
+    """Carry-over as estimated from the orders; None where they do not tell."""
+    direct: Change | None
+    """In superblocks: the change between neighbouring trials that followed the same variant."""
+    stalls: Stalls | None
+    flagged: int
+    """Blocks with a trial that was flagged as disturbed."""
+    unflagged: Change | None
+    """The typical change without these blocks: how sensitive the answer is to them, never the answer."""
+    two_speeds: bool
+    """Whether the machine ran at two speeds, and blocks were compared within a speed."""
+    smallest_p: float | None
+    """The smallest two-sided p value that this number of draws can reach."""
     sd: float | None
     """Standard deviation of the block log-ratios."""
     p: float | None

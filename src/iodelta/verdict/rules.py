@@ -73,6 +73,13 @@ class Rules(msgspec.Struct, frozen=True):
     screen: Screen = Screen()
     extension: tuple[int, ...] = ()
     seed: int = 0
+    order: Literal["mirrored", "independent"] = "independent"
+    """How the orders of blocks were drawn: each by itself, or (older plans) a block and its mirror image at once."""
+    stalls: float = 0.1
+    """``equivalent`` needs as many trials of the variant as exclude stalls in this share of its trials."""
+    carry: Literal["tested", "superblocks", "ignored"] = "tested"
+    """``tested``: a word is withheld where carry-over could make it; ``superblocks``: every counted trial follows its
+    own variant; ``ignored``: the workload leaves state and the experiment says that this does not matter."""
 
     def __post_init__(self) -> None:
         """Raises RequestError for rules that cannot be followed."""
@@ -91,6 +98,7 @@ class Rules(msgspec.Struct, frozen=True):
                 self.screen.blocks < 1 or not 0.0 < self.screen.keep <= 0.5,
             ),
             ("the number of comparisons cannot be negative", self.comparisons < 0),
+            ("stalls are a share of trials between 0 and 1 (0.1 is 10 %)", not 0.0 < self.stalls < 1.0),
         )
         for what, broken in wrong:
             if broken:

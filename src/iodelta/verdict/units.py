@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from iodelta.stats.boots import MIN_BOOTS, boot_means
+from iodelta.stats.carry import contrast_of
 from iodelta.stats.effect import log_ratios
+from iodelta.stats.total import Arms
 from iodelta.trial import Finding
 from iodelta.verdict.metrics import Metric
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.series import Series
 
 Floats = NDArray[np.float64]
+
+NO_WEIGHTS: Floats = np.empty(0)
+
+NOTHING_DONE = math.log(1e6)
+"""The log-ratio of a trial that did no I/O to one that did: worse than any other, and a number."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +51,19 @@ class Units:
     finished: tuple[int, ...] = ()
     hosts: tuple[str, ...] = ()
     unit: str = "blocks"
+    coins: tuple[int, ...] = ()
+    """The draw that ordered each unit; units with one number changed sides together."""
+    baseline_weights: Floats = field(default_factory=lambda: NO_WEIGHTS)
+    variant_weights: Floats = field(default_factory=lambda: NO_WEIGHTS)
+    contrast: Floats = field(default_factory=lambda: NO_WEIGHTS)
+    """How much more often the variant's trial followed the variant than the baseline's did; empty: not known."""
+    direct: Floats = field(default_factory=lambda: NO_WEIGHTS)
+    """In superblocks the log-ratio of two neighbours that followed the same arm; nan where there are none."""
+    resolution: float = 0.0
+    baseline_flags: tuple[tuple[str, ...], ...] = ()
+    variant_flags: tuple[tuple[str, ...], ...] = ()
+    trials_at: Floats = field(default_factory=lambda: NO_WEIGHTS)
+    """Numbers of all trials of the variant, those of other cells too, ascending; empty: those of this cell."""
     findings: tuple[Finding, ...] = ()
     refusal: Finding | None = None
     forever: bool = False
@@ -83,13 +104,47 @@ class Units:
             baseline_at=self.baseline_at[cut],
             variant_at=self.variant_at[cut],
             hosts=self.hosts[cut],
+            coins=self.coins[cut],
+            baseline_weights=self.baseline_weights[cut],
+            variant_weights=self.variant_weights[cut],
+            contrast=self.contrast[cut],
+            direct=self.direct[cut],
+            baseline_flags=self.baseline_flags[cut],
+            variant_flags=self.variant_flags[cut],
             ended=ended,
         )
 
+    def trials_by(self, unit: int) -> int:
+        """How many trials of the variant had been run, in any cell, when ``unit`` units were complete."""
+        if not len(self.trials_at) or not unit:
+            return unit
+        last = max(self.baseline_at[unit - 1], self.variant_at[unit - 1])
+        return int(np.searchsorted(self.trials_at, last, side="right"))
 
-def units_of(series: Series, rules: Rules, ended: Sequence[int] = ()) -> Units:
-    """``series`` made ready; ``ended`` are trial numbers after which a run stopped. Never raises: what cannot be
-    judged carries its reason."""
+    def arms(self, blocks: int) -> Arms:
+        """Both arms' contributions to a total, worse over better, for ``blocks`` units; shape (1, blocks)."""
+        old, new = self.baseline_values[None, :blocks], self.variant_values[None, :blocks]
+        if self.higher_is_better:
+            ones = np.ones_like(old)
+            return Arms(new, old, ones, ones)
+        old_weight, new_weight = self._weights(blocks)
+        with np.errstate(invalid="ignore"):
+            values = (np.where(old_weight > 0, old * old_weight, 0.0), np.where(new_weight > 0, new * new_weight, 0.0))
+        return Arms(*values, old_weight, new_weight)
+
+    def _weights(self, blocks: int) -> tuple[Floats, Floats]:
+        """Weights around 1; all 1 where they are not known."""
+        old, new = self.baseline_weights[None, :blocks], self.variant_weights[None, :blocks]
+        known = old.shape[1] == new.shape[1] == blocks and old.sum() > 0 and new.sum() > 0
+        if not known:
+            return np.ones((1, blocks)), np.ones((1, blocks))
+        scale = (old.sum() + new.sum()) / (2 * blocks)
+        return old / scale, new / scale
+
+
+def units_of(series: Series, rules: Rules, ended: Sequence[int] = (), *, trials_at: Floats = NO_WEIGHTS) -> Units:
+    """``series`` made ready; ``ended`` are trial numbers after which a run stopped, ``trials_at`` the numbers of all
+    trials of the variant. Never raises: what cannot be judged carries its reason."""
     columns = (
         series.blocks,
         series.baseline_values,
@@ -106,7 +161,7 @@ def units_of(series: Series, rules: Rules, ended: Sequence[int] = ()) -> Units:
     b = np.array(series.variant_values[:shortest], dtype=float)
     place = f"cell {series.cell}, {series.metric.name}, {series.variant}"
     refusal, forever = None, False
-    usable = np.isfinite(a) & (a > 0) & np.isfinite(b) & (b > 0)
+    usable = (a >= 0) & (b >= 0) if series.metric.better == "higher" else (a > 0) & (b > 0)
     if lopsided:
         refusal, forever = _hard("unequal", place, "the two sides do not have the same blocks", "pair them again"), True
     elif series.refused is not None:
@@ -116,7 +171,7 @@ def units_of(series: Series, rules: Rules, ended: Sequence[int] = ()) -> Units:
     elif not usable.all():
         refusal, forever = _not_positive(series, a, b, usable, place), True
     d = np.full(shortest, np.nan)
-    d[usable] = log_ratios(a[usable], b[usable], higher_is_better=series.metric.better == "higher")
+    d[usable] = _differences(a[usable], b[usable], higher_is_better=series.metric.better == "higher")
     last_at = np.maximum(series.baseline_at[:shortest], series.variant_at[:shortest])
     units = Units(
         cell=series.cell,
@@ -133,15 +188,64 @@ def units_of(series: Series, rules: Rules, ended: Sequence[int] = ()) -> Units:
         ended=tuple(dict.fromkeys(int(np.count_nonzero(last_at <= number)) for number in sorted(ended))),
         finished=series.finished or tuple(last_at.tolist()),
         hosts=series.hosts if len(set(series.hosts)) > 1 else (),
+        coins=coins_of(series.blocks[:shortest], rules.order, series.arms),
+        baseline_weights=np.array(series.baseline_weights[:shortest], dtype=float),
+        variant_weights=np.array(series.variant_weights[:shortest], dtype=float),
+        contrast=_contrast(series, shortest),
+        direct=_direct(series, shortest),
+        resolution=series.resolution,
+        baseline_flags=series.baseline_flags[:shortest],
+        variant_flags=series.variant_flags[:shortest],
+        trials_at=trials_at,
         findings=series.findings,
         refusal=refusal,
         forever=forever,
     )
     if refusal is None and _boots_differ(series):
         units = _by_boot(units, series.boots, last_at, sorted(ended))
-    if units.refusal is None and len(units.d) > 1 and np.ptp(units.d) <= 1e-12:
-        units = replace(units, refusal=_constant(units))
     return units
+
+
+def coins_of(blocks: Sequence[int], order: str, arms: int) -> tuple[int, ...]:
+    """The draw that ordered each block: its own, or in folders made before that of its pair of mirrored blocks (two
+    variants) or of its whole Latin square and its mirror image (more)."""
+    if order == "independent":
+        return tuple(range(len(blocks)))
+    size = 2 if arms <= 2 else 2 * arms
+    return tuple(block // size for block in blocks)
+
+
+def _differences(a: Floats, b: Floats, *, higher_is_better: bool) -> Floats:
+    """Log-ratios, positive = worse. A rate of 0 or an infinite latency is the worst rank, not an error."""
+    d = np.zeros(len(a))
+    nothing_a, nothing_b = (_nothing_done(values, higher_is_better=higher_is_better) for values in (a, b))
+    both = ~nothing_a & ~nothing_b
+    d[both] = log_ratios(a[both], b[both], higher_is_better=higher_is_better)
+    d[nothing_b & ~nothing_a] = NOTHING_DONE
+    d[nothing_a & ~nothing_b] = -NOTHING_DONE
+    return d
+
+
+def _nothing_done(values: Floats, *, higher_is_better: bool) -> NDArray[np.bool_]:
+    return values == 0 if higher_is_better else np.isinf(values)
+
+
+def _contrast(series: Series, count: int) -> Floats:
+    """See ``Units.contrast``; from the orders alone where the predecessors are not known."""
+    if series.variant_after and series.baseline_after:
+        after = np.array(series.variant_after[:count]) - np.array(series.baseline_after[:count])
+        return np.asarray(after, dtype=float)
+    return contrast_of(np.array(series.baseline_first[:count], dtype=bool)) if count else NO_WEIGHTS
+
+
+def _direct(series: Series, count: int) -> Floats:
+    if not series.direct:
+        return NO_WEIGHTS
+    old, new = np.array(series.direct[:count], dtype=float).reshape(-1, 2).T
+    found = np.full(len(old), np.nan)
+    known = (old > 0) & (new > 0) & np.isfinite(old) & np.isfinite(new)
+    found[known] = log_ratios(old[known], new[known], higher_is_better=series.metric.better == "higher")
+    return found
 
 
 def _boots_differ(series: Series) -> bool:
@@ -151,10 +255,17 @@ def _boots_differ(series: Series) -> bool:
     return bool(old) and not old & new
 
 
+def _logs(values: Floats) -> Floats:
+    """Logarithms, a trial that did nothing far from all others."""
+    positive = values[(values > 0) & np.isfinite(values)]
+    least, most = (float(positive.min()), float(positive.max())) if len(positive) else (1.0, 1.0)
+    return np.asarray(np.log(np.clip(values, least / math.exp(NOTHING_DONE), most * math.exp(NOTHING_DONE))))
+
+
 def _by_boot(units: Units, boots: tuple[tuple[str, str], ...], last_at: NDArray[np.intp], ended: list[int]) -> Units:
     """One unit per pair of boots: each boot's mean log value, boots of the two variants paired in run order."""
-    old_boots, old = boot_means(np.log(units.baseline_values), [boot for boot, _ in boots])
-    new_boots, new = boot_means(np.log(units.variant_values), [boot for _, boot in boots])
+    old_boots, old = boot_means(_logs(units.baseline_values), [boot for boot, _ in boots])
+    new_boots, new = boot_means(_logs(units.variant_values), [boot for _, boot in boots])
     pairs = min(len(old), len(new))
     finished = []
     old_rows = [[i for i, pair in enumerate(boots) if pair[0] == boot] for boot in old_boots[:pairs]]
@@ -184,6 +295,13 @@ def _by_boot(units: Units, boots: tuple[tuple[str, str], ...], last_at: NDArray[
         ended=tuple(dict.fromkeys(sum(at <= number for at in finished) for number in ended)),
         finished=tuple(int(at) for at in finished),
         hosts=(),
+        coins=tuple(range(pairs)),
+        baseline_weights=NO_WEIGHTS,
+        variant_weights=NO_WEIGHTS,
+        contrast=NO_WEIGHTS,
+        direct=NO_WEIGHTS,
+        baseline_flags=(),
+        variant_flags=(),
         unit="boot pairs",
         refusal=refusal,
     )
@@ -204,7 +322,8 @@ def _nothing(series: Series, rules: Rules, place: str) -> tuple[Finding, bool]:
 
 def _not_positive(series: Series, a: Floats, b: Floats, usable: NDArray[np.bool_], place: str) -> Finding:
     at = int(np.argmin(usable))
-    value, variant = (a[at], series.baseline) if not a[at] > 0 or not np.isfinite(a[at]) else (b[at], series.variant)
+    wrong_old = not a[at] > 0
+    value, variant = (a[at], series.baseline) if wrong_old else (b[at], series.variant)
     count = int(np.count_nonzero(~usable))
     return _hard(
         "not-positive",
@@ -212,13 +331,4 @@ def _not_positive(series: Series, a: Floats, b: Floats, usable: NDArray[np.bool_
         f"block {series.blocks[at]} has {value:g} {series.metric.unit} under {variant} ({count} such blocks): "
         "a relative change needs values above zero",
         "find out why nothing was measured there; leaving out blocks by their value would bias the rest",
-    )
-
-
-def _constant(units: Units) -> Finding:
-    return _hard(
-        "constant",
-        units.place,
-        f"all {len(units.d)} {units.unit} show exactly the same ratio: no measurement repeats itself so",
-        "look for a rate limit, a rounded or copied result; without spread nothing can be inferred",
     )

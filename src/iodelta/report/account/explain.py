@@ -60,7 +60,7 @@ def _verdict(verdict: Verdict) -> Iterator[str]:
     unit = verdict.metric.unit
     values = f"{quantity(verdict.baseline_value, unit)} and {quantity(verdict.variant_value, unit)}"
     yield f"  medians: {values}"
-    for what, change_ in (("Hodges-Lehmann", verdict.change), ("mean, t interval", verdict.mean)):
+    for what, change_ in (("typical change", verdict.typical), ("total change", verdict.total)):
         if change_ is not None:
             level = f"at {100 * change_.level:.4g} %"
             yield f"  {what}: {percent(change_.value, 0.0005)} ({interval(change_.low, change_.high)} {level})"

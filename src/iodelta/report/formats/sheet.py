@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 VERDICTS = (
     *("cell", "condition", "metric", "unit", "better", "baseline", "variant", "verdict", "phrase", "blocks"),
-    *("baseline_median", "variant_median", "change", "low", "high", "level", "smallest_change", "mean_change", "sd"),
+    *("baseline_median", "variant_median", "change", "low", "high", "level", "smallest_change", "total_change", "sd"),
     *("p", "p_looks", "p_family", "q", "blocks_needed", "best", "findings", "question", "margin", "order", "looks"),
     *("seed", "decided_in_advance", "calibration", "state", "repeat", "schema"),
 )
@@ -50,7 +50,7 @@ def _verdicts(account: Account) -> Iterator[tuple[object, ...]]:
             *(v.cell, conditions.get(v.cell, ""), v.metric.name, v.metric.unit, v.metric.better, v.baseline, v.variant),
             *(v.word, v.phrase, v.blocks, v.baseline_value, v.variant_value),
             *(change.value if change else None, low, high, change.level if change else None, half),
-            *(v.mean.value if v.mean else None, v.sd, v.p, v.p_looks, v.p_family, v.q),
+            *(v.total.value if v.total else None, v.sd, v.p, v.p_looks, v.p_family, v.q),
             *(v.needed.blocks if v.needed else None, " ".join(marked), " ".join(rules), *constant),
         )
 

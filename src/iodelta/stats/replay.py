@@ -1,0 +1,88 @@
+"""The null of a test, made by replaying the randomiser that ordered the trials.
+
+Where the order of every block is drawn by itself, "the variants are alike" means that each block's difference may as
+well have had the other sign: all 2^n sign patterns are equally likely. Where several blocks share one draw (mirrored
+pairs of folders made before), their signs flip together. Statistics of one block are replayed with the same draws, so
+that metrics which move together are tested once, not once each (min-P, Westfall and Young 1993).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+EXACT_COINS = 12
+"""Up to so many draws all patterns are replayed."""
+
+DRAWS = 4096
+"""Patterns replayed beyond that, drawn from the recorded seed; with each goes its mirror image."""
+
+
+@lru_cache(maxsize=16)
+def _coins(count: int, seed: int) -> Floats:
+    """Rows of +-1, shape (patterns, count), read-only; row i and row -1 - i are mirror images."""
+    if count <= EXACT_COINS:
+        bits = (np.arange(1 << count)[:, None] >> np.arange(count)) & 1
+    else:
+        half = np.random.default_rng(seed).integers(0, 2, size=(DRAWS // 2, count))
+        bits = np.concatenate([half, 1 - half[::-1]])
+    signs = np.asarray(1.0 - 2.0 * bits, dtype=np.float64)
+    signs.setflags(write=False)
+    return signs
+
+
+@lru_cache(maxsize=32)
+def patterns(coins: tuple[int, ...], seed: int) -> Floats:
+    """The sign of every block under each replay of the randomiser, shape (patterns, blocks), read-only.
+
+    ``coins`` gives each block the number of the draw that ordered it. Row i and row -1 - i are mirror images.
+    """
+    names, index = np.unique(np.asarray(coins), return_inverse=True)
+    signs = np.ascontiguousarray(_coins(len(names), seed)[:, index])
+    signs.setflags(write=False)
+    return signs
+
+
+def shares(replayed: Floats, tolerance: float = 1e-9) -> Floats:
+    """Per pattern and column of ``replayed``, shape (patterns, statistics): the share of patterns with a value at least
+    as large. It is the p value that this pattern would have had."""
+    count = len(replayed)
+    found = np.empty_like(replayed)
+    for column in range(replayed.shape[1]):
+        values = replayed[:, column]
+        ordered = np.sort(values)
+        slack = tolerance * np.maximum(np.abs(values), 1e-300)
+        found[:, column] = 1.0 - np.searchsorted(ordered, values - slack, side="left") / count
+    return found
+
+
+def share_of(replayed: Floats, seen: Floats, *, exact: bool, tolerance: float = 1e-9) -> Floats:
+    """Per column the p value of ``seen``: the share of patterns with a value at least as large, the one that was run
+    counted among them where the patterns are drawn."""
+    slack = tolerance * np.maximum(np.abs(seen), 1e-300)
+    hits = np.count_nonzero(replayed >= seen - slack, axis=0)
+    return np.asarray(hits / len(replayed) if exact else (hits + 1.0) / (len(replayed) + 1.0))
+
+
+def joint(smallest: Floats, p: Floats, *, statistics: float, exact: bool) -> Floats:
+    """``p`` corrected for having been the smallest of several: the share of patterns whose ``smallest`` p value is as
+    small, but no more than Bonferroni's ``statistics`` times p."""
+    ordered = np.sort(smallest)
+    hits = np.searchsorted(ordered, p * (1 + 1e-9), side="right")
+    replayed = hits / len(ordered) if exact else (hits + 1.0) / (len(ordered) + 1.0)
+    return np.minimum(np.minimum(1.0, statistics * p), np.maximum(p, replayed))
+
+
+def critical(smallest: Floats, level: float, *, statistics: float) -> float:
+    """The largest p value of a single statistic that is still within ``level`` when corrected as in ``joint``."""
+    ordered = np.sort(smallest)
+    allowed = int(np.floor(level * len(ordered) * (1 + 1e-9)))
+    read = float(ordered[allowed - 1]) if allowed >= 1 else 0.0
+    if allowed < len(ordered) and read >= ordered[allowed] * (1 - 1e-12):  # a tie: the next smaller value holds
+        smaller = ordered[ordered < read * (1 - 1e-12)]
+        read = float(smaller[-1]) if len(smaller) else 0.0
+    return max(level / statistics, min(level, read))

@@ -1,0 +1,53 @@
+"""Rare stalls: which trials of an arm stalled, and which share of stalls the trials seen exclude.
+
+n trials without a stall exclude, at 95 %, stalls in more than about 3 / n of all trials and nothing below that (the
+rule of three; Hanley and Lippman-Hand 1983).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import betaincinv
+
+WINDOW = 11
+"""Trials of an arm, in run order, whose median a trial is held against: a drift is no stall."""
+
+FAR = 6.0
+"""Robust standard deviations below that median from which a trial counts as stalled..."""
+
+LEAST = 0.05
+"""...and at least this log-ratio."""
+
+NORMAL_MAD = 1.4826
+
+
+def trials_needed(share: float, confidence: float = 0.95) -> int:
+    """Fewest trials that, all without a stall, exclude stalls in ``share`` of trials: 29 for 10 %."""
+    return math.ceil(math.log(1.0 - confidence) / math.log1p(-share) - 1e-9)
+
+
+def excluded(stalled: int, trials: int, confidence: float = 0.95) -> float:
+    """The upper bound of the share of stalled trials (Clopper-Pearson, one-sided); 1 without trials."""
+    if trials < 1 or stalled >= trials:
+        return 1.0
+    return float(betaincinv(stalled + 1, trials - stalled, confidence))
+
+
+def stalled_trials(worse: ArrayLike) -> tuple[int, ...]:
+    """Places of the trials of one arm that stalled. ``worse`` has one value per trial in run order, the larger the
+    worse: a log latency, or minus a log rate."""
+    values = np.asarray(worse, dtype=float)
+    if len(values) < 5:
+        return ()
+    half = WINDOW // 2
+    padded = np.pad(values, half, mode="reflect", reflect_type="even") if len(values) > half else values
+    if len(padded) == len(values):
+        centre = np.full(len(values), np.median(values))
+    else:
+        centre = np.median(np.lib.stride_tricks.sliding_window_view(padded, WINDOW), axis=1)
+    above = values - centre
+    limit = max(LEAST, FAR * NORMAL_MAD * float(np.median(np.abs(above))))
+    return tuple(int(place) for place in np.flatnonzero(above > limit))

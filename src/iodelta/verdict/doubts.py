@@ -1,0 +1,181 @@
+"""Doubts: findings about one comparison that a reader must see beside its word."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iodelta.stats.effect import Estimate
+from iodelta.stats.guards import order_effect, order_trend, suspicion
+from iodelta.stats.spread import fisher_exact
+from iodelta.trial import Finding
+from iodelta.verdict import explain
+from iodelta.verdict.decide import Trace
+from iodelta.verdict.numbers import Numbers
+from iodelta.verdict.units import Units
+
+SUSPECT = 0.001
+"""Level at which an effect of the order becomes a finding."""
+
+UNEVEN = 0.05
+"""Level at which flags that fall on one arm become a finding."""
+
+APART = 0.1
+"""Variants whose mean places in run order lie further apart than this share of the run were not interleaved."""
+
+
+def doubts_of(
+    unit: Units, trace: Trace, at: int, numbers: Numbers, used: int, *, judged: bool
+) -> tuple[list[Finding], bool]:
+    """All of them, and whether one forbids a word."""
+    first = np.array(unit.baseline_first[:used], dtype=bool)
+    found = _order_fixed(unit, used, first) or _place(unit, used, first)
+    found += _carry(unit, trace, at, numbers)
+    found += _flags(unit, used)
+    found += _correlated(unit, trace, at)
+    found += _apart(unit, numbers)
+    trend = _not_interleaved(unit, used, numbers.typical) if judged else None
+    return ([*found, trend], True) if trend is not None else (found, False)
+
+
+def _order_fixed(unit: Units, used: int, first: NDArray[np.bool_]) -> list[Finding]:
+    if used < 6 or first.any() != first.all():
+        return []
+    leader = unit.baseline if first.all() else unit.variant
+    return [
+        Finding(
+            "verdict.order-fixed",
+            "warning",
+            unit.place,
+            f"{leader} ran first in every block: what the first run leaves behind counts as part of the change",
+            "draw the order at random in each block; where it was, chance did this, and more blocks end it",
+        )
+    ]
+
+
+def _place(unit: Units, used: int, first: NDArray[np.bool_]) -> list[Finding]:
+    """An effect of running second, looked at closely only where a quick test sees something."""
+    if used < 8 or min(np.count_nonzero(first), np.count_nonzero(~first)) < 3 or suspicion(unit.d[:used], first) < 2.5:
+        return []
+    order = order_effect(unit.d[:used], first)
+    if order.period is None or order.period_p is None or order.period_p >= SUSPECT:
+        return []
+    size = explain.percent(math.expm1(order.period))
+    return [
+        Finding(
+            "verdict.period",
+            "warning",
+            unit.place,
+            f"the run in second place differs from the one in first place, by {size} (p {order.period_p:.2g}); "
+            "random order keeps it out of the change, but more blocks are needed",
+            "reset the device's state before every run, or pause between runs",
+        )
+    ]
+
+
+def _carry(unit: Units, trace: Trace, at: int, numbers: Numbers) -> list[Finding]:
+    """Carry-over that is shown, or that took a word back."""
+    if numbers.carry is None or not (numbers.carry.shown[0] or at in trace.withheld):
+        return []
+    value, half = float(numbers.carry.value[0]), float(numbers.carry.half[0])
+    low, high = sorted(math.expm1(end) for end in (value - half, value + half))
+    part = math.expm1(abs(value * float(numbers.carry.share[0])))
+    return [
+        Finding(
+            "verdict.carry-over",
+            "warning",
+            unit.place,
+            f"a trial after one of {unit.variant} is {explain.percent(math.expm1(value))} worse "
+            f"({explain.percent(low)} to {explain.percent(high)}) than one after {unit.baseline}: "
+            f"about {100 * part:.2g} points of the change may be this",
+            '[design] carry-over = "superblocks" runs each variant twice in a row and counts the second trial',
+        )
+    ]
+
+
+def _flags(unit: Units, used: int) -> list[Finding]:
+    """Flags that fall on one arm more often than chance explains: its own cost, not noise."""
+    old, new = unit.baseline_flags[:used], unit.variant_flags[:used]
+    found = []
+    for rule in sorted({name for flags in (*old, *new) for name in flags}):
+        before, after = sum(rule in flags for flags in old), sum(rule in flags for flags in new)
+        p = fisher_exact(before, len(old), after, len(new))
+        if p < UNEVEN:
+            found.append(
+                Finding(
+                    "verdict.uneven-flags",
+                    "warning",
+                    unit.place,
+                    f"{rule} flagged {after} of {len(new)} trials of {unit.variant} and {before} of {len(old)} of "
+                    f"{unit.baseline}: a cost of its own, or bad luck at p = {p:.2g}",
+                    "treat it as part of the change; look at what the flagged trials have in common",
+                )
+            )
+    return found
+
+
+def _not_interleaved(unit: Units, used: int, typical: Estimate) -> Finding | None:
+    """Where the variants were not interleaved, a drift that could make up half of the change forbids a verdict."""
+    old_at, new_at = unit.baseline_at[:used], unit.variant_at[:used]
+    values = np.concatenate([unit.baseline_values[:used], unit.variant_values[:used]])
+    if len(unit.baseline_values) < used or not (np.isfinite(values) & (values > 0)).all():
+        return None
+    span = max(old_at.max(), new_at.max()) - min(old_at.min(), new_at.min())
+    if abs(float(new_at.mean() - old_at.mean())) <= APART * span:
+        return None
+    trend = order_trend(values, np.concatenate([old_at, new_at]), np.repeat([False, True], used))
+    if trend is not None and not trend.could_explain(typical.value):
+        return None
+    size = "" if trend is None else f" of up to {explain.percent(math.expm1(abs(trend.explained) + trend.spread))}"
+    return Finding(
+        "verdict.order-trend",
+        "hard",
+        unit.place,
+        f"the variants did not run interleaved, and a drift over time{size} cannot be told from the change",
+        "run both variants in each block, in random order",
+    )
+
+
+def _correlated(unit: Units, trace: Trace, at: int) -> list[Finding]:
+    merged = trace.merged.get(at)
+    if merged is None:
+        return []
+    how = (
+        f"judged on batches of {merged.size} blocks"
+        if merged.clean
+        else "and batches of blocks still do: nothing can be decided"
+    )
+    return [
+        Finding(
+            "verdict.correlated" if merged.clean else "verdict.unstable",
+            "note" if merged.clean else "warning",
+            unit.place,
+            f"neighbouring blocks resemble each other (lag-1 {merged.lag1:.2f}, p {merged.p:.2g}), {how}",
+            "find what changes slowly on this machine: temperature, other load, a filling device",
+        )
+    ]
+
+
+def _apart(unit: Units, numbers: Numbers) -> list[Finding]:
+    """A typical trial and all trials together say different things."""
+    if numbers.total is None or unit.hosts or not _disagree(numbers.typical, numbers.total):
+        return []
+    sign = -1.0 if unit.higher_is_better else 1.0
+    typical, total = (math.expm1(sign * one.value) for one in (numbers.typical, numbers.total))
+    return [
+        Finding(
+            "verdict.estimands-disagree",
+            "warning",
+            unit.place,
+            f"a typical trial changed by {explain.percent(typical)}, all work together by {explain.percent(total)}: "
+            "rare trials make the difference",
+            "look at the blocks one by one: report --explain names the trials that stalled",
+        )
+    ]
+
+
+def _disagree(typical: Estimate, total: Estimate) -> bool:
+    """Whether each lies outside the other's interval."""
+    return not (typical.low <= total.value <= typical.high or total.low <= typical.value <= total.high)

@@ -1,0 +1,196 @@
+"""The tests of one look: p values of the typical and the total change of metrics that share their blocks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtr
+
+from iodelta.stats.effect import rank_tail, tails_rows
+from iodelta.stats.replay import EXACT_COINS, critical, joint, patterns, share_of, shares
+from iodelta.stats.total import Arms, log_total, studentised
+
+Floats = NDArray[np.float64]
+Tails = Callable[[Floats, float], tuple[Floats, Floats]]
+
+TOTAL_PAYS = 4.0
+"""The factor on p values of a total: where typical and total move together, as they mostly do, testing both then costs
+the typical one next to nothing."""
+
+WORTH_REPLAYING = 0.1
+"""A p value above this settles nothing: the quick approximation stands for the replay."""
+
+
+@dataclass(frozen=True)
+class Tested:
+    """What a look tests: ``d``, log-ratios of shape (metrics, blocks), positive = worse; the arms of the totals (None:
+    no total); the draw that ordered each block, and whether every block had its own; ``resolution`` per metric."""
+
+    d: Floats
+    totals: Arms | None
+    coins: tuple[int, ...]
+    independent: bool
+    seed: int
+    resolution: Floats | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether every pattern of the draws is replayed."""
+        return len(set(self.coins)) <= EXACT_COINS
+
+    @property
+    def signs(self) -> Floats:
+        """The patterns replayed."""
+        return patterns(self.coins, self.seed)
+
+    def width(self) -> Floats:
+        """The resolution per metric; zeros where it is exact."""
+        return np.zeros(len(self.d)) if self.resolution is None else self.resolution
+
+
+@dataclass
+class Seen:
+    """One-sided p values of a look, shape (estimands, metrics): for "worse" and "better" corrected for all of them
+    together, and for "inside the margin" (the larger of both sides) each by itself."""
+
+    above: Floats
+    below: Floats
+    within: Floats
+    statistics: float
+    """Bonferroni's factor for all of them."""
+    smallest: Floats | None = None
+    """The smallest p value of all statistics in every replay; None where nothing was worth replaying."""
+
+    def critical_at(self, level: float) -> float:
+        """The one-sided level of a single test that the corrected ``level`` comes to."""
+        if self.smallest is None:
+            return level / self.statistics
+        return critical(self.smallest, level, statistics=self.statistics)
+
+    def replace_typical(self, row: int, batches: Floats | None, margin: float, tested: Tested) -> None:
+        """The typical p values of one metric from ``batches`` of blocks; 1 where there are none."""
+        if batches is None:
+            self.above[:, row] = self.below[:, row] = self.within[:, row] = 1.0
+            return
+        width = float(tested.width()[row])
+        above, below = tails_rows(batches, width)[0], tails_rows(batches, -width)[1]
+        self.above[0, row] = min(1.0, self.statistics * float(above[0]))
+        self.below[0, row] = min(1.0, self.statistics * float(below[0]))
+        inside = (tails_rows(batches, width - margin)[0][0], tails_rows(batches, margin - width)[1][0])
+        self.within[0, row] = max(map(float, inside)) if width < margin else 1.0
+
+
+def seen_at(tested: Tested, *, margin: float, level: float, parts: int, tails: Tails) -> Seen:
+    """The p values of one look. ``level`` is the largest that a p value will be held against, ``parts`` a factor for
+    statistics of the same cell and variant that cannot be replayed with these, ``tails`` the typical test."""
+    typical = _typical(tested, tails)
+    total = _total(tested, level)
+    above = np.array([typical[0], *([np.minimum(1.0, TOTAL_PAYS * total[0])] if total else [])])
+    below = np.array([typical[1], *([np.minimum(1.0, TOTAL_PAYS * total[1])] if total else [])])
+    statistics = len(tested.d) * parts * (1.0 + (1.0 / TOTAL_PAYS if total else 0.0))
+    smallest = None
+    if tails is tails_rows and min(above.min(), below.min()) <= WORTH_REPLAYING / 2:
+        smallest = _smallest(tested)
+        above, below = (joint(smallest, p, statistics=statistics, exact=tested.exact) for p in (above, below))
+        above, below = np.minimum(1.0, above * parts), np.minimum(1.0, below * parts)
+    else:
+        above, below = np.minimum(1.0, statistics * above), np.minimum(1.0, statistics * below)
+    within = [_typical_within(tested, margin, tails)]
+    if total:
+        within.append(_total_within(tested, margin, level, within[0]))
+    return Seen(above, below, np.array(within), statistics, smallest)
+
+
+def _typical(tested: Tested, tails: Tails) -> tuple[Floats, Floats]:
+    """Signed-rank p values of "worse" and "better" than 0, beyond what the source's resolution may have added."""
+    width = tested.width()
+    if not width.any():
+        return _rank_tails(tested, np.zeros(len(width)), tails)
+    return _rank_tails(tested, width, tails)[0], _rank_tails(tested, -width, tails)[1]
+
+
+def _rank_tails(tested: Tested, mu: Floats, tails: Tails) -> tuple[Floats, Floats]:
+    """The p values of "above mu" and "below mu", from ranks where blocks were drawn one by one, else from replays."""
+    if tails is not tails_rows or tested.independent:
+        return tails(tested.d - mu[:, None], 0.0)
+    ranked = signed_ranks(tested.d - mu[:, None])
+    replayed = tested.signs @ ranked.T
+    seen = ranked.sum(axis=1)
+    return share_of(replayed, seen, exact=tested.exact), share_of(-replayed, -seen, exact=tested.exact)
+
+
+def signed_ranks(d: Floats) -> Floats:
+    """Ranks of the sizes of ``d``, per row, with the signs of ``d``; 0 for 0."""
+    order = np.argsort(np.abs(d), axis=1, kind="stable")
+    ranks = np.empty_like(d)
+    np.put_along_axis(ranks, order, np.arange(1.0, d.shape[1] + 1)[None, :].repeat(len(d), axis=0), axis=1)
+    return np.asarray(np.sign(d) * ranks)
+
+
+def _typical_within(tested: Tested, margin: float, tails: Tails) -> Floats:
+    """The larger p value of "above -margin" and "below margin", the resolution taken off the margin."""
+    room = margin - tested.width()
+    inside = np.maximum(_rank_tails(tested, -room, tails)[0], _rank_tails(tested, room, tails)[1])
+    return np.where(room > 0, inside, 1.0)
+
+
+def _student(arms: Arms) -> tuple[Floats, Floats]:
+    """Quick one-sided p values of the totals."""
+    value, error = log_total(arms)
+    t = value / error
+    spare = max(arms.old.shape[1] - 1, 1)
+    return stdtr(spare, -t), stdtr(spare, t)
+
+
+def _total(tested: Tested, level: float) -> tuple[Floats, Floats] | None:
+    """P values of "worse" and "better" totals; the quick ones where they are far from ``level``."""
+    if tested.totals is None:
+        return None
+    width = tested.width()
+    above, below = _student(tested.totals.shifted(width))[0], _student(tested.totals.shifted(-width))[1]
+    for row in np.flatnonzero(np.minimum(above, below) <= WORTH_REPLAYING / 2):
+        arms = tested.totals.part(slice(row, row + 1), tested.d.shape[1])
+        above[row] = _replayed_tail(arms.shifted(width[row]), tested, 1.0)
+        below[row] = _replayed_tail(arms.shifted(-width[row]), tested, -1.0)
+    return above, below
+
+
+def _replayed_tail(arms: Arms, tested: Tested, side: float) -> float:
+    value, error = log_total(arms)
+    replayed = side * studentised(arms, tested.signs)
+    return float(share_of(replayed, side * value / error, exact=tested.exact)[0])
+
+
+def _total_within(tested: Tested, margin: float, level: float, typical: Floats) -> Floats:
+    """The larger p value of a total "above -margin" and "below margin"; replayed only where it can settle something."""
+    assert tested.totals is not None
+    room = margin - tested.width()
+    quick = np.maximum(_student(tested.totals.shifted(-room))[0], _student(tested.totals.shifted(room))[1])
+    found = np.where(room > 0, quick, 1.0)
+    for row in np.flatnonzero((found <= WORTH_REPLAYING) & (found <= 20 * level)):
+        arms = tested.totals.part(slice(row, row + 1), tested.d.shape[1])
+        low = _replayed_tail(arms.shifted(-room[row]), tested, 1.0)
+        high = _replayed_tail(arms.shifted(room[row]), tested, -1.0)
+        found[row] = max(low, high)
+    return found
+
+
+def _smallest(tested: Tested) -> Floats:
+    """In every replay the smallest p value of "worse", over metrics and estimands; that of "better" is its mirror."""
+    signs = tested.signs
+    ranked = signed_ranks(tested.d)
+    n = tested.d.shape[1]
+    sums = signs @ ranked.T
+    if tested.independent:
+        contradicting = np.floor((n * (n + 1) / 2 - sums) / 2 + 1e-9).astype(int)
+        p = rank_tail(n, np.clip(contradicting, 0, n * (n + 1) // 2))
+    else:
+        p = shares(sums)
+    smallest = p.min(axis=1)
+    if tested.totals is not None:
+        smallest = np.minimum(smallest, TOTAL_PAYS * shares(studentised(tested.totals, signs)).min(axis=1))
+    return np.asarray(np.maximum(smallest, math.ulp(0.0)))

@@ -1,0 +1,143 @@
+"""Numbers: the estimates of one comparison at the look that is shown, as log-ratios, positive = worse."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from iodelta.stats.carry import Carry
+from iodelta.stats.effect import Estimate, hodges_lehmann, sign_flip_p_rows
+from iodelta.stats.replay import EXACT_COINS, patterns
+from iodelta.stats.sequential import nominal_tails
+from iodelta.stats.size import honest
+from iodelta.stats.total import bounds, log_total
+from iodelta.verdict.decide import Trace, carry_of, over_hosts, speeds_of
+from iodelta.verdict.family import Outcome
+from iodelta.verdict.looks import TOTAL_PAYS
+from iodelta.verdict.rules import Rules
+from iodelta.verdict.units import Units
+
+Floats = NDArray[np.float64]
+
+WILD = 3.0
+"""Log-ratios this far from the middle count as this far in a standard deviation: a trial that did nothing has none."""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The estimates at the look shown. ``shown`` is the one the word rests on, at its honest size."""
+
+    shown: Estimate
+    typical: Estimate
+    total: Estimate | None
+    direct: Estimate | None
+    unflagged: Estimate | None
+    carry: Carry | None
+    d: Floats
+    """The log-ratios judged: within a speed, merged into batches where the guard asked for it."""
+    two_speeds: bool
+    sd: float
+    p: float
+
+
+def numbers_of(unit: Units, trace: Trace, outcome: Outcome, rules: Rules) -> Numbers | None:
+    """The estimates of one comparison; None where there is no value."""
+    if unit.refusal is not None and unit.refusal.rule != "verdict.few-boots":
+        return None
+    at = outcome.at
+    used = trace.claim.plan.blocks[at] if at >= 0 else len(unit.d)
+    if not used:
+        return None
+    added, two = speeds_of(unit, used)
+    clean = unit.d[:used] - added
+    merged = trace.merged.get(at)
+    d = np.array(merged.batches) if merged is not None and merged.clean else clean
+    tail = _tail(trace, outcome, rules)
+    typical = _typical(unit, d, 1.0 - 2.0 * tail)
+    total = _total(unit, used, tail if outcome.word == "equivalent" else tail / TOTAL_PAYS, rules)
+    sd = spread_of(d)
+    basis = total if trace.basis == "total" and total is not None else typical
+    shown = _honest(basis, trace, sd, rules) if outcome.word in ("regression", "improvement") else basis
+    direct = unit.direct[:used][np.isfinite(unit.direct[:used])]
+    return Numbers(
+        shown=shown,
+        typical=typical,
+        total=total,
+        direct=hodges_lehmann(direct, 1.0 - 2.0 * tail) if len(direct) else None,
+        unflagged=_unflagged(unit, clean, tail),
+        carry=carry_of(unit, used),
+        d=d,
+        two_speeds=two,
+        sd=sd,
+        p=float(sign_flip_p_rows(d[None, :], rules.seed)[0]),
+    )
+
+
+def flagged_blocks(unit: Units, used: int) -> NDArray[np.bool_]:
+    """Which blocks hold a trial that was flagged as disturbed."""
+    pairs = zip(unit.baseline_flags[:used], unit.variant_flags[:used], strict=True)
+    return np.array([bool(old or new) for old, new in pairs], dtype=bool)
+
+
+def spread_of(d: Floats) -> float:
+    """Standard deviation of ``d``, wild values drawn in; nan for one."""
+    if len(d) < 2:
+        return math.nan
+    middle = float(np.median(d))
+    return float(np.clip(d, middle - WILD, middle + WILD).std(ddof=1))
+
+
+def _tail(trace: Trace, outcome: Outcome, rules: Rules) -> float:
+    """The one-sided level of the intervals: that of a single test behind the word; before the first look the whole."""
+    if outcome.at < 0:
+        return rules.spendable / 2
+    if outcome.word == "equivalent" or outcome.at not in trace.critical:
+        return nominal_tails(trace.claim.plan, rules.alpha / 2)[outcome.at]
+    level = nominal_tails(trace.claim.plan, rules.alpha / 2)[outcome.at]
+    return min(level, max(trace.critical[outcome.at], 1e-9)) if trace.claim.alpha > 0.0 else level
+
+
+def _typical(unit: Units, d: Floats, level: float) -> Estimate:
+    """Hodges-Lehmann, over hosts their random-effects mean; the source's resolution is part of the interval."""
+    found = hodges_lehmann(d, level)
+    if unit.hosts:
+        combined = over_hosts(d, unit.hosts[: len(d)], level)
+        if combined is not None:
+            found = Estimate(combined.value, combined.low, combined.high, level, len(d))
+    wide = unit.resolution
+    return Estimate(found.value, found.low - wide, found.high + wide, level, found.n)
+
+
+def _total(unit: Units, used: int, tail: float, rules: Rules) -> Estimate | None:
+    if len(unit.baseline_values) < used:
+        return None
+    arms = unit.arms(used)
+    coins = unit.coins[:used]
+    value = float(log_total(arms)[0][0])
+    low, high = bounds(arms, patterns(coins, rules.seed), tail, exact=len(set(coins)) <= EXACT_COINS)
+    wide = unit.resolution
+    return Estimate(value, low - wide, high + wide, 1.0 - 2.0 * tail, used)
+
+
+def _honest(estimate: Estimate, trace: Trace, sd: float, rules: Rules) -> Estimate:
+    """``estimate`` at its honest size, no nearer to 0 than its interval."""
+    error = 1.05 * sd / math.sqrt(estimate.n)  # Hodges-Lehmann has 95 % of a mean's efficiency under normal noise
+    if trace.basis == "total" and math.isfinite(estimate.high - estimate.low):
+        error = (estimate.high - estimate.low) / 2 / max(-float(ndtri((1.0 - estimate.level) / 2)), 1e-9)
+    value = honest(estimate.value, error, math.log1p(rules.margin))
+    if estimate.low > 0.0:
+        value = max(value, min(estimate.low, estimate.value))
+    elif estimate.high < 0.0:
+        value = min(value, max(estimate.high, estimate.value))
+    return Estimate(value, estimate.low, estimate.high, estimate.level, estimate.n)
+
+
+def _unflagged(unit: Units, d: Floats, tail: float) -> Estimate | None:
+    flagged = flagged_blocks(unit, len(d))
+    if len(flagged) != len(d) or not flagged.any() or flagged.all():
+        return None
+    return hodges_lehmann(d[~flagged], 1.0 - 2.0 * tail)
