@@ -31,8 +31,9 @@ _GRID = np.linspace(-8.0, 8.0, 801)
 
 
 def honest(value: float, error: float, margin: float) -> float:
-    """The median of the posterior of a change that was estimated as ``value`` with standard error ``error`` (log-ratios;
-    ``margin`` too). Between 0 and ``value``, or 0 where the error swamps it."""
+    """The median of the posterior of a change estimated as ``value`` with standard error ``error``, all log-ratios.
+
+    Between 0 and ``value``."""
     if not error > 0.0 or not math.isfinite(value):
         return value
     at = value + error * _GRID

@@ -242,7 +242,7 @@ def _made_by_carry(unit: Units, word: Word, blocks: int, rules: Rules) -> bool:
         return False
     d = unit.d[:blocks] - speeds_of(unit, blocks)[0]
     shown, share = bool(carry.shown[0]), float(carry.share[0])
-    adjusted = float(carry.adjusted(np.median(d)[None])[0])
+    adjusted = float(carry.adjusted(np.array([np.median(d)]))[0])
     if word == "equivalent":
         return shown or abs(adjusted) > math.log1p(rules.margin)
     side = 1.0 if word == "regression" else -1.0
