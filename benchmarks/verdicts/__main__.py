@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+from benchmarks.verdicts import hostile
 from benchmarks.verdicts.noise import RECORDED, models, recorded_series
 from benchmarks.verdicts.race import GRID, Heat, race
 from benchmarks.verdicts.table import markdown, text
@@ -34,7 +35,16 @@ def main() -> int:
     parser.add_argument("--noise", action="append", help="only this noise; may be repeated")
     parser.add_argument("--recorded", type=Path, default=RECORDED, help="folder of recorded A/A series")
     parser.add_argument("--markdown", type=Path, help="also write the table here as Markdown")
+    parser.add_argument(
+        "--hostile", action="store_true", help="error rates under noise that is meant to break a verdict"
+    )
+    parser.add_argument("--minutes", type=float, default=20.0, help="with --hostile: end after these (default 20)")
+    parser.add_argument("--only", action="append", default=[], help="with --hostile: scenarios whose name has this")
     chosen = parser.parse_args()
+    if chosen.hostile:
+        return hostile.main(
+            seed=chosen.seed, reps=chosen.reps, minutes=chosen.minutes, names=chosen.only, file=chosen.markdown
+        )
     try:
         found = models(chosen.recorded)
     except ValueError as error:

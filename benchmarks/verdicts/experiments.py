@@ -1,0 +1,202 @@
+"""Simulated experiments: trials drawn in the order of their design, as the series that are judged, and the truth."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.verdicts.disturbances import Disturbance
+from iodelta.verdict import LOOKS, Metric, Rules, Series, metric
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+FLAG = "noise.steal"
+ENGINE_SEED = 7
+"""One seed of the engine's own draws: its sign patterns are drawn once."""
+
+LONG = 100_000
+"""Blocks behind a truth that has no closed form."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What is simulated. ``change`` is the variant's own; with probability ``stalls`` one of its trials also loses
+    ``depth``. ``debt`` is what one of its trials costs the next trial, whichever it is; ``spread`` an sd that only the
+    variant has. ``flags``: a stall also raises a flag, as 2 % of all other trials do. ``binned``: the values are p99
+    latencies as printed from fio's histogram. Cells are independent, the ``metrics`` of one cell are not."""
+
+    noise: Disturbance
+    change: float = 0.0
+    stalls: float = 0.0
+    depth: float = 0.0
+    debt: float = 0.0
+    superblocks: bool = False
+    spread: float = 0.0
+    flags: bool = False
+    binned: bool = False
+    blocks: int = 80
+    cells: int = 1
+    metrics: int = 1
+    margin: float = 0.02
+
+    @property
+    def null(self) -> bool:
+        """Whether the variant itself is equal to the baseline."""
+        return self.change == 0 and self.stalls == 0
+
+    @property
+    def total(self) -> float:
+        """The true change of all work done, in the value's own sign; with superblocks that of who deploys it."""
+        skew = math.exp(self.spread**2 / 2)
+        left = 1 - self.debt if self.superblocks else 1.0
+        return (1 + self.change) * (1 - self.stalls * self.depth) * skew * left - 1
+
+    def rules(self) -> Rules:
+        """The rules it is judged by."""
+        names = self.names()
+        plan = Rules.for_blocks(self.blocks, names, margin=self.margin)
+        return Rules(
+            metrics=names,
+            margin=self.margin,
+            looks=LOOKS if self.blocks == LOOKS[-1] else plan.looks,
+            family="holm",
+            comparisons=self.cells,
+            carry="superblocks" if self.superblocks else "tested",
+            seed=ENGINE_SEED,
+        )
+
+    def names(self) -> tuple[Metric, ...]:
+        """Its metrics: IOPS first, unless its values are printed percentiles."""
+        if self.binned:
+            return (metric("read.lat.p99"),)
+        return tuple(metric(name) for name in ("read.iops", "read.lat.mean", "read.lat.p99")[: self.metrics])
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The trials of one cell. ``machine`` has what the disturbance alone made of them, in run order."""
+
+    first: Bools
+    baseline: Floats
+    variant: Floats
+    stalled: Bools
+    machine: Floats
+    direct: Floats
+
+
+def simulate(setup: Setup, rng: np.random.Generator) -> tuple[list[Series], list[Cell]]:
+    """One experiment: the series to judge, cells by metrics, and the cells' trials."""
+    cells = [_cell(setup, rng) for _ in range(setup.cells)]
+    order = np.array([cell.first for cell in cells])
+    series = []
+    for place, cell in enumerate(cells):
+        for name in setup.names():
+            series.append(_series(setup, cell, place, name, order, rng))
+    return series, cells
+
+
+def _cell(setup: Setup, rng: np.random.Generator) -> Cell:
+    """Trials in run order, two a block (four in superblocks: each arm's first does not count)."""
+    first = rng.random(setup.blocks) < 0.5
+    repeats = 2 if setup.superblocks else 1
+    arm = np.repeat(np.column_stack([~first, first]).ravel(), repeats)
+    machine = setup.noise(rng, len(arm))
+    stalled = arm & (rng.random(len(arm)) < setup.stalls)
+    after_variant = np.concatenate([[False], arm[:-1]])
+    with np.errstate(divide="ignore"):
+        logs = machine + arm * (math.log1p(setup.change) + setup.spread * rng.standard_normal(len(arm)))
+        logs = logs + np.where(stalled, np.log1p(-setup.depth), 0.0) + after_variant * math.log1p(-setup.debt)
+    rates = np.exp(logs).reshape(setup.blocks, 2, repeats)
+    rows = np.arange(setup.blocks)
+    old, new = rates[rows, np.where(first, 0, 1), -1], rates[rows, np.where(first, 1, 0), -1]
+    middle = rates[:, 0, -1], rates[:, 1, 0]
+    direct = np.column_stack([np.where(first, *middle), np.where(first, *middle[::-1])])
+    lost = stalled.reshape(setup.blocks, 2, repeats)[rows, np.where(first, 1, 0), -1]
+    return Cell(first, old, new, lost, np.exp(machine), direct)
+
+
+def _series(setup: Setup, cell: Cell, place: int, name: Metric, order: Bools, rng: np.random.Generator) -> Series:
+    """One metric of one cell. Cells take turns block by block, so a trial follows the last one of the cell before."""
+    old, new, weights, resolution = _values(setup, cell, name, rng)
+    repeats = 2 if setup.superblocks else 1
+    begin = 2 * repeats * (np.arange(setup.blocks) * setup.cells + place)
+    early, late = begin + repeats, begin + 2 * repeats
+    before = np.concatenate([[0.5], order.T.ravel().astype(float)])[:-1]
+    entry = before[np.arange(setup.blocks) * setup.cells + place]
+    old_after, new_after = np.where(cell.first, entry, 1.0), np.where(cell.first, 0.0, entry)
+    if setup.superblocks:
+        old_after, new_after = np.zeros(setup.blocks), np.ones(setup.blocks)
+    return Series(
+        f"cell {place}",
+        name,
+        "old",
+        "new",
+        tuple(range(setup.blocks)),
+        tuple(old.tolist()),
+        tuple(new.tolist()),
+        tuple(cell.first.tolist()),
+        tuple(np.where(cell.first, early, late).tolist()),
+        tuple(np.where(cell.first, late, early).tolist()),
+        baseline_weights=tuple(weights[0].tolist()) if weights else (),
+        variant_weights=tuple(weights[1].tolist()) if weights else (),
+        baseline_after=tuple(old_after.tolist()),
+        variant_after=tuple(new_after.tolist()),
+        direct=tuple(map(tuple, (1000 * cell.direct).tolist())) if setup.superblocks else (),
+        resolution=resolution,
+        baseline_flags=_flags(np.zeros(setup.blocks, dtype=bool), rng) if setup.flags else (),
+        variant_flags=_flags(cell.stalled, rng) if setup.flags else (),
+    )
+
+
+def _values(
+    setup: Setup, cell: Cell, name: Metric, rng: np.random.Generator
+) -> tuple[Floats, Floats, tuple[Floats, Floats] | None, float]:
+    """Both arms' values of a metric, the I/Os behind them, and what printing may have moved a difference by."""
+    if setup.binned:
+        base = 1e5 * 2 ** rng.random()
+        old, half = printed(base * cell.baseline)
+        new, other = printed(base * cell.variant)
+        return old, new, None, float(np.median(half + other))
+    if name.name == "read.iops":
+        return 1000 * cell.baseline, 1000 * cell.variant, None, 0.0
+    own = 0.002 if name.name == "read.lat.mean" else 0.01
+    noise = np.exp(own * rng.standard_normal((2, setup.blocks)))
+    return 1e9 / cell.baseline * noise[0], 1e9 / cell.variant * noise[1], (cell.baseline, cell.variant), 0.0
+
+
+def printed(values: Floats) -> tuple[Floats, Floats]:
+    """Latencies as fio prints percentiles: the middle of a bin, 64 bins to a power of two; and half the bins' log
+    widths."""
+    width = 2.0 ** (np.floor(np.log2(values)) - 6)
+    low = np.floor(values / width) * width
+    return low + width / 2, np.log((low + width) / low) / 2
+
+
+def _flags(stalled: Bools, rng: np.random.Generator) -> tuple[tuple[str, ...], ...]:
+    flagged = stalled | (rng.random(len(stalled)) < 0.02)
+    return tuple((FLAG,) if one else () for one in flagged.tolist())
+
+
+def typical_truth(setup: Setup) -> float:
+    """The pseudo-median of the block log-ratios. Where both arms are disturbed alike, or symmetrically, it is the
+    change itself; where the variant stalls, it is taken from a very long simulation."""
+    deployed = math.log1p(setup.change) + (math.log1p(-setup.debt) if setup.superblocks else 0.0)
+    if setup.stalls == 0:
+        return math.expm1(deployed)
+    rng = np.random.default_rng([LONG, round(1e6 * setup.stalls), round(1e6 * setup.depth)])
+    cell = _cell(replace(setup, blocks=LONG), rng)
+    with np.errstate(divide="ignore"):
+        d = np.maximum(np.log(cell.variant / cell.baseline), math.log(1e-6))
+    sums = [d + rng.permutation(d) for _ in range(20)]
+    return math.expm1(float(np.median(np.concatenate(sums))) / 2)
+
+
+def cut(series: Series, blocks: int) -> Series:
+    """Its first ``blocks`` blocks."""
+    columns = [name for name in Series.__struct_fields__ if isinstance(getattr(series, name), tuple)]
+    return msgspec.structs.replace(series, **{name: getattr(series, name)[:blocks] for name in columns})

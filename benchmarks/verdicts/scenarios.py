@@ -1,0 +1,212 @@
+"""The scenarios of the hostile benchmark: what is simulated, and which bounds must hold of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from benchmarks.verdicts.disturbances import (
+    Disturbance,
+    autoregressive,
+    bursts,
+    contaminated,
+    drift,
+    heavy_tails,
+    moving_average,
+    normal,
+    periodic,
+    pink,
+    throttled,
+    two_modes,
+    warm_up,
+    whole_trials,
+)
+from benchmarks.verdicts.experiments import Setup
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What must hold of one measure: at most ``most`` of the experiments (or a median so large), at least ``least``."""
+
+    measure: str
+    least: float | None = None
+    most: float | None = None
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A setup, its place in the table and its bounds. Measures without a bound are shown all the same."""
+
+    name: str
+    group: str
+    setup: Setup
+    bounds: tuple[Bound, ...]
+    shown: tuple[str, ...] = ()
+
+
+COVERED = (Bound("typical covered", least=0.945), Bound("total covered", least=0.945))
+QUIET = (Bound("alarm", most=0.05), *COVERED)
+SIGN = Bound("wrong sign", most=0.005)
+
+AT_MARGIN = (1 / 1.02 - 1, 0.02)
+"""Changes whose log-ratio is exactly the margin of 2 %, worse and better."""
+
+NOISES: dict[str, Disturbance] = {
+    "normal, CV 2 %": normal(0.02),
+    "normal, CV 5 %": normal(0.05),
+    "normal, CV 10 %": normal(0.10),
+    "t3, CV 2 %": heavy_tails(0.02),
+    "2 % Cauchy, CV 2 %": contaminated(0.02, 0.02),
+    "drift -20 %": drift(-0.2),
+    "drift -60 %": drift(-0.6),
+    "warm-up from -30 %": warm_up(0.3, 20),
+    "AR(.9), sd 5 %": autoregressive(0.9, 0.05),
+    "AR(.99), sd 5 %": autoregressive(0.99, 0.05),
+    "two modes 5 % apart": two_modes(0.05),
+    "two modes 30 % apart": two_modes(0.3),
+    "late throttling -30 %": throttled(0.3),
+    "GC -40 %, period 4, 2 long": whole_trials(0.4, 4, 2),
+    "GC -40 %, period 8, 2 long": whole_trials(0.4, 8, 2),
+    "GC -40 %, period 1.3, 0.5 long": periodic(0.4, 1.3, 0.5),
+    "GC -40 %, period 7.3, 2 long": periodic(0.4, 7.3, 2),
+    "MA(1), sd 5 %": moving_average(0.05),
+    "duty cycle 2+2, 5 %": whole_trials(0.05, 4, 2),
+    "duty cycle 2+2, 30 %": whole_trials(0.3, 4, 2),
+    "1/f, sd 5 %": pink(0.05),
+    "bursts of 2, -40 %": bursts(0.4, 0.1),
+}
+
+
+def scenarios() -> list[Scenario]:
+    """All of them, in the order of the table."""
+    return [
+        *_no_change(),
+        *_plans(),
+        *_families(),
+        *_equivalence(),
+        *_stalls(),
+        *_carry(),
+        *_power(),
+        *_bins(),
+        *_projections(),
+    ]
+
+
+def _no_change() -> list[Scenario]:
+    found = [Scenario(name, "No change", Setup(noise), QUIET) for name, noise in NOISES.items()]
+    uneven = Setup(normal(0.02), spread=(0.1**2 - 0.02**2) ** 0.5)
+    return [*found, Scenario("variances 2 against 10 % (total truly +0.48 %)", "No change", uneven, QUIET)]
+
+
+def _plans() -> list[Scenario]:
+    found = []
+    for blocks in (6, 8, 12, 20):
+        for name in ("normal, CV 2 %", "GC -40 %, period 4, 2 long", "MA(1), sd 5 %"):
+            setup = Setup(NOISES[name], blocks=blocks)
+            found.append(Scenario(f"{blocks} blocks: {name}", "No change, short plans", setup, QUIET))
+    return found
+
+
+def _families() -> list[Scenario]:
+    sizes = {3: (1, 3), 6: (3, 2), 16: (8, 2), 64: (32, 2)}
+    found = []
+    for size, (cells, metrics) in sizes.items():
+        for name in ("normal, CV 5 %", "GC -40 %, period 4, 2 long"):
+            setup = Setup(NOISES[name], cells=cells, metrics=metrics)
+            title = f"{size} comparisons ({cells} x {metrics}): {name}"
+            found.append(Scenario(title, "No change, families", setup, QUIET[:1], ("alarm over all cells",)))
+    return found
+
+
+def _equivalence() -> list[Scenario]:
+    found = []
+    for name in ("normal, CV 2 %", "normal, CV 5 %", "t3, CV 2 %", "GC -40 %, period 4, 2 long"):
+        for change in AT_MARGIN:
+            bounds: tuple[Bound, ...] = (Bound("equivalent", most=0.025), SIGN, *COVERED)
+            setup = Setup(NOISES[name], change=change)
+            found.append(Scenario(f"{change:+.2%}: {name}", "A change of one margin", setup, bounds))
+        for change in (1 / 1.03 - 1, 0.03):
+            bounds = (Bound("equivalent", most=0.005), SIGN, *COVERED)
+            setup = Setup(NOISES[name], change=change)
+            found.append(Scenario(f"{change:+.2%}: {name}", "A change of 1.5 margins", setup, bounds))
+    return found
+
+
+def _stalls() -> list[Scenario]:
+    found = []
+    for share in (0.05, 0.1, 0.2, 0.3):
+        for depth in (0.2, 0.5, 0.9):
+            for cv in (0.005, 0.02):
+                setup = Setup(normal(cv), stalls=share, depth=depth)
+                held = share >= 0.1 and abs(setup.total) >= setup.margin
+                bounds: tuple[Bound, ...] = (Bound("equivalent", most=0.06),) if held else ()
+                name = f"{share:.0%} of its trials lose {depth:.0%}, CV {cv:.1%}"
+                never = Bound("equivalent in spite of the total", most=0.0)
+                found.append(Scenario(name, "The variant stalls", setup, (*bounds, never, SIGN, *COVERED)))
+    flagged = Setup(normal(0.02), stalls=0.2, depth=0.3, flags=True)
+    bounds = (Bound("regression", least=0.6), Bound("equivalent", most=0.06), SIGN, *COVERED)
+    found.append(Scenario("20 % of its trials lose 30 % and are flagged", "The variant stalls", flagged, bounds))
+    zeros = Setup(normal(0.02), change=-0.3, stalls=1 / 80, depth=1.0)
+    bounds = (Bound("regression", least=0.98), SIGN, *COVERED)
+    return [*found, Scenario("-30 %, and 1 trial of 80 does nothing", "The variant stalls", zeros, bounds)]
+
+
+def _carry() -> list[Scenario]:
+    found = []
+    for debt, most in ((0.03, 0.08), (0.10, 0.02)):
+        plain = Setup(normal(0.02), debt=debt)
+        bounds: tuple[Bound, ...] = (Bound("improvement", most=most),)
+        shown = ("regression", "equivalent")
+        found.append(
+            Scenario(f"{debt:.0%}, plain blocks", "Carry-over, the variant itself equal", plain, bounds, shown)
+        )
+        paired = replace(plain, superblocks=True)
+        bounds = (
+            Bound("direct alarm", most=0.05),
+            Bound("total covered", least=0.945),
+            Bound("typical covered", least=0.945),
+            Bound("improvement", most=0.005),
+        )
+        name = f"{debt:.0%}, superblocks"
+        found.append(Scenario(name, "Carry-over, the variant itself equal", paired, bounds, shown))
+    return found
+
+
+def _power() -> list[Scenario]:
+    group = "Power and size"
+    found = []
+    for cv, change, share, blocks in ((0.02, -0.02, 0.98, 22), (0.05, -0.05, 0.995, 22)):
+        bounds: tuple[Bound, ...] = (
+            Bound("regression", least=share),
+            Bound("median blocks", most=blocks),
+            SIGN,
+            *COVERED,
+        )
+        found.append(Scenario(f"{change:+.0%}, CV {cv:.0%}", group, Setup(normal(cv), change=change), bounds))
+    modes = Setup(two_modes(0.3), change=-0.1)
+    bounds = (Bound("regression", least=0.9), SIGN, *COVERED)
+    found.append(Scenario("-10 %, two modes 30 % apart", group, modes, bounds))
+    for cv in (0.02, 0.05, 0.10):
+        setup = Setup(normal(cv), change=AT_MARGIN[0])
+        bounds = (Bound("size said / true", least=0.9, most=1.15), SIGN)
+        found.append(Scenario(f"size of -1.96 %, CV {cv:.0%}", group, setup, bounds, ("regression",)))
+    return found
+
+
+def _bins() -> list[Scenario]:
+    group = "Printed percentiles"
+    found = []
+    for cv in (0.0, 0.002, 0.02):
+        setup = Setup(normal(cv), binned=True)
+        found.append(Scenario(f"no change, CV {cv:.1%}", group, setup, QUIET, ("no word",)))
+        setup = Setup(normal(cv), change=0.016, binned=True)
+        found.append(Scenario(f"+1.6 %, CV {cv:.1%}", group, setup, (SIGN, *COVERED), ("no word",)))
+    return found
+
+
+def _projections() -> list[Scenario]:
+    found = []
+    for cv, change in ((0.02, 0.0), (0.02, -0.01), (0.05, 0.0), (0.05, -0.02), (0.05, -0.03), (0.10, -0.05)):
+        bounds: tuple[Bound, ...] = (Bound("stops in the projected range", least=0.55, most=0.65),)
+        setup = Setup(normal(cv), change=change)
+        found.append(Scenario(f"{change:+.0%}, CV {cv:.0%}", "Projection at the first look", setup, bounds))
+    return found

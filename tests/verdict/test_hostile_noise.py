@@ -1,0 +1,84 @@
+"""Verdicts under noise that is meant to break them: the short form of ``python -m benchmarks.verdicts --hostile``.
+
+The seeds are fixed, so a rate changes only when the engine does; one that leaves its bound by more than chance explains
+(1 % of such runs at the very bound) fails.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))  # the benchmarks are run from the repository and not installed
+
+from benchmarks.verdicts.disturbances import normal, whole_trials  # noqa: E402
+from benchmarks.verdicts.experiments import Setup, printed, simulate, typical_truth  # noqa: E402
+from benchmarks.verdicts.measures import experiment, lines_of, seed_of, truth_of  # noqa: E402
+from benchmarks.verdicts.scenarios import scenarios  # noqa: E402
+
+SCENARIOS = {f"{one.group}: {one.name}": one for one in scenarios()}
+
+CHANCE = 0.01
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "reps"),
+    [
+        ("No change: normal, CV 2 %", 120),
+        ("No change: GC -40 %, period 4, 2 long", 120),
+        ("No change: MA(1), sd 5 %", 120),
+        ("No change: duty cycle 2+2, 30 %", 120),
+        ("No change, families: 6 comparisons (3 x 2): normal, CV 5 %", 60),
+        ("The variant stalls: 10% of its trials lose 90%, CV 0.5%", 100),
+        ("The variant stalls: 20% of its trials lose 50%, CV 2.0%", 60),
+        ("The variant stalls: 20 % of its trials lose 30 % and are flagged", 60),
+        ("Carry-over, the variant itself equal: 3%, plain blocks", 100),
+        ("Carry-over, the variant itself equal: 10%, plain blocks", 100),
+    ],
+)
+def test_no_rate_leaves_its_bound(name: str, reps: int) -> None:
+    scenario = SCENARIOS[name]
+    truth = truth_of(scenario)
+    seen = [experiment(scenario, seed_of(scenario, 1, rep), truth) for rep in range(reps)]
+    lines = lines_of(scenario, seen, CHANCE)
+    assert [line for line in lines if line.held in ("FAILS", "no data")] == []
+
+
+def test_the_simulated_truth_is_the_one_of_the_formula() -> None:
+    """Work done in 200,000 trials an arm: 20 % of the variant's lose half, and it is 2 % slower besides."""
+    setup = Setup(normal(0.02), change=-0.02, stalls=0.2, depth=0.5, blocks=200_000)
+    _, (cell,) = simulate(setup, np.random.default_rng(1))
+    assert cell.variant.sum() / cell.baseline.sum() - 1 == pytest.approx(setup.total, abs=0.002)
+    assert setup.total == pytest.approx(0.98 * 0.9 - 1)
+    assert -0.06 < typical_truth(setup) < -0.02
+
+
+def test_a_debt_is_paid_by_the_next_trial_whichever_it_is() -> None:
+    """In plain blocks the variant gains half of it; in superblocks the neighbours in the middle pay the same."""
+    plain = Setup(normal(0.0), debt=0.1, blocks=20_000)
+    _, (cell,) = simulate(plain, np.random.default_rng(1))
+    assert np.log(cell.variant / cell.baseline).mean() == pytest.approx(-math.log(0.9) / 2, abs=0.002)
+    paired = Setup(normal(0.0), debt=0.1, superblocks=True, blocks=50)
+    _, (cell,) = simulate(paired, np.random.default_rng(1))
+    assert cell.variant / cell.baseline == pytest.approx(0.9)
+    assert cell.direct[:, 0] == pytest.approx(cell.direct[:, 1])
+
+
+def test_a_collection_in_step_with_the_trials_slows_two_of_four() -> None:
+    rates = np.exp(whole_trials(0.4, 4, 2)(np.random.default_rng(1), 400))
+    slow = rates < 0.8
+    assert slow.sum() == 200
+    assert (slow[4:] == slow[:-4]).all()
+
+
+def test_printed_latencies_lie_in_the_middle_of_their_bins() -> None:
+    """Bins between 65,536 and 131,072 ns are 1,024 ns wide."""
+    values, half = printed(np.array([65_536.0, 66_000.0, 66_560.0, 131_071.0]))
+    assert values.tolist() == [66_048.0, 66_048.0, 67_072.0, 130_560.0]
+    assert half[0] == pytest.approx(math.log(66_560 / 65_536) / 2)
