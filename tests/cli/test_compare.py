@@ -35,16 +35,28 @@ CELL = "randread 4k iodepth 32"
 
 
 @pytest.mark.parametrize(
-    ("change", "word", "exit_code"), [(-0.03, "regression", 1), (0.03, "improvement", 0), (0.0, "equivalent", 0)]
+    ("change", "word", "exit_code", "pairs", "margin"),
+    [(-0.03, "regression", 1, 16, 1), (0.03, "improvement", 0, 16, 1), (0.0, "equivalent", 0, 32, 2)],
 )
-def test_interleaved_pairs_give_a_verdict(tmp_path: Path, change: float, word: str, exit_code: int) -> None:
-    session(tmp_path, "ABBA" * 8, change, noise=0.003)
-    code, text, found = compare(tmp_path)
+def test_interleaved_pairs_give_a_verdict(
+    tmp_path: Path, change: float, word: str, exit_code: int, pairs: int, margin: int
+) -> None:
+    """``equivalent`` takes the 29 pairs that exclude stalls, and a margin above the 1.6 % of fio's bins."""
+    session(tmp_path, "ABBA" * (pairs // 2), change, noise=0.003)
+    code, text, found = compare(tmp_path, "--margin", f"{margin}%")
     one = found[CELL, "read.iops"]
     assert (one["word"], one["basis"], code) == (word, "blocks", exit_code)
     assert one["change"]["low"] < change < one["change"]["high"]
     assert f"{word}" in text
-    assert "16 interleaved pairs" in " ".join(text.split())
+    assert f"{pairs} interleaved pairs" in " ".join(text.split())
+    assert ("stalls in up to" in one["says"]) == (word == "equivalent")
+
+
+def test_too_few_pairs_to_exclude_stalls_are_not_equivalent_and_it_says_so(tmp_path: Path) -> None:
+    session(tmp_path, "ABBA" * 8, 0.0, noise=0.003)
+    code, text, found = compare(tmp_path)
+    assert (found[CELL, "read.iops"]["word"], code) == ("inconclusive", 3)
+    assert "29 trials are needed to exclude stalls in 10 % of trials, 16 were run" in " ".join(text.split())
 
 
 def test_the_same_runs_one_side_after_the_other_give_none(tmp_path: Path) -> None:
@@ -63,7 +75,7 @@ def test_a_drift_that_could_explain_the_difference_is_said(tmp_path: Path) -> No
 
 
 def test_a_drift_does_not_fool_interleaved_pairs(tmp_path: Path) -> None:
-    session(tmp_path, "ABBA" * 8, 0.0, noise=0.002, drift=0.003)
+    session(tmp_path, "ABBA" * 16, 0.0, noise=0.002, drift=0.003)
     _, _, found = compare(tmp_path)
     assert found[CELL, "read.iops"]["word"] == "equivalent"
 

@@ -114,7 +114,7 @@ def html(told: Account, charts: Charts = ()) -> bytes:
 @pytest.fixture(scope="module")
 def told() -> tuple[Account, Charts]:
     depths = (1, 2, 4, 8, 16, 32)
-    found = account(experiment(depths), {("iodepth=32", "new"): -0.05, ("iodepth=1", "new"): 0.05}, sd=0.004)
+    found = account(experiment(depths), {("iodepth=32", "new"): -0.05, ("iodepth=2", "new"): 0.05}, sd=0.004)
     question = msgspec.structs.replace(found.plan.experiment, question="Is new slower than old?")
     found = msgspec.structs.replace(found, plan=msgspec.structs.replace(found.plan, experiment=question))
     drawn = msgspec.structs.replace(source(), effects=of_account(found, (), {}).effects)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 FIELDS = {
     "account": "What was done; empty when it failed.",
+    "adjusted": "The typical change without the part of it that carry-over may be.",
     "ahead": "The variant with the better estimate.",
     "alarms": "Comparisons of a variant with itself that were called a change.",
     "allowed": "Values that it may be set to.",
@@ -141,6 +142,7 @@ FIELDS = {
     "severity": "hard (not to be believed), warning or note.",
     "short": "I/Os that came back short.",
     "size": "How much of the target is used, as fio spells sizes; empty for all of it.",
+    "stalls": "Trials that stalled, and the share of stalls that the trials do not exclude.",
     "started": "When it began, Unix seconds.",
     "state": "complete, interrupted, running (or killed), or failed and why.",
     "step": "Whether more blocks could decide it: continue, waiting, decided or exhausted.",
@@ -157,7 +159,7 @@ FIELDS = {
     "value": "The estimate.",
     "variant": "Name of the variant.",
     "variant_sd": "Standard deviation of the variant's logarithms.",
-    "variant_value": "Median over blocks, in the metric's unit.",
+    "variant_value": "`baseline_value` x (1 + `change`), in the metric's unit.",
     "variants": "Names of variants, or the variants themselves.",
     "what": "Dotted name of what differs.",
     "why": "Why it matters.",

@@ -72,7 +72,7 @@ def _replayed(arms: Arms, signs: Floats) -> tuple[Floats, Floats]:
     def against(vector: Floats) -> Floats | float:
         return np.asarray(signs @ vector.T) if vector.any() else 0.0  # a rate has no tilt: half of the products
 
-    swing, lean = against(half), against(tilt)
+    swing, lean = np.asarray(signs @ half.T), against(tilt)  # of its full shape, also where nothing differs
     sums = middle.sum(axis=1)
     weights = weight.sum(axis=1)
     new, old = np.maximum(sums + swing, floor), np.maximum(sums - swing, floor)

@@ -239,7 +239,7 @@ def _said(
         phrase = "unstable machine: neighbouring blocks resemble each other"
     elif word == "inconclusive" and job.standing == "dropped":
         phrase = f"set aside by the screen: no sign of a change in {rules.screen.blocks} blocks"
-    elif word == "inconclusive" and trace.alone in ("regression", "improvement"):
+    elif word == "inconclusive" and outcome.at not in trace.withheld and trace.alone in ("regression", "improvement"):
         phrase = f"a {trace.alone} by itself, but not after correction for the family of comparisons"
     rests_on = numbers.total if trace.basis == "total" and numbers.total is not None else numbers.typical
     rule = explain.rule_of(word, _change(rests_on, unit), rules.margin, look, len(job.claim.plan.blocks), unit.unit)

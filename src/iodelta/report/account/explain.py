@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 from iodelta.errors import RequestError
+from iodelta.report.account.evidence import evidence
 from iodelta.report.account.model import Account
 from iodelta.report.words import inert, interval, metric_name, percent, quantity
 from iodelta.stats.shift import ShiftFunction
@@ -49,7 +50,10 @@ def _shift(variant: str, shift: ShiftFunction) -> Iterator[str]:
 def _verdict(verdict: Verdict) -> Iterator[str]:
     name = metric_name(verdict.metric, with_kind=True)
     yield f"{inert(verdict.cell)}: {name}, {inert(verdict.variant)} against {inert(verdict.baseline)}: {verdict.word}"
-    yield f"  {verdict.phrase}"
+    yield f"  {inert(verdict.phrase)}"
+    if verdict.change is not None:
+        bounds = interval(verdict.change.low, verdict.change.high)
+        yield f"  change at its honest size: {percent(verdict.change.value, 0.0005)} ({bounds})"
     if verdict.changes:
         largest = max(max(abs(change) for change in verdict.changes), 1e-9)
         yield f"  block  first        change  {'-' * (BAR // 2)}0{'-' * (BAR // 2)} {percent(largest)} at the edge"
@@ -58,12 +62,10 @@ def _verdict(verdict: Verdict) -> Iterator[str]:
             who = verdict.baseline if first else verdict.variant
             yield f"  {number + 1:>5}  {inert(who)[:10]:<10} {100 * change:>+7.2f} %  {_bar(change / largest)}"
     unit = verdict.metric.unit
-    values = f"{quantity(verdict.baseline_value, unit)} and {quantity(verdict.variant_value, unit)}"
-    yield f"  medians: {values}"
-    for what, change_ in (("typical change", verdict.typical), ("total change", verdict.total)):
-        if change_ is not None:
-            level = f"at {100 * change_.level:.4g} %"
-            yield f"  {what}: {percent(change_.value, 0.0005)} ({interval(change_.low, change_.high)} {level})"
+    values = f"{quantity(verdict.baseline_value, unit)} and {quantity(verdict.variant_measured, unit)}"
+    yield f"  {'means' if verdict.basis == 'total' else 'medians'} as measured: {values}"
+    for sentence in evidence(verdict):
+        yield f"  {sentence}"
     if verdict.sd is not None:
         yield f"  spread of a block's change: {100 * verdict.sd:.2f} %"
     if verdict.p is not None:

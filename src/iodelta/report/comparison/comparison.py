@@ -22,10 +22,10 @@ from iodelta.report.environment.confounders import Differing
 from iodelta.report.environment.confounders import differences as of_environments
 from iodelta.report.foreign.runs import Number, number, point_of
 from iodelta.trial import Direction, Finding, Kind, Latency, Trial
-from iodelta.verdict import Look, Metric, Rules, Verdict, metric, series_of
-from iodelta.verdict.judge import judge
+from iodelta.verdict import Metric, Rules, Verdict, metric, series_of
+from iodelta.verdict.judge import judge_series
 from iodelta.verdict.metrics import LARGE_BLOCK
-from iodelta.verdict.rules import FEW, smallest_blocks
+from iodelta.verdict.rules import smallest_blocks
 
 Basis = Literal["blocks", "replicates", "single runs"]
 Word = Literal["regression", "improvement", "equivalent", "inconclusive", "no verdict"]
@@ -127,7 +127,7 @@ def compare(
         differing[other.name] = (*recorded, *differences(cells.values()))
         jobs += [(other, name, *cells[name]) for name in in_order(cells)]
     metrics = [_metrics(one, two) for _, _, one, two in jobs]
-    family = sum(map(len, metrics))
+    family = sum(map(bool, metrics))
     findings: dict[Finding, None] = {}
     compared = []
     lacking: dict[str, tuple[str, ...]] = {}
@@ -136,7 +136,7 @@ def compare(
         risk = order_finding(order, f"{name}, {other.name}") if len(one) + len(two) > 2 else None
         hard = _hard([entry.run for entry in (*one, *two)])
         findings |= dict.fromkeys((*hard, *([risk] if risk else ())))
-        cell = _Cell(name, base.name, other.name, one, two, order, bool(hard), margin, family)
+        cell = _Cell(name, base.name, other.name, one, two, order, bool(hard), margin, wanted, family)
         made = [found for what in wanted if (found := cell.compare(what)) is not None]
         compared += made
         if not made and (lack := _lack([entry.run for entry in (*one, *two)], f"{name}, {other.name}")):
@@ -260,7 +260,10 @@ class _Cell(msgspec.Struct, frozen=True):
     order: Ordered
     unsound: bool
     margin: float
+    metrics: tuple[Metric, ...]
+    """Metrics that all runs have: they are tested together, as one question."""
     family: int
+    """Cells times variants: the questions asked."""
 
     def compare(self, what: Metric) -> Compared | None:
         """What the runs allow to be said about ``what``; None when a run has no usable value of it."""
@@ -312,10 +315,19 @@ class _Cell(msgspec.Struct, frozen=True):
     def _blocks(self, what: Metric, old: Sequence[Number], new: Sequence[Number]) -> Compared:
         """A verdict from pairs of runs, adjacent in time: one look at all of them."""
         count = len(self.order.blocks)
-        alpha = 0.05 if self.family <= FEW else 0.05 / self.family
-        rules = Rules(metrics=(what,), margin=self.margin, alpha=alpha, reserve=0.0, looks=(count,))
+        rules = Rules(
+            metrics=self.metrics,
+            margin=self.margin,
+            reserve=0.0,
+            looks=(count,),
+            family="holm",
+            comparisons=self.family,
+            order="independent",
+        )
         trials = _trials(self.order, self.name)
-        verdict = judge(series_of(trials, what, "A", "B"), rules, Look(0, count, alpha, last=True))
+        series = [series_of(trials, one, "A", "B") for one in self.metrics]
+        judged = judge_series(series, rules).verdicts
+        verdict = next(one for one in judged if one.metric == what)
         verdict = msgspec.structs.replace(verdict, baseline=self.baseline, variant=self.variant)
         change = verdict.change
         interval = None
@@ -328,6 +340,8 @@ class _Cell(msgspec.Struct, frozen=True):
         word: Word = verdict.word
         says = f"{verdict.phrase}; {count} interleaved pairs"
         found = self._compared(what, old, new, "blocks")
+        if verdict.baseline_value is not None and verdict.variant_value is not None:
+            found = msgspec.structs.replace(found, values=(verdict.baseline_value, verdict.variant_value))
         if not _resolved(what, self, old, new):
             found = msgspec.structs.replace(found, word="no verdict", says=NOT_RESOLVED, resolved=False)
             return msgspec.structs.replace(found, change=interval, why="the source tells percentiles no finer")

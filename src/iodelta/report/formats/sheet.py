@@ -11,12 +11,16 @@ from iodelta.report.spreadsheet import csv_text
 if TYPE_CHECKING:
     from iodelta.report.account.model import Account
     from iodelta.report.comparison.comparison import Comparison
+    from iodelta.verdict import Verdict
 
 VERDICTS = (
     *("cell", "condition", "metric", "unit", "better", "baseline", "variant", "verdict", "phrase", "blocks"),
     *("baseline_median", "variant_median", "change", "low", "high", "level", "smallest_change", "total_change", "sd"),
     *("p", "p_looks", "p_family", "q", "blocks_needed", "best", "findings", "question", "margin", "order", "looks"),
     *("seed", "decided_in_advance", "calibration", "state", "repeat", "schema"),
+    *("variant_measured", "basis", "typical_change", "direct_change", "carry_over", "carry_low", "carry_high"),
+    *("adjusted_change", "stalled", "stalls_not_excluded", "flagged_blocks", "unflagged_change", "two_speeds"),
+    "smallest_p",
 )
 """Of an experiment. Shares are fractions: a change of -0.02 is 2 % less."""
 
@@ -52,7 +56,21 @@ def _verdicts(account: Account) -> Iterator[tuple[object, ...]]:
             *(change.value if change else None, low, high, change.level if change else None, half),
             *(v.total.value if v.total else None, v.sd, v.p, v.p_looks, v.p_family, v.q),
             *(v.needed.blocks if v.needed else None, " ".join(marked), " ".join(rules), *constant),
+            *_evidence(v),
         )
+
+
+def _evidence(v: Verdict) -> tuple[object, ...]:
+    """What stands behind the word, as numbers; empty where unknown."""
+    carry = v.carry.change if v.carry else None
+    return (
+        *(v.variant_measured, v.basis, v.typical.value if v.typical else None, v.direct.value if v.direct else None),
+        *((carry.value, carry.low, carry.high) if carry else (None, None, None)),
+        v.carry.adjusted if v.carry else None,
+        " ".join(map(str, v.stalls.variant)) if v.stalls else None,
+        v.stalls.not_excluded if v.stalls else None,
+        *(v.flagged, v.unflagged.value if v.unflagged else None, int(v.two_speeds), v.smallest_p),
+    )
 
 
 COMPARED = (

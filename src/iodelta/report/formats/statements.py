@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
+from iodelta.report.account.evidence import first_look, is_withheld, not_excluded, share_of
 from iodelta.report.account.model import Account, grouped
 from iodelta.report.calibration import quoted
 from iodelta.report.words import duration, inert, interval, metric_name, percent, quantity
@@ -31,16 +32,19 @@ def not_measured(account: Account) -> Iterator[str]:
 def recommendation(account: Account) -> str:
     """The one sentence about which variant to choose; empty where there is nothing to choose."""
     found = account.views.recommendation
-    return inert(found.sentence) if found is not None else ""
+    return f"All cells together (exploratory): {inert(found.sentence)}" if found is not None else ""
 
 
 def beyond(account: Account) -> Iterator[str]:
     """What the primary verdicts do not show: spread, one effect or two, pooled tails, knee, cost per I/O."""
     views = account.views
+    yield from _by_total(account)
+    yield from _not_excluded(account)
+    yield from _false_equivalents(account)
     for one in views.spread:
         if one.word in ("regression", "improvement"):
             name = metric_name(one.metric, with_kind=False)
-            yield f"Spread: {inert(one.cell)}, {inert(one.variant)}, {name}: {one.word}: {one.phrase}."
+            yield f"Spread (exploratory): {inert(one.cell)}, {inert(one.variant)}, {name}: {one.word}: {one.phrase}."
     effects: dict[str, list[str]] = {}
     for cell, variant, account_ in views.together:
         effects.setdefault(account_.phrase, []).append(f"{inert(cell)} ({inert(variant)})")
@@ -60,9 +64,50 @@ def beyond(account: Account) -> Iterator[str]:
     yield from _costs(account)
 
 
+def _by_total(account: Account) -> Iterator[str]:
+    """Words that a typical trial does not show, and words that carry-over took back."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for verdict in account.judgement.verdicts:
+        if verdict.basis == "total" or is_withheld(verdict):
+            place = names.setdefault((verdict.cell, verdict.phrase), [])
+            place.append(metric_name(verdict.metric, with_kind=False))
+    for cell, phrase in list(names)[:MANY]:
+        yield f"{inert(cell)}, {', '.join(names[cell, phrase])}: {inert(phrase)}."
+    if len(names) > MANY:
+        yield f"{len(names) - MANY} more rest on the total, or are withheld: see the table."
+
+
+def _not_excluded(account: Account) -> Iterator[str]:
+    """What the trials leave open beside their words: the largest bound of stalls and of carry-over."""
+    verdicts = account.judgement.verdicts
+    stalls = [v.stalls.not_excluded for v in verdicts if v.word == "equivalent" and v.stalls is not None]
+    if stalls:
+        yield f"Where it says equivalent, stalls in up to {100 * max(stalls):.0f} % of trials are not excluded."
+    known = [(bound, v) for v in verdicts if v.carry and (bound := not_excluded(v.carry)) is not None]
+    if known:
+        most, verdict = max(known, key=lambda one: one[0])
+        points = 100 * most * (share_of(verdict.carry, verdict.typical) if verdict.carry else 0.0)
+        yield (
+            f"A carry-over of up to {100 * most:.2g} % is not excluded; it could account for {points:.2g} points of "
+            f"a change ({inert(verdict.cell)}, {metric_name(verdict.metric, with_kind=False)})."
+        )
+
+
+def _false_equivalents(account: Account) -> Iterator[str]:
+    """How many of many cells would be called equivalent in error."""
+    verdicts = [v for v in account.judgement.verdicts if v.look is not None]
+    called = sum(v.word == "equivalent" for v in verdicts)
+    if called > MANY:
+        share = account.judgement.rules.alpha / 2
+        yield (
+            f"{called} of {len(verdicts)} comparisons are called equivalent: were every one changed by exactly the "
+            f"margin, {share * len(verdicts):.1f} of them would be called so in error."
+        )
+
+
 def held_back(verdict: Verdict, account: Account) -> str:
     """Why an interval that excludes 0 is no verdict: it is one of many, and the family was corrected for."""
-    if verdict.word == verdict.alone:
+    if verdict.word == verdict.alone or is_withheld(verdict):
         return ""
     count = account.judgement.family.comparisons
     return f"{verdict.alone} on its own, but not yet certain among {count} comparisons: more blocks can settle it"
@@ -125,6 +170,9 @@ def open_questions(account: Account) -> Iterator[str]:
     each = account.block_seconds
     if len(waiting) > MANY:
         more = sum(max(map(_more, own)) for own in waiting.values())
+        if all(verdict.look is None for own in waiting.values() for verdict in own):
+            yield f"Open: the first look at all cells takes {more} more blocks, {duration(more * each)}."
+            return
         yield (
             f"Open: {len({cell for cell, _ in waiting})} of {len(account.plan.experiment.cells)} cells; to decide "
             f"them all takes about {more} more blocks, {duration(more * each)}."
@@ -133,19 +181,29 @@ def open_questions(account: Account) -> Iterator[str]:
     several = len(account.plan.experiment.variants) > 2
     for (cell, variant), own in waiting.items():
         name = f"{inert(cell)}, {inert(variant)}" if several else inert(cell)
-        yield f"Open: {name}: {'; '.join(_cost(verdict, each) for verdict in own)}."
+        yield f"Open: {name}: {'; '.join(_costs_of(own, each))}."
+
+
+def _costs_of(own: Sequence[Verdict], each: float) -> list[str]:
+    """What the open metrics of a cell still need; before the first look that of all of them at once."""
+    first = {first_look(verdict, each) for verdict in own}
+    if len(first) == 1 and first != {""}:
+        return list(first)
+    return [_cost(verdict, each) for verdict in own]
 
 
 def _cost(verdict: Verdict, each: float) -> str:
     """What one open comparison still needs; ``each`` are the seconds of a block."""
     text = metric_name(verdict.metric, with_kind=False)
+    if first := first_look(verdict, each):
+        return f"{text} {first}"
     if _more(verdict) and verdict.needed is not None:
         low, high = (max(0, n - verdict.blocks) for n in (verdict.needed.low, verdict.needed.high))
         text += f" needs about {_more(verdict)} more blocks ({low}-{high}), {duration(_more(verdict) * each)}"
+    elif verdict.reachable_margin:
+        return f"{text} cannot be settled in the planned blocks; a margin of {_margin(verdict.reachable_margin)} % can"
     else:
-        text += f" {verdict.phrase}"
-    if verdict.reachable_margin:
-        text += f", or a margin of {_margin(verdict.reachable_margin)} %"
+        text += f" {inert(verdict.phrase)}"
     return text
 
 
@@ -154,6 +212,9 @@ def _margin(value: float) -> str:
 
 
 def _more(verdict: Verdict) -> int:
+    """Blocks to go; before the first look those up to it, since nothing else is known."""
+    if verdict.look is None:
+        return max(0, verdict.next_look - verdict.blocks) if verdict.next_look else 0
     return max(0, verdict.needed.blocks - verdict.blocks) if verdict.needed else 0
 
 

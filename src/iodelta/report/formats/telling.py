@@ -8,6 +8,7 @@ from functools import partial
 from itertools import groupby
 
 from iodelta import __version__
+from iodelta.report.account.evidence import evidence, note
 from iodelta.report.account.model import Account, headline
 from iodelta.report.again.lines import Again
 from iodelta.report.comparison import console as comparing
@@ -33,8 +34,12 @@ from iodelta.verdict import Metric, Verdict
 
 # ------------------------------------------------------------------------------------------------- an experiment
 
+EVIDENCE = 12
+"""Comparisons whose evidence is written out."""
 
 BLOCKS = "n counts blocks: one trial of every variant, next to each other in time, in random order."
+
+RATIOS = "the change is taken from the ratios inside blocks, not from these medians"
 
 
 def of_account(account: Account) -> Story:
@@ -47,6 +52,7 @@ def of_account(account: Account) -> Story:
         tables=tuple(_account_tables(account)),
         sections=(
             *section("Beside the verdicts", more),
+            *section("Evidence", _evidence(account)),
             *section(
                 "Under instruments, in runs that are no trials", looked(account.instruments, account.plan.experiment)
             ),
@@ -57,6 +63,16 @@ def of_account(account: Account) -> Story:
             *_again(account.again),
         ),
     )
+
+
+def _evidence(account: Account) -> Iterator[str]:
+    """What stands behind each word, for as many comparisons as a reader goes through."""
+    verdicts = [verdict for verdict in account.judgement.verdicts if verdict.blocks]
+    for verdict in verdicts[:EVIDENCE]:
+        name = metric_name(verdict.metric, with_kind=True)
+        yield f"{inert(verdict.cell)}, {inert(verdict.variant)}, {name}: {'; '.join(evidence(verdict))}."
+    if len(verdicts) > EVIDENCE:
+        yield f"{len(verdicts) - EVIDENCE} more: iodelta report --explain CELL, or --format json."
 
 
 def _version(measured_by: str) -> str:
@@ -98,11 +114,22 @@ def _values(
         if not own:
             continue
         head = next(iter(own.values()))
-        values = [own[v].variant_value if v in own else head.baseline_value for v in variants]
+        values = [own[v].variant_measured if v in own else head.baseline_value for v in variants]
+        opposite = [verdict for verdict in own.values() if _opposite(head.baseline_value, verdict)]
         marked = best.get(cell, ())
         texts = [quantity(value, head.metric.unit) for value in values]
-        rows.append(Row(inert(cell), tuple(Cell(t, v in marked) for t, v in zip(texts, variants, strict=True))))
-    return Table(f"{title}: medians of all variants", "cell", tuple(map(inert, variants)), tuple(rows), words=False)
+        shown = tuple(Cell(t, v in marked) for t, v in zip(texts, variants, strict=True))
+        rows.append(Row(inert(cell), shown, RATIOS if opposite else ""))
+    return Table(
+        f"{title}: medians of all variants as measured", "cell", tuple(map(inert, variants)), tuple(rows), words=False
+    )
+
+
+def _opposite(baseline: float | None, verdict: Verdict) -> bool:
+    """Whether the ratio of the two medians has another sign than the change."""
+    if baseline is None or verdict.variant_measured is None or verdict.change is None:
+        return False
+    return (verdict.variant_measured - baseline) * verdict.change.value < 0.0
 
 
 def _changes(
@@ -128,7 +155,7 @@ def _changes(
             Cell(interval(change.low, change.high) if change else "-"),
             Cell(verdict.word),
         ]
-        rows.append(Row(inert(verdict.cell), tuple(cells), held_back(verdict, account)))
+        rows.append(Row(inert(verdict.cell), tuple(cells), held_back(verdict, account) or note(verdict)))
     names = ("n", inert(baseline), inert(own[0].variant)) if alone and own else ("variant", "n")
     title = title if alone else f"{title}: change against {inert(baseline)}"
     return Table(title, "cell", (*names, "change", "interval", "verdict"), tuple(rows))

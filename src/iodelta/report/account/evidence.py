@@ -1,0 +1,126 @@
+"""What stands behind a verdict, in sentences: bound, estimands, carry-over, stalls, flags, speeds; no layout here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from iodelta.report.words import duration, inert, interval, percent
+from iodelta.verdict import Verdict
+from iodelta.verdict.model import Carry, Change
+
+NAMED = 12
+"""Stalled trials that are named."""
+
+DIRECT_SHARE = 0.5
+"""Share of a carry-over that is in a change under independent draws, where the two estimates do not tell it."""
+
+
+def evidence(verdict: Verdict) -> Iterator[str]:
+    """Everything a reader may want to check, one sentence each."""
+    if bound := at_least(verdict):
+        yield bound
+    yield from _estimates(verdict)
+    if verdict.direct is not None:
+        yield (
+            f"deployed change {_sized(verdict.change)}: what you get by switching; direct change "
+            f"{_sized(verdict.direct)}: between neighbouring trials that followed the same variant"
+        )
+    if verdict.carry is not None:
+        yield carried(verdict.carry, verdict.typical)
+    elif verdict.blocks and verdict.direct is None:
+        yield "carry-over: the orders of these blocks do not tell"
+    yield from _stalls(verdict)
+    if verdict.flagged:
+        without = f"; without them the typical change is {_sized(verdict.unflagged)}" if verdict.unflagged else ""
+        yield f"{verdict.flagged} of {verdict.blocks} blocks hold a trial that was flagged as disturbed{without}"
+    if verdict.two_speeds:
+        yield "the machine runs at two speeds: blocks are compared within a speed"
+    if verdict.smallest_p is not None:
+        yield f"smallest p that {verdict.blocks} blocks can reach: {verdict.smallest_p:.2g}"
+
+
+def at_least(verdict: Verdict) -> str:
+    """The bound of a change that was called one; empty for other words."""
+    change = verdict.change
+    if verdict.word not in ("regression", "improvement") or change is None or change.low is None or change.high is None:
+        return ""
+    nearer = min(abs(change.low), abs(change.high))
+    return f"a change of at least {100 * nearer:.2g} %"
+
+
+def note(verdict: Verdict) -> str:
+    """What a reader of the word must know at once; empty where the row says it all."""
+    if verdict.word == "equivalent" or verdict.basis == "total" or is_withheld(verdict):
+        return inert(verdict.phrase)
+    return at_least(verdict)
+
+
+def is_withheld(verdict: Verdict) -> bool:
+    """Whether carry-over took a word back."""
+    return verdict.word == "inconclusive" and " is withheld: " in verdict.phrase
+
+
+def carried(carry: Carry, typical: Change | None) -> str:
+    """The carry-over with its interval, the change without it, and what the interval leaves open."""
+    change = carry.change
+    said = f"carry-over {_sized(change)}; the typical change without it: {percent(carry.adjusted, 0.005)}"
+    most = not_excluded(carry)
+    if most is None:
+        return said
+    points = 100 * most * share_of(carry, typical)
+    return (
+        f"{said}; a carry-over of up to {100 * most:.2g} % is not excluded: it could account for "
+        f"{points:.2g} points of this"
+    )
+
+
+def not_excluded(carry: Carry) -> float | None:
+    """The largest carry-over, as a share, that its interval leaves open; None where it has no bound."""
+    low, high = carry.change.low, carry.change.high
+    return None if low is None or high is None else max(abs(low), abs(high))
+
+
+def share_of(carry: Carry, typical: Change | None) -> float:
+    """Which share of the carry-over is in the change: that by which the adjusted change differs."""
+    ends = (carry.change.value, carry.adjusted, typical.value if typical is not None else -1.0)
+    if min(ends) <= -1.0 or abs(carry.change.value) < 1e-9:
+        return DIRECT_SHARE
+    left, adjusted, seen = map(math.log1p, ends)
+    return min(1.0, abs((seen - adjusted) / left))
+
+
+def first_look(verdict: Verdict, each: float) -> str:
+    """Before the first look: when it will be, and nothing else; ``each`` are the seconds of a block. Else empty."""
+    if verdict.look is not None or verdict.next_look is None:
+        return ""
+    more = max(0, verdict.next_look - verdict.blocks)
+    return f"first look after {verdict.next_look} blocks, {more} more, {duration(more * each)}"
+
+
+def _estimates(verdict: Verdict) -> Iterator[str]:
+    for what, change in (("typical", verdict.typical), ("total", verdict.total)):
+        if change is not None:
+            rests = "; the word rests on this" if verdict.basis == what and verdict.total is not None else ""
+            yield f"{what} change as measured {_sized(change)} at {100 * change.level:.4g} %{rests}"
+
+
+def _stalls(verdict: Verdict) -> Iterator[str]:
+    stalls = verdict.stalls
+    if stalls is None:
+        return
+    for name, numbers in ((verdict.variant, stalls.variant), (verdict.baseline, stalls.baseline)):
+        if numbers:
+            more = f" and {len(numbers) - NAMED} more" if len(numbers) > NAMED else ""
+            named = ", ".join(map(str, numbers[:NAMED]))
+            yield f"{len(numbers)} of {verdict.blocks} trials of {inert(name)} stalled: number {named}{more}"
+    yield (
+        f"{stalls.trials} trials of {inert(verdict.variant)} do not exclude stalls in up to "
+        f"{100 * stalls.not_excluded:.0f} % of its trials"
+    )
+
+
+def _sized(change: Change | None) -> str:
+    if change is None:
+        return "-"
+    return f"{percent(change.value, 0.005)} ({interval(change.low, change.high)})"
