@@ -63,6 +63,8 @@ class PaperBench:
             raise said
         if stop():
             return None
+        if isinstance(said, tuple) and isinstance(said[-1], Finding):
+            return paper_trial(identity, said[0], said[1:])
         if isinstance(said, tuple):
             made = paper_trial(identity, fmean(said), series=said)
             return msgspec.structs.replace(made, findings=noise(made, Quality(), ramp=0.0, margin=0.01, device=None))
@@ -89,6 +91,7 @@ def paper_trial(
         seconds=1.0,
         directions=(done,),
         attempt=identity.attempt,
+        conditioning=identity.conditioning,
         findings=findings,
         series={"read.iops": series},
     )
@@ -123,6 +126,7 @@ class Paper:
         budget: str = "1h",
         margin: str = "1%",
         machines: tuple[str, ...] = (),
+        carry_over: str = "tested",
     ) -> None:
         depths = ", ".join(str(2**n) for n in range(cells))
         tables = [f'[condition.{name}]\nbackground = "true"' for name in conditions]
@@ -143,6 +147,7 @@ blocks = {blocks}
 budget = "{budget}"
 metrics = ["read.iops"]
 seed = 1
+carry-over = "{carry_over}"
 """
         self.plan: Plan = make_plan(parse(text))
         self.folder: Folder = Folder.begin(path, text, self.plan)

@@ -1,4 +1,4 @@
-"""Which trials count: those of the last complete attempt of each block, decided by the journal alone."""
+"""Which trials count: those of the first whole attempt of each block, decided by the journal alone."""
 
 from __future__ import annotations
 
@@ -45,10 +45,39 @@ def test_of_a_block_with_a_spoilt_trial_no_arm_is_kept_from_that_attempt() -> No
     assert counted(spoilt, made(3, "b", attempt=1), made(4, "a", attempt=1)) == [3, 4]
 
 
-def test_of_a_noisy_block_the_second_attempt_counts_once_it_is_complete() -> None:
+def test_of_a_block_that_an_older_run_repeated_for_noise_the_first_attempt_counts() -> None:
     first: list[Event] = [*made(1, "a"), *made(2, "b"), Repeated(3.0, "c", 0, 0, "noise", "steal")]
     assert counted(first, made(3, "b", attempt=1)) == [1, 2]
-    assert counted(first, made(3, "b", attempt=1), made(4, "a", attempt=1)) == [3, 4]
+    assert counted(first, made(3, "b", attempt=1), made(4, "a", attempt=1)) == [1, 2]
+
+
+def superblock(first: int, names: str = "aabb", attempt: int = 0, spoilt: int = -1) -> list[Event]:
+    """Trials from number ``first`` on, of which the one at place ``spoilt`` failed."""
+    events: list[Event] = []
+    for place, variant in enumerate(names):
+        number, conditioning = first + place, place % 2 == 0
+        events.append(Started(1.0, number, "c", 0, attempt, place, variant, 1, conditioning))
+        events.append(Finished(1.0, number, 2.0, "fio was killed" if place == spoilt else ""))
+    return events
+
+
+def test_of_a_superblock_the_second_trial_of_every_variant_counts_and_the_first_is_judged_with_it() -> None:
+    state = Account(superblock(1))
+    assert list(state.counted(VARIANTS)) == [2, 4]
+    assert list(state.judged(VARIANTS)) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("spoilt", range(4))
+def test_a_spoilt_trial_of_a_superblock_spoils_it_a_conditioning_one_too(spoilt: int) -> None:
+    assert counted(superblock(1, spoilt=spoilt)) == []
+    both = Account([*superblock(1, spoilt=spoilt), *superblock(5, "bbaa", attempt=1)])
+    assert list(both.counted(VARIANTS)) == [6, 8]
+    assert list(both.judged(VARIANTS)) == [5, 6, 7, 8]
+
+
+@pytest.mark.parametrize("made", range(4))
+def test_half_a_superblock_counts_nothing(made: int) -> None:
+    assert counted(superblock(1, "aabb"[:made])) == []
 
 
 def test_which_trials_count_is_the_same_whatever_was_measured() -> None:

@@ -7,10 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from iodelta.errors import MeasureError
+from iodelta.errors import MeasureError, RequestError
 from iodelta.experiment import Experiment, parse
 from iodelta.lab.folder import PLAN, Folder
-from iodelta.lab.plan import HEADROOM, OVERHEAD, Plan, make_plan, warnings
+from iodelta.lab.plan import HEADROOM, OVERHEAD, Plan, carry_over, make_plan, warnings
+from iodelta.lab.schedule import make_schedule
 from iodelta.lab.session import read_plan
 
 TWO = "[variant.a]\n[variant.b]\n"
@@ -49,12 +50,19 @@ def test_small_blocks_are_judged_by_iops_and_large_ones_by_bandwidth(workload: s
     assert [metric.name for metric in make_plan(experiment(workload)).rules.metrics] == metrics
 
 
-def test_the_family_is_every_cell_variant_and_metric_that_the_cell_can_have() -> None:
+def test_the_family_is_every_cell_and_variant_whatever_the_number_of_metrics() -> None:
     workload = '[workload.reads]\nrw = "randread"\n[workload.mixed]\nrw = "randrw"'
     three = "[variant.a]\n[variant.b]\n[variant.c]\n"
-    design = 'metrics = ["read.iops", "write.iops"]'
-    plan = make_plan(parse(f"{workload}\n{three}\n[design]\n{design}"))
-    assert plan.rules.comparisons == 2 * (1 + 2), "the cell that only reads has no write.iops"
+    for metrics in ('["read.iops"]', '["read.iops", "write.iops"]'):
+        plan = make_plan(parse(f"{workload}\n{three}\n[design]\nmetrics = {metrics}"))
+        assert plan.rules.comparisons == 2 * 2
+        assert plan.rules.family == "holm"
+    assert make_plan(experiment()).rules.family == "each"
+
+
+def test_a_family_that_corrects_for_nothing_is_refused() -> None:
+    with pytest.raises(RequestError, match="their false alarms add up"):
+        experiment(design='family = "each"')
 
 
 def test_the_budget_pays_for_the_planned_rounds_with_headroom_for_cells_that_are_decided_early() -> None:
@@ -84,7 +92,7 @@ def test_the_plan_on_disk_is_the_plan_with_its_limits_of_noise(tmp_path: Path) -
     plan = make_plan(one)
     folder = Folder.begin(tmp_path / "folder", "text", plan)
     assert read_plan(folder) == plan
-    assert msgspec.json.decode(folder.read(PLAN))["quality"]["repeats"] == plan.quality.repeats
+    assert msgspec.json.decode(folder.read(PLAN))["quality"]["steal"] == plan.quality.steal
 
 
 def test_a_plan_changed_by_one_byte_is_not_followed(tmp_path: Path) -> None:
@@ -93,3 +101,79 @@ def test_a_plan_changed_by_one_byte_is_not_followed(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b'"alpha": 0.05', b'"alpha": 0.06'))
     with pytest.raises(MeasureError, match="changed since the run began"):
         read_plan(folder)
+
+
+# ------------------------------------------------------------------------------------------ carry-over and stalls
+
+DROP = "\n".join(f'[variant.{name}]\n"memory.drop_caches" = "3"' for name in "ab") + "\n"
+HALF = '[variant.a]\n"memory.drop_caches" = "3"\n[variant.b]\n'
+
+
+@pytest.mark.parametrize(
+    ("workload", "variants", "carry"),
+    [
+        ('rw = "randread"\ndirect = 1', TWO, "tested"),
+        ('rw = "randwrite"\ndirect = 1', TWO, "superblocks"),
+        ('rw = "randrw"\ndirect = 1', TWO, "superblocks"),
+        ('rw = "trim"\ndirect = 1', TWO, "superblocks"),
+        ('rw = "randread"', TWO, "superblocks"),
+        ('rw = "randread"\ndirect = 0', TWO, "superblocks"),
+        ('rw = "randread"', DROP, "tested"),
+        ('rw = "randread"', HALF, "superblocks"),
+        ('rw = "randread"\ndirect = 1\nioengine = "mmap"', TWO, "superblocks"),
+        ('rw = "randread"\ndirect = 1', '[variant.a]\n[variant.b]\n"fio.direct" = "0"\n', "superblocks"),
+        ('rw = "randread"\ndirect = 1', '[variant.a]\n[variant.b]\n"fio.rw" = "randwrite"\n', "superblocks"),
+        ('tool = "t/io_uring"', TWO, "tested"),
+    ],
+)
+def test_a_workload_that_leaves_something_behind_has_superblocks(workload: str, variants: str, carry: str) -> None:
+    plan = make_plan(experiment(workload, variants=variants))
+    assert plan.rules.carry == carry
+    twice = 2 if carry == "superblocks" else 1
+    assert plan.per_round == 2 * twice
+    assert {len(slot.order) for slot in plan.schedule.slots()} == {2 * twice}
+
+
+@pytest.mark.parametrize(
+    ("asked", "carry"), [("none", "ignored"), ("tested", "tested"), ("superblocks", "superblocks")]
+)
+def test_the_design_decides_about_carry_over_where_it_says_so(asked: str, carry: str) -> None:
+    assert make_plan(experiment('rw = "write"', design=f'carry-over = "{asked}"')).rules.carry == carry
+
+
+def test_the_plan_says_what_superblocks_cost_and_what_their_absence_means() -> None:
+    assert "twice the trials" in carry_over(make_plan(experiment('rw = "write"')))
+    assert "ignored" in carry_over(make_plan(experiment('rw = "write"', design='carry-over = "none"')))
+    assert "although" in carry_over(make_plan(experiment('rw = "write"', design='carry-over = "tested"')))
+    assert carry_over(make_plan(experiment())) == ""
+
+
+def test_where_every_trial_has_a_boot_of_its_own_there_are_no_superblocks() -> None:
+    text = 'machine = "vm"\n[workload]\nrw = "write"\n[variant.a]\nkernel = "6.1"\n[variant.b]\nkernel = "6.2"\n'
+    plan = make_plan(parse(text))
+    assert plan.rules.carry == "tested"
+    assert "boot of its own" in carry_over(plan)
+    with pytest.raises(RequestError, match="boot of its own"):
+        make_plan(parse(f'{text}[design]\ncarry-over = "superblocks"'))
+
+
+def test_a_budget_that_never_excludes_stalls_is_said_with_the_way_out() -> None:
+    (found,) = (one for one in warnings(make_plan(experiment(design="blocks = 16"))) if one.rule == "plan.stalls")
+    assert "16 trials" in found.explanation
+    assert "29 blocks" in found.remedy
+    assert 'stalls = "20%"' in found.remedy
+    assert "plan.stalls" not in rules(make_plan(experiment(design='blocks = 16\nstalls = "20%"')))
+    assert "plan.stalls" not in rules(make_plan(experiment(design="blocks = 29")))
+
+
+def test_a_plan_of_schema_1_is_read_with_mirrored_orders_and_goes_on_with_them(tmp_path: Path) -> None:
+    plan = make_plan(experiment(design="seed = 42\nblocks = 12"))
+    schedule = make_schedule(plan.experiment, 42, 12, order="mirrored")
+    old = msgspec.to_builtins(msgspec.structs.replace(plan, schema=1, schedule=schedule))
+    for name in ("order", "stalls", "carry"):
+        del old["rules"][name]
+    folder = Folder.begin(tmp_path / "folder", "text", old)
+    found = read_plan(folder)
+    assert found.rules.order == "mirrored"
+    assert found.scheduled(20).rounds[:12] == schedule.rounds
+    assert read_plan(Folder.begin(tmp_path / "new", "text", plan)).rules.order == "independent"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from iodelta.lab.quality import Quality, drift, may_repeat, noise
+from iodelta.lab.quality import Quality, drift, noise
 from iodelta.trial import Direction, Quantity, Trial
 
 MIB = 1 << 20
@@ -122,13 +122,6 @@ def test_the_level_of_what_was_measured_plays_no_part() -> None:
     counters = {**moved(180), "cpu.user_ms": 1000.0, "cpu.steal_ms": 500.0}
     series = np.linspace(100, 60, 12)
     assert rules(trial(counters=counters, series=series)) == rules(trial(counters=counters, series=1e4 * series))
-
-
-def test_a_machine_that_is_always_noisy_still_comes_to_its_end() -> None:
-    repeated = 0
-    for blocks in range(80):
-        repeated += may_repeat(LIMITS, blocks, repeated)
-    assert repeated == 18, "two, and a fifth of the 80 blocks"
 
 
 def _noise(seconds: int, spread: float, likeness: float, rng: np.random.Generator) -> NDArray[np.float64]:

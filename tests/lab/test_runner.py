@@ -16,6 +16,7 @@ from iodelta.errors import KnobError, MeasureError
 from iodelta.lab import runner as runner_module
 from iodelta.lab.account import Account
 from iodelta.lab.folder import Abandoned, Ended, Failed, Finished, Repeated, Started
+from iodelta.trial import Finding
 
 Make = Callable[..., Paper]
 RNG = random.Random
@@ -138,22 +139,23 @@ def test_a_cell_that_fails_now_and_then_is_not_given_up(paper: Make) -> None:
     assert Account(one.folder.events()).is_complete("randread 4k", 7, ("v0", "v1"))
 
 
-def test_a_noisy_block_is_made_again_once_and_then_counts_as_it_is(paper: Make) -> None:
-    one = paper(lambda t: noisy() if t.block == 3 else 1000.0, blocks=6)
-    one.run()
-    assert [(repeat.block, repeat.why) for repeat in one.events(Repeated)] == [(3, "noise")]
-    counted = Account(one.folder.events()).counted(("v0", "v1")).values()
-    assert [trial.attempt for trial in counted] == [0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0]
-
-
-def test_a_machine_that_is_always_noisy_comes_to_its_end_with_the_noise_counted(paper: Make) -> None:
-    one = paper(lambda t: noisy(), blocks=30)
+def test_a_flag_never_has_a_block_made_again(paper: Make) -> None:
+    one = paper(lambda t: noisy() if t.variant == "v1" else 1000.0, blocks=12)
     assert one.run().reason == "complete"
-    repeats = one.events(Repeated)
-    assert 2 <= len(repeats) <= 2 + 0.2 * 30
-    assert len(one.bench.made) == 2 * 30 + 2 * len(repeats)
-    (note,) = (finding for finding in Account(one.folder.events()).findings() if finding.rule == "noise.repeats")
-    assert f"{len(repeats)} blocks" in note.explanation
+    assert one.events(Repeated) == []
+    counted = Account(one.folder.events()).counted(("v0", "v1")).values()
+    assert [trial.attempt for trial in counted] == [0] * 24
+
+
+def test_a_loss_that_comes_with_a_flag_of_its_own_making_is_counted(paper: Make) -> None:
+    def say(trial: Started) -> float | tuple[float, Finding]:
+        lost = trial.variant == "v1" and RNG(f"{trial.block}/{trial.attempt}").random() < 0.4
+        return (700.0, noisy()) if lost else rates(spread=0.002)(trial)
+
+    one = paper(say, blocks=40)
+    verdict_ = one.run().judgement.verdicts[0]
+    assert verdict_.word == "regression"
+    assert one.events(Repeated) == []
 
 
 def test_a_variant_that_stalls_now_and_then_has_its_stalls_counted(paper: Make) -> None:
@@ -176,10 +178,73 @@ def test_a_variant_that_stalls_now_and_then_has_its_stalls_counted(paper: Make) 
     assert len(unsteady) >= 0.2 * verdict_.blocks
 
 
-def test_noise_is_not_made_again_beyond_the_budget(paper: Make) -> None:
-    one = paper(lambda t: noisy(), budget="2s")
+# ------------------------------------------------------------------------------------------------- superblocks
+
+
+def test_in_superblocks_every_variant_conditions_and_then_counts(paper: Make) -> None:
+    one = paper(rates(), blocks=6, carry_over="superblocks")
+    one.run()
+    assert [trial.conditioning for trial in one.bench.made] == [True, False] * 12
+    assert all(a.variant == b.variant for a, b in zip(one.bench.made[::2], one.bench.made[1::2], strict=True))
+    assert len({trial.seed for trial in one.bench.made}) == 24
+    counted = Account(one.folder.events()).counted(("v0", "v1")).values()
+    assert [trial.position % 2 for trial in counted] == [1] * 12
+
+
+def test_the_budget_pays_for_the_trials_that_do_not_count_too(paper: Make) -> None:
+    one = paper(rates(0.0, 0.1), budget="21s", carry_over="superblocks")
     assert one.run().reason == "budget"
-    assert len(one.bench.made) == 2
+    assert len(one.bench.made) == 20
+    assert one.plan.per_round == 4
+
+
+def test_a_variant_that_leaves_its_damage_to_the_next_trial_is_no_improvement(paper: Make) -> None:
+    """v1 is equal, but every trial after one of its own is 10 % slower: whoever deploys it gets that."""
+    last: list[str] = [""]
+
+    def say(trial: Started) -> float:
+        slow = 0.9 if last[0] == "v1" else 1.0
+        last[0] = trial.variant
+        return slow * rates(spread=0.005)(trial)
+
+    verdict_ = paper(say, carry_over="superblocks").run().judgement.verdicts[0]
+    assert verdict_.word == "regression"
+    assert verdict_.change is not None
+    assert verdict_.change.value == pytest.approx(-0.1, abs=0.02)
+
+
+def test_a_failed_conditioning_trial_has_the_whole_superblock_made_again(paper: Make) -> None:
+    one = paper(
+        lambda t: hard("killed") if (t.block, t.attempt, t.position) == (2, 0, 2) else 1000.0,
+        blocks=6,
+        carry_over="superblocks",
+    )
+    one.run()
+    assert [trial.attempt for trial in one.bench.made if trial.block == 2] == [0, 0, 0, 1, 1, 1, 1]
+    counted = Account(one.folder.events()).counted(("v0", "v1")).values()
+    assert [trial.attempt for trial in counted if trial.block == 2] == [1, 1]
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_after_a_kill_in_a_superblock_every_counted_trial_follows_its_own_variant(paper: Make, place: int) -> None:
+    def say(trial: Started) -> float | Exception:
+        killed = (trial.block, trial.position) == (2, place) and not one.stopped and not one.bench.vanished
+        if killed:
+            one.stopped = True
+        return 1000.0
+
+    one = paper(say, blocks=6, carry_over="superblocks")
+    one.run()
+    one.stopped, one.bench.vanished = False, True  # the second session
+    one.run()
+    state = Account(one.folder.events())
+    counted = state.counted(("v0", "v1")).values()
+    assert len(counted) == 12
+    for trial in counted:
+        before = state.started[trial.trial - 1]
+        assert before.conditioning
+        assert (before.variant, before.block, before.attempt) == (trial.variant, trial.block, trial.attempt)
+        assert state.is_usable(before.trial)
 
 
 def test_a_background_load_that_cannot_run_costs_its_own_cells_only(paper: Make) -> None:

@@ -1,19 +1,26 @@
-"""The order of trials: balanced in time and position, fixed by its seed, never chosen by what was measured."""
+"""The order of trials: one uniform draw a block, fixed by its seed, never chosen by what was measured."""
 
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
+from itertools import pairwise, permutations
+from math import factorial
+from typing import Literal
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import chi2_contingency, chisquare
 
 from iodelta.experiment import Cell, Condition, Design, Experiment, Target, Variant
 from iodelta.lab.schedule import Slot, make_schedule, repeated, trial_seed
 
 SEEDS = st.integers(0, 2**31)
+
+OLD_TWO = [("v1", "v0"), ("v0", "v1")] * 3
+OLD_THREE = [tuple(f"v{n}" for n in order) for order in ("210", "012", "102", "201", "021", "120")]
+"""As version 0.1 drew them for seed 42."""
 
 
 def experiment(variants: int = 2, cells: int = 3, conditions: int = 1) -> Experiment:
@@ -30,14 +37,68 @@ def experiment(variants: int = 2, cells: int = 3, conditions: int = 1) -> Experi
     )
 
 
-def orders(variants: int, seed: int, rounds: int) -> list[tuple[str, ...]]:
+def orders(
+    variants: int, seed: int, rounds: int, order: Literal["mirrored", "independent"] = "independent"
+) -> list[tuple[str, ...]]:
     """The orders of one cell, block after block."""
-    return [slot.order for slot in make_schedule(experiment(variants, cells=1), seed, rounds).slots()]
+    made = make_schedule(experiment(variants, cells=1), seed, rounds, order=order)
+    return [slot.order for slot in made.slots()]
+
+
+@pytest.mark.parametrize("variants", [2, 3, 4])
+def test_every_order_of_a_block_is_equally_likely(variants: int) -> None:
+    found = Counter(orders(variants, 1, 240 * factorial(variants)))
+    counts = [found[one] for one in permutations([f"v{n}" for n in range(variants)])]
+    assert chisquare(counts).pvalue > 0.001, counts
+
+
+@pytest.mark.parametrize("lag", [1, 2, 3])
+def test_the_order_of_a_block_says_nothing_of_the_blocks_after_it(lag: int) -> None:
+    found = orders(3, 2, 4000)
+    names = sorted(set(found))
+    table = [[0] * len(names) for _ in names]
+    for before, after in zip(found, found[lag:], strict=False):
+        table[names.index(before)][names.index(after)] += 1
+    assert chi2_contingency(table).pvalue > 0.001
+
+
+def test_the_orders_of_two_cells_are_drawn_apart() -> None:
+    by_cell: dict[str, list[str]] = {cell: [] for cell in ("0", "1")}  # cells may have the names of block numbers
+    one = experiment(2, cells=2)
+    cells = tuple(msgspec.structs.replace(cell, name=name) for cell, name in zip(one.cells, by_cell, strict=True))
+    for slot in make_schedule(msgspec.structs.replace(one, cells=cells), 3, 2000).slots():
+        by_cell[slot.cell].append(slot.order[0])
+    same = sum(a == b for a, b in zip(*by_cell.values(), strict=True))
+    assert abs(same - 1000) < 4 * 500**0.5
+
+
+def test_in_a_superblock_every_variant_runs_twice_in_a_row_and_the_first_does_not_count() -> None:
+    plain, double = (make_schedule(experiment(3), 5, 40, superblocks=one).slots() for one in (False, True))
+    for one, two in zip(plain, double, strict=True):
+        assert two.order[::2] == two.order[1::2] == one.order, "the same draw"
+        assert [two.conditioning(place) for place in range(6)] == [True, False] * 3
+        assert not any(map(one.conditioning, range(3)))
+
+
+def test_a_superblock_that_is_repeated_is_a_superblock_with_seeds_of_its_own() -> None:
+    slot = Slot("cell", 7, ("v1", "v1", "v0", "v0"))
+    again = {repeated(slot, 1, seed).order for seed in range(40)}
+    assert again == {("v0", "v0", "v1", "v1"), ("v1", "v1", "v0", "v0")}
+    seeds = {trial_seed(9, slot, 0, "v0", fresh=True, conditioning=one) for one in (False, True)}
+    assert len(seeds) == 2
+
+
+# --------------------------------------------------------------------------------------- plans of schema 1
+
+
+def test_a_plan_made_before_goes_on_with_the_orders_that_it_had() -> None:
+    assert orders(2, 42, 6, "mirrored") == OLD_TWO
+    assert orders(3, 42, 6, "mirrored") == OLD_THREE
 
 
 @given(SEEDS)
 def test_two_variants_run_as_abba_or_baab_so_a_linear_drift_cancels_in_every_pair_of_blocks(seed: int) -> None:
-    found = orders(2, seed, 20)
+    found = orders(2, seed, 20, "mirrored")
     for first, second in zip(found[::2], found[1::2], strict=True):
         assert first == second[::-1]
         places = [place for place, name in enumerate((*first, *second)) if name == "v0"]
@@ -45,7 +106,7 @@ def test_two_variants_run_as_abba_or_baab_so_a_linear_drift_cancels_in_every_pai
 
 
 def test_the_coin_is_fair_and_thrown_for_every_pair() -> None:
-    found = orders(2, 1, 2000)[::2]
+    found = orders(2, 1, 2000, "mirrored")[::2]
     heads = sum(order[0] == "v0" for order in found)
     runs = 1 + sum(one != other for one, other in pairwise(found))
     assert abs(heads - 500) < 4 * 250**0.5
@@ -56,7 +117,7 @@ def test_the_coin_is_fair_and_thrown_for_every_pair() -> None:
 def test_in_every_pair_of_blocks_a_linear_drift_cancels_and_no_variant_always_runs_before_another(
     seed: int, variants: int
 ) -> None:
-    found = orders(variants, seed, 24)
+    found = orders(variants, seed, 24, "mirrored")
     for first, second in zip(found[::2], found[1::2], strict=True):
         assert sorted(first) == sorted(f"v{n}" for n in range(variants)), "a block has every variant once"
         assert first == second[::-1]
@@ -64,7 +125,7 @@ def test_in_every_pair_of_blocks_a_linear_drift_cancels_and_no_variant_always_ru
 
 @given(SEEDS, st.integers(3, 6))
 def test_more_variants_stand_equally_often_in_every_position(seed: int, variants: int) -> None:
-    found = orders(variants, seed, 4 * variants)
+    found = orders(variants, seed, 4 * variants, "mirrored")
     for start in range(0, len(found), 2 * variants):
         square = found[start : start + 2 * variants]
         for position in range(variants):
@@ -94,8 +155,8 @@ def test_the_same_seed_gives_the_same_order_and_another_seed_another() -> None:
 def test_the_order_of_a_seed_does_not_depend_on_the_version_of_python() -> None:
     first = make_schedule(experiment(3, cells=2), 42, 2).rounds[0]
     assert [(slot.cell, slot.order) for slot in first] == [
-        ("condition0: cell0", ("v2", "v1", "v0")),
-        ("condition0: cell1", ("v2", "v0", "v1")),
+        ("condition0: cell0", ("v2", "v0", "v1")),
+        ("condition0: cell1", ("v2", "v1", "v0")),
     ]
 
 

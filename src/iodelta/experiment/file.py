@@ -166,23 +166,34 @@ def _tables(source: Source, data: Mapping[str, Any], kind: str) -> dict[str, dic
 
 
 def _design(source: Source, table: Mapping[str, Any]) -> Design:
-    _known(source, table, ("design",), Design.__struct_fields__)
+    _known(source, table, ("design",), Design.__struct_encode_fields__)
     values: dict[str, Any] = dict(table)
     for key in ("trial", "ramp", "budget", "boot", "settle"):
         if key in values:
             values[key] = _number(source, values[key], seconds, "design", key)
     if "level" in values:
         values["level"] = _number(source, values["level"], fraction, "design", "level")
+    if "stalls" in values:
+        values["stalls"] = _number(source, values["stalls"], fraction, "design", "stalls")
+    if values.get("family") == "each":
+        source.refuse(
+            'family "each" does not correct for several comparisons: their false alarms add up',
+            "design",
+            "family",
+            remedy='leave family out, or say "holm" or "screen"',
+        )
     try:
         design = msgspec.convert(values, Design, strict=True)
     except msgspec.ValidationError as error:
-        named = re.search(r"\$\.(\w+)", str(error))
+        named = re.search(r"\$\.([\w-]+)", str(error))
         what = str(error).partition(" - at")[0]
         source.refuse(f"{named[1]}: {what}" if named else what, "design", *([named[1]] if named else []))
     limits = (("trial", 0.2, 86400), ("blocks", 1, 2000), ("budget", 1, 30 * 86400), ("ramp", 0, 86400))
     for key, least, most in (*limits, ("boot", 1, 86400)):
         if not least <= getattr(design, key) <= most:
             source.refuse(f"{key} must lie between {least} and {most}", "design", key)
+    if not 0.01 <= design.stalls <= 0.5:
+        source.refuse("stalls must lie between 1 % and 50 %, as in 10 %", "design", "stalls")
     if not 0.5 < design.level < 1:
         source.refuse("level must lie between 50 % and 100 %, as in 95 %", "design", "level")
     for cell, weight in design.weights.items():

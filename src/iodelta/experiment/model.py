@@ -76,7 +76,12 @@ class Design(msgspec.Struct, frozen=True):
     settle: float = 0.0
     """Pause after a change of knobs, before the trial."""
     family: Literal["", "each", "holm", "screen"] = ""
-    """How many comparisons are corrected for; empty: by their number (see ``iodelta.verdict.Rules``)."""
+    """How many comparisons are corrected for; empty: by their number (see ``iodelta.verdict.Rules``). ``each`` is of
+    older experiments only."""
+    stalls: float = 0.1
+    """``equivalent`` needs as many trials of a variant as exclude stalls in this share of its trials."""
+    carry_over: Literal["", "superblocks", "tested", "none"] = msgspec.field(default="", name="carry-over")
+    """What is done about what one trial leaves to the next; empty: by workload (see ``iodelta.lab.superblocks``)."""
     placebo: bool = False
     """Add an arm that is the baseline under another name."""
     weights: dict[str, float] = {}

@@ -52,7 +52,6 @@ class Account:
         """Seconds of finished trials, in all sessions."""
         self.next_trial = 1
         self._attempts: dict[tuple[str, int], dict[int, list[Started]]] = defaultdict(lambda: defaultdict(list))
-        self._noisy: dict[str, set[int]] = defaultdict(set)
         for event in events:
             self.add(event)
 
@@ -72,8 +71,6 @@ class Account:
                 self.failed[event.trial] = event.reason
             case Repeated():
                 self.repeats.append(event)
-                if event.why == "noise":
-                    self._noisy[event.cell].add(event.block)
             case Abandoned():
                 self.abandoned[event.cell] = event.reason
             case LeftOut():
@@ -121,10 +118,6 @@ class Account:
         """The trials begun for a block, by attempt."""
         return self._attempts.get((cell, block), {})
 
-    def noise_repeats(self, cell: str) -> frozenset[int]:
-        """The blocks of a cell that were made again for noise."""
-        return frozenset(self._noisy.get(cell, ()))
-
     def is_complete(self, cell: str, block: int, variants: Collection[str]) -> bool:
         """Whether a block has counted trials."""
         return bool(self._counted(self.attempts(cell, block), variants))
@@ -134,34 +127,37 @@ class Account:
         return [place for place in self._attempts if self.is_complete(*place, variants)]
 
     def counted(self, variants: Iterable[str]) -> dict[int, Started]:
-        """The usable trials of complete blocks: of each block the last attempt in which every variant is usable.
+        """The trials that count: of each block the first attempt in which every trial is usable.
 
-        An attempt follows another only because that one was spoilt, disturbed from outside or unreadable, by rules
-        that were fixed before the first trial and judge no measured value: nothing is chosen by it.
+        An attempt follows another only because that one has a trial without a number: spoilt, cut short, lost or
+        unreadable. Where an older run made a block again for noise, its first attempt counts: the variant itself may
+        have caused the noise.
         """
+        return {number: one for number, one in self.judged(variants).items() if not one.conditioning}
+
+    def judged(self, variants: Iterable[str]) -> dict[int, Started]:
+        """The trials that count, and the conditioning trials of their superblocks."""
         wanted = tuple(variants)
         found = [one for attempts in self._attempts.values() for one in self._counted(attempts, wanted)]
         return {one.trial: one for one in sorted(found, key=lambda one: one.trial)}
 
     def findings(self) -> tuple[Finding, ...]:
-        """What a reader must know of the journal: trials that are lost, blocks that were made again for noise."""
+        """What a reader must know of the journal: trials that are lost, variants that were left out."""
         found = [
             Finding("folder.lost", "hard", f"trial {number}", reason, "its block counts no more")
             for number, reason in sorted(self.lost.items())
         ]
         for variant, reason in self.left_out.items():
             found.append(Finding(LEFT_OUT, "hard", f"variant {variant}", reason, "the others were measured without it"))
-        for cell, blocks in sorted(self._noisy.items()):
-            last = next(one.reason for one in reversed(self.repeats) if one.cell == cell and one.why == "noise")
-            count = "1 block was" if len(blocks) == 1 else f"{len(blocks)} blocks were"
-            text = f"{count} made again because of noise, whatever was measured; the last: {last}"
-            found.append(Finding("noise.repeats", "note", f"cell {cell}", text, "measure on a quieter machine"))
         return tuple(found)
 
     def _counted(self, attempts: dict[int, list[Started]], variants: Collection[str]) -> list[Started]:
-        variants = [name for name in variants if name not in self.left_out]
-        for _, begun in sorted(attempts.items(), reverse=True):
-            usable = {one.variant: one for one in begun if self.is_usable(one.trial)}
-            if all(name in usable for name in variants):
-                return [usable[name] for name in variants]
+        """The usable trials of a block's first whole attempt, the conditioning ones included."""
+        names = [name for name in variants if name not in self.left_out]
+        for _, begun in sorted(attempts.items()):
+            usable = {(one.variant, one.conditioning): one for one in begun if self.is_usable(one.trial)}
+            kinds = (True, False) if any(one.conditioning for one in begun) else (False,)
+            wanted = [(name, kind) for name in names for kind in kinds]
+            if all(one in usable for one in wanted):
+                return [usable[one] for one in wanted]
         return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 import msgspec
@@ -18,7 +18,7 @@ from iodelta.knob.mirror import mirrored
 from iodelta.lab.folder import Folder, Started
 from iodelta.lab.guard import WritePermit
 from iodelta.lab.plan import Plan
-from iodelta.lab.quality import OUTSIDE, noise
+from iodelta.lab.quality import noise
 from iodelta.machine import Machine
 from iodelta.probe.caches import cache_findings
 from iodelta.probe.counters import Counters
@@ -72,6 +72,7 @@ def assemble(identity: Started, record: Record, result: FioResult, source: str =
         seconds=sum(one.seconds for one in (record.run, *record.more)),
         directions=result.directions,
         attempt=identity.attempt,
+        conditioning=identity.conditioning,
         usr_cpu=result.usr_cpu,
         sys_cpu=result.sys_cpu,
         context_switches=result.context_switches,
@@ -136,16 +137,8 @@ def background_words(condition: Condition, target: Target, files: str = "") -> t
 
 def problem_of(trial: Trial) -> str:
     """Why a trial cannot be used; empty when it can."""
-    return _told(finding for finding in trial.findings if finding.severity == "hard")
-
-
-def noise_of(trial: Trial) -> str:
-    """What disturbed a usable trial from outside; empty when nothing did."""
-    return _told(finding for finding in trial.findings if finding.rule in OUTSIDE)
-
-
-def _told(findings: Iterable[Finding]) -> str:
-    return "; ".join(f"{finding.explanation} ({finding.rule})" for finding in findings)
+    hard = [finding for finding in trial.findings if finding.severity == "hard"]
+    return "; ".join(f"{finding.explanation} ({finding.rule})" for finding in hard)
 
 
 def lone_device(cell: Cell, variant: Variant, condition: Condition, target: Target) -> str | None:

@@ -54,6 +54,8 @@ class Started(msgspec.Struct, frozen=True, tag="started"):
     position: int
     variant: str
     seed: int
+    conditioning: bool = False
+    """Its variant's first trial of a superblock, which does not count."""
 
 
 class Finished(msgspec.Struct, frozen=True, tag="finished"):
@@ -67,7 +69,10 @@ class Finished(msgspec.Struct, frozen=True, tag="finished"):
 
 
 class Repeated(msgspec.Struct, frozen=True, tag="repeated"):
-    """A block is made again: a trial was ``spoilt`` and cannot be used, or there was too much ``noise`` in one."""
+    """A block is made again: a trial was ``spoilt`` and cannot be used.
+
+    Folders made by 0.1 also have blocks that were made again for ``noise``; of those the first attempt counts.
+    """
 
     at: float
     cell: str

@@ -12,7 +12,9 @@ from iodelta.experiment import Cell, Experiment, size_bytes
 from iodelta.experiment.io_uring import TOOL
 from iodelta.lab.quality import Quality
 from iodelta.lab.schedule import Schedule, make_schedule
-from iodelta.trial import Finding, Kind
+from iodelta.lab.superblocks import carry_of, explained, kinds_of
+from iodelta.stats.stalls import trials_needed
+from iodelta.trial import Finding
 from iodelta.verdict import Metric, Rules, metric, metrics_for
 from iodelta.workload import io_uring
 
@@ -29,20 +31,6 @@ HEADROOM = 2
 """Cells that are decided early leave their time to the others, so up to this many times a cell's even share of the
 budget is planned; when the budget ends first, a last unplanned look spends what alpha is left."""
 
-_KINDS: dict[str, tuple[Kind, ...]] = {
-    "read": ("read",),
-    "randread": ("read",),
-    "write": ("write",),
-    "randwrite": ("write",),
-    "rw": ("read", "write"),
-    "readwrite": ("read", "write"),
-    "randrw": ("read", "write"),
-    "trim": ("trim",),
-    "randtrim": ("trim",),
-    "trimwrite": ("trim", "write"),
-    "randtrimwrite": ("trim", "write"),
-}
-
 
 class Plan(msgspec.Struct, frozen=True):
     """What will be measured, in which order, and by which rules it will be decided. Seconds and bytes."""
@@ -56,24 +44,39 @@ class Plan(msgspec.Struct, frozen=True):
     trial_seconds: float
     """Expected wall time of one trial."""
     quality: Quality = Quality()
-    """When a block is made again for noise."""
-    schema: Literal[1] = 1
+    """When a trial is flagged as disturbed."""
+    schema: Literal[1, 2] = 2
+    """1: orders were drawn for two blocks at once, a block and its mirror image."""
+
+    @property
+    def superblocks(self) -> bool:
+        """Whether every variant of a block runs a trial that does not count before the one that does."""
+        return self.rules.carry == "superblocks"
+
+    @property
+    def per_block(self) -> int:
+        """Trials in one block of a cell."""
+        return len(self.experiment.variants) * (2 if self.superblocks else 1)
 
     @property
     def per_round(self) -> int:
         """Trials in one round: a block of every cell."""
-        return len(self.experiment.cells) * len(self.experiment.variants)
+        return len(self.experiment.cells) * self.per_block
 
     @property
     def budget_rounds(self) -> float:
         """Rounds of all cells that the budget pays for."""
         return self.experiment.design.budget / (self.per_round * self.trial_seconds)
 
+    def scheduled(self, rounds: int) -> Schedule:
+        """The schedule of so many rounds, which begins with the planned one."""
+        return make_schedule(self.experiment, self.seed, rounds, order=self.rules.order, superblocks=self.superblocks)
 
-def kinds_of(cell: Cell) -> tuple[Kind, ...]:
-    """The directions a cell's workload does, from its ``rw``; fio's default is read."""
-    rw = cell.option("rw") or cell.option("readwrite") or "read"
-    return _KINDS.get(rw.partition(":")[0], ("read",))
+    def by_its_own_order(self) -> Plan:
+        """The plan as it was made: one of schema 1 drew the orders of two blocks at once, and is judged so."""
+        if self.schema > 1 or self.rules.order == "mirrored":
+            return self
+        return msgspec.structs.replace(self, rules=msgspec.structs.replace(self.rules, order="mirrored"))
 
 
 def primary_metrics(experiment: Experiment) -> tuple[Metric, ...]:
@@ -106,11 +109,10 @@ def make_plan(experiment: Experiment) -> Plan:
         boot = REBOOT / len(experiment.cells) * len(experiment.conditions) if experiment.reboots else BOOT
         trial_seconds += boot + measured + OVERHEAD
     metrics = primary_metrics(experiment)
-    others = len(experiment.variants) - 1
-    comparisons = sum(
-        sum(name.kind in (*kinds_of(cell), "cpu") for name in metrics) * others for cell in experiment.cells
-    )
-    share = design.budget / (len(experiment.cells) * len(experiment.variants) * trial_seconds)
+    carry = carry_of(experiment)
+    comparisons = len(experiment.cells) * (len(experiment.variants) - 1)
+    per_block = len(experiment.variants) * (2 if carry == "superblocks" else 1)
+    share = design.budget / (len(experiment.cells) * per_block * trial_seconds)
     rounds = max(1, min(design.blocks, int(HEADROOM * share)))
     rules = Rules.for_blocks(
         rounds,
@@ -120,9 +122,11 @@ def make_plan(experiment: Experiment) -> Plan:
         alpha=1 - design.level,
         family=design.family or None,
         seed=seed,
+        stalls=design.stalls,
+        carry=carry,
     )
     identifier = f"{random.SystemRandom().getrandbits(64):016x}"
-    schedule = make_schedule(experiment, seed, rules.max_blocks)
+    schedule = make_schedule(experiment, seed, rules.max_blocks, superblocks=carry == "superblocks")
     return Plan(experiment, rules, schedule, seed, identifier, trial_seconds)
 
 
@@ -142,6 +146,7 @@ def warnings(plan: Plan) -> tuple[Finding, ...]:
                 "give a larger budget, shorter trials or fewer cells",
             )
         )
+    found += _never_equivalent(plan)
     buffered = [c.name for c in plan.experiment.cells if c.option("direct") in (None, "0", "")]
     engines_cached = [c.name for c in plan.experiment.cells if c.option("ioengine") == "mmap"]
     if buffered and not engines_cached:
@@ -156,6 +161,36 @@ def warnings(plan: Plan) -> tuple[Finding, ...]:
         )
     found += _uncounted(plan.experiment)
     return tuple(found)
+
+
+def _never_equivalent(plan: Plan) -> Iterator[Finding]:
+    """Says so when the budget cannot pay for the trials of a variant that ``equivalent`` needs."""
+    needed = trials_needed(plan.rules.stalls)
+    trials = trials_of_a_variant(plan)
+    if trials >= needed or not plan.experiment.design.budget:
+        return
+    blocks = -(-needed // len(plan.experiment.cells))
+    allowed = next((f"{100 * share:g}%" for share in (0.15, 0.2, 0.3, 0.5) if trials_needed(share) <= trials), "")
+    other = f', or say [design] stalls = "{allowed}"' if allowed else ""
+    yield Finding(
+        "plan.stalls",
+        "warning",
+        "[design] budget",
+        f'"equivalent" cannot be said: {trials} trials of a variant do not exclude stalls in '
+        f"{100 * plan.rules.stalls:g} % of its trials, {needed} do",
+        f"plan for {blocks} blocks of every cell (a larger budget, more blocks or shorter trials){other}",
+    )
+
+
+def trials_of_a_variant(plan: Plan) -> int:
+    """Counted trials of one variant that blocks and budget allow, all cells together."""
+    blocks = min(plan.rules.max_blocks, max(1, int(plan.budget_rounds)))
+    return blocks * len(plan.experiment.cells)
+
+
+def carry_over(plan: Plan) -> str:
+    """What is done about what one trial leaves to the next, where there is something to say."""
+    return explained(plan.experiment, plan.rules.carry)
 
 
 def _uncounted(experiment: Experiment) -> Iterator[Finding]:

@@ -1,9 +1,8 @@
 """Was a trial disturbed: by other I/O on the device, by other guests on the CPUs, by not being steady?
 
-The limits are fixed in the plan before the first trial and are the same for every variant. A block is made again only
-for evidence from outside the measured values (``OUTSIDE``), as a whole and once, so the comparison is not biased. A
-machine that is always noisy spends its allowance of repeats and then counts what it gets, with the findings shown.
-That a trial was not steady is shown only: a variant that stalls now and then would have its stalls repeated away.
+The limits are fixed in the plan before the first trial and are the same for every variant. What is found here is a
+flag: it is shown with the trial and never removes it. A variant may cause the flag together with its loss, and a block
+that is made again for one would have that loss repeated away. More blocks pay for noise.
 """
 
 from __future__ import annotations
@@ -23,9 +22,6 @@ RAMP_RATE = 4.0
 """fio does not count what it moves in its ramp. That may have gone so many times as fast as what it counts: were the
 same rate assumed, a trial that turned slow would be taken for a disturbed one, and repeated for its value."""
 
-OUTSIDE = frozenset({"noise.other-io", "noise.steal"})
-"""Rules whose findings are a reason to make a block again."""
-
 _NORMAL_MEDIAN, _NORMAL_99 = 0.6745, 2.576
 """Median of |z|, and its 99 % point, of a standard normal z."""
 
@@ -33,7 +29,7 @@ _BUSY = ("user", "nice", "system", "irq", "softirq", "steal")
 
 
 class Quality(msgspec.Struct, frozen=True):
-    """The limits, as shares, and the allowance."""
+    """The limits, as shares."""
 
     other_io: float = 0.25
     """Bytes on the device beyond what fio may have moved itself, of what it counted."""
@@ -43,15 +39,6 @@ class Quality(msgspec.Struct, frozen=True):
     """...and at least this share of the trial's duration, two ticks of a second."""
     steady_from: int = 10
     """Seconds from which the measured window is long enough to ask whether it was steady."""
-    free_repeats: int = 2
-    """Blocks of a cell that may be made again for noise, however few blocks it has so far."""
-    repeats: float = 0.2
-    """Blocks of a cell that may be made again for noise: so many, and this share of its blocks so far."""
-
-
-def may_repeat(quality: Quality, blocks: int, repeated: int) -> bool:
-    """Whether a cell may make another block again for noise, after ``blocks`` blocks with ``repeated`` made again."""
-    return repeated < quality.free_repeats + quality.repeats * blocks
 
 
 def noise(trial: Trial, quality: Quality, *, ramp: float, margin: float, device: str | None) -> tuple[Finding, ...]:

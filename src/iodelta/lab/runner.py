@@ -11,21 +11,19 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Literal
 
 import msgspec
 
 from iodelta.errors import IodeltaError, LostError, MeasureError
 from iodelta.experiment import Condition
 from iodelta.lab.account import Account
-from iodelta.lab.bench import Bench, noise_of, problem_of, read_trial
+from iodelta.lab.bench import Bench, problem_of, read_trial
 from iodelta.lab.boots import Boots, NotBootedError
 from iodelta.lab.folder import Abandoned, Ended, Event, Failed, Finished, Folder, LeftOut, Repeated, Started, now
 from iodelta.lab.hosts import host_of
 from iodelta.lab.plan import Plan
 from iodelta.lab.progress import Watcher
-from iodelta.lab.quality import may_repeat
-from iodelta.lab.schedule import Slot, make_schedule, repeated, trial_seed
+from iodelta.lab.schedule import Slot, repeated, trial_seed
 from iodelta.trial import Trial
 from iodelta.verdict import Judgement, Rules, judge_all, next_step
 from iodelta.workload.background import BackgroundLoad
@@ -93,7 +91,7 @@ class Runner:
     def _rounds(self) -> str:
         rounds = self._plan.schedule.rounds
         if self._rules.max_blocks > len(rounds):  # extended
-            longer = make_schedule(self._experiment, self._plan.seed, self._rules.max_blocks).rounds
+            longer = self._plan.scheduled(self._rules.max_blocks).rounds
             rounds = (*rounds, *longer[len(rounds) :])
         # The second time for blocks that were passed over while a screen let their cells wait, or that were lost.
         for round_ in (*rounds, *rounds):
@@ -125,10 +123,11 @@ class Runner:
             abreast = self._abreast(slots)
             if abreast and not self._affordable(*abreast):
                 return "budget"
-            for position, variant in enumerate(abreast[0].order if abreast else ()):
+            for position in range(len(abreast[0].order) if abreast else 0):
                 for slot in abreast:
-                    if variant not in self._state.left_out and not self._stop() and not self._spoilt_by(slot, 0):
-                        self._trial(slot, 0, position, variant, background)
+                    left_out = slot.order[position] in self._state.left_out
+                    if not left_out and not self._stop() and not self._spoilt_by(slot, 0):
+                        self._trial(slot, 0, position, background)
             for slot in slots:
                 if slot not in abreast and not self._affordable(slot):
                     return "budget"
@@ -146,8 +145,8 @@ class Runner:
         """What spoilt an attempt so far; empty when nothing did."""
         begun = self._state.attempts(slot.cell, slot.block).get(attempt, [])
         going = [one for one in begun if one.variant not in self._state.left_out]
-        problems = {one.variant: self._state.problem(one.trial) for one in going}
-        return next((f"{variant}: {problem}" for variant, problem in problems.items() if problem), "")
+        problems = [(one.variant, self._state.problem(one.trial)) for one in going]
+        return next((f"{variant}: {problem}" for variant, problem in problems if problem), "")
 
     def _open(self, round_: Iterable[Slot]) -> list[Slot]:
         """The blocks still to be run: not done, and their cells neither decided nor abandoned."""
@@ -159,22 +158,23 @@ class Runner:
         return [slot for slot in round_ if slot.cell in waiting and not self._is_complete(slot)]
 
     def _block(self, slot: Slot, background: BackgroundLoad | None, attempt: int) -> None:
-        """One block; after a spoilt trial all of it again, so that no arm is ever dropped alone."""
+        """One block; after a spoilt trial all of it again, so that no arm is ever dropped alone.
+
+        Only a trial without a number spoils a block. A disturbed one counts: its variant may have caused that.
+        """
         tries = 0
         while True:
             problem = self._attempt(repeated(slot, attempt, self._plan.seed), attempt, background)
             if self._stop():
                 return
-            if problem:
-                self._bench_of(slot.block).check_target()
-                tries += 1
-                if tries == ATTEMPTS or not self._affordable(slot):
-                    break
-            elif not (reason := self._too_noisy(slot, attempt)):
+            if not problem:
                 break
-            why: Literal["spoilt", "noise"] = "spoilt" if problem else "noise"
-            self._append(Repeated(now(), slot.cell, slot.block, attempt, why, problem or reason))
-            self._watcher.note(f"{slot.cell}, block {slot.block + 1}: {problem or reason}. The block is repeated.")
+            self._bench_of(slot.block).check_target()
+            tries += 1
+            if tries == ATTEMPTS or not self._affordable(slot):
+                break
+            self._append(Repeated(now(), slot.cell, slot.block, attempt, "spoilt", problem))
+            self._watcher.note(f"{slot.cell}, block {slot.block + 1}: {problem}. The block is repeated.")
             attempt += 1
         if self._is_complete(slot):
             self._done[slot.cell] += 1
@@ -184,18 +184,11 @@ class Runner:
         if self._spoilt[slot.cell] >= SPOILT_BLOCKS:
             self._abandon(slot.cell, problem)
 
-    def _too_noisy(self, slot: Slot, attempt: int) -> str:
-        """Why a complete block is made again for noise; empty when it is not: once a block, within the allowance."""
-        before = self._state.noise_repeats(slot.cell)
-        if slot.block in before or not may_repeat(self._plan.quality, self._done[slot.cell], len(before)):
-            return ""
-        numbers = [one.trial for one in self._state.attempts(slot.cell, slot.block)[attempt]]
-        reasons = {trial.variant: noise_of(trial) for number in numbers if (trial := self._trials.get(number))}
-        found = "; ".join(f"{variant}: {reason}" for variant, reason in reasons.items() if reason)
-        return found if self._affordable(slot) else ""
-
     def _first_attempt(self, slot: Slot) -> int:
-        """The attempt to go on with: a half-done one while its trials are adjacent in time, else the next."""
+        """The attempt to go on with: a half-done one while its trials are adjacent in time, else the next.
+
+        A half-done superblock is begun again: its next trial would no longer follow its own variant's.
+        """
         attempts = self._state.attempts(slot.cell, slot.block)
         if not attempts:
             return 0
@@ -203,29 +196,29 @@ class Runner:
         done = [one for one in attempts[last] if self._state.is_usable(one.trial)]
         spoilt = any(self._state.problem(one.trial) for one in attempts[last])
         stale = bool(done) and now() - max(one.at for one in done) > STALE + self._plan.trial_seconds
-        return last + 1 if spoilt or stale else last
+        return last + 1 if spoilt or stale or (done and self._plan.superblocks) else last
 
     def _attempt(self, slot: Slot, attempt: int, background: BackgroundLoad | None) -> str:
         """The trials of a block that are still to be made; returns what spoilt it, or an empty text."""
         begun = self._state.attempts(slot.cell, slot.block).get(attempt, [])
-        made = {one.variant for one in begun if self._state.is_usable(one.trial)}
+        made = {(one.variant, one.conditioning) for one in begun if self._state.is_usable(one.trial)}
         for position, variant in enumerate(slot.order):
             if problem := self._spoilt_by(slot, attempt):
                 return problem
-            if variant in made or variant in self._state.left_out:
+            if (variant, slot.conditioning(position)) in made or variant in self._state.left_out:
                 continue
-            trial = self._trial(slot, attempt, position, variant, background)
+            trial = self._trial(slot, attempt, position, background)
             if trial is None and variant not in self._state.left_out:
                 return "interrupted"
         return self._spoilt_by(slot, attempt)
 
-    def _trial(
-        self, slot: Slot, attempt: int, position: int, variant: str, background: BackgroundLoad | None
-    ) -> Trial | None:
-        """One trial, with its lines in the journal, and counted if it is usable; None when it was stopped."""
-        seed = trial_seed(self._plan.seed, slot, attempt, variant, fresh=self._experiment.design.fresh_seeds)
+    def _trial(self, slot: Slot, attempt: int, position: int, background: BackgroundLoad | None) -> Trial | None:
+        """One trial, with its lines in the journal, and kept if it is usable; None when it was stopped."""
+        variant, conditioning = slot.order[position], slot.conditioning(position)
+        fresh = self._experiment.design.fresh_seeds
+        seed = trial_seed(self._plan.seed, slot, attempt, variant, fresh=fresh, conditioning=conditioning)
         number = self._state.next_trial
-        identity = Started(now(), number, slot.cell, slot.block, attempt, position, variant, seed)
+        identity = Started(now(), number, slot.cell, slot.block, attempt, position, variant, seed, conditioning)
         self._append(identity, sync=False)
         self._watcher.trial(slot, variant, number)
         try:
@@ -319,14 +312,15 @@ class Runner:
             needed = max((v.needed.blocks for v in verdicts if v.needed), default=self._rules.max_blocks)
             needed = max([needed, *(v.next_look or 0 for v in verdicts)])
             blocks += max(0, min(needed, self._rules.max_blocks) - self._done[cell])
-        left = blocks * len(self._variants) * self._trial_seconds()
+        left = blocks * self._plan.per_block * self._trial_seconds()
         return min(left, max(0.0, self._budget - self._state.spent))
 
 
 def judge_folder(plan: Plan, rules: Rules, state: Account, trials: dict[int, Trial]) -> Judgement:
-    """Judge the trials that count. ``trials`` are the usable ones by number."""
+    """Judge the trials that count, with the conditioning trials of their superblocks. ``trials`` are the usable ones
+    by number."""
     variants = [variant.name for variant in plan.experiment.variants]
-    counted = [trials[number] for number in state.counted(variants) if number in trials]
+    counted = [trials[number] for number in state.judged(variants) if number in trials]
     several = len(plan.experiment.machines) > 1
     hosts = {trial.number: host_of(plan.experiment, trial.block) for trial in counted} if several else None
     return judge_all(

@@ -1,17 +1,21 @@
 """The order of trials, decided before the first one and from one seed.
 
 Blocks put one trial of every variant side by side in time; their order is randomised so that drift, autocorrelation
-and mode switches hit all variants alike (Abedi & Brecht 2017, "randomized multiple interleaved trials"). Blocks come in
-pairs, the second in the reverse order of the first: a linear drift cancels, and of two variants each runs before the
-other once. Two variants are coin-flipped, ABBA or BAAB; more take the rows of a random cyclic Latin square, so that
-every variant stands equally often in every position. Where a boot serves all cells, all have one order. Within a
-round, conditions are the outer factor and cells are shuffled.
+and mode switches hit all variants alike (Abedi & Brecht 2017, "randomized multiple interleaved trials"). The order of
+every block is one draw by itself, uniform over the permutations, so that the null of every test is known exactly: two
+orders of one block are equally likely whatever the other blocks are. In a superblock each variant runs twice in a row,
+first a conditioning trial that does not count. Where a boot serves all cells, all have one order. Within a round,
+conditions are the outer factor and cells are shuffled.
+
+Plans of schema 1 have ``mirrored`` orders: blocks in pairs, the second in the reverse order of the first, two variants
+ABBA or BAAB, more the rows of random cyclic Latin squares. Such an experiment goes on with them.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -19,11 +23,16 @@ from iodelta.experiment import Experiment
 
 
 class Slot(msgspec.Struct, frozen=True):
-    """One planned block: a cell, its number, and the order of the variants in it."""
+    """One planned block: a cell, its number, and the order of the variants in it; in a superblock each stands there
+    twice in a row."""
 
     cell: str
     block: int
     order: tuple[str, ...]
+
+    def conditioning(self, position: int) -> bool:
+        """Whether the trial at this place does not count: the first of the two that its variant has."""
+        return self.order[position] in self.order[position + 1 :]
 
 
 class Schedule(msgspec.Struct, frozen=True):
@@ -39,8 +48,13 @@ class Schedule(msgspec.Struct, frozen=True):
 
 
 def variant_orders(variants: Sequence[str], count: int, rng: random.Random) -> list[tuple[str, ...]]:
-    """``count`` orders of ``variants``: ABBA or BAAB for two, for more the rows of random cyclic Latin squares, each
-    followed by its reverse."""
+    """``count`` orders of ``variants``, each a draw by itself that is uniform over the permutations."""
+    return [tuple(rng.sample(variants, len(variants))) for _ in range(count)]
+
+
+def mirrored_orders(variants: Sequence[str], count: int, rng: random.Random) -> list[tuple[str, ...]]:
+    """The orders of plans of schema 1: ABBA or BAAB for two variants, for more the rows of random cyclic Latin squares,
+    each followed by its reverse."""
     orders: list[tuple[str, ...]] = []
     names = list(variants)
     while len(orders) < count:
@@ -54,14 +68,25 @@ def variant_orders(variants: Sequence[str], count: int, rng: random.Random) -> l
     return orders[:count]
 
 
-def make_schedule(experiment: Experiment, seed: int, rounds: int) -> Schedule:
+def make_schedule(
+    experiment: Experiment,
+    seed: int,
+    rounds: int,
+    *,
+    order: Literal["mirrored", "independent"] = "independent",
+    superblocks: bool = False,
+) -> Schedule:
     """``rounds`` blocks of every cell. The same seed gives the same schedule everywhere, and a longer one begins
     with the shorter."""
     variants = [variant.name for variant in experiment.variants]
     orders = {}
     for cell in experiment.cells:
         shared = cell.condition if experiment.reboots else cell.name
-        orders[cell.name] = variant_orders(variants, rounds, random.Random(f"{seed}/{shared}"))
+        if order == "mirrored":
+            drawn = mirrored_orders(variants, rounds, random.Random(f"{seed}/{shared}"))
+        else:
+            drawn = variant_orders(variants, rounds, random.Random(f"{seed}/order/{shared}"))
+        orders[cell.name] = [doubled(one) for one in drawn] if superblocks else drawn
     planned = []
     for block in range(rounds):
         rng = random.Random(f"{seed}/{block}")
@@ -76,17 +101,24 @@ def make_schedule(experiment: Experiment, seed: int, rounds: int) -> Schedule:
     return Schedule(seed, tuple(planned))
 
 
+def doubled(order: Sequence[str]) -> tuple[str, ...]:
+    """The order of a superblock: A A B B."""
+    return tuple(name for name in order for _ in range(2))
+
+
 def repeated(slot: Slot, attempt: int, seed: int) -> Slot:
     """The slot for the ``attempt``-th repeat of a spoilt block (0: as planned): a fresh order from the seed."""
     if attempt == 0:
         return slot
-    names = sorted(slot.order)
+    names = sorted(set(slot.order))
     random.Random(f"{seed}/{slot.cell}/{slot.block}/{attempt}").shuffle(names)
-    return Slot(slot.cell, slot.block, tuple(names))
+    order = tuple(names) if len(names) == len(slot.order) else doubled(names)
+    return Slot(slot.cell, slot.block, order)
 
 
-def trial_seed(seed: int, slot: Slot, attempt: int, variant: str, *, fresh: bool) -> int:
+def trial_seed(seed: int, slot: Slot, attempt: int, variant: str, *, fresh: bool, conditioning: bool = False) -> int:
     """fio's random seed for one trial: its own by default, else one for the whole experiment."""
     if not fresh:
         return random.Random(seed).getrandbits(31)
-    return random.Random(f"{seed}/{slot.cell}/{slot.block}/{attempt}/{variant}").getrandbits(31)
+    part = "/conditioning" if conditioning else ""
+    return random.Random(f"{seed}/{slot.cell}/{slot.block}/{attempt}/{variant}{part}").getrandbits(31)

@@ -63,7 +63,7 @@ def start(
 def read_plan(folder: Folder) -> Plan:
     """The plan of a folder, unchanged since it was made. Raises MeasureError, and RequestError for path mode."""
     folder.check_times()
-    return folder.read_plan(Plan)
+    return folder.read_plan(Plan).by_its_own_order()
 
 
 def rules_of(plan: Plan, state: Account) -> Rules:

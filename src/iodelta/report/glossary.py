@@ -10,6 +10,7 @@ FIELDS = {
     "allowed": "Values that it may be set to.",
     "alone": "The word this comparison would have with no others beside it.",
     "alpha": "Bound of the chance to call a change where there is none, both directions, all looks.",
+    "conditioning": "Whether the trial does not count: its variant's first of a superblock.",
     "attempt": "0 for the block as planned, then one more for each time it was made again.",
     "background": "The command of a background load, word by word; empty without one.",
     "background_fio": "fio's options of a background load.",

@@ -69,8 +69,8 @@ def _replayed(arms: Arms, signs: Floats) -> tuple[Floats, Floats]:
     weight, tilt = (arms.new_weight + arms.old_weight) / 2, (arms.new_weight - arms.old_weight) / 2
     floor = TINY * np.maximum(middle.sum(axis=1), 1e-300)
 
-    def against(vector: Floats) -> Floats | float:
-        return np.asarray(signs @ vector.T) if vector.any() else 0.0  # a rate has no tilt: half of the products
+    def against(vector: Floats) -> Floats:
+        return np.asarray(signs @ vector.T) if vector.any() else np.zeros((len(signs), 1))  # a rate has no tilt
 
     swing, lean = np.asarray(signs @ half.T), against(tilt)  # of its full shape, also where nothing differs
     sums = middle.sum(axis=1)

@@ -19,9 +19,10 @@ than the smallest p value of 8 blocks (0.8 %)."""
 
 Family = Literal["each", "holm", "screen"]
 
-FEW = 6
-"""Up to this many comparisons, the metrics of one cell, each is judged at the full level; beyond it the family is
-corrected for."""
+CarryOver = Literal["tested", "superblocks", "ignored"]
+
+FEW = 1
+"""Up to this many comparisons each is judged at the full level; beyond it the family is corrected for."""
 
 MANY = 30
 """Beyond this many comparisons stage 1 saves more than its 12 blocks cost. (Where all cells change, or all are few,
@@ -51,10 +52,10 @@ class Rules(msgspec.Struct, frozen=True):
     ``margin`` is the relative change that matters (0.01 = 1 %). ``alpha`` bounds the chance of calling a change where
     there is none, both directions together, over all looks; ``reserve`` is the share of it kept for an extension.
     ``looks`` are the numbers of blocks at which the data are looked at, the last one the end. ``metrics`` are the
-    primary ones; with cells and variants they make the family. ``comparisons`` is the planned size of that family
-    (0: count what the trials hold). ``family`` says how it is corrected for:
+    primary ones, tested together as one in every cell and variant. ``comparisons`` is the planned number of cells
+    times variants (0: count what the trials hold). ``family`` says how it is corrected for:
 
-    - ``each``: every comparison at ``alpha``; for at most 6 of them. The Holm-adjusted p stands beside each word.
+    - ``each``: every comparison at ``alpha``; for a single one, and in older plans.
     - ``holm``: a regression or improvement must survive Holm's correction over the family.
     - ``screen``: 12 blocks of every cell, then fresh blocks of the cells that show a sign of change, Holm over these.
 
@@ -77,7 +78,7 @@ class Rules(msgspec.Struct, frozen=True):
     """How the orders of blocks were drawn: each by itself, or (older plans) a block and its mirror image at once."""
     stalls: float = 0.1
     """``equivalent`` needs as many trials of the variant as exclude stalls in this share of its trials."""
-    carry: Literal["tested", "superblocks", "ignored"] = "tested"
+    carry: CarryOver = "tested"
     """``tested``: a word is withheld where carry-over could make it; ``superblocks``: every counted trial follows its
     own variant; ``ignored``: the workload leaves state and the experiment says that this does not matter."""
 
@@ -117,14 +118,16 @@ class Rules(msgspec.Struct, frozen=True):
         family: Family | None = None,
         always: tuple[str, ...] = (),
         seed: int = 0,
+        stalls: float = 0.1,
+        carry: CarryOver = "tested",
     ) -> Rules:
         """Rules for a budget that pays for ``max_blocks`` blocks of every cell.
 
         Looks end there (in a screen: where the blocks saved on dropped cells end) and start where a verdict becomes
         possible at all. Raises RequestError below one block; ``reachable`` says when no verdict can come of it.
 
-        ``family`` is chosen from ``comparisons`` (cells x variants x metrics) when not given: each up to 6, holm up to
-        30, beyond that screen where the budget allows two stages; holm, too, when the number is unknown.
+        ``family`` is chosen from ``comparisons`` (cells x variants) when not given: holm for two or more, beyond 30
+        screen where the budget allows two stages; holm, too, when the number is unknown.
         """
         screen = Screen(always=always)
         fresh = min(max(LOOKS[-1], max_blocks), round((max_blocks - screen.blocks) / PROMISING))
@@ -142,6 +145,8 @@ class Rules(msgspec.Struct, frozen=True):
             comparisons=comparisons,
             screen=screen,
             seed=seed,
+            stalls=stalls,
+            carry=carry,
         )
 
     @property
@@ -172,6 +177,11 @@ class Rules(msgspec.Struct, frozen=True):
         before = self.screen.blocks if self.family == "screen" else 0
         return msgspec.structs.replace(self, extension=(*self.extension, max_blocks - before))
 
+    @property
+    def smallest_p(self) -> float:
+        """The smallest two-sided p value that the planned blocks can reach: 2 x 2^-n."""
+        return 2.0 * 0.5 ** (self.looks + self.extension)[-1]
+
     def reachable(self) -> Finding | None:
         """None when a verdict can be reached; else why not and how many blocks it takes, to be shown before a start."""
         equal = smallest_blocks(self.spendable)
@@ -185,7 +195,7 @@ class Rules(msgspec.Struct, frozen=True):
             "verdict.too-few-blocks",
             "hard" if have < equal else "warning",
             "rules",
-            f"{what} can be reached: {have} blocks give a p value no smaller than {2.0 * 0.5**have:.2g}",
+            f"{what} can be reached: {have} blocks give a p value no smaller than {self.smallest_p:.2g}",
             f"plan for at least {change} blocks per cell: a larger budget, shorter trials or fewer cells",
         )
 

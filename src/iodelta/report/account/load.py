@@ -251,6 +251,7 @@ def _parquet(trials: list[Trial]) -> bytes:
                     "variant": trial.variant,
                     "block": trial.block,
                     "attempt": trial.attempt,
+                    "conditioning": trial.conditioning,
                     "position": trial.position,
                     "seed": trial.seed,
                     "started": trial.started,

@@ -9,9 +9,11 @@ from typing import Literal
 import msgspec
 from rich.console import Console
 
-from iodelta.lab.plan import Plan, kinds_of, warnings
+from iodelta.lab.plan import Plan, carry_over, trials_of_a_variant, warnings
 from iodelta.lab.setup import Survey
+from iodelta.lab.superblocks import kinds_of
 from iodelta.report.words import duration, inert, size
+from iodelta.stats.stalls import trials_needed
 from iodelta.trial import Finding
 
 SHOWN = 12
@@ -77,6 +79,8 @@ def question_lines(plan: Plan) -> list[str]:
         f"Metrics   {', '.join(metric.name for metric in plan.rules.metrics)}; margin {100 * plan.rules.margin:g} %, "
         f"level {100 * (1 - plan.rules.alpha):g} %",
         f"Blocks    looks at {', '.join(map(str, plan.rules.looks))}; the budget pays for about {rounds} of every cell",
+        f"Reach     p {plan.rules.smallest_p:.2g} at the least; {_stalls(plan)}",
+        *([f"Carry     {inert(carry)}"] if (carry := carry_over(plan)) else ()),
         f"Time      {duration(plan.trial_seconds)} a trial, {plan.per_round} trials a round, at most {at_most}",
     ]
 
@@ -109,6 +113,12 @@ def _lines(plan: Plan, found: Survey, *, permitted: bool) -> list[str]:
     for finding in warnings(plan):
         lines.append(f"{finding.severity.capitalize():<9} {finding.explanation}; {finding.remedy}")
     return lines
+
+
+def _stalls(plan: Plan) -> str:
+    """What "equivalent" will exclude of stalls."""
+    trials, needed = trials_of_a_variant(plan), trials_needed(plan.rules.stalls)
+    return f'"equivalent" takes {needed} trials of a variant, the budget pays for about {trials}'
 
 
 def _whole(plan: Plan) -> list[str]:

@@ -27,7 +27,7 @@ from iodelta.knob.sysctl import ROOT as SYSCTL
 from iodelta.lab.account import Account
 from iodelta.lab.folder import Started
 from iodelta.lab.plan import Plan
-from iodelta.lab.schedule import trial_seed
+from iodelta.lab.schedule import Slot, trial_seed
 from iodelta.lab.session import read_plan
 from iodelta.lab.setup import tool_of
 from iodelta.lab.writing import any_writes
@@ -368,6 +368,7 @@ def _trials(experiment: Experiment, trials: list[Started]) -> Iterator[str]:
     variants = {variant.name: n for n, variant in enumerate(experiment.variants, 1)}
     for number, one in enumerate(trials, 1):
         block = f"{one.block + 1}" + (f"-{one.attempt + 1}" if one.attempt else "")
+        block += "c" if one.conditioning else ""
         yield f"    trial {number} {cells[one.cell]} {variants[one.variant]} {block} {one.seed}"
     if not trials:
         yield "    :"
@@ -375,9 +376,11 @@ def _trials(experiment: Experiment, trials: list[Started]) -> Iterator[str]:
 
 def _planned(plan: Plan) -> list[Started]:
     """The trials of the plan, where none was made yet."""
+    return [_begun(plan, slot, position) for slot in plan.schedule.slots() for position in range(len(slot.order))]
+
+
+def _begun(plan: Plan, slot: Slot, position: int) -> Started:
+    name, conditioning = slot.order[position], slot.conditioning(position)
     fresh = plan.experiment.design.fresh_seeds
-    return [
-        Started(0.0, 0, slot.cell, slot.block, 0, position, name, trial_seed(plan.seed, slot, 0, name, fresh=fresh))
-        for slot in plan.schedule.slots()
-        for position, name in enumerate(slot.order)
-    ]
+    seed = trial_seed(plan.seed, slot, 0, name, fresh=fresh, conditioning=conditioning)
+    return Started(0.0, 0, slot.cell, slot.block, 0, position, name, seed, conditioning)

@@ -337,7 +337,7 @@ begin_load() {
     load=$!
 }
 
-# trial NUMBER CELL VARIANT BLOCK SEED
+# trial NUMBER CELL VARIANT BLOCK SEED; a BLOCK that ends in c is a conditioning trial, which does not count
 trial() {
     if [ "$writes" = yes ] && [ -z "$scratch" ]; then guard; fi
     launcher=
@@ -353,6 +353,13 @@ trial() {
     child=
     [ "$code" = 0 ] || die "fio ended with $code in trial $1: see $result.log"
     [ -s "$result.log" ] || rm -f "$result.log"
+    case $4 in
+    *c)
+        rm -f "$result"
+        say "trial $1 of $trials: $(cell_name "$2"), $(variant_name "$3"), block ${4%c}: does not count"
+        return
+        ;;
+    esac
     rates "$result" | while read -r kind rate; do
         printf '%s\t%s\t%s\t%s\n' "$2" "$3" "$kind" "$rate" >>"$output/trials.tsv"
         say "trial $1 of $trials: $(cell_name "$2"), $(variant_name "$3"), block $4: $kind $rate IOPS"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
+from iodelta.lab.plan import carry_over
 from iodelta.report.account.evidence import first_look, is_withheld, not_excluded, share_of
 from iodelta.report.account.model import Account, grouped
 from iodelta.report.calibration import quoted
@@ -237,6 +238,8 @@ def method(account: Account, folder: str = "FOLDER") -> Iterator[str]:
         f"looks at {looks} blocks."
     )
     yield "Order and rules were fixed before the first trial."
+    if carry := carry_over(account.plan):
+        yield f"Carry-over: {inert(carry)}."
     yield from (f"{inert(note[:1].upper() + note[1:])}." for note in account.plan.experiment.notes)
     if account.repeated:
         yield f"{account.repeated} trials were spoilt and their blocks repeated."

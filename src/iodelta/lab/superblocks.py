@@ -1,0 +1,96 @@
+"""Superblocks: where one trial may leave something behind for the next one, every variant runs twice in a row.
+
+A trial that writes, trims or fills the page cache changes what the trial after it finds: an SSD's debt, dirty pages, a
+warm cache. In a superblock (A A B B) the first trial of each variant brings the machine into that variant's state and
+does not count; the second one follows its own variant, as it does for whoever uses that variant.
+"""
+
+from __future__ import annotations
+
+from iodelta.errors import RequestError
+from iodelta.experiment import Cell, Condition, Experiment, Variant
+from iodelta.experiment.io_uring import TOOL
+from iodelta.trial import Kind
+from iodelta.verdict.rules import CarryOver
+
+KINDS: dict[str, tuple[Kind, ...]] = {
+    "read": ("read",),
+    "randread": ("read",),
+    "write": ("write",),
+    "randwrite": ("write",),
+    "rw": ("read", "write"),
+    "readwrite": ("read", "write"),
+    "randrw": ("read", "write"),
+    "trim": ("trim",),
+    "randtrim": ("trim",),
+    "trimwrite": ("trim", "write"),
+    "randtrimwrite": ("trim", "write"),
+}
+
+DROPS = ("1", "3")
+"""Values of ``memory.drop_caches`` that empty the page cache."""
+
+PRICE = (
+    "twice the trials: each variant runs once uncounted before its counted trial; "
+    '[design] carry-over = "none" turns this off'
+)
+
+
+def kinds_of(cell: Cell) -> tuple[Kind, ...]:
+    """The directions a cell's workload does, from its ``rw``; fio's default is read."""
+    rw = cell.option("rw") or cell.option("readwrite") or "read"
+    return KINDS.get(rw.partition(":")[0], ("read",))
+
+
+def carry_of(experiment: Experiment) -> CarryOver:
+    """How the experiment handles carry-over: as its design says, else by what its trials leave behind.
+
+    Raises RequestError for superblocks where every trial has a boot of its own.
+    """
+    asked = experiment.design.carry_over
+    if asked == "superblocks" and experiment.boots:
+        raise RequestError(
+            "superblocks need two trials of a variant in a row, but here every trial has a boot of its own",
+            place="[design] carry-over",
+            remedy='leave carry-over out, or say carry-over = "tested"',
+        )
+    if asked:
+        return "ignored" if asked == "none" else asked
+    return "superblocks" if leaves_state(experiment) and not experiment.boots else "tested"
+
+
+def leaves_state(experiment: Experiment) -> str:
+    """Why a trial may find what the one before it left: the first reason found; empty where none is."""
+    for cell in experiment.cells:
+        condition = experiment.condition(cell.condition)
+        for variant in experiment.variants:
+            if why := _left_by(cell, condition, variant):
+                return f"{cell.name}: {why}"
+    return ""
+
+
+def _left_by(cell: Cell, condition: Condition, variant: Variant) -> str:
+    """What a trial of this workload leaves to the next one; empty for direct reads."""
+    given = dict((*cell.options, *variant.options))
+    done = kinds_of(Cell(cell.name, cell.condition, tuple(given.items())))
+    if written := [kind for kind in done if kind != "read"]:
+        return f"it {written[0]}s"
+    uncached = given.get("direct", "0") in ("1", None) or given.get("buffered") == "0" or bool(given.get(TOOL))
+    knobs = {**condition.knobs, **variant.knobs}
+    if knobs.get("memory.drop_caches") in DROPS:
+        return ""
+    if given.get("ioengine") == "mmap":
+        return "it reads through mmap, from the page cache"
+    return "" if uncached else "it reads through the page cache"
+
+
+def explained(experiment: Experiment, carry: CarryOver) -> str:
+    """What the plan says of carry-over; empty where direct reads are simply tested."""
+    if carry == "superblocks":
+        return f"superblocks, {PRICE}"
+    if carry == "ignored":
+        return 'ignored ([design] carry-over = "none"): what a trial leaves to the next one is part of the change'
+    why = leaves_state(experiment)
+    if why and experiment.boots:
+        return "tested; no superblocks, as every trial has a boot of its own"
+    return f'tested only ([design] carry-over = "tested"), although {why}' if why else ""
