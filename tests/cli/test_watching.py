@@ -11,6 +11,8 @@ import pytest
 from iodelta.cli import awaiting, fio, watching
 from iodelta.experiment import parse
 from iodelta.lab.plan import make_plan
+from iodelta.report.words import duration
+from iodelta.trial import Direction, Quantity, Trial
 from iodelta.verdict import judge_all
 
 PLAN = make_plan(parse('[workload]\nrw = "randread"\niodepth = [1, 2]\n[variant.a]\n[variant.b]\n[design]\nseed = 1'))
@@ -73,3 +75,26 @@ def test_cells_without_a_verdict_are_not_called_decided(monkeypatch: pytest.Monk
     """Of a cell that fio could not run it was said: 1 of 1 cells decided."""
     monkeypatch.setenv("TERM", "dumb")
     assert "round 1 done: 0 of 2 cells decided, 10 s spent" in run(Pipe(), monkeypatch)
+
+
+@pytest.mark.parametrize(("blocks", "projected"), [(2, False), (8, False), (9, True)])
+def test_before_the_first_look_a_log_says_when_it_is_and_projects_nothing(blocks: int, projected: bool) -> None:
+    made = []
+    for block in range(blocks):
+        for cell in PLAN.experiment.cells:
+            made += [_trial(2 * block, cell.name, "a", block), _trial(2 * block + 1, cell.name, "b", block)]
+    said: list[str] = []
+    watcher = watching.PlainWatcher(said.append)
+    watcher.begin(PLAN, "somewhere", 0)
+    watcher.judged(judge_all(made, PLAN.rules, baseline="a"), 10.0, 20.0)
+    seconds = (9 - blocks) * PLAN.trial_seconds * 2 * 2
+    expected = "about 20 s left" if projected else f"first look after 9 blocks, {9 - blocks} more, {duration(seconds)}"
+    assert said[-1].endswith(expected)
+    assert ("about" in said[-1]) == projected
+
+
+def _trial(number: int, cell: str, variant: str, block: int) -> Trial:
+    rate = 1000.0 + (37 * number) % 101
+    iops, bandwidth = Quantity.exact(rate, "IOPS"), Quantity.exact(rate * 4096, "B/s")
+    read = Direction("read", 1000, 4096000, 1000, iops, bandwidth)
+    return Trial(number, cell, variant, block, number % 2, number, number * 3.0, 3.0, (read,))

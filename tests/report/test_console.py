@@ -179,6 +179,24 @@ def test_a_placebo_that_is_called_a_change_forbids_a_winner() -> None:
     assert "placebo" in shown.views.recommendation.sentence
 
 
+def test_a_machine_with_two_speeds_is_told_apart_outside_the_exit_code() -> None:
+    """Bursts of six seconds at either of two speeds; the variant is slow more often."""
+    plan = make_plan(experiment((1,)))
+    made = []
+    for one in trials(plan, {}, sd=0.002):
+        slow = 0.7 if one.variant == "new" else 0.3
+        rates = [6000.0 if (second % 20) < 20 * slow else 12000.0 for second in range(40)]
+        noisy = [rate * (1 + 0.01 * ((7 * at) % 5 - 2)) for at, rate in enumerate(rates)]
+        made.append(msgspec.structs.replace(one, series={"read.iops": tuple(noisy)}))
+    shown = account(experiment((1,)), {}, sd=0.002)
+    (found,) = views(plan, shown.judgement, made).modes
+    assert found.share is not None
+    assert found.share.value == pytest.approx(-0.4, abs=0.02)
+    seen = msgspec.structs.replace(shown, views=msgspec.structs.replace(shown.views, modes=(found,)))
+    assert "Two speeds (exploratory): randread 4k: old 5," in " ".join(text(seen).split())
+    assert seen.exit_code == shown.exit_code
+
+
 def test_a_depth_sweep_has_a_knee() -> None:
     depths = (1, 2, 4, 8, 16, 32, 64)
     rise = {(f"iodepth={d}", v): min(d, 8) - 1.0 for d in depths for v in ("old", "new")}

@@ -19,6 +19,7 @@ from iodelta.errors import pasted
 from iodelta.lab.plan import Plan
 from iodelta.lab.progress import Watcher
 from iodelta.lab.schedule import Slot
+from iodelta.report.account.evidence import first_look
 from iodelta.report.words import duration, inert, interval, metric_name, percent
 from iodelta.trial import Trial
 from iodelta.verdict import Judgement, Verdict, next_step
@@ -101,13 +102,23 @@ class PlainWatcher:
         self._round += 1
         self._say(
             f"round {self._round} done: {decided} of {_cells(len(steps))} decided{ended}, {duration(spent)} spent, "
-            f"about {duration(left)} left"
+            f"{_ahead(self._plan, judgement, left)}"
         )
 
     def preparing(self, what: str, share: float) -> None:
         if share in (0.0, 1.0) or share - self._prepared >= 0.25:
             self._prepared = share
             self._say(f"{inert(what)}: {100 * share:.0f} %")
+
+
+def _ahead(plan: Plan, judgement: Judgement, left: float) -> str:
+    """What is to come: before the first look of any cell nothing is known but when that look will be."""
+    waiting = [verdict for verdict in judgement.verdicts if verdict.next_look is not None]
+    if not waiting or any(verdict.look is not None for verdict in judgement.verdicts):
+        return f"about {duration(left)} left"
+    nearest = min(waiting, key=lambda verdict: (verdict.next_look or 0) - verdict.blocks)
+    cells = len({verdict.cell for verdict in judgement.verdicts})
+    return first_look(nearest, plan.trial_seconds * len(plan.experiment.variants) * cells)
 
 
 def _cells(count: int) -> str:
@@ -183,7 +194,9 @@ class LiveWatcher:
         design = self._plan.experiment.design
         whole = design.ramp + design.trial
         bar = "#" * round(10 * min(1.0, self._seconds / whole))
-        left = f", about {duration(self._left)} left" if self._left is not None else ""
+        left = ""
+        if self._left is not None and self._judgement is not None:
+            left = f", {_ahead(self._plan, self._judgement, self._left)}"
         lines = [
             Text(f"{self._head}: block {self._block} of {self._plan.rules.max_blocks} at most", style="bold"),
             Text(f"{duration(self._spent)} of {duration(design.budget)}{left}"),

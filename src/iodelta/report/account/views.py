@@ -7,7 +7,7 @@ count, with the plan's seed, so that a folder always gives the same.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median, quantiles
 
 import msgspec
@@ -17,9 +17,10 @@ from iodelta.lab.plan import Plan
 from iodelta.stats.cost import is_resolved, switches_per_io, system_ns_per_io
 from iodelta.stats.little import Together
 from iodelta.stats.shift import ShiftFunction
-from iodelta.trial import Finding, Trial
+from iodelta.trial import Finding, Kind, Trial
 from iodelta.verdict import Judgement, Metric, Series, series_of
 from iodelta.verdict.derived import KneeMove, knee_move, latency_shift, told_apart
+from iodelta.verdict.modes import ModeChange, mode_change
 from iodelta.verdict.recommend import Recommendation, recommend
 from iodelta.verdict.spread import SpreadVerdict, judge_spread
 
@@ -59,6 +60,8 @@ class Views(msgspec.Struct, frozen=True):
     """CPU time and context switches per I/O, by cell and variant."""
     shifts: tuple[tuple[str, str, ShiftFunction], ...] = ()
     """Cell, variant, and how far each percentile of latency moved; of the first ``SHIFTS`` comparisons."""
+    modes: tuple[ModeChange, ...] = ()
+    """Comparisons of which a variant ran at two speeds by its per-second log; exploratory."""
 
 
 def views(plan: Plan, judgement: Judgement, trials: Sequence[Trial]) -> Views:
@@ -88,8 +91,24 @@ def views(plan: Plan, judgement: Judgement, trials: Sequence[Trial]) -> Views:
             for kind in dict.fromkeys(direction.kind for direction in own[0].directions)
             for other in others
         ),
+        modes=tuple(_modes(by_cell, experiment.baseline, others)),
         costs=tuple(_cost(cell, name, own) for cell, own in by_cell.items() for name in (experiment.baseline, *others)),
     )
+
+
+def _modes(by_cell: Mapping[str, Sequence[Trial]], baseline: str, others: Sequence[str]) -> Iterator[ModeChange]:
+    """The speeds of comparisons with per-second logs, where there are two."""
+    for cell, own in list(by_cell.items())[: SHIFTS // max(1, len(others))]:
+        logged = {direction.kind for trial in own for direction in trial.directions if _logged(trial, direction.kind)}
+        for kind in sorted(logged):
+            for other in others:
+                found = mode_change(own, kind, baseline, other, cell=cell)
+                if found.before.bimodal or found.after.bimodal:
+                    yield found
+
+
+def _logged(trial: Trial, kind: Kind) -> bool:
+    return bool(trial.series.get(f"{kind}.iops"))
 
 
 def _measured(one: Series) -> bool:

@@ -13,9 +13,11 @@ from iodelta.report.account.evidence import first_look, is_withheld, not_exclude
 from iodelta.report.account.model import Account, grouped
 from iodelta.report.calibration import quoted
 from iodelta.report.words import duration, inert, interval, metric_name, percent, quantity
+from iodelta.stats.modes import Modes
 from iodelta.trial import Finding
 from iodelta.verdict import Verdict
 from iodelta.verdict.derived import KneeMove
+from iodelta.verdict.modes import ModeChange
 
 QUOTED = 2
 """Calibrations that are quoted."""
@@ -46,6 +48,7 @@ def beyond(account: Account) -> Iterator[str]:
         if one.word in ("regression", "improvement"):
             name = metric_name(one.metric, with_kind=False)
             yield f"Spread (exploratory): {inert(one.cell)}, {inert(one.variant)}, {name}: {one.word}: {one.phrase}."
+    yield from map(_modes, views.modes)
     effects: dict[str, list[str]] = {}
     for cell, variant, account_ in views.together:
         effects.setdefault(account_.phrase, []).append(f"{inert(cell)} ({inert(variant)})")
@@ -131,6 +134,21 @@ def _pooled(account: Account) -> Iterator[str]:
                     f"Pooled over {shift.blocks} blocks, {name}: p{100 * one.p:g} latency "
                     f"{percent(math.expm1(one.change), 0.01)} ({interval(low, high)}); no verdict."
                 )
+
+
+def _modes(found: ModeChange) -> str:
+    """How often each variant runs at which speed, and what of it changed."""
+    parts = [f"{inert(found.baseline)} {_speeds(found.before)}, {inert(found.variant)} {_speeds(found.after)}"]
+    named = (("seconds at the faster speed", found.share), ("slow speed", found.slow), ("fast speed", found.fast))
+    for name, change in named:
+        if change is not None:
+            parts.append(f"{name} {percent(change.value, 0.005)} ({interval(change.low, change.high)})")
+    return f"Two speeds (exploratory): {inert(found.cell)}: {'; '.join(parts)}."
+
+
+def _speeds(modes: Modes) -> str:
+    rates = (f"{math.exp(mode.centre):,.0f} IOPS in {100 * mode.share:.0f} % of seconds" for mode in modes.modes)
+    return " and ".join(rates)
 
 
 def _knee(move: KneeMove) -> Iterator[str]:
