@@ -27,6 +27,7 @@ def judged(
     output: bytes | None = None,
     log: str = "",
     did: Mapping[str, dict[str, int]] = MappingProxyType({"read": DIRECTION}),
+    seconds: float = 6.3,
 ) -> FioResult:
     if output is None:
         job = {"jobname": "iodelta", "error": error, **did}
@@ -42,7 +43,7 @@ def judged(
             exit_code=exit_code,
             ended=ended,
             started=1_699_999_990.0,
-            seconds=6.3,
+            seconds=seconds,
             output=output,
             stdout=b"",
             stderr=stderr.encode(),
@@ -74,11 +75,25 @@ def test_a_run_that_hung_on_is_kept_with_a_warning() -> None:
     assert result.usable
 
 
-def test_a_run_without_io_or_without_one_of_its_directions_is_none() -> None:
+def test_a_run_of_full_length_without_io_is_a_result_of_zero() -> None:
+    idle = {**DIRECTION, "total_ios": 0}
+    nothing = judged(did={"read": idle})
+    assert nothing.usable
+    assert [(one.kind, one.ios, one.iops.value, one.bandwidth.value) for one in nothing.directions] == [
+        ("read", 0, 0.0, 0.0)
+    ]
+    half = judged(options=(("readwrite", "randrw"),), did={"read": DIRECTION, "write": idle})
+    assert half.usable
+    assert {one.kind: one.ios > 0 for one in half.directions} == {"read": True, "write": False}
+    assert rules(judged(error=5, did={"read": idle})) == [("fio.failed", "hard")]
+
+
+def test_a_run_without_io_or_without_one_of_its_directions_that_ended_early_is_none() -> None:
     idle = {**DIRECTION, "total_ios": 0}
     mixed = (("readwrite", "randrw"),)
-    assert rules(judged(did={"read": idle})) == [("fio.no-io", "hard")]
-    assert rules(judged(options=mixed, did={"read": DIRECTION, "write": idle})) == [("fio.direction-missing", "hard")]
+    assert rules(judged(did={"read": idle}, seconds=2)) == [("fio.no-io", "hard")]
+    early = judged(options=mixed, did={"read": DIRECTION, "write": idle}, seconds=2)
+    assert rules(early) == [("fio.direction-missing", "hard")]
     assert judged(options=mixed, did={"read": DIRECTION, "write": DIRECTION}).usable
 
 

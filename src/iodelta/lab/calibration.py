@@ -24,6 +24,7 @@ from iodelta.lab.undo import state_directory
 from iodelta.machine import Machine
 from iodelta.probe.topology import Target
 from iodelta.stats.calibration import Noise, alarms_beyond, false_alarm_bound, noise_sources, smallest_change
+from iodelta.stats.stalls import stalled_trials
 from iodelta.trial import Finding, Trial
 from iodelta.verdict import Judgement, Metric, value_of
 
@@ -75,6 +76,9 @@ class Calibration(msgspec.Struct, frozen=True):
     """The noise of each metric."""
     injections: tuple[Injection, ...] = ()
     """What was said of known changes; empty where none was made."""
+    trials: int = 0
+    """Trials in which stalls were looked for; 0 in older calibrations."""
+    stalled: int = 0
 
     @property
     def bound(self) -> float:
@@ -151,10 +155,22 @@ def noise_of(trials: Sequence[Trial], metrics: Sequence[Metric], seconds_per_tri
 
 
 def alarms_in(judgement: Judgement) -> tuple[int, int]:
-    """Comparisons judged, and how many of them were called a change: by the first metric, the others depend on it."""
-    first = judgement.rules.metrics[0]
-    judged = [v for v in judgement.verdicts if v.metric == first and v.look is not None]
-    return len(judged), sum(v.word in ("regression", "improvement") for v in judged)
+    """Comparisons judged, and how many of them were called a change in any metric: these are tested together.
+
+    Each is judged as the one cell of a real experiment is, at the full level.
+    """
+    judged = {(v.cell, v.variant) for v in judgement.verdicts if v.look is not None}
+    called = {(v.cell, v.variant) for v in judgement.verdicts if v.word in ("regression", "improvement")}
+    return len(judged), len(called & judged)
+
+
+def stalls_in(trials: Sequence[Trial], metric: Metric) -> tuple[int, int]:
+    """Trials of one workload in run order, and how many of them stalled: cells and variants are all alike."""
+    ordered = sorted(trials, key=lambda one: one.number)
+    values = np.array([value_of(trial, metric)[0] for trial in ordered])
+    known = values[np.isfinite(values) & (values > 0)]
+    worse = -np.log(known) if metric.better == "higher" else np.log(known)
+    return len(values), len(stalled_trials(worse)) + int(np.count_nonzero(values == 0))
 
 
 def injections_in(judgement: Judgement) -> tuple[Injection, ...]:
@@ -191,6 +207,8 @@ def merged(old: Calibration | None, new: Calibration) -> Calibration:
         comparisons=old.comparisons + new.comparisons,
         alarms=old.alarms + new.alarms,
         injections=new.injections or old.injections,
+        trials=old.trials + new.trials,
+        stalled=old.stalled + new.stalled,
     )
 
 
@@ -232,6 +250,7 @@ def calibration_of(
 ) -> Calibration:
     """What an A/A experiment amounts to."""
     comparisons, alarms = alarms_in(judgement)
+    seen, stalled = stalls_in(trials, judgement.rules.metrics[0])
     return Calibration(
         key=key,
         workload=workload,
@@ -241,4 +260,6 @@ def calibration_of(
         alarms=alarms,
         metrics=noise_of(trials, judgement.rules.metrics, seconds_per_trial),
         injections=injections,
+        trials=seen,
+        stalled=stalled,
     )

@@ -30,6 +30,8 @@ def lines(calibration: Calibration) -> Iterator[str]:
     yield ""
     yield "pairing: how many times more blocks an analysis that ignores the pairs would need."
     yield false_alarms(calibration)
+    if calibration.trials:
+        yield f"{_stalls(calibration).capitalize()}."
     for injection in calibration.injections:
         said = f"a slow-down of {-100 * injection.change:g} % was called {injection.word}"
         yield f"Known: {said} after {injection.blocks} blocks ({interval(injection.low, injection.high)})"
@@ -49,10 +51,16 @@ def quoted(calibration: Calibration) -> str:
     """One sentence for the method part of a report."""
     first = calibration.metrics[0] if calibration.metrics else None
     seen = f"; in 10 min it sees {_percent(first.ten_minutes)} %" if first and first.ten_minutes else ""
+    stalled = f"; {_stalls(calibration)}" if calibration.trials else ""
     return (
         f"Calibrated here on {_day(calibration.made)} ({inert(calibration.workload)}): {calibration.alarms} false "
-        f"alarms in {calibration.comparisons} A/A comparisons, rate below {100 * calibration.bound:.0f} %{seen}."
+        f"alarms in {calibration.comparisons} A/A comparisons, rate below {100 * calibration.bound:.0f} %{seen}{stalled}."
     )
+
+
+def _stalls(calibration: Calibration) -> str:
+    rate = 1000 * calibration.stalled / calibration.trials
+    return f"{calibration.stalled} of {calibration.trials} trials stalled, {rate:.2g} in a thousand"
 
 
 def _percent(value: float | None) -> str:

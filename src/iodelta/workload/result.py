@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+import msgspec
+
 from iodelta.jobfile import canonical
-from iodelta.trial import Direction, Finding, Kind, Severity
+from iodelta.trial import Direction, Finding, Kind, Quantity, Severity
 from iodelta.workload import io_uring
 from iodelta.workload.ending import ending, finding, words_of
 from iodelta.workload.fio_json import FioDocument, FioJob, documents, merged, read_document
@@ -43,6 +45,8 @@ def read_run(run: FioRun) -> FioResult:
             findings.append(finding(run, "fio.cut", "hard", f"fio wrote no result: {words_of(said)}"))
         return FioResult(findings=tuple(findings))
     job = merged(document.jobs)
+    if not findings and not job.error:
+        job = msgspec.structs.replace(job, directions=(*job.directions, *_idle(run, job)))
     findings += _problems(run, job, said) if not findings else []
     for severity in LESSER:
         told = (line for line in said if line.startswith(f"{severity}: "))
@@ -118,6 +122,16 @@ def _problems(run: FioRun, job: FioJob, said: list[str]) -> list[Finding]:
             remedy = "is the target's size a multiple of bs?"
             found.append(finding(run, "fio.incomplete-ios", severity, text, remedy))
     return found
+
+
+def _idle(run: FioRun, job: FioJob) -> tuple[Direction, ...]:
+    """The directions that a run of full length did no I/O in: rates of 0, the worst result there is, and no failure."""
+    if run.seconds < SHORT * (run.request.ramp + run.request.runtime):
+        return ()
+    missing = sorted(_expected(run.request) - {done.kind for done in job.directions})
+    asked = round(1000 * run.request.runtime)
+    iops, bandwidth = Quantity.exact(0.0, "IOPS"), Quantity.exact(0.0, "B/s")
+    return tuple(Direction(kind, 0, 0, asked, iops, bandwidth) for kind in missing)
 
 
 def _expected(request: FioRequest) -> set[Kind]:
