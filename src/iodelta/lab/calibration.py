@@ -79,6 +79,7 @@ class Calibration(msgspec.Struct, frozen=True):
     trials: int = 0
     """Trials in which stalls were looked for; 0 in older calibrations."""
     stalled: int = 0
+    """Those of them that stalled."""
 
     @property
     def bound(self) -> float:

@@ -54,7 +54,8 @@ def quoted(calibration: Calibration) -> str:
     stalled = f"; {_stalls(calibration)}" if calibration.trials else ""
     return (
         f"Calibrated here on {_day(calibration.made)} ({inert(calibration.workload)}): {calibration.alarms} false "
-        f"alarms in {calibration.comparisons} A/A comparisons, rate below {100 * calibration.bound:.0f} %{seen}{stalled}."
+        f"alarms in {calibration.comparisons} A/A comparisons, rate below {100 * calibration.bound:.0f} %{seen}"
+        f"{stalled}."
     )
 
 
