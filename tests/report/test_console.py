@@ -118,6 +118,27 @@ def test_exit_codes_follow_the_words(change: float, sd: float, code: int) -> Non
     assert account(experiment(), cells, sd=sd).exit_code == code
 
 
+@pytest.mark.parametrize(("change", "sd"), [(-0.05, 0.01), (0.05, 0.01), (0.0, 0.05)])
+def test_nothing_exploratory_feeds_the_exit_code(change: float, sd: float) -> None:
+    shown = account(experiment(), {(f"iodepth={depth}", "new"): change for depth in (1, 32)}, sd=sd)
+    flipped = tuple(msgspec.structs.replace(one, word="regression") for one in shown.views.spread)
+    overall = tuple(msgspec.structs.replace(one, word="regression") for one in shown.judgement.overall)
+    judgement = msgspec.structs.replace(shown.judgement, overall=overall)
+    worse = msgspec.structs.replace(shown.views, spread=flipped)
+    assert flipped
+    assert overall
+    assert msgspec.structs.replace(shown, views=worse, judgement=judgement).exit_code == shown.exit_code
+
+
+@pytest.mark.parametrize(("carry", "said"), [("superblocks", "followed a trial of its own"), ("ignored", "turned off")])
+def test_the_method_says_how_carry_over_was_dealt_with(carry: str, said: str) -> None:
+    shown = account(experiment((1,)), {}, blocks=9)
+    rules = msgspec.structs.replace(shown.plan.rules, carry=carry)
+    plan = msgspec.structs.replace(shown.plan, rules=rules)
+    assert said in " ".join(text(msgspec.structs.replace(shown, plan=plan)).split())
+    assert said not in " ".join(text(shown).split())
+
+
 def test_nothing_measured_is_exit_4() -> None:
     assert account(experiment(), {}, blocks=0).exit_code == 4
 

@@ -19,6 +19,12 @@ from iodelta.verdict import Verdict
 from iodelta.verdict.derived import KneeMove
 from iodelta.verdict.modes import ModeChange
 
+CARRY = {
+    "superblocks": "Every counted trial followed a trial of its own variant; the change is the deployed one.",
+    "ignored": "The workload leaves state behind and superblocks are turned off: carry-over may be part of any change.",
+}
+"""What the plan decided about carry-over, where it is not simply tested."""
+
 QUOTED = 2
 """Calibrations that are quoted."""
 
@@ -256,11 +262,13 @@ def method(account: Account, folder: str = "FOLDER") -> Iterator[str]:
         f"looks at {looks} blocks."
     )
     yield "Order and rules were fixed before the first trial."
+    if carry := CARRY.get(rules.carry):
+        yield carry
     if carry := carry_over(account.plan):
         yield f"Carry-over: {inert(carry)}."
     yield from (f"{inert(note[:1].upper() + note[1:])}." for note in account.plan.experiment.notes)
     if account.repeated:
-        yield f"{account.repeated} trials were spoilt and their blocks repeated."
+        yield f"{account.repeated} trials failed or were cut short, and their blocks were repeated."
     changes = [v.change for v in account.judgement.verdicts if v.change]
     seen = [(c.high - c.low) / 2 for c in changes if c.low is not None and c.high is not None]
     if seen:
