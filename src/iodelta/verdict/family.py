@@ -90,7 +90,8 @@ def stage_1_end(units: Sequence[Units], rules: Rules) -> float:
     (given up, it seems) while another ran ``PATIENCE`` more. Infinite while it lasts."""
     first = rules.screen.blocks
     given_up = min([math.inf, *(_finish(unit, first + PATIENCE) for unit in units)])
-    unseen = [given_up] if len(units) < max(rules.comparisons, 1) else []
+    asked = questions_of(units) if rules.order == "independent" else len(units)  # older plans counted metrics, too
+    unseen = [given_up] if asked < max(rules.comparisons, 1) else []
     return max([0.0, *unseen, *(min(_finish(unit, first), given_up) for unit in units if not unit.forever)])
 
 
