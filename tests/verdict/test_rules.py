@@ -25,7 +25,7 @@ def test_rules_survive_json_and_have_a_digest_of_their_own() -> None:
 @pytest.mark.parametrize("blocks", [6, 7, 10, 16, 33, 80, 200])
 def test_looks_end_with_the_budget_and_each_can_decide(blocks: int) -> None:
     """No look is spent where even the smallest p value there is, 2^-n on one side, exceeds its level."""
-    rules = Rules.for_blocks(blocks, METRICS, comparisons=3)
+    rules = Rules.for_blocks(blocks, METRICS, comparisons=1)
     assert rules.looks[-1] == rules.max_blocks == blocks
     plan = plan_of(rules, ())
     for n, tail in zip(plan.blocks, nominal_tails(plan, rules.alpha / 2), strict=True):
@@ -39,7 +39,7 @@ def test_the_usual_looks_are_those_of_80_blocks() -> None:
 
 @pytest.mark.parametrize("blocks", [1, 3, 5])
 def test_below_six_blocks_no_verdict_is_promised(blocks: int) -> None:
-    finding = Rules.for_blocks(blocks, METRICS, comparisons=3).reachable()
+    finding = Rules.for_blocks(blocks, METRICS, comparisons=1).reachable()
     assert finding is not None
     assert finding.severity == "hard"
     assert "at least 6 blocks" in finding.remedy
@@ -61,7 +61,7 @@ def test_the_family_is_corrected_for_as_it_grows() -> None:
     def family(comparisons: int, blocks: int = 40) -> str:
         return Rules.for_blocks(blocks, METRICS, comparisons=comparisons).family
 
-    assert [family(n) for n in (1, 6, 7, 30, 31, 3000)] == ["each", "each", "holm", "holm", "screen", "screen"]
+    assert [family(n) for n in (1, 2, 7, 30, 31, 3000)] == ["each", "holm", "holm", "holm", "screen", "screen"]
     assert family(0) == "holm"
     assert family(150, blocks=12) == "holm"
     assert Rules.for_blocks(40, METRICS, comparisons=150, family="each").family == "each"
