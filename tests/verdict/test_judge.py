@@ -16,6 +16,9 @@ from iodelta.verdict.judge import judge
 RULES = Rules.for_blocks(80, metrics_for(["read"]), comparisons=3)
 RNG = np.random.default_rng(77)
 
+STALLS = "; stalls in up to 4 % of trials are not excluded"
+"""Eighty trials without a stall: 1 - 0.05^(1/80)."""
+
 
 def exact(theta: float, half: float, n: int = 80) -> Series:
     """A series whose signed-rank interval at any level is close to theta +- half: evenly spread log-ratios."""
@@ -31,9 +34,9 @@ def rules(*looks: int, **more: object) -> Rules:
 @pytest.mark.parametrize(
     ("theta", "half", "word", "phrase"),
     [
-        (0.0, 0.004, "equivalent", "equivalent within the margin"),
-        (0.006, 0.002, "equivalent", "worse, but by less than the margin: real but below the margin"),
-        (-0.006, 0.002, "equivalent", "better, but by less than the margin: real but below the margin"),
+        (0.0, 0.004, "equivalent", f"equivalent within 1 %{STALLS}"),
+        (0.006, 0.002, "equivalent", f"equivalent within 1 % (worse, but by less than that){STALLS}"),
+        (-0.006, 0.002, "equivalent", f"equivalent within 1 % (better, but by less than that){STALLS}"),
         (0.012, 0.006, "regression", "regressed"),
         (0.030, 0.006, "regression", "regressed by at least the margin"),
         (-0.012, 0.006, "improvement", "improved"),
@@ -70,6 +73,8 @@ def test_a_change_is_told_in_the_metrics_own_sign() -> None:
 
 
 def test_swapping_the_variants_swaps_the_words() -> None:
+    """Carry-over aside: it favours the arm that does the damage, so an improvement must be shown without it."""
+    rules_ = msgspec.structs.replace(RULES, carry="ignored")
     mirror = {"regression": "improvement", "improvement": "regression"}
     seen = set()
     for one in many(white, blocks=80, count=60, change=-0.006, sd=0.02, seed=3):
@@ -81,7 +86,7 @@ def test_swapping_the_variants_swaps_the_words() -> None:
             baseline_at=one.variant_at,
             variant_at=one.baseline_at,
         )
-        word, other = judge(one, RULES), judge(swapped, RULES)
+        word, other = judge(one, rules_), judge(swapped, rules_)
         assert other.word == mirror.get(word.word, word.word)
         assert other.blocks == word.blocks
         assert other.p == word.p
@@ -176,22 +181,22 @@ def test_an_interruption_before_anything_could_be_decided_costs_nothing() -> Non
     )
 
 
-def test_blocks_needed_are_estimated_with_their_range() -> None:
-    """Half a margin away from both answers the need is largest; the range is that of the spread's own uncertainty."""
-    verdict = judge(exact(0.005, 0.010, 40), rules(40, 400))
+def test_blocks_needed_are_projected_with_their_range() -> None:
+    """Half a margin away from both answers: the looks to come are replayed."""
+    later = (100, 150, 200, 250, 300, 400, 500, 600)
+    verdict = judge(exact(0.005, 0.014, 40), rules(40, *later))
     needed = verdict.needed
     assert needed is not None
-    assert 40 < needed.low < needed.blocks < needed.high
-    half = (verdict.change.high - verdict.change.low) / 2  # type: ignore[union-attr, operator]
-    assert needed.blocks == pytest.approx(40 * (half / 0.005) ** 2, rel=0.1)
+    assert 40 < needed.low <= needed.blocks <= needed.high <= 600
+    assert needed.low < needed.high
+    assert {needed.low, needed.blocks, needed.high} <= {*later}
     assert verdict.reachable_margin is None
     assert judge(exact(0.0, 0.004), rules(80)).needed is None
 
 
-def test_when_the_need_exceeds_the_plan_the_reachable_margin_is_told() -> None:
+def test_when_no_planned_look_will_answer_the_reachable_margin_is_given() -> None:
     verdict = judge(exact(0.002, 0.03, 40), rules(40, 80))
-    assert verdict.needed is not None
-    assert verdict.needed.blocks > 80
+    assert verdict.needed is None
     assert verdict.reachable_margin is not None
     assert 0.02 < verdict.reachable_margin < 0.04
 
@@ -310,7 +315,7 @@ def test_boot_pairs_are_the_units() -> None:
     one = series(np.full(20, 1e5), 1e5 * np.exp(-0.05 + boot + 0.001 * RNG.standard_normal(20)))
     names = tuple((f"old {i // 2}", f"new {i // 2}") for i in range(20))
     verdict = judge(msgspec.structs.replace(one, boots=names), Rules.for_blocks(10, RULES.metrics, comparisons=3))
-    assert (verdict.word, verdict.blocks) == ("regression", 7)
+    assert (verdict.word, verdict.blocks) == ("regression", 6)
     assert "boot pairs" in verdict.rule
     within = tuple((f"boot {i}", f"boot {i}") for i in range(20))
     assert judge(msgspec.structs.replace(one, boots=within), RULES).blocks == 9

@@ -8,6 +8,7 @@ that metrics which move together are tested once, not once each (min-P, Westfall
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -77,12 +78,11 @@ def joint(smallest: Floats, p: Floats, *, statistics: float, exact: bool) -> Flo
     return np.minimum(np.minimum(1.0, statistics * p), np.maximum(p, replayed))
 
 
-def critical(smallest: Floats, level: float, *, statistics: float) -> float:
+def critical(smallest: Floats, level: float, *, statistics: float, exact: bool) -> float:
     """The largest p value of a single statistic that is still within ``level`` when corrected as in ``joint``."""
     ordered = np.sort(smallest)
-    allowed = int(np.floor(level * len(ordered) * (1 + 1e-9)))
-    read = float(ordered[allowed - 1]) if allowed >= 1 else 0.0
-    if allowed < len(ordered) and read >= ordered[allowed] * (1 - 1e-12):  # a tie: the next smaller value holds
-        smaller = ordered[ordered < read * (1 - 1e-12)]
-        read = float(smaller[-1]) if len(smaller) else 0.0
+    count = len(ordered)
+    allowed = math.floor(level * count * (1 + 1e-9)) if exact else math.floor(level * (count + 1) * (1 + 1e-9)) - 1
+    # Whatever lies below the first replay that is one too many still holds.
+    read = float(ordered[allowed]) * (1 - 1e-6) if 0 <= allowed < count else 0.0
     return max(level / statistics, min(level, read))

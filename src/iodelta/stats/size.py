@@ -84,15 +84,15 @@ def projection(
     answered = float(np.isfinite(stopped).mean())
     if answered <= 0.5:
         return None
-    low, high = _range([*later], stopped)
-    middle = float(np.median(stopped))
-    return int(middle), low, high, answered
+    middle = int(np.quantile(stopped, 0.5, method="lower"))
+    low, high = _range([*later], stopped, middle)
+    return middle, low, high, answered
 
 
-def _range(looks: list[int], stopped: Floats) -> tuple[int, int]:
+def _range(looks: list[int], stopped: Floats, middle: int) -> tuple[int, int]:
     """The run of looks around the median whose share of futures is nearest to the central share."""
     mass = [float((stopped == look).mean()) for look in looks]
-    median = looks.index(int(np.median(stopped)))
+    median = looks.index(middle)
     best, chosen = np.inf, (median, median)
     for first in range(median + 1):
         for last in range(median, len(looks)):

@@ -65,19 +65,19 @@ def _replayed(arms: Arms, signs: Floats) -> tuple[Floats, Floats]:
     constant plus the pattern times a vector: a few matrix products replace a loop over patterns.
     """
     n = arms.old.shape[1]
+    shape = len(signs), len(arms.old)
     middle, half = (arms.new + arms.old) / 2, (arms.new - arms.old) / 2
     weight, tilt = (arms.new_weight + arms.old_weight) / 2, (arms.new_weight - arms.old_weight) / 2
-    floor = TINY * np.maximum(middle.sum(axis=1), 1e-300)
 
-    def against(vector: Floats) -> Floats:
-        return np.asarray(signs @ vector.T) if vector.any() else np.zeros((len(signs), 1))  # a rate has no tilt
+    def against(vector: Floats) -> Floats | float:
+        return np.asarray(signs @ vector.T) if vector.any() else 0.0  # a rate has no tilt: half of the products
 
-    swing, lean = np.asarray(signs @ half.T), against(tilt)  # of its full shape, also where nothing differs
-    sums = middle.sum(axis=1)
-    weights = weight.sum(axis=1)
-    new, old = np.maximum(sums + swing, floor), np.maximum(sums - swing, floor)
-    new_weight = np.maximum(weights + lean, TINY * np.maximum(weights, 1e-300))
-    old_weight = np.maximum(weights - lean, TINY * np.maximum(weights, 1e-300))
+    swing, lean = against(half), against(tilt)
+    sums, weights = middle.sum(axis=1), weight.sum(axis=1)
+    sums, weights = np.where(sums > 0, sums, 1.0), np.where(weights > 0, weights, 1.0)
+    new, old = np.maximum(sums + swing, TINY * sums), np.maximum(sums - swing, TINY * sums)
+    new_weight = np.maximum(weights + lean, TINY * weights)
+    old_weight = np.maximum(weights - lean, TINY * weights)
     value = np.log(new / new_weight) - np.log(old / old_weight)
 
     # The linearised influence of a block is (v'/V' - u'/U') - (v/V - u/U); below, the sum of its squares.
@@ -100,7 +100,7 @@ def _replayed(arms: Arms, signs: Floats) -> tuple[Floats, Floats]:
     )
     # sum of squares of influences is relative to sums; the variance of the mean of n of them, with n - 1 to spare
     error = np.sqrt(np.maximum(squares, 1e-24) * n / max(n - 1, 1))
-    return value, error
+    return np.broadcast_to(value, shape), np.broadcast_to(error, shape)
 
 
 def bounds(arms: Arms, signs: Floats, level: float, *, exact: bool, steps: int = 24) -> tuple[float, float]:

@@ -18,15 +18,12 @@ from iodelta.verdict import explain
 from iodelta.verdict.decide import Trace
 from iodelta.verdict.doubts import doubts_of
 from iodelta.verdict.family import Job, Outcome
-from iodelta.verdict.model import Carry, Change, Look, Needed, Stalls, Verdict, Word
+from iodelta.verdict.model import LARGEST, Carry, Change, Look, Needed, Stalls, Verdict, Word, relative
 from iodelta.verdict.numbers import Numbers, flagged_blocks, numbers_of
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.units import Units
 
 Floats = NDArray[np.float64]
-
-LARGEST = 700.0
-"""Log-ratios beyond this have no ratio in a double."""
 
 
 def accounts(jobs: Sequence[Job], traces: Sequence[Trace], outcomes: Sequence[Outcome], rules: Rules) -> list[Verdict]:
@@ -121,11 +118,6 @@ def _change(estimate: Estimate, unit: Units) -> Change:
         relative(high) if math.isfinite(high) else None,
         estimate.level,
     )
-
-
-def relative(log_ratio: float) -> float:
-    """exp(x) - 1, at most what a double holds."""
-    return math.expm1(min(log_ratio, LARGEST))
 
 
 def _carry(numbers: Numbers | None, unit: Units) -> Carry | None:

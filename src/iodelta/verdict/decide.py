@@ -36,7 +36,7 @@ Basis = Literal["typical", "total"]
 GUARD = 0.01
 """Level of the lag-1 guard."""
 
-SHOWN_WITHOUT = 1.645
+SHOWN_WITHOUT = 2.4
 """Standard errors by which an improvement must hold without its carry-over."""
 
 MIN_PER_HOST = 4
@@ -181,7 +181,8 @@ def _take(
     each, claimed = levels
     trace.above.append(float(seen.above[:, row].min()))
     trace.below.append(float(seen.below[:, row].min()))
-    trace.critical[look] = seen.critical_at(claimed)
+    merged = look in trace.merged
+    trace.critical[look] = claimed / seen.statistics if merged else seen.critical_at(claimed)
     trace.at = look
     word, basis, few = _word(unit, seen, row, blocks, claimed, trace.claim, (each, rules))
     alone, alone_basis, _ = _word(unit, seen, row, blocks, each, Claim(trace.claim.plan, each), (each, rules))
@@ -217,7 +218,7 @@ def _word(
         ("improvement", claim.better, seen.below[:, row]),
     )
     for word, may, p in words:
-        shown = [at for at in range(len(inside)) if may and not inside[at] and p[at] <= level * (1 + 1e-9)]
+        shown = [at for at in range(len(p)) if may and not inside[at] and p[at] <= level * (1 + 1e-9)]
         if shown:
             return word, names[shown[0]], False
     return "inconclusive", "typical", False

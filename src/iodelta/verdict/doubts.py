@@ -177,5 +177,5 @@ def _apart(unit: Units, numbers: Numbers) -> list[Finding]:
 
 
 def _disagree(typical: Estimate, total: Estimate) -> bool:
-    """Whether each lies outside the other's interval."""
-    return not (typical.low <= total.value <= typical.high or total.low <= typical.value <= total.high)
+    """Whether one lies outside the other's interval."""
+    return not (typical.low <= total.value <= typical.high and total.low <= typical.value <= total.high)

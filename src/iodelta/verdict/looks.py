@@ -64,12 +64,14 @@ class Seen:
     """Bonferroni's factor for all of them."""
     smallest: Floats | None = None
     """The smallest p value of all statistics in every replay; None where nothing was worth replaying."""
+    exact: bool = True
+    """Whether the replays are all there are."""
 
     def critical_at(self, level: float) -> float:
         """The one-sided level of a single test that the corrected ``level`` comes to."""
         if self.smallest is None:
             return level / self.statistics
-        return critical(self.smallest, level, statistics=self.statistics)
+        return critical(self.smallest, level, statistics=self.statistics, exact=self.exact)
 
     def replace_typical(self, row: int, batches: Floats | None, margin: float, tested: Tested) -> None:
         """The typical p values of one metric from ``batches`` of blocks; 1 where there are none."""
@@ -88,7 +90,8 @@ def seen_at(tested: Tested, *, margin: float, level: float, parts: int, tails: T
     """The p values of one look. ``level`` is the largest that a p value will be held against, ``parts`` a factor for
     statistics of the same cell and variant that cannot be replayed with these, ``tails`` the typical test."""
     typical = _typical(tested, tails)
-    total = _total(tested, level)
+    # Over hosts the sum is no estimate of what another host would see: it only has to lie inside the margin.
+    total = _total(tested, level) if tails is tails_rows else None
     above = np.array([typical[0], *([np.minimum(1.0, TOTAL_PAYS * total[0])] if total else [])])
     below = np.array([typical[1], *([np.minimum(1.0, TOTAL_PAYS * total[1])] if total else [])])
     statistics = len(tested.d) * parts * (1.0 + (1.0 / TOTAL_PAYS if total else 0.0))
@@ -100,9 +103,9 @@ def seen_at(tested: Tested, *, margin: float, level: float, parts: int, tails: T
     else:
         above, below = np.minimum(1.0, statistics * above), np.minimum(1.0, statistics * below)
     within = [_typical_within(tested, margin, tails)]
-    if total:
+    if tested.totals is not None:
         within.append(_total_within(tested, margin, level, within[0]))
-    return Seen(above, below, np.array(within), statistics, smallest)
+    return Seen(above, below, np.array(within), statistics, smallest, tested.exact)
 
 
 def _typical(tested: Tested, tails: Tails) -> tuple[Floats, Floats]:

@@ -161,7 +161,7 @@ def units_of(series: Series, rules: Rules, ended: Sequence[int] = (), *, trials_
     b = np.array(series.variant_values[:shortest], dtype=float)
     place = f"cell {series.cell}, {series.metric.name}, {series.variant}"
     refusal, forever = None, False
-    usable = (a >= 0) & (b >= 0) if series.metric.better == "higher" else (a > 0) & (b > 0)
+    usable = _usable(a, series.metric) & _usable(b, series.metric)
     if lopsided:
         refusal, forever = _hard("unequal", place, "the two sides do not have the same blocks", "pair them again"), True
     elif series.refused is not None:
@@ -224,6 +224,11 @@ def _differences(a: Floats, b: Floats, *, higher_is_better: bool) -> Floats:
     d[nothing_b & ~nothing_a] = NOTHING_DONE
     d[nothing_a & ~nothing_b] = -NOTHING_DONE
     return d
+
+
+def _usable(values: Floats, metric: Metric) -> NDArray[np.bool_]:
+    """Which values can be compared: a rate may be 0, a latency endless, where nothing was done."""
+    return np.isfinite(values) & (values >= 0) if metric.better == "higher" else values > 0
 
 
 def _nothing_done(values: Floats, *, higher_is_better: bool) -> NDArray[np.bool_]:
@@ -322,13 +327,13 @@ def _nothing(series: Series, rules: Rules, place: str) -> tuple[Finding, bool]:
 
 def _not_positive(series: Series, a: Floats, b: Floats, usable: NDArray[np.bool_], place: str) -> Finding:
     at = int(np.argmin(usable))
-    wrong_old = not a[at] > 0
+    wrong_old = not _usable(a, series.metric)[at]
     value, variant = (a[at], series.baseline) if wrong_old else (b[at], series.variant)
     count = int(np.count_nonzero(~usable))
     return _hard(
         "not-positive",
         place,
         f"block {series.blocks[at]} has {value:g} {series.metric.unit} under {variant} ({count} such blocks): "
-        "a relative change needs values above zero",
+        "a relative change needs a value",
         "find out why nothing was measured there; leaving out blocks by their value would bias the rest",
     )
