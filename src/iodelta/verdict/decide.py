@@ -39,6 +39,9 @@ GUARD = 0.01
 SHOWN_WITHOUT = 2.4
 """Standard errors by which an improvement must hold without its carry-over."""
 
+SLIGHT = 0.25
+"""A carry-over that makes up at most this share of a change, or of the margin, does not take a word back."""
+
 MIN_PER_HOST = 4
 """Blocks a host must have before its own effect and spread count."""
 
@@ -235,15 +238,19 @@ def carry_of(unit: Units, blocks: int) -> Carry | None:
 def _made_by_carry(unit: Units, word: Word, blocks: int, rules: Rules) -> bool:
     """Whether carry-over, in plain blocks, could have made the word.
 
-    The interval of the carry-over excludes 0 on the side that favours the word, or the change without it contradicts
-    the word. An improvement must also be shown without it: the arm that does the damage is the one that gains.
+    The interval of the carry-over excludes 0 on the side that favours the word and is not slight, or the change without
+    it contradicts the word. An improvement must also be shown without it: the arm that does the damage is the one that
+    gains.
     """
     carry = carry_of(unit, blocks) if rules.carry == "tested" else None
     if carry is None:
         return False
     d = unit.d[:blocks] - speeds_of(unit, blocks)[0]
-    shown, share = bool(carry.shown[0]), float(carry.share[0])
-    adjusted = float(carry.adjusted(np.array([np.median(d)]))[0])
+    change, share = float(np.median(d)), float(carry.share[0])
+    adjusted = float(carry.adjusted(np.array([change]))[0])
+    most = abs(share) * (abs(float(carry.value[0])) + float(carry.half[0]))
+    size = math.log1p(rules.margin) if word == "equivalent" else abs(change)
+    shown = bool(carry.shown[0]) and most > SLIGHT * size
     if word == "equivalent":
         return shown or abs(adjusted) > math.log1p(rules.margin)
     side = 1.0 if word == "regression" else -1.0
