@@ -125,7 +125,6 @@ trial = "300ms"
 ramp = 0
 budget = "20d"
 blocks = {2000 if events else trials // 2}
-family = "each"
 metrics = ["read.iops"]
 """
     plan = make_plan(parse(text))

@@ -54,7 +54,9 @@ def test_a_kernel_that_does_not_count_waiting_gives_no_finding(tmp_path: Path) -
         def read(self, path: str) -> str:
             return super().read(str(tmp_path / "absent"))
 
-    assert starvation(cpu_times(Silent()), cpu_times(Silent())) == ()
+    # How busy this process was in between is another matter: a loaded machine may say that it is bound by its CPU.
+    said = {finding.rule for finding in starvation(cpu_times(Silent()), cpu_times(Silent()))}
+    assert "mirror.starved" not in said
 
 
 @pytest.fixture

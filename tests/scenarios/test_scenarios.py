@@ -70,8 +70,8 @@ def test_the_sweep_in_full_is_the_posted_loop() -> None:
 def test_the_jbod_in_full_has_the_mmap_cases_and_tiobench_s_four_phases() -> None:
     names = [cell.name for cell in experiment(jbod_mmap.SCENARIO, full=True).cells]
     assert [name for name in names if name.startswith("mmap")] == [
-        "mmap-randread-64k",
         "mmap-randread-4k",
+        "mmap-randread-64k",
         "mmap-randwrite-64k",
     ]
     assert [name for name in names if name.startswith("tiobench")] == [
@@ -238,7 +238,7 @@ def test_what_is_missing_ends_a_run_with_reasons_and_4(monkeypatch: pytest.Monke
 
 def test_where_the_report_cannot_go_is_refused_before_anything_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("iodelta.cli.scenario.contact", lambda *given: pytest.fail("a machine was asked"))
-    found = CliRunner().invoke(cli, ["scenario", "run", "read-policy-order", "--output", "report.html"])
+    found = CliRunner().invoke(cli, ["scenario", "run", "read-policy-order", "--output", "report.pdf"])
     assert isinstance(found.exception, RequestError)
     assert "add --format" in str(found.exception)
 

@@ -17,7 +17,8 @@ from iodelta.verdict.judge import judge
 from iodelta.verdict.spread import judge_spread
 
 BANDWIDTH, JITTER = metric("read.bandwidth"), metric("read.jitter")
-RULES = Rules(metrics=(BANDWIDTH, JITTER))
+RULES = Rules(metrics=(BANDWIDTH, JITTER), carry="ignored")
+"""Carry-over is not what these runs are about; by chance it takes a word back in one of twenty."""
 PERFORMANCE, POWERSAVE = (780.0, 35.0), (669.0, 50.0)
 
 
@@ -54,8 +55,8 @@ def trials(new: tuple[float, float], blocks: int, seed: int) -> list[Trial]:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_governor_that_lowers_throughput_and_widens_it_gets_two_verdicts_from_twelve_blocks(seed: int) -> None:
-    found = judge_all(trials(POWERSAVE, 12, seed), RULES, baseline="performance")
+def test_a_governor_that_lowers_throughput_and_widens_it_gets_two_verdicts_from_sixteen_blocks(seed: int) -> None:
+    found = judge_all(trials(POWERSAVE, 16, seed), RULES, baseline="performance")
     words = {verdict.metric.name: verdict.word for verdict in found.verdicts}
     assert words == {"read.bandwidth": "regression", "read.jitter": "regression"}
     slower = next(verdict for verdict in found.verdicts if verdict.metric == BANDWIDTH)
@@ -134,9 +135,9 @@ def test_equal_spread_in_very_many_blocks_is_equivalent() -> None:
         ((), (), "verdict.no-blocks"),
         ((1.0,), (2.0,), "spread.few-blocks"),
         ((1.0, 1.1) * 3, (1.2, 1.0) * 3, "spread.few-blocks"),
-        ((1.0,) * 10, (2.0,) * 10, "verdict.constant"),
+        ((1.0,) * 10, (2.0,) * 10, "spread.constant"),
         ((1.0,) * 10, tuple(1.0 + 0.1 * at for at in range(10)), "spread.constant"),
-        ((0.0, *(1.0,) * 9), tuple(1.0 + 0.1 * at for at in range(10)), "verdict.not-positive"),
+        ((0.0, *(1.0,) * 9), tuple(1.0 + 0.1 * at for at in range(10)), "spread.nothing-done"),
         ((math.nan, *(1.0,) * 9), tuple(1.0 + 0.1 * at for at in range(10)), "verdict.not-positive"),
         ((1.0, 1.1) * 5, (1.2, 1.0) * 4, "verdict.unequal"),
     ],

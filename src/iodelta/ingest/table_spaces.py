@@ -127,7 +127,7 @@ def _at_every_gap(lines: Sequence[Line], index: int, block: Sequence[int]) -> Gr
 def _is_indented(lines: Sequence[Line], index: int, block: Sequence[int]) -> bool:
     """Whether the titles begin to the right of all rows: the column of names has none."""
     indents = [len(lines[at].text) - len(lines[at].text.lstrip()) for at in (index, *block)]
-    return max(indents[1:]) < indents[0]
+    return bool(block) and max(indents[1:]) < indents[0]
 
 
 def ends_in_number(text: str) -> bool:

@@ -82,7 +82,6 @@ trial = "@TRIAL@"
 ramp = "@RAMP@"
 budget = "@BUDGET@"
 blocks = @BLOCKS@
-family = "each"
 metrics = ["read.iops"]
 placebo = true
 """

@@ -59,7 +59,6 @@ iodepth = [1, 32]
 trial = "@TRIAL@"
 ramp = "300ms"
 budget = "@BUDGET@"
-family = "each"
 metrics = ["read.iops"]
 placebo = true
 """

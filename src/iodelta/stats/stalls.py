@@ -10,7 +10,6 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betaincinv
 
 WINDOW = 11
 """Trials of an arm, in run order, whose median a trial is held against: a drift is no stall."""
@@ -33,6 +32,8 @@ def excluded(stalled: int, trials: int, confidence: float = 0.95) -> float:
     """The upper bound of the share of stalled trials (Clopper-Pearson, one-sided); 1 without trials."""
     if trials < 1 or stalled >= trials:
         return 1.0
+    from scipy.special import betaincinv  # what a plan asks, trials_needed, does without
+
     return float(betaincinv(stalled + 1, trials - stalled, confidence))
 
 

@@ -67,7 +67,16 @@ def judge_spread(series: Series, rules: Rules) -> SpreadVerdict:
             f"{len(units.d)} {units.unit} say nothing about spread; {MIN_BLOCKS} are the least, 40 are usual",
             "run more blocks, or judge the within-run jitter, which needs no more blocks than the level",
         )
-    logs = (np.log(units.baseline_values), np.log(units.variant_values)) if refusal is None else None
+    arms = units.baseline_values, units.variant_values
+    if refusal is None and not all((np.isfinite(arm) & (arm > 0)).all() for arm in arms):
+        refusal = Finding(
+            "spread.nothing-done",
+            "warning",
+            units.place,
+            "a trial did no I/O: the spread of the others would leave out the worst of all",
+            "look at that trial by itself",
+        )
+    logs = (np.log(arms[0]), np.log(arms[1])) if refusal is None else None
     if logs is not None and min(float(np.ptp(arm)) for arm in logs) <= 1e-12:
         refusal = Finding(
             "spread.constant",

@@ -128,9 +128,7 @@ class Units:
             ones = np.ones_like(old)
             return Arms(new, old, ones, ones)
         old_weight, new_weight = self._weights(blocks)
-        with np.errstate(invalid="ignore"):
-            values = (np.where(old_weight > 0, old * old_weight, 0.0), np.where(new_weight > 0, new * new_weight, 0.0))
-        return Arms(*values, old_weight, new_weight)
+        return Arms(_endless(old) * old_weight, _endless(new) * new_weight, old_weight, new_weight)
 
     def _weights(self, blocks: int) -> tuple[Floats, Floats]:
         """Weights around 1; all 1 where they are not known."""
@@ -258,6 +256,12 @@ def _boots_differ(series: Series) -> bool:
     is switched within one, the block stays the unit."""
     old, new = {boot for boot, _ in series.boots}, {boot for _, boot in series.boots}
     return bool(old) and not old & new
+
+
+def _endless(values: Floats) -> Floats:
+    """Values with a number for what never came back: far beyond all others."""
+    known = values[np.isfinite(values)]
+    return np.asarray(np.where(np.isfinite(values), values, 1e3 * (known.max() if len(known) else 1.0)))
 
 
 def _logs(values: Floats) -> Floats:

@@ -1,0 +1,158 @@
+"""The null made by the randomiser, the total change, carry-over, stalls and honest sizes, each against an oracle."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from iodelta.stats.carry import carry_rows, contrast_of
+from iodelta.stats.replay import critical, joint, patterns, share_of
+from iodelta.stats.size import honest
+from iodelta.stats.speeds import within_speed
+from iodelta.stats.spread import fisher_exact
+from iodelta.stats.stalls import excluded, stalled_trials, trials_needed
+from iodelta.stats.total import Arms, bounds, log_total, studentised
+
+RNG = np.random.default_rng(11)
+
+
+def by_hand(old: np.ndarray, new: np.ndarray, old_ios: np.ndarray, new_ios: np.ndarray) -> tuple[float, float]:
+    """The log-ratio of two means over I/Os and its linearised error, written out."""
+    n = len(old)
+    value = math.log((new * new_ios).sum() / new_ios.sum()) - math.log((old * old_ios).sum() / old_ios.sum())
+    parts = [(x * w) / (x * w).mean() - w / w.mean() for x, w in ((new, new_ios), (old, old_ios))]
+    influence = parts[0] - parts[1]
+    return value, math.sqrt((influence**2).sum() / (n * (n - 1)))
+
+
+def test_every_replay_of_a_total_is_the_total_of_swapped_arms() -> None:
+    """All 2^6 ways to swap the arms of six blocks, latencies weighted by their I/Os."""
+    old, new = RNG.lognormal(0, 0.1, 6), RNG.lognormal(0.1, 0.3, 6)
+    old_ios, new_ios = RNG.uniform(50, 100, 6), RNG.uniform(10, 100, 6)
+    arms = Arms(*(column[None, :] for column in (old * old_ios, new * new_ios, old_ios, new_ios)))
+    signs = np.array(list(itertools.product((1.0, -1.0), repeat=6)))
+    t = studentised(arms, signs)[:, 0]
+    for row, sign in enumerate(signs):
+        kept = sign > 0
+        value, error = by_hand(
+            np.where(kept, old, new),
+            np.where(kept, new, old),
+            np.where(kept, old_ios, new_ios),
+            np.where(kept, new_ios, old_ios),
+        )
+        assert t[row] == pytest.approx(value / error, rel=1e-9)
+    assert log_total(arms)[0][0] == pytest.approx(by_hand(old, new, old_ios, new_ios)[0])
+
+
+def test_the_interval_of_a_total_covers_the_ratio_of_means() -> None:
+    """Arms that stall in a fifth of their trials: the truth is the ratio of expectations."""
+    signs, covered, repetitions, blocks = patterns(tuple(range(30)), 3), 0, 150, 30
+    truth = math.log(1.0 - 0.2 * 0.5)
+    for _ in range(repetitions):
+        old = 100 * RNG.lognormal(0, 0.02, (1, blocks))
+        new = 100 * RNG.lognormal(0, 0.02, (1, blocks)) * np.where(RNG.random((1, blocks)) < 0.2, 0.5, 1.0)
+        ones = np.ones((1, blocks))
+        low, high = bounds(Arms(old, new, ones, ones), signs, 0.025, exact=False)
+        covered += low <= truth <= high
+    assert covered / repetitions >= 0.95 - 4 * math.sqrt(0.05 * 0.95 / repetitions)
+
+
+def test_blocks_that_share_a_draw_change_sign_together() -> None:
+    signs = patterns((0, 0, 1, 1, 2), 1)
+    assert len(signs) == 8
+    assert (signs[:, 0] == signs[:, 1]).all()
+    assert (signs[:, 2] == signs[:, 3]).all()
+    assert (signs == -signs[::-1]).all()
+    many = patterns(tuple(range(40)), 1)
+    assert (many == -many[::-1]).all()
+    assert np.abs(many.mean(axis=0)).max() == 0.0
+
+
+def test_a_replayed_p_value_is_that_of_scipy() -> None:
+    d = RNG.normal(0.3, 1.0, 10)
+    signs = patterns(tuple(range(10)), 0)
+    p = share_of((signs @ d)[:, None], np.array([d.sum()]), exact=True)[0]
+    oracle = stats.permutation_test((d,), np.sum, permutation_type="samples", alternative="greater", n_resamples=np.inf)
+    assert p == pytest.approx(oracle.pvalue)
+
+
+def test_a_joint_p_value_lies_between_the_single_one_and_bonferroni() -> None:
+    smallest = RNG.random((4096, 3)).min(axis=1)
+    p = np.array([0.001, 0.01, 0.2])
+    corrected = joint(smallest, p, statistics=3, exact=True)
+    assert (corrected >= p).all()
+    assert (corrected <= np.minimum(1.0, 3 * p)).all()
+    assert corrected[1] == pytest.approx(1 - 0.99**3, rel=0.25)  # independent statistics
+    level = critical(smallest, 0.05, statistics=3, exact=True)
+    assert joint(smallest, np.array([level * (1 - 1e-6)]), statistics=3, exact=True)[0] <= 0.05 + 1e-12
+
+
+def test_carry_over_is_found_at_its_size_and_with_twice_the_error() -> None:
+    first = RNG.random(400) < 0.5
+    arm = np.empty(800, dtype=int)
+    arm[0::2], arm[1::2] = np.where(first, 0, 1), np.where(first, 1, 0)
+    noise = 0.01 * RNG.standard_normal(800)
+    worse = noise + 0.03 * np.concatenate([[0], arm[:-1]])  # the trial after B is 3 % worse
+    d = worse[arm == 1] - worse[arm == 0]
+    carry = carry_rows(d[None, :], contrast_of(first)[None, :])
+    assert carry.value[0] == pytest.approx(0.03, abs=0.004)
+    assert bool(carry.shown[0])
+    assert carry.share[0] == pytest.approx(-0.5, abs=0.06)
+    assert carry.adjusted(np.array([d.mean()]))[0] == pytest.approx(0.0, abs=0.004)
+    assert carry.half[0] / 1.96 == pytest.approx(2 * 0.01 * math.sqrt(2 / 400), rel=0.15)
+
+
+def test_two_speeds_are_taken_out_and_a_change_is_not() -> None:
+    speed = np.where(RNG.random(160) < 0.5, 0.0, -0.35).reshape(2, 80)
+    old, new = (speed[arm] + 0.02 * RNG.standard_normal(80) for arm in (0, 1))
+    added, two = within_speed(old[None, :], (new - 0.1)[None, :])
+    assert bool(two[0])
+    assert np.median(new - 0.1 - old - added[0]) == pytest.approx(-0.1, abs=0.01)
+    alone = within_speed((0.02 * RNG.standard_normal(80))[None, :], (0.02 * RNG.standard_normal(80) - 0.35)[None, :])
+    assert not alone[1][0]
+    drift = np.linspace(0, -0.9, 160) + 0.02 * RNG.standard_normal(160)
+    assert not within_speed(drift[None, 0::2], drift[None, 1::2])[1][0]
+
+
+def test_the_rule_of_three() -> None:
+    assert trials_needed(0.1) == 29
+    assert trials_needed(0.2) == 14
+    for trials in (20, 29, 80, 500):
+        assert excluded(0, trials) == pytest.approx(1 - 0.05 ** (1 / trials))
+        assert excluded(0, trials) == pytest.approx(3 / trials, rel=0.08)
+    assert excluded(2, 40) == pytest.approx(stats.beta.ppf(0.95, 3, 38))
+
+
+def test_a_stall_is_named_and_a_drift_is_not() -> None:
+    worse = np.linspace(0, 0.4, 60) + 0.01 * RNG.standard_normal(60)
+    assert stalled_trials(worse) == ()
+    worse[[7, 31]] += 0.5
+    assert stalled_trials(worse) == (7, 31)
+
+
+def test_fishers_test_is_that_of_scipy() -> None:
+    for first, second in ((14, 2), (0, 0), (5, 5), (1, 8), (40, 39)):
+        table = [[first, 40 - first], [second, 40 - second]]
+        assert fisher_exact(first, 40, second, 40) == pytest.approx(stats.fisher_exact(table).pvalue)
+    with pytest.raises(ValueError, match="between 0"):
+        fisher_exact(5, 4, 0, 4)
+
+
+@pytest.mark.parametrize("cv", [0.02, 0.05, 0.10])
+def test_a_size_called_at_a_look_is_honest_for_a_change_of_one_margin(cv: float) -> None:
+    """Normal noise, ten looks, a change of exactly the margin: half of the sizes said are too large, half too small."""
+    looks, bound, margin = np.array([9, 12, 16, 20, 26, 32, 40, 50, 64, 80]), 2.7, math.log1p(0.02)
+    sd = cv * math.sqrt(2)
+    steps = np.diff(np.concatenate([[0], looks]))
+    rng = np.random.default_rng(5)
+    means = np.cumsum(margin * steps + sd * np.sqrt(steps) * rng.standard_normal((6000, len(looks))), axis=1) / looks
+    errors = sd / np.sqrt(looks)
+    called = means / errors >= bound
+    at = called.argmax(axis=1)
+    sizes = [honest(means[row, at[row]], errors[at[row]], margin) for row in np.flatnonzero(called.any(axis=1))[:400]]
+    assert 0.85 <= np.median(sizes) / margin <= 1.2
+    assert honest(0.2, 0.01, margin) == pytest.approx(0.2, rel=0.02)
