@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, chdtrc, ndtr, stdtr, stdtrit
 
+from iodelta.stats.carry import contrast_of
+
 Floats = NDArray[np.float64]
 
 MIN_BATCHES = 8
@@ -153,9 +155,7 @@ def suspicion(d: ArrayLike, baseline_first: ArrayLike) -> float:
 def _orders(first: NDArray[np.bool_]) -> tuple[Floats, Floats]:
     """Regressors per block: orientation (+1 baseline first), and whether the variant's trial came straight after one of
     the variant less whether the baseline's did."""
-    # Which variant ran last in the block before: 1 when that was the variant, 0 the baseline.
-    before = np.concatenate(([0.5], first[:-1].astype(float)))
-    return np.where(first, 1.0, -1.0), np.where(first, -before, before - 1.0)
+    return np.where(first, 1.0, -1.0), contrast_of(first)
 
 
 def order_trend(values: ArrayLike, places: ArrayLike, groups: ArrayLike, *, level: float = 0.95) -> Trend | None:

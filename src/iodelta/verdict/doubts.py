@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from iodelta.stats.effect import Estimate
+from iodelta.stats.effect import Estimate, disagree
 from iodelta.stats.guards import order_effect, order_trend, suspicion
 from iodelta.stats.spread import fisher_exact
 from iodelta.trial import Finding
@@ -160,7 +160,7 @@ def _correlated(unit: Units, trace: Trace, at: int) -> list[Finding]:
 
 def _apart(unit: Units, numbers: Numbers) -> list[Finding]:
     """A typical trial and all trials together say different things."""
-    if numbers.total is None or unit.hosts or not _disagree(numbers.typical, numbers.total):
+    if numbers.total is None or unit.hosts or not disagree(numbers.typical, numbers.total):
         return []
     sign = -1.0 if unit.higher_is_better else 1.0
     typical, total = (math.expm1(sign * one.value) for one in (numbers.typical, numbers.total))
@@ -174,8 +174,3 @@ def _apart(unit: Units, numbers: Numbers) -> list[Finding]:
             "look at the blocks one by one: report --explain names the trials that stalled",
         )
     ]
-
-
-def _disagree(typical: Estimate, total: Estimate) -> bool:
-    """Whether one lies outside the other's interval."""
-    return not (typical.low <= total.value <= typical.high and total.low <= typical.value <= total.high)

@@ -91,7 +91,7 @@ def seen_at(tested: Tested, *, margin: float, level: float, parts: int, tails: T
     statistics of the same cell and variant that cannot be replayed with these, ``tails`` the typical test."""
     typical = _typical(tested, tails)
     # Over hosts the sum is no estimate of what another host would see: it only has to lie inside the margin.
-    total = _total(tested, level) if tails is tails_rows else None
+    total = _total(tested) if tails is tails_rows else None
     above = np.array([typical[0], *([np.minimum(1.0, TOTAL_PAYS * total[0])] if total else [])])
     below = np.array([typical[1], *([np.minimum(1.0, TOTAL_PAYS * total[1])] if total else [])])
     statistics = len(tested.d) * parts * (1.0 + (1.0 / TOTAL_PAYS if total else 0.0))
@@ -104,7 +104,7 @@ def seen_at(tested: Tested, *, margin: float, level: float, parts: int, tails: T
         above, below = np.minimum(1.0, statistics * above), np.minimum(1.0, statistics * below)
     within = [_typical_within(tested, margin, tails)]
     if tested.totals is not None:
-        within.append(_total_within(tested, margin, level, within[0]))
+        within.append(_total_within(tested, margin, level))
     return Seen(above, below, np.array(within), statistics, smallest, tested.exact)
 
 
@@ -149,8 +149,8 @@ def _student(arms: Arms) -> tuple[Floats, Floats]:
     return stdtr(spare, -t), stdtr(spare, t)
 
 
-def _total(tested: Tested, level: float) -> tuple[Floats, Floats] | None:
-    """P values of "worse" and "better" totals; the quick ones where they are far from ``level``."""
+def _total(tested: Tested) -> tuple[Floats, Floats] | None:
+    """P values of "worse" and "better" totals; the quick ones where a replay would settle nothing."""
     if tested.totals is None:
         return None
     width = tested.width()
@@ -168,7 +168,7 @@ def _replayed_tail(arms: Arms, tested: Tested, side: float) -> float:
     return float(share_of(replayed, side * value / error, exact=tested.exact)[0])
 
 
-def _total_within(tested: Tested, margin: float, level: float, typical: Floats) -> Floats:
+def _total_within(tested: Tested, margin: float, level: float) -> Floats:
     """The larger p value of a total "above -margin" and "below margin"; replayed only where it can settle something."""
     assert tested.totals is not None
     room = margin - tested.width()
