@@ -14,7 +14,7 @@ from iodelta.ingest.cleaning import Line
 from iodelta.ingest.table_cells import cell, is_missing
 from iodelta.ingest.table_flat import flattened
 from iodelta.ingest.table_grids import LONGEST, MOST_COLUMNS, RULE, Grid, Row, grid
-from iodelta.ingest.table_headings import column, names_other, several
+from iodelta.ingest.table_headings import column, is_statistic, names_other, several
 
 _WIDE = re.compile(r" {2,}")
 _TWO_NUMBERS = re.compile(r"\d \d")
@@ -40,12 +40,27 @@ def splits(lines: Sequence[Line], index: int, most: int) -> Iterator[Grid]:
 
 
 def _is_torn(way: Grid) -> bool:
-    """Whether a title or a cell is but a piece of one: ``(us)``, ``[MB/s]``."""
+    """Whether a title or a cell is but a piece of one: ``(us)``, ``[MB/s]``, ``avg`` before ``lat (ms)``."""
+    if any(_is_cut(cells) for cells in (way.titles, *(cells for _, cells, _ in way.rows))):
+        return True
+    if any(_holds_value(title) for title in way.titles):
+        return True
     texts = [*way.titles, *(text for _, cells, _ in way.rows for text in cells)]
     if any(text[:1] in "([" and text[-1:] in ")]" for text in texts if text):
         return True
     others = [at for at, title in enumerate(way.titles) if names_other(title) or several(title)]
     return any(_is_mixed(cells[at]) for _, cells, _ in way.rows for at in others)
+
+
+def _is_cut(cells: Sequence[str]) -> bool:
+    """Whether the name of a row lies in two cells: a statistic, and the measure that it is of."""
+    return is_statistic(cells[0]) and column(cells[1]) is not None
+
+
+def _holds_value(title: str) -> bool:
+    """Whether a title is a measure and its number, ``CPU (%) 100.1``: the line has no titles."""
+    name, _, number = title.rpartition(" ")
+    return cell(number) is not None and (column(name) is not None or names_other(name))
 
 
 def _is_mixed(text: str) -> bool:
