@@ -224,6 +224,8 @@ class Trial(msgspec.Struct, frozen=True):
     """Unix seconds."""
     seconds: float
     directions: tuple[Direction, ...]
+    sync: Latency | None = None
+    """Latency of fsync, fdatasync and sync_file_range; None where the load made none of them."""
     attempt: int = 0
     """0, or how often this block had to be repeated before."""
     conditioning: bool = False

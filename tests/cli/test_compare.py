@@ -318,3 +318,22 @@ def test_eight_runs_a_side_of_a_public_patch_are_no_verdict() -> None:
     assert narrow(text)
     assert "the runs were not made in pairs (BBBBBAAAAAAAABBB)" in " ".join(text.split())
     assert "+18.1 %" in text
+
+
+def test_the_latency_of_syncs_is_compared_and_judged_like_any_other(tmp_path: Path) -> None:
+    """Writes are the same on both sides; what differs is how long a sync takes."""
+    session(tmp_path, "ABBA" * 8, 0.0, noise=0.003, rw="randwrite", options={"fsync": "1"})
+    rng = random.Random(9)
+    for path in sorted(tmp_path.glob("[AB]/*.json")):
+        document = json.loads(path.read_text())
+        mean = 400_000 * (1.08 if path.parent.name == "B" else 1.0) * (1 + rng.gauss(0, 0.004))
+        syncs = {"min": mean / 2, "max": mean * 9, "mean": mean, "stddev": mean / 5, "N": 400_000}
+        document["jobs"][0]["sync"] = {"total_ios": 400_000, "lat_ns": syncs}
+        path.write_text(json.dumps(document))
+    code, text, found = compare(tmp_path)
+    words = {metric: one["word"] for (_, metric), one in found.items()}
+    assert (words["sync.lat.mean"], code) == ("regression", 1)
+    assert words["write.iops"] != "regression"
+    assert "sync mean" in text
+    change = next(one for (_, metric), one in found.items() if metric == "sync.lat.mean")["change"]
+    assert change["low"] < 0.08 < change["high"]

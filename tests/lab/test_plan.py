@@ -177,3 +177,28 @@ def test_a_plan_of_schema_1_is_read_with_mirrored_orders_and_goes_on_with_them(t
     assert found.rules.order == "mirrored"
     assert found.scheduled(20).rounds[:12] == schedule.rounds
     assert read_plan(Folder.begin(tmp_path / "new", "text", plan)).rules.order == "independent"
+
+
+@pytest.mark.parametrize(
+    ("workload", "judged"),
+    [
+        ('rw = "randwrite"\nfsync = 1', True),
+        ('rw = "randrw"\nfdatasync = 8', True),
+        ('rw = "write"\nsync_file_range = "write:16"', True),
+        ('rw = "randwrite"\nfsync = [0, 1]', True),
+        ('rw = "randwrite"\nfsync = 0', False),
+        ('rw = "randwrite"\nend_fsync = 1', False),
+        ('rw = "randwrite"\nsync = 1', False),
+        ('rw = "randread"\nfsync = 1', False),
+    ],
+)
+def test_the_latency_of_syncs_is_judged_where_the_load_makes_any(workload: str, judged: bool) -> None:
+    metrics = [metric.name for metric in make_plan(experiment(workload)).rules.metrics]
+    assert [name for name in metrics if name.startswith("sync.")] == (
+        ["sync.lat.mean", "sync.lat.p99"] if judged else []
+    )
+
+
+def test_syncs_of_one_variant_alone_have_nothing_to_be_compared_with() -> None:
+    one = experiment('rw = "randwrite"', variants='[variant.a]\n[variant.b]\n"fio.fsync" = 1\n')
+    assert "sync.lat.mean" not in [metric.name for metric in make_plan(one).rules.metrics]

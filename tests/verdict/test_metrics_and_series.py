@@ -11,7 +11,8 @@ from simulate import latency, run, trial
 
 from iodelta.errors import RequestError
 from iodelta.trial import Direction, Histogram, Quantity, bin_index
-from iodelta.verdict import metric, metrics_for, series_of, value_of
+from iodelta.verdict import Rules, judge_all, metric, metrics_for, series_of, value_of
+from iodelta.verdict.metrics import weight_of
 
 
 def test_default_metrics_are_rate_mean_latency_and_p99_per_direction() -> None:
@@ -34,6 +35,44 @@ def test_values_are_read_from_the_trial() -> None:
     assert found == pytest.approx({"iops": 1e5, "bandwidth": 4.096e8, "lat.mean": 320e3, "lat.p99": 1.28e6})
     assert math.isnan(value_of(one, metric("write.iops"))[0])
     assert math.isnan(value_of(one, metric("read.clat.mean"))[0])
+
+
+def test_syncs_have_latencies_and_no_rate_of_their_own() -> None:
+    one = msgspec.structs.replace(trial(0, "old", 0, 1e4, kind="write"), sync=latency(450e3, 20_000))
+    assert [m.name for m in metrics_for([one])][3:] == ["sync.lat.mean", "sync.lat.p99"]
+    assert value_of(one, metric("sync.lat.mean"))[0] == 450e3
+    assert value_of(one, metric("sync.lat.p99"))[0] == one.sync.percentiles[99.0].value  # type: ignore[union-attr]
+    assert weight_of(one, metric("sync.lat.mean")) == 20_000
+    for name in ("sync.iops", "sync.bandwidth", "sync.clat.mean", "sync.jitter"):
+        with pytest.raises(RequestError, match="no metric"):
+            metric(name)
+
+
+def test_a_trial_that_hung_before_its_first_sync_has_the_worst_latency_and_one_without_syncs_none() -> None:
+    hung = trial(0, "old", 0, 0.0, kind="write", ios=0)
+    assert value_of(hung, metric("sync.lat.mean"))[0] == math.inf
+    assert math.isnan(value_of(trial(0, "old", 0, 1e4, kind="write"), metric("sync.lat.mean"))[0])
+
+
+def test_few_syncs_bear_no_p99_however_many_writes_there_were() -> None:
+    base = trial(0, "old", 0, 1e5, kind="write", ios=1_000_000)
+    one = msgspec.structs.replace(base, sync=latency(450e3, 9_999))
+    value, finding = value_of(one, metric("sync.lat.p99"))
+    assert math.isnan(value)
+    assert finding is not None
+
+
+def test_a_slower_sync_is_a_regression_where_writes_are_the_same() -> None:
+    rng = np.random.default_rng(3)
+    trials = []
+    for one in run(blocks=30):
+        mean = 1e6 * (1.1 if one.variant == "new" else 1.0) * float(np.exp(rng.normal(0, 0.01)))
+        trials.append(msgspec.structs.replace(one, sync=latency(mean, 20_000)))
+    metrics = metrics_for(trials)
+    judged = judge_all(trials, Rules(metrics=metrics, looks=(30,)), baseline="old").verdicts
+    words = {verdict.metric.name: verdict.word for verdict in judged}
+    assert words["sync.lat.mean"] == "regression"
+    assert words["read.iops"] != "regression"
 
 
 @pytest.mark.parametrize(("name", "least"), [("p50", 200), ("p99", 10_000), ("p99.9", 100_000)])

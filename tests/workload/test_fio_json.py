@@ -250,3 +250,19 @@ def test_documents_are_what_stands_between_braces_alone_in_the_first_column() ->
         found, around = documents(output)
         assert [one.split() for one in found] == [one.split() for one in alone.findall(output)]
         assert around.split() == alone.sub(b"", output).decode().split()
+
+
+DATA = Path(__file__).parents[1] / "data" / "fio-3.33"
+
+
+@pytest.mark.parametrize("name", ["syncramp.json", "stall.json", "clones.out"])
+def test_the_latency_of_syncs_is_what_fio_printed_over_all_of_its_jobs(name: str) -> None:
+    document = documents((DATA / name).read_bytes())[0][-1]
+    raw = [job["sync"]["lat_ns"] for job in json.loads(document)["jobs"] if job["sync"]["lat_ns"]["N"]]
+    sync = merged(read_document(document).jobs).sync
+    assert (sync is None) == (not raw)
+    if sync is not None:
+        count = sum(one["N"] for one in raw)
+        assert sync.count == count
+        assert sync.mean.value == pytest.approx(sum(one["N"] * one["mean"] for one in raw) / count)
+        assert (sync.min.value, sync.max.value) == (min(one["min"] for one in raw), max(one["max"] for one in raw))

@@ -68,6 +68,7 @@ def _run(trial: Trial, facts: Facts) -> Run:
         jobname=trial.cell,
         jobs=jobs,
         directions=trial.directions,
+        sync=trial.sync,
         options=options,
         workload=asked,
         fio_version=facts.fio_version,

@@ -71,6 +71,7 @@ def assemble(identity: Started, record: Record, result: FioResult, source: str =
         started=record.run.started,
         seconds=sum(one.seconds for one in (record.run, *record.more)),
         directions=result.directions,
+        sync=result.sync,
         attempt=identity.attempt,
         conditioning=identity.conditioning,
         usr_cpu=result.usr_cpu,

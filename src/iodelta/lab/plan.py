@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 import msgspec
 
 from iodelta.experiment import Cell, Experiment, size_bytes
 from iodelta.experiment.io_uring import TOOL
+from iodelta.jobfile import canonical
 from iodelta.lab.quality import Quality
 from iodelta.lab.schedule import Schedule, make_schedule
 from iodelta.lab.superblocks import carry_of, explained, kinds_of
@@ -86,7 +87,23 @@ def primary_metrics(experiment: Experiment) -> tuple[Metric, ...]:
     kinds = dict.fromkeys(kind for cell in experiment.cells for kind in kinds_of(cell))
     if experiment.cells[0].option(TOOL):  # t/io_uring has rates alone: its latencies are in ticks of an unknown clock
         return (metric("read.iops"),)
-    return metrics_for(kinds, block_size=min(_block_size(cell) for cell in experiment.cells))
+    smallest = min(_block_size(cell) for cell in experiment.cells)
+    return metrics_for(kinds, block_size=smallest, syncs=_has_synced_cell(experiment))
+
+
+def _has_synced_cell(experiment: Experiment) -> bool:
+    """Whether a cell makes syncs under every variant: a variant's own fio options replace the cell's."""
+    return any(
+        all(_syncs({**dict(cell.options), **dict(variant.options)}) for variant in experiment.variants)
+        for cell in experiment.cells
+        if "write" in kinds_of(cell)
+    )
+
+
+def _syncs(options: Mapping[str, str | None]) -> bool:
+    """Whether fio syncs while it measures. What ``end_fsync`` and ``fsync_on_close`` do comes after that."""
+    given = {canonical(name): value or "" for name, value in options.items()}
+    return any(given.get(name, "0").strip() not in ("0", "") for name in ("fsync", "fdatasync", "sync_file_range"))
 
 
 def _block_size(cell: Cell) -> int:

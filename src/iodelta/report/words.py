@@ -38,7 +38,7 @@ def wrap(text: str, width: int, indent: str = "") -> list[str]:
 
 
 def metric_name(metric: Metric, *, with_kind: bool) -> str:
-    """``read IOPS``, ``p99 latency``: the direction only where a cell has several."""
+    """``read IOPS``, ``p99 latency``: the direction only where a cell has several, and ``sync mean latency``."""
     kind, _, what = metric.name.partition(".")
     family, _, point = what.partition(".")
     if family in _LATENCY:
@@ -51,7 +51,8 @@ def metric_name(metric: Metric, *, with_kind: bool) -> str:
             "system": "kernel time",
             "switches": "switches",
         }.get(what, what)
-    return f"{kind} {name}" if with_kind and kind != "cpu" else name
+    named = with_kind or kind == "sync"
+    return f"{kind} {name}" if named and kind != "cpu" else name
 
 
 def quantity(value: float | None, unit: str, places: int = 4) -> str:

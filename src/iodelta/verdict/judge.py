@@ -42,12 +42,13 @@ from iodelta.verdict.family import (
     signs_of,
     stage_1_end,
 )
+from iodelta.verdict.metrics import SYNC
 from iodelta.verdict.model import FamilySummary, Judgement, Look, Step, Verdict
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.series import Series, blocks_of, finished_of, series_from, surroundings_of
 from iodelta.verdict.units import Units, units_of
 
-KINDS = ("read", "write", "trim")
+KINDS = ("read", "write", "trim", SYNC)
 ALL_CELLS = "*"
 
 PATIENT = 12
@@ -153,7 +154,9 @@ def _all_series(
     for cell, own in cells.items():
         blocks = blocks_of(own)
         finished = finished_of(blocks)
-        kinds = {direction.kind for trial in own for direction in trial.directions}
+        kinds: set[str] = {direction.kind for trial in own for direction in trial.directions}
+        if any(trial.sync is not None for trial in own):
+            kinds.add(SYNC)
         for metric in rules.metrics:
             if metric.kind in KINDS and metric.kind not in kinds:
                 continue

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from statistics import median
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
 import numpy as np
@@ -35,6 +35,9 @@ BEYOND = 100
 
 LATENCIES = ("lat", "clat", "slat")
 
+SYNC = "sync"
+"""The kind of metrics of fsync and its like, which are no direction: they have latencies alone."""
+
 SPARSE, CROWDED = 0.05, 0.25
 """Shares of all samples in a percentile's bin: up to the first, interpolation inside it is exact enough; from the
 second on nothing is known of the place inside it."""
@@ -59,15 +62,15 @@ class Metric(msgspec.Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """The direction it belongs to: the name up to the first dot."""
+        """The direction it belongs to, or ``sync``: the name up to the first dot."""
         return self.name.partition(".")[0]
 
 
 def metric(name: str) -> Metric:
     """The metric called ``name``: ``KIND.iops``, ``.bandwidth``, ``.jitter``, or ``.lat``, ``.clat`` or ``.slat``
-    followed by ``.mean`` or ``.pNN[.N]``; KIND is read, write or trim. Or ``cpu.system`` (kernel ns per I/O) and
-    ``cpu.switches`` (context switches per I/O): a longer path shows there before it shows in IOPS. Raises RequestError
-    for any other name."""
+    followed by ``.mean`` or ``.pNN[.N]``; KIND is read, write or trim. Or ``sync.lat.mean``, ``sync.lat.pNN[.N]``:
+    the latency of fsync and its like. Or ``cpu.system`` (kernel ns per I/O) and ``cpu.switches`` (context switches per
+    I/O): a longer path shows there before it shows in IOPS. Raises RequestError for any other name."""
     if name in PER_IO:
         return Metric(name, "lower", PER_IO[name][0])
     kind, _, what = name.partition(".")
@@ -81,26 +84,33 @@ def metric(name: str) -> Metric:
             return Metric(name, "lower", "ratio")
         if family in ("lat", "clat", "slat") and (point == "mean" or _percent(point) is not None):
             return Metric(name, "lower", "ns")
+    if (kind, family) == (SYNC, "lat") and (point == "mean" or _percent(point) is not None):
+        return Metric(name, "lower", "ns")
     raise RequestError(
         f"there is no metric called {name!r}",
         remedy="use read, write or trim, then .iops, .bandwidth, .jitter, .lat.mean or a percentile such as .lat.p99; "
-        "or cpu.system, cpu.switches",
+        "or sync.lat.mean, sync.lat.p99; or cpu.system, cpu.switches",
     )
 
 
-def metrics_for(source: Iterable[Kind | Trial], *, block_size: int = 4096) -> tuple[Metric, ...]:
+def metrics_for(source: Iterable[Kind | Trial], *, block_size: int = 4096, syncs: bool = False) -> tuple[Metric, ...]:
     """The default primary metrics of the directions in ``source`` (direction names, or trials that did them):
-    IOPS (bandwidth from 64 KiB blocks on), mean total latency and p99 total latency of each, in first-seen order.
+    IOPS (bandwidth from 64 KiB blocks on), mean total latency and p99 total latency of each, in first-seen order;
+    then mean and p99 latency of ``syncs``, where the load or a trial in ``source`` has them.
 
     In a closed loop at a fixed iodepth IOPS and mean latency are one effect seen twice (Little's law: depth = IOPS x
     latency). Both are kept because either may be missing from a foreign file; reports tell them apart.
     """
     kinds: dict[str, None] = {}
     for item in source:
+        syncs = syncs or (isinstance(item, Trial) and item.sync is not None)
         for kind in [item] if isinstance(item, str) else [direction.kind for direction in item.directions]:
             kinds[kind] = None
     rate = "bandwidth" if block_size >= LARGE_BLOCK else "iops"
-    return tuple(metric(f"{kind}.{what}") for kind in kinds for what in (rate, "lat.mean", "lat.p99"))
+    names = [f"{kind}.{what}" for kind in kinds for what in (rate, "lat.mean", "lat.p99")]
+    if syncs:
+        names += ["sync.lat.mean", "sync.lat.p99"]
+    return tuple(metric(name) for name in names)
 
 
 def value_of(trial: Trial, wanted: Metric) -> Reading:
@@ -124,7 +134,7 @@ def thin_tail(name: str, trials: Sequence[Trial]) -> Finding | None:
     percent = _percent(point)
     if percent is None:
         return None
-    latencies = [_latency(d, family) for trial in trials for d in trial.directions if d.kind == kind]
+    latencies = [latency_of(trial, kind, family) for trial in trials]
     counts = [latency.count for latency in latencies if latency is not None]
     needed = BEYOND / (100.0 - percent) * 100.0
     if not counts or (typical := median(counts)) >= needed * (1 - 1e-9):
@@ -151,6 +161,8 @@ def reader(name: str) -> Callable[[Trial], Reading]:
     def read(trial: Trial) -> Reading:
         if what == "jitter":
             return _jitter(trial, kind)
+        if kind == SYNC:
+            return _of_sync(trial, percent)
         for direction in trial.directions:
             if direction.kind == kind:
                 break
@@ -162,7 +174,7 @@ def reader(name: str) -> Callable[[Trial], Reading]:
             return direction.iops.value, None
         if what == "bandwidth":
             return direction.bandwidth.value, None
-        latency = _latency(direction, family)
+        latency = latency_of(trial, kind, family)
         if latency is None:
             return UNMEASURED
         if point == "mean":
@@ -179,6 +191,8 @@ def weight_of(trial: Trial, wanted: Metric) -> float:
         return float(sum(direction.ios for direction in trial.directions))
     if what.partition(".")[0] not in LATENCIES:
         return 1.0
+    if kind == SYNC:
+        return float(trial.sync.count if trial.sync is not None else 0)
     return float(sum(direction.ios for direction in trial.directions if direction.kind == kind))
 
 
@@ -190,13 +204,11 @@ def resolution_of(trial: Trial, wanted: Metric) -> float:
     """
     kind, _, what = wanted.name.partition(".")
     family, _, point = what.partition(".")
-    direction = next((found for found in trial.directions if found.kind == kind), None)
-    if direction is None:
-        return 0.0
     if family not in LATENCIES:
-        rates = {"iops": direction.iops, "bandwidth": direction.bandwidth}
+        direction = next((found for found in trial.directions if found.kind == kind), None)
+        rates = {"iops": direction.iops, "bandwidth": direction.bandwidth} if direction is not None else {}
         return _half_width(rates[what]) if what in rates else 0.0
-    latency, percent = _latency(direction, family), _percent(point)
+    latency, percent = latency_of(trial, kind, family), _percent(point)
     if latency is None:
         return 0.0
     if percent is None:
@@ -233,10 +245,31 @@ def _percent(point: str) -> float | None:
     return percent if 0.0 < percent < 100.0 else None
 
 
-def _latency(direction: Direction, family: str) -> Latency | None:
-    if family == "lat":
-        return direction.lat
-    return direction.clat if family == "clat" else direction.slat if family == "slat" else None
+class Measured(Protocol):
+    """A trial, or a run of somebody else's."""
+
+    @property
+    def directions(self) -> tuple[Direction, ...]: ...
+
+    @property
+    def sync(self) -> Latency | None: ...
+
+
+def latency_of(measured: Measured, kind: str, family: str) -> Latency | None:
+    """One latency (lat, clat or slat) of a direction; of ``sync`` there is lat alone. None when not measured."""
+    if kind == SYNC:
+        return measured.sync if family == "lat" else None
+    for direction in measured.directions:
+        if direction.kind == kind:
+            return {"lat": direction.lat, "clat": direction.clat, "slat": direction.slat}.get(family)
+    return None
+
+
+def _of_sync(trial: Trial, percent: float | None) -> Reading:
+    if trial.sync is None:
+        stalled = bool(trial.directions) and not any(direction.iops.value for direction in trial.directions)
+        return (math.inf, None) if stalled else UNMEASURED
+    return (trial.sync.mean.value if percent is None else trial.sync.quantile(percent / 100.0)), None
 
 
 def _jitter(trial: Trial, kind: str) -> Reading:

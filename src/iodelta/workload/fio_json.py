@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from iodelta.trial import Direction, Histogram, Kind, Latency, Quantity
-from iodelta.workload.fio_schema import RawDirection, RawDocument, RawJob, decoded, direction, rate
+from iodelta.workload.fio_schema import RawDirection, RawDocument, RawJob, decoded, direction, latency, rate
 
 _KINDS: tuple[Kind, ...] = ("read", "write", "trim", "mixed")
 
@@ -26,6 +26,8 @@ class FioJob(msgspec.Struct, frozen=True, kw_only=True):
     """errno of the job; 0 also when it was cut short by a signal."""
     directions: tuple[Direction, ...]
     """Only those with I/O."""
+    sync: Latency | None = None
+    """Of fsync and its like."""
     usr_cpu: float
     sys_cpu: float
     """Percent of one CPU, over all members of the entry."""
@@ -123,6 +125,7 @@ def merged(jobs: Sequence[FioJob]) -> FioJob:
         group=jobs[0].group,
         error=next((job.error for job in jobs if job.error), 0),
         directions=tuple(merged_direction(part) for part in parts if part),
+        sync=merged_latency([job.sync for job in jobs]),
         usr_cpu=sum(job.usr_cpu for job in jobs),
         sys_cpu=sum(job.sys_cpu for job in jobs),
         context_switches=sum(job.context_switches for job in jobs),
@@ -142,6 +145,7 @@ def _job(job: RawJob) -> FioJob:
         group=job.groupid,
         error=job.error,
         directions=directions,
+        sync=latency(job.sync.lat_ns, job.sync.total_ios) if job.sync else None,
         usr_cpu=(job.usr_cpu or 0.0) * members,
         sys_cpu=(job.sys_cpu or 0.0) * members,
         context_switches=job.ctx or 0,
@@ -160,15 +164,16 @@ def merged_direction(parts: Sequence[Direction]) -> Direction:
         runtime_ms=longest,
         iops=rate(ios, longest, "1/s"),
         bandwidth=rate(size, longest, "B/s"),
-        lat=_merged_latency([d.lat for d in parts]),
-        clat=_merged_latency([d.clat for d in parts]),
-        slat=_merged_latency([d.slat for d in parts]),
+        lat=merged_latency([d.lat for d in parts]),
+        clat=merged_latency([d.clat for d in parts]),
+        slat=merged_latency([d.slat for d in parts]),
         short=sum(d.short for d in parts),
         dropped=sum(d.dropped for d in parts),
     )
 
 
-def _merged_latency(parts: Iterable[Latency | None]) -> Latency | None:
+def merged_latency(parts: Iterable[Latency | None]) -> Latency | None:
+    """The latency of jobs that ran together, or one after the other; None where none was measured."""
     known = [part for part in parts if part is not None]
     if not known:
         return None

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from iodelta.trial import Direction, Finding
+from iodelta.trial import Direction, Finding, Latency
 
 Ended = Literal["finished", "stopped", "timed out"]
 OUTPUTS = {"fio": "fio.json", "t/io_uring": "io_uring.txt"}
@@ -64,6 +64,8 @@ class FioResult(msgspec.Struct, frozen=True, kw_only=True):
     """What one fio run measured. The run is usable unless one of ``findings`` is ``hard``."""
 
     directions: tuple[Direction, ...] = ()
+    sync: Latency | None = None
+    """Of fsync and its like."""
     usr_cpu: float = float("nan")
     sys_cpu: float = float("nan")
     """Percent of one CPU, summed over the jobs."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from iodelta.trial import Direction, Quantity
-from iodelta.workload.fio_json import merged_direction
+from iodelta.workload.fio_json import merged_direction, merged_latency
 from iodelta.workload.model import FioResult
 
 KINDS = ("read", "write", "trim", "mixed")
@@ -31,6 +31,7 @@ def pooled(results: Sequence[FioResult]) -> FioResult:
     windows = [result.window for result in results if result.window]
     return FioResult(
         directions=tuple(directions),
+        sync=merged_latency([result.sync for result in results]),
         usr_cpu=sum(result.usr_cpu for result in results) / len(results),
         sys_cpu=sum(result.sys_cpu for result in results) / len(results),
         context_switches=sum(result.context_switches for result in results),

@@ -53,6 +53,7 @@ def read_run(run: FioRun) -> FioResult:
         findings += [finding(run, f"fio.{severity}", severity, line) for line in told]
     return FioResult(
         directions=job.directions,
+        sync=job.sync,
         usr_cpu=job.usr_cpu,
         sys_cpu=job.sys_cpu,
         context_switches=job.context_switches,

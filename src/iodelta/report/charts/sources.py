@@ -158,6 +158,7 @@ def _trial(entry: Entry, cell: str, variant: str, block: int) -> Trial:
         started=ended(run) or 0.0,
         seconds=run.elapsed or 0.0,
         directions=run.directions,
+        sync=run.sync,
         series=run.series,
     )
 

@@ -21,10 +21,10 @@ from iodelta.report.comparison.sides import Side, differences, shared_cells, sid
 from iodelta.report.environment.confounders import Differing
 from iodelta.report.environment.confounders import differences as of_environments
 from iodelta.report.foreign.runs import Number, number, point_of
-from iodelta.trial import Direction, Finding, Kind, Latency, Trial
+from iodelta.trial import Finding, Kind, Latency, Trial
 from iodelta.verdict import Metric, Rules, Verdict, metric, series_of
 from iodelta.verdict.judge import judge_series
-from iodelta.verdict.metrics import LARGE_BLOCK
+from iodelta.verdict.metrics import LARGE_BLOCK, latency_of
 from iodelta.verdict.rules import smallest_blocks
 
 Basis = Literal["blocks", "replicates", "single runs"]
@@ -33,7 +33,7 @@ Word = Literal["regression", "improvement", "equivalent", "inconclusive", "no ve
 NONE: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
 
 KINDS: tuple[Kind, ...] = ("read", "write", "trim", "mixed")
-PERCENT = 99.0
+POINTS = ("mean", "p99")
 
 BEYOND = 100
 """I/Os beyond a percentile that make it usable."""
@@ -178,7 +178,7 @@ def _lack(runs: Sequence[Run], place: str) -> Finding | None:
 
 
 def _metrics(one: Sequence[Entry], other: Sequence[Entry]) -> tuple[Metric, ...]:
-    """IOPS (bandwidth from 64 KiB on), mean and p99 latency of each direction that both sides have."""
+    """IOPS (bandwidth from 64 KiB on), mean and p99 latency of each direction that both sides have, and of syncs."""
     runs = [entry.run for entry in (*one, *other)]
     found = []
     for kind in KINDS:
@@ -188,13 +188,19 @@ def _metrics(one: Sequence[Entry], other: Sequence[Entry]) -> tuple[Metric, ...]
             continue
         large = (runs[0].workload.bs or 0) >= LARGE_BLOCK
         names = [f"{kind}.bandwidth" if large else f"{kind}.iops"]
-        for point in ("mean", f"p{PERCENT:g}"):
-            family = next((f for f in ("lat", "clat") if all(_has(d, f, point) for d in directions)), None)
-            names += [f"{kind}.{family}.{point}"] if family else []
+        for point in POINTS:
+            name = next((one for one in _latencies(kind, point) if all(_has(run, one) for run in runs)), None)
+            names += [name] if name else []
         rate = names[0].rpartition(".")[2]
         known_rates = all(number(getattr(direction, rate)) is not None for direction in directions)
         found += [_metric(name) for name in (names if known_rates else names[1:])]
-    return tuple(found)
+    syncs = [f"sync.lat.{point}" for point in POINTS]
+    return (*found, *(_metric(name) for name in syncs if all(_has(run, name) for run in runs)))
+
+
+def _latencies(kind: str, point: str) -> tuple[str, str]:
+    """Names of a latency: total, else completion."""
+    return f"{kind}.lat.{point}", f"{kind}.clat.{point}"
 
 
 def _metric(name: str) -> Metric:
@@ -202,13 +208,10 @@ def _metric(name: str) -> Metric:
     return msgspec.structs.replace(metric(f"read.{what}"), name=name) if kind == "mixed" else metric(name)
 
 
-def _latency(direction: Direction, family: str) -> Latency | None:
-    return {"lat": direction.lat, "clat": direction.clat}[family]
-
-
-def _has(direction: Direction, family: str, point: str) -> bool:
+def _has(run: Run, name: str) -> bool:
     """Whether a latency has its mean, or a percentile that enough I/Os bear."""
-    found = _latency(direction, family)
+    kind, family, point = name.split(".", 2)
+    found = latency_of(run, kind, family)
     if found is None:
         return False
     if point == "mean":
@@ -217,10 +220,7 @@ def _has(direction: Direction, family: str, point: str) -> bool:
     return percentile is not None and (percentile.beyond is None or percentile.beyond >= BEYOND)
 
 
-def _latency_value(direction: Direction, family: str, point: str) -> Number | None:
-    found = _latency(direction, family)
-    if found is None:
-        return None
+def _latency_value(found: Latency, point: str) -> Number | None:
     if point == "mean":
         return number(found.mean)
     percentile = point_of(found, float(point[1:]))
@@ -240,12 +240,12 @@ def _latency_value(direction: Direction, family: str, point: str) -> Number | No
 def _value(run: Run, name: str) -> Number | None:
     kind, what, *point = name.split(".", 2)
     direction = next((d for d in run.directions if d.kind == kind), None)
-    if direction is None:
-        return None
-    if what in ("iops", "bandwidth"):
+    found = None
+    if point:
+        latency = latency_of(run, kind, what)
+        found = _latency_value(latency, point[0]) if latency is not None else None
+    elif direction is not None:
         found = number(direction.iops if what == "iops" else direction.bandwidth)
-    else:
-        found = _latency_value(direction, what, point[0])
     return found if found is not None and found.value > 0 and found.low >= 0 else None
 
 
@@ -410,8 +410,7 @@ def _resolved(what: Metric, cell: _Cell, old: Sequence[Number], new: Sequence[Nu
     kind, family, point = what.name.split(".", 2) if what.name.count(".") > 1 else (what.name, "", "")
     if not point.startswith("p"):
         return True
-    directions = [entry.run.direction(kind) for entry in (*cell.one, *cell.other)]  # type: ignore[arg-type]
-    latencies = [_latency(direction, family) for direction in directions if direction]
+    latencies = [latency_of(entry.run, kind, family) for entry in (*cell.one, *cell.other)]
     if all(found is not None and found.histogram is not None for found in latencies):
         return True
     (low, high), (least, most) = ((median(n.low for n in side), median(n.high for n in side)) for side in (old, new))
@@ -436,6 +435,7 @@ def _trials(order: Ordered, cell: str) -> list[Trial]:
                     started=entry.run.started or 0.0,
                     seconds=entry.run.elapsed or 0.0,
                     directions=entry.run.directions,
+                    sync=entry.run.sync,
                 )
             )
     return found

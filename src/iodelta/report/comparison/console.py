@@ -129,7 +129,7 @@ def name_of(one: Compared, several: bool) -> str:
     kind, _, what = one.metric.partition(".")
     family, _, point = what.partition(".")
     name = f"{point} {family}" if point else {"iops": "IOPS", "bandwidth": "bandwidth"}[what]
-    return f"{kind} {name}" if several else name
+    return f"{kind} {name}" if several or kind == "sync" else name
 
 
 def change_of(change: Number | None) -> tuple[str, str]:

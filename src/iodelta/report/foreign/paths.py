@@ -79,6 +79,7 @@ def own_folder(path: Path) -> Layout:
             jobname=trial.cell,
             jobs=jobs,
             directions=trial.directions,
+            sync=trial.sync,
             options=options,
             workload=asked,
             started=trial.started,
