@@ -14,7 +14,6 @@ from pathlib import Path
 
 from benchmarks.kernel_bisect.history import LARGE, SMALL, Git, make
 
-OWN = Path(__file__).parent
 IODELTA = str(Path(sys.executable).with_name("iodelta"))
 WORKLOAD = ("--rw=randread", "--bs=4k", "--ioengine=io_uring", "--direct=1", "--iodepth=1")
 
@@ -32,8 +31,8 @@ def main() -> int:
             make(tree)
         first, last = (Git(tree)("rev-list", *words, "main") for words in (("--max-parents=0",), ("--max-count=1",)))
         asked = ["--repo", str(tree), "--good", first, "--bad", last, "--paths", "block drivers/block"]
-        asked += ["--build", str(OWN / "build"), "--artifact", "arch/x86/boot/bzImage", "--artifact", ".config"]
-        asked += ["--machine", "vm", "--clock", "instructions", "--set", "kernel={built}", "--seed", "1"]
+        asked += ["--build", f"{IODELTA} kernel build . --into .kernel", "--artifact", ".kernel"]
+        asked += ["--machine", "vm", "--clock", "instructions", "--set", "kernel={built}/.kernel", "--seed", "1"]
         subprocess.run([IODELTA, "bisect", *asked, "--folder", str(search), "--", *WORKLOAD], check=False)
     else:
         subprocess.run([IODELTA, "bisect", str(search)], check=False)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from iodelta.cli import awaiting, fio, watching
+from iodelta.cli import awaiting, terminal, watching
 from iodelta.experiment import parse
 from iodelta.lab.plan import make_plan
 from iodelta.report.words import duration
@@ -40,7 +40,7 @@ def run(stream: Any, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def build(stream: Any, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr("sys.stderr", stream)
-    with fio._progress() as on_step:
+    with terminal.step_line() as on_step:
         for share in (0.1, 0.6, None):
             on_step("fetching", share)
     return str(stream.getvalue())

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
 from iodelta.cli.groups import Group
-from iodelta.cli.terminal import redrawable
+from iodelta.cli.terminal import step_line
 from iodelta.report.words import inert
 
 
@@ -37,7 +35,7 @@ def build(source: Path | None, again: bool, format_: str) -> None:
 
     found = None if again or source else built_fio()
     if found is None:
-        with _progress() as on_step:
+        with step_line() as on_step:
             found = build_fio(source=source, on_step=on_step)
     if format_ == "json":
         from iodelta.report.answers import FioBuildAnswer
@@ -47,24 +45,3 @@ def build(source: Path | None, again: bool, format_: str) -> None:
         return
     for path in (found.fio, found.io_uring):
         click.echo(f"{inert(str(path))}  (fio {inert(found.version)}, static)")
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str, float | None], None]]:
-    """A line that is written over on a terminal; elsewhere a line for each thing done, and one each quarter of it."""
-    last = ""
-    live = redrawable(sys.stderr)
-
-    def on_step(text: str, share: float | None) -> None:
-        nonlocal last
-        percent = "" if share is None else f" {100 * share if live else 25 * int(4 * share):.0f} %"
-        if text + percent != last:
-            last = text + percent
-            sys.stderr.write(f"\r\x1b[K{last}" if live else f"{last}\n")
-            sys.stderr.flush()
-
-    try:
-        yield on_step
-    finally:
-        if live and last:
-            sys.stderr.write("\r\x1b[K")

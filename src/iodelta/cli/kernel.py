@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,6 +22,7 @@ _EXAMPLES = """
 Examples:
   iodelta kernel list
   iodelta kernel fetch 6.1 6.12
+  iodelta kernel build linux --rev v6.18 --rev v6.19
   iodelta kernel sweep 6.12.100..6.12.117 -- --rw=randread --bs=4k --direct=1 --ioengine=io_uring
 """
 _FORMAT = click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
@@ -35,19 +36,21 @@ def command() -> None:
 @command.command("list", epilog="\b\nExamples:\n  iodelta kernel list\n")
 @_FORMAT
 def list_(format_: str) -> None:
-    """List the kernels in the cache, and those that the system's package manager offers."""
+    """List the kernels that were fetched or built, and those that the system's package manager offers."""
     from iodelta.vm import kernels, packages
 
-    here = tuple(kernels.here())
+    here, built = tuple(kernels.here()), tuple(kernels.built())
     try:
         available, reason = tuple(packages.available()), ""
     except MeasureError as error:
         available, reason = (), str(error)
     if format_ == "json":
-        _json(here, available)
+        _json(here, available, built)
         return
     for kernel in here:
         click.echo(f"here       {inert(kernel.release):<34} {inert(kernel.package or kernel.image)}")
+    for kernel in built:
+        click.echo(f"built      {inert(kernel.name):<34} {inert(kernel.image)}")
     known = {kernel.release for kernel in here}
     for package in available:
         if package.release not in known:
@@ -81,6 +84,50 @@ def fetch(names: tuple[str, ...], format_: str) -> None:
             click.echo(f"{inert(kernel.release)}  ({inert(package.package)} {inert(package.version)})")
     if format_ == "json":
         _json(tuple(found), ())
+
+
+@command.command(
+    "build",
+    epilog="""\b
+Examples:
+  iodelta kernel build linux
+  iodelta kernel build linux --rev v6.18 --rev v6.19 --config debug.config
+  iodelta kernel build linux --rev v6.18~8..v6.18
+""",
+)
+@click.argument("tree", type=click.Path(path_type=Path))
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    help="Lines of a kernel configuration, added to the small one for guests; they win over it.",
+)
+@click.option(
+    "--rev",
+    "revs",
+    multiple=True,
+    metavar="REV|A..B",
+    help="Build this commit, or A, B and all between (default: what lies in TREE now). Repeatable.",
+)
+@click.option("--compiler", default="gcc", show_default=True, help="The C compiler.")
+@click.option("--jobs", type=click.IntRange(1), help="How many compilers run at once (default: the number of CPUs).")
+@click.option(
+    "--into", type=click.Path(path_type=Path), metavar="DIR", help="Also put the kernel there: for bisect --artifact."
+)
+@click.option("--again", is_flag=True, help="Build even if the cache has the kernel.")
+@_FORMAT
+def build(tree: Path, config: Path | None, revs: tuple[str, ...], into: Path | None, format_: str,
+          **options: Any) -> None:  # fmt: skip
+    """Build kernels for guests from a source tree of Linux, and print the name of each.
+
+    That name goes after kernel=, in `run`, `bisect` and `scenario`. The configuration is a small one: null_blk,
+    io_uring, AIO, a serial console, no modules. Nothing is written to TREE: objects and kernels are kept in
+    ~/.cache/iodelta, by commit, configuration and compiler. Another commit compiles only what it changes.
+
+    Exit code 2 when a kernel does not build, with the errors and the last lines of make's log.
+    """
+    from iodelta.cli.building import kernels_of
+
+    kernels_of(tree, config, revs, into, format_, **options)
 
 
 @command.command(
@@ -142,8 +189,8 @@ def _short(kernel: Kernel) -> str:
     return kernel.package.partition(" ")[2].partition("~")[0]
 
 
-def _json(here: tuple[Kernel, ...], available: tuple[Package, ...]) -> None:
+def _json(here: tuple[Kernel, ...], available: tuple[Package, ...], built: tuple[Kernel, ...] = ()) -> None:
     from iodelta.report.answers import KernelsAnswer
     from iodelta.report.documents import written
 
-    sys.stdout.buffer.write(written(KernelsAnswer(here, available)))
+    sys.stdout.buffer.write(written(KernelsAnswer(here, available, built)))

@@ -127,4 +127,6 @@ class KernelsAnswer(msgspec.Struct, frozen=True):
     """Those that can be booted now."""
     available: tuple[Package, ...]
     """Those that the system's package manager knows."""
+    built: tuple[Kernel, ...] = ()
+    """Those that ``iodelta kernel build`` made; each goes by its name."""
     schema: str = "iodelta.kernels/1"

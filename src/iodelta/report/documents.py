@@ -42,7 +42,7 @@ PLACES = {
     "iodelta.reproduction/1": ("iodelta.report.reproduction.reproduction", "Reproduced", "iodelta reproduce"),
     "iodelta.pack/1": ("iodelta.report.answers", "PackAnswer", "iodelta pack"),
     "iodelta.path/1": ("iodelta.path.judge", "PathAccount", "iodelta run, iodelta report with the instruction clock"),
-    "iodelta.kernels/1": ("iodelta.report.answers", "KernelsAnswer", "iodelta kernel list, iodelta kernel fetch"),
+    "iodelta.kernels/1": ("iodelta.report.answers", "KernelsAnswer", "iodelta kernel list, fetch and build"),
     "iodelta.rebuild/1": ("iodelta.report.answers", "RebuildAnswer", "iodelta rebuild"),
     "iodelta.fio-build/1": ("iodelta.report.answers", "FioBuildAnswer", "iodelta fio build"),
     "iodelta.bisect/2": ("iodelta.report.search.answer", "SearchAccount", "iodelta bisect"),

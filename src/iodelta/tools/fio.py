@@ -7,20 +7,19 @@ no distribution's fio package. A build that was interrupted goes on; one that is
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
 from iodelta.errors import MeasureError
-from iodelta.tools.cache import cache
+from iodelta.tools.cache import cache, held
 from iodelta.tools.debian import fetch_source, source_version, unpack_source
 from iodelta.tools.steps import step
 
@@ -87,7 +86,7 @@ def build_fio(
                 place=str(place),
                 remedy="make room, or set IODELTA_CACHE to another place",
             )
-        with _held(making):
+        with held(making):
             return _build(place, making, source, on_step)
     except OSError as error:
         raise MeasureError(
@@ -206,20 +205,6 @@ def _unpacked(tree: Path) -> str:
         return (tree / ".iodelta").read_text()
     except OSError:
         return ""
-
-
-@contextlib.contextmanager
-def _held(making: Path) -> Iterator[None]:
-    """One build at a time. Raises MeasureError while another goes on."""
-    descriptor = os.open(making, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise MeasureError("another build is going on", place=str(making), remedy="wait for its end") from None
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _sha256(path: Path) -> str:

@@ -15,6 +15,8 @@ from iodelta.tools.cache import cache
 from iodelta.vm.modules import Modules
 
 KERNELS = "kernels"
+BUILDS = "kernel-builds"
+"""Those that were fetched, and those that were built here, in the cache."""
 
 
 class Kernel(msgspec.Struct, frozen=True):
@@ -55,13 +57,16 @@ def find(name: str) -> Kernel:
 
     A path: a bzImage, ``bzImage:MODULES`` with the directory of its modules, a build tree or an unpacked package.
     Else a release or its beginning (``6.12``, ``6.1.0-56-cloud-amd64``): of those fetched or installed in /boot, the
-    newest that begins so. Raises RequestError for a path that holds none, MeasureError for one that is not here.
+    newest that begins so. One that was built here goes by its whole name alone.
+    Raises RequestError for a path that holds none, MeasureError for one that is not here.
     """
     if "/" in name or Path(name).exists():
         return _at(name)
+    if own := [kernel for kernel in built() if kernel.name == name]:
+        return own[0]
     matching = [kernel for kernel in here() if matches(name, kernel.release, kernel.package)]
     if not matching:
-        known = ", ".join(kernel.release for kernel in here()) or "none"
+        known = ", ".join([*(kernel.release for kernel in here()), *(kernel.name for kernel in built())]) or "none"
         raise MeasureError(
             f"there is no kernel {name!r} on this machine; there are: {known}",
             remedy=f"`iodelta kernel fetch {name}` gets it from the system's packages; or give the path of a bzImage",
@@ -79,6 +84,11 @@ def here() -> list[Kernel]:
             if kernel.release not in known:
                 found.append(kernel)
     return sorted(found, key=lambda kernel: order(kernel.package or kernel.release))
+
+
+def built() -> list[Kernel]:
+    """Kernels that ``iodelta kernel build`` made, by name."""
+    return [_tree(place.parent, place.parent.name) for place in sorted(cache(BUILDS).glob("*/built.json"))]
 
 
 def matches(name: str, release: str, package: str = "") -> bool:

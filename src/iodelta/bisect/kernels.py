@@ -1,0 +1,83 @@
+"""Kernels of revisions, each built in a worktree, or of a tree as it lies there."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+
+from iodelta.bisect.git import Repository
+from iodelta.bisect.tree import Unbuildable, Worktree
+from iodelta.errors import RequestError
+from iodelta.machine import Machine
+from iodelta.tools.cache import cache, held
+from iodelta.vm.builds import BuildError, OnStep, Recipe, Source, build
+from iodelta.vm.kernels import Kernel
+
+TREES = "kernel-trees"
+"""Worktrees in the cache, one for each repository: each revision is brought to it, so that little is compiled again."""
+
+
+def as_it_lies(machine: Machine, tree: str) -> Source:
+    """A tree with what is in it now; its commit when all of it is committed. Raises RequestError."""
+    place = os.path.realpath(tree)
+    try:
+        repository = Repository.open(machine, place)
+    except RequestError:
+        return Source(place)
+    if os.path.realpath(repository.path) != place or repository.is_dirty():
+        return Source(place)
+    return Source(place, repository.resolve("HEAD", tree))
+
+
+def revisions(repository: Repository, asked: Sequence[str]) -> tuple[str, ...]:
+    """The commits of revisions and ranges: of ``A..B`` both ends, and those between along first parents.
+
+    Raises RequestError.
+    """
+    found: list[str] = []
+    for text in asked:
+        first, dots, last = text.partition("..")
+        if not dots:
+            found.append(repository.resolve(text, "--rev"))
+            continue
+        ends = [repository.resolve(end or "HEAD", "--rev") for end in (first, last)]
+        found += repository.line(*ends).items
+    return tuple(dict.fromkeys(found))
+
+
+def build_revisions(
+    machine: Machine, repository: Repository, commits: Sequence[str], recipe: Recipe, on_step: OnStep, again: bool
+) -> Iterator[tuple[str, Kernel | BuildError, list[str]]]:
+    """Build each commit in a worktree of the repository; its kernel or why there is none, and options it lacks.
+
+    Raises MeasureError for what keeps every commit from being built.
+    """
+    key = hashlib.sha256(repository.path.encode()).hexdigest()[:16]
+    place = cache(TREES, key)
+    place.mkdir(parents=True, exist_ok=True)
+    tree = Worktree(repository, place / "tree")
+    with held(place):
+        for number, commit in enumerate(commits, 1):
+            step, source = _numbered(on_step, number, len(commits)), Source(str(tree.path), commit)
+            try:
+                yield commit, *build(source, recipe, step, reach=_reached(tree, commit), again=again)
+            except BuildError as error:
+                yield commit, error, []
+
+
+def _reached(tree: Worktree, commit: str) -> Callable[[], None]:
+    def reach() -> None:
+        try:
+            tree.checkout(commit)
+        except Unbuildable as error:
+            raise BuildError(str(error), place=commit[:12]) from error
+
+    return reach
+
+
+def _numbered(on_step: OnStep, number: int, count: int) -> OnStep:
+    """Of several kernels each step says which one it is of."""
+    if count == 1:
+        return on_step
+    return lambda text, share: on_step(f"kernel {number} of {count}: {text}", share)

@@ -1,0 +1,88 @@
+"""``iodelta kernel build``: kernels from a source tree, their names and what failed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from iodelta.bisect.git import Repository
+from iodelta.bisect.kernels import as_it_lies, build_revisions, revisions
+from iodelta.cli.searching import text_of
+from iodelta.cli.terminal import step_line
+from iodelta.errors import RequestError
+from iodelta.machine import LocalMachine
+from iodelta.report.answers import KernelsAnswer
+from iodelta.report.documents import written
+from iodelta.report.words import inert
+from iodelta.vm.builds import BuildError, OnStep, Recipe
+from iodelta.vm.builds import build as build_kernel
+from iodelta.vm.kernels import Kernel
+
+Built = tuple[str, Kernel | BuildError, list[str]]
+
+
+def kernels_of(
+    tree: Path,
+    config: Path | None,
+    revs: Sequence[str],
+    into: Path | None,
+    format_: str,
+    *,
+    compiler: str,
+    jobs: int | None,
+    again: bool,
+) -> None:
+    """Build, print each name as it is known, and end with what did not build. Raises IodeltaError."""
+    text = text_of(config) if config else ""
+    recipe = Recipe(text, compiler, jobs or len(os.sched_getaffinity(0)))
+    found, failed = [], []
+    with step_line() as on_step:
+        for commit, kernel, lacking in _built(tree, revs, recipe, on_step, again):
+            if isinstance(kernel, BuildError):
+                failed.append(kernel)
+                continue
+            found.append(kernel)
+            _say(commit, kernel, lacking, format_)
+    if into is not None:
+        _put(found, into)
+    if format_ == "json":
+        sys.stdout.buffer.write(written(KernelsAnswer((), (), tuple(found))))
+    for error in failed[:-1]:
+        click.echo(inert(str(error)), err=True)
+    if failed:
+        raise failed[-1]
+
+
+def _built(tree: Path, revs: Sequence[str], recipe: Recipe, on_step: OnStep, again: bool) -> Iterator[Built]:
+    machine = LocalMachine()
+    if not revs:
+        source = as_it_lies(machine, str(tree))
+        yield source.commit, *build_kernel(source, recipe, on_step, again=again)
+        return
+    repository = Repository.open(machine, str(tree))
+    yield from build_revisions(machine, repository, revisions(repository, revs), recipe, on_step, again)
+
+
+def _say(commit: str, kernel: Kernel, lacking: Sequence[str], format_: str) -> None:
+    if not commit:
+        click.echo("what was built is not committed: this name is given to the next such build, too", err=True)
+    for line in lacking:
+        click.echo(f"{inert(kernel.name)}: does not have {inert(line)}, which --config asks for", err=True)
+    if format_ == "console":
+        click.echo(inert(kernel.name))
+
+
+def _put(found: Sequence[Kernel], into: Path) -> None:
+    """Copy the one kernel that was built. Raises RequestError for more than one, and for a directory in use."""
+    if len(found) > 1:
+        raise RequestError(f"{len(found)} kernels were built, and one goes there", place="--into")
+    if into.exists() and not (into / "built.json").exists():
+        raise RequestError("is there already, and holds no kernel of iodelta's", place=str(into))
+    for kernel in found:
+        shutil.rmtree(into, ignore_errors=True)
+        shutil.copytree(Path(kernel.image).parent, into, symlinks=True)

@@ -1,0 +1,191 @@
+"""``iodelta kernel build``: what is built, what is kept, how it is named, and what is said of a source that fails."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from click.testing import CliRunner
+
+from iodelta.cli.main import cli
+from iodelta.errors import IodeltaError, MeasureError
+from iodelta.vm import kernels
+
+HEADER = f"{'':514}HdrS{'':8}\\0\\3{'':752}"
+"""Of a bzImage, up to its release (Documentation/arch/x86/boot.rst), as printf takes it."""
+
+MAKEFILE = f"""\
+image = $(O)/arch/x86/boot/bzImage
+tinyconfig: ; echo CONFIG_TINY=y >$(O)/.config
+olddefconfig: ; grep -v NO_SUCH $(O)/.config >$(O)/.new; mv $(O)/.new $(O)/.config
+bzImage:
+\t@echo "  CC      speed.o"; echo made >>@LOG@
+\t@if grep -q broken speed; then echo "speed.c:7:1: error: no such speed" >&2; exit 1; fi
+\tmkdir -p $(dir $(image))
+\tprintf '{HEADER}6.12.9$(LOCALVERSION) x\\0' >$(image); cat speed >>$(image)
+"""
+
+
+class Tree:
+    """A repository that is made as a kernel is, in no time."""
+
+    def __init__(self, path: Path, log: Path) -> None:
+        self.path, self._log = path, log
+        path.mkdir()
+        self._git("init", "-q", "-b", "main")
+        (path / "Makefile").write_text(MAKEFILE.replace("@LOG@", str(log)))
+
+    def commit(self, speed: str) -> str:
+        """One commit more; its hash."""
+        (self.path / "speed").write_text(f"{speed}\n")
+        self._git("add", "-A")
+        self._git("-c", "user.name=T", "-c", "user.email=t@example.org", "commit", "-q", "-m", speed)
+        return self._git("rev-parse", "HEAD")
+
+    @property
+    def builds(self) -> int:
+        """How often the kernel was compiled."""
+        return len(self._log.read_text().splitlines()) if self._log.exists() else 0
+
+    def untouched(self) -> tuple[str, list[str]]:
+        """All that a build must leave as it is."""
+        files = sorted(str(path) for path in self.path.rglob("*") if ".git" not in path.parts)
+        return self._git("status", "--porcelain") + self._git("rev-parse", "--abbrev-ref", "HEAD"), files
+
+    def _git(self, *words: str) -> str:
+        return subprocess.run(["git", *words], cwd=self.path, check=True, capture_output=True, text=True).stdout.strip()
+
+
+class Done(NamedTuple):
+    """A finished command: its exit code, and what it said."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tree:
+    monkeypatch.setenv("IODELTA_CACHE", str(tmp_path / "cache"))
+    return Tree(tmp_path / "linux", tmp_path / "compiled")
+
+
+@pytest.fixture
+def build(tree: Tree) -> Callable[..., Done]:
+    def run(*words: str) -> Done:
+        done = CliRunner().invoke(cli, ["kernel", "build", str(tree.path), *words])
+        error = done.exception
+        if error is not None and not isinstance(error, IodeltaError | SystemExit):
+            raise error
+        if isinstance(error, IodeltaError):
+            return Done(error.exit_code, done.stdout, f"{done.stderr}{error}")
+        return Done(done.exit_code, done.stdout, done.stderr)
+
+    return run
+
+
+def test_a_kernel_is_known_by_the_name_that_is_printed_and_is_built_once(
+    tree: Tree, build: Callable[..., Done]
+) -> None:
+    commit = tree.commit("fast")
+    before = tree.untouched()
+    done = build()
+    assert done.exit_code == 0, done.stderr
+    name = done.stdout.strip()
+    assert name.startswith(f"6.12.9-g{commit[:12]}.")
+    assert kernels.find(name).release == name
+    assert kernels.find(name).options()["BLK_DEV_NULL_BLK"] == "y"
+    assert name in CliRunner().invoke(cli, ["kernel", "list"]).stdout
+    assert build("--rev", "HEAD").stdout.strip() == name
+    assert (tree.builds, tree.untouched()) == (1, before)
+
+
+def test_a_series_never_means_a_kernel_that_was_built_here(tree: Tree, build: Callable[..., Done]) -> None:
+    tree.commit("fast")
+    assert build().exit_code == 0
+    with pytest.raises(MeasureError, match=r"no kernel '6\.12'"):
+        kernels.find("6.12")
+
+
+def test_another_commit_configuration_or_compiler_is_another_kernel(
+    tree: Tree, build: Callable[..., Done], tmp_path: Path
+) -> None:
+    tree.commit("fast")
+    tree.commit("slow")
+    (tmp_path / "more.config").write_text("CONFIG_MORE=y\n")
+    more = ("--config", str(tmp_path / "more.config"))
+    names = [build(*words).stdout.strip() for words in ((), ("--rev", "HEAD~1"), more, ("--compiler", "cc"))]
+    assert len(set(names)) == len([name for name in names if name]) == 4
+    assert kernels.find(names[2]).options()["MORE"] == "y"
+    images = [Path(kernels.find(name).image).read_bytes() for name in names]
+    assert [image[-5:] for image in images] == [b"slow\n", b"fast\n", b"slow\n", b"slow\n"]
+
+
+def test_both_ends_of_a_range_are_built_and_one_that_fails_is_named_with_the_compilers_error(
+    tree: Tree, build: Callable[..., Done]
+) -> None:
+    commits = [tree.commit(speed) for speed in ("older", "first", "broken", "last")]
+    done = build("--rev", "HEAD~2..HEAD")
+    assert [name.partition("-g")[2][:12] for name in done.stdout.split()] == [commits[1][:12], commits[3][:12]]
+    assert done.exit_code == 2
+    assert f"{commits[2][:12]} does not build" in done.stderr
+    assert "speed.c:7:1: error: no such speed" in done.stderr
+    assert "compiling" in done.stderr
+
+
+def test_what_is_not_committed_is_built_each_time_and_named_so(tree: Tree, build: Callable[..., Done]) -> None:
+    tree.commit("fast")
+    (tree.path / "speed").write_text("changed\n")
+    name = build().stdout.strip()
+    assert "-local." in name
+    assert Path(kernels.find(name).image).read_bytes().endswith(b"changed\n")
+    (tree.path / "speed").write_text("again\n")
+    assert build().stdout.strip() == name
+    assert Path(kernels.find(name).image).read_bytes().endswith(b"again\n")
+
+
+def test_an_option_that_the_kernel_does_not_take_is_said(
+    tree: Tree, build: Callable[..., Done], tmp_path: Path
+) -> None:
+    tree.commit("fast")
+    (tmp_path / "more.config").write_text("CONFIG_NO_SUCH=y\n# CONFIG_IO_URING is not set\nCONFIG_TINY=y\n")
+    for _ in range(2):  # also of a kernel from the cache
+        done = build("--config", str(tmp_path / "more.config"))
+        assert "CONFIG_NO_SUCH=y" in done.stderr
+        assert "CONFIG_TINY" not in done.stderr
+
+
+def test_a_tree_that_was_built_in_is_refused_and_a_worktree_of_it_is_built(
+    tree: Tree, build: Callable[..., Done]
+) -> None:
+    tree.commit("fast")
+    (tree.path / ".config").write_text("CONFIG_OWN=y\n")
+    done = build()
+    assert done.exit_code == 2
+    assert "--rev HEAD" in done.stderr
+    assert build("--rev", "HEAD").exit_code == 0
+
+
+def test_a_directory_that_holds_something_else_is_not_replaced(
+    tree: Tree, build: Callable[..., Done], tmp_path: Path
+) -> None:
+    tree.commit("fast")
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "thesis.tex").write_text("all of it")
+    assert build("--into", str(tmp_path / "own")).exit_code == 2
+    assert (tmp_path / "own" / "thesis.tex").read_text() == "all of it"
+    for _ in range(2):
+        assert build("--into", str(tmp_path / "put")).exit_code == 0
+    assert kernels.find(str(tmp_path / "put")).release.startswith("6.12.9-g")
+
+
+def test_names_are_also_a_document(tree: Tree, build: Callable[..., Done]) -> None:
+    tree.commit("fast")
+    told = json.loads(build("--format", "json").stdout)
+    listed = json.loads(CliRunner().invoke(cli, ["kernel", "list", "--format", "json"]).stdout)
+    assert told["built"] == listed["built"]
+    assert len(told["built"]) == 1
