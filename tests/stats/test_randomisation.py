@@ -156,3 +156,12 @@ def test_a_size_called_at_a_look_is_honest_for_a_change_of_one_margin(cv: float)
     sizes = [honest(means[row, at[row]], errors[at[row]], margin) for row in np.flatnonzero(called.any(axis=1))[:400]]
     assert 0.85 <= np.median(sizes) / margin <= 1.2
     assert honest(0.2, 0.01, margin) == pytest.approx(0.2, rel=0.02)
+
+
+def test_no_bound_is_given_at_a_level_that_the_patterns_cannot_reach() -> None:
+    """Six blocks have 64 patterns: a side of 1 % has no bound, however far out rounding makes a test fail; 2 % has."""
+    old, new = RNG.lognormal(0, 0.02, (1, 6)), RNG.lognormal(0, 0.02, (1, 6))
+    arms, signs = Arms(old, new, np.ones((1, 6)), np.ones((1, 6))), patterns(tuple(range(6)), 1)
+    assert bounds(arms, signs, 0.01, exact=True) == (-math.inf, math.inf)
+    low, high = bounds(arms, signs, 0.02, exact=True)
+    assert -1.0 < low < float(log_total(arms)[0][0]) < high < 1.0

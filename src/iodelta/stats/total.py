@@ -8,7 +8,9 @@ carry most of the spread (Janssen 1997). Intervals come from inverting the test 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +31,6 @@ class Arms:
     old_weight: Floats
     new_weight: Floats
 
-    def part(self, rows: NDArray[np.intp] | slice, blocks: int) -> Arms:
-        """Some comparisons, up to a number of blocks."""
-        return Arms(*(column[rows, :blocks] for column in self.columns))
-
     @property
     def columns(self) -> tuple[Floats, Floats, Floats, Floats]:
         """The four arrays."""
@@ -47,71 +45,129 @@ class Arms:
 
 def log_total(arms: Arms) -> tuple[Floats, Floats]:
     """Per comparison the log-ratio of the totals, positive = worse, and its linearised standard error."""
-    ones = np.ones((1, arms.old.shape[1]))
-    value, error = _replayed(arms, ones)
-    return value[0], error[0]
+    n = arms.old.shape[1]
+    middle = ((arms.new + arms.old) / 2).sum(axis=1, keepdims=True)
+    middle = np.where(middle > 0, middle, 1.0)
+    new, old = (np.maximum(one.sum(axis=1, keepdims=True), TINY * middle) for one in (arms.new, arms.old))
+    new_weight, old_weight = (one.sum(axis=1, keepdims=True) for one in (arms.new_weight, arms.old_weight))
+    value = np.log(new / new_weight) - np.log(old / old_weight)
+    influence = arms.new / new - arms.new_weight / new_weight - (arms.old / old - arms.old_weight / old_weight)
+    error = _error(np.sum(influence**2, axis=1), n)
+    return np.asarray(value[:, 0]), error
+
+
+def _error(squares: Floats, n: int) -> Floats:
+    """From the sum of squares of influences, which are relative to sums, the error of the mean of n of them."""
+    return np.asarray(np.sqrt(np.maximum(squares, 1e-24) * n / max(n - 1, 1)))
 
 
 def studentised(arms: Arms, signs: Floats) -> Floats:
     """The log-ratio over its error under each pattern of ``signs``, shape (patterns, comparisons)."""
-    value, error = _replayed(arms, signs)
-    return np.asarray(value / error)
+    rows = [Replay(arms, row, signs).centre for row in range(len(arms.old))]
+    return np.array(rows).T
 
 
-def _replayed(arms: Arms, signs: Floats) -> tuple[Floats, Floats]:
-    """Value and error, shape (patterns, comparisons), with the arms of every block as its sign says.
+class Replay:
+    """One comparison under every pattern of ``signs``, whose row i and row -1 - i are mirror images, and any shift.
 
-    A block's arms are its middle and plus or minus half its difference, so that every sum under a pattern is a
-    constant plus the pattern times a vector: a few matrix products replace a loop over patterns.
+    Under a pattern every sum is that of one column where the sign is + and of another where it is -: half of both sums
+    plus half of the pattern times their difference. A shift scales the new arm, so the products with the patterns are
+    made once. A pattern's mirror image has the same size and the other sign, so half of the patterns suffice.
     """
-    n = arms.old.shape[1]
-    shape = len(signs), len(arms.old)
-    middle, half = (arms.new + arms.old) / 2, (arms.new - arms.old) / 2
-    weight, tilt = (arms.new_weight + arms.old_weight) / 2, (arms.new_weight - arms.old_weight) / 2
 
-    def against(vector: Floats) -> Floats | float:
-        return np.asarray(signs @ vector.T) if vector.any() else 0.0  # a rate has no tilt: half of the products
+    def __init__(self, arms: Arms, row: int, signs: Floats) -> None:
+        old, new, old_weight, new_weight = (column[row] for column in arms.columns)
+        self._n = len(old)
+        self._weighted = not (new_weight == 1.0).all() or not (old_weight == 1.0).all()
+        columns = [new, old, new**2, old**2]
+        if self._weighted:
+            columns += [new_weight, old_weight, new_weight**2, old_weight**2]
+            columns += [new * new_weight, old * old_weight, new * old_weight, old * new_weight]
+        self._sums = [float(column.sum()) for column in columns]
+        run = np.array(self._sums)[:, None]  # the pattern that was run comes first
+        self._products = np.concatenate([run, np.array(columns) @ signs[: len(signs) // 2].T], axis=1)
+        self._across, self._weights_across = float(new @ old), float(new_weight @ old_weight)
 
-    swing, lean = against(half), against(tilt)
-    sums, weights = middle.sum(axis=1), weight.sum(axis=1)
-    sums, weights = np.where(sums > 0, sums, 1.0), np.where(weights > 0, weights, 1.0)
-    new, old = np.maximum(sums + swing, TINY * sums), np.maximum(sums - swing, TINY * sums)
-    new_weight = np.maximum(weights + lean, TINY * weights)
-    old_weight = np.maximum(weights - lean, TINY * weights)
-    value = np.log(new / new_weight) - np.log(old / old_weight)
+    @cached_property
+    def centre(self) -> Floats:
+        """The statistic of every pattern without a shift."""
+        half = self._central[1:]
+        return np.concatenate([half, -half[::-1]])
 
-    # The linearised influence of a block is (v'/V' - u'/U') - (v/V - u/U); below, the sum of its squares.
-    values2, values_cross = (middle**2 + half**2).sum(axis=1), against(2 * middle * half)
-    weights2, weights_cross = (weight**2 + tilt**2).sum(axis=1), against(2 * weight * tilt)
-    same, same_cross = (middle * weight + half * tilt).sum(axis=1), against(middle * tilt + half * weight)
-    other, other_cross = (middle * weight - half * tilt).sum(axis=1), against(half * weight - middle * tilt)
-    apart_values, apart_weights = (middle**2 - half**2).sum(axis=1), (weight**2 - tilt**2).sum(axis=1)
-    squares = (
-        (values2 + values_cross) / new**2
-        + (values2 - values_cross) / old**2
-        + (weights2 + weights_cross) / new_weight**2
-        + (weights2 - weights_cross) / old_weight**2
-        - 2 * (same + same_cross) / (new * new_weight)
-        - 2 * (same - same_cross) / (old * old_weight)
-        - 2 * apart_values / (new * old)
-        - 2 * apart_weights / (new_weight * old_weight)
-        + 2 * (other + other_cross) / (new * old_weight)
-        + 2 * (other - other_cross) / (old * new_weight)
-    )
-    # sum of squares of influences is relative to sums; the variance of the mean of n of them, with n - 1 to spare
-    error = np.sqrt(np.maximum(squares, 1e-24) * n / max(n - 1, 1))
-    return np.broadcast_to(value, shape), np.broadcast_to(error, shape)
+    @cached_property
+    def _central(self) -> Floats:
+        return self._half(0.0)
+
+    def tail(self, shift: float, side: float, *, exact: bool, tolerance: float = 1e-9) -> float:
+        """The one-sided p value of "above ``shift``" (``side`` 1) or "below" (-1): the share of patterns as extreme,
+        the one that was run counted among them where the patterns are drawn."""
+        found = self._central if shift == 0.0 else self._half(shift)
+        seen, half = side * float(found[0]), found[1:]
+        least = seen - tolerance * max(abs(seen), 1e-300)
+        hits = int(np.count_nonzero(half >= least) + np.count_nonzero(-half >= least))
+        hits = max(hits, 1) if exact else hits  # the one that was run is as extreme as itself, however it was rounded
+        count = 2 * len(half)
+        return hits / count if exact else (hits + 1.0) / (count + 1.0)
+
+    def _pair(self, plus: int, minus: int, scale: float, other: float) -> tuple[Floats, Floats]:
+        """The sum of the column ``plus``, scaled, where the sign is + and else of ``minus``, by its ``other`` scale;
+        and the sum the other way round."""
+        middle = (scale * self._sums[plus] + other * self._sums[minus]) / 2
+        swing = (scale / 2) * self._products[plus] - (other / 2) * self._products[minus]
+        return middle + swing, middle - swing
+
+    def _half(self, shift: float) -> Floats:
+        """The statistic of the pattern that was run and of the first half of all, with the new arm divided by
+        exp(``shift``)."""
+        factor = math.exp(-shift)
+        middle = (factor * self._sums[0] + self._sums[1]) / 2
+        least = TINY * (middle if middle > 0 else 1.0)
+        new, old = (np.maximum(one, least) for one in self._pair(0, 1, factor, 1.0))
+        new_squares, old_squares = self._pair(2, 3, factor**2, 1.0)
+        squares = new_squares / new**2 + old_squares / old**2 - (2 * factor * self._across) / (new * old)
+        value = np.log(new / old)
+        if self._weighted:
+            value, squares = self._weigh(value, squares, (new, old), factor)
+        return np.asarray(value / _error(squares, self._n))
+
+    def _weigh(
+        self, value: Floats, squares: Floats, sums: tuple[Floats, Floats], factor: float
+    ) -> tuple[Floats, Floats]:
+        """Value and squares with the weights: a block's influence is (v'/V' - u'/U') - (v/V - u/U), v the values and u
+        the weights, dashes for the new arm."""
+        new, old = sums
+        new_weight, old_weight = self._pair(4, 5, 1.0, 1.0)
+        new_squares, old_squares = self._pair(6, 7, 1.0, 1.0)
+        new_same, old_same = self._pair(8, 9, factor, 1.0)
+        new_other, old_other = self._pair(10, 11, factor, 1.0)
+        squares = (
+            squares
+            + new_squares / new_weight**2
+            + old_squares / old_weight**2
+            - 2 * self._weights_across / (new_weight * old_weight)
+            - 2 * new_same / (new * new_weight)
+            - 2 * old_same / (old * old_weight)
+            + 2 * new_other / (new * old_weight)
+            + 2 * old_other / (old * new_weight)
+        )
+        return value - np.log(new_weight / old_weight), squares
 
 
 def bounds(arms: Arms, signs: Floats, level: float, *, exact: bool, steps: int = 24) -> tuple[float, float]:
     """The interval of one comparison's log total: the shifts that no one-sided test at ``level`` rejects; infinite
     where the patterns do not suffice for that level."""
-    value, error = log_total(arms)
-    width = max(float(error[0]), 1e-9)
+    if 1.0 / (len(signs) + (not exact)) > level * (1 + 1e-9):
+        return -math.inf, math.inf
+    value, error = (float(one[0]) for one in log_total(arms))
+    replay, width = Replay(arms, 0, signs), max(error, 1e-9)
+
+    def kept(side: float, far: float) -> bool:
+        return replay.tail(value + side * far, -side, exact=exact) > level * (1 + 1e-9)
+
     ends = []
     for side in (-1.0, 1.0):
         near, far = 0.0, 4.0 * width
-        while _kept(arms, signs, float(value[0]) + side * far, side, level, exact=exact):
+        while kept(side, far):
             near, far = far, far * 2.0
             if far > 60.0 + 4.0 * width:
                 break
@@ -120,22 +176,8 @@ def bounds(arms: Arms, signs: Floats, level: float, *, exact: bool, steps: int =
             continue
         for _ in range(steps):
             between = (near + far) / 2
-            if _kept(arms, signs, float(value[0]) + side * between, side, level, exact=exact):
-                near = between
-            else:
-                far = between
+            near, far = (between, far) if kept(side, between) else (near, between)
             if far - near < 1e-6 + 1e-3 * width:
                 break
-        ends.append(float(value[0]) + side * far)
+        ends.append(value + side * far)
     return float(ends[0]), float(ends[1])
-
-
-def _kept(arms: Arms, signs: Floats, shift: float, side: float, level: float, *, exact: bool) -> bool:
-    """Whether the one-sided test of ``shift`` does not reject it."""
-    moved = arms.shifted(shift)
-    value, error = log_total(moved)
-    seen = -side * float(value[0] / error[0])
-    replayed = -side * studentised(moved, signs)[:, 0]
-    hits = int(np.count_nonzero(replayed >= seen - 1e-9 * abs(seen)))
-    p = hits / len(signs) if exact else (hits + 1.0) / (len(signs) + 1.0)
-    return p > level * (1 + 1e-9)

@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 from scipy.special import stdtr
 
 from iodelta.stats.boots import Combined, random_effects
-from iodelta.stats.carry import Carry, carry_rows
 from iodelta.stats.effect import tails_rows
 from iodelta.stats.guards import Merged, lag1_rows, merge_until_clean
 from iodelta.stats.sequential import Schedule, nominal_tails
-from iodelta.stats.speeds import within_speed
 from iodelta.stats.stalls import trials_needed
 from iodelta.verdict.looks import Seen, Tested, seen_at
+from iodelta.verdict.machine import Machine, machine_of
 from iodelta.verdict.model import Word
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.units import Units
@@ -77,6 +76,8 @@ class Trace:
     """By look: the one-sided level of a single test that the corrected level comes to."""
     merged: dict[int, Merged] = field(default_factory=dict)
     """Looks at which neighbouring blocks resembled each other, and what merging made of them."""
+    machine: dict[int, Machine] = field(default_factory=dict)
+    """By look: what the machine itself put into the blocks."""
     withheld: dict[int, Word] = field(default_factory=dict)
     """Looks at which carry-over could have made the word, and the word."""
     few_trials: bool = False
@@ -127,7 +128,10 @@ def _replay_set(units: list[Units], traces: list[Trace], rules: Rules, parts: in
     each, claimed = nominal_tails(claim.plan, rules.alpha / 2), nominal_tails(claim.plan, claim.alpha)
     for look in range(taken):
         blocks = claim.plan.blocks[look]
-        tested = _tested(units, blocks, rules)
+        for unit, trace in zip(units, traces, strict=True):
+            if len(unit.baseline_values) >= blocks:  # the mean over cells has no values
+                trace.machine[look] = machine_of(unit, blocks)
+        tested = _tested(units, [trace.machine.get(look) for trace in traces], blocks, rules)
         seen = seen_at(
             tested,
             margin=margin,
@@ -143,31 +147,18 @@ def _replay_set(units: list[Units], traces: list[Trace], rules: Rules, parts: in
             return
 
 
-def _tested(units: Sequence[Units], blocks: int, rules: Rules) -> Tested:
+def _tested(units: Sequence[Units], machines: Sequence[Machine | None], blocks: int, rules: Rules) -> Tested:
     """What a look tests: the log-ratios, within a speed where the machine has two, and the totals."""
     d = np.array([unit.d[:blocks] for unit in units])
-    has_values = all(len(unit.baseline_values) >= blocks for unit in units)
-    if not has_values:  # the mean over cells: its typical change alone
-        return Tested(d, None, units[0].coins[:blocks], rules.order == "independent", rules.seed)
-    for row, unit in enumerate(units):
-        d[row] -= speeds_of(unit, blocks)[0]
+    independent = rules.order == "independent"
+    for row, machine in enumerate(machines):
+        if machine is None:  # the mean over cells: its typical change alone
+            return Tested(d, None, units[0].coins[:blocks], independent, rules.seed)
+        d[row] -= machine.added
     arms = [unit.arms(blocks) for unit in units]
     totals = type(arms[0])(*(np.concatenate(column) for column in zip(*(one.columns for one in arms), strict=True)))
     resolution = np.array([unit.resolution for unit in units])
-    return Tested(d, totals, units[0].coins[:blocks], rules.order == "independent", rules.seed, resolution)
-
-
-def speeds_of(unit: Units, blocks: int) -> tuple[Floats, bool]:
-    """What two speeds of the machine add to each of the first ``blocks`` log-ratios, and whether it has two."""
-    old, new = unit.baseline_values[:blocks], unit.variant_values[:blocks]
-    if len(old) < blocks or not (np.isfinite(old) & np.isfinite(new) & (old > 0) & (new > 0)).all():
-        return np.zeros(blocks), False
-    carry = carry_of(unit, blocks)
-    if carry is not None and carry.shown[0]:  # what a trial leaves to the next one makes two levels, too
-        return np.zeros(blocks), False
-    sign = -1.0 if unit.higher_is_better else 1.0
-    added, two = within_speed(sign * np.log(old)[None, :], sign * np.log(new)[None, :])
-    return added[0], bool(two[0])
+    return Tested(d, totals, units[0].coins[:blocks], independent, rules.seed, resolution)
 
 
 def _take(
@@ -185,13 +176,13 @@ def _take(
     trace.above.append(float(seen.above[:, row].min()))
     trace.below.append(float(seen.below[:, row].min()))
     merged = look in trace.merged
-    trace.critical[look] = claimed / seen.statistics if merged else seen.critical_at(claimed)
+    trace.critical[look] = seen.quick_critical_at(claimed) if merged else seen.critical_at(claimed)
     trace.at = look
     word, basis, few = _word(unit, seen, row, blocks, claimed, trace.claim, (each, rules))
     alone, alone_basis, _ = _word(unit, seen, row, blocks, each, Claim(trace.claim.plan, each), (each, rules))
     trace.few_trials = few
     for found in dict.fromkeys((word, alone)):
-        if found != "inconclusive" and _made_by_carry(unit, found, blocks, rules):
+        if found != "inconclusive" and _made_by_carry(unit, found, trace.machine.get(look), blocks, rules):
             trace.withheld[look] = found
             word = "inconclusive" if found == word else word
             alone = "inconclusive" if found == alone else alone
@@ -227,25 +218,16 @@ def _word(
     return "inconclusive", "typical", False
 
 
-def carry_of(unit: Units, blocks: int) -> Carry | None:
-    """The carry-over in the first ``blocks`` log-ratios; None where the orders do not tell."""
-    if len(unit.contrast) < blocks or unit.hosts or unit.unit != "blocks":
-        return None
-    found = carry_rows(unit.d[None, :blocks], unit.contrast[None, :blocks])
-    return found if np.isfinite(found.half[0]) else None
-
-
-def _made_by_carry(unit: Units, word: Word, blocks: int, rules: Rules) -> bool:
+def _made_by_carry(unit: Units, word: Word, machine: Machine | None, blocks: int, rules: Rules) -> bool:
     """Whether carry-over, in plain blocks, could have made the word.
 
     The interval of the carry-over excludes 0 on the side that favours the word and is not slight, or the change without
     it contradicts the word. An improvement must also be shown without it: the arm that does the damage is the one that
     gains.
     """
-    carry = carry_of(unit, blocks) if rules.carry == "tested" else None
-    if carry is None:
+    if rules.carry != "tested" or machine is None or machine.carry is None:
         return False
-    d = unit.d[:blocks] - speeds_of(unit, blocks)[0]
+    carry, d = machine.carry, unit.d[:blocks] - machine.added
     change, share = float(np.median(d)), float(carry.share[0])
     adjusted = float(carry.adjusted(np.array([change]))[0])
     most = abs(share) * (abs(float(carry.value[0])) + float(carry.half[0]))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from scipy.special import stdtr
 
 from iodelta.stats.effect import rank_tail, tails_rows
 from iodelta.stats.replay import EXACT_COINS, critical, joint, patterns, share_of, shares
-from iodelta.stats.total import Arms, log_total, studentised
+from iodelta.stats.total import Arms, Replay, log_total
 
 Floats = NDArray[np.float64]
 Tails = Callable[[Floats, float], tuple[Floats, Floats]]
@@ -36,16 +37,25 @@ class Tested:
     independent: bool
     seed: int
     resolution: Floats | None = None
+    replays: dict[int, Replay] = field(default_factory=dict)
+    """By metric the replays of its total, made when first asked for."""
 
-    @property
+    @cached_property
     def exact(self) -> bool:
         """Whether every pattern of the draws is replayed."""
         return len(set(self.coins)) <= EXACT_COINS
 
-    @property
+    @cached_property
     def signs(self) -> Floats:
         """The patterns replayed."""
         return patterns(self.coins, self.seed)
+
+    def replay(self, row: int) -> Replay:
+        """The total of one metric under every pattern."""
+        assert self.totals is not None
+        if row not in self.replays:
+            self.replays[row] = Replay(self.totals, row, self.signs)
+        return self.replays[row]
 
     def width(self) -> Floats:
         """The resolution per metric; zeros where it is exact."""
@@ -61,7 +71,9 @@ class Seen:
     below: Floats
     within: Floats
     statistics: float
-    """Bonferroni's factor for all of them."""
+    """Bonferroni's factor for the metrics and estimands that are replayed together."""
+    parts: int = 1
+    """Bonferroni's factor for sets of metrics that cannot be replayed together."""
     smallest: Floats | None = None
     """The smallest p value of all statistics in every replay; None where nothing was worth replaying."""
     exact: bool = True
@@ -70,8 +82,12 @@ class Seen:
     def critical_at(self, level: float) -> float:
         """The one-sided level of a single test that the corrected ``level`` comes to."""
         if self.smallest is None:
-            return level / self.statistics
-        return critical(self.smallest, level, statistics=self.statistics, exact=self.exact)
+            return self.quick_critical_at(level)
+        return critical(self.smallest, level / self.parts, statistics=self.statistics, exact=self.exact)
+
+    def quick_critical_at(self, level: float) -> float:
+        """As ``critical_at`` without a replay."""
+        return level / (self.statistics * self.parts)
 
     def replace_typical(self, row: int, batches: Floats | None, margin: float, tested: Tested) -> None:
         """The typical p values of one metric from ``batches`` of blocks; 1 where there are none."""
@@ -80,8 +96,8 @@ class Seen:
             return
         width = float(tested.width()[row])
         above, below = tails_rows(batches, width)[0], tails_rows(batches, -width)[1]
-        self.above[0, row] = min(1.0, self.statistics * float(above[0]))
-        self.below[0, row] = min(1.0, self.statistics * float(below[0]))
+        self.above[0, row] = min(1.0, self.statistics * self.parts * float(above[0]))
+        self.below[0, row] = min(1.0, self.statistics * self.parts * float(below[0]))
         inside = (tails_rows(batches, width - margin)[0][0], tails_rows(batches, margin - width)[1][0])
         self.within[0, row] = max(map(float, inside)) if width < margin else 1.0
 
@@ -94,18 +110,18 @@ def seen_at(tested: Tested, *, margin: float, level: float, parts: int, tails: T
     total = _total(tested) if tails is tails_rows else None
     above = np.array([typical[0], *([np.minimum(1.0, TOTAL_PAYS * total[0])] if total else [])])
     below = np.array([typical[1], *([np.minimum(1.0, TOTAL_PAYS * total[1])] if total else [])])
-    statistics = len(tested.d) * parts * (1.0 + (1.0 / TOTAL_PAYS if total else 0.0))
+    statistics = len(tested.d) * (1.0 + (1.0 / TOTAL_PAYS if total else 0.0))
     smallest = None
     if tails is tails_rows and min(above.min(), below.min()) <= WORTH_REPLAYING / 2:
         smallest = _smallest(tested)
         above, below = (joint(smallest, p, statistics=statistics, exact=tested.exact) for p in (above, below))
-        above, below = np.minimum(1.0, above * parts), np.minimum(1.0, below * parts)
     else:
-        above, below = np.minimum(1.0, statistics * above), np.minimum(1.0, statistics * below)
+        above, below = statistics * above, statistics * below
+    above, below = np.minimum(1.0, parts * above), np.minimum(1.0, parts * below)
     within = [_typical_within(tested, margin, tails)]
     if tested.totals is not None:
         within.append(_total_within(tested, margin, level))
-    return Seen(above, below, np.array(within), statistics, smallest, tested.exact)
+    return Seen(above, below, np.array(within), statistics, parts, smallest, tested.exact)
 
 
 def _typical(tested: Tested, tails: Tails) -> tuple[Floats, Floats]:
@@ -154,18 +170,14 @@ def _total(tested: Tested) -> tuple[Floats, Floats] | None:
     if tested.totals is None:
         return None
     width = tested.width()
-    above, below = _student(tested.totals.shifted(width))[0], _student(tested.totals.shifted(-width))[1]
+    above, below = _student(tested.totals.shifted(width))
+    if width.any():
+        below = _student(tested.totals.shifted(-width))[1]
     for row in np.flatnonzero(np.minimum(above, below) <= WORTH_REPLAYING / 2):
-        arms = tested.totals.part(slice(row, row + 1), tested.d.shape[1])
-        above[row] = _replayed_tail(arms.shifted(width[row]), tested, 1.0)
-        below[row] = _replayed_tail(arms.shifted(-width[row]), tested, -1.0)
+        replay = tested.replay(int(row))
+        above[row] = replay.tail(float(width[row]), 1.0, exact=tested.exact)
+        below[row] = replay.tail(-float(width[row]), -1.0, exact=tested.exact)
     return above, below
-
-
-def _replayed_tail(arms: Arms, tested: Tested, side: float) -> float:
-    value, error = log_total(arms)
-    replayed = side * studentised(arms, tested.signs)
-    return float(share_of(replayed, side * value / error, exact=tested.exact)[0])
 
 
 def _total_within(tested: Tested, margin: float, level: float) -> Floats:
@@ -175,9 +187,9 @@ def _total_within(tested: Tested, margin: float, level: float) -> Floats:
     quick = np.maximum(_student(tested.totals.shifted(-room))[0], _student(tested.totals.shifted(room))[1])
     found = np.where(room > 0, quick, 1.0)
     for row in np.flatnonzero((found <= WORTH_REPLAYING) & (found <= 20 * level)):
-        arms = tested.totals.part(slice(row, row + 1), tested.d.shape[1])
-        low = _replayed_tail(arms.shifted(-room[row]), tested, 1.0)
-        high = _replayed_tail(arms.shifted(room[row]), tested, -1.0)
+        replay = tested.replay(int(row))
+        low = replay.tail(-float(room[row]), 1.0, exact=tested.exact)
+        high = replay.tail(float(room[row]), -1.0, exact=tested.exact)
         found[row] = max(low, high)
     return found
 
@@ -195,5 +207,6 @@ def _smallest(tested: Tested) -> Floats:
         p = shares(sums)
     smallest = p.min(axis=1)
     if tested.totals is not None:
-        smallest = np.minimum(smallest, TOTAL_PAYS * shares(studentised(tested.totals, signs)).min(axis=1))
+        totals = np.column_stack([tested.replay(row).centre for row in range(len(tested.d))])
+        smallest = np.minimum(smallest, TOTAL_PAYS * shares(totals).min(axis=1))
     return np.asarray(np.maximum(smallest, math.ulp(0.0)))

@@ -15,9 +15,10 @@ from iodelta.stats.replay import EXACT_COINS, patterns
 from iodelta.stats.sequential import nominal_tails
 from iodelta.stats.size import honest
 from iodelta.stats.total import bounds, log_total
-from iodelta.verdict.decide import Trace, carry_of, over_hosts, speeds_of
+from iodelta.verdict.decide import Trace, over_hosts
 from iodelta.verdict.family import Outcome
 from iodelta.verdict.looks import TOTAL_PAYS
+from iodelta.verdict.machine import machine_of
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.units import Units
 
@@ -52,8 +53,8 @@ def numbers_of(unit: Units, trace: Trace, outcome: Outcome, rules: Rules) -> Num
     used = trace.claim.plan.blocks[at] if at >= 0 else len(unit.d)
     if not used:
         return None
-    added, two = speeds_of(unit, used)
-    clean = unit.d[:used] - added
+    machine = trace.machine.get(at) or machine_of(unit, used)
+    clean = unit.d[:used] - machine.added
     merged = trace.merged.get(at)
     d = np.array(merged.batches) if merged is not None and merged.clean else clean
     tail = _tail(trace, outcome, rules)
@@ -69,9 +70,9 @@ def numbers_of(unit: Units, trace: Trace, outcome: Outcome, rules: Rules) -> Num
         total=total,
         direct=hodges_lehmann(direct, 1.0 - 2.0 * tail) if len(direct) else None,
         unflagged=_unflagged(unit, clean, tail),
-        carry=carry_of(unit, used),
+        carry=machine.carry,
         d=d,
-        two_speeds=two,
+        two_speeds=machine.two_speeds,
         sd=sd,
         p=float(sign_flip_p_rows(d[None, :], rules.seed)[0]),
     )
