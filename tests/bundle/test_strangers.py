@@ -75,6 +75,29 @@ def test_nothing_of_an_attack_happens_before_its_own_word(how: str, tmp_path: Pa
     assert (here / "target").read_bytes() == bytes(1 << 20)
 
 
+@pytest.mark.fio
+@pytest.mark.parametrize(
+    ("sound", "wrong", "said_by_fio"),
+    [
+        ('rw = "randread"', 'rw = "randraed"', "randraed"),
+        ('bs = "4k"', 'bs = "4k"\nverify = "crc33c"', "crc33c"),
+        ('"cgroup.io_max" = "riops=4000"', '"fio.rwmixread" = 140', "140"),
+    ],
+)
+def test_a_plan_that_fio_would_refuse_is_not_shown_as_one(
+    sound: str, wrong: str, said_by_fio: str, tmp_path: Path, here: Path
+) -> None:
+    """As ``run --dry-run`` does: one misspelt word fails every trial, hours after the plan was accepted."""
+    text = QUESTION.format(path="", blocks=1).replace('path = ""', 'size = "1m"')
+    place = bundle(carried(tmp_path / "sound", text=text, blocks=1, secret=False))
+    assert ask("reproduce", str(place), "--target", "target", "--dry-run")[0] == 0
+    place = bundle(carried(tmp_path / "wrong", text=text.replace(sound, wrong), blocks=1, secret=False))
+    for words in (("--dry-run",), ("--yes",), ("--dry-run", "--format", "json")):
+        code, said = ask("reproduce", str(place), "--target", "target", *words)
+        assert (code, "fio does not accept these options" in said, said_by_fio in said) == (2, True, True), said
+    assert [path.name for path in here.iterdir()] == ["target"]
+
+
 def test_a_program_of_fio_is_refused_whatever_is_allowed(tmp_path: Path, here: Path) -> None:
     sentinel = tmp_path / "owned"
     text = QUESTION.format(path="", blocks=1).replace('path = ""', 'size = "1m"')

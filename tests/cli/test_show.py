@@ -182,3 +182,17 @@ def test_a_row_of_a_table_that_is_not_read_is_shown_with_its_line(tmp_path: Path
     shown = iodelta("show", "t.csv", cwd=tmp_path)
     assert shown.returncode == 0
     assert "t.csv:2: a row of a table" in " ".join(shown.stdout.decode().split())
+
+
+def test_only_a_gate_exits_with_1_for_a_number_that_cannot_be_believed(tmp_path: Path) -> None:
+    write(tmp_path / "sound.json", 10_000)
+    write(tmp_path / "wrong.json", 10_000)
+    found = json.loads((tmp_path / "wrong.json").read_text())
+    found["jobs"][0]["read"]["clat_ns"]["mean"] = 1e15  # a mean far above the maximum
+    (tmp_path / "wrong.json").write_text(json.dumps(found))
+    codes = {
+        (name, gate): iodelta("show", name, *gate, cwd=tmp_path).returncode
+        for name in ("sound.json", "wrong.json")
+        for gate in ((), ("--exit-code",))
+    }
+    assert list(codes.values()) == [0, 0, 0, 1]

@@ -17,7 +17,7 @@ from iodelta.lab.account import Account
 from iodelta.lab.folder import EXPERIMENT
 from iodelta.lab.plan import Plan, make_plan
 from iodelta.lab.session import read_plan, without
-from iodelta.lab.setup import Survey, survey, unsettable
+from iodelta.lab.setup import Survey, check_options, survey, unsettable
 from iodelta.machine import LocalMachine, Machine
 from iodelta.probe.topology import resolve
 
@@ -51,7 +51,8 @@ def prepare(
 ) -> Prepared:
     """Plan a bundle's experiment on ``machine``. ``blocks``: how many are wanted of each cell.
 
-    Nothing of the bundle is run and nothing is set. Raises RequestError for what cannot be, naming all of it.
+    Nothing of the bundle is run and nothing is set; fio only reads its options. Raises RequestError for what cannot be,
+    naming all of it.
     """
     place = str(bundle.path)
     theirs = whole(bundle).experiment
@@ -97,13 +98,16 @@ def prepare(
     if here or theirs.machines:
         text = overridden(text, top={"machine": machine.name}) or text
     found = survey(machine, mapped.experiment, engines=False)
+    risky = dangers(mapped.experiment)
+    if not risky:  # fio may load code, or open files, while it reads options that are not known as harmless
+        check_options(machine, mapped.experiment, found)
     return Prepared(
         mapped.experiment,
         text,
         with_one_look(make_plan(mapped.experiment), blocks),
         found,
         (*notes, *mapped.notes),
-        dangers(mapped.experiment),
+        risky,
     )
 
 

@@ -81,8 +81,8 @@ def command(
     """Measure the experiment of BUNDLE on this machine (or --machine) and say whether its changes appear here too, in
     direction and in size.
 
-    First it shows what it would run and set here, and asks. Before you accept, nothing is run, set or written. Options
-    and commands of the bundle that could do more than I/O also need --allow-commands.
+    First it shows what it would run and set here, and asks. Before you accept, nothing is run, set or written; fio only
+    checks the options. Options and commands of the bundle that could do more than I/O also need --allow-commands.
 
     Exit codes: 0 reproduced, 1 not reproduced (another size or direction, or no change), 2 the request is wrong, 3
     inconclusive, 4 could not measure.

@@ -17,6 +17,7 @@ Examples:
   iodelta show results/ old.tar.gz mail.txt
   fio --output-format=json job.fio | iodelta show -
   iodelta show results/ --format csv > results.csv
+  iodelta show results/ --exit-code      # for a script: 1 where a number cannot be believed
 """
 
 
@@ -25,12 +26,13 @@ Examples:
 @click.option("--each", is_flag=True, help="Show every run (default: medians when there are more than 40 rows).")
 @click.option("--name-pattern", help="How to read file names, such as '{variant}/{cell}-{replicate}.json'.")
 @click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
-def command(paths: tuple[str, ...], each: bool, name_pattern: str | None, format_: str) -> None:
+@click.option("--exit-code", "gate", is_flag=True, help="Exit with 1 where a number cannot be believed, for scripts.")
+def command(paths: tuple[str, ...], each: bool, name_pattern: str | None, format_: str, gate: bool) -> None:
     """List what PATHS contain in one table: fio results of any kind, t/io_uring, tables, archives, folders; - is
     standard input. Latency is total latency where the source has it.
 
     Exit codes: 0 something was read, 2 a path does not exist, 4 nothing could be read, or a folder of iodelta was
-    changed after its run.
+    changed after its run. With --exit-code also 1: a hard finding, as in `iodelta audit`.
     """
     from iodelta.report.account.changed import breaks
     from iodelta.report.foreign.paths import read_all
@@ -44,4 +46,6 @@ def command(paths: tuple[str, ...], each: bool, name_pattern: str | None, format
     if not something and format_ == "console":
         why = "the reasons are above" if found.refusals else "there is no file in it"
         raise MeasureError("nothing here could be read", place=", ".join(paths), remedy=why)
-    sys.exit(0 if something and not breaks(found.findings) else 4)
+    if not something or breaks(found.findings):
+        sys.exit(4)
+    sys.exit(int(gate and any(finding.severity == "hard" for finding in found.findings)))

@@ -141,6 +141,12 @@ def is_statistic(title: str) -> bool:
     return _STATISTIC.fullmatch(title.strip("*` ")) is not None
 
 
+def is_of_another(title: str) -> bool:
+    """Whether a title makes a measure before it another one's, and names none itself: ``limit``, ``stddev``."""
+    words = _words(_plain(title))
+    return len(words) == 1 and words[0] in _OTHER and not _measures(words[0])
+
+
 def names_rows(title: str) -> bool:
     """Whether the column with this title names its rows (``Policy``, ``iodepth``): it holds no number of a result."""
     return column(title) is None and not several(title) and not _COUNTS.search(title.replace("_", " "))

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from iodelta.ingest.cleaning import Line
 from iodelta.ingest.table_cells import cell, is_missing
 from iodelta.ingest.table_flat import flattened
 from iodelta.ingest.table_grids import LONGEST, MOST_COLUMNS, RULE, Grid, Row, grid
-from iodelta.ingest.table_headings import column, is_statistic, names_other, several
+from iodelta.ingest.table_headings import column, is_of_another, is_statistic, names_other, several
 
 _WIDE = re.compile(r" {2,}")
 _TWO_NUMBERS = re.compile(r"\d \d")
@@ -53,8 +54,11 @@ def _is_torn(way: Grid) -> bool:
 
 
 def _is_cut(cells: Sequence[str]) -> bool:
-    """Whether the name of a row lies in two cells: a statistic, and the measure that it is of."""
-    return is_statistic(cells[0]) and column(cells[1]) is not None
+    """Whether the name of a row lies in two cells: a statistic and its measure, or ``IOPS`` and ``limit``."""
+    if is_statistic(cells[0]) and column(cells[1]) is not None:
+        return True
+    pairs = pairwise(cells)
+    return any(column(one) is not None and is_of_another(other) for one, other in pairs)
 
 
 def _holds_value(title: str) -> bool:

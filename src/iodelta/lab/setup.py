@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -166,23 +167,44 @@ def _tried(
     """Variants and cells whose ioengine is not allowed here. Raises RequestError for options that fio refuses."""
     with workdir(machine) as place:
         variants, cells = _engines(machine, experiment, place)
-        jobs = []
-        for cell in experiment.cells:
-            for variant in experiment.variants:
-                if cell.option(TOOL) or cell.name in cells or variant.name in variants:
-                    continue
-                request = request_for(
-                    experiment, cell, variant, target, seed=1, size=size, version=version, workdir=place
-                )
-                jobs.append(parsing.job_of(f"cell {cell.name}, variant {variant.name}", request))
-        for condition in experiment.conditions:
-            if condition.background_fio:
-                words = background_words(condition, target, experiment.target.files)
-                kind = "directory" if target.kind == "directory" else "file"
-                named = target_words(target.real_path, kind, experiment.target.files)
-                jobs.append(parsing.job_of_words(f"condition {condition.name}", words, named))
+        jobs = _jobs(experiment, target, size, version, cells=cells, variants=variants)
         parsing.check(machine, jobs, place)
     return variants, cells
+
+
+def check_options(machine: Machine, experiment: Experiment, found: Survey) -> None:
+    """Ask fio whether it accepts the options of every cell. Raises RequestError with fio's own message.
+
+    fio reads the options and does nothing else. Those that load code, or open a file by its name, must have been
+    refused before.
+    """
+    parsing.check(machine, _jobs(experiment, found.target, found.size, found.fio), "/")
+
+
+def _jobs(
+    experiment: Experiment,
+    target: Target,
+    size: int | None,
+    version: tuple[int, int],
+    *,
+    cells: Container[str] = (),
+    variants: Container[str] = (),
+) -> list[parsing.Job]:
+    """The jobs of background loads and of all cells under all variants, without those ``cells`` and ``variants``."""
+    jobs = []
+    for cell in experiment.cells:
+        for variant in experiment.variants:
+            if cell.option(TOOL) or cell.name in cells or variant.name in variants:
+                continue
+            request = request_for(experiment, cell, variant, target, seed=1, size=size, version=version, workdir="/")
+            jobs.append(parsing.job_of(f"cell {cell.name}, variant {variant.name}", request))
+    for condition in experiment.conditions:
+        if condition.background_fio:
+            words = background_words(condition, target, experiment.target.files)
+            kind: Literal["directory", "file"] = "directory" if target.kind == "directory" else "file"
+            named = target_words(target.real_path, kind, experiment.target.files)
+            jobs.append(parsing.job_of_words(f"condition {condition.name}", words, named))
+    return jobs
 
 
 def _engines(machine: Machine, experiment: Experiment, place: str) -> tuple[dict[str, str], dict[str, str]]:
