@@ -53,13 +53,18 @@ def _test(cell: Cell) -> str:
 
 
 def _row(trials: Sequence[Trial]) -> Iterator[str]:
+    """Medians of a policy's trials; ``-`` for a latency where no trial completed a read."""
     reads = [read for trial in trials if (read := trial.direction("read")) is not None]
-    yield f"{statistics.median(read.iops.value for read in reads):,.0f}"
-    yield f"{statistics.median(read.bandwidth.value for read in reads) / 1024:,.0f}"
-    found = [read.lat for read in reads if read.lat is not None]
-    yield f"{statistics.median(one.mean.value for one in found) / 1e6:.1f}"
+    latencies = [read.lat for read in reads if read.lat is not None]
+    yield _median([read.iops.value for read in reads], 1, ",.0f")
+    yield _median([read.bandwidth.value for read in reads], 1024, ",.0f")
+    yield _median([latency.mean.value for latency in latencies], 1e6, ".1f")
     for p in (0.99, 0.999):
-        yield f"{statistics.median(one.quantile(p) for one in found) / 1e6:.0f}"
+        yield _median([latency.quantile(p) for latency in latencies], 1e6, ".0f")
+
+
+def _median(values: Sequence[float], unit: float, layout: str) -> str:
+    return format(statistics.median(values) / unit, layout) if values else "-"
 
 
 def _blocks(arms: Iterable[Sequence[Trial]]) -> str:
