@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +23,7 @@ def test_a_calibration_bounds_false_alarms_names_the_noise_and_is_quoted_by_the_
     assert "comparisons of a variant with itself" in said
     assert "smallest change seen in that time (90 % power, in %)" in said
     assert "Known: a slow-down of 3.5 % was called" in said, "the kernel's throttle gives the truth"
+    assert f"No carry-over measured: it takes trials that write; --destroy {node} allows them" in said
     (known,) = json.loads((stand.state / "calibration.json").read_text()).values()
     assert known["comparisons"] >= 2
     assert {one["change"] for one in known["injections"]} == {-0.01, -0.02, -0.035}
@@ -30,7 +32,29 @@ def test_a_calibration_bounds_false_alarms_names_the_noise_and_is_quoted_by_the_
     how = ("--blocks", "1", "--variant", "a", "--variant", "b:fio.nice=1", "--folder", "folder")
     done = stand.run("run", "--target", node, *SHORT, *how, "--", *FIO)
     assert done.code in GOOD, done
-    assert f"false alarms in {known['comparisons']} A/A comparisons" in " ".join(done.out.split())
+    said = " ".join(done.out.split())
+    assert said.count(f"false alarms in {known['comparisons']} A/A comparisons") == 2, "in the plan and in the report"
+    assert said.count(f"{known['stalled']} of {known['trials']} trials stalled") == 2
+
+
+def test_what_writes_leave_is_measured_where_the_target_may_be_written_to(stand: Stand) -> None:
+    """Of a scratch file nothing is asked; a device that only reads were asked of is read until --destroy names it."""
+    node, good = stand.loop(), (0, 4)  # 4: no first look in so short a time
+    before = Path(node).read_bytes()
+    done = stand.run("calibrate", "--target", node, "--budget", "4s", *SHORT, "--folder", "reads", "--", *FIO)
+    assert done.code in good, done
+    assert not (stand.place / "reads" / "aftermath").exists()
+    assert Path(node).read_bytes() == before
+    how = ("--budget", "15s", *SHORT)
+    done = stand.run("calibrate", "--target", node, "--destroy", node, *how, "--folder", "writes", "--", *FIO)
+    assert done.code in good, done
+    number = {event["trial"] for event in kinds(stand.place / "writes" / "aftermath", "finished")}
+    wrote = [e for e in kinds(stand.place / "writes" / "aftermath", "started") if e["variant"] == "writer"]
+    assert (Path(node).read_bytes() != before) == bool({event["trial"] for event in wrote} & number)
+    place = ("--target", str(stand.filesystem(32)), "--size", "4m")
+    done = stand.run("calibrate", *place, "--budget", "4s", *SHORT, "--folder", "scratch", "--", *FIO)
+    assert done.code in good, done
+    assert kinds(stand.place / "scratch" / "aftermath", "ended")
 
 
 def test_a_placebo_is_one_more_arm_that_differs_in_nothing(stand: Stand) -> None:

@@ -24,8 +24,7 @@ from iodelta.bundle.pseudonyms import Pseudonyms
 from iodelta.errors import MeasureError, RequestError, pasted
 from iodelta.experiment import Experiment
 from iodelta.lab.account import Account
-from iodelta.lab.calibration import FILE as CALIBRATION
-from iodelta.lab.folder import EXPERIMENT, JOURNAL, PLAN, RAW, Folder
+from iodelta.lab.folder import CALIBRATION, EXPERIMENT, JOURNAL, PLAN, RAW, Folder
 from iodelta.lab.integrity import integrity
 from iodelta.lab.lines import whole
 from iodelta.lab.plan import Plan

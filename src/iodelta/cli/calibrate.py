@@ -15,6 +15,7 @@ EXAMPLES = """
 Examples:
   iodelta calibrate --budget 10m
   iodelta calibrate --target /dev/sdb --budget 1h -- --rw=randread --bs=4k --direct=1 --iodepth=32
+  iodelta calibrate --target /dev/sdb --destroy /dev/sdb --budget 1h
   iodelta calibrate --machine ssh:storage1 --target /dev/nvme0n1 --budget 1h
 """
 
@@ -36,9 +37,11 @@ Examples:
 def command(**options: Any) -> None:
     """Compare a workload with itself through the whole pipeline, then with known slow-downs.
 
-    Prints the noise by source, a bound on the false-alarm rate, and the smallest change that this machine can detect
-    in ten minutes, an hour and a night. Every later report on this machine, disk and workload quotes these figures;
-    calibrating again refines them. Known slow-downs need a throttle (cgroup.io_max in `iodelta knobs`).
+    Prints the noise by source, bounds on the rates of false alarms and of stalls, and the smallest change that this
+    machine can detect in ten minutes, an hour and a night. Every later plan and report on this machine, disk and
+    workload quotes these figures; calibrating again refines them. Known slow-downs need a throttle (cgroup.io_max in
+    `iodelta knobs`). What a trial that writes leaves to the next one is measured on a scratch file, and on a device
+    or file that --destroy names.
     """
     from iodelta.cli.calibrating import calibrate  # --help does without
 

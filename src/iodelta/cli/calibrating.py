@@ -1,7 +1,8 @@
-"""What ``iodelta calibrate`` does: A against A, then known slow-downs."""
+"""What ``iodelta calibrate`` does: A against A, then the aftermath of writes, then known slow-downs."""
 
 from __future__ import annotations
 
+import dataclasses
 import statistics
 import sys
 import time
@@ -18,6 +19,7 @@ from iodelta.errors import MeasureError
 from iodelta.experiment import Experiment, parse, seconds, shorthand
 from iodelta.knob import knob
 from iodelta.lab.account import Account
+from iodelta.lab.aftermath import Aftermath, aftermath_experiment, aftermath_of, forbidden
 from iodelta.lab.calibration import (
     Calibration,
     Injection,
@@ -26,6 +28,7 @@ from iodelta.lab.calibration import (
     injected,
     injections_in,
     key_of,
+    shares,
     store,
 )
 from iodelta.lab.folder import Folder
@@ -42,6 +45,20 @@ from iodelta.report.documents import written
 from iodelta.trial import Trial
 
 DEFAULT = ("--rw=randread", "--bs=4k", "--direct=1", "--ioengine=libaio", "--iodepth=1")
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """An experiment of a calibration: how it ended, the trials that count, and seconds that a block took."""
+
+    outcome: Outcome
+    trials: tuple[Trial, ...]
+    block_seconds: float
+
+    @property
+    def complete(self) -> bool:
+        """Whether nobody interrupted it."""
+        return self.outcome.reason != "interrupted"
 
 
 def calibrate(
@@ -74,27 +91,36 @@ def calibrate(
     where = place or Path(time.strftime("iodelta-calibration-%Y%m%d-%H%M%S"))
     host = click.get_current_context().with_resource(contact(*experiment.machines))
     found = survey(host, experiment)
-    throttle = knob("cgroup.io_max", host, found.target).available()
-    share = whole if throttle else whole * 0.6
+    throttle = knob("cgroup.io_max", host, found.target).available() or ""
+    unwritten = forbidden(host, experiment, found, destroy)
+    first, second, third = shares(whole, aftermath=not unwritten, injections=not throttle)
     with stop_on_signals() as stop, watcher(format_) as watching:
 
-        def measure(name: str, question: Experiment) -> tuple[float, Outcome, list[Trial]]:
+        def measure(name: str, question: Experiment) -> Measured:
             return _measure(where / name, text, question, host, watching, stop, destroy)
 
-        taken, outcome, trials = measure("a-against-a", a_against_a(experiment, share))
-        label = " ".join(word.removeprefix("--") for word in (fio or DEFAULT))
-        key = key_of(host, found.target, experiment.cells[0], experiment.variants[0])
-        rates = [direction.iops.value for one in trials for direction in one.directions]
+        alike = measure("a-against-a", a_against_a(experiment, first))
+        metrics = alike.outcome.judgement.rules.metrics
+        aftermath: tuple[Aftermath, ...] = ()
+        if not unwritten and alike.complete:
+            room = found.size or found.target.size_bytes
+            after = measure("aftermath", aftermath_experiment(experiment, second, room))
+            aftermath = aftermath_of(after.trials, metrics)
+        rates = [direction.iops.value for one in alike.trials for direction in one.directions]
         injections: tuple[Injection, ...] = ()
-        if not throttle and outcome.reason != "interrupted" and rates:
-            slowed = injected(experiment, whole - share, statistics.median(rates))
-            injections = injections_in(measure("injected", slowed)[1].judgement)
-    calibration = calibration_of(key, label, found.target, outcome.judgement, trials, taken, injections)
+        if not throttle and alike.complete and rates:
+            slowed = injected(experiment, third, statistics.median(rates))
+            injections = injections_in(measure("injected", slowed).outcome.judgement)
+    label = " ".join(word.removeprefix("--") for word in (fio or DEFAULT))
+    key = key_of(host, found.target, experiment.cells[0], experiment.variants[0])
+    calibration = calibration_of(
+        key, label, found.target, alike.outcome.judgement, alike.trials, alike.block_seconds, injections, aftermath
+    )
     if not calibration.comparisons:
         raise MeasureError(
             "no comparison came to its first look", place=str(where), remedy="give a larger --budget or shorter trials"
         )
-    _tell(calibration, throttle, format_)
+    _tell(calibration, unwritten, throttle, format_)
     path = store(calibration)
     click.echo(f"kept in {path}; folders in {where}", err=True)
 
@@ -107,21 +133,23 @@ def _measure(
     watching: Watcher,
     stop: Callable[[], bool],
     destroy: tuple[str, ...],
-) -> tuple[float, Outcome, list[Trial]]:
-    """Seconds that a trial took, all in all, how it ended, and the trials that count."""
+) -> Measured:
     plan = make_plan(experiment)
     folder = Folder.begin(path, text, plan)
     outcome = in_turn(lambda: go(folder, machine, watching, stop=stop, destroy=destroy), stop, watching.note)
     journal = Account(folder.events())
     trials = load_trials(folder, journal.counted(v.name for v in experiment.variants))
-    return journal.trial_seconds(plan.trial_seconds), outcome, list(trials.values())
+    seconds_each = journal.trial_seconds(plan.trial_seconds)
+    return Measured(outcome, tuple(trials.values()), plan.per_block * seconds_each)
 
 
-def _tell(calibration: Calibration, throttle: str | None, format_: str) -> None:
+def _tell(calibration: Calibration, unwritten: str, throttle: str, format_: str) -> None:
     if format_ == "json":
         sys.stdout.buffer.write(written(CalibrationAnswer(calibration, calibration.bound)))
         return
     for line in lines(calibration):
         click.echo(line)
+    if not calibration.aftermath:
+        click.echo(f"No carry-over measured: {unwritten or 'too few blocks for an estimate'}.")
     if throttle:
         click.echo(f"No known slow-downs: {throttle}")

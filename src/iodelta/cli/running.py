@@ -19,11 +19,12 @@ from iodelta.cli.turn import in_turn
 from iodelta.errors import RequestError
 from iodelta.experiment import Experiment, overridden, parse, seconds, shorthand
 from iodelta.lab.booting import look, refuse
-from iodelta.lab.folder import Folder
+from iodelta.lab.folder import CALIBRATION, Folder
 from iodelta.lab.guard import refuse_at_once
 from iodelta.lab.plan import Plan, make_plan
-from iodelta.lab.setup import target_of, unsettable
+from iodelta.lab.setup import Survey, target_of, unsettable
 from iodelta.lab.signals import stop_on_signals
+from iodelta.lab.undo import state_directory
 from iodelta.machine import Machine
 from iodelta.report.again.plan import plan_answer, show_plan
 from iodelta.report.documents import written
@@ -204,13 +205,24 @@ def planned(
     plan = make_plan(_left_out(experiment, unavailable))
     for machine, found in zip(machines, seen, strict=True) if not dry_run else ():
         refuse(machine, found, destroy)
+    known = () if experiment.boots else _calibrated(machines[0], seen[0], plan.experiment)
     if dry_run and format_ == "json":
-        sys.stdout.buffer.write(written(plan_answer(plan, seen)))
+        sys.stdout.buffer.write(written(plan_answer(plan, seen, calibrations=known)))
     else:
-        show_plan(Console(stderr=format_ == "json"), plan, seen[0], whole=dry_run)
+        show_plan(Console(stderr=format_ == "json"), plan, seen[0], whole=dry_run, calibrations=known)
     for found in seen:
         refuse_at_once(found.reasons)
     return plan
+
+
+def _calibrated(machine: Machine, found: Survey, experiment: Experiment) -> tuple[str, ...]:
+    """What calibrations of these workloads here found, a sentence each."""
+    if not (state_directory() / CALIBRATION).exists():
+        return ()
+    from iodelta.lab.calibration import calibrations_for  # with scipy
+    from iodelta.report.calibration import QUOTED, quoted
+
+    return tuple(quoted(one) for one in calibrations_for(machine, found.target, experiment)[:QUOTED])
 
 
 def _left_out(experiment: Experiment, unavailable: dict[str, str]) -> Experiment:

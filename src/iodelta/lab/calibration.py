@@ -1,9 +1,10 @@
 """Calibration: A against A through the whole pipeline, then known slow-downs, on this machine and this cell.
 
-The A/A part is one experiment of identical cells, each an independent comparison of a variant with itself; what it
-calls a change is a false alarm. Where a throttle can be set, a second experiment compares one rate with rates 1, 2
-and 3.5 % lower. What comes out is kept in the state directory, grows with every calibration of the same machine,
-disk and workload, and is copied into the folder of every later experiment, so that its reports can quote it.
+The A/A part is one experiment of identical cells, ordered and judged as every experiment of that workload is; what it
+calls a change is a false alarm. A second experiment finds what trials that write more leave to the next trial
+(``iodelta.lab.aftermath``). Where a throttle can be set, a third compares one rate with rates 1, 2 and 3.5 % lower.
+What comes out is kept in the state directory, grows with every calibration of the same machine, disk and workload, and
+is copied into the folder of every later experiment, so that its plan and reports can quote it.
 """
 
 from __future__ import annotations
@@ -19,21 +20,27 @@ import numpy as np
 
 from iodelta.experiment import Cell, Experiment, Variant
 from iodelta.jobfile import canonical
+from iodelta.lab.aftermath import Aftermath
+from iodelta.lab.folder import CALIBRATION
 from iodelta.lab.plan import make_plan
 from iodelta.lab.undo import state_directory
 from iodelta.machine import Machine
 from iodelta.probe.topology import Target
 from iodelta.stats.calibration import Noise, alarms_beyond, false_alarm_bound, noise_sources, smallest_change
-from iodelta.stats.stalls import stalled_trials
+from iodelta.stats.stalls import excluded, stalled_trials
 from iodelta.trial import Finding, Trial
 from iodelta.verdict import Judgement, Metric, value_of
 
-FILE = "calibration.json"
 INJECTED = (0.01, 0.02, 0.035)
 """Known slow-downs: what people argue about on mailing lists."""
 
 BLOCKS_EACH = 20
 """Blocks that an A/A comparison takes until it is found equivalent, about: it sizes their number."""
+
+SHARES = {"A/A": 0.5, "aftermath": 0.2, "injected": 0.3}
+"""Of the budget; what cannot be measured here leaves its share to the others."""
+
+CHANGES = ("regression", "improvement")
 
 THROTTLE = 0.6
 """The injected experiment's base rate, as a share of the rate measured without a throttle."""
@@ -72,6 +79,7 @@ class Calibration(msgspec.Struct, frozen=True):
     """Unix seconds of the latest part."""
     comparisons: int
     alarms: int
+    """How many of them, each judged as the only comparison of an experiment, were called a change."""
     metrics: tuple[MetricNoise, ...]
     """The noise of each metric."""
     injections: tuple[Injection, ...] = ()
@@ -80,11 +88,29 @@ class Calibration(msgspec.Struct, frozen=True):
     """Trials in which stalls were looked for; 0 in older calibrations."""
     stalled: int = 0
     """Those of them that stalled."""
+    experiments: int = 0
+    """Experiments that held the comparisons, each judged by the family rules of its plan; 0 in older calibrations."""
+    raised: int = 0
+    """Those of them that called any change."""
+    aftermath: tuple[Aftermath, ...] = ()
+    """What a trial that writes more leaves to the next trial; empty where that was not measured."""
 
     @property
     def bound(self) -> float:
         """95 % upper bound of the false-alarm rate (Clopper-Pearson)."""
         return false_alarm_bound(self.alarms, self.comparisons)
+
+    @property
+    def stall_bound(self) -> float:
+        """95 % upper bound of the share of trials that stall: about 3 / trials where none did."""
+        return excluded(self.stalled, self.trials)
+
+
+def shares(budget: float, *, aftermath: bool, injections: bool) -> tuple[float, float, float]:
+    """Seconds of the budget for A against A, for the aftermath and for known slow-downs."""
+    wanted = (SHARES["A/A"], SHARES["aftermath"] * aftermath, SHARES["injected"] * injections)
+    first, second, third = (budget * share / sum(wanted) for share in wanted)
+    return first, second, third
 
 
 def key_of(machine: Machine, target: Target, cell: Cell, variant: Variant) -> str:
@@ -98,17 +124,20 @@ def key_of(machine: Machine, target: Target, cell: Cell, variant: Variant) -> st
 
 
 def a_against_a(experiment: Experiment, budget: float) -> Experiment:
-    """As many identical cells as the budget pays for, each comparing the first cell's workload with itself."""
+    """As many identical cells as the budget pays for, each comparing the first cell's workload with itself.
+
+    Without a screen, however many: it would stop most comparisons before they could raise an alarm.
+    """
     cell, variant = experiment.cells[0], experiment.variants[0]
-    trial_seconds = make_plan(msgspec.structs.replace(experiment, cells=(cell,))).trial_seconds
-    count = max(2, round(budget / (BLOCKS_EACH * 2 * trial_seconds)))
+    one = make_plan(msgspec.structs.replace(experiment, cells=(cell,), variants=(variant, variant)))
+    count = max(2, round(budget / (BLOCKS_EACH * one.per_block * one.trial_seconds)))
     return msgspec.structs.replace(
         experiment,
         question=f"What does iodelta say of {cell.name} against itself?",
         baseline="a",
         cells=tuple(Cell(f"comparison {n}", cell.condition, cell.options) for n in range(1, count + 1)),
         variants=(Variant("a", variant.knobs, variant.options), Variant("again", variant.knobs, variant.options)),
-        design=msgspec.structs.replace(experiment.design, budget=budget, family="each"),
+        design=msgspec.structs.replace(experiment.design, budget=budget, family="holm"),
     )
 
 
@@ -131,8 +160,11 @@ def injected(experiment: Experiment, budget: float, iops: float) -> Experiment:
     )
 
 
-def noise_of(trials: Sequence[Trial], metrics: Sequence[Metric], seconds_per_trial: float) -> tuple[MetricNoise, ...]:
-    """Noise by source from an A/A stream, in run order. Metrics without enough values are left out."""
+def noise_of(trials: Sequence[Trial], metrics: Sequence[Metric], seconds_per_block: float) -> tuple[MetricNoise, ...]:
+    """Noise by source from an A/A stream of counted trials, in run order. Metrics without enough values are left out.
+
+    ``seconds_per_block`` are those of all its trials, the conditioning ones of a superblock among them.
+    """
     blocks: dict[tuple[str, int], list[Trial]] = {}
     for trial in sorted(trials, key=lambda one: one.number):
         blocks.setdefault((trial.cell, trial.block), []).append(trial)
@@ -149,20 +181,20 @@ def noise_of(trials: Sequence[Trial], metrics: Sequence[Metric], seconds_per_tri
         power = float(differences @ differences)
         lag1 = float(differences[1:] @ differences[:-1]) / power if power else 0.0
         visible = [
-            smallest_change(int(time_ / (2 * seconds_per_trial)), noise.block_sd) for time_ in (600.0, 3600.0, 28800.0)
+            smallest_change(int(time_ / seconds_per_block), noise.block_sd) for time_ in (600.0, 3600.0, 28800.0)
         ]
         found.append(MetricNoise(metric, noise, lag1, *visible))
     return tuple(found)
 
 
-def alarms_in(judgement: Judgement) -> tuple[int, int]:
-    """Comparisons judged, and how many of them were called a change in any metric: these are tested together.
+def alarms_in(judgement: Judgement) -> tuple[int, int, bool]:
+    """Comparisons judged, how many of them alone would have been called a change, and whether the experiment did so.
 
-    Each is judged as the one cell of a real experiment is, at the full level.
+    The metrics of a comparison are tested together. Alone: as the one comparison of an experiment, at the full level.
     """
     judged = {(v.cell, v.variant) for v in judgement.verdicts if v.look is not None}
-    called = {(v.cell, v.variant) for v in judgement.verdicts if v.word in ("regression", "improvement")}
-    return len(judged), len(called & judged)
+    alone = {(v.cell, v.variant) for v in judgement.verdicts if v.alone in CHANGES}
+    return len(judged), len(alone & judged), any(v.word in CHANGES for v in judgement.verdicts)
 
 
 def stalls_in(trials: Sequence[Trial], metric: Metric) -> tuple[int, int]:
@@ -210,13 +242,16 @@ def merged(old: Calibration | None, new: Calibration) -> Calibration:
         injections=new.injections or old.injections,
         trials=old.trials + new.trials,
         stalled=old.stalled + new.stalled,
+        experiments=old.experiments + new.experiments,
+        raised=old.raised + new.raised,
+        aftermath=new.aftermath or old.aftermath,
     )
 
 
 def stored() -> Mapping[str, Calibration]:
     """All calibrations of this machine, by key; none where there is no file or it cannot be read."""
     try:
-        return msgspec.json.decode((state_directory() / FILE).read_bytes(), type=dict[str, Calibration])
+        return msgspec.json.decode((state_directory() / CALIBRATION).read_bytes(), type=dict[str, Calibration])
     except (OSError, msgspec.MsgspecError):
         return {}
 
@@ -231,10 +266,10 @@ def calibrations_for(machine: Machine, target: Target, experiment: Experiment) -
 
 def store(calibration: Calibration) -> Path:
     """Keep a calibration beside the others. Raises OSError."""
-    path = state_directory() / FILE
+    path = state_directory() / CALIBRATION
     path.parent.mkdir(parents=True, exist_ok=True)
     everything = {**stored(), calibration.key: merged(stored().get(calibration.key), calibration)}
-    temporary = path.with_name(f".{FILE}.{os.getpid()}")
+    temporary = path.with_name(f".{CALIBRATION}.{os.getpid()}")
     temporary.write_bytes(msgspec.json.encode(everything))
     temporary.replace(path)
     return path
@@ -246,11 +281,12 @@ def calibration_of(
     target: Target,
     judgement: Judgement,
     trials: Sequence[Trial],
-    seconds_per_trial: float,
+    seconds_per_block: float,
     injections: tuple[Injection, ...] = (),
+    aftermath: tuple[Aftermath, ...] = (),
 ) -> Calibration:
     """What an A/A experiment amounts to."""
-    comparisons, alarms = alarms_in(judgement)
+    comparisons, alarms, raised = alarms_in(judgement)
     seen, stalled = stalls_in(trials, judgement.rules.metrics[0])
     return Calibration(
         key=key,
@@ -259,8 +295,11 @@ def calibration_of(
         made=time.time(),
         comparisons=comparisons,
         alarms=alarms,
-        metrics=noise_of(trials, judgement.rules.metrics, seconds_per_trial),
+        metrics=noise_of(trials, judgement.rules.metrics, seconds_per_block),
         injections=injections,
         trials=seen,
         stalled=stalled,
+        experiments=int(comparisons > 0),
+        raised=int(raised),
+        aftermath=aftermath,
     )

@@ -68,6 +68,7 @@ __all__ = [
 
 EXPERIMENT = "experiment.toml"
 ENVIRONMENT = "environment.json"
+CALIBRATION = "calibration.json"
 PLAN = "plan.json"
 JOURNAL = "journal.jsonl"
 RAW = "raw"

@@ -16,9 +16,8 @@ from iodelta.lab.account import OVER, Account
 from iodelta.lab.bench import Bench
 from iodelta.lab.booting import boots_of, look
 from iodelta.lab.boots import Boots
-from iodelta.lab.calibration import FILE as CALIBRATION
 from iodelta.lab.calibration import calibrations_for
-from iodelta.lab.folder import NOTHING, Abandoned, Extended, Folder, Session, now
+from iodelta.lab.folder import CALIBRATION, NOTHING, Abandoned, Extended, Folder, Session, now
 from iodelta.lab.hosts import host_of
 from iodelta.lab.instrument import look_closer
 from iodelta.lab.integrity import check_uncut

@@ -5,9 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 
+from iodelta.lab.aftermath import Aftermath
 from iodelta.lab.calibration import Calibration
 from iodelta.report.columns import columns
 from iodelta.report.words import inert, interval, metric_name
+
+QUOTED = 2
+"""Calibrations that a plan or report quotes."""
 
 _HEAD = ("", "within", "between", "drift", "pairing", "10 min", "1 h", "night")
 
@@ -30,8 +34,15 @@ def lines(calibration: Calibration) -> Iterator[str]:
     yield ""
     yield "pairing: how many times more blocks an analysis that ignores the pairs would need."
     yield false_alarms(calibration)
+    if calibration.experiments:
+        yield (
+            f"Corrected for each other, as in every experiment: {calibration.raised} of {calibration.experiments} "
+            "calibrations raised an alarm."
+        )
     if calibration.trials:
-        yield f"{_stalls(calibration).capitalize()}."
+        yield f"{_stalls(calibration)}."
+    for left in calibration.aftermath:
+        yield f"Carry-over: {_left(left)} ({metric_name(left.metric, with_kind=False)}, {left.blocks} blocks)."
     for injection in calibration.injections:
         said = f"a slow-down of {-100 * injection.change:g} % was called {injection.word}"
         yield f"Known: {said} after {injection.blocks} blocks ({interval(injection.low, injection.high)})"
@@ -52,16 +63,27 @@ def quoted(calibration: Calibration) -> str:
     first = calibration.metrics[0] if calibration.metrics else None
     seen = f"; in 10 min it sees {_percent(first.ten_minutes)} %" if first and first.ten_minutes else ""
     stalled = f"; {_stalls(calibration)}" if calibration.trials else ""
+    left = f"; {_left(calibration.aftermath[0])}" if calibration.aftermath else ""
     return (
         f"Calibrated here on {_day(calibration.made)} ({inert(calibration.workload)}): {calibration.alarms} false "
         f"alarms in {calibration.comparisons} A/A comparisons, rate below {100 * calibration.bound:.0f} %{seen}"
-        f"{stalled}."
+        f"{stalled}{left}."
     )
 
 
 def _stalls(calibration: Calibration) -> str:
-    rate = 1000 * calibration.stalled / calibration.trials
-    return f"{calibration.stalled} of {calibration.trials} trials stalled, {rate:.2g} in a thousand"
+    """Stalls seen, and at most how many there are (the rule of three)."""
+    rate, most = (
+        f"{1000 * share:.2g}" for share in (calibration.stalled / calibration.trials, calibration.stall_bound)
+    )
+    return f"{calibration.stalled} of {calibration.trials} trials stalled, {rate} in a thousand, at most {most} (95 %)"
+
+
+def _left(one: Aftermath) -> str:
+    """What a trial finds that follows one that writes more."""
+    size = f"{100 * abs(one.value):.2g} % {'worse' if one.value > 0 else 'better'}"
+    seen = "" if one.low > 0 or one.high < 0 else ", not told from 0"
+    return f"a trial after one that writes more is {size} ({interval(one.low, one.high)}{seen})"
 
 
 def _percent(value: float | None) -> str:

@@ -16,9 +16,8 @@ from iodelta.errors import MeasureError
 from iodelta.experiment.order import place_of
 from iodelta.lab.account import OVER
 from iodelta.lab.account import Account as Journal
-from iodelta.lab.calibration import FILE as CALIBRATION
 from iodelta.lab.calibration import Calibration, doubt
-from iodelta.lab.folder import Folder
+from iodelta.lab.folder import CALIBRATION, Folder
 from iodelta.lab.instrument import seen
 from iodelta.lab.integrity import VERDICT, integrity, sealed
 from iodelta.lab.plan import Plan, warnings

@@ -38,15 +38,29 @@ class PlanAnswer(msgspec.Struct, frozen=True):
     """Of somebody else's experiment: what is not as it was there."""
     dangers: tuple[str, ...] = ()
     """Of somebody else's experiment: what in it could do more than I/O on the target."""
+    calibrations: tuple[str, ...] = ()
+    """What `iodelta calibrate` found of these workloads on this machine and disk, a sentence each."""
     schema: Literal["iodelta.plan/1"] = "iodelta.plan/1"
 
 
 def plan_answer(
-    plan: Plan, surveys: Sequence[Survey], notes: Sequence[str] = (), dangers: Sequence[str] = ()
+    plan: Plan,
+    surveys: Sequence[Survey],
+    notes: Sequence[str] = (),
+    dangers: Sequence[str] = (),
+    calibrations: Sequence[str] = (),
 ) -> PlanAnswer:
     """The plan as data."""
-    found = tuple(warnings(plan))
-    return PlanAnswer(plan, tuple(surveys), _rounds(plan), _at_most(plan), found, tuple(notes), tuple(dangers))
+    return PlanAnswer(
+        plan,
+        tuple(surveys),
+        _rounds(plan),
+        _at_most(plan),
+        tuple(warnings(plan)),
+        tuple(notes),
+        tuple(dangers),
+        tuple(calibrations),
+    )
 
 
 def _rounds(plan: Plan) -> int:
@@ -57,9 +71,11 @@ def _at_most(plan: Plan) -> float:
     return min(plan.experiment.design.budget, plan.rules.max_blocks * plan.per_round * plan.trial_seconds)
 
 
-def show_plan(console: Console, plan: Plan, found: Survey, *, whole: bool) -> None:
+def show_plan(console: Console, plan: Plan, found: Survey, *, whole: bool, calibrations: Sequence[str] = ()) -> None:
     """Print the plan; ``whole`` with every cell and the order of the first rounds, else in a few lines."""
-    for line in (*wrapped_lines(_lines(plan, found, permitted=not whole)), *(_whole(plan) if whole else ())):
+    known = [f"Known     {sentence}" for sentence in calibrations]
+    lines = wrapped_lines([*_lines(plan, found, permitted=not whole), *known])
+    for line in (*lines, *(_whole(plan) if whole else ())):
         console.print(line, soft_wrap=True, highlight=False, markup=False)
 
 

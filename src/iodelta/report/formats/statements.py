@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from iodelta.lab.plan import carry_over
 from iodelta.report.account.evidence import first_look, is_withheld, not_excluded, share_of
 from iodelta.report.account.model import Account, grouped
-from iodelta.report.calibration import quoted
+from iodelta.report.calibration import QUOTED, quoted
 from iodelta.report.words import duration, inert, interval, metric_name, percent, quantity
 from iodelta.stats.modes import Modes
 from iodelta.trial import Finding
@@ -24,9 +24,6 @@ CARRY = {
     "ignored": "The workload leaves state behind and superblocks are turned off: carry-over may be part of any change.",
 }
 """What the plan decided about carry-over, where it is not simply tested."""
-
-QUOTED = 2
-"""Calibrations that are quoted."""
 
 MANY = 6
 """With more open comparisons than this, what they still need is summed up."""

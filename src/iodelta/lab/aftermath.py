@@ -1,0 +1,122 @@
+"""The aftermath of writes: what a trial that writes more than the workload leaves to a trial of the workload.
+
+Every block has two trials of the workload and one of a writer, in an order drawn for the block. In some blocks one of
+the two follows the writer and the other does not: the contrast of their order gives the carry-over, from neighbours in
+time and without the noise of the writer's own trials.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from iodelta.experiment import Cell, Experiment, Option, Variant, size_bytes
+from iodelta.experiment.io_uring import TOOL
+from iodelta.lab.setup import Survey
+from iodelta.machine import Machine
+from iodelta.probe.made import made
+from iodelta.stats.carry import carry_rows
+from iodelta.stats.effect import log_ratios
+from iodelta.trial import Trial
+from iodelta.verdict import Metric, series_of
+from iodelta.verdict.series import surroundings_of
+
+ITSELF, AGAIN, WRITER = "a", "again", "writer"
+
+LEAST = 256 << 10
+"""Bytes that a request of the writer has at least."""
+
+TIMES = 4
+"""How many times a request of the workload it is."""
+
+THROTTLES = ("rate", "rate_iops", "rate_min", "rate_iops_min", "thinktime")
+"""Options with which a workload holds itself back: the writer does not."""
+
+
+class Aftermath(msgspec.Struct, frozen=True):
+    """What a trial that writes more left to the trial after it, by one metric: relative, positive = worse."""
+
+    metric: Metric
+    value: float
+    low: float
+    high: float
+    """Ends of the 95 % interval."""
+    blocks: int
+
+
+def forbidden(machine: Machine, experiment: Experiment, found: Survey, destroy: Sequence[str]) -> str:
+    """Why the target must not be written to for this; empty where it may be. Nothing is asked of what iodelta made."""
+    if experiment.cells[0].option(TOOL):
+        return "t/io_uring only reads here"
+    if found.target.kind == "directory" and not found.scratch:
+        return "the target is a directory of files"
+    if found.scratch or found.writes or made(machine, found.target) or destroy:
+        return ""
+    return f"it takes trials that write; --destroy {found.target.path} allows them"
+
+
+def aftermath_experiment(experiment: Experiment, budget: float, size: int | None) -> Experiment:
+    """The first cell's workload twice and a writer, in plain blocks: what one leaves to the next is the question."""
+    cell, variant = experiment.cells[0], experiment.variants[0]
+    more = dict(variant.options) | dict(writer(cell, variant, size))
+    return msgspec.structs.replace(
+        experiment,
+        question=f"What do writes leave to a trial of {cell.name}?",
+        baseline=ITSELF,
+        cells=(cell,),
+        variants=(
+            Variant(ITSELF, variant.knobs, variant.options),
+            Variant(AGAIN, variant.knobs, variant.options),
+            Variant(WRITER, variant.knobs, tuple(more.items())),
+        ),
+        design=msgspec.structs.replace(experiment.design, budget=budget, carry_over="tested"),
+    )
+
+
+def writer(cell: Cell, variant: Variant, size: int | None) -> tuple[Option, ...]:
+    """The options by which a trial of this workload writes, and writes more than the workload: larger requests, as
+    fast as they go. ``size`` is that of the target in bytes, where it is known."""
+    given = dict((*cell.options, *variant.options))
+    name = "readwrite" if "readwrite" in given else "rw"
+    scattered = (given.get(name) or "read").startswith("rand")
+    found: list[Option] = [(name, "randwrite" if scattered else "write")]
+    found += [(option, "0") for option in THROTTLES if option in given]
+    if not {"bsrange", "bssplit"} & given.keys():
+        spelled = "blocksize" if "blocksize" in given else "bs"
+        own = _bytes(given.get(spelled))
+        wanted = max(LEAST, TIMES * own)
+        fits = size is None or wanted <= size
+        found.append((spelled, str(wanted if fits else own)))
+    return tuple(found)
+
+
+def _bytes(text: str | None) -> int:
+    try:
+        return size_bytes((text or "4k").partition(",")[0])
+    except ValueError:
+        return 4096
+
+
+def aftermath_of(trials: Sequence[Trial], metrics: Sequence[Metric]) -> tuple[Aftermath, ...]:
+    """The carry-over by each metric that has enough blocks, from the trials of such an experiment."""
+    found = []
+    own = [trial for trial in trials if trial.variant != WRITER]
+    previous = surroundings_of(trials)[own[0].cell].previous if own else {}
+    for metric in metrics:
+        series = series_of(own, metric, ITSELF, AGAIN)
+        values = np.array([series.baseline_values, series.variant_values])
+        usable = np.all(np.isfinite(values) & (values > 0), axis=0)
+        if not usable.any():
+            continue
+        d = log_ratios(*values[:, usable], higher_is_better=metric.better == "higher")
+        places = np.array([series.baseline_at, series.variant_at])[:, usable]
+        after = np.array([[float(previous.get(int(at)) == WRITER) for at in row] for row in places])
+        carry = carry_rows(d[None, :], (after[1] - after[0])[None, :])
+        value, half = float(carry.value[0]), float(carry.half[0])
+        if math.isfinite(half):
+            low, high = math.expm1(value - half), math.expm1(value + half)
+            found.append(Aftermath(metric, math.expm1(value), low, high, len(d)))
+    return tuple(found)
