@@ -48,7 +48,7 @@ ELSEWHERE = {
     "iodelta policy (calibrate|defrag|mirror|.* --calibration)": "needs disks of its own; run by tests/policy",
     "iodelta scenario run": "measures for a minute or two; run by tests/scenarios",
     "iodelta run --leave-out policy.toml|/mnt/pool": "needs a btrfs whose kernel offers several policies",
-    "sh reproduce.sh": "run by tests/report/test_reproducer.py",
+    "sh reproduce.sh": "run by tests/reproducer",
 }
 """Examples that are only parsed: what is in them, as a regular expression, and why."""
 

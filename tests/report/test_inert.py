@@ -14,20 +14,20 @@ from pathlib import Path
 import msgspec
 import pytest
 from markdown_it import MarkdownIt
+from reproducing import SHELL, plan_of, trials_of
 from test_console import account, experiment, text
-from test_reproducer import SHELL, plan_of, trials_of
 
 from iodelta.ingest.layouts import read_layout
 from iodelta.ingest.layouts.model import Entry
 from iodelta.machine import LocalMachine
 from iodelta.probe.topology import resolve
 from iodelta.report.account.model import Account
-from iodelta.report.again.script import script
 from iodelta.report.comparison.comparison import Comparison, compare
 from iodelta.report.foreign.paths import read_all
 from iodelta.report.foreign.runs import Shown, shown
 from iodelta.report.formats.render import rendered
 from iodelta.report.words import inert
+from iodelta.reproducer.script import script
 from iodelta.trial import Finding
 
 ATTACKS = {

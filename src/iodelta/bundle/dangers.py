@@ -8,13 +8,14 @@ What iodelta's own runs refuse (``iodelta.jobfile``) stays refused, whatever is 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import msgspec
 
 from iodelta.experiment import Cell, Condition, Experiment, Option, Variant, io_uring
 from iodelta.jobfile import canonical, owned, runs_command
+from iodelta.knob.base import NOT_ONLY_IO
+from iodelta.knob.registry import family, known
 from iodelta.workload.engines import ENGINES
 
 SHAPES = frozenset(
@@ -40,16 +41,6 @@ SHAPES = frozenset(
 
 MEMORY = frozenset("malloc shm shmhuge mmap mmaphuge mmapshared cudamalloc".split())
 """Values of ``mem``, none of which names a file."""
-
-KNOBS = re.compile(
-    r"block\.(scheduler|nr_requests|read_ahead_kb|wbt_lat_usec|rq_affinity|nomerges|io_poll|iosched\.\w+)"
-    r"|btrfs\.read_policy|md\.stripe_cache_size|cpu\.(governor|epp|boost)|cpus|numa|memory\.drop_caches"
-    r"|mount\.options|cgroup\.io_max|irq\.affinity"
-    r"|sysctl\.vm\.(dirty_\w+|swappiness|vfs_cache_pressure)|sysctl\.kernel\.(numa_balancing|timer_migration)",
-    re.ASCII,
-)
-"""Settings of the target's devices, of the CPUs and of the load, which iodelta puts back. Others may be a door:
-``sysctl.kernel.core_pattern`` names a program that the kernel runs as root."""
 
 
 class Danger(msgspec.Struct, frozen=True):
@@ -90,10 +81,9 @@ def _cells(cells: tuple[Cell, ...]) -> Iterator[Danger]:
 
 def _knobs(place: str, settings: dict[str, str]) -> Iterator[Danger]:
     for name, value in settings.items():
-        if name == "command":
-            yield Danger(place, value, "a command knob runs commands of its maker")
-        elif not KNOBS.fullmatch(name):
-            yield Danger(place, f"{name} = {value}", "not among the settings that can only change how I/O is done")
+        why = family(name).danger(name) if known(name) else NOT_ONLY_IO
+        if why:
+            yield Danger(place, value if name == "command" else f"{name} = {value}", why)
 
 
 def _options(place: str, options: tuple[Option, ...], tool: str = "") -> Iterator[Danger]:

@@ -192,7 +192,7 @@ def command(
 
 
 def _reproducer(folder: Path, output: Path | None, *, force: bool) -> None:
-    from iodelta.report.again.script import reproducer_of
+    from iodelta.reproducer.script import reproducer_of
 
     script = reproducer_of(folder)
     if output is None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from iodelta.errors import KnobError, MachineError
 from iodelta.knob.base import EMPTY, Knob, Saved, refuse, whole
+from iodelta.knob.shell import Line, NoScript, Output, Script
 from iodelta.machine import Machine
 from iodelta.probe.queues import first_cpus, nodes, numbers, queues, spelled
 
@@ -20,6 +21,7 @@ class Binding(Knob):
     package: ClassVar[str]
     offered: ClassVar[str]
     """The line of /proc/PID/status that lists what a process may use."""
+    harmless = True
 
     def bound(self, value: str) -> str:
         """The list that a process started behind the launcher's words really has."""
@@ -66,6 +68,10 @@ class Binding(Knob):
     def restore(cls, machine: Machine, saved: Saved) -> str:
         return "only the load was bound: nothing to put back"
 
+    @classmethod
+    def undo_lines(cls, saved: Saved) -> Iterator[Line]:
+        yield from ()
+
     def _run(self, *words: str) -> str:
         done = self.machine.run(words)
         if done.returncode != 0:
@@ -103,6 +109,13 @@ class Cpus(Binding):
     def launcher(self, value: str) -> tuple[str, ...]:
         return ("taskset", "-c", spelled(self.named(value)))
 
+    @classmethod
+    def script(cls, name: str, values: Sequence[str]) -> Script | NoScript:
+        if DEVICE_QUEUES in values:
+            return NoScript("iodelta itself looks up which CPUs feed the queues of a device")
+        launchers = {value: ("taskset", "-c", _script_cpus(value)) for value in values}
+        return Script(dict.fromkeys(values, ()), launchers=launchers)
+
     def _of_queues(self) -> frozenset[int]:
         found = (queues(self.machine, disk) for disk in self.target.disks)
         return frozenset().union(*(first_cpus(one.feeding) for one in found))
@@ -120,12 +133,27 @@ class Numa(Binding):
     offered = "Mems_allowed_list"
 
     def launcher(self, value: str) -> tuple[str, ...]:
-        return ("numactl", f"--cpunodebind={value}", f"--membind={value}", "--")
+        return _numactl(value)
+
+    @classmethod
+    def script(cls, name: str, values: Sequence[str]) -> Script:
+        return Script(dict.fromkeys(values, ()), launchers={value: _numactl(value) for value in values})
 
     def bound(self, value: str) -> str:
         # A memory policy is not shown in /proc; numactl lists it, separated by blanks.
         shown = self._run(*self.launcher(value), "numactl", "--show")
         return ",".join(_line(shown, "membind").split())
+
+
+def _numactl(nodes: str) -> tuple[str, ...]:
+    return ("numactl", f"--cpunodebind={nodes}", f"--membind={nodes}", "--")
+
+
+def _script_cpus(value: str) -> str | Output:
+    """A list of CPUs for taskset; those of a memory node are looked up by the script."""
+    if value.startswith("node:"):
+        return Output(("cat", f"/sys/devices/system/node/node{value[5:]}/cpulist"))
+    return value
 
 
 def _line(text: str, name: str) -> str:

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import ClassVar
 
 import msgspec
 
 from iodelta.errors import KnobError, MachineError, RequestError
+from iodelta.knob.shell import Line, NoScript, Script
 from iodelta.machine import Machine
 from iodelta.probe.sysfs import attribute, boot_id, sysfs_name
 from iodelta.probe.topology import Target
 from iodelta.trial import Finding
 
 EMPTY: Mapping[str, str] = MappingProxyType({})
+
+NOT_ONLY_IO = "not among the settings that can only change how I/O is done"
 
 
 class Saved(msgspec.Struct, frozen=True):
@@ -53,6 +56,9 @@ class Knob(ABC):
     names: ClassVar[tuple[str, ...]]
     """Names of the family; a last part ``*`` stands for any text."""
 
+    harmless: ClassVar[bool] = False
+    """Whether no value of it can do more than change how I/O is done: a stranger may set it without asking."""
+
     def __init__(self, machine: Machine, target: Target, name: str) -> None:
         self.machine = machine
         self.target = target
@@ -80,9 +86,25 @@ class Knob(ABC):
         except (KnobError, MachineError) as error:  # one file that cannot be read must not hide the other knobs
             return KnobInfo(self.name, "", "", str(error))
 
-    def covers(self, name: str) -> bool:
-        """Whether ``apply`` and the record of this knob also decide the state of knob ``name``."""
+    @classmethod
+    def covers(cls, name: str, other: str) -> bool:
+        """Whether ``apply`` and the record of ``name``, of this family, also decide the state of knob ``other``."""
         return False
+
+    @classmethod
+    def danger(cls, name: str) -> str:
+        """Why a stranger's use of it needs consent of its own; empty for one that can only change how I/O is done."""
+        return "" if cls.harmless else NOT_ONLY_IO
+
+    @classmethod
+    @abstractmethod
+    def script(cls, name: str, values: Sequence[str]) -> Script | NoScript:
+        """How a plain shell script does the same with ``values`` on a machine without iodelta. Raises RequestError."""
+
+    @classmethod
+    @abstractmethod
+    def undo_lines(cls, saved: Saved) -> Iterator[Line]:
+        """Lines of shell that do what ``restore`` does, for a machine without iodelta."""
 
     @abstractmethod
     def available(self) -> str | None:

@@ -5,12 +5,14 @@ A bio-based device (md, most of dm, bcache) has no request queue: the queues of 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from iodelta.errors import RequestError
-from iodelta.knob.base import EMPTY, KnobInfo, Saved, check_text, describe, refuse, whole
+from iodelta.knob.base import EMPTY, NOT_ONLY_IO, KnobInfo, Saved, check_text, describe, refuse, whole
 from iodelta.knob.files import FileKnob, ResettingKnob, active, choices, text_of
+from iodelta.knob.shell import Line, NoScript, Script, Shell, in_queues
 from iodelta.machine import Machine
 from iodelta.probe.devices import btrfs_of, device
 from iodelta.probe.sysfs import attribute, sysfs_name
@@ -28,13 +30,19 @@ TUNABLES = {
 class QueueKnob(FileKnob):
     """A file below ``queue/`` of every disk with a request queue that the target's I/O reaches."""
 
+    harmless = True
+
     def __init__(self, machine: Machine, target: Target, name: str) -> None:
         super().__init__(machine, target, name)
         self._disks = queues(machine, target.disks)
 
     @property
     def file(self) -> str:
-        return self.name.removeprefix("block.").replace(".", "/")
+        return _file_of(self.name)
+
+    @classmethod
+    def script_files(cls, name: str) -> Line | NoScript:
+        return (in_queues(_file_of(name)),)
 
     def disks(self) -> tuple[str, ...]:
         return self._disks
@@ -80,6 +88,15 @@ class ReadAhead(QueueKnob):
     def paths(self) -> tuple[str, ...]:
         return (f"/sys/fs/btrfs/{self._filesystem}/bdi/read_ahead_kb",) if self._filesystem else super().paths()
 
+    @classmethod
+    def script_files(cls, name: str) -> Line:
+        return (
+            Shell(
+                '$(if [ -n "$fsid" ] && [ ! -b "$real" ]; then '
+                'echo "/sys/fs/btrfs/$fsid/bdi/read_ahead_kb"; else in_disks queue/read_ahead_kb; fi)'
+            ),
+        )
+
     def allowed(self) -> str:
         return f"KiB in multiples of {self._page()} (the page size), 0 is off"
 
@@ -122,8 +139,9 @@ class NrRequests(QueueKnob, ResettingKnob):
 
     names = ("block.nr_requests",)
 
-    def covers(self, name: str) -> bool:
-        return name == "block.iosched.async_depth"
+    @classmethod
+    def covers(cls, name: str, other: str) -> bool:
+        return other == "block.iosched.async_depth"
 
     def resets(self, path: str) -> tuple[str, ...]:
         return tuple(self.machine.glob(path.replace("nr_requests", "iosched/async_depth")))
@@ -141,8 +159,17 @@ class Scheduler(QueueKnob, ResettingKnob):
 
     names = ("block.scheduler",)
 
-    def covers(self, name: str) -> bool:
-        return name == "block.nr_requests" or name.startswith("block.iosched.")
+    @classmethod
+    def covers(cls, name: str, other: str) -> bool:
+        return other == "block.nr_requests" or other.startswith("block.iosched.")
+
+    @classmethod
+    def script(cls, name: str, values: Sequence[str]) -> Script:
+        return Script(
+            keep=(("keep_scheduler",),),
+            values={value: (("scheduler", value),) for value in values},
+            release=(("scheduler_back",),),
+        )
 
     def resets(self, path: str) -> tuple[str, ...]:
         queue = path.removesuffix("/scheduler")
@@ -182,6 +209,14 @@ class SchedulerTunable(QueueKnob):
     def tunable(self) -> str:
         return self.name.removeprefix("block.iosched.")
 
+    @classmethod
+    def danger(cls, name: str) -> str:
+        return "" if _is_tunable(name) else NOT_ONLY_IO
+
+    @classmethod
+    def script_files(cls, name: str) -> Line | NoScript:
+        return super().script_files(name) if _is_tunable(name) else NoScript("no kernel file is known by this name")
+
     def available(self) -> str | None:
         if not self.disks():
             return self.absent()
@@ -220,6 +255,15 @@ class SchedulerTunable(QueueKnob):
     def _schedulers(self) -> tuple[str, ...]:
         found = (attribute(self.machine, f"{queue_of(disk)}/scheduler") for disk in self.disks())
         return tuple(dict.fromkeys(active(text) for text in found if text))
+
+
+def _file_of(name: str) -> str:
+    return name.removeprefix("block.").replace(".", "/")
+
+
+def _is_tunable(name: str) -> bool:
+    """Whether a name stays within ``iosched/``: one with ``..`` in it would name any file of the disk."""
+    return bool(re.fullmatch(r"block\.iosched\.\w+", name, re.ASCII))
 
 
 def queue_of(disk: str) -> str:

@@ -12,6 +12,7 @@ import msgspec
 from iodelta.errors import RequestError
 from iodelta.knob.base import EMPTY, Saved, check_text
 from iodelta.knob.files import FileKnob, choices, text_of
+from iodelta.knob.shell import Line, Shell
 from iodelta.machine import Machine
 from iodelta.probe.devices import btrfs_of
 from iodelta.probe.sysfs import attribute
@@ -21,10 +22,15 @@ class ReadPolicy(FileKnob):
     """``btrfs.read_policy`` of the filesystem that holds the target."""
 
     names = ("btrfs.read_policy",)
+    harmless = True
 
     def paths(self) -> tuple[str, ...]:
         fsid = next((found for name in self.target.devices if (found := btrfs_of(self.machine, name))), None)
         return (f"/sys/fs/btrfs/{fsid}/read_policy",) if fsid else ()
+
+    @classmethod
+    def script_files(cls, name: str) -> Line:
+        return (Shell('"/sys/fs/btrfs/$fsid/read_policy"'),)
 
     def absent(self) -> str:
         if self.paths():

@@ -5,14 +5,16 @@ Source: Documentation/admin-guide/cgroup-v2.rst (io.max), Documentation/admin-gu
 
 from __future__ import annotations
 
+import posixpath
 import re
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from iodelta.errors import KnobError
 from iodelta.knob.base import EMPTY, Knob, Saved, refuse, whole
 from iodelta.knob.files import needs_write, put, text_of
+from iodelta.knob.shell import Line, Pattern, Script, Shell
 from iodelta.machine import Machine
 from iodelta.probe.devices import device
 from iodelta.probe.mounts import mounts
@@ -30,6 +32,7 @@ class IoMax(Knob):
     """``cgroup.io_max``: ``riops=5000 wbps=max``, for each whole disk under the target."""
 
     names = ("cgroup.io_max",)
+    harmless = True
 
     def __init__(self, machine: Machine, target: Target, name: str) -> None:
         super().__init__(machine, target, name)
@@ -98,6 +101,25 @@ class IoMax(Knob):
             if not machine.glob(f"{control.rsplit('/', 1)[0]}/iodelta-*"):
                 account += f"; {_disable(machine, control)}"
         return account
+
+    @classmethod
+    def script(cls, name: str, values: Sequence[str]) -> Script:
+        join = (Shell('sh -c "$join" "$group/cgroup.procs"'),)
+        return Script(
+            values={value: (("limit", value),) for value in values},
+            release=(("unlimited",),),
+            launchers=dict.fromkeys(values, join),
+        )
+
+    @classmethod
+    def undo_lines(cls, saved: Saved) -> Iterator[Line]:
+        for kind, path in saved.values:
+            if kind == "group":
+                yield (Shell("{ [ ! -d"), path, Shell("] || rmdir --"), path, Shell("; }"))
+            elif kind == "enabled io in":
+                groups = Pattern(f"{posixpath.dirname(path)}/iodelta-*")
+                nobody = (Shell("! ls -d"), groups, Shell(">/dev/null 2>&1 &&"))
+                yield (*nobody, "printf", "%s", "-io", Shell(">"), path)
 
     def _make(self) -> None:
         if self._unified:

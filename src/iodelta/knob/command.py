@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
 from iodelta.errors import KnobError, MachineError, RequestError
 from iodelta.knob.base import EMPTY, Knob, KnobInfo, Saved
+from iodelta.knob.shell import Line, Script, Steps
 from iodelta.machine import Machine
 from iodelta.probe.sysfs import attribute
 from iodelta.probe.topology import Target
@@ -48,7 +49,7 @@ class Command(Knob):
         return None
 
     def allowed(self) -> str:
-        return '{apply = ["PROGRAM", "ARGUMENT"], restore = [...], verify = [...]}; verify may be left out'
+        return ALLOWED
 
     def read(self) -> str:
         return ""
@@ -77,10 +78,10 @@ class Command(Knob):
 
     @classmethod
     def restore(cls, machine: Machine, saved: Saved) -> str:
-        (_, origin), *undo = saved.values
+        (_, origin), *_ = saved.values
         if origin != (attribute(machine, MACHINE_ID) or ""):
             return "nothing to do: the commands were run on another machine"
-        commands = [msgspec.json.decode(words, type=Words) for _, words in reversed(undo)]
+        commands = list(stored_commands(saved))
         failed = []
         for words in commands:  # nobody knows which were applied: one that cannot be undone does not keep the others
             try:
@@ -91,29 +92,56 @@ class Command(Knob):
             raise KnobError("; ".join(failed), place="command", remedy="run it by hand to see why")
         return "ran " + "; ".join(map(_short, commands))
 
+    @classmethod
+    def danger(cls, name: str) -> str:
+        return "a command knob runs commands of its maker"
+
+    @classmethod
+    def script(cls, name: str, values: Sequence[str]) -> Script:
+        numbers = {value: str(number) for number, value in enumerate(values, 1)}
+        commands = {value: _decoded(value) for value in values}
+        return Script(
+            values={value: (("commanded", numbers[value]),) for value in values},
+            release=(("commanded", "0"),),
+            steps={
+                numbers[value]: Steps(restore=words.restore, apply=words.apply, verify=words.verify)
+                for value, words in commands.items()
+            },
+        )
+
+    @classmethod
+    def undo_lines(cls, saved: Saved) -> Iterator[Line]:
+        yield from stored_commands(saved)
+
     def _undo(self) -> None:
         if self._present is not None:
             _run(self.machine, "restore", self._commands(self._present).restore)
             self._present = None
 
     def _commands(self, value: str) -> Commands:
-        try:
-            commands = msgspec.json.decode(value, type=Commands)
-        except msgspec.MsgspecError as error:
-            raise RequestError(str(error), place=self.name, remedy=f"allowed: {self.allowed()}") from error
-        if (
-            not commands.apply
-            or not commands.restore
-            or any("\0" in word for words in _all(commands) for word in words)
-        ):
-            raise RequestError(
-                "apply and restore must each name a program", place=self.name, remedy=f"allowed: {self.allowed()}"
-            )
-        return commands
+        return _decoded(value)
 
 
-def _all(commands: Commands) -> tuple[Words, ...]:
-    return (commands.apply, commands.restore, commands.verify)
+ALLOWED = '{apply = ["PROGRAM", "ARGUMENT"], restore = [...], verify = [...]}; verify may be left out'
+
+
+def _decoded(value: str) -> Commands:
+    """Raises RequestError."""
+    try:
+        commands = msgspec.json.decode(value, type=Commands)
+    except msgspec.MsgspecError as error:
+        raise RequestError(str(error), place="command", remedy=f"allowed: {ALLOWED}") from error
+    words = (*commands.apply, *commands.restore, *commands.verify)
+    if not commands.apply or not commands.restore or any("\0" in word for word in words):
+        raise RequestError("apply and restore must each name a program", place="command", remedy=f"allowed: {ALLOWED}")
+    return commands
+
+
+def stored_commands(saved: Saved) -> Iterator[Words]:
+    """The commands of a record that undo what was applied, the last one first."""
+    for key, text in reversed(saved.values):
+        if key == "restore":
+            yield msgspec.json.decode(text, type=Words)
 
 
 def _short(words: Words) -> str:

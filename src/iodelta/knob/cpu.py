@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from iodelta.errors import RequestError
 from iodelta.knob.base import EMPTY
 from iodelta.knob.files import FileKnob, ResettingKnob, text_of
+from iodelta.knob.shell import Line, Pattern, Script
 from iodelta.probe.sysfs import attribute
 
 CPUFREQ = "/sys/devices/system/cpu/cpufreq"
@@ -18,9 +19,14 @@ class PolicyKnob(FileKnob):
 
     file: str
     offers: str
+    harmless = True
 
     def paths(self) -> tuple[str, ...]:
         return tuple(self.machine.glob(f"{CPUFREQ}/policy*/{self.file}"))
+
+    @classmethod
+    def script_files(cls, name: str) -> Line:
+        return (Pattern(f"{CPUFREQ}/policy*/{cls.file}"),)
 
     def absent(self) -> str:
         if self.machine.glob(f"{CPUFREQ}/policy*"):
@@ -40,8 +46,9 @@ class Governor(PolicyKnob, ResettingKnob):
     file = "scaling_governor"
     offers = "scaling_available_governors"
 
-    def covers(self, name: str) -> bool:
-        return name in EnergyPreference.names
+    @classmethod
+    def covers(cls, name: str, other: str) -> bool:
+        return other in EnergyPreference.names
 
     def resets(self, path: str) -> tuple[str, ...]:
         return tuple(self.machine.glob(path.replace(self.file, EnergyPreference.file)))
@@ -70,6 +77,7 @@ class Boost(FileKnob):
     """``cpu.boost``: 1 lets the CPUs run above their nominal frequency, 0 does not."""
 
     names = ("cpu.boost",)
+    harmless = True
 
     def paths(self) -> tuple[str, ...]:
         return tuple(self.machine.glob(f"{CPUFREQ}/boost") or self.machine.glob(NO_TURBO))
@@ -88,6 +96,19 @@ class Boost(FileKnob):
 
     def verify(self, value: str) -> None:
         super().verify(self._raw(value))
+
+    @classmethod
+    def script_files(cls, name: str) -> Line:
+        return (f"{CPUFREQ}/boost", NO_TURBO)
+
+    @classmethod
+    def script(cls, name: str, values: Sequence[str]) -> Script:
+        files = cls.script_files(name)
+        return Script(
+            keep=(("keep", *files),),
+            values={value: (("boost", value),) for value in values},
+            release=(("put_back_all", *files),),
+        )
 
     def _raw(self, value: str) -> str:
         """intel_pstate asks the opposite question."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from iodelta.errors import KnobError, MachineError
 from iodelta.knob.base import EMPTY, Knob, Saved, attachment, check_text, describe, reason_of, refuse, retry_busy
+from iodelta.knob.shell import Line, NoScript, Script, Shell
 from iodelta.machine import Machine
 from iodelta.probe.sysfs import attribute, status, sysfs_name
 from iodelta.probe.topology import Target
@@ -30,6 +31,28 @@ class FileKnob(Knob):
     @abstractmethod
     def absent(self) -> str:
         """Why ``paths`` is empty or its files are not there."""
+
+    @classmethod
+    @abstractmethod
+    def script_files(cls, name: str) -> Line | NoScript:
+        """The words by which a script finds ``paths`` on the machine of its reader. Raises RequestError."""
+
+    @classmethod
+    def script(cls, name: str, values: Sequence[str]) -> Script | NoScript:
+        files = cls.script_files(name)
+        if isinstance(files, NoScript):
+            return files
+        return Script(
+            keep=(("keep", *files),),
+            values={value: (("put_all", value, *files),) for value in values},
+            release=(("put_back_all", *files),),
+        )
+
+    @classmethod
+    def undo_lines(cls, saved: Saved) -> Iterator[Line]:
+        for path, text in saved.values:
+            if path.startswith(ROOTS):
+                yield ("printf", "%s", text, Shell(">"), path)
 
     def also(self) -> tuple[str, ...]:
         """Files that a write to ``paths`` changes as a side effect: saved, and restored after them."""

@@ -8,6 +8,7 @@ from iodelta.errors import KnobError
 from iodelta.knob.affinity import Cpus
 from iodelta.knob.base import EMPTY
 from iodelta.knob.files import FileKnob
+from iodelta.knob.shell import NoScript
 from iodelta.machine import Machine
 from iodelta.probe.devices import interrupts
 from iodelta.probe.queues import numbers, spelled
@@ -21,6 +22,7 @@ class IrqAffinity(FileKnob):
     """
 
     names = ("irq.affinity",)
+    harmless = True
 
     def __init__(self, machine: Machine, target: Target, name: str) -> None:
         super().__init__(machine, target, name)
@@ -29,6 +31,10 @@ class IrqAffinity(FileKnob):
     def paths(self) -> tuple[str, ...]:
         found = dict.fromkeys(n for disk in self.target.disks for n in interrupts(self.machine, disk))
         return tuple(f"/proc/irq/{number}/smp_affinity_list" for number in found)
+
+    @classmethod
+    def script_files(cls, name: str) -> NoScript:
+        return NoScript("which interrupts are the target's depends on its driver")
 
     def absent(self) -> str:
         disks = ", ".join(self.target.disks)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import posixpath
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
 from iodelta.errors import KnobError, MachineError, MeasureError
 from iodelta.knob.base import EMPTY, Knob, Saved
+from iodelta.knob.command import stored_commands
 from iodelta.knob.reboot import WAYS, Image, Way, ways
+from iodelta.knob.shell import Line, NoScript
 from iodelta.machine import Machine
 from iodelta.machine.ssh import SshMachine
 from iodelta.probe.sysfs import attribute, boot_id
@@ -157,6 +159,14 @@ class Kernel(Knob):
                 remedy="make one; for a kernel that needs none give the path of its image as the value",
             )
         return found
+
+    @classmethod
+    def script(cls, name: str, values: Sequence[str]) -> NoScript:
+        return NoScript("every trial is in a boot of its own")
+
+    @classmethod
+    def undo_lines(cls, saved: Saved) -> Iterator[Line]:
+        yield from stored_commands(saved)
 
     @property
     def way(self) -> Way:

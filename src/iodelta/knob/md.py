@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from iodelta.knob.base import EMPTY, refuse, whole
 from iodelta.knob.files import FileKnob
+from iodelta.knob.shell import Line, in_disks
 from iodelta.probe.devices import below
 from iodelta.probe.sysfs import sysfs_name
 
@@ -14,6 +15,7 @@ class StripeCacheSize(FileKnob):
     """Stripe cache of every RAID 4/5/6 array that the target is or lies on, in pages per member."""
 
     names = ("md.stripe_cache_size",)
+    harmless = True
 
     def disks(self) -> tuple[str, ...]:
         every = [name for disk in self.target.disks for name in (disk, *below(self.machine, disk))]
@@ -21,6 +23,10 @@ class StripeCacheSize(FileKnob):
 
     def paths(self) -> tuple[str, ...]:
         return tuple(_cache_of(name) for name in self.disks())
+
+    @classmethod
+    def script_files(cls, name: str) -> Line:
+        return (in_disks("md/stripe_cache_size"),)
 
     def absent(self) -> str:
         return f"needs an md array of RAID level 4, 5 or 6: {self.target.path} is on none"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from iodelta.errors import KnobError
 from iodelta.knob.base import EMPTY, Knob, Saved, refuse
 from iodelta.knob.files import needs_write, put
+from iodelta.knob.shell import Line, Script, Shell, Word
 from iodelta.machine import Machine
 from iodelta.probe.sysfs import attribute
 from iodelta.probe.topology import Target
@@ -23,6 +24,7 @@ class DropCaches(Knob):
     """
 
     names = ("memory.drop_caches",)
+    harmless = True
 
     def __init__(self, machine: Machine, target: Target, name: str) -> None:
         super().__init__(machine, target, name)
@@ -68,6 +70,15 @@ class DropCaches(Knob):
     @classmethod
     def restore(cls, machine: Machine, saved: Saved) -> str:
         return "an action, with nothing to put back"
+
+    @classmethod
+    def script(cls, name: str, values: Sequence[str]) -> Script:
+        drop: Word = Shell(">/proc/sys/vm/drop_caches")
+        return Script({value: ((Shell("sync; printf '%s\\n'"), value, drop),) for value in values})
+
+    @classmethod
+    def undo_lines(cls, saved: Saved) -> Iterator[Line]:
+        yield from ()
 
     def _count(self, value: str) -> dict[str, int]:
         pairs = (line.split() for line in (attribute(self.machine, "/proc/vmstat") or "").splitlines())

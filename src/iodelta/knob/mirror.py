@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from iodelta.errors import RequestError
 from iodelta.experiment.values import split_command
 from iodelta.knob.base import EMPTY, Knob, Saved, refuse
+from iodelta.knob.shell import Line, NoScript
 from iodelta.machine import LocalMachine, Machine
 from iodelta.probe.members import inspect
 from iodelta.probe.native import INSTALL, installed, native
@@ -87,6 +88,14 @@ class MirrorPolicy(Knob):
         policy, *members = split_command(value, self.name)
         # The load runs in a directory of its own.
         return (sys.executable, "-m", PROGRAM, policy, *map(os.path.abspath, members), "--")
+
+    @classmethod
+    def script(cls, name: str, values: Sequence[str]) -> NoScript:
+        return NoScript("the mirror is iodelta's own, and reads in fio's place")
+
+    @classmethod
+    def undo_lines(cls, saved: Saved) -> Iterator[Line]:
+        yield from ()
 
     @classmethod
     def restore(cls, machine: Machine, saved: Saved) -> str:

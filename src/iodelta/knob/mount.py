@@ -8,12 +8,13 @@ default is known here can be set: their originals can be put back.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
 from iodelta.errors import KnobError, RequestError
 from iodelta.knob.base import EMPTY, Knob, Saved
+from iodelta.knob.shell import Line, NoScript
 from iodelta.machine import Machine
 from iodelta.probe.mounts import Mount, mounts
 from iodelta.probe.topology import Target
@@ -73,6 +74,7 @@ class MountOptions(Knob):
     """``mount.options``: ``noatime,commit=30`` on top of the options found; a variant without it has those alone."""
 
     names = ("mount.options",)
+    harmless = True
 
     def __init__(self, machine: Machine, target: Target, name: str) -> None:
         super().__init__(machine, target, name)
@@ -144,6 +146,15 @@ class MountOptions(Knob):
                 remedy=f"by hand: mount -o remount,{record['options']} {mount.source} {mount.point}",
             )
         return f"{mount.point} is mounted with {record['options']} again"
+
+    @classmethod
+    def script(cls, name: str, values: Sequence[str]) -> NoScript:
+        return NoScript("what a remount undoes depends on the filesystem")
+
+    @classmethod
+    def undo_lines(cls, saved: Saved) -> Iterator[Line]:
+        record = dict(saved.values)
+        yield ("mount", "-o", f"remount,{record['options']}", "--", record["point"])
 
     def _mount(self) -> Mount:
         found = _find(self.machine, self.target.mount)

@@ -64,7 +64,7 @@ class Restored(msgspec.Struct, frozen=True):
 
 def knob(name: str, machine: Machine, target: Target) -> Knob:
     """The knob of that name. Raises RequestError with near matches for an unknown one."""
-    return _family(name)(machine, target, name)
+    return family(name)(machine, target, name)
 
 
 def order(names: Iterable[str]) -> tuple[str, ...]:
@@ -74,7 +74,7 @@ def order(names: Iterable[str]) -> tuple[str, ...]:
 
 def catalogue(machine: Machine, target: Target) -> tuple[KnobInfo, ...]:
     """What can be set on this machine for this target, and where not, why."""
-    return tuple(info for family in FAMILIES for info in family.catalogue(machine, target))
+    return tuple(info for kind in FAMILIES for info in kind.catalogue(machine, target))
 
 
 def check(knobs: Mapping[str, Knob], settings: Mapping[str, str]) -> None:
@@ -99,7 +99,7 @@ def turn(knobs: Mapping[str, Knob], saved: Mapping[str, Saved], settings: Mappin
         if name in settings:
             one.apply(settings[name])
             words += one.launcher(settings[name])
-        elif not any(other is not one and other.covers(name) for other in owners):
+        elif not any(other is not one and other.covers(other.name, name) for other in owners):
             one.release(saved[name])
             owners.append(one)
     for name in order(settings):  # after all of them, since one may undo another
@@ -109,13 +109,13 @@ def turn(knobs: Mapping[str, Knob], saved: Mapping[str, Saved], settings: Mappin
 
 def restore(machine: Machine, saved: Saved) -> str:
     """Put one original back, from the record alone, idempotently; says what was done. Raises KnobError."""
-    if not _known(saved.knob):
+    if not known(saved.knob):
         raise KnobError(
             "this version of iodelta does not know the knob", place=saved.knob, remedy=f"by hand: {saved.values}"
         )
     if saved.volatile and saved.boot != boot_id(machine):
         return "nothing to do: the machine was started anew since, which undid the setting"
-    return _family(saved.knob).restore(machine, saved)
+    return family(saved.knob).restore(machine, saved)
 
 
 def restore_all(machine: Machine, records: Iterable[Saved]) -> Iterator[Restored]:
@@ -133,22 +133,24 @@ def restore_all(machine: Machine, records: Iterable[Saved]) -> Iterator[Restored
 def latest_first(records: Iterable[Saved]) -> list[Saved]:
     """``records``, as they were saved, in the order in which they must be restored."""
     found = list(records)[::-1]
-    found.sort(key=lambda one: _rank(one.knob) if _known(one.knob) else len(FAMILIES))
+    found.sort(key=lambda one: _rank(one.knob) if known(one.knob) else len(FAMILIES))
     return found
 
 
-def _known(name: str) -> bool:
-    return any(family.matches(name) for family in FAMILIES)
+def known(name: str) -> bool:
+    """Whether there is a knob of that name."""
+    return any(kind.matches(name) for kind in FAMILIES)
 
 
-def _family(name: str) -> type[Knob]:
-    found = next((family for family in FAMILIES if family.matches(name)), None)
+def family(name: str) -> type[Knob]:
+    """The class of the knob of that name. Raises RequestError with near matches for an unknown one."""
+    found = next((kind for kind in FAMILIES if kind.matches(name)), None)
     if found is None:
-        names = [pattern for family in FAMILIES for pattern in family.names]
+        names = [pattern for kind in FAMILIES for pattern in kind.names]
         near = difflib.get_close_matches(name, names, n=3, cutoff=0.5) or names
         raise RequestError("there is no such knob", place=name, remedy=f"did you mean {', '.join(near)}?")
     return found
 
 
 def _rank(name: str) -> int:
-    return FAMILIES.index(_family(name))
+    return FAMILIES.index(family(name))

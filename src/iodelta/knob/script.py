@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import posixpath
-import shlex
-from collections.abc import Iterator, Sequence
-
-import msgspec
+from collections.abc import Sequence
 
 from iodelta.knob.base import Saved
-from iodelta.knob.files import ROOTS
-from iodelta.knob.registry import latest_first
+from iodelta.knob.files import FileKnob
+from iodelta.knob.registry import family, known, latest_first
+from iodelta.knob.shell import Line, Shell, line_text
 from iodelta.probe.sysfs import sysfs_name
 
 HEAD = """#!/bin/sh
@@ -23,28 +20,22 @@ boot=$(cat /proc/sys/kernel/random/boot_id)
 def restore_script(records: Sequence[Saved]) -> str:
     """The script for all ``records`` as they were saved, in the order of ``restore_all``. What a reboot has undone it
     leaves alone."""
-    return HEAD + "".join(f"{line}\n" for record in latest_first(records) for line in _lines(record))
+    lines: list[str] = []
+    for record in latest_first(records):
+        lines.append(f"# {record.knob}".replace("\n", " "))
+        conditions = _conditions(record)
+        # A record of another version's knob at least says which files held what.
+        kind = family(record.knob) if known(record.knob) else FileKnob
+        lines += [" && ".join([*conditions, line_text(line)]) for line in kind.undo_lines(record)]
+    return HEAD + "".join(f"{line}\n" for line in lines)
 
 
-def _lines(record: Saved) -> Iterator[str]:
-    tests = [f'[ "$boot" = {shlex.quote(record.boot)} ]'] if record.volatile else []
+def _conditions(record: Saved) -> list[str]:
+    """What must still hold for the record to speak of this machine."""
+    tests: list[Line] = [(Shell('[ "$boot" ='), record.boot, Shell("]"))] if record.volatile else []
     for disk, attached in record.disks:
         kind, _, number = attached.partition(" ")
         if kind == "attachment":  # by now another disk may have its name
-            file = shlex.quote(f"/sys/block/{sysfs_name(disk)}/diskseq")
-            tests.append(f'[ "$(cat {file} 2>/dev/null)" = {shlex.quote(number)} ]')
-    guard = " && ".join((*tests, ""))
-    yield f"# {record.knob}".replace("\n", " ")
-    values = dict(record.values)
-    for key, text in record.values:
-        if key.startswith(ROOTS):
-            yield f"{guard}printf %s {shlex.quote(text)} > {shlex.quote(key)}"
-        elif key == "group":
-            yield f"[ ! -d {shlex.quote(text)} ] || rmdir -- {shlex.quote(text)}"
-        elif key == "enabled io in":
-            groups = f"{shlex.quote(posixpath.dirname(text))}/iodelta-*"
-            yield f"{guard}! ls -d {groups} >/dev/null 2>&1 && printf %s -io > {shlex.quote(text)}"
-    for text in reversed([text for key, text in record.values if key == "restore"]):
-        yield f"{guard}{shlex.join(msgspec.json.decode(text, type=list[str]))}"
-    if "point" in values and "options" in values:
-        yield f"{guard}mount -o {shlex.quote('remount,' + values['options'])} -- {shlex.quote(values['point'])}"
+            file = f"/sys/block/{sysfs_name(disk)}/diskseq"
+            tests.append((Shell('[ "$(cat'), file, Shell('2>/dev/null)" ='), number, Shell("]")))
+    return [line_text(test) for test in tests]

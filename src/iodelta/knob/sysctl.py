@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import msgspec
 
 from iodelta.errors import RequestError
-from iodelta.knob.base import KnobInfo, Saved
+from iodelta.knob.base import NOT_ONLY_IO, KnobInfo, Saved
 from iodelta.knob.files import FileKnob
+from iodelta.knob.shell import Line, NoScript, Script
 from iodelta.machine import Machine
 from iodelta.probe.topology import Target
 
@@ -19,6 +21,12 @@ EITHER = (
     ("vm/overcommit_kbytes", "vm/overcommit_ratio"),
 )
 """Two spellings of one setting: to write one makes the other 0, and 0 itself cannot be written back."""
+
+
+HARMLESS = re.compile(
+    r"sysctl\.vm\.(dirty_\w+|swappiness|vfs_cache_pressure)|sysctl\.kernel\.(numa_balancing|timer_migration)", re.ASCII
+)
+"""Others may be a door: ``sysctl.kernel.core_pattern`` names a program that the kernel runs as root."""
 
 
 class Sysctl(FileKnob):
@@ -36,8 +44,23 @@ class Sysctl(FileKnob):
     def parse(cls, text: str) -> str:
         return " ".join(text.split())
 
-    def covers(self, name: str) -> bool:
-        return name.startswith("sysctl.") and f"{ROOT}/{_relative(name)}" in self.also()
+    @classmethod
+    def covers(cls, name: str, other: str) -> bool:
+        return cls.matches(other) and f"{ROOT}/{_relative(other)}" in _other_spellings(name)
+
+    @classmethod
+    def danger(cls, name: str) -> str:
+        return "" if HARMLESS.fullmatch(name) else NOT_ONLY_IO
+
+    @classmethod
+    def script_files(cls, name: str) -> Line:
+        return (f"{ROOT}/{_relative(name)}",)
+
+    @classmethod
+    def script(cls, name: str, values: Sequence[str]) -> Script | NoScript:
+        script = super().script(name, values)
+        both = (*cls.script_files(name), *_other_spellings(name))
+        return msgspec.structs.replace(script, keep=(("keep", *both),))
 
     def paths(self) -> tuple[str, ...]:
         return (f"{ROOT}/{_relative(self.name)}",)
@@ -46,8 +69,7 @@ class Sysctl(FileKnob):
         return f"this kernel has no {self.paths()[0]}"
 
     def also(self) -> tuple[str, ...]:
-        pairs = (pair for pair in EITHER if _relative(self.name) in pair)
-        return tuple(f"{ROOT}/{other}" for pair in pairs for other in pair if other != _relative(self.name))
+        return _other_spellings(self.name)
 
     def allowed(self) -> str:
         return "what the kernel takes (Documentation/admin-guide/sysctl/)"
@@ -58,6 +80,13 @@ class Sysctl(FileKnob):
     def save(self, values: Sequence[str] = ()) -> Saved:
         saved = super().save(values)
         return msgspec.structs.replace(saved, values=tuple(sorted(saved.values, key=lambda pair: pair[1] == "0")))
+
+
+def _other_spellings(name: str) -> tuple[str, ...]:
+    """The files that a write to this setting changes."""
+    path = _relative(name)
+    pair = next((pair for pair in EITHER if path in pair), ())
+    return tuple(f"{ROOT}/{other}" for other in pair if other != path)
 
 
 def _relative(name: str) -> str:

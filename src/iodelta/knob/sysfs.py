@@ -5,6 +5,7 @@ from __future__ import annotations
 from iodelta.errors import RequestError
 from iodelta.knob.base import KnobInfo
 from iodelta.knob.files import ROOTS, FileKnob, choices
+from iodelta.knob.shell import Line
 from iodelta.knob.sysctl import EITHER, ROOT
 from iodelta.machine import Machine
 from iodelta.probe.sysfs import attribute
@@ -37,6 +38,13 @@ class Sysfs(FileKnob):
     def paths(self) -> tuple[str, ...]:
         return (self.path,)
 
+    @classmethod
+    def script_files(cls, name: str) -> Line:
+        path = name.removeprefix("sysfs:")
+        if not path.startswith(ROOTS) or ".." in path.split("/") or not path.isprintable():
+            raise _outside(name)
+        return (path,)
+
     def disks(self) -> tuple[str, ...]:
         return tuple(part for part in self.path.split("/")[2:-1] if self.machine.glob(f"/sys/block/{part}"))
 
@@ -52,14 +60,18 @@ class Sysfs(FileKnob):
         return choices(attribute(self.machine, self.path) or "") or "what the kernel takes"
 
 
+def _outside(name: str) -> RequestError:
+    return RequestError(
+        "is no path below /sys or /proc/sys", place=name, remedy="as in sysfs:/sys/block/sda/queue/add_random"
+    )
+
+
 def _resolved(machine: Machine, name: str) -> str:
     path = name.removeprefix("sysfs:")
     real = machine.run(["readlink", "-f", "--", path]).text.rstrip("\n") if path.startswith(ROOTS) else ""
     clean = real.isprintable() and not any(c in real for c in "*?[]")
     if not clean or not real.startswith(ROOTS) or ".." in path.split("/"):
-        raise RequestError(
-            "is no path below /sys or /proc/sys", place=name, remedy="as in sysfs:/sys/block/sda/queue/add_random"
-        )
+        raise _outside(name)
     for end, better in OWN.items():
         if real.endswith(end):
             raise RequestError(

@@ -340,7 +340,7 @@ begin_load() {
 # trial NUMBER CELL VARIANT BLOCK SEED; a BLOCK that ends in c is a conditioning trial, which does not count
 trial() {
     if [ "$writes" = yes ] && [ -z "$scratch" ]; then guard; fi
-    launcher=
+    arm=$2.$3
     arm "$2" "$3"
     place=$output/$(variant_name "$3")
     mkdir -p "$place"
@@ -366,19 +366,13 @@ trial() {
     done
 }
 
-# Start fio with these words of its own, behind what binds or limits it.
+# Start fio with these words of its own.
 measure() {
     rm -f "$result"
-    set -- fio --output="$result" --output-format=json+ --eta=never "$@" --randseed="$seed"
-    case $launcher in
-    "") ;;
-    cpus*) set -- taskset -c "${launcher#cpus }" "$@" ;;
-    numa*) set -- numactl --cpunodebind="${launcher#numa }" --membind="${launcher#numa }" -- "$@" ;;
-    esac
-    if [ -n "$limited" ]; then
-        # shellcheck disable=SC2016  # expanded by the inner shell
-        set -- sh -c 'echo $$ >"$0" && exec "$@"' "$group/cgroup.procs" "$@"
-    fi
+    launch "$arm" fio --output="$result" --output-format=json+ --eta=never "$@" --randseed="$seed"
+}
+
+start() {
     "$@" </dev/null >"$result.log" 2>&1 &
     child=$!
 }
@@ -408,7 +402,8 @@ summary() {
 
 overwrite=no
 group=
-limited=
+# shellcheck disable=SC2016  # expanded by the inner shell
+join='echo $$ >"$0" && exec "$@"'
 command=0
 case ${1-} in
 --restore)

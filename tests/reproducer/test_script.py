@@ -3,52 +3,20 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 from pathlib import Path
 
 import pytest
+from reproducing import READS, SHELL, plan_of, run, trials_of, written
 from workshop import Workshop
 
 from iodelta.errors import RequestError
-from iodelta.experiment import parse
 from iodelta.experiment.model import of_boot
 from iodelta.knob.registry import FAMILIES
-from iodelta.lab.folder import Started
-from iodelta.lab.plan import Plan, make_plan
-from iodelta.machine import LocalMachine
-from iodelta.probe.topology import resolve
-from iodelta.report.again.script import UNWRITTEN, script
 
-SHELL = shutil.which("dash") or "sh"
-SCHEDULERS = "[variant.none]\n'block.scheduler' = 'none'\n[variant.deadline]\n'block.scheduler' = 'mq-deadline'"
-READS = "rw = 'randread'\nbs = '4k'\ndirect = 1\nioengine = 'psync'"
-
-
-def plan_of(workload: str = READS, variants: str = SCHEDULERS, more: str = "", trial: str = "200ms") -> Plan:
-    return make_plan(
-        parse(f"[workload]\n{workload}\n{variants}\n{more}\n[design]\ntrial = '{trial}'\nramp = 0\nseed = 1")
-    )
-
-
-def trials_of(plan: Plan, blocks: int) -> list[Started]:
-    return [
-        Started(0.0, 0, slot.cell, slot.block, 0, position, name, 1000 + slot.block)
-        for slot in list(plan.schedule.slots())[: blocks * len(plan.experiment.cells)]
-        for position, name in enumerate(slot.order)
-    ]
-
-
-def written(place: Path, plan: Plan, target: str, blocks: int = 1) -> Path:
-    """The script of ``plan`` as if it had been measured on ``target``."""
-    path = place / "reproduce.sh"
-    path.write_text(script(plan, resolve(LocalMachine(), target), trials_of(plan, blocks), "nobody knows.", "3.33"))
-    return path
-
-
-def run(path: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([SHELL, path, *words], cwd=path.parent, capture_output=True, text=True, timeout=120)
+UNSCRIPTED = ("irq.affinity", "mirror.read_policy", "mount.options")
+"""Knobs that no plain script can set; those of a boot neither."""
 
 
 def scheduler(node: str) -> str:
@@ -156,7 +124,7 @@ def test_every_knob_there_is_can_be_written_or_has_a_reason(tmp_path: Path, name
     setting = name.replace("sysfs:*", "sysfs:/sys/x").replace("*", "x")
     value = "{ apply = ['true'], restore = ['true'] }" if name == "command" else "'1'"
     plan = plan_of(variants=f"[variant.a]\n[variant.b]\n'{setting}' = {value}")
-    if setting in UNWRITTEN or of_boot(setting):
+    if setting in UNSCRIPTED or of_boot(setting):
         with pytest.raises(RequestError, match="cannot be written as a plain script") as caught:
             written(tmp_path, plan, str(tmp_path))
         assert caught.value.place == setting

@@ -1,0 +1,98 @@
+"""Lines of shell made of words: data is quoted when a line is written, so no value can become a command.
+
+A reproducer script (``iodelta.reproducer``) and the script beside an undo log (``knob/script.py``) are made of these.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+
+import msgspec
+
+from iodelta.errors import RequestError
+
+
+class Shell(msgspec.Struct, frozen=True):
+    """Text for the shell to interpret. Always a literal in the source: ``tests/reproducer/test_words.py`` checks it."""
+
+    text: str
+
+
+class Pattern(msgspec.Struct, frozen=True):
+    """Paths with ``*`` for the shell to expand; everything else in it is quoted."""
+
+    text: str
+
+
+class Output(msgspec.Struct, frozen=True):
+    """The words that a command prints, split at blanks."""
+
+    words: tuple[str, ...]
+
+
+Word = str | Shell | Pattern | Output
+"""A plain text is data."""
+
+Line = tuple[Word, ...]
+
+
+class Steps(msgspec.Struct, frozen=True):
+    """Commands of one setting. ``restore`` also runs at the end and after a crash: it does no harm when run twice."""
+
+    restore: Line
+    apply: Line = ()
+    verify: Line = ()
+
+
+class Script(msgspec.Struct, frozen=True):
+    """How a reproducer script handles one knob. The functions that lines may call are in ``reproducer/script.sh``."""
+
+    values: Mapping[str, tuple[Line, ...]]
+    """Before every trial with a value: what sets it, unless it is set already."""
+    keep: tuple[Line, ...] = ()
+    """Before the first trial: what puts the original on disk (``keep FILE``)."""
+    release: tuple[Line, ...] = ()
+    """Before every trial of a variant that does not set it: what brings the original back."""
+    launchers: Mapping[str, Line] = {}
+    """Words in front of fio's, for a value that binds the load."""
+    steps: Mapping[str, Steps] = {}
+    """Commands by a name of their own; ``restore`` of each is kept on disk before the first trial."""
+
+
+class NoScript(msgspec.Struct, frozen=True):
+    """Why no plain script can set a knob."""
+
+    reason: str
+
+
+def in_queues(file: str) -> Output:
+    """A file below ``queue/`` of every request queue below the target."""
+    return Output(("in_queues", file))
+
+
+def in_disks(file: str) -> Output:
+    """A file of every whole disk below the target."""
+    return Output(("in_disks", file))
+
+
+def line_text(line: Line) -> str:
+    """A line as it stands in a script. Raises RequestError for data that no line can hold."""
+    return " ".join(map(_text, line))
+
+
+def quoted(text: str) -> str:
+    """Data as one word of a script. Raises RequestError for a NUL, which no word can hold."""
+    if "\0" in text:
+        raise RequestError("a script cannot hold a NUL byte", place=text.replace("\0", "?")[:80])
+    return shlex.quote(text)
+
+
+def _text(word: Word) -> str:
+    if isinstance(word, Shell):
+        return word.text
+    if isinstance(word, Pattern):
+        return "*".join(quoted(part) if part else "" for part in word.text.split("*"))
+    if isinstance(word, Output):
+        return f"$({' '.join(map(quoted, word.words))})"
+    return quoted(word)

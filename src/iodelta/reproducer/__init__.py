@@ -1,0 +1,1 @@
+"""An experiment as a plain shell script that needs only fio; each knob says its own lines."""

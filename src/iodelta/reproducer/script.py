@@ -1,0 +1,132 @@
+"""An experiment as a plain POSIX shell script: the same trials in the same order, with fio and nothing else.
+
+What does not depend on the experiment is ``script.sh``; this module writes what goes before it.
+"""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+from iodelta import __version__
+from iodelta.bundle.packed import opened
+from iodelta.errors import MeasureError, RequestError, pasted
+from iodelta.experiment import Experiment
+from iodelta.lab.account import Account
+from iodelta.lab.folder import Started
+from iodelta.lab.plan import Plan
+from iodelta.lab.schedule import Slot, trial_seed
+from iodelta.lab.session import read_plan
+from iodelta.lab.setup import tool_of
+from iodelta.lab.writing import any_writes
+from iodelta.probe.topology import Target
+from iodelta.report.account.load import load, target_of
+from iodelta.report.account.model import headline
+from iodelta.report.again.lines import size_of
+from iodelta.report.words import inert
+from iodelta.reproducer.functions import functions, safe_name
+
+BODY = Path(__file__).with_name("script.sh")
+
+
+def reproducer_of(path: Path) -> str:
+    """The script of an experiment folder or bundle. Raises RequestError for what cannot be written so, MeasureError."""
+    folder = opened(path)
+    plan = read_plan(folder)
+    folder.check_journal()
+    journal = Account(folder.events())
+    target = target_of(journal)
+    if target is None:
+        raise MeasureError("nothing was measured yet", place=str(path), remedy=f"`iodelta run {pasted(path)}` goes on")
+    ran = [journal.started[number] for number in sorted(journal.finished)]
+    account = load(folder)
+    return script(plan, target, ran or _planned(plan), headline(account), dict(account.system).get("fio", ""))
+
+
+def script(plan: Plan, target: Target, trials: list[Started], answer: str, fio: str) -> str:
+    """The script for these trials. Raises RequestError for settings or names that no script can hold."""
+    experiment = plan.experiment
+    if tool := tool_of(experiment):
+        raise RequestError(
+            f"a script is of fio's own trials; these were made with {inert(tool)}",
+            place="--reproducer",
+            remedy="`iodelta report --format mail` ends with the command line of each; `iodelta pack` makes a bundle",
+        )
+    scratch = plan.identifier in target.real_path
+    writing = any_writes(experiment, target, size_of(experiment, target))
+    lines = [
+        *_head(plan, target, trials, answer, fio, scratch=scratch, writing=writing),
+        *functions(plan, target),
+        "run_all() {",
+        *_trials(experiment, trials),
+        "}",
+        "",
+        BODY.read_text(encoding="utf-8"),
+    ]
+    return "\n".join(lines)
+
+
+def _head(
+    plan: Plan, target: Target, trials: list[Started], answer: str, fio: str, *, scratch: bool, writing: bool
+) -> Iterator[str]:
+    experiment = plan.experiment
+    yield "#!/bin/sh"
+    if experiment.question:
+        yield from _comment(experiment.question)
+    yield from _comment(f"It was answered: {answer}")
+    yield from _comment(
+        f"{len(trials)} trials of {experiment.design.trial:g} s, made with fio {fio or 'of an unknown version'} on "
+        f"{target.path}; in the same order, with the same seeds. Made by iodelta {__version__}."
+    )
+    yield "#"
+    what = "DIRECTORY" if scratch else "TARGET"
+    force = "--overwrite " if writing and not scratch else ""
+    yield f"#   sh reproduce.sh {force}{what} [RESULTS]   do it; Ctrl-C ends it and puts every setting back"
+    yield "#   sh reproduce.sh --restore RESULTS   put back what a kill -9 left changed"
+    yield "#"
+    for variant in experiment.variants:
+        settings = [f"{name} = {value}" for name, value in variant.knobs.items()]
+        settings += [f"fio.{name} = {value}" for name, value in variant.options]
+        yield from _comment(f"{variant.name}: {'; '.join(settings) or 'everything as it is'}")
+    for command in experiment.runs_commands():
+        yield from _comment(f"It runs: {command}")
+    yield ""
+    yield "# shellcheck disable=SC2046  # lists of kernel files, which have no blanks in their names"
+    yield f"usage() {{ echo {shlex.quote(f'usage: sh reproduce.sh {force}{what} [RESULTS] | --restore RESULTS')}; }}"
+    yield f"trials={len(trials)}"
+    yield f"writes={'yes' if writing and not scratch else 'no'}"
+    yield f"scratch_size={size_of(experiment, target) if scratch else ''}"
+    yield f"settle={experiment.design.settle:g}"
+    names = [variant.name for variant in experiment.variants]
+    yield f"baseline={safe_name(experiment.baseline, names.index(experiment.baseline) + 1)}"
+    yield ""
+
+
+def _comment(text: str) -> Iterator[str]:
+    """A comment of any text: without line breaks, which would end it."""
+    yield from textwrap.wrap(inert(text), 100, initial_indent="# ", subsequent_indent="#   ")
+
+
+def _trials(experiment: Experiment, trials: list[Started]) -> Iterator[str]:
+    cells = {cell.name: n for n, cell in enumerate(experiment.cells, 1)}
+    variants = {variant.name: n for n, variant in enumerate(experiment.variants, 1)}
+    for number, one in enumerate(trials, 1):
+        block = f"{one.block + 1}" + (f"-{one.attempt + 1}" if one.attempt else "")
+        block += "c" if one.conditioning else ""
+        yield f"    trial {number} {cells[one.cell]} {variants[one.variant]} {block} {one.seed}"
+    if not trials:
+        yield "    :"
+
+
+def _planned(plan: Plan) -> list[Started]:
+    """The trials of the plan, where none was made yet."""
+    return [_begun(plan, slot, position) for slot in plan.schedule.slots() for position in range(len(slot.order))]
+
+
+def _begun(plan: Plan, slot: Slot, position: int) -> Started:
+    name, conditioning = slot.order[position], slot.conditioning(position)
+    fresh = plan.experiment.design.fresh_seeds
+    seed = trial_seed(plan.seed, slot, 0, name, fresh=fresh, conditioning=conditioning)
+    return Started(0.0, 0, slot.cell, slot.block, 0, position, name, seed, conditioning)
