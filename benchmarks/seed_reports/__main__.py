@@ -18,12 +18,12 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 from iodelta.lab.folder import Folder
-from iodelta.report.account.cache import Charts
-from iodelta.report.account.load import charted
-from iodelta.report.comparison.comparison import compare
-from iodelta.report.foreign.paths import read_one
+from iodelta.report.cache import Charts
+from iodelta.report.derived import charted
 from iodelta.report.formats.render import Told, rendered
 from iodelta.report.html.told import charts_of, html_of
+from iodelta.study.comparison import compare
+from iodelta.study.paths import read_one
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

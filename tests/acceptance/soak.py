@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from iodelta.lab.folder import Folder
-from iodelta.report.account.load import load
+from iodelta.report.derived import load
 
 from .stand import FIO, GOOD, Stand, finished, journal, queue, set_queue, shell, until
 

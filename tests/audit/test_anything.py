@@ -13,7 +13,8 @@ from iodelta.audit.statements import check_statements
 from iodelta.errors import RequestError
 from iodelta.ingest import Disk, Run, Sampler, Workload
 from iodelta.ingest.prose import rows
-from iodelta.report.foreign.audit import audited, lines, mended
+from iodelta.report.foreign.audit import lines, mended
+from iodelta.study.audited import audited
 from iodelta.trial import Direction, Latency, Place, Quantity
 
 VALUES = st.one_of(

@@ -13,8 +13,8 @@ import pytest
 from iodelta.bisect.attribution import Attributing, subset_of
 from iodelta.bisect.model import Answer, Rules
 from iodelta.bisect.question import Patches, Question, Steps
-from iodelta.report.search.patches import answer, model, untold
 from iodelta.stats.attribution import Attribution, Subset
+from iodelta.study.patches import answer, model, untold
 
 Truth = Callable[[set[int]], float]
 """Share that is lost with these patches (numbers from 1) on; negative is a gain."""

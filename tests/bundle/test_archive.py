@@ -190,7 +190,7 @@ def test_what_is_no_bundle_is_told_from_one_by_its_contents(sound: bytes, tmp_pa
 
 def test_a_plan_that_was_changed_with_its_digest_in_the_list_is_refused_by_the_journal(tmp_path: Path) -> None:
     """Whoever makes up results has to make up all of them."""
-    from iodelta.report.account.load import load
+    from iodelta.report.derived import load
 
     made = Packed(_written(tmp_path, pack(carried(tmp_path / "folder", blocks=1), machine=NOBODY).data))
     members = {entry.name: made.read(entry.name) for entry in made.manifest.members}

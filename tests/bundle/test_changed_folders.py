@@ -19,7 +19,7 @@ from iodelta.bundle.packed import Packed
 from iodelta.bundle.packing import pack
 from iodelta.errors import MeasureError
 from iodelta.lab.folder import Ended, Folder
-from iodelta.report.account.load import derive, load
+from iodelta.report.derived import derive, load
 
 BLOCKS = 8
 Change = Callable[[Path], object]

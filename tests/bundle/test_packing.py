@@ -20,7 +20,7 @@ from iodelta.bundle.packing import pack
 from iodelta.errors import RequestError
 from iodelta.lab.bench import RECORD, Record
 from iodelta.lab.folder import Folder, Session
-from iodelta.report.account.load import load
+from iodelta.report.derived import load
 
 NOBODY: dict[str, str] = {}
 

@@ -19,8 +19,8 @@ from iodelta.bundle.pseudonyms import Pseudonyms
 from iodelta.cli.main import cli
 from iodelta.lab.bench import RECORD, Record
 from iodelta.lab.folder import Failed, Folder, KnobSaved, Rebooted
-from iodelta.report.account.load import load
-from iodelta.report.environment.confounders import differences
+from iodelta.report.derived import load
+from iodelta.study.confounders import differences
 
 RECORDED = {
     "host name": "krakatoa",

@@ -13,7 +13,7 @@ from iodelta.bundle.packing import pack
 from iodelta.lab.folder import Folder
 from iodelta.report.documents import written
 from iodelta.report.reproduction.console import headline, lines
-from iodelta.report.reproduction.reproduction import (
+from iodelta.study.reproduction import (
     Effect,
     Reproduced,
     Side,

@@ -11,7 +11,7 @@ import pytest
 from iodelta.cli import awaiting, terminal, watching
 from iodelta.experiment import parse
 from iodelta.lab.plan import make_plan
-from iodelta.report.words import duration
+from iodelta.study.words import duration
 from iodelta.trial import Direction, Quantity, Trial
 from iodelta.verdict import judge_all
 

@@ -18,8 +18,8 @@ from typing import NamedTuple
 from iodelta.audit import audit
 from iodelta.ingest import Imported, Run, read_bytes
 from iodelta.ingest.layouts import arrange
-from iodelta.report.foreign.runs import shown
 from iodelta.report.foreign.table import lines
+from iodelta.study.runs import shown
 from iodelta.trial import Direction, Latency, Quantity
 
 HERE = Path(__file__).parent

@@ -19,7 +19,7 @@ import pytest
 from iodelta.audit import audit
 from iodelta.ingest import Imported, Run, read
 from iodelta.ingest.layouts import read_layout
-from iodelta.report.foreign.runs import Number, Point, Row, shown
+from iodelta.study.runs import Number, Point, Row, shown
 from iodelta.trial import Direction, Quantity
 
 HERE = Path(__file__).parent

@@ -20,8 +20,8 @@ from iodelta.audit import audit
 from iodelta.errors import RequestError
 from iodelta.ingest.layouts import Layout, order_finding, order_of, read_layout
 from iodelta.ingest.layouts.effective import differing
-from iodelta.report.comparison.comparison import compare
-from iodelta.report.foreign.runs import shown
+from iodelta.study.comparison import compare
+from iodelta.study.runs import shown
 
 FIO = Path(__file__).parent.parent / "data" / "fio-3.33"
 

@@ -12,7 +12,7 @@ from workshop import Workshop
 from iodelta.machine import LocalMachine
 from iodelta.probe.environment import Environment, environment
 from iodelta.probe.topology import Identity, Target, resolve
-from iodelta.report.environment.confounders import flat
+from iodelta.study.confounders import flat
 
 HERE = LocalMachine()
 

@@ -12,11 +12,11 @@ from test_console import account, experiment
 
 import iodelta
 from iodelta.lab.folder import Folder
-from iodelta.report.account import cache
-from iodelta.report.account.model import Account
+from iodelta.report import cache
 from iodelta.report.charts import figures
 from iodelta.report.charts.sources import of_account
 from iodelta.report.html.told import html_of
+from iodelta.study.experiment import Account
 
 
 @pytest.fixture(scope="module")

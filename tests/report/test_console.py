@@ -15,12 +15,12 @@ from iodelta.experiment import Experiment, parse
 from iodelta.lab.calibration import Calibration, doubt
 from iodelta.lab.plan import Plan, make_plan
 from iodelta.report.account.explain import explain
-from iodelta.report.account.load import without_schedule
-from iodelta.report.account.model import Account, headline
-from iodelta.report.account.views import views
-from iodelta.report.environment.confounders import differences
 from iodelta.report.formats.console import show
-from iodelta.report.words import digits, duration, inert, interval, percent, quantity, size
+from iodelta.study.confounders import differences
+from iodelta.study.experiment import Account, headline
+from iodelta.study.judging import without_schedule
+from iodelta.study.views import views
+from iodelta.study.words import digits, duration, inert, interval, percent, quantity, size
 from iodelta.trial import Direction, Finding, Latency, Quantity, Trial
 from iodelta.verdict import judge_all
 

@@ -18,11 +18,11 @@ from test_charts import source
 from test_console import account, experiment
 from test_inert import ATTACKS, hostile_account, hostile_runs
 
-from iodelta.report.account.cache import Charts
-from iodelta.report.account.model import Account
+from iodelta.report.cache import Charts
 from iodelta.report.charts import figures
 from iodelta.report.charts.sources import of_account, verdicts_of
 from iodelta.report.html.told import html_of
+from iodelta.study.experiment import Account
 
 ARGUMENTS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "

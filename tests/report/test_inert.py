@@ -21,13 +21,13 @@ from iodelta.ingest.layouts import read_layout
 from iodelta.ingest.layouts.model import Entry
 from iodelta.machine import LocalMachine
 from iodelta.probe.topology import resolve
-from iodelta.report.account.model import Account
-from iodelta.report.comparison.comparison import Comparison, compare
-from iodelta.report.foreign.paths import read_all
-from iodelta.report.foreign.runs import Shown, shown
 from iodelta.report.formats.render import rendered
-from iodelta.report.words import inert
 from iodelta.reproducer.script import script
+from iodelta.study.comparison import Comparison, compare
+from iodelta.study.experiment import Account
+from iodelta.study.paths import read_all
+from iodelta.study.runs import Shown, shown
+from iodelta.study.words import inert
 from iodelta.trial import Finding
 
 ATTACKS = {

@@ -21,20 +21,20 @@ from iodelta.audit import audit
 from iodelta.experiment import parse
 from iodelta.experiment.order import in_order
 from iodelta.lab.plan import make_plan
-from iodelta.report.account.load import in_cell_order
-from iodelta.report.account.model import Account
-from iodelta.report.account.views import views
 from iodelta.report.charts import order, shift
 from iodelta.report.charts.sources import verdicts_of
 from iodelta.report.columns import columns
 from iodelta.report.comparison import console as comparing
-from iodelta.report.comparison.comparison import compare
 from iodelta.report.foreign import table
-from iodelta.report.foreign.paths import read_one
-from iodelta.report.foreign.runs import shown
 from iodelta.report.formats.console import lines
 from iodelta.report.formats.render import rendered
 from iodelta.report.formats.statements import beyond
+from iodelta.study.comparison import compare
+from iodelta.study.experiment import Account
+from iodelta.study.judging import in_cell_order
+from iodelta.study.paths import read_one
+from iodelta.study.runs import shown
+from iodelta.study.views import views
 from iodelta.verdict import metric
 
 WIDTHS = (60, 80, 120)

@@ -15,13 +15,13 @@ from fio_files import write
 from test_console import account, experiment
 
 from iodelta.lab.calibration import Calibration
-from iodelta.report.account.best import Best
-from iodelta.report.account.model import Account
-from iodelta.report.again.lines import again, run_line
-from iodelta.report.environment.confounders import differences
 from iodelta.report.formats.mail import WIDTH, mail
 from iodelta.report.formats.render import rendered
 from iodelta.report.formats.story import Cell, Row, Story, Table
+from iodelta.study.again import again, run_line
+from iodelta.study.best import Best
+from iodelta.study.confounders import differences
+from iodelta.study.experiment import Account
 from iodelta.trial import Finding
 
 SLOWER = {("iodepth=32", "new"): -0.05}

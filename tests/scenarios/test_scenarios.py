@@ -21,11 +21,11 @@ from iodelta.lab.undo import restore_pending
 from iodelta.machine import LocalMachine
 from iodelta.machine.vm import VmMachine
 from iodelta.probe.topology import resolve, resolve_tree
-from iodelta.report.words import size
 from iodelta.scenarios import catalogue, jbod_mmap, queue_depth_sweep, raid10_governor, ublk_null_affinity
 from iodelta.scenarios.catalogue import scenario
 from iodelta.scenarios.model import Scenario
 from iodelta.scenarios.stage import Stage, guest_disks, part_of
+from iodelta.study.words import size
 from iodelta.vm.spec import parse as parse_guest
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"

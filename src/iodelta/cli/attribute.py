@@ -58,7 +58,7 @@ def command(what: str, fio: tuple[str, ...], **options: object) -> None:
     from iodelta.bisect.log import QUESTION
     from iodelta.cli.searching import carry_on, new_folder, open_folder
     from iodelta.machine import LocalMachine
-    from iodelta.report.search.attribution import account
+    from iodelta.study.attribution import account
 
     machine = LocalMachine()
     if (Path(what) / QUESTION).is_file():

@@ -14,12 +14,12 @@ from iodelta.cli.awaiting import awaited
 from iodelta.cli.files import check_free, write
 from iodelta.cli.files import force as force_option
 from iodelta.errors import RequestError
-from iodelta.report.words import inert
+from iodelta.study.words import inert
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from iodelta.report.foreign.audit import Audited
+    from iodelta.study.audited import Audited
 
 EXAMPLES = """
 \b
@@ -93,7 +93,8 @@ def command(
 
 def _rules(console: Console, format_: str) -> None:
     """Every rule, without reading anything."""
-    from iodelta.report.foreign.audit import rule_lines, rules_answer
+    from iodelta.report.foreign.audit import rule_lines
+    from iodelta.study.audited import rules_answer
 
     if format_ == "json":
         from iodelta.report.documents import written
@@ -108,8 +109,8 @@ def _audited(paths: tuple[str, ...], claims: str, pattern: str | None) -> Audite
     from iodelta.audit.claims import check_claims
     from iodelta.audit.statements import check_statements
     from iodelta.bundle.packed import is_own
-    from iodelta.report.foreign.audit import audited
-    from iodelta.report.foreign.paths import own_findings, read_all
+    from iodelta.study.audited import audited
+    from iodelta.study.paths import own_findings, read_all
 
     own = [path for path in paths if path != "-" and is_own(path)]
     others = [path for path in paths if path not in own]

@@ -130,7 +130,7 @@ def _show_plan(at: Searched | Judged, format_: str) -> None:
     title, why = (at.kind.title(at.ask.item), at.ask.why) if at.ask else ("", "")
     if format_ == "json":
         from iodelta.report.documents import written
-        from iodelta.report.search.answer import SearchPlanAnswer
+        from iodelta.study.search import SearchPlanAnswer
 
         sys.stdout.buffer.write(written(SearchPlanAnswer(tuple(at.search.line.items), title, why)))
         return

@@ -18,7 +18,7 @@ from iodelta.errors import RequestError
 from iodelta.machine import LocalMachine
 from iodelta.report.answers import KernelsAnswer
 from iodelta.report.documents import written
-from iodelta.report.words import inert
+from iodelta.study.words import inert
 from iodelta.vm.builds import BuildError, OnStep, Recipe
 from iodelta.vm.builds import build as build_kernel
 from iodelta.vm.kernels import Kernel

@@ -57,9 +57,9 @@ def command(
     single_threaded()
     from iodelta.bundle.packed import is_own
     from iodelta.experiment.values import fraction
-    from iodelta.report.account.changed import refuse_changed
-    from iodelta.report.comparison.comparison import compare
-    from iodelta.report.foreign.paths import read_one
+    from iodelta.study.changed import refuse_changed
+    from iodelta.study.comparison import compare
+    from iodelta.study.paths import read_one
 
     try:
         share = fraction(margin)
@@ -83,12 +83,12 @@ def command(
 def _environments(paths: tuple[str, ...]) -> dict[str, dict[str, Any]]:
     """What was recorded of the machine, by the side's name, for those of our own making."""
     from iodelta.bundle.packed import is_own
-    from iodelta.report.comparison.sides import short_names
+    from iodelta.study.sides import short_names
 
     own = {name: path for name, path in zip(short_names(paths), paths, strict=True) if is_own(path)}
     if not own:
         return {}  # what reads our own folders takes a while to load
-    from iodelta.report.account.load import recorded
+    from iodelta.study.judging import recorded
 
     known = {name: recorded(Path(path)) for name, path in own.items()}
     return {name: one for name, one in known.items() if one is not None}

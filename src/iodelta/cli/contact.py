@@ -60,7 +60,7 @@ def contacts(names: Sequence[str], *, boots: bool = False) -> Iterator[list[Mach
 
 def _settle(machine: Machine) -> None:
     from iodelta.lab.undo import restore_pending
-    from iodelta.report.words import inert
+    from iodelta.study.words import inert
 
     for outcome in restore_pending(machine, own="nobody waits for a run that may be alive"):
         for record in outcome.restored:

@@ -12,7 +12,7 @@ import click
 from iodelta.errors import pasted
 from iodelta.lab.folder import Booted, Folder
 from iodelta.lab.signals import stop_on_signals
-from iodelta.report.words import duration, inert
+from iodelta.study.words import duration, inert
 
 if TYPE_CHECKING:
     from iodelta.experiment import Experiment

@@ -44,7 +44,7 @@ def command(folder: Path | None, machine: str, target: str, other: Path | None, 
     """
     from iodelta.report.answers import EnvAnswer, EnvDiffAnswer
     from iodelta.report.documents import written
-    from iodelta.report.environment.confounders import differences
+    from iodelta.study.confounders import differences
 
     if folder is not None and machine:
         raise RequestError("the environment in a folder is of its own machine", place=str(folder))
@@ -62,7 +62,7 @@ def command(folder: Path | None, machine: str, target: str, other: Path | None, 
     if format_ == "json":
         sys.stdout.buffer.write(written(EnvDiffAnswer(*names, differing)))
         return
-    from iodelta.report.environment.console import lines
+    from iodelta.report.environment import lines
 
     for line in lines(differing, *names, whole=whole):
         click.echo(line)
@@ -88,7 +88,7 @@ def _environment(folder: Path | None, name: str, target: str) -> dict[str, Any]:
             found: dict[str, Any] = msgspec.to_builtins(environment(machine, here))
         return found
     from iodelta.bundle.packed import opened
-    from iodelta.report.account.load import recorded
+    from iodelta.study.judging import recorded
 
     opened(folder).check_times()
     recorded_ = recorded(folder)
@@ -98,7 +98,7 @@ def _environment(folder: Path | None, name: str, target: str) -> dict[str, Any]:
 
 
 def _line(name: str, value: str) -> None:
-    from iodelta.report.words import inert
+    from iodelta.study.words import inert
 
     head = f"{inert(name)}  "
     text = inert(value)

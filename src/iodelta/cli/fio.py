@@ -9,7 +9,7 @@ import click
 
 from iodelta.cli.groups import Group
 from iodelta.cli.terminal import step_line
-from iodelta.report.words import inert
+from iodelta.study.words import inert
 
 
 @click.group("fio", cls=Group, epilog="\b\nExamples:\n  iodelta fio build\n")

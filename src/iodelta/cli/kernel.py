@@ -11,7 +11,7 @@ import click
 
 from iodelta.cli.groups import Group
 from iodelta.errors import MeasureError, RequestError
-from iodelta.report.words import inert
+from iodelta.study.words import inert
 
 if TYPE_CHECKING:
     from iodelta.vm.kernels import Kernel

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from iodelta.cli.contact import contact, on_machine
-from iodelta.report.words import inert
+from iodelta.study.words import inert
 
 if TYPE_CHECKING:
     from iodelta.knob import KnobInfo

@@ -118,7 +118,7 @@ def main() -> NoReturn:
     try:
         cli(prog_name="iodelta")
     except IodeltaError as error:
-        from iodelta.report.words import inert  # --help does without
+        from iodelta.study.words import inert  # --help does without
 
         said = "\n".join(map(inert, str(error).split("\n")))  # it may quote another host, or a file
         sys.stderr.write(f"iodelta: {said}\n")

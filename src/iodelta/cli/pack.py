@@ -11,7 +11,7 @@ import click
 from iodelta.cli.files import check_free, drafted
 from iodelta.cli.files import force as force_option
 from iodelta.errors import MeasureError
-from iodelta.report.words import inert
+from iodelta.study.words import inert
 
 if TYPE_CHECKING:
     from iodelta.bundle.packing import Packing
@@ -46,8 +46,8 @@ def command(folder: Path, output: Path | None, keep_identity: bool, force: bool,
     from iodelta.bundle.archive import SUFFIX, sha256
     from iodelta.bundle.packing import pack
     from iodelta.lab.folder import Folder
-    from iodelta.report.account.changed import refuse_changed
-    from iodelta.report.account.load import load
+    from iodelta.report.derived import load
+    from iodelta.study.changed import refuse_changed
 
     opened = Folder.open(folder)
     place = output or Path(f"{folder.resolve().name}{SUFFIX}")
@@ -77,7 +77,7 @@ def command(folder: Path, output: Path | None, keep_identity: bool, force: bool,
 def _same(judgement: object, draft: Path, place: Path) -> None:
     """Read back, it must say what the folder says. Raises MeasureError."""
     from iodelta.bundle.packed import Packed
-    from iodelta.report.account.load import load
+    from iodelta.report.derived import load
 
     if load(Packed(draft)).judgement != judgement:
         raise MeasureError(

@@ -18,7 +18,7 @@ def command(folder: Path, format_: str) -> None:
     """
     from iodelta.lab.folder import Folder  # --help does without
     from iodelta.lab.integrity import VERDICT
-    from iodelta.report.account.load import PAGE, TRIALS, derive
+    from iodelta.report.derived import PAGE, TRIALS, derive
 
     opened = Folder.open(folder)
     if opened.counts_instructions():

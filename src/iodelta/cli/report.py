@@ -16,13 +16,13 @@ from iodelta.cli.awaiting import awaited
 from iodelta.cli.files import check_free, check_free_of_pictures, write
 from iodelta.cli.files import force as force_option
 from iodelta.errors import RequestError
-from iodelta.report.words import inert
+from iodelta.study.words import inert
 
 if TYPE_CHECKING:
     from iodelta.ingest.layouts import Layout
-    from iodelta.report.account.cache import Charts
-    from iodelta.report.comparison.comparison import Comparison
+    from iodelta.report.cache import Charts
     from iodelta.report.formats.render import Told
+    from iodelta.study.comparison import Comparison
 
 FORMATS = ("console", "mail", "markdown", "html", "csv", "json")
 
@@ -235,7 +235,7 @@ def deliver(
 
 def tell(told: Told) -> None:
     """Print it for a terminal."""
-    from iodelta.report.foreign.runs import Shown
+    from iodelta.study.runs import Shown
 
     if isinstance(told, Shown):  # quick: it needs no statistics
         from iodelta.report.foreign import table
@@ -253,8 +253,8 @@ def tell(told: Told) -> None:
     from rich.console import Console
 
     from iodelta.report.comparison import console as comparing
-    from iodelta.report.comparison.comparison import Comparison
     from iodelta.report.formats import console
+    from iodelta.study.comparison import Comparison
 
     if isinstance(told, Comparison):
         terminal = Console(highlight=False)
@@ -266,7 +266,7 @@ def tell(told: Told) -> None:
 
 def _folder(path: Path, cell: str, *, drawn: bool) -> tuple[Told | None, int, Callable[[], Charts]]:
     from iodelta.bundle.packed import opened
-    from iodelta.report.account.load import charted, load
+    from iodelta.report.derived import charted, load
 
     account, charts = charted(opened(path)) if drawn else (load(opened(path)), ())
     if not cell:
@@ -281,9 +281,9 @@ def _folder(path: Path, cell: str, *, drawn: bool) -> tuple[Told | None, int, Ca
 def _foreign(path: str) -> tuple[Told, int, Callable[[], Charts]]:
     """An import: a comparison of its variants, else what is in it."""
     from iodelta.audit import audit
-    from iodelta.report.comparison.comparison import compare
-    from iodelta.report.foreign.paths import read_one
-    from iodelta.report.foreign.runs import shown
+    from iodelta.study.comparison import compare
+    from iodelta.study.paths import read_one
+    from iodelta.study.runs import shown
 
     with awaited([path]):
         layout = read_one(path)

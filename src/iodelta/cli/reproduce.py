@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from iodelta.bundle.planning import Prepared
     from iodelta.lab.folder import Folder
     from iodelta.machine import Machine
-    from iodelta.report.reproduction.reproduction import Reproduced, Side
+    from iodelta.study.reproduction import Reproduced, Side
 
 EXAMPLES = """
 \b
@@ -88,7 +88,7 @@ def command(
     inconclusive, 4 could not measure.
     """
     from iodelta.lab.guard import refuse_at_once
-    from iodelta.report.reproduction.reproduction import origin_of, own_side, side_at, side_by_side
+    from iodelta.study.reproduction import origin_of, own_side, side_at, side_by_side
 
     if against:
         there, here, origin = side_at(bundle), side_at(against), origin_of(against)
@@ -153,7 +153,7 @@ def _prepared(
     leave_out: bool,
 ) -> Prepared:
     from iodelta.bundle.planning import prepare, whole
-    from iodelta.report.reproduction.reproduction import planned_blocks
+    from iodelta.study.reproduction import planned_blocks
 
     blocks = planned_blocks(there, whole(bundle).experiment.margin)
     return prepare(
@@ -173,7 +173,7 @@ def _show(prepared: Prepared, there: Side, bundle: Packed, place: Path, *, error
 
     from iodelta.report.again.plan import show_plan
     from iodelta.report.reproduction.console import command_lines, plan_lines
-    from iodelta.report.words import inert
+    from iodelta.study.words import inert
 
     console = Console(stderr=error, highlight=False)
     for line in plan_lines(prepared, there, bundle.manifest.made_by):
@@ -237,9 +237,9 @@ def _measure(
     from iodelta.lab.session import start
     from iodelta.lab.setup import survey
     from iodelta.lab.signals import stop_on_signals
-    from iodelta.report.account.load import derive
+    from iodelta.report.derived import derive
     from iodelta.report.formats.console import show
-    from iodelta.report.reproduction.reproduction import FILE, Origin, own_side, side_by_side
+    from iodelta.study.reproduction import FILE, Origin, own_side, side_by_side
 
     unavailable = survey(machine, prepared.experiment).unavailable
     if unavailable:
@@ -264,7 +264,7 @@ def _measure(
                 f"It is not at its end. To go on, then to compare:\n  iodelta run {pasted(place)}\n"
                 f"  iodelta reproduce {pasted(bundle.path)} --against {pasted(place)}\n"
             )
-    return side_by_side(there, own_side(folder), margin, prepared.notes)
+    return side_by_side(there, own_side(folder, account), margin, prepared.notes)
 
 
 def _tell(found: Reproduced, format_: str) -> None:

@@ -56,7 +56,7 @@ def command(machine: str, forget: bool, yes: bool, format_: str) -> None:
 
 
 def _tell(outcomes: Sequence[Outcome]) -> None:
-    from iodelta.report.words import inert
+    from iodelta.study.words import inert
 
     if not outcomes:
         click.echo("nothing to restore")
@@ -73,7 +73,7 @@ def _tell(outcomes: Sequence[Outcome]) -> None:
 def _agreed(left: Sequence[Outcome], *, yes: bool, error: bool) -> None:
     """Say what is lost and ask. Raises RequestError unless it is accepted."""
     from iodelta.lab.undo import lost
-    from iodelta.report.words import inert
+    from iodelta.study.words import inert
 
     click.echo("Given up, and never put back by iodelta:" if yes else "To give up, never to be put back:", err=error)
     for outcome in left:
@@ -100,7 +100,7 @@ def _can_ask() -> bool:
 
 def _give_up(machine: Machine, left: Sequence[Outcome], *, error: bool) -> None:
     from iodelta.lab.undo import give_up
-    from iodelta.report.words import inert
+    from iodelta.study.words import inert
 
     for outcome in left:
         kept = give_up(machine, outcome)

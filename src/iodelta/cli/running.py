@@ -28,7 +28,7 @@ from iodelta.lab.undo import state_directory
 from iodelta.machine import Machine
 from iodelta.report.again.plan import plan_answer, show_plan
 from iodelta.report.documents import written
-from iodelta.report.words import inert
+from iodelta.study.words import inert
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -172,7 +172,7 @@ def _started(place: Path, text: str, plan: Plan, machines: Sequence[Machine], as
 
 def _show(folder: Folder, format_: str) -> NoReturn:
     """The result, and its exit code."""
-    from iodelta.report.account.load import derive
+    from iodelta.report.derived import derive
     from iodelta.report.formats.console import show
 
     account = derive(folder)

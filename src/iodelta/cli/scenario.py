@@ -17,7 +17,7 @@ from iodelta.cli.contact import contact, on_machine
 from iodelta.cli.groups import Group
 from iodelta.cli.report import FORMATS, deliver, delivered
 from iodelta.cli.turn import in_turn, waits
-from iodelta.report.words import inert
+from iodelta.study.words import inert
 
 if TYPE_CHECKING:
     from iodelta.lab.folder import Folder
@@ -138,7 +138,7 @@ def run(
     import msgspec
 
     from iodelta.errors import MeasureError, RequestError
-    from iodelta.report.account.load import charted, derive
+    from iodelta.report.derived import charted, derive
     from iodelta.scenarios.catalogue import scenario
     from iodelta.scenarios.model import ORIGIN, Origin
 
@@ -241,7 +241,7 @@ def _rehearse(one: Scenario, kernels: tuple[str, ...], named: str, target: str, 
     from iodelta.experiment import parse
     from iodelta.lab.plan import make_plan
     from iodelta.report.again.plan import question_lines, wrapped_lines
-    from iodelta.report.words import size
+    from iodelta.study.words import size
 
     missing: Sequence[Need] = ()
     free, guest = "", named.startswith("vm:")

@@ -29,12 +29,12 @@ from iodelta.experiment import seconds, shorthand
 from iodelta.experiment.values import fraction
 from iodelta.lab.signals import stop_on_signals
 from iodelta.machine import LocalMachine, Machine
-from iodelta.report.words import inert, quantity
+from iodelta.study.words import inert, quantity
 
 if TYPE_CHECKING:
     from iodelta.cli.by_hand import Once
-    from iodelta.report.search.answer import SearchAccount
-    from iodelta.report.search.attribution import AttributionAccount
+    from iodelta.study.attribution import AttributionAccount
+    from iodelta.study.search import SearchAccount
 
 
 class Measured(msgspec.Struct, frozen=True):
@@ -299,8 +299,8 @@ def carry_on(
 
 def go_on(folder: SearchFolder, machine: Machine, options: dict[str, object]) -> NoReturn:
     """The same with the folder of a search: words of a person have one of their own."""
-    from iodelta.report.search.answer import account as of_search
-    from iodelta.report.search.words import account as of_words
+    from iodelta.study.by_words import account as of_words
+    from iodelta.study.search import account as of_search
 
     if folder.question().by_hand == "words":
         carry_on(folder, machine, judged, of_words, options)
@@ -338,7 +338,7 @@ def report(path: Path, format_: str, *, gate: bool) -> NoReturn:
         raise RequestError(f"{what} is not told as {format_}", place="--format", remedy=", ".join(formats))
     options: dict[str, object] = {"plan_": False, "undo": None, "show_": True, "format_": format_, "gate": gate}
     if patches:
-        from iodelta.report.search.attribution import account as of_patches
+        from iodelta.study.attribution import account as of_patches
 
         carry_on(folder, LocalMachine(), attributed, of_patches, options)
     go_on(folder, LocalMachine(), options)

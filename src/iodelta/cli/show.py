@@ -34,9 +34,9 @@ def command(paths: tuple[str, ...], each: bool, name_pattern: str | None, format
     Exit codes: 0 something was read, 2 a path does not exist, 4 nothing could be read, or a folder of iodelta was
     changed after its run. With --exit-code also 1: a hard finding, as in `iodelta audit`.
     """
-    from iodelta.report.account.changed import breaks
-    from iodelta.report.foreign.paths import read_all
-    from iodelta.report.foreign.runs import shown
+    from iodelta.study.changed import breaks
+    from iodelta.study.paths import read_all
+    from iodelta.study.runs import shown
 
     with awaited(paths):
         layout, audited = read_all(paths, stdin=sys.stdin.buffer, pattern=name_pattern)

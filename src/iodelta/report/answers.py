@@ -10,7 +10,7 @@ from iodelta.knob import KnobInfo
 from iodelta.lab.calibration import Calibration
 from iodelta.lab.undo import Outcome
 from iodelta.probe.topology import Target
-from iodelta.report.environment.confounders import Differing
+from iodelta.study.confounders import Differing
 from iodelta.vm.kernels import Kernel
 from iodelta.vm.packages import Package
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from iodelta.lab.aftermath import Aftermath
 from iodelta.lab.calibration import Calibration
 from iodelta.report.columns import columns
-from iodelta.report.words import inert, interval, metric_name
+from iodelta.study.words import inert, interval, metric_name
 
 QUOTED = 2
 """Calibrations that a plan or report quotes."""

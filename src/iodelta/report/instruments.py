@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from iodelta.experiment import Experiment
 from iodelta.lab.instrument import Instruments, Looked
-from iodelta.report.words import inert, quantity
+from iodelta.study.words import inert, quantity
 
 SHOWN = 8
 """Symbols of one comparison, those that differ most."""

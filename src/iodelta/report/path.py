@@ -13,7 +13,7 @@ from iodelta.path.judge import PathAccount, Shift, judge
 from iodelta.path.tables import FunctionTable
 from iodelta.report.columns import columns
 from iodelta.report.formats.story import Cell, Row, Section, Story, Table, section
-from iodelta.report.words import duration, inert
+from iodelta.study.words import duration, inert
 
 WIDTH = 80
 NAMES = 14

@@ -9,7 +9,7 @@ from iodelta.policy.answers import Mirrored, PolicyExplanation, Predicted
 from iodelta.policy.calibrate import CLOSURE, DEPTHS, MIX, Calibration, HeldOut, MemberCurve
 from iodelta.policy.catalogue import PolicyInfo
 from iodelta.report.columns import columns
-from iodelta.report.words import inert
+from iodelta.study.words import inert
 from iodelta.trial import Finding
 
 WIDTH = 80

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
-from iodelta.report.words import inert
+from iodelta.study.words import inert
 
 RUNS = re.compile(r"(^|[;,|])(\s*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])")
 """Where a spreadsheet would take a text for a formula: at its beginning, or after what it may split cells at."""

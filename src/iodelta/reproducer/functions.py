@@ -16,8 +16,8 @@ from iodelta.knob.registry import family, order
 from iodelta.knob.shell import Line, NoScript, Script, Steps, line_text, quoted
 from iodelta.lab.plan import Plan
 from iodelta.probe.topology import Target
-from iodelta.report.again.lines import words_of
-from iodelta.report.words import inert
+from iodelta.study.again import words_of
+from iodelta.study.words import inert
 from iodelta.workload.background import background_fio
 
 PLACED = ("--filename=", "--directory=", "--randseed=", "--name=")

@@ -22,11 +22,12 @@ from iodelta.lab.session import read_plan
 from iodelta.lab.setup import tool_of
 from iodelta.lab.writing import any_writes
 from iodelta.probe.topology import Target
-from iodelta.report.account.load import load, target_of
-from iodelta.report.account.model import headline
-from iodelta.report.again.lines import size_of
-from iodelta.report.words import inert
+from iodelta.report.derived import load
 from iodelta.reproducer.functions import functions, safe_name
+from iodelta.study.again import size_of
+from iodelta.study.experiment import headline
+from iodelta.study.judging import target_of
+from iodelta.study.words import inert
 
 BODY = Path(__file__).with_name("script.sh")
 

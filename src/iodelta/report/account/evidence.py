@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from iodelta.report.words import duration, inert, interval, percent
+from iodelta.study.words import duration, inert, interval, percent
 from iodelta.verdict import Verdict
 from iodelta.verdict.model import Carry, Change
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from iodelta.errors import RequestError
 from iodelta.report.account.evidence import evidence
-from iodelta.report.account.model import Account
-from iodelta.report.words import inert, interval, metric_name, percent, quantity
 from iodelta.stats.shift import ShiftFunction
+from iodelta.study.experiment import Account
+from iodelta.study.words import inert, interval, metric_name, percent, quantity
 from iodelta.verdict import Verdict
 
 BAR = 21

@@ -12,8 +12,8 @@ from rich.console import Console
 from iodelta.lab.plan import Plan, carry_over, trials_of_a_variant, warnings
 from iodelta.lab.setup import Survey
 from iodelta.lab.superblocks import kinds_of
-from iodelta.report.words import duration, inert, size
 from iodelta.stats.stalls import trials_needed
+from iodelta.study.words import duration, inert, size
 from iodelta.trial import Finding
 
 SHOWN = 12

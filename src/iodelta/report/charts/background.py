@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from iodelta.report.charts.model import Figure, Source, label, number, percent_of
 from iodelta.report.charts.sweep import scale
-from iodelta.report.words import quantity
+from iodelta.study.words import quantity
 from iodelta.trial import Trial
 
 if TYPE_CHECKING:

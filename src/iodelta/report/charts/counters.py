@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from iodelta.report.charts.distribution import place
 from iodelta.report.charts.model import Figure, Source, label, percent_of, some
-from iodelta.report.words import percent, quantity
 from iodelta.stats.cost import is_resolved, switches_per_io, system_ns_per_io
+from iodelta.study.words import percent, quantity
 from iodelta.trial import Trial
 
 if TYPE_CHECKING:

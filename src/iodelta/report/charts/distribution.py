@@ -11,7 +11,7 @@ import numpy as np
 
 from iodelta.report.charts.model import Figure, Source, label, number, some
 from iodelta.report.charts.sweep import scale
-from iodelta.report.words import quantity
+from iodelta.study.words import quantity
 from iodelta.trial import BINS, Histogram, Kind, Trial, bin_edges
 
 if TYPE_CHECKING:

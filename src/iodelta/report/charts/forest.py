@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from iodelta.report.charts.model import LONG, Effect, Figure, Source, frame, label, labels, percent_of, some
-from iodelta.report.words import interval, percent
+from iodelta.study.words import interval, percent
 
 if TYPE_CHECKING:
     import altair as alt

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from iodelta.report.words import inert
 from iodelta.stats.shift import ShiftFunction
+from iodelta.study.words import inert
 from iodelta.trial import Trial
 from iodelta.verdict import Metric
 from iodelta.verdict.derived import KneeMove

@@ -8,7 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from iodelta.report.charts.model import Figure, Source, label, number, percent_of
-from iodelta.report.words import metric_name, percent
+from iodelta.study.words import metric_name, percent
 from iodelta.trial import Trial
 from iodelta.verdict import Metric
 from iodelta.verdict.metrics import reader

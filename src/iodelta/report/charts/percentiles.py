@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from iodelta.report.charts.distribution import place
 from iodelta.report.charts.model import Figure, Source, label, number, some
 from iodelta.report.charts.sweep import scale
-from iodelta.report.words import quantity
+from iodelta.study.words import quantity
 from iodelta.trial import Direction, Kind, Latency, Trial
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from iodelta.report.charts.distribution import place
 from iodelta.report.charts.forest import margins
 from iodelta.report.charts.model import Figure, Source, frame, label, percent_of, some
-from iodelta.report.words import interval, percent
 from iodelta.stats.shift import ShiftFunction
+from iodelta.study.words import interval, percent
 
 if TYPE_CHECKING:
     import altair as alt

@@ -11,13 +11,13 @@ import msgspec
 
 from iodelta.ingest.layouts import Entry, Layout
 from iodelta.ingest.layouts.order import ended
-from iodelta.report.account.model import Account
-from iodelta.report.account.views import SWEEP, sweeps
 from iodelta.report.charts.model import Effect, Source
-from iodelta.report.comparison.comparison import Comparison
 from iodelta.report.comparison.console import name_of, says_of
-from iodelta.report.comparison.sides import shared_cells, sides_of
-from iodelta.report.words import metric_name
+from iodelta.study.comparison import Comparison
+from iodelta.study.experiment import Account
+from iodelta.study.sides import shared_cells, sides_of
+from iodelta.study.views import SWEEP, sweeps
+from iodelta.study.words import metric_name
 from iodelta.trial import Trial
 from iodelta.verdict import Metric, Verdict
 from iodelta.verdict.metrics import Better

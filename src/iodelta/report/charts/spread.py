@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from iodelta.report.charts.model import Figure, Source, label, number, percent_of, some
 from iodelta.report.charts.order import rates, relative
-from iodelta.report.words import metric_name
+from iodelta.study.words import metric_name
 from iodelta.verdict import Metric
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from iodelta.report.charts.model import Figure, Source, label, number
-from iodelta.report.words import metric_name, quantity
 from iodelta.stats.knee import Knee
+from iodelta.study.words import metric_name, quantity
 from iodelta.verdict import Metric
 from iodelta.verdict.derived import KneeMove
 from iodelta.verdict.metrics import reader

@@ -10,12 +10,12 @@ from itertools import groupby
 from rich.text import Text
 
 from iodelta.report.columns import columns, cut
-from iodelta.report.comparison.comparison import Compared, Comparison
-from iodelta.report.environment.confounders import said
-from iodelta.report.foreign.runs import Number
 from iodelta.report.foreign.table import WIDTH, findings, not_read, wrapped
 from iodelta.report.formats.statements import visible
-from iodelta.report.words import digits, inert, percent, quantity, scatter
+from iodelta.study.comparison import Compared, Comparison
+from iodelta.study.confounders import said
+from iodelta.study.runs import Number
+from iodelta.study.words import digits, inert, percent, quantity, scatter
 
 STYLES = {
     "regression": "bold red",

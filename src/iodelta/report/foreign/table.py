@@ -10,9 +10,9 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from iodelta.ingest import Refusal
-from iodelta.report.foreign.devices import Served
-from iodelta.report.foreign.runs import Number, Point, Row, Shown, shared_folder
-from iodelta.report.words import inert
+from iodelta.study.devices import Served
+from iodelta.study.runs import Number, Point, Row, Shown, shared_folder
+from iodelta.study.words import inert
 from iodelta.trial import Finding
 
 WIDTH = 80

@@ -8,9 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from iodelta.errors import pasted
-from iodelta.report.account.model import Account, headline
 from iodelta.report.columns import columns, cut
-from iodelta.report.environment.confounders import said
 from iodelta.report.formats.statements import (
     all_findings,
     beyond,
@@ -21,7 +19,9 @@ from iodelta.report.formats.statements import (
     recommendation,
 )
 from iodelta.report.instruments import looked
-from iodelta.report.words import inert, interval, metric_name, percent, quantity, wrap
+from iodelta.study.confounders import said
+from iodelta.study.experiment import Account, headline
+from iodelta.study.words import inert, interval, metric_name, percent, quantity, wrap
 from iodelta.verdict import Verdict
 
 WIDTH = 80

@@ -5,10 +5,10 @@ Formats are byte-identical for the same folder and version: nothing here looks a
 
 from __future__ import annotations
 
-from iodelta.report.account.model import Account
-from iodelta.report.comparison.comparison import Comparison
-from iodelta.report.foreign.runs import Shown
 from iodelta.report.formats.story import Story
+from iodelta.study.comparison import Comparison
+from iodelta.study.experiment import Account
+from iodelta.study.runs import Shown
 
 TEXTS = ("mail", "markdown", "csv", "json")
 """Forms that are the same text wherever they are printed; ``console`` is what a terminal gets."""
@@ -34,7 +34,6 @@ def _markdown(told: Told) -> bytes:
 
 
 def _csv(told: Told) -> bytes:
-    from iodelta.report.foreign import runs
     from iodelta.report.formats import sheet
 
     if isinstance(told, Account):
@@ -42,12 +41,12 @@ def _csv(told: Told) -> bytes:
     elif isinstance(told, Comparison):
         text = sheet.of_comparison(told)
     else:
-        text = runs.csv_of(told)
+        text = sheet.of_shown(told)
     return text.encode("utf-8", "backslashreplace")
 
 
 def _json(told: Told) -> bytes:
-    from iodelta.report.account.load import document
+    from iodelta.report.derived import document
     from iodelta.report.documents import written
 
     return written(document(told) if isinstance(told, Account) else told)

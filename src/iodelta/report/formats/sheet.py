@@ -9,8 +9,9 @@ from iodelta.errors import pasted
 from iodelta.report.spreadsheet import csv_text
 
 if TYPE_CHECKING:
-    from iodelta.report.account.model import Account
-    from iodelta.report.comparison.comparison import Comparison
+    from iodelta.study.comparison import Comparison
+    from iodelta.study.experiment import Account
+    from iodelta.study.runs import Row, Shown
     from iodelta.verdict import Verdict
 
 VERDICTS = (
@@ -98,3 +99,32 @@ def _compared(found: Comparison) -> Iterator[tuple[object, ...]]:
             *((change.value, change.low, change.high) if change else (None, None, None)),
             *(int(one.resolved), found.margin, everywhere, differs, repeat, "iodelta.compare.csv/1"),
         )
+
+
+SHOWN = (
+    *("group", "name", "kind", "runs", "rw", "bs", "iodepth", "jobs", "ioengine", "direct", "fio_version", "format"),
+    *("iops", "iops_low", "iops_high", "bytes_per_s", "latency", "mean_ns", "p50_ns", "p99_ns", "p99.9_ns"),
+    *("p99_low", "p99_high", "error", "short", "dropped", "severity", "rules", "file", "line"),
+)
+"""Of an import."""
+
+
+def of_shown(found: Shown) -> str:
+    """All rows as CSV with a heading; empty where unknown."""
+    return csv_text(SHOWN, map(_shown, found.rows))
+
+
+def _shown(row: Row) -> tuple[object, ...]:
+    from iodelta.study.runs import POINTS
+
+    p50, p99, p999 = (row.point(percent) for percent in POINTS)
+    return (
+        *(row.group, row.name, row.kind, row.runs, row.rw, row.bs, row.iodepth, row.jobs, row.ioengine),
+        *("" if row.direct is None else int(row.direct), row.fio_version, row.format),
+        *((row.iops.value, row.iops.low, row.iops.high) if row.iops else ("", "", "")),
+        row.bandwidth.value if row.bandwidth else "",
+        *(row.latency, row.mean.value if row.mean else ""),
+        *(point.value if point else "" for point in (p50, p99, p999)),
+        *((p99.low, p99.high) if p99 else ("", "")),
+        *(row.error, row.short, row.dropped, row.severity, " ".join(row.rules), row.file, row.line),
+    )

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from iodelta.lab.plan import carry_over
 from iodelta.report.account.evidence import first_look, is_withheld, not_excluded, share_of
-from iodelta.report.account.model import Account, grouped
 from iodelta.report.calibration import QUOTED, quoted
-from iodelta.report.words import duration, inert, interval, metric_name, percent, quantity
 from iodelta.stats.modes import Modes
+from iodelta.study.experiment import Account, grouped
+from iodelta.study.words import duration, inert, interval, metric_name, percent, quantity
 from iodelta.trial import Finding
 from iodelta.verdict import Verdict
 from iodelta.verdict.derived import KneeMove

@@ -9,14 +9,8 @@ from itertools import groupby
 
 from iodelta import __version__
 from iodelta.report.account.evidence import evidence, note
-from iodelta.report.account.model import Account, headline
-from iodelta.report.again.lines import Again
 from iodelta.report.comparison import console as comparing
-from iodelta.report.comparison.comparison import Compared, Comparison
-from iodelta.report.environment.confounders import Differing, said
 from iodelta.report.foreign import table
-from iodelta.report.foreign.runs import Row as RunRow
-from iodelta.report.foreign.runs import Shown
 from iodelta.report.formats.statements import (
     all_findings,
     beyond,
@@ -29,7 +23,13 @@ from iodelta.report.formats.statements import (
 )
 from iodelta.report.formats.story import Cell, Row, Section, Story, Table, section
 from iodelta.report.instruments import looked
-from iodelta.report.words import inert, interval, metric_name, percent, quantity, scatter
+from iodelta.study.again import Again
+from iodelta.study.comparison import Compared, Comparison
+from iodelta.study.confounders import Differing, said
+from iodelta.study.experiment import Account, headline
+from iodelta.study.runs import Row as RunRow
+from iodelta.study.runs import Shown
+from iodelta.study.words import inert, interval, metric_name, percent, quantity, scatter
 from iodelta.verdict import Metric, Verdict
 
 # ------------------------------------------------------------------------------------------------- an experiment

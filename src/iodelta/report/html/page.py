@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from iodelta.report.account.cache import Charts
+from iodelta.report.cache import Charts
 from iodelta.report.charts import Figure, Source
 from iodelta.report.charts.model import Effect
 from iodelta.report.formats.story import Section, Story, Table
-from iodelta.report.words import inert, interval, percent, quantity
+from iodelta.study.words import inert, interval, percent, quantity
 
 GLYPHS = {"regression": "▼", "improvement": "▲", "equivalent": "■", "inconclusive": "○", "no verdict": "◆"}
 """The marks of the words, the same shapes as in the charts."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iodelta.report.account.cache import Charts
-from iodelta.report.account.model import Account, headline
+from iodelta.report.cache import Charts
 from iodelta.report.charts import Source
-from iodelta.report.comparison.comparison import Comparison
 from iodelta.report.comparison.console import headline as compared_headline
-from iodelta.report.foreign.runs import Shown
 from iodelta.report.formats import telling
 from iodelta.report.formats.statements import recommendation
 from iodelta.report.html.page import Page, page
-from iodelta.report.words import duration, inert
+from iodelta.study.comparison import Comparison
+from iodelta.study.experiment import Account, headline
+from iodelta.study.runs import Shown
+from iodelta.study.words import duration, inert
 
 STATES = {"complete": "complete", "budget": "ended by its budget", "interrupted": "interrupted", "running": "running"}
 

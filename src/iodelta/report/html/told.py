@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iodelta.ingest.layouts import Layout
-from iodelta.report.account.cache import Charts
-from iodelta.report.account.model import Account
+from iodelta.report.cache import Charts
 from iodelta.report.charts import figures, sources
-from iodelta.report.comparison.comparison import Comparison
-from iodelta.report.foreign.runs import Shown
 from iodelta.report.html import pages
 from iodelta.report.html.write import report
+from iodelta.study.comparison import Comparison
+from iodelta.study.experiment import Account
+from iodelta.study.runs import Shown
 
 
 def html_of(told: Account | Comparison | Shown, charts: Charts) -> bytes:

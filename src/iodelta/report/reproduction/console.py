@@ -13,9 +13,9 @@ from rich.text import Text
 from iodelta.bundle.planning import Prepared
 from iodelta.lab.bench import request_for
 from iodelta.report.columns import columns
-from iodelta.report.environment.confounders import said
-from iodelta.report.reproduction.reproduction import Effect, Matched, Reproduced, Side, counted
-from iodelta.report.words import digits, inert, metric_name, percent
+from iodelta.study.confounders import said
+from iodelta.study.reproduction import Effect, Matched, Reproduced, Side, counted
+from iodelta.study.words import digits, inert, metric_name, percent
 from iodelta.verdict import metric
 from iodelta.workload.fio import command_of
 

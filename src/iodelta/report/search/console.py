@@ -11,8 +11,8 @@ from rich.text import Text
 
 from iodelta.errors import pasted
 from iodelta.report.columns import columns, cut
-from iodelta.report.search.answer import Changed, Found, Proof, SearchAccount
-from iodelta.report.words import duration, inert, interval, percent, quantity
+from iodelta.study.search import Changed, Found, Proof, SearchAccount
+from iodelta.study.words import duration, inert, interval, percent, quantity
 
 WIDTH = 80
 COLUMNS = 64

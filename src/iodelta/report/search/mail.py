@@ -7,9 +7,9 @@ import shlex
 import textwrap
 from collections.abc import Iterator
 
-from iodelta.report.search.answer import Found, SearchAccount
 from iodelta.report.search.console import by_words, proof
-from iodelta.report.words import inert, interval, percent, quantity
+from iodelta.study.search import Found, SearchAccount
+from iodelta.study.words import inert, interval, percent, quantity
 
 WIDTH = 72
 

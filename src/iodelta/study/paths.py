@@ -13,7 +13,7 @@ from iodelta.audit.tables import cell, variant, variant_column
 from iodelta.bundle.packed import is_own, opened
 from iodelta.ingest import Run
 from iodelta.ingest.layouts import Entry, Layout, read_layout
-from iodelta.report.foreign.runs import OWN
+from iodelta.study.runs import OWN
 from iodelta.trial import Finding
 
 
@@ -58,7 +58,7 @@ def own_folder(path: Path) -> Layout:
     from iodelta.lab.integrity import integrity
     from iodelta.lab.runner import usable_trials
     from iodelta.lab.session import read_plan
-    from iodelta.report.account.facts import options_of
+    from iodelta.study.facts import options_of
     from iodelta.trial import Quantity
 
     folder = opened(path)
@@ -100,7 +100,7 @@ def own_findings(path: Path) -> tuple[int, tuple[Finding, ...]]:
     from iodelta.lab.runner import usable_trials
     from iodelta.lab.session import read_plan
     from iodelta.probe.environment import sound
-    from iodelta.report.account.facts import facts_of
+    from iodelta.study.facts import facts_of
 
     folder = opened(path)
     facts = facts_of(read_plan(folder), sound(folder.read_struct(ENVIRONMENT, dict[str, Any])))

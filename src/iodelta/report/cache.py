@@ -19,8 +19,8 @@ import zstandard
 import iodelta
 from iodelta.errors import MeasureError
 from iodelta.lab.folder import JOURNAL, PLAN, RAW, Folder
-from iodelta.report.account.model import Account
 from iodelta.report.charts.model import Figure
+from iodelta.study.experiment import Account
 
 FILE = "report.cache"
 

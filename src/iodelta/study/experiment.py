@@ -11,12 +11,12 @@ from iodelta.lab.calibration import Calibration, doubt
 from iodelta.lab.instrument import Instruments
 from iodelta.lab.integrity import Sealed
 from iodelta.lab.plan import Plan
-from iodelta.report.account.best import Best
-from iodelta.report.account.changed import breaks
-from iodelta.report.account.views import Views
-from iodelta.report.again.lines import Again
-from iodelta.report.environment.confounders import Differing
-from iodelta.report.words import inert, metric_name
+from iodelta.study.again import Again
+from iodelta.study.best import Best
+from iodelta.study.changed import breaks
+from iodelta.study.confounders import Differing
+from iodelta.study.views import Views
+from iodelta.study.words import inert, metric_name
 from iodelta.trial import Finding
 from iodelta.verdict import Judgement, Verdict
 

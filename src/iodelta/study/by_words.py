@@ -9,8 +9,8 @@ from iodelta.bisect.driver import Judged
 from iodelta.bisect.items import CommitItems
 from iodelta.bisect.log import SearchFolder
 from iodelta.bisect.question import Question
-from iodelta.report.search.answer import Found, SearchAccount, Skipped, Spoken, state_of, totals
-from iodelta.report.words import inert
+from iodelta.study.search import Found, SearchAccount, Skipped, Spoken, state_of, totals
+from iodelta.study.words import inert
 
 
 def account(folder: SearchFolder, question: Question, at: Judged) -> SearchAccount:

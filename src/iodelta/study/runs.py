@@ -14,7 +14,7 @@ from iodelta.ingest import Refusal, Run
 from iodelta.ingest.layouts import Entry, Layout
 from iodelta.ingest.layouts.content import workload_name
 from iodelta.ingest.layouts.effective import spelt
-from iodelta.report.foreign.devices import Served, served
+from iodelta.study.devices import Served, served
 from iodelta.trial import Direction, Finding, Latency, Quantity, bin_edges
 
 POINTS = (50.0, 99.0, 99.9)
@@ -334,31 +334,3 @@ def _middle_point(own: Sequence[Point]) -> Point:
     beyond = [point.beyond for point in own if point.beyond is not None]
     value, low, high = (_median_of(getattr(point, end) for point in own) for end in ("value", "low", "high"))
     return Point(own[0].percent, value, low, high, min(beyond) if beyond else None)
-
-
-CSV_COLUMNS = (
-    *("group", "name", "kind", "runs", "rw", "bs", "iodepth", "jobs", "ioengine", "direct", "fio_version", "format"),
-    *("iops", "iops_low", "iops_high", "bytes_per_s", "latency", "mean_ns", "p50_ns", "p99_ns", "p99.9_ns"),
-    *("p99_low", "p99_high", "error", "short", "dropped", "severity", "rules", "file", "line"),
-)
-
-
-def csv_of(found: Shown) -> str:
-    """All rows as CSV with a heading; empty where unknown."""
-    from iodelta.report.spreadsheet import csv_text
-
-    return csv_text(CSV_COLUMNS, map(_values, found.rows))
-
-
-def _values(row: Row) -> tuple[object, ...]:
-    p50, p99, p999 = (row.point(percent) for percent in POINTS)
-    return (
-        *(row.group, row.name, row.kind, row.runs, row.rw, row.bs, row.iodepth, row.jobs, row.ioengine),
-        *("" if row.direct is None else int(row.direct), row.fio_version, row.format),
-        *((row.iops.value, row.iops.low, row.iops.high) if row.iops else ("", "", "")),
-        row.bandwidth.value if row.bandwidth else "",
-        *(row.latency, row.mean.value if row.mean else ""),
-        *(point.value if point else "" for point in (p50, p99, p999)),
-        *((p99.low, p99.high) if p99 else ("", "")),
-        *(row.error, row.short, row.dropped, row.severity, " ".join(row.rules), row.file, row.line),
-    )

@@ -18,8 +18,8 @@ from iodelta.bisect.log import Answered, Asked, Ended, SearchFolder, Session, Un
 from iodelta.bisect.model import Culprit
 from iodelta.bisect.question import Question
 from iodelta.path.judge import BLIND
-from iodelta.report.environment.system import system
-from iodelta.report.words import inert
+from iodelta.study.system import system
+from iodelta.study.words import inert
 
 BUCKETS = 64
 

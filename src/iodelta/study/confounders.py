@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from iodelta.bundle.pseudonyms import is_nameless, nameless
-from iodelta.report.words import inert
+from iodelta.study.words import inert
 
 
 class Confounder(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from iodelta.lab.bench import request_for
 from iodelta.lab.plan import Plan
 from iodelta.lab.setup import SCRATCH_SIZE, tool_of
 from iodelta.probe.topology import Target
-from iodelta.report.words import inert
+from iodelta.study.words import inert
 from iodelta.workload.fio import command_of
 
 OURS = ("--output=", "--output-format=", "--eta=", "--write_iops_log=", "--log_avg_msec=", "--per_job_logs=")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from iodelta.knob.files import active
-from iodelta.report.words import inert, size
+from iodelta.study.words import inert, size
 
 Environment = Mapping[str, Any]
 

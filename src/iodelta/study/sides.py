@@ -12,7 +12,7 @@ from iodelta.errors import RequestError
 from iodelta.ingest import Run
 from iodelta.ingest.layouts import Entry, Layout
 from iodelta.ingest.layouts.content import NO_VARIANT, apart, cell_names, is_number
-from iodelta.report.environment.confounders import Differing, option_of
+from iodelta.study.confounders import Differing, option_of
 
 GRAVE = (
     *("rw", "bs", "iodepth", "numjobs", "ioengine", "direct", "fio", "clocksource", "rate", "rate_iops", "size"),

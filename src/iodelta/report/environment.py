@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from iodelta.report.environment.confounders import Differing, said
-from iodelta.report.words import inert
+from iodelta.study.confounders import Differing, said
+from iodelta.study.words import inert
 
 WIDTH = 80
 

@@ -13,10 +13,11 @@ from iodelta.bundle.packed import Packed, is_own, opened
 from iodelta.errors import RequestError
 from iodelta.lab.folder import ENVIRONMENT, Folder
 from iodelta.probe.environment import sound
-from iodelta.report.account.changed import refuse_changed
-from iodelta.report.account.model import Account
-from iodelta.report.environment.confounders import Differing, differences
 from iodelta.stats.effect import Estimate, hodges_lehmann
+from iodelta.study.changed import refuse_changed
+from iodelta.study.confounders import Differing, differences
+from iodelta.study.experiment import Account
+from iodelta.study.judging import judged
 from iodelta.verdict import Verdict
 from iodelta.verdict.reproduction import Reproduction, blocks_needed, reproduction
 
@@ -159,21 +160,22 @@ def side_at(path: str) -> Side:
     return own_side(opened(path)) if is_own(path) else foreign_side(path)
 
 
-def own_side(folder: Folder) -> Side:
-    """The side of an experiment folder or a bundle. Raises MeasureError for a damaged or changed one."""
-    from iodelta.report.account.load import load
+def own_side(folder: Folder, account: Account | None = None) -> Side:
+    """The side of an experiment folder or a bundle, judged here if its account is not given.
 
+    Raises MeasureError for a damaged or changed one.
+    """
     environment = sound(folder.read_struct(ENVIRONMENT, dict[str, Any])) if folder.has(ENVIRONMENT) else {}
     digest = folder.digest if isinstance(folder, Packed) else ""
-    account = load(folder)
+    account = account or judged(folder).account
     refuse_changed(account.findings, str(folder.path))
     return side_of_account(account, folder.path.name, environment, digest)
 
 
 def foreign_side(path: str) -> Side:
     """Results that were not measured by iodelta, as far as they can be one side: what ``compare`` makes of them."""
-    from iodelta.report.comparison.comparison import compare
-    from iodelta.report.foreign.paths import read_one
+    from iodelta.study.comparison import compare
+    from iodelta.study.paths import read_one
 
     if not Path(path).exists():
         raise RequestError("there is nothing at this path", place=path, remedy="name a bundle, a folder or results")

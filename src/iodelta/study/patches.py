@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from iodelta.bisect.question import Question
-from iodelta.report.search.answer import changed
 from iodelta.stats.attribution import FULL, MISFIT, PAIRS, Attribution, Step, Subset, Term
 from iodelta.stats.effect import Estimate
+from iodelta.study.search import changed
 
 
 def answer(found: Attribution, question: Question) -> str:

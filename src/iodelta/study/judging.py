@@ -1,11 +1,10 @@
-"""From a folder to its account; and the derived files that can always be made again from raw data."""
+"""From a folder to its account: read, judged again from raw data, with everything else that is true about it."""
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,105 +13,29 @@ from iodelta.audit import audit_trials
 from iodelta.bundle.packed import is_own, opened
 from iodelta.errors import MeasureError
 from iodelta.experiment.order import place_of
-from iodelta.lab.account import OVER
 from iodelta.lab.account import Account as Journal
 from iodelta.lab.calibration import Calibration, doubt
 from iodelta.lab.folder import CALIBRATION, Folder
 from iodelta.lab.instrument import seen
-from iodelta.lab.integrity import VERDICT, integrity, sealed
+from iodelta.lab.integrity import integrity, sealed
 from iodelta.lab.plan import Plan, warnings
 from iodelta.lab.runner import judge_folder, usable_trials
 from iodelta.lab.session import read_plan, rules_of
 from iodelta.probe.environment import sound
 from iodelta.probe.topology import Target
-from iodelta.report.account.best import best
-from iodelta.report.account.cache import Charts, keep, kept, key_of
-from iodelta.report.account.changed import refuse_changed
-from iodelta.report.account.facts import facts_of
-from iodelta.report.account.model import Account, headline
-from iodelta.report.account.views import views
-from iodelta.report.again.lines import Again, again
-from iodelta.report.charts import figures
-from iodelta.report.charts.sources import of_account
-from iodelta.report.documents import written
-from iodelta.report.environment.confounders import Differing, differences
-from iodelta.report.environment.system import system
-from iodelta.report.formats.statements import method
 from iodelta.scenarios.model import ORIGIN, Origin
+from iodelta.study.again import Again, again
+from iodelta.study.best import best
+from iodelta.study.confounders import Differing, differences
+from iodelta.study.experiment import Account
+from iodelta.study.facts import facts_of
+from iodelta.study.system import system
+from iodelta.study.views import views
 from iodelta.trial import Trial
 from iodelta.verdict import Judgement
 
-TRIALS = "trials.parquet"
-PAGE = "report.html"
 
-
-class Document(msgspec.Struct, frozen=True):
-    """``verdict.json``: the account with its answer, versioned."""
-
-    schema: str
-    headline: str
-    """The answer in a sentence or two, no stronger than the verdicts."""
-    account: Account
-    method: tuple[str, ...] = ()
-    """How it was measured and decided, in sentences."""
-
-
-MANY = 1000
-"""From so many trials on, what was found in a finished folder is kept for the next reader."""
-
-
-def load(folder: Folder) -> Account:
-    """The account of a folder, complete or still being written. Raises MeasureError for a damaged one."""
-    known = kept(folder)
-    return known.account if known is not None else _judged(folder).account
-
-
-def charted(folder: Folder) -> tuple[Account, Charts]:
-    """The account of a folder and its charts. Raises MeasureError for a damaged one."""
-    known = kept(folder)
-    if known is not None:
-        return known.account, known.charts
-    seen = _judged(folder)
-    return seen.account, seen.charts()
-
-
-def _judged(folder: Folder) -> _Examined:
-    """A folder judged from its raw data; where that took long, and nobody writes to it, kept for the next reader."""
-    key = key_of(folder)
-    seen = _examined(folder)
-    if seen.account.state in OVER and len(seen.trials) >= MANY:
-        keep(folder, seen.account, seen.charts(), key)
-    return seen
-
-
-def derive(folder: Folder, *, unchanged: bool = False) -> Account:
-    """Make the derived files again: ``verdict.json``, ``trials.parquet``, ``report.html`` and the cache of all reports.
-
-    With ``unchanged`` nothing is written for a folder that is not what was measured: the files of before may show what
-    was changed. Raises MeasureError.
-    """
-    from iodelta.report.html.told import html_of
-
-    key = key_of(folder)
-    seen = _examined(folder)
-    if unchanged:
-        refuse_changed(seen.account.findings, str(folder.path))
-    folder.write(VERDICT, written(document(seen.account)))
-    folder.write(TRIALS, _parquet([seen.trials[number] for number in sorted(seen.trials)]))
-    charts = seen.charts()
-    folder.write(PAGE, html_of(seen.account, charts))
-    keep(folder, seen.account, charts, key)
-    return seen.account
-
-
-def document(account: Account) -> Document:
-    """What ``verdict.json`` says."""
-    # Where the folder lies is no part of what it says: it says the same after a move.
-    here = msgspec.structs.replace(account, folder=PurePath(account.folder).name)
-    return Document("iodelta.verdict/1", headline(account), here, tuple(method(account)))
-
-
-class _Examined(msgspec.Struct, frozen=True):
+class Judged(msgspec.Struct, frozen=True):
     """A folder read and judged: all usable trials by number, and those that count."""
 
     account: Account
@@ -120,12 +43,9 @@ class _Examined(msgspec.Struct, frozen=True):
     counted: list[Trial]
     environment: dict[str, Any]
 
-    def charts(self) -> Charts:
-        """Drawn from the trials that count."""
-        return tuple(figures(of_account(self.account, self.counted, self.environment)))
 
-
-def _examined(folder: Folder) -> _Examined:
+def judged(folder: Folder) -> Judged:
+    """A folder judged from its raw data, complete or still being written. Raises MeasureError for a damaged one."""
     plan = read_plan(folder)
     journal = Journal(folder.events())
     trials = usable_trials(folder, journal)
@@ -164,7 +84,7 @@ def _examined(folder: Folder) -> _Examined:
         measured_by=journal.planned.version if journal.planned else "",
         seal=sealed(folder),
     )
-    return _Examined(account, trials, counted, environment)
+    return Judged(account, trials, counted, environment)
 
 
 def in_cell_order(plan: Plan, judgement: Judgement, trials: Sequence[Trial]) -> tuple[Judgement, list[Trial]]:
@@ -233,45 +153,3 @@ def without_schedule(plan: Plan) -> Plan:
     cells = tuple(sorted(plan.experiment.cells, key=lambda cell: place(cell.name)))
     plan = msgspec.structs.replace(plan, experiment=msgspec.structs.replace(plan.experiment, cells=cells))
     return msgspec.structs.replace(plan, schedule=msgspec.structs.replace(plan.schedule, rounds=()))
-
-
-def _parquet(trials: list[Trial]) -> bytes:
-    """One row per trial and direction; latencies in ns, sizes in bytes."""
-    import polars
-
-    rows = []
-    for trial in trials:
-        for direction in trial.directions:
-            latency = direction.lat or direction.clat
-            rows.append(
-                {
-                    "trial": trial.number,
-                    "cell": trial.cell,
-                    "variant": trial.variant,
-                    "block": trial.block,
-                    "attempt": trial.attempt,
-                    "conditioning": trial.conditioning,
-                    "position": trial.position,
-                    "seed": trial.seed,
-                    "started": trial.started,
-                    "seconds": trial.seconds,
-                    "direction": direction.kind,
-                    "ios": direction.ios,
-                    "bytes": direction.bytes,
-                    "runtime_ms": direction.runtime_ms,
-                    "iops": direction.iops.value,
-                    "bandwidth": direction.bandwidth.value,
-                    "lat_mean": latency.mean.value if latency else None,
-                    "lat_p50": latency.quantile(0.50) if latency else None,
-                    "lat_p99": latency.quantile(0.99) if latency else None,
-                    "lat_p999": latency.quantile(0.999) if latency else None,
-                    "usr_cpu": trial.usr_cpu,
-                    "sys_cpu": trial.sys_cpu,
-                    "context_switches": trial.context_switches,
-                    "background_alive": trial.background.alive if trial.background else None,
-                    **{f"counter.{name}": value for name, value in sorted(trial.counters.items())},
-                }
-            )
-    buffer = io.BytesIO()
-    polars.DataFrame(rows, infer_schema_length=None).write_parquet(buffer)
-    return buffer.getvalue()

@@ -17,10 +17,10 @@ from iodelta.experiment.order import in_order
 from iodelta.ingest import Refusal, Run
 from iodelta.ingest.layouts import Entry, Layout, order_finding, order_of
 from iodelta.ingest.layouts.order import Ordered, ended
-from iodelta.report.comparison.sides import Side, differences, shared_cells, sides_of
-from iodelta.report.environment.confounders import Differing
-from iodelta.report.environment.confounders import differences as of_environments
-from iodelta.report.foreign.runs import Number, number, point_of
+from iodelta.study.confounders import Differing
+from iodelta.study.confounders import differences as of_environments
+from iodelta.study.runs import Number, number, point_of
+from iodelta.study.sides import Side, differences, shared_cells, sides_of
 from iodelta.trial import Finding, Kind, Latency, Trial
 from iodelta.verdict import Metric, Rules, Verdict, metric, series_of
 from iodelta.verdict.judge import judge_series

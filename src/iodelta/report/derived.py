@@ -1,0 +1,137 @@
+"""The derived files of a folder, made from raw data; the report of a large one is kept for the next reader."""
+
+from __future__ import annotations
+
+import io
+from pathlib import PurePath
+
+import msgspec
+
+from iodelta.lab.account import OVER
+from iodelta.lab.folder import Folder
+from iodelta.lab.integrity import VERDICT
+from iodelta.report.cache import Charts, keep, kept, key_of
+from iodelta.report.charts import figures
+from iodelta.report.charts.sources import of_account
+from iodelta.report.documents import written
+from iodelta.report.formats.statements import method
+from iodelta.study.changed import refuse_changed
+from iodelta.study.experiment import Account, headline
+from iodelta.study.judging import Judged, judged
+from iodelta.trial import Trial
+
+TRIALS = "trials.parquet"
+PAGE = "report.html"
+
+
+class Document(msgspec.Struct, frozen=True):
+    """``verdict.json``: the account with its answer, versioned."""
+
+    schema: str
+    headline: str
+    """The answer in a sentence or two, no stronger than the verdicts."""
+    account: Account
+    method: tuple[str, ...] = ()
+    """How it was measured and decided, in sentences."""
+
+
+MANY = 1000
+"""From so many trials on, what was found in a finished folder is kept for the next reader."""
+
+
+def load(folder: Folder) -> Account:
+    """The account of a folder, complete or still being written. Raises MeasureError for a damaged one."""
+    known = kept(folder)
+    return known.account if known is not None else _kept_if_slow(folder).account
+
+
+def charted(folder: Folder) -> tuple[Account, Charts]:
+    """The account of a folder and its charts. Raises MeasureError for a damaged one."""
+    known = kept(folder)
+    if known is not None:
+        return known.account, known.charts
+    seen = _kept_if_slow(folder)
+    return seen.account, _charts(seen)
+
+
+def _kept_if_slow(folder: Folder) -> Judged:
+    """A folder judged from its raw data; where that took long, and nobody writes to it, kept for the next reader."""
+    key = key_of(folder)
+    seen = judged(folder)
+    if seen.account.state in OVER and len(seen.trials) >= MANY:
+        keep(folder, seen.account, _charts(seen), key)
+    return seen
+
+
+def derive(folder: Folder, *, unchanged: bool = False) -> Account:
+    """Make the derived files again: ``verdict.json``, ``trials.parquet``, ``report.html`` and the cache of all reports.
+
+    With ``unchanged`` nothing is written for a folder that is not what was measured: the files of before may show what
+    was changed. Raises MeasureError.
+    """
+    from iodelta.report.html.told import html_of
+
+    key = key_of(folder)
+    seen = judged(folder)
+    if unchanged:
+        refuse_changed(seen.account.findings, str(folder.path))
+    folder.write(VERDICT, written(document(seen.account)))
+    folder.write(TRIALS, _parquet([seen.trials[number] for number in sorted(seen.trials)]))
+    charts = _charts(seen)
+    folder.write(PAGE, html_of(seen.account, charts))
+    keep(folder, seen.account, charts, key)
+    return seen.account
+
+
+def document(account: Account) -> Document:
+    """What ``verdict.json`` says."""
+    # Where the folder lies is no part of what it says: it says the same after a move.
+    here = msgspec.structs.replace(account, folder=PurePath(account.folder).name)
+    return Document("iodelta.verdict/1", headline(account), here, tuple(method(account)))
+
+
+def _charts(found: Judged) -> Charts:
+    """Drawn from the trials that count."""
+    return tuple(figures(of_account(found.account, found.counted, found.environment)))
+
+
+def _parquet(trials: list[Trial]) -> bytes:
+    """One row per trial and direction; latencies in ns, sizes in bytes."""
+    import polars
+
+    rows = []
+    for trial in trials:
+        for direction in trial.directions:
+            latency = direction.lat or direction.clat
+            rows.append(
+                {
+                    "trial": trial.number,
+                    "cell": trial.cell,
+                    "variant": trial.variant,
+                    "block": trial.block,
+                    "attempt": trial.attempt,
+                    "conditioning": trial.conditioning,
+                    "position": trial.position,
+                    "seed": trial.seed,
+                    "started": trial.started,
+                    "seconds": trial.seconds,
+                    "direction": direction.kind,
+                    "ios": direction.ios,
+                    "bytes": direction.bytes,
+                    "runtime_ms": direction.runtime_ms,
+                    "iops": direction.iops.value,
+                    "bandwidth": direction.bandwidth.value,
+                    "lat_mean": latency.mean.value if latency else None,
+                    "lat_p50": latency.quantile(0.50) if latency else None,
+                    "lat_p99": latency.quantile(0.99) if latency else None,
+                    "lat_p999": latency.quantile(0.999) if latency else None,
+                    "usr_cpu": trial.usr_cpu,
+                    "sys_cpu": trial.sys_cpu,
+                    "context_switches": trial.context_switches,
+                    "background_alive": trial.background.alive if trial.background else None,
+                    **{f"counter.{name}": value for name, value in sorted(trial.counters.items())},
+                }
+            )
+    buffer = io.BytesIO()
+    polars.DataFrame(rows, infer_schema_length=None).write_parquet(buffer)
+    return buffer.getvalue()

@@ -1,1 +1,0 @@
-"""What a system is, and what differs between two."""

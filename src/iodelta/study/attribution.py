@@ -1,0 +1,172 @@
+"""What an attribution amounts to: which patch costs what, alone and together, in a sentence, a table and as data."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from iodelta.bisect.driver import Attributed
+from iodelta.bisect.log import Ended, SearchFolder, Session
+from iodelta.bisect.question import Patches, Question
+from iodelta.errors import RequestError
+from iodelta.stats.attribution import Step, Subset, Term
+from iodelta.stats.effect import Estimate
+from iodelta.study.patches import answer, bundle, model, place, untold
+from iodelta.study.search import Changed, changed
+
+
+class Part(msgspec.Struct, frozen=True):
+    """What a group of patches (numbers from 1) does beyond all smaller groups of them that were run."""
+
+    patches: tuple[int, ...]
+    """Their numbers, from 1."""
+    fresh: tuple[int, ...]
+    """Those of them that no smaller group has, where the others were run without them: then the change is that of
+    switching these on over the others."""
+    change: Changed
+    together: Changed
+    """The whole group against none of the patches, or as few as could be run."""
+    p: float
+    """Two-sided, after Holm over all groups."""
+    real: bool
+    """Whether it is beyond doubt and as large as the margin."""
+
+
+class Switched(msgspec.Struct, frozen=True):
+    """What a patch does where others are on already."""
+
+    patches: tuple[int, ...]
+    """Numbers of the patches that were switched: of several where it was never switched without the others."""
+    over: tuple[int, ...]
+    """Numbers of those that were on already."""
+    name: str
+    """The same in words."""
+    change: Changed
+    p: float
+    """Two-sided, after Holm over all patches."""
+    real: bool
+    """Whether it is beyond doubt and as large as the margin."""
+
+
+class Combination(msgspec.Struct, frozen=True):
+    """A combination that was run, or why it was not."""
+
+    item: str
+    """One digit per patch: 1 where it is on, else 0."""
+    title: str
+    """The same with the patches' numbers."""
+    runs: int
+    value: float | None
+    """Median of its runs; None without one."""
+    reason: str = ""
+
+
+class AttributionAccount(msgspec.Struct, frozen=True):
+    """The whole of it."""
+
+    folder: str
+    question: Question
+    state: str
+    exit_code: int
+    """1: all together are worse; 0: that is not shown; 3: not known."""
+    answer: str
+    """What each patch does, in a sentence."""
+    patches: tuple[str, ...]
+    """Names of the patches, in order."""
+    whole: Changed | None
+    """What all patches do together; None when unknown."""
+    alone: tuple[Switched | None, ...]
+    """Each patch with as few others on as could be run; None where it was never switched."""
+    on_top: tuple[Switched | None, ...]
+    """Each patch with as many others on as could be run."""
+    shares: tuple[Changed | None, ...]
+    """Shapley's, averages over all orders of applying the patches; as factors they multiply to the whole."""
+    parts: tuple[Part, ...]
+    """What groups of patches do beyond smaller ones; empty before there is an answer."""
+    inestimable: tuple[str, ...]
+    """What the combinations that could be run do not tell; empty when they tell all."""
+    model: str
+    """What the figures rest on, in a sentence."""
+    combinations: tuple[Combination, ...]
+    """Every combination of the design."""
+    blocks: int
+    next: str
+    """What would be run next and why; empty when nothing is left."""
+    schema: Literal["iodelta.attribution/2"] = "iodelta.attribution/2"
+
+
+def account(folder: SearchFolder, question: Question, at: Attributed) -> AttributionAccount:
+    """Judge a folder as it is now. Raises RequestError for another kind of question."""
+    subject = question.subject
+    if not isinstance(subject, Patches):
+        raise RequestError("this is a search", place=str(folder.path), remedy="give it to `iodelta bisect`")
+    found = at.outcome if at.ask is None else at.search.result()
+    ended = [event for event in folder.events() if isinstance(event, Ended | Session)]
+    state = ended[-1].reason if ended and isinstance(ended[-1], Ended) else "running"
+    values: dict[str, list[float]] = {}
+    for answered in folder.answers():
+        values.setdefault(answered.item, []).extend(answered.values)
+    combinations = tuple(
+        Combination(
+            item,
+            at.kind.title(item),
+            len(values.get(item, [])),
+            float(np.median(values[item])) if values.get(item) else None,
+            at.search.store.broken.get(item, ""),
+        )
+        for item in at.search.items
+    )
+    worse = found is not None and found.whole is not None and found.whole.low > 0
+    patches = len(subject.names)
+    return AttributionAccount(
+        folder=str(folder.path),
+        question=question,
+        state="complete" if at.ask is None else state,
+        exit_code=1 if worse else 0 if found is not None and found.whole is not None else 3,
+        answer=answer(found, question) if found else "too few blocks for an answer",
+        patches=subject.names,
+        whole=_changed(question, found.whole) if found else None,
+        alone=tuple(_switched(question, step, patches) for step in found.alone) if found else (),
+        on_top=tuple(_switched(question, step, patches) for step in found.last) if found else (),
+        shares=tuple(_changed(question, share) for share in found.shares) if found else (),
+        parts=tuple(_part(question, term) for term in found.terms) if found else (),
+        inestimable=tuple(untold(found)) if found else (),
+        model=model(found) if found else "",
+        combinations=combinations,
+        blocks=len(at.search.blocks),
+        next=f"{at.kind.title(at.ask.item)}: {at.ask.why}" if at.ask else "",
+    )
+
+
+def _part(question: Question, term: Term) -> Part:
+    return Part(
+        _numbers(term.patches),
+        _numbers(term.fresh) if term.over is not None else (),
+        _known(question, term.effect),
+        _known(question, term.together),
+        term.p,
+        term.named,
+    )
+
+
+def _switched(question: Question, step: Step | None, patches: int) -> Switched | None:
+    if step is None:
+        return None
+    name = place(step, patches) if len(step.patches) == 1 else f"{bundle(step.patches)} {place(step, patches)}"
+    return Switched(
+        _numbers(step.patches), _numbers(step.over), name, _known(question, step.effect), step.p, step.named
+    )
+
+
+def _numbers(patches: Subset) -> tuple[int, ...]:
+    return tuple(n + 1 for n in patches)
+
+
+def _known(question: Question, estimate: Estimate) -> Changed:
+    return changed(question, estimate.value, estimate.low, estimate.high)
+
+
+def _changed(question: Question, estimate: Estimate | None) -> Changed | None:
+    return changed(question, estimate.value, estimate.low, estimate.high) if estimate else None
