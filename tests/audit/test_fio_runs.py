@@ -8,10 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 from fio_runs import direction, disk, latency, run
+from hypothesis import given
+from hypothesis import strategies as st
 
 from iodelta.audit import RULES, audit
-from iodelta.ingest import Run, Sampler, Workload
-from iodelta.trial import Quantity
+from iodelta.ingest import Run, Sampler, Workload, unknown
+from iodelta.trial import Latency, Quantity, bin_edges, bin_index
 
 
 def rules(*runs: Run) -> list[str]:
@@ -216,3 +218,75 @@ def test_unknown_numbers_fire_no_rule() -> None:
 
 def _all_hits(runs: Iterable[Run]) -> Iterable[str]:
     return (hit.finding.rule for hit in audit(runs).hits)
+
+
+def numbers(low: float, mean: float, high: float, count: int = 1000, **percentiles: float) -> Latency:
+    """A latency in us; percentiles as p50=..."""
+    spread = {float(name[1:]): Quantity.exact(value * 1e3, "ns") for name, value in percentiles.items()}
+    exact = [Quantity.exact(value * 1e3, "ns") for value in (low, mean, high)]
+    return Latency(count, mean=exact[1], stddev=unknown("ns"), min=exact[0], max=exact[2], percentiles=spread)
+
+
+def holding(whose: str, found: Latency) -> dict[str, Any]:
+    return {whose: found}
+
+
+IMPOSSIBLE = {
+    "min above max": (numbers(90, 60, 50), "minimum 90 us above maximum 50 us"),
+    "mean above max": (numbers(10, 60, 50), "mean 60 us above maximum 50 us"),
+    "mean below min": (numbers(10, 5, 50), "minimum 10 us above mean 5 us"),
+    "percentiles fall": (numbers(10, 20, 50, p50=30, p90=12), "p50 30 us above p90 12 us"),
+    "percentile above max": (numbers(10, 20, 50, p50=20, p99=80), "p99 80 us above maximum 50 us"),
+    "percentile below min": (numbers(10, 20, 50, p1=4, p99=50), "minimum 10 us above p1 4 us"),
+    "mean of 0": (numbers(0, 0, 50), "the mean is 0, but an I/O took 50 us"),
+    "mean of 0, number of I/Os not known": (numbers(0, 0, 50, count=0), "the mean is 0, but an I/O took 50 us"),
+}
+
+
+@pytest.mark.parametrize("whose", ["lat", "clat", "slat", "sync"])
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_numbers_that_no_set_of_ios_can_have_are_a_hard_finding(name: str, whose: str) -> None:
+    found, says = IMPOSSIBLE[name]
+    one = run(direction(), sync=found) if whose == "sync" else run(direction(**holding(whose, found)))
+    hits = [hit.finding for hit in audit([one]).hits if hit.finding.rule in ("latency.order", "mean.zero")]
+    assert [hit.severity for hit in hits] == ["hard"]
+    assert says in hits[0].explanation
+    assert whose in hits[0].explanation
+
+
+def test_a_part_is_not_longer_than_the_whole() -> None:
+    whole = numbers(20, 40, 90, p50=30.0)
+    for name, part in {
+        "mean": numbers(10, 60, 80),
+        "minimum": numbers(30, 40, 80),
+        "maximum": numbers(10, 30, 200),
+        "p50": numbers(10, 30, 80, p50=45.0),
+    }.items():
+        (hit,) = [h.finding for h in audit([run(direction(lat=whole, clat=part))]).hits if "parts" in h.finding.rule]
+        assert (hit.severity, name in hit.explanation) == ("hard", True)
+    fewer = msgspec.structs.replace(numbers(10, 60, 80), count=900)
+    assert "latency.parts!" not in rules(run(direction(lat=whole, slat=fewer)))
+
+
+@given(
+    st.lists(st.integers(1, 10**9), min_size=1, max_size=40),
+    st.lists(st.integers(0, 10**6), min_size=40, max_size=40),
+)
+def test_latencies_that_happened_are_never_out_of_order(completions: list[int], submissions: list[int]) -> None:
+    """Any I/Os at all, put into fio's bins and printed as fio prints them."""
+    totals = [one + other for one, other in zip(completions, submissions, strict=False)]
+    made = {"lat": totals, "clat": completions, "slat": submissions[: len(completions)]}
+    shown: dict[str, Any] = {name: printed(values) for name, values in made.items()}
+    one = run(direction(**shown))
+    assert not {"latency.order!", "latency.parts!", "mean.zero!"} & set(rules(one))
+
+
+def printed(values: list[int]) -> Latency:
+    """Statistics of ``values`` as fio prints them: percentiles are centres of bins."""
+    ordered = sorted(values)
+    spread = {}
+    for percent in (1.0, 50.0, 90.0, 99.0, 99.9):
+        low, high = bin_edges(bin_index(ordered[min(len(ordered) - 1, int(percent / 100 * len(ordered)))]))
+        spread[percent] = Quantity.exact(float(low + (high - low) // 2), "ns")
+    exact = [Quantity.exact(float(value), "ns") for value in (ordered[0], sum(ordered) / len(ordered), ordered[-1])]
+    return Latency(len(ordered), mean=exact[1], stddev=unknown("ns"), min=exact[0], max=exact[2], percentiles=spread)

@@ -13,7 +13,7 @@ from iodelta.audit.engine import judge
 from iodelta.audit.model import Evidence
 from iodelta.ingest import Run, Sampler
 from iodelta.ingest.report import read_text
-from iodelta.trial import Quantity
+from iodelta.trial import Latency, Quantity
 
 SOUND = direction(mean_us=3200)
 
@@ -54,6 +54,12 @@ def loaded(idle: int, busy: int) -> list[Run]:
 
 def lat(mean_us: float, percentiles: dict[float, float], longest_us: float = 0) -> Run:
     return run(direction(10_000, lat=latency(mean_us, 100_000, percentiles, longest_us)), depth=1)
+
+
+def rounded_mean() -> Latency:
+    """Printed as 0.00: one I/O of 1 us among so many makes no more."""
+    mean = Quantity(0.0, 0.0, 5.0, "ns")
+    return msgspec.structs.replace(latency(0, 100_000, longest_us=1), mean=mean)
 
 
 def sampler(mean: float, low: float, high: float) -> tuple[Sampler, ...]:
@@ -108,6 +114,12 @@ RUNS: dict[str, tuple[list[Run], list[Run]]] = {
     "mean.below-tail": ([lat(100, {50: 90, 99.9: 110_000})], [lat(100, {50: 90, 99.9: 90_000})]),
     "mean.above-percentile": (row("10000", p99="3.0"), row("10000", p99="3.3")),
     "mean.above-maximum": ([lat(75, {50: 60, 99: 70}, 100)], [lat(70, {50: 60, 99: 70}, 100)]),
+    "latency.order": ([lat(100, {50: 60, 99: 59})], [lat(100, {50: 60, 99: 59.5})]),
+    "mean.zero": ([lat(0, {}, 1.0)], [run(direction(10_000, lat=rounded_mean()), depth=1)]),
+    "latency.parts": (
+        [run(direction(10_000, lat=latency(90, 100_000), clat=latency(95, 100_000)), depth=1)],
+        [run(direction(10_000, lat=latency(90, 100_000), slat=latency(95, 99_000)), depth=1)],
+    ),
     "mean.made-by-stalls": ([lat(100, {50: 60, 99: 90})], [lat(100, {50: 60, 99: 101})]),
     "percentile.unit": (row("10000", p99="0.006"), row("10000", p99="3.3")),
     "percentile.capped": ([lat(100, {50: 90, 99: 17_112_760.32})], [lat(100, {50: 90, 99: 9000})]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from iodelta.audit.model import Audit, Evidence, Hit, Rule
-from iodelta.audit.rules import depth, device, ending, groups, host, sampling, shape, steady, units
+from iodelta.audit.rules import depth, device, ending, groups, host, order, sampling, shape, steady, units
 from iodelta.ingest import Run
 from iodelta.trial import Finding
 
@@ -14,6 +14,7 @@ RULES: tuple[Rule, ...] = (
     *units.RULES,
     *depth.RULES,
     *shape.RULES,
+    *order.RULES,
     *device.RULES,
     *sampling.RULES,
     *host.RULES,

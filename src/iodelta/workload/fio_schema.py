@@ -259,7 +259,7 @@ def latency(raw: RawLatency | None, ios: int, *, microseconds: bool = False) -> 
     Before 2.99 fio cut each latency to a whole microsecond, printed means with two decimals at first, and had bins of
     microseconds: they fall between ours and are left out. Raises ValueError for bins that fio cannot have written.
     """
-    if raw is None or raw.N == 0 or (raw.N is None and raw.max == 0):
+    if raw is None or raw.N == 0 or (raw.N is None and raw.max == 0 and raw.mean == 0):
         return None
     scale, spare, half = (1000.0, 1000.0, 5.0) if microseconds else (1.0, 0.0, 0.0)
     mean, stddev = raw.mean * scale, raw.stddev * scale

@@ -1,0 +1,129 @@
+"""Numbers of one latency that no set of I/Os can have: out of order, or of parts that are longer than the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from iodelta.audit.model import Evidence, Mark, rule
+from iodelta.audit.numbers import known, parts, span
+from iodelta.ingest import Run
+from iodelta.trial import Direction, Latency, Quantity
+
+SLACK = 1 / 64
+"""The width of fio's widest bin: a percentile is its bin's centre, minimum and maximum are exact."""
+
+Named = tuple[str, Quantity]
+
+
+@rule(
+    "latency.order",
+    "hard",
+    says="minimum, mean, percentiles and maximum of a latency are out of order",
+    needs="two of them of the same latency",
+    remedy="read them again from fio's own output: a number stands in another's place, or in another unit",
+)
+def out_of_order(evidence: Evidence) -> Iterator[Mark]:
+    for index, name, found in _latencies(evidence):
+        broken = next(filter(None, (_broken(one, other) for one, other in _pairs(found))), "")
+        if broken:
+            yield Mark((index,), f"{name}: {broken}")
+
+
+@rule(
+    "mean.zero",
+    "hard",
+    says="a mean of 0 although I/Os took time",
+    needs="mean and maximum, or a percentile, of the same latency",
+    remedy="the mean was lost on its way: read it again from fio's own output",
+)
+def zero_mean(evidence: Evidence) -> Iterator[Mark]:
+    """One I/O as long as the maximum makes the mean of N at least a Nth of it."""
+    for index, name, found in _latencies(evidence):
+        longest = found.max if known(found.max) else max(_percentiles(found), default=None, key=lambda q: q.value)
+        if longest is None or not known(found.mean) or found.mean.value > 0 or not longest.low > 0:
+            continue
+        if not found.count or found.mean.high * found.count < longest.low:
+            yield Mark((index,), f"{name}: the mean is 0, but an I/O took {span(longest.value)}")
+
+
+@rule(
+    "latency.parts",
+    "hard",
+    says="completion or submission takes longer than both together",
+    needs="total latency, and completion or submission latency, of the same I/Os",
+    remedy="these numbers are not of the same I/Os, or not in the same unit",
+)
+def longer_than_whole(evidence: Evidence) -> Iterator[Mark]:
+    """Total latency is submission and completion of the same I/O: it is the longer one in every rank."""
+    for index, run in enumerate(evidence.runs):
+        for direction in parts(run):
+            for name, part in (("clat", direction.clat), ("slat", direction.slat)):
+                if part is None or direction.lat is None or not _same_ios(name, part, direction.lat):
+                    continue
+                longer = _longer(part, direction.lat)
+                if longer:
+                    yield Mark((index,), f"{_named(run, direction)}{name} is above lat: {longer}")
+
+
+def _latencies(evidence: Evidence) -> Iterator[tuple[int, str, Latency]]:
+    """Every latency of every run, and what to call it."""
+    for index, run in enumerate(evidence.runs):
+        for direction in parts(run):
+            for name, found in (("lat", direction.lat), ("clat", direction.clat), ("slat", direction.slat)):
+                if found is not None:
+                    yield index, f"{_named(run, direction)}{name}", found
+        if run.sync is not None:
+            yield index, "sync lat", run.sync
+
+
+def _named(run: Run, direction: Direction) -> str:
+    return f"{direction.kind} " if len(parts(run)) > 1 else ""
+
+
+def _percentiles(found: Latency) -> list[Quantity]:
+    return [value for value in found.percentiles.values() if known(value)]
+
+
+def _pairs(found: Latency) -> Iterator[tuple[Named, Named]]:
+    """Numbers of which the first cannot be above the second."""
+    least, mean, most = ("minimum", found.min), ("mean", found.mean), ("maximum", found.max)
+    spread = [(f"p{p:g}", value) for p, value in sorted(found.percentiles.items())]
+    yield least, most
+    yield least, mean
+    yield mean, most
+    for one in spread:
+        yield least, one
+        yield one, most
+    yield from pairwise(spread)
+
+
+def _broken(one: Named, other: Named) -> str:
+    """How the first is above the second, beyond rounding and bins; empty when it is not."""
+    (name, low), (other_name, high) = one, other
+    if low.value != low.value or high.value != high.value:
+        return ""
+    slack = SLACK if "p" in (name[0], other_name[0]) else 0.0
+    if low.low * (1 - slack) <= high.high:
+        return ""
+    return f"{name} {span(low.value)} above {other_name} {span(high.value)}"
+
+
+def _same_ios(name: str, part: Latency, whole: Latency) -> bool:
+    """fio counts slat when an I/O begins and lat when it ends: around a ramp they are not of the same I/Os."""
+    return name == "clat" or part.count == whole.count > 0
+
+
+def _longer(part: Latency, whole: Latency) -> str:
+    """Where a part is longer than the whole; empty where it nowhere is."""
+    pairs = [("minimum", part.min, whole.min), ("mean", part.mean, whole.mean), ("maximum", part.max, whole.max)]
+    pairs += [
+        (f"p{p:g}", value, whole.percentiles[p]) for p, value in part.percentiles.items() if p in whole.percentiles
+    ]
+    for name, one, other in pairs:
+        if one.low * (1 - SLACK) > other.high:
+            return f"{name} {span(one.value)} against {span(other.value)}"
+    return ""
+
+
+RULES = (out_of_order, zero_mean, longer_than_whole)
