@@ -152,3 +152,31 @@ def test_what_no_script_can_hold_is_refused(tmp_path: Path) -> None:
     files = "[variant.a]\n'sysfs:/etc/passwd' = '1'\n[variant.b]\n'sysfs:/etc/passwd' = '2'"
     with pytest.raises(RequestError, match="no path below /sys or /proc/sys"):
         written(tmp_path, plan_of(variants=files), str(tmp_path))
+
+
+@pytest.mark.root
+@pytest.mark.fio
+def test_of_two_spellings_of_one_setting_the_one_in_force_comes_back(tmp_path: Path) -> None:
+    """The kernel makes the other 0, and refuses a 0 for the bytes."""
+    ratio, size = (Path(f"/proc/sys/vm/dirty_background_{name}") for name in ("ratio", "bytes"))
+    before = [path.read_text() for path in (ratio, size)]
+    (tmp_path / "file").write_bytes(bytes(1 << 20))
+    variants = "[variant.left]\n[variant.set]\n'sysctl.vm.dirty_background_bytes' = '10485760'"
+    path = written(tmp_path, plan_of(READS + "\nsize = '1m'", variants), str(tmp_path / "file"), blocks=3)
+    done = run(path, str(tmp_path / "file"), "results")
+    after = [path.read_text() for path in (ratio, size)]
+    if after != before:  # this machine is not left changed by a test that fails
+        (ratio if before[0].strip() != "0" else size).write_text(max(before, key=lambda text: text.strip() != "0"))
+    assert done.returncode == 0, done.stderr
+    assert after == before
+
+
+def test_what_a_setting_resets_is_kept_with_it(tmp_path: Path) -> None:
+    variants = "[variant.a]\n[variant.b]\n'cpu.governor' = 'performance'"
+    text = written(tmp_path, plan_of(variants=variants), str(tmp_path)).read_text()
+    governor, preference = (
+        f"/sys/devices/system/cpu/cpufreq/policy*/{name}"
+        for name in ("scaling_governor", "energy_performance_preference")
+    )
+    assert f"    keep {governor}\n    keep {preference}\n" in text
+    assert f"        put_back_all {governor}\n        put_back_all {preference}\n" in text

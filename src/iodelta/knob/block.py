@@ -143,6 +143,10 @@ class NrRequests(QueueKnob, ResettingKnob):
     def covers(cls, name: str, other: str) -> bool:
         return other == "block.iosched.async_depth"
 
+    @classmethod
+    def script_resets(cls, name: str) -> Line:
+        return (in_queues("iosched/async_depth"),)
+
     def resets(self, path: str) -> tuple[str, ...]:
         return tuple(self.machine.glob(path.replace("nr_requests", "iosched/async_depth")))
 
@@ -170,6 +174,10 @@ class Scheduler(QueueKnob, ResettingKnob):
             values={value: (("scheduler", value),) for value in values},
             release=(("scheduler_back",),),
         )
+
+    @classmethod
+    def script_resets(cls, name: str) -> Line:
+        return (in_queues("nr_requests"), in_queues("iosched/*"), in_queues("wbt_lat_usec"))
 
     def resets(self, path: str) -> tuple[str, ...]:
         queue = path.removesuffix("/scheduler")

@@ -50,6 +50,10 @@ class Governor(PolicyKnob, ResettingKnob):
     def covers(cls, name: str, other: str) -> bool:
         return other in EnergyPreference.names
 
+    @classmethod
+    def script_resets(cls, name: str) -> Line:
+        return EnergyPreference.script_files("cpu.epp")
+
     def resets(self, path: str) -> tuple[str, ...]:
         return tuple(self.machine.glob(path.replace(self.file, EnergyPreference.file)))
 

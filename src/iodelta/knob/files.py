@@ -6,6 +6,8 @@ import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import msgspec
+
 from iodelta.errors import KnobError, MachineError
 from iodelta.knob.base import EMPTY, Knob, Saved, attachment, check_text, describe, reason_of, refuse, retry_busy
 from iodelta.knob.shell import Line, NoScript, Script, Shell
@@ -151,6 +153,20 @@ class ResettingKnob(FileKnob):
     @abstractmethod
     def resets(self, path: str) -> tuple[str, ...]:
         """The files that a write to ``path`` resets, in the order in which they must be put back."""
+
+    @classmethod
+    @abstractmethod
+    def script_resets(cls, name: str) -> Line:
+        """The words by which a script finds the files that a write to ``script_files`` resets."""
+
+    @classmethod
+    def script(cls, name: str, values: Sequence[str]) -> Script | NoScript:
+        script = super().script(name, values)
+        if isinstance(script, NoScript):
+            return script
+        resets = cls.script_resets(name)
+        keep = (*script.keep, ("keep", *resets))
+        return msgspec.structs.replace(script, keep=keep, release=(*script.release, ("put_back_all", *resets)))
 
     def also(self) -> tuple[str, ...]:
         return tuple(other for path in self.paths() for other in self.resets(path))

@@ -10,7 +10,7 @@ import msgspec
 from iodelta.errors import RequestError
 from iodelta.knob.base import NOT_ONLY_IO, KnobInfo, Saved
 from iodelta.knob.files import FileKnob
-from iodelta.knob.shell import Line, NoScript, Script
+from iodelta.knob.shell import NoScript, Output, Script
 from iodelta.machine import Machine
 from iodelta.probe.topology import Target
 
@@ -53,14 +53,18 @@ class Sysctl(FileKnob):
         return "" if HARMLESS.fullmatch(name) else NOT_ONLY_IO
 
     @classmethod
-    def script_files(cls, name: str) -> Line:
+    def script_files(cls, name: str) -> tuple[str, ...]:
         return (f"{ROOT}/{_relative(name)}",)
 
     @classmethod
     def script(cls, name: str, values: Sequence[str]) -> Script | NoScript:
-        script = super().script(name, values)
-        both = (*cls.script_files(name), *_other_spellings(name))
-        return msgspec.structs.replace(script, keep=(("keep", *both),))
+        script, others = super().script(name, values), _other_spellings(name)
+        if not others:
+            return script
+        both = (*cls.script_files(name), *others)
+        # Files come back in the order in which they are kept: what is in force first, which makes the other 0.
+        keep = (("keep", Output(("in_force", *both))), ("keep", *both))
+        return msgspec.structs.replace(script, keep=keep, release=(("put_back_either", *both),))
 
     def paths(self) -> tuple[str, ...]:
         return (f"{ROOT}/{_relative(self.name)}",)

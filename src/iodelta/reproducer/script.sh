@@ -56,7 +56,20 @@ put_all() {
 
 put_back_all() {
     for one in "$@"; do
-        if [ -e "$one" ]; then put "$one" "$(kept "$one")"; fi
+        if [ -e "$one" ] && grep -qxF "file $one" "$saved"; then put "$one" "$(kept "$one")"; fi
+    done
+}
+
+# Several spellings of one setting: to write one makes the others 0, and a 0 cannot be written.
+in_force() {
+    for file in "$@"; do
+        if [ -e "$file" ] && [ "$(present "$file")" != 0 ]; then printf '%s\n' "$file"; fi
+    done
+}
+
+put_back_either() {
+    for one in "$@"; do
+        if [ "$(kept "$one")" != 0 ]; then put_back_all "$one"; fi
     done
 }
 
