@@ -68,6 +68,19 @@ def test_the_same_runs_one_side_after_the_other_give_none(tmp_path: Path) -> Non
     assert "all runs of one variant came before all of the other" in " ".join(text.split())
 
 
+def test_a_change_of_the_other_sign_than_the_medians_beside_it_says_so(tmp_path: Path) -> None:
+    """Medians 98 and 101 thousand; half of all pairs of runs lose 5 %."""
+    rates = {"A": (98, 98, 98, 101, 109), "B": (91, 93, 101, 102, 102)}
+    for side, values in rates.items():
+        for number, value in enumerate(values):
+            write(tmp_path / side / f"{number}.json", 1000 * value, ended=START + number)
+    _, text, found = compare(tmp_path)
+    one = found[CELL, "read.iops"]
+    assert one["values"] == [pytest.approx(98_000, rel=1e-3), pytest.approx(101_000, rel=1e-3)]
+    assert one["change"]["value"] == pytest.approx(-0.051, abs=0.002)
+    assert "median over all pairs of runs, the medians alone say +3" in " ".join(text.split())
+
+
 def test_a_drift_that_could_explain_the_difference_is_said(tmp_path: Path) -> None:
     session(tmp_path, "A" * 8 + "B" * 8, 0.0, noise=0.002, drift=0.003)
     _, _, found = compare(tmp_path)

@@ -12,7 +12,7 @@ from iodelta.stats.difference import difference
 from iodelta.stats.effect import Estimate, hodges_lehmann
 from iodelta.stats.noise import MODELS
 from iodelta.verdict import Rules, judge_series, metric
-from iodelta.verdict.reproduction import blocks_needed, reproduction, tolerance
+from iodelta.verdict.reproduction import Measured, blocks_needed, reproduced, reproduction, tolerance
 
 IOPS = (metric("read.iops"),)
 MARGIN = 0.01
@@ -148,3 +148,41 @@ def test_a_size_as_far_off_as_the_tolerance_is_hardly_ever_called_reproduced() -
     assert words("white", -0.2, off, 0.02, 0.02, 24).get("reproduced", 0.0) <= 0.025 + 4 * math.sqrt(
         0.025 * 0.975 / COUNT
     )
+
+
+def both(typical: Estimate, total: Estimate | None, trials: int = 40) -> Measured:
+    return Measured(typical, total, trials)
+
+
+QUIET = change(-0.001, 0.002)
+LOST = change(-0.09, 0.02)
+STALLING = (
+    # typical there, total there, typical here, total here, word, the change it is about
+    (QUIET, LOST, QUIET, LOST, "reproduced", "total"),
+    (QUIET, LOST, QUIET, QUIET, "not seen here", "total"),
+    (QUIET, QUIET, QUIET, LOST, "seen only here", "total"),
+    (QUIET, QUIET, QUIET, change(-0.03, 0.05), "undecided", "total"),
+    (QUIET, QUIET, QUIET, QUIET, "reproduced", "typical"),
+    (LOST, LOST, LOST, change(-0.30, 0.02), "same direction, not the same size", "total"),
+    (LOST, LOST, LOST, change(-0.09, 0.20), "reproduced", "typical"),
+)
+
+
+@pytest.mark.parametrize(("typical_there", "there", "typical_here", "here", "word", "basis"), STALLING)
+def test_a_variant_that_stalls_here_alone_is_not_reproduced(
+    typical_there: Estimate, there: Estimate, typical_here: Estimate, here: Estimate, word: str, basis: str
+) -> None:
+    """Nine in ten trials alike and one that loses 90 %: a typical trial tells nothing of it, all work together does."""
+    found = reproduced(both(typical_there, there), both(typical_here, here), MARGIN)
+    assert (found.word, found.basis) == (word, basis), found
+
+
+@pytest.mark.parametrize("few", [(12, 40), (40, 12), (28, 28)])
+def test_no_change_is_reproduced_only_by_trials_that_exclude_stalls(few: tuple[int, int]) -> None:
+    """The rule of three, as for "equivalent": 29 trials on both sides for stalls in 10 % of trials."""
+    there, here = (both(QUIET, QUIET, trials) for trials in few)
+    found = reproduced(there, here, MARGIN)
+    assert found.word == "undecided"
+    assert f"{min(few)} trials do not exclude stalls" in found.says
+    assert reproduced(both(QUIET, QUIET, 29), both(QUIET, QUIET, 29), MARGIN).word == "reproduced"
+    assert reproduced(both(LOST, LOST, 12), both(LOST, LOST, 12), MARGIN).word == "reproduced"

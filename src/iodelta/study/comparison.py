@@ -40,6 +40,9 @@ BEYOND = 100
 
 UNSOUND = "not to be believed: a hard finding"
 
+ROUNDED = 5e-4
+"""Changes nearer to each other than this read alike."""
+
 NOT_RESOLVED = "not resolved: the source tells percentiles no finer"
 
 
@@ -368,9 +371,9 @@ class _Cell(msgspec.Struct, frozen=True):
         resolved = _resolved(what, self, old, new)
         if not resolved:
             says = NOT_RESOLVED
-        found_drift = self._drift(what, found.value)
         compared = self._compared(what, old, new, "replicates")
-        return msgspec.structs.replace(compared, change=change, says=f"{says}{found_drift}", resolved=resolved)
+        says += _apart(compared.values, change) + self._drift(what, found.value)
+        return msgspec.structs.replace(compared, change=change, says=says, resolved=resolved)
 
     def _drift(self, what: Metric, theta: float) -> str:
         """How much of the change a drift over the session could explain, where the order is known."""
@@ -415,6 +418,15 @@ def _resolved(what: Metric, cell: _Cell, old: Sequence[Number], new: Sequence[Nu
         return True
     (low, high), (least, most) = ((median(n.low for n in side), median(n.high for n in side)) for side in (old, new))
     return low > most or least > high
+
+
+def _apart(values: tuple[float, float], change: Number) -> str:
+    """What the change is, where it is not that of the two medians in the row."""
+    medians = values[1] / values[0] - 1
+    if abs(medians - change.value) < ROUNDED * max(1.0, abs(medians)):
+        return ""
+    text = "; the change is the median over all pairs of runs"
+    return f"{text}, the medians alone say {100 * medians:+.2g} %" if medians * change.value <= 0 else text
 
 
 def _trials(order: Ordered, cell: str) -> list[Trial]:

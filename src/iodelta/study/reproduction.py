@@ -14,12 +14,14 @@ from iodelta.errors import RequestError
 from iodelta.lab.folder import ENVIRONMENT, Folder
 from iodelta.probe.environment import sound
 from iodelta.stats.effect import Estimate, hodges_lehmann
+from iodelta.stats.stalls import trials_needed
 from iodelta.study.changed import refuse_changed
 from iodelta.study.confounders import Differing, differences
 from iodelta.study.experiment import Account
 from iodelta.study.judging import judged
 from iodelta.verdict import Verdict
-from iodelta.verdict.reproduction import Reproduction, blocks_needed, reproduction
+from iodelta.verdict.model import Change
+from iodelta.verdict.reproduction import STALLS, Estimand, Measured, Reproduction, blocks_needed, reproduced
 
 FILE = "reproduction.json"
 LEVEL = 0.95
@@ -29,7 +31,7 @@ Basis = Literal["blocks", "replicates", "single runs"]
 
 
 class Effect(msgspec.Struct, frozen=True):
-    """One relative change (-0.02: 2 % less) with its interval; a bound is None where there is none."""
+    """One relative change of a typical trial (-0.02: 2 % less); a bound is None where there is no interval."""
 
     cell: str
     variant: str
@@ -39,18 +41,28 @@ class Effect(msgspec.Struct, frozen=True):
     high: float | None
     n: int
     basis: Basis
+    total: Change | None = None
+    """The change of all work done, as the verdict has it; None where it is not known."""
+    trials: int = 0
+    """Trials of the variant behind it, in all cells; 0: ``n``."""
 
     @property
     def shown(self) -> bool:
-        """Whether zero is excluded."""
-        return self.low is not None and self.high is not None and (self.low > 0.0 or self.high < 0.0)
+        """Whether zero is excluded, in a typical trial or in all work."""
+        typical = self.low is not None and self.high is not None and (self.low > 0.0 or self.high < 0.0)
+        return typical or (self.total is not None and self.total.excludes_zero)
 
     @property
-    def estimate(self) -> Estimate:
-        """The logarithm of variant over baseline."""
-        low = -math.inf if self.low is None else math.log1p(self.low)
-        high = math.inf if self.high is None else math.log1p(self.high)
-        return Estimate(math.log1p(self.value), low, high, LEVEL, self.n)
+    def measured(self) -> Measured:
+        """Both logarithms of variant over baseline."""
+        typical = _logarithm(self.value, self.low, self.high, LEVEL, self.n)
+        total = self.total
+        known = None if total is None else _logarithm(total.value, total.low, total.high, total.level, self.n)
+        return Measured(typical, known, self.trials or self.n)
+
+    def of(self, estimand: Estimand) -> Estimate:
+        """The logarithm of variant over baseline, of a typical trial or of all work."""
+        return self.measured.of(estimand)
 
 
 class Side(msgspec.Struct, frozen=True):
@@ -124,6 +136,11 @@ class Origin(msgspec.Struct, frozen=True):
     schema: str = "iodelta.reproduction-of/1"
 
 
+def _logarithm(value: float, low: float | None, high: float | None, level: float, n: int) -> Estimate:
+    below = -math.inf if low is None or low <= -1.0 else math.log1p(low)
+    return Estimate(math.log1p(value), below, math.inf if high is None else math.log1p(high), level, n)
+
+
 def side_of_account(account: Account, name: str, environment: dict[str, Any], digest: str = "") -> Side:
     """The side of an experiment of iodelta's: every comparison that has blocks, and that of all cells together."""
     judgement = account.judgement
@@ -139,6 +156,8 @@ def _effect(verdict: Verdict) -> Effect | None:
     if not logs or len(logs) < len(verdict.changes):
         return None
     found = hodges_lehmann(logs, LEVEL)
+    if verdict.two_speeds and verdict.typical is not None:  # blocks were compared within a speed
+        found = _logarithm(verdict.typical.value, verdict.typical.low, verdict.typical.high, LEVEL, found.n)
     bounded = math.isfinite(found.low)
     return Effect(
         verdict.cell,
@@ -149,6 +168,8 @@ def _effect(verdict: Verdict) -> Effect | None:
         math.expm1(found.high) if bounded else None,
         found.n,
         "blocks",
+        verdict.total if verdict.total is not None and verdict.total.value > -1.0 else None,
+        verdict.stalls.trials if verdict.stalls is not None else verdict.blocks,
     )
 
 
@@ -187,7 +208,8 @@ def foreign_side(path: str) -> Side:
         bounds = (one.change.low, one.change.high)
         low, high = (bound if math.isfinite(bound) and bound > -1.0 else None for bound in bounds)
         count = min(one.runs)
-        effects.append(Effect(one.cell, one.variant, one.metric, one.change.value, low, high, count, one.basis))
+        total = one.verdict.total if one.verdict is not None else None
+        effects.append(Effect(one.cell, one.variant, one.metric, one.change.value, low, high, count, one.basis, total))
     return Side(Path(path).name, found.baseline, tuple(effects))
 
 
@@ -205,7 +227,7 @@ def side_by_side(there: Side, here: Side, margin: float, notes: Sequence[str] = 
     """
     ours, theirs = _keyed(here, there), _keyed(there, here)
     matched = tuple(
-        Matched(effect, ours[key], reproduction(effect.estimate, ours[key].estimate, margin))
+        Matched(effect, ours[key], reproduced(effect.measured, ours[key].measured, margin))
         for key, effect in theirs.items()
         if key in ours
     )
@@ -224,8 +246,11 @@ def side_by_side(there: Side, here: Side, margin: float, notes: Sequence[str] = 
 
 def planned_blocks(there: Side, margin: float) -> int:
     """Blocks of a cell that will probably tell the size of every change shown there, as far as that can be told."""
-    needed = [blocks_needed(effect.estimate, margin) for effect in there.effects if effect.cell != "*"]
-    return max((count for count in needed if count is not None), default=0)
+    own = [effect for effect in there.effects if effect.cell != "*"]
+    needed = [blocks_needed(effect.of("typical"), margin) for effect in own]
+    equal = [trials_needed(STALLS) for effect in own if not effect.shown]  # trials of all cells count
+    for_stalls = math.ceil(max(equal, default=0) / max(1, len({effect.cell for effect in own})))
+    return max((count for count in (*needed, for_stalls) if count is not None), default=0)
 
 
 def _keyed(side: Side, other: Side) -> dict[tuple[str, str, str], Effect]:

@@ -19,7 +19,7 @@ from iodelta.verdict.decide import Trace
 from iodelta.verdict.doubts import doubts_of
 from iodelta.verdict.family import Job, Outcome
 from iodelta.verdict.model import LARGEST, Carry, Change, Look, Needed, Stalls, Verdict, Word, relative
-from iodelta.verdict.numbers import Numbers, flagged_blocks, numbers_of
+from iodelta.verdict.numbers import Numbers, flagged_blocks, flags_of, numbers_of
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.units import Units
 
@@ -87,6 +87,7 @@ def _account(job: Job, trace: Trace, outcome: Outcome, numbers: Numbers | None, 
         direct=_change(numbers.direct, unit) if numbers and numbers.direct else None,
         stalls=stalls,
         flagged=int(flagged_blocks(unit, used).sum()) if unit.baseline_flags else 0,
+        flags=flags_of(unit, used),
         unflagged=_change(numbers.unflagged, unit) if numbers and numbers.unflagged else None,
         two_speeds=numbers is not None and numbers.two_speeds,
         smallest_p=min(1.0, 2.0 * 0.5 ** len(set(unit.coins[:used]))) if used else None,

@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 
 from iodelta.stats.effect import Estimate, disagree
 from iodelta.stats.guards import order_effect, order_trend, suspicion
-from iodelta.stats.spread import fisher_exact
 from iodelta.trial import Finding
 from iodelta.verdict import explain
 from iodelta.verdict.decide import Trace
-from iodelta.verdict.numbers import Numbers
+from iodelta.verdict.numbers import Numbers, flags_of
 from iodelta.verdict.units import Units
 
 SUSPECT = 0.001
@@ -97,23 +96,18 @@ def _carry(unit: Units, trace: Trace, at: int, numbers: Numbers) -> list[Finding
 
 def _flags(unit: Units, used: int) -> list[Finding]:
     """Flags that fall on one arm more often than chance explains: its own cost, not noise."""
-    old, new = unit.baseline_flags[:used], unit.variant_flags[:used]
-    found = []
-    for rule in sorted({name for flags in (*old, *new) for name in flags}):
-        before, after = sum(rule in flags for flags in old), sum(rule in flags for flags in new)
-        p = fisher_exact(before, len(old), after, len(new))
-        if p < UNEVEN:
-            found.append(
-                Finding(
-                    "verdict.uneven-flags",
-                    "warning",
-                    unit.place,
-                    f"{rule} flagged {after} of {len(new)} trials of {unit.variant} and {before} of {len(old)} of "
-                    f"{unit.baseline}: a cost of its own, or bad luck at p = {p:.2g}",
-                    "treat it as part of the change; look at what the flagged trials have in common",
-                )
-            )
-    return found
+    return [
+        Finding(
+            "verdict.uneven-flags",
+            "warning",
+            unit.place,
+            f"{one.rule} flagged {one.variant} of {one.trials} trials of {unit.variant} and {one.baseline} of "
+            f"{one.trials} of {unit.baseline}: a cost of its own, or bad luck at p = {one.p:.2g}",
+            "treat it as part of the change; look at what the flagged trials have in common",
+        )
+        for one in flags_of(unit, used)
+        if one.p < UNEVEN
+    ]
 
 
 def _not_interleaved(unit: Units, used: int, typical: Estimate) -> Finding | None:

@@ -32,6 +32,11 @@ class Change(msgspec.Struct, frozen=True):
     high: float | None
     level: float
 
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether the interval does."""
+        return (self.low is not None and self.low > 0.0) or (self.high is not None and self.high < 0.0)
+
 
 class Needed(msgspec.Struct, frozen=True):
     """Blocks in all that an open comparison will probably need: the estimate and its 20-80 % range."""
@@ -58,6 +63,18 @@ class Stalls(msgspec.Struct, frozen=True):
     """Trials of the variant up to the look, those of other cells too."""
     not_excluded: float
     """Upper bound (95 %) of the share of its trials that stall."""
+
+
+class Flags(msgspec.Struct, frozen=True):
+    """How many trials of each variant one rule flagged as disturbed, and Fisher's exact p value (two-sided) that the
+    variants are flagged alike."""
+
+    rule: str
+    baseline: int
+    variant: int
+    trials: int
+    """Trials of each variant."""
+    p: float
 
 
 class Look(msgspec.Struct, frozen=True):
@@ -115,6 +132,8 @@ class Verdict(msgspec.Struct, frozen=True):
     stalls: Stalls | None
     flagged: int
     """Blocks with a trial that was flagged as disturbed."""
+    flags: tuple[Flags, ...]
+    """By rule, the flagged trials of each variant."""
     unflagged: Change | None
     """The typical change without these blocks: how sensitive the answer is to them, never the answer."""
     two_speeds: bool

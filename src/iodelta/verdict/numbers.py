@@ -14,11 +14,13 @@ from iodelta.stats.effect import Estimate, hodges_lehmann, sign_flip_p_rows
 from iodelta.stats.replay import EXACT_COINS, patterns
 from iodelta.stats.sequential import nominal_tails
 from iodelta.stats.size import honest
+from iodelta.stats.spread import fisher_exact
 from iodelta.stats.total import bounds, log_total
 from iodelta.verdict.decide import Trace, over_hosts
 from iodelta.verdict.family import Outcome
 from iodelta.verdict.looks import TOTAL_PAYS
 from iodelta.verdict.machine import machine_of
+from iodelta.verdict.model import Flags
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.units import Units
 
@@ -82,6 +84,16 @@ def flagged_blocks(unit: Units, used: int) -> NDArray[np.bool_]:
     """Which blocks hold a trial that was flagged as disturbed."""
     pairs = zip(unit.baseline_flags[:used], unit.variant_flags[:used], strict=True)
     return np.array([bool(old or new) for old, new in pairs], dtype=bool)
+
+
+def flags_of(unit: Units, used: int) -> tuple[Flags, ...]:
+    """By rule, how many trials of each variant were flagged."""
+    old, new = unit.baseline_flags[:used], unit.variant_flags[:used]
+    found = []
+    for rule in sorted({name for flags in (*old, *new) for name in flags}):
+        before, after = sum(rule in flags for flags in old), sum(rule in flags for flags in new)
+        found.append(Flags(rule, before, after, len(new), fisher_exact(before, len(old), after, len(new))))
+    return tuple(found)
 
 
 def spread_of(d: Floats) -> float:

@@ -3,6 +3,10 @@
 Both sides are log-ratios of variant to baseline, each with its interval. The size is judged by the interval
 of their difference against half of the change seen there: what is called reproduced is more than half of it, and less
 than half as much again.
+
+The rules are those of a verdict. A change shown in a typical trial or in all work is one, and what is asked for; the
+other of the two takes "reproduced" back where it contradicts it. "No change" needs both inside the margin, and on both
+sides as many trials of the variant as exclude rare stalls.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ import msgspec
 
 from iodelta.stats.difference import difference
 from iodelta.stats.effect import Estimate
+from iodelta.stats.stalls import excluded, trials_needed
 
 Word = Literal[
     "reproduced",
@@ -24,6 +29,13 @@ Word = Literal[
     "seen only here",
     "undecided",
 ]
+
+Estimand = Literal["typical", "total"]
+
+WORK = {"typical": "a typical trial", "total": "all work together"}
+
+STALLS = 0.1
+"""Share of stalled trials that "no change" must exclude on both sides."""
 
 OPEN: tuple[Word, ...] = ("undecided", "same direction, size undecided")
 
@@ -44,6 +56,8 @@ class Reproduction(msgspec.Struct, frozen=True):
     difference: Estimate
     asked: bool = True
     """False where nothing was shown there, so that there is nothing to reproduce."""
+    basis: Estimand = "typical"
+    """The change that the word is about: that of a typical trial or of all work done."""
 
     @property
     def held(self) -> bool | None:
@@ -51,6 +65,48 @@ class Reproduction(msgspec.Struct, frozen=True):
         if self.word == "reproduced":
             return True
         return None if not self.asked or self.word in OPEN else False
+
+
+class Measured(msgspec.Struct, frozen=True):
+    """A change on one side: log-ratios of a typical trial and of all work (None: not known), and the trials of the
+    variant; stalled ones are not counted out."""
+
+    typical: Estimate
+    total: Estimate | None
+    trials: int
+
+    def of(self, basis: Estimand) -> Estimate:
+        """One of both; the typical one where no total is known."""
+        return self.total if basis == "total" and self.total is not None else self.typical
+
+
+def reproduced(there: Measured, here: Measured, margin: float, stalls: float = STALLS) -> Reproduction:
+    """The word for a change seen ``there`` and measured again ``here``, by both estimands."""
+    if there.total is None or here.total is None:
+        return _if_enough(reproduction(there.typical, here.typical, margin), there, here, stalls)
+    total_only = _shown(there.total) and not _shown(there.typical)
+    order: tuple[Estimand, ...] = ("total", "typical") if total_only else ("typical", "total")
+    found = [reproduction(there.of(basis), here.of(basis), margin) for basis in order]
+    found = [msgspec.structs.replace(one, basis=basis) for one, basis in zip(found, order, strict=True)]
+    first, second = found
+    if first.held and second.held is False:
+        says = f"{WORK[first.basis]} is the same, {WORK[second.basis]} is not: {second.says}"
+        return msgspec.structs.replace(second, says=says)
+    if first.held and not _shown(there.of(first.basis)) and not second.held:
+        return msgspec.structs.replace(second, says=f"{WORK[second.basis]}: {second.says}")
+    return _if_enough(first, there, here, stalls)
+
+
+def _if_enough(found: Reproduction, there: Measured, here: Measured, stalls: float) -> Reproduction:
+    """``found``, but "no change, as there" only where both sides have trials enough to exclude rare stalls."""
+    trials, needed = min(there.trials, here.trials), trials_needed(stalls)
+    if not found.held or _shown(there.of(found.basis)) or trials >= needed:
+        return found
+    says = (
+        f"no change there and none here, but {trials} trials do not exclude stalls in up to "
+        f"{100 * excluded(0, trials):.0f} % of them: {needed} are needed on both sides"
+    )
+    return msgspec.structs.replace(found, word="undecided", says=says)
 
 
 def tolerance(there: Estimate, margin: float) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from iodelta.study.words import duration, inert, interval, percent
 from iodelta.verdict import Verdict
-from iodelta.verdict.model import Carry, Change
+from iodelta.verdict.model import Carry, Change, Flags
 
 NAMED = 12
 """Stalled trials that are named."""
@@ -34,10 +34,18 @@ def evidence(verdict: Verdict) -> Iterator[str]:
     if verdict.flagged:
         without = f"; without them the typical change is {_sized(verdict.unflagged)}" if verdict.unflagged else ""
         yield f"{verdict.flagged} of {verdict.blocks} blocks hold a trial that was flagged as disturbed{without}"
+        yield from (_flagged(one, verdict) for one in verdict.flags)
     if verdict.two_speeds:
         yield "the machine runs at two speeds: blocks are compared within a speed"
     if verdict.smallest_p is not None:
         yield f"smallest p that {verdict.blocks} blocks can reach: {verdict.smallest_p:.2g}"
+
+
+def _flagged(one: Flags, verdict: Verdict) -> str:
+    return (
+        f"{one.rule} flagged {one.variant} of {one.trials} trials of {verdict.variant} and {one.baseline} of "
+        f"{one.trials} of {verdict.baseline} (alike at p = {one.p:.2g})"
+    )
 
 
 def at_least(verdict: Verdict) -> str:

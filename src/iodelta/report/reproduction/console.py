@@ -17,6 +17,7 @@ from iodelta.study.confounders import said
 from iodelta.study.reproduction import Effect, Matched, Reproduced, Side, counted
 from iodelta.study.words import digits, inert, metric_name, percent
 from iodelta.verdict import metric
+from iodelta.verdict.reproduction import WORK, Estimand
 from iodelta.workload.fio import command_of
 
 WIDTH = 80
@@ -75,7 +76,7 @@ def _side(side: Side) -> str:
 
 def _cells(one: Matched) -> tuple[str, str, str]:
     name = metric_name(metric(one.there.metric.replace("mixed.", "read.", 1)), with_kind=False)
-    return inert(name), _change(one.there), _change(one.here)
+    return inert(name), _change(one.there, one.found.basis), _change(one.here, one.found.basis)
 
 
 def _row(one: Matched) -> Iterator[Text]:
@@ -85,17 +86,21 @@ def _row(one: Matched) -> Iterator[Text]:
         yield Text(f"  {'':<16}{line}", style="dim")
 
 
-def _change(effect: Effect) -> str:
-    if effect.low is None or effect.high is None:
-        return f"{percent(effect.value)} (no interval)"
-    half = (effect.high - effect.low) / 2
+def _change(effect: Effect, basis: Estimand) -> str:
+    """The change of the estimand that the row's word is about."""
+    total = effect.total if basis == "total" else None
+    value, low, high = (total or effect).value, (total or effect).low, (total or effect).high
+    if low is None or high is None:
+        return f"{percent(value)} (no interval)"
+    half = (high - low) / 2
     places = digits(half)
-    return f"{percent(effect.value, half)} ({100 * effect.low:+.{places}f} .. {100 * effect.high:+.{places}f})"
+    return f"{percent(value, half)} ({100 * low:+.{places}f} .. {100 * high:+.{places}f})"
 
 
 def _detail(one: Matched) -> str:
-    found, there, here = one.found, one.there.estimate, one.here.estimate
-    text = found.says
+    found = one.found
+    there, here = one.there.of(found.basis), one.here.of(found.basis)
+    text = f"{WORK['total']}: {found.says}" if found.basis == "total" and found.held is not False else found.says
     if found.asked and there.value:
         text += f"; {100 * here.value / there.value:.0f} % of it, as logarithms"
     ratio = found.difference
