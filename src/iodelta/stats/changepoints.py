@@ -1,0 +1,262 @@
+"""Steps in a series of experiments: candidates night by night, and the segments seen from its end.
+
+All values are as in ``levels``: a point has a known error. Indices count points, not days: a gap is no evidence. The
+caller splits a series where something is known to have changed (another kernel configuration, another disk).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import ArrayLike
+
+from iodelta.stats import levels
+from iodelta.stats.levels import Floats, Indices, Level, checked
+
+CANDIDATE = 3.5
+"""z of a loose candidate: worth a fresh experiment of both builds, not worth an alert by itself."""
+
+REPORT = 4.5
+"""z of a step that may be reported without one."""
+
+SURE = 0.97
+"""Posterior probability that a location set holds the first point after the step."""
+
+WARM_UP = 10
+"""No candidate before so many points: the scatter between nights is not known."""
+
+INCIDENT = 5
+"""A change that went away within so many points is an incident, not a step."""
+
+SAME = 3.0
+"""Levels closer than so many standard errors are one level."""
+
+_ROUNDS = 10
+
+
+class Step(msgspec.Struct, frozen=True):
+    """``at`` is the first point of the new level, between ``low`` and ``high``; ``size`` is new less old level, with
+    its standard ``error``. ``found`` is the point at which it was found."""
+
+    at: int
+    low: int
+    high: int
+    size: float
+    error: float
+    z: float
+    found: int
+
+
+class Incident(msgspec.Struct, frozen=True):
+    """Points from ``at`` to before ``end`` lay ``size`` off a level that then came back."""
+
+    at: int
+    end: int
+    size: float
+
+
+class Segments(msgspec.Struct, frozen=True):
+    """A whole series: ``levels`` of the segments that begin at ``starts``, the steps between them, and what was left
+    out of them: incidents and the ``lone`` outliers that were drawn in."""
+
+    starts: tuple[int, ...]
+    levels: tuple[Level, ...]
+    steps: tuple[Step, ...]
+    incidents: tuple[Incident, ...]
+    lone: tuple[int, ...]
+    tau: float
+
+
+def online(
+    values: ArrayLike, errors: ArrayLike, *, threshold: float = REPORT, inflation: float = 1.0
+) -> tuple[Step, ...]:
+    """Candidates as they are found when points come one by one: no candidate looks at a point after ``found``.
+
+    The generalised likelihood ratio of a step at any point since the last candidate, both levels unknown. After a
+    candidate, the series goes on from its first point.
+    """
+    y, se = checked(values, errors)
+    found: list[Step] = []
+    starts, tau = [0], levels.robust_between(y[:WARM_UP], se[:WARM_UP])
+    clean = y.copy()
+    for now in range(WARM_UP, len(y)):
+        begin = starts[-1]
+        if now == begin:
+            continue
+        seen = slice(begin, now + 1)
+        clean[seen] = levels.clipped(y[seen], se[seen], tau, np.zeros(now + 1 - begin, dtype=np.intp)).values
+        tau, z = _newest(clean[: now + 1], se[: now + 1], starts, tau, inflation)
+        if z >= threshold:
+            step = _step(clean[seen], se[seen], tau, inflation, begin)
+            found.append(msgspec.structs.replace(step, z=z))
+            starts.append(step.at)
+    return tuple(found)
+
+
+def _newest(y: Floats, se: Floats, starts: Sequence[int], tau: float, inflation: float) -> tuple[float, float]:
+    """The scatter between nights inside both parts of the best split of the last segment, and z of that split."""
+    begin, n = starts[-1], len(y)
+    split = begin + int(np.argmax(np.abs(_scores(y[begin:], se[begin:], tau)))) + 1
+    tau = levels.between(y, se, numbered([*starts, split], n))
+    z = float(np.max(np.abs(_scores(y[begin:], se[begin:], tau, inflation))))
+    # The scatter between nights was estimated, the errors are known: a scale of both has more degrees of freedom.
+    share = tau**2 / (tau**2 + float(np.mean(se**2)) + levels.RESOLUTION**2)
+    spare = (n - len(starts) - 1) / max(share**2, 1e-9) / inflation
+    return tau, levels.as_normal(z, spare)
+
+
+def _scores(y: Floats, se: Floats, tau: float, inflation: float = 1.0) -> Floats:
+    """z of a step before each point but the first."""
+    w = levels.weights(se, tau, inflation)
+    sums, moments = np.cumsum(w), np.cumsum(w * (y - y.mean()))
+    left, right = sums[:-1], sums[-1] - sums[:-1]
+    difference = (moments[-1] - moments[:-1]) / right - moments[:-1] / left
+    return np.asarray(difference * np.sqrt(left * right / sums[-1]))
+
+
+def _step(y: Floats, se: Floats, tau: float, inflation: float, offset: int = 0) -> Step:
+    """The most likely step among points that hold one, and the set of its possible places."""
+    z = _scores(y, se, tau, inflation)
+    at = int(np.argmax(np.abs(z))) + 1
+    old, new = (levels.level(y[part], se[part], tau, inflation) for part in (slice(0, at), slice(at, None)))
+    low, high = location(z)
+    return Step(
+        at=offset + at,
+        low=offset + low,
+        high=offset + high,
+        size=new.value - old.value,
+        error=math.hypot(old.error, new.error),
+        z=float(abs(z[at - 1])),
+        found=offset + len(y) - 1,
+    )
+
+
+def location(z: ArrayLike, sure: float = SURE) -> tuple[int, int]:
+    """First and last possible first point of the new level, from z of a step before each point but the first: the
+    smallest set of places that holds ``sure`` of the likelihood, all places being as likely before."""
+    score = np.asarray(z, dtype=float)
+    likelihood = np.exp(0.5 * (score**2 - np.max(score**2)))
+    order = np.argsort(-likelihood, kind="stable")
+    held = np.cumsum(likelihood[order])
+    needed = int(np.searchsorted(held, sure * held[-1])) + 1
+    places = order[: min(needed, len(order))]
+    return int(places.min()) + 1, int(places.max()) + 1
+
+
+def partition(values: ArrayLike, weights: ArrayLike, penalty: float) -> tuple[int, ...]:
+    """Starts of the segments that minimise the weighted squares about their means plus ``penalty`` for each further
+    segment: exactly, by optimal partitioning with the pruning of Killick, Fearnhead and Eckley 2012, which drops only
+    what cannot be the last start of any better partition."""
+    y, w = np.asarray(values, dtype=float), np.asarray(weights, dtype=float)
+    n = len(y)
+    if not n:
+        return ()
+    y = y - float(w @ y / w.sum())
+    sums, moments, squares = (np.concatenate([[0.0], np.cumsum(column)]) for column in (w, w * y, w * y * y))
+    best = np.full(n + 1, -penalty)
+    last: Indices = np.zeros(n + 1, dtype=np.intp)
+    alive = np.array([0], dtype=np.intp)
+    for end in range(1, n + 1):
+        moment = moments[end] - moments[alive]
+        cost = best[alive] + squares[end] - squares[alive] - moment**2 / (sums[end] - sums[alive])
+        chosen = int(np.argmin(cost))
+        best[end], last[end] = cost[chosen] + penalty, alive[chosen]
+        alive = np.append(alive[cost <= best[end] + 1e-9 * abs(best[end])], end)
+    starts = []
+    end = n
+    while end:
+        end = int(last[end])
+        starts.append(end)
+    return tuple(reversed(starts))
+
+
+def penalty(points: int) -> float:
+    """What a further segment must explain: as much as a reported step, and more in a long series, where more places
+    are tried."""
+    return max(REPORT**2, 3.0 * math.log(max(points, 2)))
+
+
+def segments(values: ArrayLike, errors: ArrayLike, *, inflation: float = 1.0) -> Segments:
+    """The segments of a whole series. The scatter between nights begins at that about one level, which steps only make
+    larger, and is taken again inside the segments found, until they stay."""
+    y, se = checked(values, errors)
+    if not len(y):
+        return Segments((), (), (), (), (), 0.0)
+    tau, clean = levels.robust_between(y, se), y
+    starts: tuple[int, ...] = (0,)
+    lone: tuple[int, ...] = ()
+    for _ in range(_ROUNDS):
+        outcome = levels.clipped(y, se, tau, numbered(starts, len(y)))
+        clean, lone = np.asarray(outcome.values), outcome.lone
+        found = partition(clean, levels.weights(se, tau, inflation), penalty(len(y)))
+        now = levels.between(clean, se, numbered(found, len(y)))
+        settled = found == starts and math.isclose(now, tau, rel_tol=1e-3, abs_tol=levels.RESOLUTION)
+        tau, starts = now, found
+        if settled:
+            break
+    return _described(clean, se, tau, inflation, starts, lone)
+
+
+def numbered(starts: Sequence[int], points: int) -> Indices:
+    """The segment of each point, from 0."""
+    return np.asarray(np.searchsorted(np.asarray(starts), np.arange(points), side="right") - 1)
+
+
+def _described(
+    y: Floats, se: Floats, tau: float, inflation: float, starts: tuple[int, ...], lone: tuple[int, ...]
+) -> Segments:
+    inside, incidents = _without_incidents(y, se, tau, inflation, starts)
+    found, steps = [], []
+    for number, points in enumerate(inside):
+        found.append(levels.level(y[points], se[points], tau, inflation))
+        if number:
+            both = np.concatenate([inside[number - 1], points])
+            steps.append(_between(y, se, tau, inflation, both, int(points[0])))
+    return Segments(tuple(int(points[0]) for points in inside), tuple(found), tuple(steps), tuple(incidents), lone, tau)
+
+
+def _between(y: Floats, se: Floats, tau: float, inflation: float, both: Indices, at: int) -> Step:
+    """The step before point ``at`` among the points ``both`` of the two segments it lies between."""
+    z = _scores(y[both], se[both], tau, inflation)
+    place = int(np.searchsorted(both, at))
+    old, new = (levels.level(y[part], se[part], tau, inflation) for part in (both[:place], both[place:]))
+    low, high = location(z)
+    return Step(
+        at=at,
+        low=int(both[low]),
+        high=int(both[high]),
+        size=new.value - old.value,
+        error=math.hypot(old.error, new.error),
+        z=float(abs(z[place - 1])),
+        found=int(both[-1]),
+    )
+
+
+def _without_incidents(
+    y: Floats, se: Floats, tau: float, inflation: float, starts: tuple[int, ...]
+) -> tuple[list[Indices], list[Incident]]:
+    """The points of each segment, with those joined that an incident alone keeps apart."""
+    bounds = [*starts, len(y)]
+    parts = [np.arange(first, last) for first, last in itertools.pairwise(bounds)]
+    kept, incidents = [parts[0]], []
+    number = 1
+    while number < len(parts):
+        middle, after = parts[number], parts[number + 1] if number + 1 < len(parts) else None
+        if after is not None and len(middle) <= INCIDENT and _same(y, se, tau, inflation, kept[-1], after):
+            kept[-1] = np.concatenate([kept[-1], after])
+            size = levels.level(y[middle], se[middle], tau).value - levels.level(y[kept[-1]], se[kept[-1]], tau).value
+            incidents.append(Incident(int(middle[0]), int(middle[-1]) + 1, size))
+            number += 2
+        else:
+            kept.append(middle)
+            number += 1
+    return kept, incidents
+
+
+def _same(y: Floats, se: Floats, tau: float, inflation: float, before: Indices, after: Indices) -> bool:
+    old, new = (levels.level(y[part], se[part], tau, inflation) for part in (before, after))
+    return abs(new.value - old.value) < SAME * math.hypot(old.error, new.error)
