@@ -29,7 +29,7 @@ from iodelta.lab.schedule import variant_orders
 from iodelta.lab.writing import writes
 from iodelta.machine import LocalMachine
 from iodelta.probe.topology import resolve
-from iodelta.report.calibration import lines, quoted
+from iodelta.report.stories.calibration import lines, quoted
 from iodelta.trial import Trial
 from iodelta.verdict import Rules, judge_all, metric
 

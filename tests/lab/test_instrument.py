@@ -16,7 +16,7 @@ from iodelta.errors import RequestError
 from iodelta.experiment import parse
 from iodelta.lab.instrument import Instruments, Looked
 from iodelta.probe import profile, stages
-from iodelta.report.instruments import looked
+from iodelta.report.stories.instruments import looked
 
 QUESTION = "[workload]\nrw = 'randread'\n[variant.a]\n[variant.b]\n"
 

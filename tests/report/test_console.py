@@ -14,8 +14,8 @@ from rich.console import Console
 from iodelta.experiment import Experiment, parse
 from iodelta.lab.calibration import Calibration, doubt
 from iodelta.lab.plan import Plan, make_plan
-from iodelta.report.account.explain import explain
 from iodelta.report.formats.console import show
+from iodelta.report.stories.explain import explain
 from iodelta.study.confounders import differences
 from iodelta.study.experiment import Account, headline
 from iodelta.study.judging import without_schedule

@@ -23,12 +23,13 @@ from iodelta.experiment.order import in_order
 from iodelta.lab.plan import make_plan
 from iodelta.report.charts import order, shift
 from iodelta.report.charts.sources import verdicts_of
-from iodelta.report.columns import columns
 from iodelta.report.comparison import console as comparing
 from iodelta.report.foreign import table
+from iodelta.report.formats.columns import columns
 from iodelta.report.formats.console import lines
 from iodelta.report.formats.render import rendered
-from iodelta.report.formats.statements import beyond
+from iodelta.report.stories.comparison import bounds_of
+from iodelta.report.stories.statements import beyond
 from iodelta.study.comparison import compare
 from iodelta.study.experiment import Account
 from iodelta.study.judging import in_cell_order
@@ -141,7 +142,7 @@ def test_a_single_run_has_no_interval_and_says_how_finely_it_is_known(tmp_path: 
         told = rendered(found, format_).decode()
         (line,) = [line for line in told.splitlines() if "10,100" in line]
         assert " .. " not in line
-    assert comparing.bounds_of(one) == ""
+    assert bounds_of(one) == ""
     drawn = [effect for effect in verdicts_of(found).effects if effect.metric.name == "read.iops"]
     assert [(effect.low, effect.high) for effect in drawn] == [(None, None)]
 

@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_console import account, experiment, text
 
-from iodelta.report.formats import sheet, telling
+from iodelta.report.formats import sheet
 from iodelta.report.formats.mail import mail
 from iodelta.report.formats.markdown import markdown
-from iodelta.report.formats.telling import RATIOS
+from iodelta.report.stories import experiment as telling
+from iodelta.report.stories.experiment import RATIOS
 from iodelta.study.experiment import Account
 
 SCALES = {"": 1.0, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9, "KiB/s": 2.0**10, "MiB/s": 2.0**20, "GiB/s": 2.0**30}

@@ -17,7 +17,7 @@ from test_console import account, experiment
 from iodelta.lab.calibration import Calibration
 from iodelta.report.formats.mail import WIDTH, mail
 from iodelta.report.formats.render import rendered
-from iodelta.report.formats.story import Cell, Row, Story, Table
+from iodelta.report.stories.story import Cell, Row, Story, Table
 from iodelta.study.again import again, run_line
 from iodelta.study.best import Best
 from iodelta.study.confounders import differences

@@ -40,8 +40,8 @@ from iodelta.lab.setup import survey
 from iodelta.lab.signals import stop_on_signals
 from iodelta.machine import Machine
 from iodelta.report.answers import CalibrationAnswer
-from iodelta.report.calibration import lines
 from iodelta.report.documents import written
+from iodelta.report.stories.calibration import lines
 from iodelta.trial import Trial
 
 DEFAULT = ("--rw=randread", "--bs=4k", "--direct=1", "--ioengine=libaio", "--iodepth=1")

@@ -62,7 +62,7 @@ def command(folder: Path | None, machine: str, target: str, other: Path | None, 
     if format_ == "json":
         sys.stdout.buffer.write(written(EnvDiffAnswer(*names, differing)))
         return
-    from iodelta.report.environment import lines
+    from iodelta.report.stories.environment import lines
 
     for line in lines(differing, *names, whole=whole):
         click.echo(line)

@@ -271,7 +271,7 @@ def _folder(path: Path, cell: str, *, drawn: bool) -> tuple[Told | None, int, Ca
     account, charts = charted(opened(path)) if drawn else (load(opened(path)), ())
     if not cell:
         return account, account.exit_code, lambda: charts
-    from iodelta.report.account.explain import explain
+    from iodelta.report.stories.explain import explain
 
     for line in explain(account, cell):
         click.echo(line)

@@ -220,7 +220,7 @@ def _calibrated(machine: Machine, found: Survey, experiment: Experiment) -> tupl
     if not (state_directory() / CALIBRATION).exists():
         return ()
     from iodelta.lab.calibration import calibrations_for  # with scipy
-    from iodelta.report.calibration import QUOTED, quoted
+    from iodelta.report.stories.calibration import QUOTED, quoted
 
     return tuple(quoted(one) for one in calibrations_for(machine, found.target, experiment)[:QUOTED])
 

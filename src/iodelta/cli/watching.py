@@ -19,7 +19,7 @@ from iodelta.errors import pasted
 from iodelta.lab.plan import Plan
 from iodelta.lab.progress import Watcher
 from iodelta.lab.schedule import Slot
-from iodelta.report.account.evidence import first_look
+from iodelta.report.stories.evidence import first_look
 from iodelta.study.words import duration, inert, interval, metric_name, percent
 from iodelta.trial import Trial
 from iodelta.verdict import Judgement, Verdict, next_step

@@ -14,7 +14,7 @@ from iodelta.report.cache import Charts, keep, kept, key_of
 from iodelta.report.charts import figures
 from iodelta.report.charts.sources import of_account
 from iodelta.report.documents import written
-from iodelta.report.formats.statements import method
+from iodelta.report.stories.statements import method
 from iodelta.study.changed import refuse_changed
 from iodelta.study.experiment import Account, headline
 from iodelta.study.judging import Judged, judged

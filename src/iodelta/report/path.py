@@ -11,8 +11,8 @@ from rich.text import Text
 from iodelta.lab.folder import Folder
 from iodelta.path.judge import PathAccount, Shift, judge
 from iodelta.path.tables import FunctionTable
-from iodelta.report.columns import columns
-from iodelta.report.formats.story import Cell, Row, Section, Story, Table, section
+from iodelta.report.formats.columns import columns
+from iodelta.report.stories.story import Cell, Row, Section, Story, Table, section
 from iodelta.study.words import duration, inert
 
 WIDTH = 80
@@ -292,7 +292,7 @@ def rendered(account: PathAccount, format_: str, *, functions: bool = False) -> 
 
 
 def _csv(account: PathAccount) -> str:
-    from iodelta.report.spreadsheet import csv_text
+    from iodelta.report.formats.spreadsheet import csv_text
 
     heads = ("cell", "direction", "unit", "baseline", "variant", "path", "baseline_count", "variant_count")
     return csv_text(

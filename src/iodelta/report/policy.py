@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from iodelta.policy.answers import Mirrored, PolicyExplanation, Predicted
 from iodelta.policy.calibrate import CLOSURE, DEPTHS, MIX, Calibration, HeldOut, MemberCurve
 from iodelta.policy.catalogue import PolicyInfo
-from iodelta.report.columns import columns
+from iodelta.report.formats.columns import columns
 from iodelta.study.words import inert
 from iodelta.trial import Finding
 

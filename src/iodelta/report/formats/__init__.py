@@ -1,1 +1,1 @@
-"""The forms of a report: terminal, mail, Markdown, CSV, JSON."""
+"""Layouts of a story: terminal, mail, Markdown, HTML, CSV."""

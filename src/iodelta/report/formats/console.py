@@ -8,8 +8,9 @@ from rich.console import Console
 from rich.text import Text
 
 from iodelta.errors import pasted
-from iodelta.report.columns import columns, cut
-from iodelta.report.formats.statements import (
+from iodelta.report.formats.columns import columns, cut
+from iodelta.report.stories.instruments import looked
+from iodelta.report.stories.statements import (
     all_findings,
     beyond,
     findings,
@@ -18,7 +19,6 @@ from iodelta.report.formats.statements import (
     open_questions,
     recommendation,
 )
-from iodelta.report.instruments import looked
 from iodelta.study.confounders import said
 from iodelta.study.experiment import Account, headline
 from iodelta.study.words import inert, interval, metric_name, percent, quantity, wrap

@@ -7,7 +7,7 @@ import shlex
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from iodelta.report.formats.story import BEST, Cell, Section, Story, Table, notes
+from iodelta.report.stories.story import BEST, Cell, Section, Story, Table, notes
 
 WIDTH = 72
 INDENT = "  "

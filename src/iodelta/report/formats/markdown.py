@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from iodelta.report.formats.story import BEST, Cell, Section, Story, Table, notes
+from iodelta.report.stories.story import BEST, Cell, Section, Story, Table, notes
 
 SPECIAL = re.compile(r"[\\`*\[<|~$]|&(?=[#\w])|(?<![^\W_])_|_(?![^\W_])")
 """What means something to Markdown wherever it stands."""

@@ -5,7 +5,7 @@ Formats are byte-identical for the same folder and version: nothing here looks a
 
 from __future__ import annotations
 
-from iodelta.report.formats.story import Story
+from iodelta.report.stories.story import Story
 from iodelta.study.comparison import Comparison
 from iodelta.study.experiment import Account
 from iodelta.study.runs import Shown
@@ -53,8 +53,8 @@ def _json(told: Told) -> bytes:
 
 
 def _story(told: Told) -> Story:
-    from iodelta.report.formats import telling
+    from iodelta.report.stories import comparison, experiment, shown
 
     if isinstance(told, Account):
-        return telling.of_account(told)
-    return telling.of_comparison(told) if isinstance(told, Comparison) else telling.of_shown(told)
+        return experiment.of_account(told)
+    return comparison.of_comparison(told) if isinstance(told, Comparison) else shown.of_shown(told)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from iodelta.errors import pasted
-from iodelta.report.spreadsheet import csv_text
+from iodelta.report.formats.spreadsheet import csv_text
 
 if TYPE_CHECKING:
     from iodelta.study.comparison import Comparison
@@ -32,7 +32,7 @@ def of_account(account: Account) -> str:
 
 
 def _verdicts(account: Account) -> Iterator[tuple[object, ...]]:
-    from iodelta.report.calibration import quoted
+    from iodelta.report.stories.calibration import quoted
 
     plan = account.plan
     conditions = {cell.name: cell.condition for cell in plan.experiment.cells}

@@ -9,7 +9,7 @@ import msgspec
 from iodelta.report.cache import Charts
 from iodelta.report.charts import Figure, Source
 from iodelta.report.charts.model import Effect
-from iodelta.report.formats.story import Section, Story, Table
+from iodelta.report.stories.story import Section, Story, Table
 from iodelta.study.words import inert, interval, percent, quantity
 
 GLYPHS = {"regression": "▼", "improvement": "▲", "equivalent": "■", "inconclusive": "○", "no verdict": "◆"}

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from iodelta.report.cache import Charts
 from iodelta.report.charts import Source
-from iodelta.report.comparison.console import headline as compared_headline
-from iodelta.report.formats import telling
-from iodelta.report.formats.statements import recommendation
 from iodelta.report.html.page import Page, page
+from iodelta.report.stories import comparison, experiment, shown
+from iodelta.report.stories.statements import recommendation
 from iodelta.study.comparison import Comparison
 from iodelta.study.experiment import Account, headline
 from iodelta.study.runs import Shown
@@ -22,7 +21,7 @@ def of_account(account: Account, source: Source, charts: Charts) -> Page:
     """An experiment."""
     advice = recommendation(account)
     return page(
-        telling.of_account(account),
+        experiment.of_account(account),
         source,
         charts,
         answers=_shared(_sentences(headline(account)), account.plan.experiment.baseline),
@@ -34,7 +33,7 @@ def of_account(account: Account, source: Source, charts: Charts) -> Page:
 def of_comparison(found: Comparison, source: Source, charts: Charts) -> Page:
     """Results from anywhere, compared."""
     answers = [
-        compared_headline(found, variant, [one for one in found.compared if one.variant == variant])
+        comparison.headline(found, variant, [one for one in found.compared if one.variant == variant])
         for variant in found.variants
     ]
     words = sorted({one.basis for one in found.compared})
@@ -46,12 +45,12 @@ def of_comparison(found: Comparison, source: Source, charts: Charts) -> Page:
         ("margin", f"{100 * found.margin:g} %"),
         ("based on", ", ".join(words) or "no number in common"),
     )
-    return page(telling.of_comparison(found), source, charts, answers=_shared(answers, found.baseline), facts=facts)
+    return page(comparison.of_comparison(found), source, charts, answers=_shared(answers, found.baseline), facts=facts)
 
 
 def of_shown(found: Shown) -> Page:
     """What is in foreign results; nothing is compared."""
-    return page(telling.of_shown(found), None, ())
+    return page(shown.of_shown(found), None, ())
 
 
 def _shared(answers: Sequence[str], baseline: str) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from iodelta.bundle.planning import Prepared
 from iodelta.lab.bench import request_for
-from iodelta.report.columns import columns
+from iodelta.report.formats.columns import columns
 from iodelta.study.confounders import said
 from iodelta.study.reproduction import Effect, Matched, Reproduced, Side, counted
 from iodelta.study.words import digits, inert, metric_name, percent

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from iodelta.errors import pasted
-from iodelta.report.columns import columns, cut
+from iodelta.report.formats.columns import columns, cut
 from iodelta.study.attribution import AttributionAccount
 from iodelta.study.search import Changed
 from iodelta.study.words import inert, interval, percent, quantity

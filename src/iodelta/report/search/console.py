@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from iodelta.errors import pasted
-from iodelta.report.columns import columns, cut
+from iodelta.report.formats.columns import columns, cut
 from iodelta.study.search import Changed, Found, Proof, SearchAccount
 from iodelta.study.words import duration, inert, interval, percent, quantity
 

@@ -1,4 +1,4 @@
-"""The difference of two environments on a terminal: 80 columns, what most likely explains a result first."""
+"""The difference of two environments in words, what most likely explains a result first."""
 
 from __future__ import annotations
 
@@ -30,3 +30,10 @@ def _wrapped(text: str, indent: str = "") -> Iterator[str]:
     yield from textwrap.wrap(
         text, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ", break_on_hyphens=False
     )
+
+
+def differing(found: Sequence[Differing]) -> Iterator[str]:
+    """What differs, a sentence for each group."""
+    for group, why, lines in said(found):
+        reason = f" ({why})" if why else ""
+        yield f"{group}{reason}: {'; '.join(lines)}"

@@ -9,8 +9,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from iodelta.lab.plan import carry_over
-from iodelta.report.account.evidence import first_look, is_withheld, not_excluded, share_of
-from iodelta.report.calibration import QUOTED, quoted
+from iodelta.report.stories.calibration import QUOTED, quoted
+from iodelta.report.stories.evidence import first_look, is_withheld, not_excluded, share_of
 from iodelta.stats.modes import Modes
 from iodelta.study.experiment import Account, grouped
 from iodelta.study.words import duration, inert, interval, metric_name, percent, quantity

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from iodelta.errors import RequestError
-from iodelta.report.account.evidence import evidence
+from iodelta.report.stories.evidence import evidence
 from iodelta.stats.shift import ShiftFunction
 from iodelta.study.experiment import Account
 from iodelta.study.words import inert, interval, metric_name, percent, quantity

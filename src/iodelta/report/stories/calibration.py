@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from iodelta.lab.aftermath import Aftermath
 from iodelta.lab.calibration import Calibration
-from iodelta.report.columns import columns
+from iodelta.report.formats.columns import columns
 from iodelta.study.words import inert, interval, metric_name
 
 QUOTED = 2

@@ -1,17 +1,14 @@
-"""Accounts, comparisons and imports as stories: what is said in every report, in which order."""
+"""An experiment as a story: verdicts, what stands behind them, the system, the method, how to do it again."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
-from functools import partial
-from itertools import groupby
 
 from iodelta import __version__
-from iodelta.report.account.evidence import evidence, note
-from iodelta.report.comparison import console as comparing
-from iodelta.report.foreign import table
-from iodelta.report.formats.statements import (
+from iodelta.report.stories.environment import differing
+from iodelta.report.stories.evidence import evidence, note
+from iodelta.report.stories.instruments import looked
+from iodelta.report.stories.statements import (
     all_findings,
     beyond,
     findings,
@@ -21,18 +18,12 @@ from iodelta.report.formats.statements import (
     open_questions,
     recommendation,
 )
-from iodelta.report.formats.story import Cell, Row, Section, Story, Table, section
-from iodelta.report.instruments import looked
+from iodelta.report.stories.story import Cell, Row, Section, Story, Table, section
 from iodelta.study.again import Again
-from iodelta.study.comparison import Compared, Comparison
-from iodelta.study.confounders import Differing, said
+from iodelta.study.confounders import Differing
 from iodelta.study.experiment import Account, headline
-from iodelta.study.runs import Row as RunRow
-from iodelta.study.runs import Shown
-from iodelta.study.words import inert, interval, metric_name, percent, quantity, scatter
+from iodelta.study.words import inert, interval, metric_name, percent, quantity
 from iodelta.verdict import Metric, Verdict
-
-# ------------------------------------------------------------------------------------------------- an experiment
 
 EVIDENCE = 12
 """Comparisons whose evidence is written out."""
@@ -163,13 +154,7 @@ def _changes(
 
 def _changed(found: Sequence[Differing]) -> tuple[Section, ...]:
     """What became another in the machine between the sessions of one experiment."""
-    return section("The machine changed between the sessions", _differing(found))
-
-
-def _differing(found: Sequence[Differing]) -> Iterator[str]:
-    for group, why, lines in said(found):
-        reason = f" ({why})" if why else ""
-        yield f"{group}{reason}: {'; '.join(lines)}"
+    return section("The machine changed between the sessions", differing(found))
 
 
 def _again(again: Again | None) -> tuple[Section, ...]:
@@ -191,118 +176,3 @@ def _again(again: Again | None) -> tuple[Section, ...]:
 
 PARTS = 24
 """Cells whose own options are written out."""
-
-
-# --------------------------------------------------------------------------------------------------- a comparison
-
-
-def of_comparison(found: Comparison) -> Story:
-    """Results from anywhere, compared: differences, what they are based on, what else differs."""
-    told = {name: tuple(_differing(own)) or ("nothing that is known",) for name, own in found.differences.items()}
-    alike = len(set(told.values())) == 1
-    differing = [
-        Section("What else differs" if alike else f"What else differs: {inert(name)}", items)
-        for name, items in list(told.items())[: 1 if alike else None]
-    ]
-    words = " ".join(map(_quoted, found.paths))
-    return Story(
-        question="",
-        answer=comparing.answer(found),
-        tables=tuple(_comparison_tables(found)),
-        sections=(
-            *differing,
-            *section("On one side only", map(inert, found.unmatched)),
-            *section("Method", comparing.method(found)),
-            *section("Findings", findings(found.findings) if found.findings else ("none",)),
-            *section("Not read", (f"{inert(r.place.file)}: {inert(r.reason)}" for r in found.refusals)),
-            *section("To do it again", (f"iodelta compare {words} --margin {100 * found.margin:g}%",), commands=True),
-        ),
-    )
-
-
-def _quoted(path: str) -> str:
-    return shlex.quote(inert(path))
-
-
-def _comparison_tables(found: Comparison) -> Iterator[Table]:
-    if len(found.variants) > 1:
-        yield from map(partial(_side_by_side, found), dict.fromkeys(one.metric for one in found.compared))
-    for variant in found.variants:
-        own = [one for one in found.compared if one.variant == variant]
-        several = len({one.metric.partition(".")[0] for one in own}) > 1
-        for metric in dict.fromkeys(one.metric for one in own):
-            rows = [one for one in own if one.metric == metric]
-            if len(found.variants) > 1:
-                rows = [one for one in rows if one.basis != "single runs"]
-            if not rows:
-                continue
-            title = f"{comparing.name_of(rows[0], several)} ({rows[0].better} is better)"
-            if len(found.variants) > 1:
-                title += f": {inert(variant)} against {inert(found.baseline)}"
-            spread = any(part is not None for one in rows for part in one.spread)
-            heads = ("n", inert(found.baseline), *(["+-"] * spread), inert(variant), *(["+-"] * spread))
-            yield Table(
-                title, "cell", (*heads, "change", "interval", "verdict"), tuple(_compared(one, spread) for one in rows)
-            )
-
-
-def _side_by_side(found: Comparison, metric: str) -> Table:
-    """All variants' values of one metric; nothing is marked best, since no two variants were compared but by these."""
-    own = [one for one in found.compared if one.metric == metric]
-    by_cell: dict[str, dict[str, Compared]] = {}
-    for one in own:
-        by_cell.setdefault(one.cell, {})[one.variant] = one
-    rows = []
-    for cell, arms in by_cell.items():
-        head = next(iter(arms.values()))
-        values = [head.values[0], *(arms[name].values[1] if name in arms else None for name in found.variants)]
-        notes = dict.fromkeys(one.says for one in arms.values() if one.unsound)
-        rows.append(Row(inert(cell), tuple(Cell(quantity(value, head.unit)) for value in values), "; ".join(notes)))
-    several = len({one.metric.partition(".")[0] for one in found.compared}) > 1
-    title = f"{comparing.name_of(own[0], several)} ({own[0].better} is better)"
-    return Table(title, "cell", (inert(found.baseline), *map(inert, found.variants)), tuple(rows), words=False)
-
-
-def _compared(one: Compared, spread: bool) -> Row:
-    counts = str(one.runs[0]) if one.runs[0] == one.runs[1] else f"{one.runs[0]}, {one.runs[1]}"
-    change, bounds = comparing.change_of(one.change)[0], comparing.bounds_of(one)
-    marked = {"regression": (0,), "improvement": (1,), "equivalent": (0, 1)}.get(one.word, ())
-    cells = [Cell(counts)]
-    for side, (value, share) in enumerate(zip(one.values, one.spread, strict=True)):
-        cells.append(Cell(quantity(value, one.unit), side in marked))
-        if spread:
-            cells.append(Cell(scatter(share)))
-    return Row(
-        inert(one.cell), (*cells, Cell(change), Cell(bounds or "-"), Cell(one.word)), inert(comparing.says_of(one))
-    )
-
-
-# ------------------------------------------------------------------------------------------------------ an import
-
-
-def of_shown(found: Shown) -> Story:
-    """What is in foreign results, nothing compared: the rows of ``iodelta show``."""
-    runs = f"{found.runs} run{'s' if found.runs != 1 else ''}"
-    return Story(
-        question="",
-        answer=f"{runs} in {found.files} file{'s' if found.files != 1 else ''}; nothing is compared.",
-        tables=tuple(_shown_table(group, list(rows)) for group, rows in groupby(found.rows, key=lambda row: row.group)),
-        sections=(
-            *section("Legend", table.legend(found.rows)),
-            *section("Findings", findings(found.findings) if found.findings else ("none",)),
-            *section("Not read", (f"{inert(r.place.file)}: {inert(r.reason)}" for r in found.refusals)),
-            *section("To do it again", (f"iodelta show {' '.join(map(_quoted, found.paths))}",), commands=True),
-        ),
-    )
-
-
-def _shown_table(group: str, rows: Sequence[RunRow]) -> Table:
-    heads = ("", "IOPS", "MiB/s", "mean", "p50", "p99", "p99.9")
-    return Table(inert(group), "run", heads, tuple(map(_shown_row, rows)), words=False)
-
-
-def _shown_row(row: RunRow) -> Row:
-    cells = [row.kind, table.rate(row), table.bandwidth(row.bandwidth), table.time(row.mean)]
-    cells += [table.point(row.point(share)) for share in (50.0, 99.0, 99.9)]
-    mark = {"hard": " !", "warning": " ?"}.get(row.severity, "")
-    return Row(f"{table.named(row)}{mark}", tuple(Cell(text) for text in cells))

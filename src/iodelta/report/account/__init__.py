@@ -1,1 +1,0 @@
-"""One experiment of ours: what became of it, and everything its trials say."""

@@ -1,0 +1,200 @@
+"""A comparison as a story: what two sets of runs allow to be said, and on what it rests."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from iodelta.report.stories.environment import differing
+from iodelta.report.stories.statements import (
+    findings,
+    visible,
+)
+from iodelta.report.stories.story import Cell, Row, Section, Story, Table, section
+from iodelta.study.comparison import Compared, Comparison
+from iodelta.study.runs import Number
+from iodelta.study.words import digits, inert, percent, quantity, scatter
+
+
+def of_comparison(found: Comparison) -> Story:
+    """Results from anywhere, compared: differences, what they are based on, what else differs."""
+    told = {name: tuple(differing(own)) or ("nothing that is known",) for name, own in found.differences.items()}
+    alike = len(set(told.values())) == 1
+    what_else = [
+        Section("What else differs" if alike else f"What else differs: {inert(name)}", items)
+        for name, items in list(told.items())[: 1 if alike else None]
+    ]
+    words = " ".join(map(quoted, found.paths))
+    return Story(
+        question="",
+        answer=answer(found),
+        tables=tuple(_comparison_tables(found)),
+        sections=(
+            *what_else,
+            *section("On one side only", map(inert, found.unmatched)),
+            *section("Method", method(found)),
+            *section("Findings", findings(found.findings) if found.findings else ("none",)),
+            *section("Not read", (f"{inert(r.place.file)}: {inert(r.reason)}" for r in found.refusals)),
+            *section("To do it again", (f"iodelta compare {words} --margin {100 * found.margin:g}%",), commands=True),
+        ),
+    )
+
+
+def quoted(path: str) -> str:
+    """A path as a shell takes it, without control characters."""
+    return shlex.quote(inert(path))
+
+
+def _comparison_tables(found: Comparison) -> Iterator[Table]:
+    if len(found.variants) > 1:
+        yield from map(partial(_side_by_side, found), dict.fromkeys(one.metric for one in found.compared))
+    for variant in found.variants:
+        own = [one for one in found.compared if one.variant == variant]
+        several = len({one.metric.partition(".")[0] for one in own}) > 1
+        for metric in dict.fromkeys(one.metric for one in own):
+            rows = [one for one in own if one.metric == metric]
+            if len(found.variants) > 1:
+                rows = [one for one in rows if one.basis != "single runs"]
+            if not rows:
+                continue
+            title = f"{name_of(rows[0], several)} ({rows[0].better} is better)"
+            if len(found.variants) > 1:
+                title += f": {inert(variant)} against {inert(found.baseline)}"
+            spread = any(part is not None for one in rows for part in one.spread)
+            heads = ("n", inert(found.baseline), *(["+-"] * spread), inert(variant), *(["+-"] * spread))
+            yield Table(
+                title, "cell", (*heads, "change", "interval", "verdict"), tuple(_compared(one, spread) for one in rows)
+            )
+
+
+def _side_by_side(found: Comparison, metric: str) -> Table:
+    """All variants' values of one metric; nothing is marked best, since no two variants were compared but by these."""
+    own = [one for one in found.compared if one.metric == metric]
+    by_cell: dict[str, dict[str, Compared]] = {}
+    for one in own:
+        by_cell.setdefault(one.cell, {})[one.variant] = one
+    rows = []
+    for cell, arms in by_cell.items():
+        head = next(iter(arms.values()))
+        values = [head.values[0], *(arms[name].values[1] if name in arms else None for name in found.variants)]
+        notes = dict.fromkeys(one.says for one in arms.values() if one.unsound)
+        rows.append(Row(inert(cell), tuple(Cell(quantity(value, head.unit)) for value in values), "; ".join(notes)))
+    several = len({one.metric.partition(".")[0] for one in found.compared}) > 1
+    title = f"{name_of(own[0], several)} ({own[0].better} is better)"
+    return Table(title, "cell", (inert(found.baseline), *map(inert, found.variants)), tuple(rows), words=False)
+
+
+def _compared(one: Compared, spread: bool) -> Row:
+    counts = str(one.runs[0]) if one.runs[0] == one.runs[1] else f"{one.runs[0]}, {one.runs[1]}"
+    change, bounds = change_of(one.change)[0], bounds_of(one)
+    marked = {"regression": (0,), "improvement": (1,), "equivalent": (0, 1)}.get(one.word, ())
+    cells = [Cell(counts)]
+    for side, (value, share) in enumerate(zip(one.values, one.spread, strict=True)):
+        cells.append(Cell(quantity(value, one.unit), side in marked))
+        if spread:
+            cells.append(Cell(scatter(share)))
+    return Row(inert(one.cell), (*cells, Cell(change), Cell(bounds or "-"), Cell(one.word)), inert(says_of(one)))
+
+
+def answer(found: Comparison) -> str:
+    """The answers for all variants, those that are the same in one sentence."""
+    alike: dict[str, list[str]] = {}
+    for variant in found.variants:
+        said_ = _said(found, variant, [one for one in found.compared if one.variant == variant])
+        alike.setdefault(said_, []).append(inert(variant))
+    return " ".join(f"{', '.join(names)} against {inert(found.baseline)}: {text}" for text, names in alike.items())
+
+
+def headline(found: Comparison, variant: str, own: Sequence[Compared]) -> str:
+    """The answer in a sentence, no stronger than what is below it."""
+    return f"{inert(variant)} against {inert(found.baseline)}: {_said(found, variant, own)}"
+
+
+def _said(found: Comparison, variant: str, own: Sequence[Compared]) -> str:
+    lacking = found.lacking.get(variant, ())
+    lack = f"no number that all runs have in {len(lacking)} cell{'s' if len(lacking) != 1 else ''}" if lacking else ""
+    if not own:
+        return f"no verdict: {lack}." if lack else "no cell in common."
+    own = [one for one in own if one.resolved] or list(own)
+    words = [one.word for one in own]
+    told = [
+        f"{word} in {words.count(word)} of {len(words)}"
+        for word in ("regression", "improvement", "equivalent", "inconclusive")
+        if word in words
+    ]
+    reasons = dict.fromkeys(one.why for one in own if one.word == "no verdict")
+    if not reasons:
+        return f"{', '.join(told)} numbers{f'; {lack}' if lack else ''}."
+    verdict = f"{', '.join(told)}; no verdict on the others" if told else "no verdict"
+    return f"{verdict}: {'; '.join((*reasons, *([lack] if lack else ())))}."
+
+
+def bounds_of(one: Compared) -> str:
+    """The interval over the runs; a single run on each side has none."""
+    return "" if one.basis == "single runs" else change_of(one.change)[1]
+
+
+def says_of(one: Compared) -> str:
+    """What stands below a number: how it came to its word, and of single runs how finely their sources tell it."""
+    low, high = (one.change.low, one.change.high) if one.change else (math.nan, math.nan)
+    rounded = change_of(one.change)[1] if one.basis == "single runs" and low < high else ""
+    return f"{one.says}; the digits given leave {rounded}" if rounded else one.says
+
+
+def name_of(one: Compared, several: bool) -> str:
+    """``p99 clat``: in fio's own words, since it matters which latency it is."""
+    kind, _, what = one.metric.partition(".")
+    family, _, point = what.partition(".")
+    name = f"{point} {family}" if point else {"iops": "IOPS", "bandwidth": "bandwidth"}[what]
+    return f"{kind} {name}" if several or kind == "sync" else name
+
+
+def change_of(change: Number | None) -> tuple[str, str]:
+    """The change and its interval, as factors where percentages would be absurd."""
+    if change is None:
+        return "-", ""
+    if not (math.isfinite(change.low) and math.isfinite(change.high)):
+        return percent(change.value), ""
+    places = digits((change.high - change.low) / 2)
+    value, low, high = 100 * change.value, 100 * change.low, 100 * change.high
+    for n in range(places, -1, -1):
+        shown = f"{value:+.{n}f} %", f"{low:+.{n}f} .. {high:+.{n}f} %"
+        if len(shown[0]) <= 8 and len(shown[1]) <= 17:
+            return shown
+    times = 1 + change.value
+    return f"x{times:,.0f}" if times < 1e6 else f"x{times:.0e}", ""
+
+
+def method(found: Comparison) -> Iterator[str]:
+    """What the words of a comparison rest on."""
+    alone = [one for one in found.compared if one.basis == "single runs"]
+    replicates = [one for one in found.compared if one.basis == "replicates"]
+    blocks = [one for one in found.compared if one.basis == "blocks"]
+    yield (
+        f"Margin {100 * found.margin:g} %. Nothing was decided in advance by iodelta: these runs were made before the "
+        "question was put to it, and one look was taken at all of them."
+    )
+    if blocks:
+        level = 100 * max(one.verdict.change.level for one in blocks if one.verdict and one.verdict.change)
+        yield (
+            f"{len(blocks)} of {len(found.compared)} numbers: runs of both sides were interleaved in time and are "
+            f"compared pair by pair; Hodges-Lehmann estimate, signed-rank interval, level {level:.4g} %."
+        )
+    if replicates:
+        reasons = "; ".join(dict.fromkeys(one.why for one in replicates))
+        yield (
+            f"{len(replicates)} of {len(found.compared)} numbers: several runs, but no verdict ({reasons}); the "
+            "interval (95 %) takes them as independent draws."
+        )
+    if alone:
+        yield (
+            f"{len(alone)} of {len(found.compared)} numbers: one run on each side; no interval, since the "
+            "scatter between runs is not known, so no verdict is given."
+        )
+    bounds = [one.change for one in found.compared if one.change is not None]
+    seen = [(c.high - c.low) / 2 for c in bounds if math.isfinite(c.low) and math.isfinite(c.high)]
+    if seen and (blocks or replicates):
+        yield f"Smallest change this could have seen: {visible(seen)}."
+    yield "No calibration belongs to these runs: how often this machine raises a false alarm is not known."
