@@ -746,3 +746,26 @@ def test_thousands_of_iops_are_not_iops_where_single_spaces_set_columns_apart() 
     found = read_bytes(b"sched kIOPS BW (MiB/s)\nnone 100 100\nbfq 100 100\n", "x")
     assert all(d.iops.value != 100 for run in found.runs for d in run.directions)
     assert found.runs or found.refusals
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "   Read IOPS 100 100   100\navg lat (ms) 100 100   100\n99% lat (ms)  10 100 100.1\n",
+        "Read IOPS   100 940\n p99 (us) 2'177   2\n",
+        "   metric  none bfq\nRead IOPS   100 940\n p99 (us)    12   7\n",
+        "sched  IOPS lat_us\n none   100 940\n  bfq   12000 31\n",
+    ],
+)
+def test_two_columns_one_space_apart_are_no_number_with_thousands(text: str) -> None:
+    found = read_bytes(text.encode(), "x")
+    values = [d.iops.value for run in found.runs for d in run.directions]
+    values += [q.value for run in found.runs for d in run.directions if d.lat for q in d.lat.percentiles.values()]
+    assert not {100_940.0, 10_100_100.1, 10_100_100.1 * 1e6} & set(values)
+
+
+@pytest.mark.parametrize("space", [" ", "\u202f", "\xa0"])
+def test_thousands_that_a_title_and_its_whole_column_prove_are_read(space: str) -> None:
+    text = "sched   IOPS     lat (us)\nnone    70 800   12\nbfq     800      13\n".replace("70 800", f"70{space}800")
+    found = read_bytes(text.encode(), "x")
+    assert [run.directions[0].iops.value for run in found.runs] == [70_800.0, 800.0]

@@ -20,6 +20,9 @@ from iodelta.ingest.table_headings import column, is_of_another, is_statistic, n
 _WIDE = re.compile(r" {2,}")
 _TWO_NUMBERS = re.compile(r"\d \d")
 """Thousands, or the cells of two columns."""
+_GROUPED = re.compile(r"[~+-]?\d{1,3}(?: \d{3}){0,5}(?:[.,]\d{1,9})?(?: ?[a-zA-Zµμ/%]{1,8})?")
+"""Digits as they stand in a column that sets thousands apart."""
+_IN_BRACKETS = re.compile(r"\s?[(\[][^()\[\]]{0,20}[)\]]")
 UNNAMED = "row"
 """Title of a column of names that has none."""
 _CONTINUED = re.compile(r"\s+\\$")
@@ -44,7 +47,7 @@ def _is_torn(way: Grid) -> bool:
     """Whether a title or a cell is but a piece of one: ``(us)``, ``[MB/s]``, ``avg`` before ``lat (ms)``."""
     if any(_is_cut(cells) for cells in (way.titles, *(cells for _, cells, _ in way.rows))):
         return True
-    if any(_holds_value(title) for title in way.titles):
+    if any(_holds_value(title) for title in (*way.titles, *(cells[0] for _, cells, _ in way.rows))):
         return True
     texts = [*way.titles, *(text for _, cells, _ in way.rows for text in cells)]
     if any(text[:1] in "([" and text[-1:] in ")]" for text in texts if text):
@@ -62,7 +65,7 @@ def _is_cut(cells: Sequence[str]) -> bool:
 
 
 def _holds_value(title: str) -> bool:
-    """Whether a title is a measure and its number, ``CPU (%) 100.1``: the line has no titles."""
+    """Whether a title, or the name of a row, is a measure and its number: ``CPU (%) 100.1``."""
     name, _, number = title.rpartition(" ")
     return cell(number) is not None and (column(name) is not None or names_other(name))
 
@@ -124,7 +127,25 @@ def _at_wide_gaps(lines: Sequence[Line], index: int, block: Sequence[int]) -> Gr
     if not 2 <= len(titles) <= MOST_COLUMNS:
         return None
     rows = [(at, _WIDE.split(lines[at].text.strip()), "") for at in block]
-    return _fitting(titles, rows, index, unnamed=_is_indented(lines, index, block))
+    found = _fitting(titles, rows, index, unnamed=_is_indented(lines, index, block))
+    return found if found is None or _proves_thousands(found) else None
+
+
+def _proves_thousands(way: Grid) -> bool:
+    """Whether every ``100 940`` is one number: its title is one word, and its whole column is written so.
+
+    Under two words, or without titles, it may be the cells of two columns that are one space apart.
+    """
+    for at, title in enumerate(way.titles):
+        numbers = [cells[at] for _, cells, _ in way.rows if cell(cells[at]) is not None]
+        if _TWO_NUMBERS.search(title):
+            return False
+        if not any(_TWO_NUMBERS.search(text) for text in numbers):
+            continue
+        word = _IN_BRACKETS.sub("", title).strip()
+        if " " in word or not all(_GROUPED.fullmatch(text) for text in numbers):
+            return False
+    return True
 
 
 def _at_every_gap(lines: Sequence[Line], index: int, block: Sequence[int]) -> Grid | None:
