@@ -248,3 +248,10 @@ def test_members_that_another_run_measures_are_left_to_it(tmp_path: Path) -> Non
             told = refusal(*words)
             assert "/runs/first: this run measures on" in told
             assert "--wait" in told
+
+
+def test_real_members_have_no_open_load_and_it_says_what_predicts_one(memory: Path) -> None:
+    text = refusal("mirror", "--rate", "100", *map(str, files(memory, 2)))
+    assert "cannot submit at a rate of its own" in text
+    assert "policy simulate --rate" in text
+    assert "--rate" not in said("mirror", "--help")

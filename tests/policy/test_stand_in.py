@@ -14,9 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from workshop import Workshop
 
 from iodelta import knob
+from iodelta.cli.main import cli
 from iodelta.errors import RequestError
 from iodelta.knob.mirror import PERMITTED
 from iodelta.lab.guard import make_scratch
@@ -107,7 +109,7 @@ def test_a_mix_of_reads_and_writes_is_done_only_on_members_that_iodelta_made_or_
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ((("rw", "randread"), ("rate_iops", "100")), b"cannot do fio's rate_iops"),
+        ((("rw", "randread"), ("rate_iops", "100")), b"it has no rate_iops"),
         ((("rw", "randtrim"),), b"cannot do rw=randtrim"),
         ((("rw", "randread"), ("iodepth", "many")), b"cannot read"),
     ],
@@ -229,3 +231,19 @@ def test_policies_are_variants_of_an_experiment_with_blocks_and_verdicts(tmp_pat
     assert f"{second} differs from {first} at byte 0" in done.stderr
     assert "[mirror.content]" in done.stdout
     assert "cache.not-from-device" not in done.stdout, "its reads went to other members, not to a cache"
+
+
+@pytest.mark.fio
+@pytest.mark.parametrize("option", ["--rate_iops=100", "--thinktime=5", "--bssplit=4k/50:8k/50", "--rw=randtrim"])
+def test_what_the_mirror_cannot_do_is_refused_in_the_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    """Not by every trial, one after the other, when the plan has long been accepted."""
+    monkeypatch.chdir(tmp_path)
+    one, other = files(tmp_path, 2, mib=1)
+    variants = [f"--variant={name}:mirror.read_policy={name} {one} {other}" for name in ("queue", "round-robin")]
+    words = ["run", "--dry-run", "--target", str(one), *variants, "--", "--rw=randread", "--direct=1"]
+    assert CliRunner().invoke(cli, words).exit_code == 0
+    done = CliRunner().invoke(cli, [*words, option])
+    assert isinstance(done.exception, RequestError)
+    assert option[2:].partition("=")[0] in str(done.exception)

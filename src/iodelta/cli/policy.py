@@ -281,6 +281,16 @@ def calibrate(
     _say(calibration(found))
 
 
+def _no_open_load(context: click.Context, parameter: click.Parameter, value: str) -> None:
+    """Of ``simulate`` somebody knows --rate; on real members there is none."""
+    if value:
+        raise RequestError(
+            "the mirror keeps iodepth x jobs requests in flight; it cannot submit at a rate of its own",
+            place="--rate",
+            remedy="set the load by --iodepth and --jobs; `iodelta policy simulate --rate` predicts an open load",
+        )
+
+
 @command.command("mirror")
 @click.argument("members", nargs=-1, required=True)
 @_workload
@@ -292,6 +302,7 @@ def calibrate(
 )
 @click.option("--seed", default=1, show_default=True, help="Seed of the offsets and pids, which are new in each run.")
 @click.option("--buffered", is_flag=True, help="Use the page cache instead of O_DIRECT.")
+@click.option("--rate", "arrivals", default="", hidden=True, expose_value=False, callback=_no_open_load)
 @click.option("--compare-all", is_flag=True, help="Compare all bytes of the members first, instead of a sample.")
 @click.option("--destroy", multiple=True, metavar="MEMBER", help="Allow this member to be overwritten.")
 @waits

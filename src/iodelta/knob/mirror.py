@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from iodelta.errors import RequestError
 from iodelta.experiment.values import split_command
+from iodelta.jobfile import canonical
 from iodelta.knob.base import EMPTY, Knob, Saved, refuse
 from iodelta.knob.shell import Line, NoScript
 from iodelta.machine import LocalMachine, Machine
@@ -20,6 +21,52 @@ PROGRAM = "iodelta.policy.stand_in"
 
 PERMITTED = "IODELTA_PERMITTED"
 """Environment variable of a trial: real paths of the members for which its session holds permits, as JSON."""
+
+
+KNOWN = frozenset(
+    "output output-format eta readonly name time_based randrepeat allrandrepeat group_reporting lat_percentiles "
+    "clat_percentiles log_avg_msec per_job_logs allow_file_create ioengine norandommap thread invalidate "
+    "filename rw bs iodepth numjobs direct rwmixread rwmixwrite size runtime ramp_time randseed write_iops_log".split()
+)
+"""fio options that the mirror follows, or that ask for what it does anyway."""
+MODES = {
+    "read": (False, 100),
+    "randread": (True, 100),
+    "write": (False, 0),
+    "randwrite": (True, 0),
+    "rw": (False, 50),
+    "readwrite": (False, 50),
+    "randrw": (True, 50),
+}
+"""Values of ``rw``: whether offsets are random, and the percentage of reads unless it is given."""
+
+
+def options_of(words: Sequence[str]) -> dict[str, str]:
+    """The options among fio's words, by their first names; a flag is 1."""
+    pairs = (word.removeprefix("--").partition("=") for word in words if word.startswith("--"))
+    return {canonical(name): value if equals else "1" for name, equals, value in pairs}
+
+
+def check_options(options: Mapping[str, str]) -> None:
+    """Raises RequestError for options of fio that the mirror cannot follow. Names are fio's first ones."""
+    unknown = sorted(options.keys() - KNOWN)
+    paced = [name for name in unknown if name.startswith(("rate", "thinktime"))]
+    if paced:
+        raise RequestError(
+            f"the mirror keeps iodepth x numjobs requests in flight, so it has no {', '.join(paced)}",
+            place="mirror.read_policy",
+            remedy="set the load by iodepth and numjobs; `iodelta policy simulate --rate` predicts an open load",
+        )
+    if unknown:
+        raise RequestError(
+            f"the mirror cannot do fio's {', '.join(unknown)}",
+            place="mirror.read_policy",
+            remedy="it knows rw, bs, iodepth, numjobs, direct, rwmixread and size",
+        )
+    mode = options.get("rw", "read")
+    if mode not in MODES:
+        remedy = f"one of {', '.join(MODES)}"
+        raise RequestError(f"the mirror cannot do rw={mode}", place="mirror.read_policy", remedy=remedy)
 
 
 def mirrored(knobs: Mapping[str, str]) -> bool:

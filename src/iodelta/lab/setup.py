@@ -19,7 +19,8 @@ from iodelta.experiment import Experiment, size_bytes
 from iodelta.experiment.io_uring import TOOL, switches
 from iodelta.experiment.model import of_boot
 from iodelta.knob import Knob, Restored, check, knob
-from iodelta.knob.mirror import PERMITTED, members_of
+from iodelta.knob.mirror import PERMITTED, members_of, mirrored, options_of
+from iodelta.knob.mirror import check_options as check_options_of_mirror
 from iodelta.lab.bench import Bench, background_words, request_for
 from iodelta.lab.folder import Folder, KnobRestored, KnobSaved, now
 from iodelta.lab.guard import MARK as SCRATCH_MARK
@@ -101,8 +102,12 @@ def survey(machine: Machine, experiment: Experiment, *, engines: bool = True) ->
     for condition in experiment.conditions:
         for variant in experiment.variants:
             check(knobs, {**condition.knobs, **variant.knobs})
+    held = {condition.name: condition.knobs for condition in experiment.conditions}
     for cell, variant in pairs:  # refuses options that cannot be passed on
-        command_of(request_for(experiment, cell, variant, target, seed=1, size=size, version=version, workdir="/"))
+        request = request_for(experiment, cell, variant, target, seed=1, size=size, version=version, workdir="/")
+        words = command_of(request)
+        if mirrored({**held.get(cell.condition, {}), **variant.knobs}):
+            check_options_of_mirror(options_of(words[1:]))
     _check_tool(machine, experiment)
     refused = _tried(machine, experiment, target, size, version) if engines else ({}, {})
     odd = placement(machine, experiment, target, knobs)

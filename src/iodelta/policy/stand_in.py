@@ -18,8 +18,7 @@ from typing import Any, NoReturn
 
 from iodelta.errors import IodeltaError, RequestError
 from iodelta.experiment.values import seconds, size_bytes
-from iodelta.jobfile import canonical
-from iodelta.knob.mirror import PERMITTED
+from iodelta.knob.mirror import MODES, PERMITTED, check_options, options_of
 from iodelta.lab.guard import check_write
 from iodelta.machine import LocalMachine
 from iodelta.policy.mirror import MirrorRun, Request, run
@@ -30,25 +29,10 @@ from iodelta.trial import bin_edges
 VERSION = "fio-3.33"
 """The layout of the output; that the mirror made it is in its ``mirror`` entry."""
 
-SILENT = frozenset(
-    "output output-format eta readonly name time_based randrepeat allrandrepeat group_reporting lat_percentiles "
-    "clat_percentiles log_avg_msec per_job_logs allow_file_create ioengine norandommap thread invalidate".split()
-)
-"""Options of fio that ask for what the mirror does anyway, or for the form of the output."""
-
 SAMPLES = 100
 """Times in a run at which it is looked what is in flight on each member."""
 
 PERCENTILES = (1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9, 99.95, 99.99)
-_MODES = {
-    "read": (False, 100),
-    "randread": (True, 100),
-    "write": (False, 0),
-    "randwrite": (True, 0),
-    "rw": (False, 50),
-    "readwrite": (False, 50),
-    "randrw": (True, 50),
-}
 
 
 def main(words: Sequence[str]) -> int:
@@ -57,7 +41,7 @@ def main(words: Sequence[str]) -> int:
         signal.signal(number, _stopped)
     try:
         mine, given = _split(words)
-        options = _options(given)
+        options = options_of(given)
         request = _request(mine, options)
         if request.read_percent < 100 and "readonly" in options:
             raise RequestError("the workload writes, and fio was told to be read-only", place="mirror")
@@ -174,25 +158,9 @@ def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
     return list(words[:cut]), [word for word in words[cut + 2 :] if word.startswith("--")]
 
 
-def _options(words: Sequence[str]) -> dict[str, str]:
-    pairs = (word.removeprefix("--").partition("=") for word in words)
-    return {canonical(name): value if equals else "1" for name, equals, value in pairs}
-
-
 def _request(mine: Sequence[str], options: dict[str, str]) -> Request:
-    known = SILENT | {"filename", "rw", "bs", "iodepth", "numjobs", "direct", "rwmixread", "rwmixwrite", "size"}
-    known |= {"runtime", "ramp_time", "randseed", "write_iops_log"}
-    unknown = sorted(options.keys() - known)
-    if unknown:
-        raise RequestError(
-            f"the mirror cannot do fio's {', '.join(unknown)}",
-            place="mirror",
-            remedy="it knows rw, bs, iodepth, numjobs, direct, rwmixread and size",
-        )
-    mode = options.get("rw", "read")
-    if mode not in _MODES:
-        raise RequestError(f"the mirror cannot do rw={mode}", place="mirror", remedy=f"one of {', '.join(_MODES)}")
-    is_random, reads = _MODES[mode]
+    check_options(options)
+    is_random, reads = MODES[options.get("rw", "read")]
     if reads == 50:
         reads = 100 - int(options["rwmixwrite"]) if "rwmixwrite" in options else int(options.get("rwmixread", "50"))
     try:
