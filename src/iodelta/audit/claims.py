@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -75,6 +75,18 @@ class Claim(NamedTuple):
     how: str = ""
 
 
+Cell = dict[str, Quantity | None]
+"""The value of each variant of a cell; None where it cannot be believed."""
+
+
+class Span(NamedTuple):
+    """A value in percent with what rounding leaves open."""
+
+    low: float
+    value: float
+    high: float
+
+
 class Checked(msgspec.Struct, frozen=True):
     """What became of a claim: in how many of the ``cells`` that it names it ``holds``, and in words why."""
 
@@ -97,38 +109,49 @@ class Checked(msgspec.Struct, frozen=True):
 
 def check_claims(text: str, audit: Audit) -> tuple[Checked, ...]:
     """Every sentence of ``text`` (set off by ; or lines) against the tables. Raises RequestError for another form."""
-    sentences = [part.strip().rstrip(".") for part in re.split(r"[;\n]", text) if part.strip(" .\r\t")]
-    return tuple(_together(sentence) or _check(parse(sentence, audit.runs), audit) for sentence in sentences)
+    checked: list[Checked] = []
+    for part in re.split(r"[;\n]", text):
+        if part.strip(" .\r\t"):
+            sentence = part.strip().rstrip(".")
+            checked.append(_together(sentence) or _check(parse(sentence, audit.runs), audit))
+    return tuple(checked)
 
 
 def parse(sentence: str, runs: Sequence[Run]) -> Claim:
     """A sentence about a table taken apart. Raises RequestError for another form, or no variant of the tables."""
-    extreme, percent = _EXTREME.fullmatch(sentence), _PERCENT.fullmatch(sentence)
-    found = extreme or percent
-    if found is None:
+    extreme = _EXTREME.fullmatch(sentence)
+    match = extreme or _PERCENT.fullmatch(sentence)
+    if match is None:
         raise RequestError(f"cannot check {sentence!r}", place="claims", remedy=f"write it as: {FORMS}")
-    metric = (found["metric"] or "IOPS").casefold()
-    late = _stat(metric)[0] in ("mean", "percentile")
-    who, words = _variant(found["who"], runs), _words(found["cells"] or "")
+    metric = (match["metric"] or "IOPS").casefold()
+    is_latency = _stat(metric)[0] in ("mean", "percentile")
+    who, words = _variant(match["who"], runs), _words(match["cells"] or "")
     if extreme is not None:
-        end = extreme["end"].casefold()
-        up = end == "highest" or (end == "best" and not late) or (end == "worst" and late)
-        return Claim(sentence, who, "", metric, up, words)
-    way = found["way"].casefold().split()[0]
-    up = way in ("above", "higher") or way == ("slower" if late else "faster")
-    how = (found["how"] or "").casefold()
-    return Claim(sentence, who, _variant(found["than"], runs), metric, up, words, found["n"], how)
+        return Claim(sentence, who, "", metric, _is_high(extreme["end"].casefold(), is_latency=is_latency), words)
+    up = _is_above(match["way"].casefold().split()[0], is_latency=is_latency)
+    than, how = _variant(match["than"], runs), (match["how"] or "").casefold()
+    return Claim(sentence, who, than, metric, up, words, match["n"], how)
+
+
+def _is_high(end: str, *, is_latency: bool) -> bool:
+    """Whether an end is that of large numbers. The worst latency is the highest one."""
+    return end in ("highest", "worst" if is_latency else "best")
+
+
+def _is_above(way: str, *, is_latency: bool) -> bool:
+    """Whether a way is that of larger numbers. What is slower has more latency."""
+    return way in ("above", "higher", "slower" if is_latency else "faster")
 
 
 def _variant(text: str, runs: Sequence[Run]) -> str:
-    known_names = dict.fromkeys(name for run in runs if run.format == "table" and (name := variant(run)))
-    for name in known_names:
+    """The variant of that name. Raises RequestError where no row is of it."""
+    tables = [variant(run) for run in runs if run.format == "table"]
+    names = dict.fromkeys(filter(None, tables))
+    for name in names:
         if name.casefold() == text.strip().casefold():
             return name
     raise RequestError(
-        f"no row is called {text.strip()!r}",
-        place="claims",
-        remedy=f"rows are of {', '.join(known_names) or 'nothing'}",
+        f"no row is called {text.strip()!r}", place="claims", remedy=f"rows are of {', '.join(names) or 'nothing'}"
     )
 
 
@@ -140,26 +163,82 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _in_cell(words: Iterable[str], run: Run) -> bool:
+    """Whether a row is of the cell that these words name."""
     work = run.workload
-    own = set(re.findall(r"[\w.-]+", context(run).casefold()))
-    own |= {f"qd{work.iodepth}", f"{work.numjobs or 1}jobs", f"{(work.bs or 0) // 1024}k", (work.rw or "").casefold()}
-    return all(
-        load(run) == _LOAD[word]
-        if word in _LOAD
-        else word in own or (word.isalpha() and len(word) > 2 and any(word in text for text in own))
-        for word in words
-    )
+    texts = set(re.findall(r"[\w.-]+", context(run).casefold()))
+    texts |= {f"qd{work.iodepth}", f"{work.numjobs or 1}jobs", f"{(work.bs or 0) // 1024}k", (work.rw or "").casefold()}
+    return all(_means(word, run, texts) for word in words)
+
+
+def _means(word: str, run: Run, texts: Iterable[str]) -> bool:
+    """Whether a row is what a word says; ``rand`` is also said of ``randread``."""
+    if word in _LOAD:
+        return load(run) == _LOAD[word]
+    if word in texts:
+        return True
+    is_part = word.isalpha() and len(word) > 2
+    return is_part and any(word in text for text in texts)
+
+
+class _Table:
+    """The numbers of tables as far as they can be believed: those that a finding spoils are mended or left out."""
+
+    def __init__(self, audit: Audit) -> None:
+        self.runs = audit.runs
+        self.mended = {(repair.run, repair.column): repair.mended for repair in audit.repairs()}
+        self.spoilt: set[tuple[int, str]] = set()
+        for hit in audit.hits:
+            self.spoilt.update((index, hit.finding.rule) for index in hit.runs)
+
+    def cells(self, claim: Claim) -> list[Cell]:
+        """The cells that a claim names, those without its variants left out."""
+        wanted = {claim.who, claim.than} - {""}
+        cells: list[Cell] = []
+        for rows in groups(Evidence(self.runs)):
+            if not _in_cell(claim.words, self.runs[rows[0]]):
+                continue
+            cell = {variant(self.runs[index]): self._value(index, claim.metric) for index in rows}
+            if wanted <= cell.keys():
+                cells.append(cell)
+        return cells
+
+    def _value(self, index: int, metric: str) -> Quantity | None:
+        """A row's value of ``metric``, mended where that is exact; None where it is missing or cannot be believed."""
+        run, (stat, percent) = self.runs[index], _stat(metric)
+        if any((index, rule) in self.spoilt for rule in SPOILT[stat]):
+            return None if stat == "mean" else self._repaired(index, stat, percent)
+        if stat in ("iops", "bw"):
+            return _sum([part.iops if stat == "iops" else part.bandwidth for part in parts(run)])
+        return _latency(run, percent)
+
+    def _repaired(self, index: int, stat: Stat, percent: float) -> Quantity | None:
+        for title in self.runs[index].labels:
+            heading = column(title)
+            if heading is not None and (heading.stat, heading.percent) == (stat, percent) and heading.scale:
+                written = number(self.mended.get((index, title), ""))
+                return Quantity.exact(written[0] * heading.scale, "mended") if written else None
+        return None
+
+
+def _sum(rates: Sequence[Quantity]) -> Quantity | None:
+    if not rates or not all(map(known, rates)):
+        return None
+    low, high = sum(rate.low for rate in rates), sum(rate.high for rate in rates)
+    return Quantity(sum(rate.value for rate in rates), low, high, rates[0].unit)
+
+
+def _latency(run: Run, percent: float) -> Quantity | None:
+    """The mean, or a percentile; None for a run of several directions, whose latencies do not add up."""
+    directions = parts(run)
+    spread = latency(directions[0]) if len(directions) == 1 else None
+    if spread is None:
+        return None
+    value = spread.percentiles.get(percent) if percent else spread.mean
+    return value if value and known(value) else None
 
 
 def _check(claim: Claim, audit: Audit) -> Checked:
-    spoilt = {(index, hit.finding.rule) for hit in audit.hits for index in hit.runs}
-    mended = {(repair.run, repair.column): repair.mended for repair in audit.repairs()}
-    cells = [
-        {variant(audit.runs[index]): _value(index, audit.runs[index], claim.metric, spoilt, mended) for index in rows}
-        for rows in groups(Evidence(audit.runs))
-        if _in_cell(claim.words, audit.runs[rows[0]])
-    ]
-    cells = [cell for cell in cells if claim.who in cell and (not claim.than or claim.than in cell)]
+    cells = _Table(audit).cells(claim)
     if not cells:
         raise RequestError(
             f"no cell is meant by {' '.join(claim.words) or 'this'!r}",
@@ -179,83 +258,77 @@ def _stat(metric: str) -> tuple[Stat, float]:
     return ("bw" if metric in ("bandwidth", "throughput", "bw") else "mean"), 0
 
 
-def _value(
-    index: int, run: Run, metric: str, spoilt: set[tuple[int, str]], mended: dict[tuple[int, str], str]
-) -> Quantity | None:
-    """A row's value of ``metric``, mended where that is exact; None where it is missing or cannot be believed."""
-    stat, percent = _stat(metric)
-    if any((index, rule) in spoilt for rule in SPOILT[stat]):
-        return None if stat == "mean" else _repaired(index, run, stat, percent, mended)
-    if stat in ("iops", "bw"):
-        rates = [d.iops if stat == "iops" else d.bandwidth for d in parts(run)]
-        if not rates or not all(map(known, rates)):
-            return None
-        low, high = sum(rate.low for rate in rates), sum(rate.high for rate in rates)
-        return Quantity(sum(rate.value for rate in rates), low, high, rates[0].unit)
-    found = latency(parts(run)[0]) if len(parts(run)) == 1 else None
-    number_ = found and (found.percentiles.get(percent) if percent else found.mean)
-    return number_ if number_ and known(number_) else None
-
-
-def _repaired(index: int, run: Run, stat: Stat, percent: float, mended: dict[tuple[int, str], str]) -> Quantity | None:
-    for title in run.labels:
-        own = column(title)
-        if own is not None and own.stat == stat and own.percent == percent and own.scale:
-            found = number(mended.get((index, title), ""))
-            return Quantity.exact(found[0] * own.scale, "mended") if found else None
-    return None
-
-
-def _extreme(claim: Claim, cells: list[dict[str, Quantity | None]]) -> Checked:
-    holds = ties = untested = 0
-    against: list[str] = []
-    for cell in cells:
-        own, others = cell[claim.who], {name: value for name, value in cell.items() if value and name != claim.who}
-        if own is None or not others:
-            untested += 1
-            continue
-        best = max(others, key=lambda name: others[name].value if claim.up else -others[name].value)
-        other = others[best]
-        if own.low <= other.high and other.low <= own.high:
-            ties += 1
-        elif (own.value > other.value) == claim.up:
-            holds += 1
-        else:
-            against.append(best)
+def _extreme(claim: Claim, cells: list[Cell]) -> Checked:
+    places = [_place(claim, cell) for cell in cells]
+    holds, ties, untested = places.count("first"), places.count("tie"), places.count("untested")
+    beaten_by = [place.best for place in places if isinstance(place, _Beaten)]
     said = [f"holds in {holds} of {len(cells)} cells"]
     if ties:
         said.append(f"tied within rounding in {ties}")
-    if against:
-        first = ", ".join(f"{name} ({against.count(name)})" for name in dict.fromkeys(against))
-        said.append(f"beaten by {first}")
+    if beaten_by:
+        said.append(f"beaten by {_counted(beaten_by)}")
     if untested:
         said.append(f"cannot be tested in {untested}, for want of a number that can be believed")
-    outcome: Outcome = (
-        "false" if against or (ties and not holds) else "untestable" if untested or not holds else "holds"
-    )
+    is_false = bool(beaten_by or (ties and not holds))
+    outcome = _outcome(is_false=is_false, is_tested=bool(holds and not untested))
     return Checked(claim.sentence, outcome, holds, len(cells), "; ".join(said))
+
+
+class _Beaten(NamedTuple):
+    best: str
+
+
+def _place(claim: Claim, cell: Cell) -> Literal["first", "tie", "untested"] | _Beaten:
+    """Where the variant of a claim about the highest or lowest stands in a cell."""
+    who = cell[claim.who]
+    others = {name: value for name, value in cell.items() if value and name != claim.who}
+    if who is None or not others:
+        return "untested"
+    best = _best(others, up=claim.up)
+    other = others[best]
+    if who.low <= other.high and other.low <= who.high:
+        return "tie"
+    return "first" if (who.value > other.value) == claim.up else _Beaten(best)
+
+
+def _best(values: Mapping[str, Quantity], *, up: bool) -> str:
+    sign = 1 if up else -1
+    return max(values, key=lambda name: sign * values[name].value)
+
+
+def _counted(names: list[str]) -> str:
+    return ", ".join(f"{name} ({names.count(name)})" for name in dict.fromkeys(names))
+
+
+def _outcome(*, is_false: bool, is_tested: bool) -> Outcome:
+    if is_false:
+        return "false"
+    return "holds" if is_tested else "untestable"
 
 
 def _together(sentence: str) -> Checked | None:
     """Whether changes, each of what the one before left, make the whole that is claimed; None for another sentence."""
-    found = _TOGETHER.fullmatch(sentence)
-    if found is None:
+    match = _TOGETHER.fullmatch(sentence)
+    if match is None:
         return None
-    parts = [_factors(*change) for change in re.findall(_CHANGE, found["parts"], re.IGNORECASE)]
-    low, likely, high = (100 * (math.prod(part[at] for part in parts) - 1) for at in range(3))
-    (whole,) = re.findall(_CHANGE, found["whole"], re.IGNORECASE)
-    least, stated, most = (100 * (factor - 1) for factor in _factors(*whole))
-    how = (found["how"] or "").casefold()
-    slack = ABOUT * abs(stated) if how in ("about", "~") else 0.0
-    if how in ("at least", "more than"):
-        holds = low <= most if stated < 0 else high >= least
-    elif how == "up to":
-        holds = high >= least if stated < 0 else low <= most
-    else:
-        holds = low <= most + slack and least - slack <= high
-    span = f", {low:.1f} to {high:.1f} % with rounding" if high - low > 1e-9 else ""
-    text = f"each takes its share of what the one before left: {likely:+.1f} %{span}"
+    changes = [_factors(*change) for change in re.findall(_CHANGE, match["parts"], re.IGNORECASE)]
+    low, likely, high = (100 * (math.prod(bound) - 1) for bound in zip(*changes, strict=True))
+    (whole,) = re.findall(_CHANGE, match["whole"], re.IGNORECASE)
+    stated = Span(*(100 * (factor - 1) for factor in _factors(*whole)))
+    holds = _makes(Span(low, likely, high), stated, (match["how"] or "").casefold())
+    rounding = f", {low:.1f} to {high:.1f} % with rounding" if high - low > 1e-9 else ""
+    text = f"each takes its share of what the one before left: {likely:+.1f} %{rounding}"
     return Checked(sentence, "holds" if holds else "false", int(holds), 1, text)
+
+
+def _makes(together: Span, stated: Span, how: str) -> bool:
+    """Whether changes together may be the one that is stated. At least a loss is at most what is left."""
+    is_at_most = how == "up to"
+    if is_at_most or how in ("at least", "more than"):
+        is_loss = stated.value < 0
+        return together.high >= stated.low if is_loss == is_at_most else together.low <= stated.high
+    slack = ABOUT * abs(stated.value) if how in ("about", "~") else 0.0
+    return together.low <= stated.high + slack and stated.low - slack <= together.high
 
 
 def _factors(sign: str, digits: str, to: str, loss: str, gain: str) -> tuple[float, float, float]:
@@ -267,35 +340,60 @@ def _factors(sign: str, digits: str, to: str, loss: str, gain: str) -> tuple[flo
     return min(factors), factors[1], max(factors)
 
 
-def _percentage(claim: Claim, cells: list[dict[str, Quantity | None]]) -> Checked:
-    shown: list[tuple[float, float, float]] = []
-    for cell in cells:
-        own, other = cell[claim.who], cell[claim.than]
-        if own is not None and other is not None and other.low > 0:
-            ratios = own.low / other.high, own.value / other.value, own.high / other.low
-            shown.append(tuple(sorted(100 * (ratio - 1) * (1 if claim.up else -1) for ratio in ratios)))  # type: ignore[arg-type]
+def _percentage(claim: Claim, cells: list[Cell]) -> Checked:
+    spans = [_difference(cell[claim.who], cell[claim.than], up=claim.up) for cell in cells]
+    shown = [span for span in spans if span is not None]
     if not shown:
         return Checked(claim.sentence, "untestable", 0, len(cells), "no cell has numbers that can be believed")
-    n = float(claim.percent)
-    half = 0.5 * 10.0 ** -len(claim.percent.partition(".")[2])
-    slack = max(half, ABOUT * n) if claim.how in ("about", "~") else half
-    low, high = min(value for _, value, _ in shown), max(value for _, value, _ in shown)
+    all_shown = len(shown) == len(cells)
     if claim.how == "up to":
-        reached = max(upper for *_, upper in shown) >= n - slack
-        contradicted = max(lower for lower, *_ in shown) > n + slack or (not reached and len(shown) == len(cells))
-        holds = len(shown) if reached and not contradicted else 0
-    elif claim.how in ("at least", "more than"):
-        holds = sum(upper >= n for *_, upper in shown)
+        holds, contradicted = _reaches(claim, shown, all_shown=all_shown)
     else:
-        holds = sum(lower <= n + slack and upper >= n - slack for lower, _, upper in shown)
-    if claim.how != "up to":
+        holds = sum(_agrees(claim, span) for span in shown)
         contradicted = holds < len(shown)
-    text = f"the table shows {low:.1f} % {'above' if claim.up else 'below'}"
-    if len(shown) > 1:
-        text = f"the table shows {low:.1f} to {high:.1f} % {'above' if claim.up else 'below'}"
-    if claim.how != "up to" and len(shown) > 1:
-        text += f"; holds in {holds} of {len(shown)} cells"
-    if len(shown) < len(cells):
-        text += f"; {len(cells) - len(shown)} cells cannot be tested"
-    outcome: Outcome = "false" if contradicted else "untestable" if len(shown) < len(cells) else "holds"
-    return Checked(claim.sentence, outcome, holds, len(cells), text)
+    several = len(shown) > 1
+    said = [f"the table shows {_range(shown)} {'above' if claim.up else 'below'}"]
+    if several and claim.how != "up to":
+        said.append(f"holds in {holds} of {len(shown)} cells")
+    if not all_shown:
+        said.append(f"{len(cells) - len(shown)} cells cannot be tested")
+    outcome = _outcome(is_false=contradicted, is_tested=all_shown)
+    return Checked(claim.sentence, outcome, holds, len(cells), "; ".join(said))
+
+
+def _range(shown: list[Span]) -> str:
+    values = sorted(span.value for span in shown)
+    return f"{values[0]:.1f} to {values[-1]:.1f} %" if len(values) > 1 else f"{values[0]:.1f} %"
+
+
+def _difference(who: Quantity | None, than: Quantity | None, *, up: bool) -> Span | None:
+    """Percent by which one value is above another (or below), rounding included; None where it cannot be known."""
+    if who is None or than is None or than.low <= 0:
+        return None
+    ratios = (who.low / than.high, who.value / than.value, who.high / than.low)
+    sign = 1 if up else -1
+    return Span(*sorted(sign * 100 * (ratio - 1) for ratio in ratios))
+
+
+def _slack(claim: Claim) -> float:
+    """What rounding and "about" leave to the stated percentage."""
+    half = 0.5 * 10.0 ** -len(claim.percent.partition(".")[2])
+    return max(half, ABOUT * float(claim.percent)) if claim.how in ("about", "~") else half
+
+
+def _reaches(claim: Claim, shown: list[Span], *, all_shown: bool) -> tuple[int, bool]:
+    """Of "up to n %": in how many cells it holds, and whether they contradict it. A cell that cannot be tested may be
+    the one that reaches n."""
+    stated, slack = float(claim.percent), _slack(claim)
+    is_reached = max(span.high for span in shown) >= stated - slack
+    is_exceeded = max(span.low for span in shown) > stated + slack
+    contradicted = is_exceeded or (not is_reached and all_shown)
+    return (len(shown) if is_reached and not contradicted else 0), contradicted
+
+
+def _agrees(claim: Claim, span: Span) -> bool:
+    stated = float(claim.percent)
+    if claim.how in ("at least", "more than"):
+        return span.high >= stated
+    slack = _slack(claim)
+    return span.low <= stated + slack and span.high >= stated - slack

@@ -106,15 +106,19 @@ class Audit(msgspec.Struct, frozen=True):
 
     def failed(self) -> frozenset[int]:
         """Indexes of the runs with a hard finding."""
-        return frozenset(run for hit in self.hits if hit.finding.severity == "hard" for run in hit.runs)
+        failed: set[int] = set()
+        for hit in self.hits:
+            if hit.finding.severity == "hard":
+                failed.update(hit.runs)
+        return frozenset(failed)
 
     def repairs(self) -> tuple[Repair, ...]:
         """All repairs, one per cell: what the first rule says stands."""
-        found: dict[tuple[int, str], Repair] = {}
+        repairs: dict[tuple[int, str], Repair] = {}
         for hit in self.hits:
             for repair in hit.repairs:
-                found.setdefault((repair.run, repair.column), repair)
-        return tuple(found[key] for key in sorted(found))
+                repairs.setdefault((repair.run, repair.column), repair)
+        return tuple(repairs[key] for key in sorted(repairs))
 
 
 def where(place: Place) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from iodelta.ingest.prose import EFFECT, Change, changes, listed, paragraphs
 from iodelta.trial import Finding, Kind, Quantity
@@ -25,14 +26,17 @@ def check_statements(text: str, file: str, *, measured: bool = True) -> tuple[Fi
 
 def _bare(text: str, file: str) -> Iterator[Finding]:
     """Percentages without a number that they were made of."""
-    found = [(part.line(match.start()), match[0]) for part in paragraphs(text) for match in EFFECT.finditer(part.text)]
-    if found:
-        words = f"{len(found)} effects are stated in percent ({found[0][1]!r}) and not one number that shows them"
+    effects: list[tuple[int, str]] = []
+    for part in paragraphs(text):
+        effects += [(part.line(match.start()), match[0]) for match in EFFECT.finditer(part.text)]
+    if effects:
+        line, first = effects[0]
+        words = f"{len(effects)} effects are stated in percent ({first!r}) and not one number that shows them"
         remedy = (
             "they can neither be checked nor compared: ask for IOPS, bandwidth or latency of both sides. Whether parts "
             "make the whole can be: --claims '20 % and 30 % make 44 %'"
         )
-        yield Finding("statement.bare", "note", f"{file}:{found[0][0]}", words, remedy)
+        yield Finding("statement.bare", "note", f"{file}:{line}", words, remedy)
 
 
 def _percentages(stated: Sequence[Change], file: str) -> Iterator[Finding]:
@@ -53,25 +57,52 @@ def _percentages(stated: Sequence[Change], file: str) -> Iterator[Finding]:
 
 def _up_to(text: str, stated: Sequence[Change], file: str) -> Iterator[Finding]:
     """The largest change shown anywhere, in stated changes or listed rows of one case, against "up to n %"."""
-    named: dict[tuple[str, Kind], list[Quantity]] = {}
-    for run in listed(text, file):
-        for direction in run.directions:
-            named.setdefault((run.table, direction.kind), []).append(direction.bandwidth)
-    ends = [(min(own, key=_size), max(own, key=_size)) for own in named.values()]
+    extremes = _extremes(text, file)
     # Rows have no before: a loss is of the higher of two, a gain of the lower.
-    lost = [(100 * (1 - least.low / most.high), 100 * (1 - least.value / most.value)) for least, most in ends]
-    ratios = [(most.high / least.low, most.value / least.value) for least, most in ends if least.low > 0]
-    gained = [(100 * (most - 1), 100 * (likely - 1)) for most, likely in ratios]
-    changed = [(max(abs(low), abs(high)), abs(value)) for low, value, high in (one.percent() for one in stated)]
+    losses = [_loss(low, high) for low, high in extremes]
+    gains = [_gain(low, high) for low, high in extremes if low.low > 0]
+    changed = [_shown(change) for change in stated]
     for paragraph in paragraphs(text):
         for match in _UP_TO.finditer(paragraph.text):
-            sentence = _sentence(paragraph.text, match)
-            shown = [*changed, *(lost if _LOSS.search(sentence) and not _GAIN.search(sentence) else gained)]
-            if shown and float(match[1]) - 0.5 > max(shown)[0]:
+            shown = [*changed, *(losses if _is_loss(_sentence(paragraph.text, match)) else gains)]
+            if shown and float(match[1]) - 0.5 > max(shown).most:
                 place = f"{file}:{paragraph.line(match.start())}"
-                likely = max(value for _, value in shown)
+                likely = max(change.likely for change in shown)
                 words = f"{match[0]!r}, but the numbers shown differ by {likely:.1f} % at most"
                 yield Finding("statement.up-to", "warning", place, words, "show the numbers that it is about")
+
+
+class _Shown(NamedTuple):
+    """A change that numbers show, in percent: at most, rounding included, and as written."""
+
+    most: float
+    likely: float
+
+
+def _shown(change: Change) -> _Shown:
+    low, value, high = change.percent()
+    return _Shown(max(abs(low), abs(high)), abs(value))
+
+
+def _loss(low: Quantity, high: Quantity) -> _Shown:
+    return _Shown(100 * (1 - low.low / high.high), 100 * (1 - low.value / high.value))
+
+
+def _gain(low: Quantity, high: Quantity) -> _Shown:
+    return _Shown(100 * (high.high / low.low - 1), 100 * (high.value / low.value - 1))
+
+
+def _is_loss(sentence: str) -> bool:
+    return _LOSS.search(sentence) is not None and not _GAIN.search(sentence)
+
+
+def _extremes(text: str, file: str) -> list[tuple[Quantity, Quantity]]:
+    """The lowest and the highest bandwidth of each list of one kind of I/O."""
+    lists: dict[tuple[str, Kind], list[Quantity]] = {}
+    for run in listed(text, file):
+        for direction in run.directions:
+            lists.setdefault((run.table, direction.kind), []).append(direction.bandwidth)
+    return [(min(values, key=_size), max(values, key=_size)) for values in lists.values()]
 
 
 def _size(quantity: Quantity) -> float:

@@ -32,28 +32,32 @@ def audit_trials(trials: Iterable[Trial], facts: Facts) -> tuple[Finding, ...]:
 
     Findings that the trials carry already are not repeated, nor is a fact that they tell by a rule of their own.
     """
-    own = tuple(trials)
+    trials = tuple(trials)
     evidence = Evidence(
-        runs=tuple(_run(trial, facts) for trial in own),
-        counters=tuple(trial.counters for trial in own),
-        arms=tuple((trial.cell, trial.variant) for trial in own),
+        runs=tuple(_run(trial, facts) for trial in trials),
+        counters=tuple(trial.counters for trial in trials),
+        arms=tuple((trial.cell, trial.variant) for trial in trials),
         margin=facts.margin,
     )
     grouped: dict[tuple[str, str, str, str], list[Hit]] = {}
-    carried = {(finding.rule, trial.cell, trial.variant) for trial in own for finding in trial.findings}
+    carried: set[tuple[str, str, str]] = set()
+    for trial in trials:
+        carried.update((finding.rule, trial.cell, trial.variant) for finding in trial.findings)
     for hit in judge(evidence, RULES):
         cell, variant = evidence.arms[hit.runs[0]]
         if (SAME_FACT.get(hit.finding.rule), cell, variant) in carried:
             continue
         grouped.setdefault((hit.finding.rule, hit.finding.severity, cell, variant), []).append(hit)
     totals = {arm: len(indexes) for arm, indexes in evidence.of_arm().items()}
-    return tuple(
-        _one(hits, f"cell {cell}, {variant}", totals[cell, variant]) for (_, _, cell, variant), hits in grouped.items()
-    )
+    findings: list[Finding] = []
+    for (_, _, cell, variant), hits in grouped.items():
+        findings.append(_finding(hits, f"cell {cell}, {variant}", totals[cell, variant]))
+    return tuple(findings)
 
 
-def _one(hits: list[Hit], place: str, total: int) -> Finding:
-    finding, touched = hits[0].finding, {index for hit in hits for index in hit.runs}
+def _finding(hits: list[Hit], place: str, total: int) -> Finding:
+    """One finding for all trials of an arm that a rule touches."""
+    finding, touched = hits[0].finding, frozenset().union(*(hit.runs for hit in hits))
     several = f"{len(touched)} of {total} trials; the first: " if total > 1 and len(hits[0].runs) == 1 else ""
     return msgspec.structs.replace(finding, place=place, explanation=several + finding.explanation)
 
@@ -75,14 +79,15 @@ def _run(trial: Trial, facts: Facts) -> Run:
         started=trial.started,
         usr_cpu=Quantity.exact(trial.usr_cpu / jobs, "%"),
         sys_cpu=Quantity.exact(trial.sys_cpu / jobs, "%"),
-        disks=tuple(
-            disk
-            for names, member in ((facts.devices, False), (facts.members, True))
-            for name in names
-            if (disk := _disk(name, trial.counters, member=member)) is not None
-        ),
+        disks=_disks(trial.counters, facts),
         series=dict(trial.series),
     )
+
+
+def _disks(counters: Mapping[str, float], facts: Facts) -> tuple[Disk, ...]:
+    disks = [_disk(name, counters, member=False) for name in facts.devices]
+    disks += [_disk(name, counters, member=True) for name in facts.members]
+    return tuple(disk for disk in disks if disk is not None)
 
 
 def _disk(name: str, counters: Mapping[str, float], *, member: bool) -> Disk | None:

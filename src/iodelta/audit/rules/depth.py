@@ -32,16 +32,21 @@ def slots(run: Run) -> float | None:
 
     On average over the time of the longest job, where the jobs did not all run at once.
     """
-    depth = run.workload.iodepth
-    if depth is None and run.format in ("json", "json+") and run.options:
-        depth = 1
-    if run.workload.ioengine in SYNCHRONOUS:
-        depth = 1
+    depth = _depth(run)
     if not depth:
         return None
     jobs = max(1, run.jobs or run.workload.numjobs or 1)
-    unequal = run.concurrency is not None and abs(run.concurrency - jobs) > GAP * jobs
-    return depth * max(1.0, run.concurrency) if unequal and run.concurrency else depth * jobs
+    if run.concurrency and abs(run.concurrency - jobs) > GAP * jobs:
+        return depth * max(1.0, run.concurrency)
+    return depth * jobs
+
+
+def _depth(run: Run) -> int | None:
+    if run.workload.ioengine in SYNCHRONOUS:
+        return 1
+    if run.workload.iodepth is None and run.format in ("json", "json+") and run.options:
+        return 1  # fio's default: its JSON lists every option that was given
+    return run.workload.iodepth
 
 
 def in_flight(run: Run) -> Quantity | None:
@@ -50,8 +55,10 @@ def in_flight(run: Run) -> Quantity | None:
     Over all directions together, as long as these ran at the same time: a verify phase does not.
     """
     each = _of_directions(run)
-    low, value, high = (sum(getattr(one, bound) for one in each) for bound in ("low", "value", "high"))
-    return Quantity(value, low, high, "I/Os in flight") if each else None
+    if not each:
+        return None
+    low, high = sum(part.low for part in each), sum(part.high for part in each)
+    return Quantity(sum(part.value for part in each), low, high, "I/Os in flight")
 
 
 def _of_directions(run: Run) -> list[Quantity]:
@@ -86,15 +93,21 @@ def held_back(run: Run) -> bool:
 )
 def impossible(evidence: Evidence) -> Iterator[Mark]:
     for index, run in enumerate(evidence.runs):
-        found, most = in_flight(run), slots(run)
-        if run.format == "table" and run.workload.rw not in MIXED:  # its columns may be of tests one after the other
-            found = max(_of_directions(run), key=lambda one: one.low, default=None)
+        found, most = _at_once(run), slots(run)
         if found is None or most is None or found.low <= most * (1 + BEYOND) * (1 + _before(run)):
             continue
         text = f"IOPS x mean latency makes {count(found.value)} I/Os in flight; at most {count(most)} can have been"
-        group = run.group is not None and run.format in ("json", "json+", "text") and not _alone(run)
-        unless = ", unless the group holds jobs of several sections"
-        yield Mark((index,), text + unless if group else text, severity="warning" if group else None)
+        if run.group is not None and run.format in ("json", "json+", "text") and not _alone(run):
+            yield Mark((index,), f"{text}, unless the group holds jobs of several sections", severity="warning")
+        else:
+            yield Mark((index,), text)
+
+
+def _at_once(run: Run) -> Quantity | None:
+    """I/Os that must have been in flight together: the columns of a table may be of tests one after the other."""
+    if run.format == "table" and run.workload.rw not in MIXED:
+        return max(_of_directions(run), key=lambda part: part.low, default=None)
+    return in_flight(run)
 
 
 def _alone(run: Run) -> bool:

@@ -5,6 +5,7 @@ fio's disk statistics, like the kernel's, count whole devices over the whole run
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -46,15 +47,20 @@ class Moved(NamedTuple):
 
 def _shared(evidence: Evidence) -> Iterator[tuple[tuple[int, ...], list[Run], tuple[Disk, ...]]]:
     """Runs that ran in one fio, which counted its disks once for all of them. Left out: those of unknown counts."""
-    found: dict[tuple[str, tuple[Disk, ...]], list[int]] = {}
+    shared: dict[tuple[str, tuple[Disk, ...]], list[int]] = {}
     for index, run in evidence.measured():
         if run.disks:
-            found.setdefault((run.place.file, run.disks), []).append(index)
-    for (_, disks), indexes in found.items():
+            shared.setdefault((run.place.file, run.disks), []).append(index)
+    for (_, disks), indexes in shared.items():
         runs = [evidence.runs[index] for index in indexes]
-        own = [direction for run in runs for direction in parts(run)]
-        if all(_ios(direction) and direction.kind != "mixed" for direction in own):
+        if all(_ios(direction) and direction.kind != "mixed" for direction in _directions(runs)):
             yield tuple(indexes), runs, tuple({disk.name: disk for disk in disks}.values())
+
+
+def _directions(runs: list[Run], kind: str = "") -> list[Direction]:
+    """The directions of runs; those of one kind where it is named."""
+    directions = itertools.chain.from_iterable(map(parts, runs))
+    return [direction for direction in directions if not kind or direction.kind == kind]
 
 
 def _ios(direction: Direction) -> int:
@@ -70,15 +76,20 @@ def _tops(disks: tuple[Disk, ...]) -> list[Disk]:
 
 
 def _moved(runs: list[Run], disks: tuple[Disk, ...], kind: str) -> Moved:
-    own = [direction for run in runs for direction in parts(run) if direction.kind == kind]
+    directions = _directions(runs, kind)
     tops, members = _tops(disks), [disk for disk in disks if disk.member]
     return Moved(
-        sum(map(_ios, own)),
-        sum(direction.bytes for direction in own),
-        sum((d.read_ios + d.read_merges) if kind == "read" else (d.write_ios + d.write_merges) for d in tops),
+        sum(map(_ios, directions)),
+        sum(direction.bytes for direction in directions),
+        sum(_requests(disk, kind) for disk in tops),
         _bytes(tops, kind),
         _bytes(members, kind),
     )
+
+
+def _requests(disk: Disk, kind: str) -> int:
+    """I/Os as fio would count them: the block layer makes one request of several."""
+    return disk.read_ios + disk.read_merges if kind == "read" else disk.write_ios + disk.write_merges
 
 
 def _names(disks: tuple[Disk, ...]) -> str:
@@ -100,9 +111,9 @@ def _bytes(disks: list[Disk], kind: str) -> int | None:
 
 def _stretch(runs: list[Run]) -> float:
     """How much more the device may have done than fio counted: its ramp, which may have been faster, is not counted."""
-    times = [max((d.runtime_ms for d in parts(run)), default=0) / 1000 for run in runs]
-    ramps = [_ramp(run) for run in runs]
-    return 1 + RAMP_RATE * max(ramps, default=0.0) / max(times) if times and max(times) > 0 else 1.0
+    longest = max((direction.runtime_ms for direction in _directions(runs)), default=0) / 1000
+    ramp = max(map(_ramp, runs), default=0.0)
+    return 1 + RAMP_RATE * ramp / longest if longest > 0 else 1.0
 
 
 def _ramp(run: Run) -> float:
@@ -133,16 +144,34 @@ def not_from_device(evidence: Evidence) -> Iterator[Mark]:
     for indexes, runs, disks in _shared(evidence):
         for kind in ("read", "write"):
             moved = _moved(runs, disks, kind)
-            if not moved.bytes or (kind == "write" and any(run.workload.direct is not True for run in runs)):
+            if not moved.bytes or not _comparable(runs, disks, kind):
                 continue
-            if not any(disk.read_ios or disk.write_ios for disk in disks) and runs[0].workload.direct is not False:
-                continue  # the device's counters are off (queue/iostats), or it is served past the block layer
-            most = moved.device_bytes if moved.device_bytes is not None else moved.device_ios * LARGEST
-            if all(run.workload.direct is True for run in runs) and moved.device_bytes is None:
-                most = moved.device_ios * moved.bytes // max(moved.ios, 1)
+            most = _device_bytes(moved, runs)
             if most < SERVED * moved.bytes:
                 text = f"{_names(disks)} moved {most / moved.bytes:.0%} of the bytes that fio counted as {kind}"
                 yield Mark(indexes, text, severity=None if runs[0].workload.direct else "warning")
+
+
+def _all_direct(runs: list[Run]) -> bool:
+    return all(run.workload.direct is True for run in runs)
+
+
+def _comparable(runs: list[Run], disks: tuple[Disk, ...], kind: str) -> bool:
+    """Whether the device's counts say something of fio's: buffered writes reach it at any time later."""
+    if kind == "write" and not _all_direct(runs):
+        return False
+    # Without any count they are off (queue/iostats), or the device is served past the block layer.
+    is_counted = any(disk.read_ios or disk.write_ios for disk in disks)
+    return is_counted or runs[0].workload.direct is False
+
+
+def _device_bytes(moved: Moved, runs: list[Run]) -> int:
+    """What the device moved, at most where only its requests were counted."""
+    if moved.device_bytes is not None:
+        return moved.device_bytes
+    if _all_direct(runs):  # requests are then as large as fio's I/Os
+        return moved.device_ios * moved.bytes // max(moved.ios, 1)
+    return moved.device_ios * LARGEST
 
 
 @rule(
@@ -157,23 +186,26 @@ def other_io(evidence: Evidence) -> Iterator[Mark]:
         if any("latency_target" in run.options for run in runs):
             continue  # fio forgets its counts at every depth it tries
         for kind in ("read",) if any(map(_synced, runs)) else ("read", "write"):
-            moved = _moved(runs, disks, kind)
-            total = sum(_ios(direction) for run in runs for direction in parts(run))
-            own = moved.ios * _stretch(runs)
-            if moved.device_bytes is not None and moved.bytes:
-                more = moved.device_bytes > moved.bytes * _stretch(runs) * (1 + FOREIGN) + (8 << 20)
-                extra = moved.device_bytes / moved.bytes - 1
-                text = f"{extra:.0%} more bytes than fio's were {_past(kind)}"
-            elif moved.ios:
-                own_parts = [part for run in runs for part in parts(run) if part.kind == kind]
-                size = max(part.bytes / max(_ios(part), 1) for part in own_parts)
-                more = size <= SMALL and moved.device_ios > own * (1 + FOREIGN) + 100
-                text = f"{moved.device_ios} {kind}s on the device, {moved.ios} of them fio's"
-            else:
-                more = moved.device_ios > FOREIGN * total + 100
-                text = f"{moved.device_ios} {kind}s on the device, and fio did none"
-            if more:
+            text = _foreign(_moved(runs, disks, kind), runs, kind)
+            if text:
                 yield Mark(indexes, text)
+
+
+def _foreign(moved: Moved, runs: list[Run], kind: str) -> str:
+    """What the device did beyond fio's I/O; empty where that is no more than chance and the ramp explain."""
+    most = _stretch(runs) * (1 + FOREIGN)
+    if moved.device_bytes is not None and moved.bytes:
+        if moved.device_bytes <= moved.bytes * most + (8 << 20):
+            return ""
+        return f"{moved.device_bytes / moved.bytes - 1:.0%} more bytes than fio's were {_past(kind)}"
+    if moved.ios:
+        size = max(part.bytes / max(_ios(part), 1) for part in _directions(runs, kind))
+        if size > SMALL or moved.device_ios <= moved.ios * most + 100:
+            return ""
+        return f"{moved.device_ios} {kind}s on the device, {moved.ios} of them fio's"
+    if moved.device_ios <= FOREIGN * sum(map(_ios, _directions(runs))) + 100:
+        return ""
+    return f"{moved.device_ios} {kind}s on the device, and fio did none"
 
 
 @rule(

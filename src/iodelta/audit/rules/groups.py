@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Hashable, Iterator, Sequence
+from typing import NamedTuple
 
 from iodelta.audit.model import Evidence, Mark, rule
 from iodelta.audit.numbers import known, latency, number, parts
 from iodelta.audit.tables import context, groups, load, rate, variant, without_load, workload
 from iodelta.ingest import Run
 from iodelta.ingest.table_headings import column
+from iodelta.trial import Direction
 
 FASTER = 0.05
 """A row under load may be this much faster than the same row without, by chance."""
@@ -29,14 +31,17 @@ RISING = 5
 def trend(evidence: Evidence) -> Iterator[Mark]:
     for rows in groups(evidence):
         # A row without a number ("~0") at the start or end takes nothing from the order of the others.
-        rates = [0.0 if (found := rate(evidence.runs[index])) is None else found for index in rows]
+        rates = [rate(evidence.runs[index]) or 0.0 for index in rows]
         if len(rows) < RISING or _sorted_by_design(evidence.runs, rows):
             continue
-        pairs = list(itertools.pairwise(rates))
-        if all(a < b for a, b in pairs) or all(a > b for a, b in pairs):
+        if _rises(rates) or _rises(rates[::-1]):
             way = "rise" if rates[0] < rates[-1] else "fall"
             listed = ", ".join(f"{value:g}" for value in rates)
             yield Mark(rows, f"IOPS {way} from row to row: {listed}; were the rows run in this order?")
+
+
+def _rises(rates: Sequence[float]) -> bool:
+    return all(before < after for before, after in itertools.pairwise(rates))
 
 
 def _sorted_by_design(runs: Sequence[Run], rows: Sequence[int]) -> bool:
@@ -75,23 +80,42 @@ def faster(evidence: Evidence) -> Iterator[Mark]:
     remedy="differences smaller than this scatter are no findings; compare variants inside one session only",
 )
 def scatter(evidence: Evidence) -> Iterator[Mark]:
-    """Rows of other tables, of the same workload and variant, whose context is contained in the longer one."""
-    rows = [(index, run, frozenset(re.findall(r"\w+", context(run).casefold()))) for index, run in evidence.rows()]
-    pairs: dict[tuple[str, str], list[tuple[int, int, float]]] = {}
-    for at, (index, run, words) in enumerate(rows):
-        before = rate(run)
-        if load(run) == "loaded" or before is None or run.workload.iodepth is None:
+    rows = [_Row(index, run, _words(run)) for index, run in evidence.rows() if load(run) != "loaded"]
+    pairs: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    changes: dict[tuple[str, str], list[float]] = {}
+    for position, row in enumerate(rows):
+        before = rate(row.run)
+        if before is None or row.run.workload.iodepth is None:
             continue
-        for other, later, more in rows[at + 1 :]:
-            same = later.table != run.table and variant(later) == variant(run) and workload(later) == workload(run)
-            if same and load(later) != "loaded" and (words <= more or more <= words) and (after := rate(later)):
-                pairs.setdefault((run.table, later.table), []).append((index, other, after / before - 1))
-    for (first, second), found in pairs.items():
-        low, high = min(change for *_, change in found), max(change for *_, change in found)
-        yield Mark(
-            tuple(index for pair in found for index in pair[:2]),
-            f"{len(found)} cells of {first!r} are in {second!r} again, {low:+.0%} to {high:+.0%} different",
-        )
+        for later in rows[position + 1 :]:
+            after = rate(later.run)
+            if after and _same_cell(row, later):
+                tables = (row.run.table, later.run.table)
+                pairs.setdefault(tables, []).append((row.number, later.number))
+                changes.setdefault(tables, []).append(after / before - 1)
+    for tables, found in pairs.items():
+        low, high = min(changes[tables]), max(changes[tables])
+        text = f"{len(found)} cells of {tables[0]!r} are in {tables[1]!r} again, {low:+.0%} to {high:+.0%} different"
+        yield Mark(tuple(itertools.chain.from_iterable(found)), text)
+
+
+class _Row(NamedTuple):
+    number: int
+    """Its index in the evidence."""
+    run: Run
+    words: frozenset[str]
+    """Those of its context."""
+
+
+def _words(run: Run) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", context(run).casefold()))
+
+
+def _same_cell(row: _Row, later: _Row) -> bool:
+    """Whether rows of two tables are of the same workload and variant, and the context of one holds the other's."""
+    if later.run.table == row.run.table or variant(later.run) != variant(row.run):
+        return False
+    return workload(later.run) == workload(row.run) and (row.words <= later.words or later.words <= row.words)
 
 
 @rule(
@@ -102,24 +126,34 @@ def scatter(evidence: Evidence) -> Iterator[Mark]:
     remedy="look for a cell copied from another row, or a file read twice",
 )
 def identical(evidence: Evidence) -> Iterator[Mark]:
-    counts: dict[tuple[str, float], list[int]] = {}
-    for index, run in evidence.rows():
-        for title, written in run.labels.items():
-            holds, count = column(title), number(written)
-            late = holds is not None and holds.stat in ("mean", "percentile")
-            if count is not None and not late and _digits(count[0]) >= 5:
-                counts.setdefault((run.place.file, count[0]), []).append(index)
-    for (_, value), rows in counts.items():
+    for (_, value), rows in _long_numbers(evidence).items():
         if len({(evidence.runs[index].place, variant(evidence.runs[index])) for index in rows}) > 1:
             yield Mark(tuple(dict.fromkeys(rows)), f"{value:.15g} occurs {len(rows)} times")
     whole: dict[Hashable, list[int]] = {}
     for index, run in evidence.measured():
-        means = [known(found.mean) and found.mean.value for d in parts(run) if (found := latency(d))]
-        if means and max(d.ios for d in parts(run)) >= 1000:
-            whole.setdefault((*((d.ios, d.bytes, d.runtime_ms) for d in parts(run)), *means), []).append(index)
+        if any(map(latency, parts(run))) and max(part.ios for part in parts(run)) >= 1000:
+            whole.setdefault(tuple(map(_counts, parts(run))), []).append(index)
     for runs in whole.values():
         if len(runs) > 1:
             yield Mark(tuple(runs), f"{len(runs)} runs have the same counts, run time and mean latency")
+
+
+def _long_numbers(evidence: Evidence) -> dict[tuple[str, float], list[int]]:
+    """Rows by file and number, for rates of so many digits that chance makes no two alike. Latencies are rounded."""
+    rows: dict[tuple[str, float], list[int]] = {}
+    for index, run in evidence.rows():
+        for title, written in run.labels.items():
+            heading, found = column(title), number(written)
+            is_latency = heading is not None and heading.stat in ("mean", "percentile")
+            if found is not None and not is_latency and _digits(found[0]) >= 5:
+                rows.setdefault((run.place.file, found[0]), []).append(index)
+    return rows
+
+
+def _counts(part: Direction) -> Hashable:
+    spread = latency(part)
+    mean = spread.mean.value if spread is not None and known(spread.mean) else None
+    return (part.ios, part.bytes, part.runtime_ms, mean)
 
 
 def _digits(value: float) -> int:

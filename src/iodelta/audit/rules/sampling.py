@@ -10,6 +10,7 @@ from typing import NamedTuple
 from iodelta.audit.model import Evidence, Mark, rule
 from iodelta.audit.numbers import known, parts
 from iodelta.ingest import Run
+from iodelta.trial import Direction
 
 APART = 0.1
 """The mean of fio's samples may differ by this from the run's own."""
@@ -44,17 +45,20 @@ def stalls(evidence: Evidence) -> Iterator[Mark]:
             continue
         for direction in parts(run):
             sampler = run.sampler(direction.kind, "iops")
-            if sampler is None or not known(sampler.mean) or not known(direction.iops) or not direction.iops.value:
+            iops = direction.iops
+            if sampler is None or not (known(sampler.mean) and known(iops) and iops.value):
                 continue
             if sampler.min.value == sampler.max.value == 1:
                 text = "every I/O was its own sample (an IOPS log without log_avg_msec): the samples mean nothing"
                 yield Mark((index,), text, severity="note")
-            elif 0 < direction.runtime_ms < SHORT:
-                continue
-            elif sampler.mean.low > direction.iops.high * (1 + APART):
-                ratio = sampler.mean.value / direction.iops.value
-                text = f"{direction.kind}: samples average {ratio:.3g} times the run's {direction.iops.value:.6g} IOPS"
+            elif sampler.mean.low > iops.high * (1 + APART) and not _is_short(direction):
+                ratio = sampler.mean.value / iops.value
+                text = f"{direction.kind}: samples average {ratio:.3g} times the run's {iops.value:.6g} IOPS"
                 yield Mark((index,), f"{text}: stalls, or jobs that ended early")
+
+
+def _is_short(direction: Direction) -> bool:
+    return 0 < direction.runtime_ms < SHORT
 
 
 class Known(NamedTuple):

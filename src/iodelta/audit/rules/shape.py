@@ -105,18 +105,24 @@ def unit(evidence: Evidence) -> Iterator[Mark]:
         most = slots(run)
         if most is None or len(parts(run)) != 1:
             continue
-        direction = parts(run)[0]
-        found = latency(direction)
-        if found is None or not known(direction.iops) or not direction.iops.low > 0:
+        (direction,) = parts(run)
+        iops = direction.iops
+        if not known(iops) or not iops.low > 0:
             continue
-        mean = most / direction.iops.high * 1e9
-        slow = [(p, value) for p, value in _at(found) if p >= 99 and value.high < mean / 2]
-        if slow:
-            p, value = slow[0]
-            text = f"p{p:g} is {span(value.value)}, but {direction.iops.value:g} IOPS at depth {count(most)} make"
-            yield Mark(
-                (index,), f"{text} the mean {span(mean)}: a thousandfold", _scaled(index, run, [p for p, _ in slow])
-            )
+        mean = most / iops.high * 1e9  # Little's law
+        below = _tail_below(direction, mean / 2)
+        if below:
+            percent, value = below[0]
+            text = f"p{percent:g} is {span(value.value)}, but {iops.value:g} IOPS at depth {count(most)} make"
+            repairs = _scaled(index, run, [percent for percent, _ in below])
+            yield Mark((index,), f"{text} the mean {span(mean)}: a thousandfold", repairs)
+
+
+def _tail_below(direction: Direction, limit: float) -> list[tuple[float, Quantity]]:
+    """Percentiles from p99 on that are shorter than a limit in ns."""
+    spread = latency(direction)
+    tail = _at(spread) if spread is not None else []
+    return [(percent, value) for percent, value in tail if percent >= 99 and value.high < limit]
 
 
 def _scaled(index: int, run: Run, percents: list[float]) -> tuple[Repair, ...]:
@@ -152,10 +158,12 @@ def capped(evidence: Evidence) -> Iterator[Mark]:
         if _old(run):
             continue
         for direction in parts(run):
-            spreads = [found.percentiles for found in (direction.lat, direction.clat) if found is not None]
-            at = [percent for spread in spreads for percent, value in spread.items() if value.value >= CAP]
-            if at:
-                text = f"from p{min(at):g} on every I/O lies in fio's last bin (17 s and longer)"
+            capped: set[float] = set()
+            for spread in (direction.lat, direction.clat):
+                percentiles = spread.percentiles if spread is not None else {}
+                capped.update(percent for percent, value in percentiles.items() if value.value >= CAP)
+            if capped:
+                text = f"from p{min(capped):g} on every I/O lies in fio's last bin (17 s and longer)"
                 yield Mark((index,), f"{direction.kind}: {text}")
 
 

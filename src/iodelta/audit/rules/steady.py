@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from iodelta.audit.model import Evidence, Mark, rule
 
@@ -52,12 +52,7 @@ def slope(evidence: Evidence) -> Iterator[Mark]:
     from iodelta.stats.steady import window_slope
 
     for (cell, variant), indexes in evidence.of_arm().items():
-        slopes = [
-            window_slope(series)
-            for index in indexes
-            for name, series in evidence.runs[index].series.items()
-            if name.endswith(".iops") and len(series) > 2
-        ]
+        slopes = [window_slope(series) for series in _rates(evidence, indexes)]
         if not slopes:
             continue
         rising = sum(value > 0 for value in slopes)
@@ -67,6 +62,14 @@ def slope(evidence: Evidence) -> Iterator[Mark]:
             yield Mark(
                 tuple(indexes), f"{share} runs of {variant} ({cell}) drift by about {middle:+.1%} over the window"
             )
+
+
+def _rates(evidence: Evidence, indexes: Iterable[int]) -> Iterator[Sequence[float]]:
+    """IOPS per second of these runs, as far as there are enough to have a slope."""
+    for index in indexes:
+        for name, series in evidence.runs[index].series.items():
+            if name.endswith(".iops") and len(series) > 2:
+                yield series
 
 
 RULES = (not_yet, slope)

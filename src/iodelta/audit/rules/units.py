@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import starmap
 
 from iodelta.audit.model import Evidence, Mark, Repair, rule
 from iodelta.audit.numbers import blank, known, number, parts
@@ -36,17 +37,20 @@ KNOWN_FACTORS = (
 def mismatch(evidence: Evidence) -> Iterator[Mark]:
     for index, run in evidence.rows():
         for direction in parts(run):
-            if not run.workload.bs or not known(direction.iops) or not known(direction.bandwidth):
+            size, iops, bandwidth = run.workload.bs, direction.iops, direction.bandwidth
+            if not size or not known(iops) or not known(bandwidth) or not iops.value > 0:
                 continue
-            if not direction.iops.value > 0 or any(_suffixed(title, text) for title, text in run.labels.items()):
+            if any(starmap(_suffixed, run.labels.items())):
                 continue
-            expected = direction.iops.value * run.workload.bs
-            low, high = direction.iops.low * run.workload.bs, direction.iops.high * run.workload.bs
-            if direction.bandwidth.high < low * (1 - OFF) or direction.bandwidth.low > high * (1 + OFF):
-                ratio = direction.bandwidth.value / expected
-                cause = next((text for factor, text in KNOWN_FACTORS if abs(ratio / factor - 1) < 0.005), "")
-                text = f"the bandwidth is {ratio:.4g} times {direction.iops.value:g} IOPS of {run.workload.bs} bytes"
-                yield Mark((index,), f"{text}: {cause}" if cause else text, _mended(index, run, direction))
+            if bandwidth.high < iops.low * size * (1 - OFF) or bandwidth.low > iops.high * size * (1 + OFF):
+                ratio = bandwidth.value / (iops.value * size)
+                text = f"the bandwidth is {ratio:.4g} times {iops.value:g} IOPS of {size} bytes"
+                yield Mark((index,), text + _cause(ratio), _mended(index, run, direction))
+
+
+def _cause(ratio: float) -> str:
+    """The usual mistake that makes such a ratio, as the end of a sentence; empty for none."""
+    return next((f": {text}" for factor, text in KNOWN_FACTORS if abs(ratio / factor - 1) < 0.005), "")
 
 
 @rule(
