@@ -1,7 +1,7 @@
 """The folder of a search: its question, and an append-only log from which every decision follows.
 
     question.json   the question, verbatim; hashed into the log
-    log.jsonl       append-only, fsynced: opened, session, asked, answered, undone, ended
+    log.jsonl       append-only, fsynced: opened, session, asked, answered, undone, extended, ended
     output/         what builds and commands said
     built/          kept artifacts, by item
     environment.json  the machine that runs all of it, when a command prints the number
@@ -89,7 +89,14 @@ class Ended(msgspec.Struct, frozen=True, tag="ended"):
     reason: str
 
 
-Event = Opened | Session | Asked | Answered | Undone | Ended
+class Extended(msgspec.Struct, frozen=True, tag="extended"):
+    """The rest of the search may take so many times the runs of the first culprit from here on."""
+
+    at: float
+    rest: float
+
+
+Event = Opened | Session | Asked | Answered | Undone | Extended | Ended
 _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
 
@@ -143,7 +150,17 @@ class SearchFolder:
                 place=str(self.path / QUESTION),
                 remedy="put the original back, or begin a new search",
             )
-        return question
+        further = tuple(event.rest for event in self.events() if isinstance(event, Extended))
+        return msgspec.structs.replace(question, rules=msgspec.structs.replace(question.rules, further=further))
+
+    def extend(self, rest: float) -> None:
+        """Let the rest of the search take more runs. Raises RequestError unless that is more than before."""
+        rules = self.question().rules
+        before = (rules.rest, *rules.further)[-1]
+        if rest <= before:
+            raise RequestError(f"the search has taken --rest {before:g} already", place="--rest", remedy="give more")
+        with self.writing():
+            self.append(Extended(now(), rest))
 
     def opened(self) -> Opened:
         """The first line of the log. Raises MeasureError."""

@@ -45,6 +45,8 @@ class Rules(msgspec.Struct, frozen=True):
     """Go on to look for other culprits after the first."""
     rest: float = 1.0
     """What comes after the first culprit takes at most so many times the runs that it took."""
+    further: tuple[float, ...] = ()
+    """Limits that were asked for when the search was over, one after the other, each in the place of ``rest``."""
     revert: bool = True
     """Take every culprit out on top of the bad end, as a second proof."""
     seed: int = 1

@@ -104,6 +104,14 @@ def no_revert(culprit: Culprit) -> str:
     return ""
 
 
+def stretches(line: Line, culprits: Sequence[Culprit]) -> list[tuple[int, int]]:
+    """The parts of a line before, between and after culprits, by the places of their ends."""
+    places = sorted({line.items.index((*one.via, one.item)[0]): one for one in culprits}.items())
+    parents = [place - 1 if one.via else line.items.index(one.parent) for place, one in places]
+    begins = [0, *(place for place, _ in places)]
+    return [pair for pair in zip(begins, [*parents, len(line.items) - 1], strict=True) if pair[0] < pair[1]]
+
+
 class _Scattered(Exception):  # noqa: N818  # what was promised of the measure does not hold
     """Runs of one item lie too far apart for an exact measure."""
 
@@ -129,17 +137,34 @@ class Search:
         self._reverted = reverted
         self._random = random.Random(rules.seed)
         self._least = rules.margin / 2
+        self._rest = rules.rest
 
     def run(self) -> Course[Outcome]:
         """All culprits of the line."""
         try:
-            refused = yield from self._stretches(self.line, ())
+            refused = yield from self._whole()
         except _Scattered:  # what was concluded rests on a promise that does not hold; the runs stay
             self.rules = msgspec.structs.replace(self.rules, exact=0.0)
             self.culprits, self.suspects, self.gaps, self.estimate = [], [], [], None
-            refused = yield from self._stretches(self.line, ())
+            refused = yield from self._whole()
         found = (tuple(self.culprits), tuple(self.suspects), tuple(self.gaps))
         return Outcome(*found, refused, self.estimate, self.scatter)
+
+    def _whole(self) -> Course[str]:
+        """The line by the rules, then what is left of it by every further limit."""
+        self._rest = self.rules.rest
+        refused = yield from self._stretches(self.line, ())
+        for rest in self.rules.further:
+            self._rest = rest
+            if self.culprits and self._left():
+                self.suspects, self.gaps = [], []
+                yield from self._others(self.line, stretches(self.line, self.culprits), ())
+        return refused
+
+    @property
+    def used_up(self) -> bool:
+        """Whether the runs that others than the first culprit may take are used up, or none were to be made."""
+        return not self.rules.several or self._left() <= (2 if self.rules.exact else SPARED)
 
     # --------------------------------------------------------------------------------------------------- ranges
 
@@ -211,7 +236,7 @@ class Search:
         """Runs that may still be made: after the first culprit as many as it took, times ``rest``."""
         most = self.rules.most_runs
         if self.culprits:
-            most = min(most, int(self.culprits[0].runs * (1.0 + self.rules.rest)))
+            most = min(most, int(self.culprits[0].runs * (1.0 + self._rest)))
         return max(0, most - len(self.store.runs))
 
     def _found(self) -> list[float]:

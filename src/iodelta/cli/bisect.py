@@ -77,7 +77,7 @@ Examples:
     show_default=True,
     type=click.FloatRange(0, 1000),
     metavar="TIMES",
-    help="Limit the search after the first culprit to this many times its runs.",
+    help="Limit the search after the first culprit to this many times its runs; with a folder: look on for so long.",
 )
 @click.option("--no-revert", is_flag=True, help="Do not revert a culprit on top of the bad end as a second proof.")
 @click.option("--force", is_flag=True, help="Search even if the effect is below half of a run's noise.")

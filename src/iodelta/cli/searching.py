@@ -256,15 +256,17 @@ class Lines:
 def open_folder(path: Path, fio: tuple[str, ...], options: dict[str, object]) -> SearchFolder:
     """The folder of an earlier call, with what --undo takes back taken back. Raises RequestError, also when a question
     was given as well."""
-    wrong = sorted(given_options(options) - {"plan_", "undo", "show_", "format_", "value"})
+    wrong = sorted(given_options(options) - {"plan_", "undo", "show_", "format_", "value", "rest"})
     if fio or wrong:
         raise RequestError(
             "the question is in the folder already",
             place=str(path),
-            remedy="to go on, only --plan, --undo, --show and --format can be given"
+            remedy="to go on, only --plan, --undo, --show, --rest and --format can be given"
             + (f", not --{wrong[0].rstrip('_')}" if not fio else ""),
         )
     folder = SearchFolder.open(path)
+    if given_options({"rest"}):
+        folder.extend(cast(float, options["rest"]))
     if options["undo"]:
         for answered in undo(folder, cast(int, options["undo"])):
             click.echo(f"taken back: {answered.item[:12]} ({answered.stage})", err=True)

@@ -17,6 +17,7 @@ from iodelta.bisect.items import CommitItems
 from iodelta.bisect.log import Answered, Asked, Ended, SearchFolder, Session, Undone
 from iodelta.bisect.model import Culprit
 from iodelta.bisect.question import Question
+from iodelta.bisect.remainder import remainder
 from iodelta.path.judge import BLIND
 from iodelta.study.system import system
 from iodelta.study.words import inert
@@ -122,6 +123,21 @@ class Range(msgspec.Struct, frozen=True):
     text: str
 
 
+class Left(msgspec.Struct, frozen=True):
+    """What the culprits leave of the difference between the ends."""
+
+    whole: Changed
+    """Bad against good."""
+    change: Changed
+    """Bad against good, with the change of every culprit divided out: all of them together make ``whole``."""
+    between: tuple[tuple[str, str], ...]
+    """Titles of the ends of stretches that hold it; empty unless it is certainly more than nothing, and matters."""
+    rest: float
+    """What to give as --rest to look for it; 0 when it would not help."""
+    possible: bool
+    """Whether a change as large as the margin is not excluded."""
+
+
 class Bar(msgspec.Struct, frozen=True):
     """Probability that the change lies at one of the items ``first .. last``, by place."""
 
@@ -210,6 +226,8 @@ class SearchAccount(msgspec.Struct, frozen=True):
     """The search as git bisect log would tell it; empty where items are no commits."""
     answers: tuple[Spoken, ...] = ()
     """What a person said of items, in the order of the line; empty where values were measured."""
+    left: Left | None = None
+    """What the culprits leave of the difference between the ends; None without a culprit."""
     schema: Literal["iodelta.bisect/2"] = "iodelta.bisect/2"
 
 
@@ -276,7 +294,19 @@ def account(folder: SearchFolder, question: Question, at: Searched) -> SearchAcc
         scatter=scattered(search.scatter, kind.title(search.scatter.item)) if search.scatter else "",
         next=f"{kind.title(asked.item)}: {asked.stage}: {asked.why}" if asked else "",
         git_log=git_log(at) if isinstance(kind, CommitItems) else "",
+        left=_left(at, question),
     )
+
+
+def _left(at: Searched, question: Question) -> Left | None:
+    found = remainder(at.search)
+    if found is None:
+        return None
+    title, rules = at.kind.title, question.rules
+    between = tuple((title(first), title(last)) for first, last in found.rises)
+    rest = 4 * max((rules.rest, *rules.further)[-1], 1.0) if at.search.used_up else 0.0
+    whole, left = (changed(question, one.size, one.low, one.high) for one in (found.whole, found.left))
+    return Left(whole, left, between, rest, found.possible)
 
 
 def state_of(events: Sequence[object], *, over: bool) -> str:

@@ -30,7 +30,7 @@ def step(
     said: list[str] = []
     tail: deque[str] = deque(maxlen=TAIL)
     environment = {**os.environ, "LC_ALL": "C"}
-    with log.open("a", encoding="utf-8") as kept:
+    with log.open("a", encoding="utf-8", buffering=1) as kept:
         kept.write(f"$ {' '.join(words)}\n")
         kept.flush()
         try:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from iodelta.errors import pasted
 from iodelta.report.formats.columns import columns, cut
-from iodelta.study.search import Changed, Found, Proof, SearchAccount
+from iodelta.study.search import Changed, Found, Left, Proof, SearchAccount
 from iodelta.study.words import duration, inert, interval, percent, quantity
 
 WIDTH = 80
@@ -40,6 +40,7 @@ def lines(account: SearchAccount) -> Iterator[Text]:
         yield from _wrapped(f"Suspected: {_between(one.first, one.last)}: {inert(one.text)}.", style="yellow")
     for one in account.gaps:
         yield from _wrapped(f"Between {inert(one.first[:12])} and {inert(one.last[:12])}: {inert(one.text)}.")
+    yield from _sum(account)
     yield from plot(account)
     yield from _levels(account)
     yield from _answers(account)
@@ -92,6 +93,39 @@ def _culprit(number: int, found: Found) -> Iterator[Text]:
     if found.revert:
         yield from _wrapped(f"   {proof(found.revert)}")
     yield Text()
+
+
+def _sum(account: SearchAccount) -> Iterator[Text]:
+    """From good to bad: the culprits, and what they leave."""
+    left = account.left
+    if left is None:
+        return
+    named = [(f"{number}. {inert(one.title)}", one.change) for number, one in enumerate(account.culprits, 1)]
+    rows = [("parts of the difference, which multiply", "change", "interval")]
+    for title, change in (*named, ("not named", left.change), ("from good to bad", left.whole)):
+        if change is not None:
+            size, _, between = _change(change).partition(" (")
+            rows.append((cut(title, 46), size, between.rstrip(")")))
+    head, *made = columns(rows, "<><", WIDTH)
+    yield Text(head, style="dim")
+    yield from map(Text, made)
+    if left.between or (left.possible and left.rest):
+        yield from _wrapped(unexplained(account, left), style="yellow")
+    yield Text()
+
+
+def unexplained(account: SearchAccount, left: Left) -> str:
+    """That a change is left which no culprit accounts for, where it lies, and how to find it."""
+    where = " and ".join(f"between {inert(first)} and {inert(last)}" for first, last in left.between)
+    more = (
+        f"to look for it: iodelta bisect {inert(pasted(account.folder))} --rest {left.rest:g}"
+        if left.rest
+        else "no single step of the margin was found in it"
+    )
+    if not left.between:
+        worst = left.change.high if account.question.better == "lower" else left.change.low
+        return f"Another {percent(worst)} is not excluded; {more}."
+    return f"Another {_change(left.change)} remains unexplained {where}; {more}."
 
 
 def by_words(found: Found) -> str:
@@ -201,7 +235,7 @@ def _answers(account: SearchAccount) -> Iterator[Text]:
 def _skipped(account: SearchAccount) -> Iterator[Text]:
     reasons: dict[str, list[str]] = {}
     for one in account.skipped:
-        reasons.setdefault(one.reason, []).append(one.item[:12])
+        reasons.setdefault(one.reason, []).append(cut(one.title, 40))
     for reason, items in list(reasons.items())[:SHOWN]:
         names = ", ".join(inert(item) for item in items[:6]) + (f" and {len(items) - 6} more" if len(items) > 6 else "")
         yield from _wrapped(f"Skipped, never called bad: {names}: {inert(reason)}.")

@@ -1,0 +1,69 @@
+"""What the named culprits leave of the difference between the ends: the account adds up, whatever was found."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+from scipy.special import stdtrit
+
+from iodelta.bisect.model import Effect, Rules
+from iodelta.bisect.search import Search, stretches
+
+
+class Remainder(msgspec.Struct, frozen=True):
+    """The difference between the ends, and what is left of it. Logarithms, positive is worse."""
+
+    whole: Effect
+    left: Effect
+    """``whole`` without the steps of all culprits."""
+    rises: tuple[tuple[str, str], ...]
+    """The stretches between culprits, by their ends, in which the level is seen to rise; both ends where it is not
+    known in which. Empty unless something that matters is left for certain."""
+    possible: bool
+    """Whether a step as large as the margin is not excluded."""
+
+
+def remainder(search: Search) -> Remainder | None:
+    """None where nothing was named, or the ends were not both measured."""
+    line, culprits = search.line, search.culprits
+    whole = _step(search, line.items[0], line.items[-1])
+    if whole is None or not culprits:
+        return None
+    size = whole.size - sum(culprit.effect.size for culprit in culprits)
+    halves = [_half(whole), *(_half(culprit.effect) for culprit in culprits)]
+    left = _around(size, math.hypot(*halves))
+    rises = _rises(search) if _matters(left, search.rules) else ()
+    return Remainder(whole, left, rises, left.high >= search.rules.margin)
+
+
+def _rises(search: Search) -> tuple[tuple[str, str], ...]:
+    items = search.line.items
+    found = []
+    for first, last in stretches(search.line, search.culprits):
+        step = _step(search, items[first], items[last])
+        if step is not None and _matters(step, search.rules):
+            found.append((items[first], items[last]))
+    return tuple(found) or ((items[0], items[-1]),)
+
+
+def _matters(effect: Effect, rules: Rules) -> bool:
+    """Whether it is certainly more than nothing, and as large as what is looked for."""
+    return effect.low > 0 and effect.size >= rules.margin / 2
+
+
+def _step(search: Search, low: str, high: str) -> Effect | None:
+    step = search.store.step([low], [high])
+    if step is None:
+        return None
+    if exact := search.rules.exact:
+        return _around(step.size, exact)
+    return _around(step.size, step.error * float(stdtrit(step.freedom, 0.975))) if step.freedom >= 2 else None
+
+
+def _half(effect: Effect) -> float:
+    return (effect.high - effect.low) / 2
+
+
+def _around(size: float, half: float) -> Effect:
+    return Effect(size, size - half, size + half)
