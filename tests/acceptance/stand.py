@@ -18,6 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+import pytest
+
 from iodelta.lab.account import Account
 from iodelta.lab.folder import Folder
 from iodelta.lab.runner import load_trials
@@ -27,6 +29,15 @@ T = TypeVar("T")
 MARK = "IODELTA_TEST_STAND"
 FIO = ("--rw=randread", "--bs=4k", "--direct=1", "--ioengine=libaio", "--iodepth=4", "--rate_iops=500")
 """Slow on purpose: several stands share the CPUs."""
+
+JOIN = ("sh", "-c", 'echo $$ >"$0/cgroup.procs" && exec "$@"')
+"""A program in a control group: both come as arguments."""
+
+LIMIT = """\
+# Usage: limit.sh READS_PER_SECOND GROUP MAJ:MIN
+if [ -e "$2/io.max" ]; then echo "$3 riops=$1" >"$2/io.max"
+else echo "$3 $1" >"$2/blkio.throttle.read_iops_device"; fi
+"""
 
 GOOD = (0, 1, 3)
 """Exit codes of an experiment that was measured."""
@@ -89,6 +100,14 @@ class Stand:
         self.undo(lambda: subprocess.run(["umount", "--lazy", str(point)], check=True))
         return point
 
+    def group(self, device: str) -> tuple[Path, str]:
+        """A control group that can throttle, for iodelta and all it starts; and the device's number."""
+        number = os.stat(device).st_rdev
+        group = _throttling() / f"stand-{uuid.uuid4().hex[:12]}"
+        group.mkdir()
+        self.undo(group.rmdir)
+        return group, f"{os.major(number)}:{os.minor(number)}"
+
     # ------------------------------------------------------------------------------------------------- iodelta
 
     def quick(self, node: str, *options: str, folder: str = "folder", blocks: int = 3) -> tuple[str, ...]:
@@ -105,6 +124,10 @@ class Stand:
     def run(self, *args: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> Done:
         """iodelta to its end."""
         return self.start(*args, cwd=cwd, env=env).wait()
+
+    def run_in(self, group: Path, *args: str, timeout: float = 240) -> Done:
+        """iodelta to its end, in a control group."""
+        return Running(args, self.env, self.place, program=(*JOIN, str(group), IODELTA)).wait(timeout)
 
     def processes(self) -> list[int]:
         """Everything that was started here, however indirectly, and is still alive."""
@@ -123,10 +146,12 @@ class Stand:
 class Running:
     """An iodelta that may still run."""
 
-    def __init__(self, args: Sequence[str], env: Mapping[str, str], cwd: Path) -> None:
+    def __init__(
+        self, args: Sequence[str], env: Mapping[str, str], cwd: Path, program: Sequence[str] = (IODELTA,)
+    ) -> None:
         self.args = args
         self._process = subprocess.Popen(
-            [IODELTA, *args],
+            [*program, *args],
             env=env,
             cwd=cwd,
             stdin=subprocess.DEVNULL,
@@ -157,6 +182,21 @@ class Running:
             os.kill(self.pid, signal.SIGABRT)
             raise
         return Done(self.args, self._process.returncode, out, err)
+
+
+def _throttling() -> Path:
+    """A control group whose children can limit I/O; the test is skipped where there is none."""
+    for parent in (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified")):
+        controllers = parent / "cgroup.controllers"
+        if controllers.exists() and "io" in controllers.read_text().split():
+            control = parent / "cgroup.subtree_control"
+            if "io" not in control.read_text().split():
+                control.write_text("+io")
+            return parent
+    parent = Path("/sys/fs/cgroup/blkio")
+    if not (parent / "blkio.throttle.read_iops_device").exists():
+        pytest.skip("no control group here can limit I/O")
+    return parent
 
 
 def side_by_side(place: Path, work: Callable[[Stand, T], object], cases: Sequence[T]) -> None:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from .stand import IODELTA, Stand, shell, side_by_side
+from .stand import LIMIT, Stand, shell, side_by_side
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(280)]
 
@@ -33,9 +32,7 @@ esac
 
 PUT = """\
 # Usage: put.sh RATE_FILE GROUP MAJ:MIN
-rate=$(cat "$1")
-if [ -e "$2/io.max" ]; then echo "$3 riops=$rate" >"$2/io.max"
-else echo "$3 $rate" >"$2/blkio.throttle.read_iops_device"; fi
+exec sh "$(dirname "$0")/limit.sh" "$(cat "$1")" "$2" "$3"
 """
 
 
@@ -68,27 +65,6 @@ def repository(place: Path) -> tuple[Path, list[str]]:
     return path, git("rev-list", "--reverse", "main").split()
 
 
-def group_of(stand: Stand, device: str) -> tuple[Path, str]:
-    """A control group that can throttle, for iodelta and all it starts; and the device's number."""
-    name = f"stand-{stand.mark[:12]}"
-    number = os.stat(device).st_rdev
-    for parent in (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified")):
-        controllers = parent / "cgroup.controllers"
-        if controllers.exists() and "io" in controllers.read_text().split():
-            control = parent / "cgroup.subtree_control"
-            if "io" not in control.read_text().split():
-                control.write_text("+io")
-            break
-    else:
-        parent = Path("/sys/fs/cgroup/blkio")
-        if not (parent / "cgroup.procs").exists():
-            pytest.skip("no control group here can limit I/O")
-    group = parent / name
-    group.mkdir()
-    stand.undo(group.rmdir)
-    return group, f"{os.major(number)}:{os.minor(number)}"
-
-
 def test_two_culprits_among_200_commits_with_builds_that_fail_or_hang(tmp_path: Path) -> None:
     side_by_side(tmp_path, search, [0])
 
@@ -96,7 +72,8 @@ def test_two_culprits_among_200_commits_with_builds_that_fail_or_hang(tmp_path: 
 def search(stand: Stand, _: int) -> None:
     path, made = repository(stand.place)
     device = stand.loop()
-    group, number = group_of(stand, device)
+    group, number = stand.group(device)
+    (stand.place / "limit.sh").write_text(LIMIT)
     put = stand.place / "put.sh"
     put.write_text(PUT)
     index = (path / ".git" / "index").read_bytes()
@@ -107,16 +84,15 @@ def search(stand: Stand, _: int) -> None:
         *("--target", device, "--trial", "200ms", "--ramp", "50ms", "--metric", "read.iops"),
     )
     fio = ("--rw=randread", "--bs=4k", "--direct=1", "--ioengine=libaio", "--iodepth=4")
-    words = ["sh", "-c", 'echo $$ >"$0/cgroup.procs" && exec "$@"', str(group), IODELTA, "bisect", *options, "--", *fio]
-    done = subprocess.run(words, cwd=stand.place, env=stand.env, capture_output=True, text=True, check=False)
-    assert done.returncode == 1, done.stdout + done.stderr
+    done = stand.run_in(group, "bisect", *options, "--", *fio)
+    assert done.code == 1, done
     found = json.loads(stand.run("bisect", "folder", "--show", "--format", "json").out)
     culprits = found["culprits"]
-    assert [one["item"] for one in culprits] == [made[FIRST], made[SECOND]], done.stdout
+    assert [one["item"] for one in culprits] == [made[FIRST], made[SECOND]], done.out
     assert len(culprits[0]["suspects"]) == 1
     assert len(culprits[1]["suspects"]) == 2  # its parent does not build
     for one, (before, after) in zip(culprits, itertools.pairwise(RATES), strict=True):
-        assert abs(one["change"]["value"] - (after / before - 1)) < 0.1, done.stdout
+        assert abs(one["change"]["value"] - (after / before - 1)) < 0.1, done.out
     skipped = {one["item"]: one["reason"] for one in found["skipped"]}
     assert set(skipped) <= {made[number] for number in (*BROKEN, HANGS)}
     assert "the build ended with 1" in skipped[made[147]]
