@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import msgspec
+import numpy as np
 import pytest
 
 from iodelta.errors import RequestError
 from iodelta.stats.sequential import nominal_tails
-from iodelta.verdict import LOOKS, Rules, metrics_for
+from iodelta.verdict import LOOKS, Judgement, Rules, Series, judge_series, metrics_for
 from iodelta.verdict.family import plan_of
 from iodelta.verdict.rules import Screen, smallest_blocks
 
@@ -106,3 +107,47 @@ def test_rules_that_cannot_be_followed_are_refused(wrong: dict[str, object]) -> 
         Rules(**{"metrics": METRICS, **wrong})  # type: ignore[arg-type]
     with pytest.raises(RequestError, match="less than one block"):
         Rules.for_blocks(0, METRICS, comparisons=1)
+
+
+def clear_change(rules: Rules, cells: int) -> Judgement:
+    """One cell loses a third in every block and metric; in the others the variants are alike. No two blocks tie."""
+    rng = np.random.default_rng(5)
+    blocks, series = rules.max_blocks, []
+    for cell in range(cells):
+        first = tuple((rng.random(blocks) < 0.5).tolist())
+        noise = 0.01 * rng.standard_normal((2, blocks))
+        places = range(0, 2 * blocks, 2)
+        for one in rules.metrics:
+            lost = (-0.4 if one.better == "higher" else 0.4) * (cell == 0)
+            sign = 1 if one.better == "higher" else -1
+            old, new = np.exp(sign * noise[0]), np.exp(sign * noise[1] + lost)
+            at = tuple(places), tuple(place + 1 for place in places)
+            series.append(Series(f"{cell}", one, "a", "b", tuple(range(blocks)), tuple(old), tuple(new), first, *at))
+    return judge_series(series, rules)
+
+
+@pytest.mark.parametrize(
+    ("comparisons", "blocks"), [(1, 6), (2, 6), (2, 7), (2, 8), (3, 8), (3, 9), (10, 10), (10, 11), (50, 15), (50, 16)]
+)
+def test_a_change_is_out_of_reach_exactly_where_the_engine_cannot_call_the_clearest(
+    comparisons: int, blocks: int
+) -> None:
+    rules = Rules.for_blocks(blocks, METRICS, comparisons=comparisons, family="holm")
+    words = [verdict.word for verdict in clear_change(rules, comparisons).of("0")]
+    assert ("regression" in words) == (rules.reachable() is None)
+
+
+@pytest.mark.parametrize(("comparisons", "blocks"), [(2, 7), (50, 12), (150, 12)])
+def test_the_blocks_that_are_asked_for_suffice_and_one_fewer_does_not(comparisons: int, blocks: int) -> None:
+    finding = Rules.for_blocks(blocks, METRICS, comparisons=comparisons, family="holm").reachable()
+    assert finding is not None
+    needed = int(finding.remedy.split(" blocks")[0].split()[-1])
+    assert Rules.for_blocks(needed, METRICS, comparisons=comparisons, family="holm").reachable() is None
+    assert Rules.for_blocks(needed - 1, METRICS, comparisons=comparisons, family="holm").reachable() is not None
+
+
+def test_a_screen_is_corrected_for_each_metric_it_keeps() -> None:
+    """60 cells keep 18 claims of one metric, and three times as many of three: 10 fresh blocks no longer suffice."""
+    looks = {"looks": (10,), "family": "screen", "comparisons": 60}
+    assert Rules(metrics=METRICS[:1], **looks).reachable() is None  # type: ignore[arg-type]
+    assert Rules(metrics=METRICS, **looks).reachable() is not None  # type: ignore[arg-type]

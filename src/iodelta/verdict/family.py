@@ -14,7 +14,7 @@ from iodelta.stats.families import benjamini_hochberg, holm
 from iodelta.stats.sequential import Schedule, schedule, sequential_p
 from iodelta.verdict.decide import Claim, Trace
 from iodelta.verdict.model import Step, Word
-from iodelta.verdict.rules import Rules, smallest_blocks
+from iodelta.verdict.rules import FEWEST, Rules, smallest_blocks
 from iodelta.verdict.units import Units
 
 Standing = Literal["tested", "screening", "dropped"]
@@ -23,10 +23,6 @@ NO_LOOKS = Schedule((), ())
 
 HOPE = 0.25
 """In stage 2 of a screen a comparison whose one-sided p is not below this waits for those that lean more clearly."""
-
-FEWEST = 2
-"""Directed claims are corrected for as if there were at least two: a single one is held to the two-sided level, so that
-its interval excludes 0 as well."""
 
 PATIENCE = 4
 """Blocks by which a cell may lag before stage 1 of a screen ends without it."""

@@ -13,14 +13,10 @@ from scipy.special import stdtr
 
 from iodelta.stats.effect import rank_tail, tails_rows
 from iodelta.stats.replay import EXACT_COINS, critical, joint, patterns, share_of, shares
-from iodelta.stats.total import Arms, Replay, log_total
+from iodelta.stats.total import TOTAL_PAYS, Arms, Replay, log_total
 
 Floats = NDArray[np.float64]
 Tails = Callable[[Floats, float], tuple[Floats, Floats]]
-
-TOTAL_PAYS = 4.0
-"""The factor on p values of a total: where typical and total move together, as they mostly do, testing both then costs
-the typical one next to nothing."""
 
 WORTH_REPLAYING = 0.1
 """A p value above this settles nothing: the quick approximation stands for the replay."""

@@ -15,10 +15,9 @@ from iodelta.stats.replay import EXACT_COINS, patterns
 from iodelta.stats.sequential import nominal_tails
 from iodelta.stats.size import honest
 from iodelta.stats.spread import fisher_exact
-from iodelta.stats.total import bounds, log_total
+from iodelta.stats.total import TOTAL_PAYS, bounds, log_total
 from iodelta.verdict.decide import Trace, over_hosts
 from iodelta.verdict.family import Outcome
-from iodelta.verdict.looks import TOTAL_PAYS
 from iodelta.verdict.machine import machine_of
 from iodelta.verdict.model import Flags
 from iodelta.verdict.rules import Rules

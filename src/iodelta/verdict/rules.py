@@ -9,7 +9,9 @@ from typing import Literal
 import msgspec
 
 from iodelta.errors import RequestError
-from iodelta.stats.sequential import pocock_share
+from iodelta.stats.replay import DRAWS, EXACT_COINS
+from iodelta.stats.sequential import nominal_tails, pocock_share, schedule
+from iodelta.stats.total import TOTAL_PAYS
 from iodelta.trial import Finding
 from iodelta.verdict.metrics import Metric
 
@@ -21,6 +23,10 @@ Family = Literal["each", "holm", "screen"]
 
 CarryOver = Literal["tested", "superblocks", "ignored"]
 
+FEWEST = 2
+"""Directed claims are corrected for as if there were at least two: a single one is held to the two-sided level, so that
+its interval excludes 0 as well."""
+
 FEW = 1
 """Up to this many comparisons each is judged at the full level; beyond it the family is corrected for."""
 
@@ -29,7 +35,7 @@ MANY = 30
 Holm's correction on all blocks is the better bargain.)"""
 
 KEPT = 0.3
-"""Share of comparisons without a change that stage 1 keeps, 15 % each way."""
+"""Share of comparisons without a change that stage 1 keeps, 15 % each way; each metric is one of its own there."""
 
 PROMISING = 0.1
 """Share of cells on which stage 2 goes on for long: the blocks saved on the others are theirs."""
@@ -132,7 +138,8 @@ class Rules(msgspec.Struct, frozen=True):
         screen = Screen(always=always)
         fresh = min(max(LOOKS[-1], max_blocks), round((max_blocks - screen.blocks) / PROMISING))
         if family is None:
-            room = fresh >= smallest_blocks(alpha * (1.0 - reserve) / max(1.0, KEPT * comparisons))
+            kept = max(FEWEST, KEPT * comparisons * len(metrics))
+            room = smallest_tail(fresh, 1) <= alpha * (1.0 - reserve) / kept
             family = "each" if 0 < comparisons <= FEW else "screen" if comparisons > MANY and room else "holm"
         last = max(1, fresh) if family == "screen" else max_blocks
         return cls(
@@ -184,20 +191,39 @@ class Rules(msgspec.Struct, frozen=True):
 
     def reachable(self) -> Finding | None:
         """None when a verdict can be reached; else why not and how many blocks it takes, to be shown before a start."""
-        equal = smallest_blocks(self.spendable)
-        tested = {"each": 1.0, "holm": self.comparisons, "screen": KEPT * self.comparisons}[self.family]
-        change = smallest_blocks(self.spendable / max(1.0, tested))
-        have = (self.looks + self.extension)[-1]
-        if have >= change:
+        if self._can_change():
             return None
+        equal, have = smallest_blocks(self.spendable), (self.looks + self.extension)[-1]
+        longer = (msgspec.structs.replace(self, looks=_looks_up_to(n, self.spendable)) for n in range(1, 10 * MANY))
+        needed = next((rules.looks[-1] for rules in longer if rules._can_change()), 10 * MANY)
+        if self.family == "screen":  # stage 2 is paid for by the cells that stage 1 drops
+            needed = self.screen.blocks + math.ceil(PROMISING * needed)
         what = "no verdict" if have < equal else "no regression or improvement, only equivalence,"
         return Finding(
             "verdict.too-few-blocks",
             "hard" if have < equal else "warning",
             "rules",
             f"{what} can be reached: {have} blocks give a p value no smaller than {self.smallest_p:.2g}",
-            f"plan for at least {change} blocks per cell: a larger budget, shorter trials or fewer cells",
+            f"plan for at least {needed} blocks per cell: a larger budget, shorter trials or fewer cells",
         )
+
+    def _can_change(self) -> bool:
+        """Whether some planned look can show a change at all: every block as clear as can be, in every metric alike."""
+        screened = self.family == "screen"
+        claims = 2.0 * (self.comparisons if self.family == "holm" else 1)
+        if screened:  # each metric is kept, and corrected for, by itself
+            claims = KEPT * self.comparisons * len(self.metrics)
+        alpha, metrics = self.alpha / max(FEWEST, claims), 1 if screened else len(self.metrics)
+        plan = schedule(self.looks, reserve=self.reserve)
+        before = 0.0
+        least = [smallest_tail(blocks, metrics) for blocks in plan.blocks]
+        for share, tail in zip(plan.shares, least, strict=True):
+            if tail <= alpha * (share - before):  # a look's level is at least what it spends, and that costs no scipy
+                return True
+            before = share
+        if min(least) > alpha * plan.shares[-1] * (1 + 1e-9):
+            return False
+        return any(tail <= level * (1 + 1e-9) for tail, level in zip(least, nominal_tails(plan, alpha), strict=True))
 
     def digest(self) -> str:
         """SHA-256 over the rules' JSON: what the folder records before the first trial."""
@@ -207,6 +233,15 @@ class Rules(msgspec.Struct, frozen=True):
 def smallest_blocks(alpha: float) -> int:
     """Fewest blocks whose smallest two-sided p value, 2 x 2^-n, is within ``alpha``: 6 at 4 or 5 %."""
     return max(1, math.ceil(math.log2(2.0 / alpha) - 1e-9))
+
+
+def smallest_tail(blocks: int, metrics: int) -> float:
+    """The smallest one-sided p value that ``blocks`` blocks can reach, corrected for both estimands of ``metrics``
+    metrics that are tested together: beyond the blocks whose patterns are all replayed, correction costs something."""
+    alone = 0.5**blocks
+    if blocks <= EXACT_COINS:
+        return alone
+    return min(metrics * (1.0 + 1.0 / TOTAL_PAYS) * alone, max(alone, 1.0 / (DRAWS + 1)))
 
 
 def _looks_up_to(last: int, alpha: float) -> tuple[int, ...]:
