@@ -135,6 +135,24 @@ def test_a_workload_that_leaves_something_behind_has_superblocks(workload: str, 
 
 
 @pytest.mark.parametrize(
+    ("load", "carry"),
+    [
+        ('{ rw = "randwrite", rate_iops = "100" }', "superblocks"),
+        ('{ rw = "trim" }', "superblocks"),
+        ('{ rw = "randread" }', "tested"),
+        ("{ rate_iops = 100 }", "tested"),
+        ('"fio --name=x --rw=randrw --rate_iops=100"', "superblocks"),
+        ('["/usr/bin/fio", "--name=x", "--readwrite=write:4k"]', "superblocks"),
+        ('"fio --name=x --rw=read"', "tested"),
+        ('"stress-ng --cpu 1"', "tested"),
+    ],
+)
+def test_a_background_load_that_writes_has_superblocks_like_a_workload_that_does(load: str, carry: str) -> None:
+    found = experiment(variants=f"{TWO}[condition.loaded]\nbackground = {load}\n")
+    assert make_plan(found).rules.carry == carry
+
+
+@pytest.mark.parametrize(
     ("asked", "carry"), [("none", "ignored"), ("tested", "tested"), ("superblocks", "superblocks")]
 )
 def test_the_design_decides_about_carry_over_where_it_says_so(asked: str, carry: str) -> None:

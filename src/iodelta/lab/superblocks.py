@@ -7,6 +7,8 @@ does not count; the second one follows its own variant, as it does for whoever u
 
 from __future__ import annotations
 
+from pathlib import PurePath
+
 from iodelta.errors import RequestError
 from iodelta.experiment import Cell, Condition, Experiment, Variant
 from iodelta.experiment.io_uring import TOOL
@@ -38,8 +40,11 @@ PRICE = (
 
 def kinds_of(cell: Cell) -> tuple[Kind, ...]:
     """The directions a cell's workload does, from its ``rw``; fio's default is read."""
-    rw = cell.option("rw") or cell.option("readwrite") or "read"
-    return KINDS.get(rw.partition(":")[0], ("read",))
+    return _kinds(cell.option("rw") or cell.option("readwrite"))
+
+
+def _kinds(rw: str | None) -> tuple[Kind, ...]:
+    return KINDS.get((rw or "read").partition(":")[0], ("read",))
 
 
 def carry_of(experiment: Experiment) -> CarryOver:
@@ -63,6 +68,8 @@ def leaves_state(experiment: Experiment) -> str:
     """Why a trial may find what the one before it left: the first reason found; empty where none is."""
     for cell in experiment.cells:
         condition = experiment.condition(cell.condition)
+        if why := _left_by_background(condition):
+            return f"{cell.name}: {why}"
         for variant in experiment.variants:
             if why := _left_by(cell, condition, variant):
                 return f"{cell.name}: {why}"
@@ -82,6 +89,16 @@ def _left_by(cell: Cell, condition: Condition, variant: Variant) -> str:
     if given.get("ioengine") == "mmap":
         return "it reads through mmap, from the page cache"
     return "" if uncached else "it reads through the page cache"
+
+
+def _left_by_background(condition: Condition) -> str:
+    """What a background load leaves, as far as fio's options tell; empty where it only reads, or is another program."""
+    options = [(name, value) for name, value in condition.background_fio if name in ("rw", "readwrite")]
+    if condition.background and PurePath(condition.background[0]).name == "fio":
+        words = [word.lstrip("-").partition("=") for word in condition.background[1:]]
+        options += [(name, value) for name, _, value in words if name in ("rw", "readwrite")]
+    written = [kind for _, rw in options for kind in _kinds(rw) if kind != "read"]
+    return f"its background load {written[0]}s" if written else ""
 
 
 def explained(experiment: Experiment, carry: CarryOver) -> str:
