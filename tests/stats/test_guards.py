@@ -6,33 +6,19 @@ import numpy as np
 import pytest
 import scipy.stats
 import statsmodels.api as sm
-from statsmodels.stats.diagnostic import acorr_ljungbox
 
 from iodelta.stats.guards import (
     MIN_BATCHES,
     balance,
     lag1_rows,
-    ljung_box,
     merge_until_clean,
     order_effect,
     order_trend,
     suspicion,
 )
-from iodelta.stats.noise import autocorrelated, orientations
+from iodelta.stats.noise import orientations
 
 RNG = np.random.default_rng(99)
-
-
-def test_ljung_box_is_that_of_statsmodels() -> None:
-    d = autocorrelated(60, 1, np.random.default_rng(3))[0]
-    theirs = acorr_ljungbox(d, lags=[1, 5])
-    for lags in (1, 5):
-        q, p = ljung_box(d, lags)
-        assert q == pytest.approx(theirs.loc[lags, "lb_stat"])
-        assert p == pytest.approx(theirs.loc[lags, "lb_pvalue"])
-    assert ljung_box(np.ones(10), 2) == (0.0, 1.0)
-    with pytest.raises(ValueError, match="lags"):
-        ljung_box(d[:3], 2)
 
 
 @pytest.mark.parametrize("n", [9, 20, 80])

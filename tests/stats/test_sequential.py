@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from scipy.special import ndtr, ndtri
 
 from iodelta.stats.sequential import (
     Schedule,
-    confidence_sequence,
     nominal_tails,
     pocock_share,
     schedule,
@@ -122,15 +120,3 @@ def test_sequential_p_values_are_valid_whenever_one_stops() -> None:
 def test_looks_that_do_not_rise_are_refused() -> None:
     with pytest.raises(ValueError, match="rising"):
         nominal_tails(Schedule((10, 10), (0.5, 1.0)), 0.025)
-
-
-def test_a_confidence_sequence_covers_at_every_look_at_once() -> None:
-    rng = np.random.default_rng(5)
-    series = rng.standard_normal((4000, 400))
-    n = np.arange(1, 401)
-    means = np.cumsum(series, axis=1) / n
-    half = np.array([confidence_sequence(int(k), 1.0, 0.05) for k in n])
-    missed = np.any(np.abs(means[:, 9:]) > half[9:], axis=1)
-    assert missed.mean() <= 0.05
-    assert missed.mean() > 0.01
-    assert all(later < earlier for earlier, later in pairwise(half))

@@ -14,7 +14,7 @@ from functools import lru_cache
 import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import bdtr, ndtr, ndtri, stdtrit
+from scipy.special import ndtr, ndtri, stdtrit
 
 Floats = NDArray[np.float64]
 
@@ -178,24 +178,6 @@ def mean_t_rows(d: Floats, level: float) -> tuple[Floats, Floats, Floats]:
         return mean, np.full(rows, -np.inf), np.full(rows, np.inf)
     half = d.std(axis=1, ddof=1) / math.sqrt(n) * float(stdtrit(n - 1, 0.5 + level / 2))
     return mean, np.asarray(mean - half), np.asarray(mean + half)
-
-
-def mean_t(d: ArrayLike, level: float = 0.95) -> Estimate:
-    """Plain mean with t interval. Raises ValueError when empty."""
-    row = _row(d)
-    mean, low, high = mean_t_rows(row[None, :], level)
-    return Estimate(float(mean[0]), float(low[0]), float(high[0]), level, len(row))
-
-
-def median_binomial(d: ArrayLike, level: float = 0.95) -> Estimate:
-    """Median with its binomial (sign test) interval: valid when a change of shape makes d asymmetric, where the
-    signed-rank interval is not. Raises ValueError when empty."""
-    row = np.sort(_row(d))
-    n = len(row)
-    below = bdtr(np.arange(n, dtype=float), n, 0.5)
-    cut = min(int(np.searchsorted(below, (1.0 - level) / 2 * (1 + 1e-9), side="right")), n // 2)
-    low, high = (float(row[cut - 1]), float(row[n - cut])) if cut else (-math.inf, math.inf)
-    return Estimate(float(np.median(row)), low, high, level, n)
 
 
 def disagree(one: Estimate, other: Estimate) -> bool:

@@ -10,7 +10,7 @@ import math
 import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import bdtr, chdtrc, ndtr, stdtr, stdtrit
+from scipy.special import bdtr, ndtr, stdtr, stdtrit
 
 from iodelta.stats.carry import contrast_of
 
@@ -74,21 +74,6 @@ def lag1_rows(d: Floats) -> tuple[Floats, Floats]:
     # Mean -1/n and variance (n-2)^2 / (n^2 (n-1)) of r under independence: Moran 1948.
     z = (r + 1.0 / n) * n * math.sqrt(max(n - 1, 1)) / max(n - 2, 1)
     return r, np.where(flat, 1.0, ndtr(-z))
-
-
-def ljung_box(d: ArrayLike, lags: int) -> tuple[float, float]:
-    """Ljung-Box Q over ``lags`` lags and its p value (chi-square). Raises ValueError below lags + 2 values."""
-    row = np.asarray(d, dtype=float)
-    n = len(row)
-    if not 1 <= lags <= n - 2:
-        raise ValueError("Ljung-Box needs at least two values more than lags")
-    centred = row - row.mean()
-    power = float(centred @ centred)
-    if power == 0.0:
-        return 0.0, 1.0
-    r = np.array([float(centred[k:] @ centred[:-k]) / power for k in range(1, lags + 1)])
-    q = n * (n + 2) * float(np.sum(r**2 / (n - np.arange(1, lags + 1))))
-    return q, float(chdtrc(lags, q))
 
 
 def merge_until_clean(d: ArrayLike, *, level: float = 0.01) -> Merged:

@@ -1,4 +1,4 @@
-"""Looking at data more than once without paying for it in false alarms: alpha spending and confidence sequences.
+"""Looking at data more than once without paying for it in false alarms: alpha spending.
 
 Spending follows Lan and DeMets 1983 with their Pocock-like function alpha ln(1 + (e - 1) t). The level of each look is
 found by the recursion of Armitage, McPherson and Rowe 1969 over Brownian motion observed at the looks. It is run for
@@ -92,18 +92,6 @@ def sequential_p(plan: Schedule, tails: Floats) -> Floats:
         found = np.exp(np.interp(np.log(np.maximum(p[seen], 1e-300)), np.log(levels), totals, right=0.0))
         best[seen] = np.minimum(best[seen], found)
     return best
-
-
-def confidence_sequence(n: int, sd: float, alpha: float, *, tuned_at: int = 30) -> float:
-    """Half width of the asymptotic confidence sequence of a mean after ``n`` values: valid at every n at once, so
-    monitoring may go on without end; narrowest near ``tuned_at``. Start looking at about 10.
-
-    Source: Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas, Annals of Statistics 2024, theorem 2.2 and appendix B.
-    """
-    cost = -2.0 * math.log(alpha)
-    rho2 = (cost + math.log(cost + 1.0)) / tuned_at
-    grown = n * rho2 + 1.0
-    return sd * math.sqrt(2.0 * grown / (n * n * rho2) * math.log(math.sqrt(grown) / alpha))
 
 
 @lru_cache(maxsize=1024)
