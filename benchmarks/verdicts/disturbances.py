@@ -3,8 +3,10 @@ disturbance, without the engine: what is known of the truth must not come from w
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,6 +140,19 @@ def bursts(depth: float, share: float) -> Disturbance:
     def rates(rng: np.random.Generator, trials: int) -> Floats:
         begun = rng.random(trials + 1) < share
         return np.asarray(np.log1p(-depth) * (begun[1:] | begun[:-1]) + _calm(rng, trials))
+
+    return rates
+
+
+def recorded(path: Path) -> Disturbance:
+    """Trials of a real machine on which nothing was changed, as they were measured: a stretch from a random place,
+    joined end to start where the recording ends."""
+    logs = np.log(np.array(json.loads(path.read_text())["values"], dtype=float))
+    logs -= logs.mean()
+
+    def rates(rng: np.random.Generator, trials: int) -> Floats:
+        start = int(rng.integers(len(logs)))
+        return np.take(logs, np.arange(start, start + trials), mode="wrap")
 
     return rates
 

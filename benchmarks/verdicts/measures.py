@@ -107,6 +107,7 @@ def _direct_alarm(seen: Seen) -> bool:
 
 RATES: dict[str, Callable[[Seen], bool | None]] = {
     "alarm": _alarm,
+    "exit code 1": lambda seen: any(verdict.word == "regression" for verdict in seen.judgement.verdicts),
     "alarm over all cells": lambda seen: any(verdict.word in CHANGED for verdict in seen.judgement.overall),
     "wrong sign": _wrong_sign,
     "typical covered": lambda seen: _covered(seen.verdict.typical, seen.typical),

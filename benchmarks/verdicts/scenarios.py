@@ -15,12 +15,14 @@ from benchmarks.verdicts.disturbances import (
     normal,
     periodic,
     pink,
+    recorded,
     throttled,
     two_modes,
     warm_up,
     whole_trials,
 )
 from benchmarks.verdicts.experiments import Setup
+from benchmarks.verdicts.noise import RECORDED
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,9 @@ class Scenario:
 COVERED = (Bound("typical covered", least=0.945), Bound("total covered", least=0.945))
 QUIET = (Bound("alarm", most=0.05), *COVERED)
 SIGN = Bound("wrong sign", most=0.005)
+
+LONG_RECORDINGS = ("busy-virtio-randread-qd4",)
+"""Recordings with trials enough for 80 blocks at a place of their own; the others have 42 and 50."""
 
 AT_MARGIN = (1 / 1.02 - 1, 0.02)
 """Changes whose log-ratio is exactly the margin of 2 %, worse and better."""
@@ -82,6 +87,7 @@ def scenarios() -> list[Scenario]:
         *_no_change(),
         *_plans(),
         *_families(),
+        *_recorded(),
         *_equivalence(),
         *_stalls(),
         *_carry(),
@@ -114,6 +120,17 @@ def _families() -> list[Scenario]:
             setup = Setup(NOISES[name], cells=cells, metrics=metrics)
             title = f"{size} comparisons ({cells} x {metrics}): {name}"
             found.append(Scenario(title, "No change, families", setup, QUIET[:1], ("alarm over all cells",)))
+    return found
+
+
+def _recorded() -> list[Scenario]:
+    """Six comparisons a time, as many blocks as the recording has trials for."""
+    found = []
+    for path in sorted(RECORDED.glob("*.json")):
+        setup = Setup(recorded(path), cells=6, blocks=80 if path.stem in LONG_RECORDINGS else 20)
+        name = f"6 comparisons (6 x 1), {setup.blocks} blocks: {path.stem}"
+        bounds = (Bound("exit code 1", most=0.05), Bound("alarm", most=0.05))
+        found.append(Scenario(name, "No change, recorded trials", setup, bounds, ("alarm over all cells",)))
     return found
 
 

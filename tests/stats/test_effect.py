@@ -132,7 +132,8 @@ def test_the_plain_mean_has_the_t_interval() -> None:
 def test_one_wild_block_makes_mean_and_hodges_lehmann_disagree() -> None:
     d = np.concatenate([RNG.normal(0, 0.01, 19), [5.0]])
     for row, apart in ((d, True), (d[:19], False)):
-        mean = Estimate(*(float(part[0]) for part in mean_t_rows(row[None, :], 0.95)), 0.95, len(row))
+        value, low, high = (float(part[0]) for part in mean_t_rows(row[None, :], 0.95))
+        mean = Estimate(value, low, high, 0.95, len(row))
         assert disagree(hodges_lehmann(row), mean) == apart
 
 
