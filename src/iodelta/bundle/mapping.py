@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from iodelta.errors import RequestError
-from iodelta.experiment import Cell, Condition, Experiment, Option, Target, Variant, parse, toml_text
+from iodelta.experiment import Cell, Condition, Experiment, Option, Target, parse, toml_text
 from iodelta.jobfile import canonical
 from iodelta.knob.affinity import DEVICE_QUEUES
 from iodelta.probe.queues import numbers
@@ -230,7 +230,10 @@ def _moved(experiment: Experiment, target: Target, sets: Mapping[tuple[str, str]
         experiment,
         target=target,
         cells=tuple(Cell(one.name, one.condition, options(one.options)) for one in experiment.cells),
-        variants=tuple(Variant(one.name, knobs(one.knobs), options(one.options)) for one in experiment.variants),
+        variants=tuple(
+            msgspec.structs.replace(one, knobs=knobs(one.knobs), options=options(one.options))
+            for one in experiment.variants
+        ),
         conditions=tuple(
             Condition(one.name, one.background, options(one.background_fio), knobs(one.knobs))
             for one in experiment.conditions

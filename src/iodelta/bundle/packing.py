@@ -156,7 +156,8 @@ def _vocabulary(plan: Plan) -> frozenset[str]:
 def _wordy(experiment: Experiment) -> Experiment:
     """Without what may hold names by right: question, target, commands."""
     bare = [msgspec.structs.replace(one, background=()) for one in experiment.conditions]
-    return msgspec.structs.replace(experiment, question="", target=type(experiment.target)(), conditions=tuple(bare))
+    empty = type(experiment.target)(), type(experiment.subject)()
+    return msgspec.structs.replace(experiment, question="", target=empty[0], subject=empty[1], conditions=tuple(bare))
 
 
 def _without(name: str, data: bytes, names: Pseudonyms) -> bytes:

@@ -72,6 +72,13 @@ Examples:
 @click.option("--trial", default="", help="Duration of one trial, such as 5s.")
 @click.option("--ramp", default="", help="Warm-up before each trial, which is not counted.")
 @click.option(
+    "--repo",
+    default="",
+    metavar="PATH",
+    shell_complete=files,
+    help="Record the commit checked out in this git repository.",
+)
+@click.option(
     "--budget", default="", help="Total time, such as 30m. For a folder whose budget has ended: extra time, once."
 )
 @click.option("--blocks", type=int, help="Maximum number of blocks per cell.")

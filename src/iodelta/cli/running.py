@@ -14,6 +14,7 @@ from typing import NoReturn
 import click
 from rich.console import Console
 
+from iodelta.cli.checkout import checked_out
 from iodelta.cli.contact import contacts
 from iodelta.cli.turn import in_turn
 from iodelta.errors import RequestError
@@ -48,6 +49,8 @@ class Asked:
     question: str
     trial: str
     ramp: str
+    repo: str
+    """The checkout whose commit is recorded as what was measured."""
     budget: str
     blocks: int | None
     seed: int | None
@@ -64,7 +67,8 @@ class Asked:
         lists = (self.fio, self.variants, self.conditions, self.names)
         words = (self.clock, self.target, self.size, self.baseline, self.margin, self.question, self.trial, self.ramp)
         numbers = (self.seed, self.blocks)
-        return any((*lists, *words, self.place, self.placebo)) or any(number is not None for number in numbers)
+        others = (self.repo, self.place, self.placebo)
+        return any((*lists, *words, *others)) or any(number is not None for number in numbers)
 
     def overrides(self) -> dict[str, Mapping[str, str | int | bool | list[str] | None]]:
         """The options by the tables of an experiment file."""
@@ -85,6 +89,7 @@ class Asked:
                 "seed": self.seed,
                 "placebo": self.placebo or None,
             },
+            "subject": checked_out(self.repo) if self.repo else {},
         }
 
 

@@ -5,7 +5,7 @@ fio's names and spelling. Lists expand: every combination of listed values is a 
 """
 
 from iodelta.experiment.file import load, parse
-from iodelta.experiment.model import Cell, Condition, Design, Experiment, Option, Target, Variant
+from iodelta.experiment.model import Cell, Condition, Design, Experiment, Option, Subject, Target, Variant
 from iodelta.experiment.shorthand import overridden, shorthand, toml_text
 from iodelta.experiment.values import seconds, size_bytes
 
@@ -15,6 +15,7 @@ __all__ = [
     "Design",
     "Experiment",
     "Option",
+    "Subject",
     "Target",
     "Variant",
     "load",

@@ -142,7 +142,7 @@ def _variant_for_io_uring(variant: Variant, refuse: Refuse) -> Variant:
         (_io_uring_name(key, (value,), refuse, "variant", variant.name, f"fio.{key}"), value)
         for key, value in variant.options
     )
-    return Variant(variant.name, variant.knobs, options)
+    return msgspec.structs.replace(variant, options=options)
 
 
 def _io_uring_name(key: str, values: tuple[str | None, ...], refuse: Refuse, *place: str) -> str:

@@ -14,6 +14,7 @@ import msgspec
 from iodelta.errors import RequestError
 from iodelta.experiment.expand import Workload, assemble
 from iodelta.experiment.model import INSTRUMENTS, NAME, Condition, Design, Experiment, Option, Target, Variant, variant
+from iodelta.experiment.subject import parse_role, parse_subject
 from iodelta.experiment.values import fraction, seconds, size_bytes, split_command
 from iodelta.jobfile import read_job_file
 
@@ -81,6 +82,8 @@ def parse(text: str, name: str = "experiment.toml", *, base: Path = Path(), numb
     target = _target(source, data.get("target", {}))
     workloads = _workloads(source, data.get("workload"), base)
     variants = tuple(_variant(source, n, t) for n, t in _tables(source, data, "variant").items())
+    if sum(one.role == "reference" for one in variants) > 1:
+        source.refuse("an experiment has one reference at most", "variant", remedy='leave role = "reference" to one')
     conditions = tuple(_condition(source, n, t) for n, t in _tables(source, data, "condition").items())
     margin = _number(source, data.get("margin", "1%"), fraction, "margin")
     baseline = data.get("baseline", variants[0].name if variants else "")
@@ -109,7 +112,11 @@ def parse(text: str, name: str = "experiment.toml", *, base: Path = Path(), numb
             allowed = "; ".join(map(repr, cells))
             source.refuse(f"no cell is called {name!r}", "design", "weights", name, remedy=f"the cells are {allowed}")
     return msgspec.structs.replace(
-        experiment, machines=machines, clock=clock, instruments=_instruments(source, data.get("instrument", {}))
+        experiment,
+        machines=machines,
+        clock=clock,
+        instruments=_instruments(source, data.get("instrument", {})),
+        subject=parse_subject(data.get("subject", {}), source.refuse),
     )
 
 
@@ -135,6 +142,7 @@ _TOP = (
     "condition",
     "design",
     "instrument",
+    "subject",
 )
 
 
@@ -223,7 +231,9 @@ def _target(source: Source, table: Mapping[str, Any]) -> Target:
 
 
 def _variant(source: Source, name: str, table: Mapping[str, Any]) -> Variant:
-    return variant(name, {k: _text(source, v, "variant", name, k) for k, v in _flat(table).items()})
+    settings = {k: v for k, v in table.items() if k != "role"}
+    found = variant(name, {k: _text(source, v, "variant", name, k) for k, v in _flat(settings).items()})
+    return msgspec.structs.replace(found, role=parse_role(name, table.get("role", ""), source.refuse))
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -34,12 +34,29 @@ class Target(msgspec.Struct, frozen=True):
     ``$jobnum/$filenum``. iodelta made and marked that directory; its entries may lead to other filesystems."""
 
 
+class Subject(msgspec.Struct, frozen=True):
+    """The build that was measured, for a history of many experiments: where it comes from and what it is called."""
+
+    repo: str = ""
+    """Name or address of its repository."""
+    commit: str = ""
+    """Full or abbreviated hash."""
+    describe: str = ""
+    """What ``git describe`` says of it, or a version."""
+    dirty: bool = False
+    """Whether the checkout had changes that no commit holds."""
+    labels: dict[str, str] = {}
+    """Anything else that is said of it, by name."""
+
+
 class Variant(msgspec.Struct, frozen=True):
     """A named set of knob settings, and of fio options that this variant alone uses."""
 
     name: str
     knobs: dict[str, str] = {}
     options: tuple[Option, ...] = ()
+    role: Literal["", "reference"] = ""
+    """``reference``: the same build for months, against which a history compares what else ran in its blocks."""
 
 
 class Condition(msgspec.Struct, frozen=True):
@@ -120,6 +137,9 @@ class Experiment(msgspec.Struct, frozen=True):
 
     instruments: tuple[str, ...] = ()
     """Which instruments look at every variant of every cell, in runs of their own when all trials were made."""
+
+    subject: Subject = Subject()
+    """The build that is measured."""
 
     def variant(self, name: str) -> Variant:
         """The variant ``name``; KeyError when there is none."""

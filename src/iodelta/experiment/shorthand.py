@@ -37,6 +37,7 @@ def shorthand(
     top: Table = _NONE,
     target: Table = _NONE,
     design: Table = _NONE,
+    subject: Table = _NONE,
 ) -> str:
     """The experiment file that ``iodelta run --variant ... -- fio options`` stands for, as TOML text.
 
@@ -51,23 +52,26 @@ def shorthand(
         "variant": _variants(variants),
         "condition": _conditions(conditions),
         "design": _given(design),
+        "subject": _given(subject),
     }
     return _toml(data)
 
 
-def overridden(text: str, *, top: Table = _NONE, target: Table = _NONE, design: Table = _NONE) -> str | None:
+def overridden(
+    text: str, *, top: Table = _NONE, target: Table = _NONE, design: Table = _NONE, subject: Table = _NONE
+) -> str | None:
     """An experiment file's text with values of the command line put in their place; None when there are none.
 
     Comments are lost. Raises RequestError for a text that is not TOML.
     """
-    if not any(map(_given, (top, target, design))):
+    if not any(map(_given, (top, target, design, subject))):
         return None
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise RequestError(f"not valid TOML: {error}", place="experiment file") from error
     data.update(_given(top))
-    for name, table in (("target", target), ("design", design)):
+    for name, table in (("target", target), ("design", design), ("subject", subject)):
         data[name] = {**data.get(name, {}), **_given(table)}
     return _toml(data)
 
