@@ -9,16 +9,16 @@ from __future__ import annotations
 import io
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
 import msgspec
 import zstandard
 
 from iodelta.errors import RequestError
 from iodelta.ingest.sources import DAMAGE, MOST_MEMBERS, tar_members
-from iodelta.ingest.tar import Readable
+from iodelta.ingest.tar import Member, Readable
 from iodelta.ingest.wording import clean
 from iodelta.workload.model import OUTPUTS
 
@@ -140,24 +140,14 @@ def unpacked(path: Path) -> tuple[Manifest, dict[str, bytes]]:
     place = str(path)
     members: dict[str, bytes] = {}
     manifest: Manifest | None = None
-    total = 0
     try:
         with path.open("rb") as file:
-            for number, member in enumerate(tar_members(file)):
-                name = clean(member.name)
-                if member.body is None:
-                    raise _refused(place, f"it holds {member.other}, {name!r}")
-                total += member.size
-                if member.size > LARGEST or total > WHOLE:
-                    raise _refused(place, f"{name!r} makes it larger than any experiment ({total >> 20} MiB)")
-                if number == 0:
-                    manifest = _manifest(_all(member.body), name, place)
+            for member, body in _bounded(file, place):
+                if manifest is None:
+                    manifest = _manifest(_all(body), clean(member.name), place)
                     continue
-                if not NAME.fullmatch(member.name) or number > MOST_MEMBERS:
-                    raise _refused(place, f"{name!r} is no file of an experiment")
-                if member.name in members:
-                    raise _refused(place, f"it holds {name!r} twice")
-                members[member.name] = _all(member.body)
+                _check_name(member.name, members, place)
+                members[member.name] = _all(body)
     except DAMAGE as error:
         raise RequestError(
             f"damaged, or cut short: {clean(str(error)) or type(error).__name__}",
@@ -168,6 +158,27 @@ def unpacked(path: Path) -> tuple[Manifest, dict[str, bytes]]:
         raise _no_bundle(place)
     _verify(manifest, members, place)
     return manifest, members
+
+
+def _bounded(file: BinaryIO, place: str) -> Iterator[tuple[Member, Readable]]:
+    """The members of a tar, as long as they are files and no more than an experiment has. Raises RequestError."""
+    total = 0
+    for member in tar_members(file):
+        name = clean(member.name)
+        if member.body is None:
+            raise _refused(place, f"it holds {member.other}, {name!r}")
+        total += member.size
+        if member.size > LARGEST or total > WHOLE:
+            raise _refused(place, f"{name!r} makes it larger than any experiment ({total >> 20} MiB)")
+        yield member, member.body
+
+
+def _check_name(name: str, before: Mapping[str, bytes], place: str) -> None:
+    """Raises RequestError for a name that no experiment has, or that came before."""
+    if not NAME.fullmatch(name) or len(before) >= MOST_MEMBERS:
+        raise _refused(place, f"{clean(name)!r} is no file of an experiment")
+    if name in before:
+        raise _refused(place, f"it holds {clean(name)!r} twice")
 
 
 def _all(body: Readable) -> bytes:

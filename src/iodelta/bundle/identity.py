@@ -65,11 +65,7 @@ def of_this_machine() -> Literals:
     found: Literals = {}
     for kind, pattern in _FILES:
         for path in glob.glob(pattern):
-            try:
-                text = Path(path).read_bytes().decode("utf-8", "replace").strip("\0 \n")
-            except OSError:  # root's only, or gone
-                continue
-            found |= _one(text, kind)
+            found |= _one(_text_of(path), kind)
     for name in (os.uname().nodename, _canonical_name()):
         found |= _host(name)
     for user in (os.environ.get(name, "") for name in ("USER", "LOGNAME", "SUDO_USER")):
@@ -81,6 +77,13 @@ def of_this_machine() -> Literals:
         for path in glob.glob(f"/dev/disk/{directory}/*"):
             found |= _one(re.sub(r"-part\d+$", "", Path(path).name), kind)
     return found
+
+
+def _text_of(path: str) -> str:
+    try:
+        return Path(path).read_bytes().decode("utf-8", "replace").strip("\0 \n")
+    except OSError:  # root's only, or gone
+        return ""
 
 
 def of_owner(path: Path) -> Literals:
@@ -111,7 +114,7 @@ def kind_of(path: tuple[str, ...], value: str) -> str:
     """The kind of identity that the text at ``path`` of a document is; empty when it is none by its place."""
     last = path[-1] if path else ""
     word = last.rpartition(".")[2]
-    if last == "hostname" or path[-2:] == ("host", "name") or (path[-2:] == ("host", "machine") and value != "local"):
+    if _is_host(path, value):
         return "host name"
     if word in SERIALS:
         return "serial"
@@ -119,15 +122,33 @@ def kind_of(path: tuple[str, ...], value: str) -> str:
         return "label"
     if last == "by_id":
         return "disk name"
-    if last == "dm.name" or (word == "source" and "/" in value and not value.startswith("/")):
-        return "share" if re.match(r"[\w.-]+:/", value) else "volume"
-    if word == "source" and value.startswith("//"):
-        return "share"
+    if last == "dm.name" or word == "source":
+        source = _kind_of_source(value, is_volume=last == "dm.name")
+        if source:
+            return source
     if SECRETS.search(last):
         return "secret"
-    if word in ("mount", "point") and value.startswith("/") and value not in USUAL and not value.startswith(HOMES):
-        return "mount point"
-    return "home" if word in PATHS and value.startswith(HOMES) else ""
+    return _kind_of_path(word, value)
+
+
+def _is_host(path: tuple[str, ...], value: str) -> bool:
+    if path[-1:] == ("hostname",) or path[-2:] == ("host", "name"):
+        return True
+    return path[-2:] == ("host", "machine") and value != "local"
+
+
+def _kind_of_source(value: str, *, is_volume: bool) -> str:
+    """What a filesystem is mounted from: ``server:/export``, ``//server/share``, or a pool or volume by its name."""
+    if is_volume or ("/" in value and not value.startswith("/")):
+        return "share" if re.match(r"[\w.-]+:/", value) else "volume"
+    return "share" if value.startswith("//") else ""
+
+
+def _kind_of_path(word: str, value: str) -> str:
+    if value.startswith(HOMES):
+        return "home" if word in PATHS else ""
+    is_own = value.startswith("/") and value not in USUAL
+    return "mount point" if word in ("mount", "point") and is_own else ""
 
 
 def _walk(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -60,19 +60,23 @@ def checked(experiment: Experiment, place: str) -> Experiment:
     if not experiment.conditions or not experiment.cells:
         raise _unsayable(place)
     plain = _plain(experiment)
-    again = parse(rendered(plain), place, numbered=False)
-    named = tuple(
-        msgspec.structs.replace(one, name=own.name) for one, own in zip(again.cells, plain.cells, strict=False)
-    )
-    sizes = [value for cell in experiment.cells for name, value in cell.options if name == "size"]
-    if (
-        _says(again) != _says(plain)
-        or not all(re.fullmatch(r"\d{1,15}[kmgtpKMGTP%]?", size or "") for size in sizes)
-        or any(not cell.name.isprintable() or len(cell.name) > LONGEST_NAME for cell in named)
-        or len({cell.name for cell in named}) < len(named)
-    ):
+    parsed = parse(rendered(plain), place, numbered=False)
+    names = [cell.name for cell in plain.cells]
+    is_same = _says(parsed) == _says(plain)
+    if not is_same or not all(map(_has_plain_sizes, experiment.cells)) or not _are_names(names):
         raise _unsayable(place)
     return experiment
+
+
+def _has_plain_sizes(cell: Cell) -> bool:
+    sizes = [value or "" for name, value in cell.options if name == "size"]
+    return all(re.fullmatch(r"\d{1,15}[kmgtpKMGTP%]?", size) for size in sizes)
+
+
+def _are_names(names: Sequence[str]) -> bool:
+    """Whether each may be printed, and none stands twice."""
+    fit = all(name.isprintable() and len(name) <= LONGEST_NAME for name in names)
+    return fit and len(set(names)) == len(names)
 
 
 def _unsayable(place: str) -> RequestError:
@@ -91,18 +95,19 @@ def _says(one: Experiment) -> tuple[object, ...]:
 
 def _plain(experiment: Experiment) -> Experiment:
     """As a file says it: flags have values, and sizes of single cells (which a file gives as a list) are left out."""
-
-    def options(given: tuple[Option, ...]) -> tuple[Option, ...]:
-        return tuple((name, "1" if value is None else value) for name, value in given if name != "size")
-
-    return msgspec.structs.replace(
+    replace = msgspec.structs.replace
+    return replace(
         experiment,
-        cells=tuple(msgspec.structs.replace(one, options=options(one.options)) for one in experiment.cells),
-        variants=tuple(msgspec.structs.replace(one, options=options(one.options)) for one in experiment.variants),
+        cells=tuple(replace(cell, options=_sizeless(cell.options)) for cell in experiment.cells),
+        variants=tuple(replace(variant, options=_sizeless(variant.options)) for variant in experiment.variants),
         conditions=tuple(
-            msgspec.structs.replace(one, background_fio=_filled(one.background_fio)) for one in experiment.conditions
+            replace(condition, background_fio=_filled(condition.background_fio)) for condition in experiment.conditions
         ),
     )
+
+
+def _sizeless(given: tuple[Option, ...]) -> tuple[Option, ...]:
+    return tuple(option for option in _filled(given) if option[0] != "size")
 
 
 def _filled(given: tuple[Option, ...]) -> tuple[Option, ...]:
@@ -111,22 +116,38 @@ def _filled(given: tuple[Option, ...]) -> tuple[Option, ...]:
 
 def rendered(experiment: Experiment) -> str:
     """The text of an experiment file for it, a workload of its own for each cell of the first condition."""
-    first = experiment.conditions[0].name
-    cells = [cell for cell in experiment.cells if cell.condition == first]
     design = msgspec.to_builtins(experiment.design)
-    variants = [one for one in experiment.variants if not (experiment.design.placebo and one.name == "placebo")]
     return toml_text(
         {
             "question": experiment.question,
             "baseline": experiment.baseline,
             "margin": experiment.margin,
-            "target": {key: value for key, value in msgspec.to_builtins(experiment.target).items() if value},
-            "workload": {f"cell-{number}": _options(cell.options) for number, cell in enumerate(cells, 1)},
-            "variant": {one.name: {**one.knobs, **_options(one.options, "fio.")} for one in variants},
+            "target": _target(experiment),
+            "workload": _workloads(experiment),
+            "variant": _variants(experiment),
             "condition": {one.name: _condition(one) for one in experiment.conditions if one.name},
             "design": {key: value for key, value in design.items() if value not in (None, "")},
         }
     )
+
+
+def _target(experiment: Experiment) -> dict[str, str]:
+    return {key: value for key, value in msgspec.to_builtins(experiment.target).items() if value}
+
+
+def _workloads(experiment: Experiment) -> dict[str, dict[str, str]]:
+    first = experiment.conditions[0].name
+    cells = [cell for cell in experiment.cells if cell.condition == first]
+    return {f"cell-{number}": _options(cell.options) for number, cell in enumerate(cells, 1)}
+
+
+def _variants(experiment: Experiment) -> dict[str, dict[str, str]]:
+    """The variants, without the placebo that a design adds by itself."""
+    tables: dict[str, dict[str, str]] = {}
+    for variant in experiment.variants:
+        if variant.name != "placebo" or not experiment.design.placebo:
+            tables[variant.name] = {**variant.knobs, **_options(variant.options, "fio.")}
+    return tables
 
 
 def _options(options: tuple[Option, ...], prefix: str = "") -> dict[str, str]:
@@ -144,11 +165,7 @@ def onto(experiment: Experiment, text: str, target: str, size: str, given: Maps,
     ``text`` is its file as it came, ``here`` what this machine offers: CPUs and nodes as lists. Raises RequestError
     that lists every set that cannot be mapped.
     """
-    notes: list[str] = []
-    if target or experiment.target.path:
-        notes.append(f"target: {experiment.target.path or 'a scratch file'} there, {target or 'a scratch file'} here")
-    if size and size != experiment.target.size:
-        notes.append(f"size: {experiment.target.size or 'all of the target'} there, {size} here")
+    notes = _target_notes(experiment.target, target, size)
     sets = {(kind, value): _placed(kind, value, given, here) for kind, value in _sets(experiment)}
     missing = [f"{kind} {value}" for (kind, value), there in sets.items() if not there]
     if missing:
@@ -167,6 +184,15 @@ def onto(experiment: Experiment, text: str, target: str, size: str, given: Maps,
             remedy="map their sets to different ones, or leave one out of the question",
         )
     return Mapped(changed, _file(text, experiment, changed, sets), tuple(notes))
+
+
+def _target_notes(there: Target, path: str, size: str) -> list[str]:
+    notes: list[str] = []
+    if path or there.path:
+        notes.append(f"target: {there.path or 'a scratch file'} there, {path or 'a scratch file'} here")
+    if size and size != there.size:
+        notes.append(f"size: {there.size or 'all of the target'} there, {size} here")
+    return notes
 
 
 def unplaceable(experiment: Experiment, given: Maps, here: Mapping[str, str]) -> dict[str, str]:
@@ -206,17 +232,21 @@ def _kind(name: str) -> str:
 
 def _placed(kind: str, value: str, given: Maps, here: Mapping[str, str]) -> str:
     """What stands here for a set of there; empty when nothing does."""
-    prefix, wanted = "", value
-    if kind == "numa" and (policy := re.fullmatch(r"([a-z]+:)(.+)", value)):
-        prefix, wanted = policy[1], policy[2]
+    policy = re.fullmatch(r"([a-z]+:)(.+)", value) if kind == "numa" else None
+    prefix, wanted = policy.groups() if policy else ("", value)
     if wanted in given[kind]:
         return prefix + given[kind][wanted]
-    if numbers(wanted) and numbers(wanted) <= numbers(here[kind]):
+    if _is_within(wanted, here[kind]):
         return value
+    # A node and the queues of the device mean the same here, of other CPUs.
     node = wanted.removeprefix("node:")
-    if wanted == DEVICE_QUEUES or (node != wanted and numbers(node) and numbers(node) <= numbers(here["numa"])):
-        return value  # it means the same here, of other CPUs
+    if wanted == DEVICE_QUEUES or (node != wanted and _is_within(node, here["numa"])):
+        return value
     return prefix + given[kind]["*"] if "*" in given[kind] else ""
+
+
+def _is_within(wanted: str, offered: str) -> bool:
+    return bool(numbers(wanted)) and numbers(wanted) <= numbers(offered)
 
 
 def _moved(experiment: Experiment, target: Target, sets: Mapping[tuple[str, str], str]) -> Experiment:

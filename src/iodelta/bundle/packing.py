@@ -61,29 +61,22 @@ def pack(folder: Folder, *, keep_identity: bool = False, machine: Literals | Non
     with _at_rest(folder):
         plan = read_plan(folder)
         account = Account(folder.events())
-        if not account.sessions:
-            raise RequestError(
-                "nothing was measured in this folder",
-                place=str(folder.path),
-                remedy=f"`iodelta run {pasted(folder.path)}` first",
-            )
+        _check(folder, account)
         files, left_out = _files(folder.path, account)
-        for finding in integrity(folder, account):
-            if finding.severity == "hard":
-                raise MeasureError(finding.explanation, place=f"{folder.path}/{finding.place}", remedy=finding.remedy)
         contents = {name: folder.read(name) for name in files}
     originals = sha256(contents[PLAN]), sha256(contents[EXPERIMENT])
-    names, words = Pseudonyms({}, ()), 0
+    names, boot_words = Pseudonyms({}, ()), 0
     if not keep_identity:
         lines = _command_lines(contents)
-        words = sum(left_out_words(line) for line in lines[:1])
+        boot_words = sum(map(left_out_words, lines[:1]))  # the first session's
         names = Pseudonyms(_literals(folder.path, contents, machine), _vocabulary(plan), lines)
         contents = {name: _without(name, data, names) for name, data in contents.items()}
     contents[JOURNAL] = _journal(contents, None if keep_identity else names)
+    name = folder.path.resolve().name
     manifest = Manifest(
         made_by=__version__,
-        name=names.text(folder.path.resolve().name) if not keep_identity else folder.path.resolve().name,
-        state=names.text(account.state) if not keep_identity else account.state,
+        name=name if keep_identity else names.text(name),
+        state=account.state if keep_identity else names.text(account.state),
         plan_sha256=originals[0],
         experiment_sha256=originals[1],
         seal=folder.seal.digest if folder.seal.sealed else "",
@@ -93,7 +86,20 @@ def pack(folder: Folder, *, keep_identity: bool = False, machine: Literals | Non
     data = packed(manifest, contents)
     replaced = sorted((kind, word, text) for text, (kind, word) in names.given.items())
     sizes = tuple((name, len(contents[name])) for name in sorted(contents))
-    return Packing(data, manifest, tuple(replaced), names.only_as_names, left_out, sizes, words)
+    return Packing(data, manifest, tuple(replaced), names.only_as_names, left_out, sizes, boot_words)
+
+
+def _check(folder: Folder, account: Account) -> None:
+    """Raises RequestError for a folder without a session, MeasureError for a damaged one."""
+    if not account.sessions:
+        raise RequestError(
+            "nothing was measured in this folder",
+            place=str(folder.path),
+            remedy=f"`iodelta run {pasted(folder.path)}` first",
+        )
+    for finding in integrity(folder, account):
+        if finding.severity == "hard":
+            raise MeasureError(finding.explanation, place=f"{folder.path}/{finding.place}", remedy=finding.remedy)
 
 
 @contextlib.contextmanager
@@ -116,16 +122,24 @@ def _at_rest(folder: Folder) -> Iterator[None]:
 
 def _files(path: Path, account: Account) -> tuple[list[str], tuple[str, ...]]:
     """Names of the files that travel: an experiment's own, and the raw files of trials that the journal knows."""
-    found = [file.name for file in path.iterdir() if file.name != RAW]
-    found += [f"{RAW}/{file.name}" for file in (path / RAW).iterdir()] if (path / RAW).is_dir() else []
+    names = [file.name for file in path.iterdir() if file.name != RAW]
+    if (path / RAW).is_dir():
+        names += [f"{RAW}/{file.name}" for file in (path / RAW).iterdir()]
     travels: list[str] = []
     stays: list[str] = []
-    for name in sorted(found):
-        trial = re.match(r"raw/(\d+)\.", name)
-        known = trial is None or int(trial[1]) in account.finished
-        regular = (path / name).is_file() and not (path / name).is_symlink()
-        (travels if regular and known and NAME.fullmatch(name) else stays).append(name)
+    for name in sorted(names):
+        is_regular = (path / name).is_file() and not (path / name).is_symlink()
+        if is_regular and _is_known(name, account) and NAME.fullmatch(name):
+            travels.append(name)
+        else:
+            stays.append(name)
     return travels, tuple(stays)
+
+
+def _is_known(name: str, account: Account) -> bool:
+    """Whether a file is of no trial, or of one that the journal knows."""
+    trial = re.match(r"raw/(\d+)\.", name)
+    return trial is None or int(trial[1]) in account.finished
 
 
 def _literals(path: Path, contents: dict[str, bytes], machine: Literals | None) -> Literals:
@@ -243,16 +257,17 @@ def _without_way_back(event: dict[str, Any]) -> dict[str, Any]:
 
 def _command_lines(contents: dict[str, bytes]) -> list[str]:
     """Every command line of a kernel that the folder records, the first session's first."""
-    found = []
-    for name in sorted(name for name in contents if name.startswith("environment")):
+    values: list[Any] = []
+    for name in sorted(filter(lambda name: name.startswith("environment"), contents)):
         kernel = _json(name, contents[name]).get("kernel")
-        found.append(kernel.get("command_line") if isinstance(kernel, dict) else "")
+        values += [kernel.get("command_line")] if isinstance(kernel, dict) else []
     for line in whole(contents[JOURNAL]):
         event = _json(JOURNAL, line)
         saved = event.get("saved")
-        values = saved.get("values", ()) if isinstance(saved, dict) else ()
-        found += [event.get("cmdline"), *(text for key, text in values if key == "cmdline")]
-    return list(dict.fromkeys(line for line in found if isinstance(line, str) and line))
+        kept = saved.get("values", ()) if isinstance(saved, dict) else ()
+        values += [event.get("cmdline"), *(text for key, text in kept if key == "cmdline")]
+    lines = [value for value in values if isinstance(value, str) and value]
+    return list(dict.fromkeys(lines))
 
 
 def _removed(names: Pseudonyms) -> tuple[Removed, ...]:

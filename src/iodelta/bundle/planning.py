@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import msgspec
@@ -61,37 +62,24 @@ def prepare(
     _runs_no_program(experiment, place)
     text = bundle.read(EXPERIMENT).decode("utf-8", "replace")
     if budget:
-        try:
-            more = seconds(budget)
-        except ValueError as error:
-            raise RequestError(str(error), place="--budget") from error
-        experiment = msgspec.structs.replace(experiment, design=msgspec.structs.replace(experiment.design, budget=more))
+        experiment = _with_budget(experiment, budget)
         text = overridden(text, design={"budget": budget}) or text
     if experiment.target.path and not target:
-        raise RequestError(
-            f"it was measured on {_described(bundle, experiment)}, and only you know what stands for that here",
-            place=place,
-            remedy="name a block device, file or directory with --target",
-        )
+        raise _no_target(bundle, experiment)
     offered = {"cpus": _allowed(machine, "Cpus_allowed_list"), "numa": _allowed(machine, "Mems_allowed_list")}
     mapping = maps(given)
     absent = unplaceable(experiment, mapping, offered)
     notes: list[str] = []
     if absent and leave_out:
-        experiment, told = _reduced(experiment, absent)
-        notes += told
+        experiment, left_out = _reduced(experiment, absent)
+        notes += left_out
     mapped = onto(experiment, text, target, size, mapping, offered)
     absent = unsettable(machine, mapped.experiment, resolve(machine, target or machine.directory))
+    if absent and not leave_out:
+        raise _unsettable(absent, place)
     if absent:
-        if not leave_out:
-            reasons = "; ".join(f"{name}: {reason}" for name, reason in absent.items())
-            raise RequestError(
-                f"not every variant can be set here: {reasons}",
-                place=place,
-                remedy="--leave-out goes on without these, and says so",
-            )
-        experiment, told = _reduced(mapped.experiment, absent)
-        notes += told
+        experiment, left_out = _reduced(mapped.experiment, absent)
+        notes += left_out
         nothing: Maps = {"cpus": {}, "numa": {}}
         mapped = onto(experiment, mapped.text, target, size or experiment.target.size, nothing, offered)
     text = mapped.text
@@ -111,6 +99,31 @@ def prepare(
     )
 
 
+def _no_target(bundle: Packed, experiment: Experiment) -> RequestError:
+    return RequestError(
+        f"it was measured on {_described(bundle, experiment)}, and only you know what stands for that here",
+        place=str(bundle.path),
+        remedy="name a block device, file or directory with --target",
+    )
+
+
+def _unsettable(absent: dict[str, str], place: str) -> RequestError:
+    reasons = "; ".join(f"{name}: {reason}" for name, reason in absent.items())
+    return RequestError(
+        f"not every variant can be set here: {reasons}",
+        place=place,
+        remedy="--leave-out goes on without these, and says so",
+    )
+
+
+def _with_budget(experiment: Experiment, budget: str) -> Experiment:
+    try:
+        design = msgspec.structs.replace(experiment.design, budget=seconds(budget))
+    except ValueError as error:
+        raise RequestError(str(error), place="--budget") from error
+    return msgspec.structs.replace(experiment, design=design)
+
+
 def whole(bundle: Packed) -> Plan:
     """The plan of an experiment that came to its end. Raises RequestError for one that did not, MeasureError."""
     account = Account(bundle.events())
@@ -128,10 +141,10 @@ def _runs_no_program(experiment: Experiment, place: str) -> None:
 
     Raises RequestError.
     """
-    options = [option for cell in experiment.cells for option in cell.options]
-    options += [option for variant in experiment.variants for option in variant.options]
-    options += [option for condition in experiment.conditions for option in condition.background_fio]
-    for name, value in options:
+    options = [cell.options for cell in experiment.cells]
+    options += [variant.options for variant in experiment.variants]
+    options += [condition.background_fio for condition in experiment.conditions]
+    for name, value in itertools.chain.from_iterable(options):
         if danger := runs_command(name, value):
             raise RequestError(
                 f"{danger}, which iodelta never lets fio do",

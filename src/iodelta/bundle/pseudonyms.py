@@ -161,23 +161,24 @@ class Pseudonyms:
         self.places: Counter[str] = Counter()
         """Kind -> replacements made."""
         self._next: Counter[str] = Counter()
-        apart = {word for word in literals if _is_ordinary(word, vocabulary)}
-        self.only_as_names = tuple(sorted(apart))
+        self.only_as_names = tuple(sorted(word for word in literals if _is_ordinary(word, vocabulary)))
         """Names that are words as well: where such a word stands in a text, it stays."""
-        free = sorted((word for word in literals if word not in apart), key=lambda word: (-len(word), word))
-        self._steps: list[_Step] = []
-        if free:
-            anywhere = "|".join(map(re.escape, free))
-            # A serial number is a part of a disk's name, after an underscore.
-            self._steps.append((re.compile(rf"(?<![A-Za-z0-9])(?:{anywhere})(?![A-Za-z0-9])"), self._literal, "", ()))
-        self._steps += [
-            (re.compile(pattern), self._looks(kind), kind, tuple(words.split())) for kind, pattern, words in PATTERNS
-        ]
+        self._steps: list[_Step] = self._of_literals()
+        for kind, pattern, words in PATTERNS:
+            self._steps.append((re.compile(pattern), self._looks(kind), kind, tuple(words.split())))
         # By-id names before the serial numbers in them, everything else after.
         self._steps.sort(key=lambda step: 0 if "by-id" in step[0].pattern else 1)
-        if long := sorted((line for line in command_lines if len(line) >= LONG), key=lambda line: (-len(line), line)):
-            spelled = [re.escape(form) for line in long for form in dict.fromkeys((line, line.replace('"', '\\"')))]
-            self._steps.insert(0, (re.compile("|".join(spelled)), lambda found: reduced(found[0]), "", ()))
+        # A whole command line before the identities in it.
+        self._steps = [*_of_command_lines(command_lines), *self._steps]
+
+    def _of_literals(self) -> list[_Step]:
+        apart = frozenset(self.only_as_names)
+        anywhere = [word for word in self._kinds if word not in apart]
+        if not anywhere:
+            return []
+        # A serial number is a part of a disk's name, after an underscore.
+        pattern = rf"(?<![A-Za-z0-9])(?:{_any_of(anywhere)})(?![A-Za-z0-9])"
+        return [(re.compile(pattern), self._literal, "", ())]
 
     def name(self, identity: str, kind: str) -> str:
         """The placeholder of an identity; the same for the same one."""
@@ -211,12 +212,16 @@ class Pseudonyms:
             return [self.document(inner, path) for inner in value]
         if not isinstance(value, str):
             return value
-        if path and path[-1] in COMMAND_LINES:
+        return self._value(value, path)
+
+    def _value(self, value: str, path: tuple[str, ...]) -> str:
+        key = path[-1] if path else ""
+        if key in COMMAND_LINES:
             value = reduced(value)
-        whole = self._kinds.get(value)
-        if whole is not None and (kind_of(path, value) or value not in self.only_as_names):
-            return self._named(value, whole)
-        return self.text(value, versions=bool(path) and path[-1] in VERSIONS)
+        kind = self._kinds.get(value)
+        if kind is not None and (kind_of(path, value) or value not in self.only_as_names):
+            return self._named(value, kind)
+        return self.text(value, versions=key in VERSIONS)
 
     def _literal(self, found: re.Match[str]) -> str:
         return self._named(found[0], self._kinds[found[0]])
@@ -234,6 +239,21 @@ class Pseudonyms:
             return found[0][:start] + self._named(text, self._kinds.get(text, kind)) + found[0][end:]
 
         return replace
+
+
+def _of_command_lines(command_lines: Collection[str]) -> list[_Step]:
+    """What reduces command lines wherever they stand: plain, and in JSON, where their quotes are escaped."""
+    lines = [line for line in command_lines if len(line) >= LONG]
+    lines += [line.replace('"', '\\"') for line in lines]
+    if not lines:
+        return []
+    return [(re.compile(_any_of(lines)), lambda found: reduced(found[0]), "", ())]
+
+
+def _any_of(texts: Collection[str]) -> str:
+    """A pattern for any of these, a longer one before its own beginning."""
+    longest_first = sorted(set(texts), key=lambda text: (-len(text), text))
+    return "|".join(map(re.escape, longest_first))
 
 
 def nameless(document: Any) -> Any:
