@@ -70,21 +70,94 @@ def account(question: Experiment, changes: dict[tuple[str, str], float], sd: flo
     )
 
 
-def text(shown: Account) -> str:
+def text(shown: Account, *, verbose: bool = True) -> str:
     console = Console(file=io.StringIO(), width=80, color_system=None)
-    show(console, shown)
+    show(console, shown, verbose=verbose)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
 
 def test_a_slower_cell_is_named_with_its_change_interval_and_word() -> None:
-    said = text(account(experiment(), {("iodepth=32", "new"): -0.05}))
+    shown = account(experiment(), {("iodepth=32", "new"): -0.05})
+    said = text(shown)
     assert "new against old: worse in 1 of 2 cells" in said
     row = next(line for line in said.partition("iodepth=32")[2].splitlines() if "IOPS" in line)
     assert row.endswith("regression")
     assert " -4." in row or " -5." in row
     assert "Order and rules were fixed before the first trial" in " ".join(said.split())
     assert said.endswith("Folder: somewhere/folder\n")
+    assert row in text(shown, verbose=False)
+
+
+@pytest.mark.parametrize("cells", [1, 2, 6])
+@pytest.mark.parametrize("arms", [("old", "new"), ("old", "new", "newer")])
+@pytest.mark.parametrize(("change", "sd"), [(0.0, 0.004), (-0.05, 0.01), (0.0, 0.3)])
+def test_up_to_six_cells_of_a_comparison_fit_one_screen(
+    cells: int, arms: tuple[str, ...], change: float, sd: float
+) -> None:
+    """Answer, table, at most five lines; and every verdict is in a row or counted in one."""
+    question = experiment([2**n for n in range(cells)], arms)
+    changes = (
+        {(f"iodepth={2**n}", "new"): change for n in range(cells)} if cells > 1 else {("randread 4k", "new"): change}
+    )
+    odd = [
+        Finding(f"rule.{n}", "warning", "trial 1", "a long explanation of what is odd " * 3, "mend it")
+        for n in range(9)
+    ]
+    shown = msgspec.structs.replace(account(question, changes, sd=sd), state="budget", findings=tuple(odd))
+    screen = text(shown, verbose=False)
+    assert screen.startswith("new against old: ")
+    if len(arms) == 2:
+        assert len(screen.splitlines()) <= 24
+    last = screen.rpartition("\n\n")[2]
+    assert len(last.splitlines()) <= 5
+    table = screen.partition("\n\n")[2].splitlines()
+    (shared,) = re.findall(r"\(\+(\d+)\)", table[0]) or ["0"]
+    words = re.findall(r"(?:\(\+(\d+)\).* )?(regression|improvement|equivalent|inconclusive)$", screen, re.MULTILINE)
+    assert sum(1 + int(more or shared) for more, _ in words) == len(shown.judgement.verdicts)
+    assert {word for _, word in words} == {verdict.word for verdict in shown.judgement.verdicts}
+
+
+def test_a_row_that_stands_for_several_metrics_hides_no_worse_tail() -> None:
+    changes = {(f"iodepth={2**n}", "new"): -0.2 for n in range(6)}
+    shown = account(experiment([2**n for n in range(6)]), changes, sd=0.002)
+    folded = [line for line in text(shown, verbose=False).splitlines() if line.startswith("iodepth")]
+    assert len(folded) == 6
+    assert "IOPS (+2)" in text(shown, verbose=False)
+    verdicts = []
+    for verdict in shown.judgement.verdicts:
+        tail = verdict.metric.name.endswith("p99") and verdict.cell == "iodepth=4"
+        assert verdict.change is not None
+        change = msgspec.structs.replace(verdict.change, value=3.0) if tail else verdict.change
+        verdicts.append(msgspec.structs.replace(verdict, change=change))
+    judgement = msgspec.structs.replace(shown.judgement, verdicts=tuple(verdicts))
+    worse = text(msgspec.structs.replace(shown, judgement=judgement), verbose=False)
+    assert re.search(r"iodepth=4\s+p99 latency \(\+2\).*\+300\.0 %", worse)
+
+
+def test_what_speaks_against_a_result_is_never_left_to_the_details() -> None:
+    """A hard finding comes before all else that one screen says, however much there is."""
+    hard = Finding("seal.broken", "hard", "trial 3", "was changed afterwards", "measure again")
+    odd = [Finding(f"rule.{n}", "warning", "trial 1", "odd", "") for n in range(9)]
+    shown = account(experiment((1,)), {}, sd=0.3)
+    screen = text(msgspec.structs.replace(shown, findings=(*odd, hard), state="budget"), verbose=False)
+    assert screen.rpartition("\n\n")[2].startswith("hard: trial 3: was changed afterwards")
+    assert "iodelta report somewhere/folder --verbose" in " ".join(screen.split())
+
+
+def test_an_equivalent_on_one_screen_says_what_it_does_not_exclude() -> None:
+    shown = account(msgspec.structs.replace(experiment(), margin=0.03), {}, sd=0.004, blocks=40)
+    bounds = [v.stalls.not_excluded for v in shown.judgement.verdicts if v.stalls]
+    said = " ".join(text(shown, verbose=False).split())
+    assert f"Equivalent does not exclude stalls in up to {100 * max(bounds):.0f} % of trials" in said
+
+
+@pytest.mark.parametrize(("sd", "part"), [(0.02, "more blocks"), (0.05, "accept a margin of")])
+def test_one_screen_says_what_an_answer_takes(sd: float, part: str) -> None:
+    shown = msgspec.structs.replace(account(experiment((1,)), {}, sd=sd), state="budget")
+    said = " ".join(text(shown, verbose=False).split())
+    assert part in said.partition("Inconclusive: ")[2]
+    assert "`iodelta run somewhere/folder --budget TIME` continues it" in said
 
 
 @pytest.mark.parametrize(("alarms", "comparisons", "suspected"), [(0, 3, False), (1, 3, False), (5, 20, True)])
@@ -105,7 +178,7 @@ def test_an_equal_variant_is_called_equivalent_and_exits_0() -> None:
     """fio's bins are 1.6 % wide, so a margin of 1 % asks more of p99 than it can tell; and 29 trials exclude stalls."""
     shown = account(msgspec.structs.replace(experiment(), margin=0.03), {}, sd=0.004, blocks=40)
     said = " ".join(text(shown).split())
-    assert "equivalent within 3 % in 2 of 2 cells" in said
+    assert "equivalent within 3 % in both cells" in said
     bounds = [v.stalls.not_excluded for v in shown.judgement.verdicts if v.stalls]
     assert f"Where it says equivalent, stalls in up to {100 * max(bounds):.0f} % of trials are not excluded" in said
     assert all("stalls in up to" in v.phrase for v in shown.judgement.verdicts)
@@ -257,7 +330,7 @@ def test_every_block_behind_a_word_can_be_seen() -> None:
 
 
 def test_the_headline_claims_no_more_than_the_words() -> None:
-    assert headline(account(experiment(), {}, sd=0.3)) == "new against old: undecided in 2 of 2 cells."
+    assert headline(account(experiment(), {}, sd=0.3)) == "new against old: inconclusive in both cells."
 
 
 def test_digits_stop_where_the_interval_does() -> None:

@@ -172,7 +172,7 @@ def test_cells_stand_in_numeric_order_wherever_they_are_listed() -> None:
     wanted = [f"iodepth={depth}" for depth in sorted(depths)]
     assert first_seen != wanted, "they were measured in another order"
     assert [cell.name for cell in told.plan.experiment.cells] == wanted
-    text = "\n".join(line.plain for line in lines(told))
+    text = "\n".join(line.plain for line in lines(told, verbose=True))
     for part in (text.partition("Open: ")[0], text.partition("Open: ")[2], rendered(told, "mail").decode()):
         listed = re.findall(r"iodepth=\d+(?=[ :;,(])", part)
         firsts = list(dict.fromkeys(listed))

@@ -20,6 +20,7 @@ from iodelta.report.stories.experiment import RATIOS
 from iodelta.study.experiment import Account
 
 SCALES = {"": 1.0, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9, "KiB/s": 2.0**10, "MiB/s": 2.0**20, "GiB/s": 2.0**30}
+UNIT = " (?:[num]?s|[KMG]iB/s)"
 NUMBER = r"(-?[\d,.]+(?:e[+-]?\d+)?)"
 PLACES = 5e-4
 """Half of the last of four digits, as a share, in the worst case."""
@@ -64,7 +65,7 @@ def test_the_check_itself_finds_a_row_that_does_not_add_up() -> None:
 @given(accounts)
 def test_rows_of_every_format_add_up(shown: Account) -> None:
     console = re.findall(
-        rf"^ +.*?  +({NUMBER}(?: \w+)?)  +({NUMBER}(?: \w+)?)  +([+-][\d.]+ %)", text(shown), re.MULTILINE
+        rf"^.*? +({NUMBER}(?:{UNIT})?) +({NUMBER}(?:{UNIT})?) +([+-][\d.]+ %)", text(shown), re.MULTILINE
     )
     assert console
     rows = [(old, new, change) for old, _, new, _, change in console]

@@ -30,6 +30,7 @@ EXAMPLES = """
 \b
 Examples:
   iodelta report iodelta-20260102-030405
+  iodelta report iodelta-20260102-030405 --verbose
   iodelta report iodelta-20260102-030405 --format mail > report.txt
   iodelta report iodelta-20260102-030405 -o report.html
   iodelta report iodelta-20260102-030405 --charts pictures
@@ -116,6 +117,7 @@ def _format_of(output: Path, format_: str) -> str:
 @delivered
 @click.option("--functions", is_flag=True, help="For counted instructions: show which kernel functions got longer.")
 @click.option("--reproducer", is_flag=True, help="Print a shell script with the same trials that needs only fio.")
+@click.option("--verbose", is_flag=True, help="Show every statement and finding, not one screen.")
 @click.option("--exit-code", "gate", is_flag=True, help="Exit with the code of the verdict, for scripts.")
 def command(
     path: str,
@@ -126,6 +128,7 @@ def command(
     output: Path | None,
     charts: Path | None,
     force: bool,
+    verbose: bool,
     gate: bool,
 ) -> None:
     """Judge FOLDER again from its raw data and print the result, even during the run.
@@ -187,7 +190,7 @@ def command(
     drawn = format_ == "html" or charts is not None
     told, exit_code, draw = _folder(Path(path), cell, drawn=drawn) if own else _foreign(path)
     if told is not None:
-        deliver(told, draw, format_, output, charts, force=force)
+        deliver(told, draw, format_, output, charts, force=force, verbose=verbose)
     sys.exit(reported(exit_code, gate=gate))
 
 
@@ -209,6 +212,7 @@ def deliver(
     charts: Path | None = None,
     *,
     force: bool = False,
+    verbose: bool = False,
 ) -> None:
     """Print it, or write it to ``output``; ``charts`` is where its pictures go. Raises MeasureError, RequestError."""
     if charts is not None:
@@ -217,7 +221,7 @@ def deliver(
         made = export((figure for _, own in draw() for figure in own), charts)
         click.echo(f"{len(made)} pictures in {inert(str(charts))}", err=True)
     if format_ == "console":
-        tell(told)
+        tell(told, verbose=verbose)
         return
     if format_ == "html":
         from iodelta.report.html.told import html_of
@@ -233,8 +237,8 @@ def deliver(
     write(output, data, "the report", force=force)
 
 
-def tell(told: Told) -> None:
-    """Print it for a terminal."""
+def tell(told: Told, *, verbose: bool = False) -> None:
+    """Print it for a terminal; an experiment on one screen unless ``verbose``."""
     from iodelta.study.runs import Shown
 
     if isinstance(told, Shown):  # quick: it needs no statistics
@@ -261,7 +265,7 @@ def tell(told: Told) -> None:
         for line in comparing.lines(told, console.width_of(terminal)):
             terminal.print(line, soft_wrap=True)
         return
-    console.show(Console(), told)
+    console.show(Console(), told, verbose=verbose)
 
 
 def _folder(path: Path, cell: str, *, drawn: bool) -> tuple[Told | None, int, Callable[[], Charts]]:

@@ -91,6 +91,7 @@ Examples:
 @click.option("--leave-out", is_flag=True, help="Continue without the variants that cannot run here.")
 @click.option("--folder", "place", type=click.Path(path_type=Path), help="Name of the experiment folder to create.")
 @click.option("--dry-run", is_flag=True, help="Show cells, variants, order, bytes, knobs and time; change nothing.")
+@click.option("--verbose", is_flag=True, help="Show every statement and finding of the result, not one screen.")
 @click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
 def command(what: str | None, fio: tuple[str, ...], **options: Any) -> None:
     """Run the experiment in FILE.toml or FOLDER, or the one given by options.

@@ -60,6 +60,7 @@ class Asked:
     place: Path | None
     """Name of the folder to create."""
     dry_run: bool
+    verbose: bool
     format_: str
 
     def asks_anew(self) -> bool:
@@ -106,7 +107,7 @@ def _go_on(path: Path, asked: Asked) -> None:
         raise RequestError(
             "the question and its rules are in the folder already",
             place=str(path),
-            remedy="to go on, only --budget, --destroy and --format can be given",
+            remedy="to continue it, only --budget, --destroy, --verbose and --format can be given",
         )
     folder = Folder.open(path)
     if folder.counts_instructions():
@@ -134,7 +135,7 @@ def _go_on(path: Path, asked: Asked) -> None:
             go(folder, first, watching, stop=stop, destroy=destroy, budget=more, others=others, remade=bool(again))
 
         in_turn(going, stop, watching.note)
-    _show(folder, asked.format_)
+    _show(folder, asked)
 
 
 def _begin(path: Path | None, asked: Asked) -> None:
@@ -158,7 +159,7 @@ def _begin(path: Path | None, asked: Asked) -> None:
         if asked.dry_run:
             return
         folder = _started(place, text, plan, machines, asked)
-    _show(folder, asked.format_)
+    _show(folder, asked)
 
 
 def _started(place: Path, text: str, plan: Plan, machines: Sequence[Machine], asked: Asked) -> Folder:
@@ -175,16 +176,16 @@ def _started(place: Path, text: str, plan: Plan, machines: Sequence[Machine], as
         return in_turn(starting, stop, watching.note)
 
 
-def _show(folder: Folder, format_: str) -> NoReturn:
+def _show(folder: Folder, asked: Asked) -> NoReturn:
     """The result, and its exit code."""
     from iodelta.report.derived import derive
     from iodelta.report.formats.console import show
 
     account = derive(folder)
-    if format_ == "json":
+    if asked.format_ == "json":
         sys.stdout.buffer.write(folder.read("verdict.json"))
     else:
-        show(Console(), account)
+        show(Console(), account, verbose=asked.verbose)
     sys.exit(account.exit_code)
 
 

@@ -99,20 +99,20 @@ def headline(account: Account) -> str:
         same = {v.cell for v in own} - {v.cell for v in own if v.word != "equivalent"}
         parts = []
         if worse:
-            parts.append(f"{suspected}worse in {_share(worse, own)}")
+            parts.append(f"{suspected}worse{_where(worse, own)}")
         if better:
-            parts.append(f"{suspected}better in {_share(better, own)}")
+            parts.append(f"{suspected}better{_where(better, own)}")
         if same:
-            parts.append(f"equivalent within {100 * experiment.margin:g} % in {_share(same, own)}")
-        undecided = {v.cell for v in own} - worse - better - same
-        partly = _cells(own, "equivalent") & undecided
+            parts.append(f"equivalent within {100 * experiment.margin:g} %{_where(same, own)}")
+        inconclusive = {v.cell for v in own} - worse - better - same
+        partly = _cells(own, "equivalent") & inconclusive
         if partly:
             open_ = {metric_name(v.metric, with_kind=False) for v in own if v.cell in partly and v.word != "equivalent"}
             names = " and ".join(sorted(open_))
-            parts.append(f"equivalent within {100 * experiment.margin:g} % but for {names} in {_share(partly, own)}")
-        undecided -= partly
-        if undecided:
-            parts.append(f"undecided in {_share(undecided, own)}")
+            parts.append(f"equivalent within {100 * experiment.margin:g} % except for {names}{_where(partly, own)}")
+        inconclusive -= partly
+        if inconclusive:
+            parts.append(f"inconclusive{_where(inconclusive, own)}")
         if not any(v.blocks for v in own):
             parts = ["not measured"]
         sentences.append(f"{inert(variant)} against {inert(experiment.baseline)}: {', '.join(parts)}.")
@@ -132,11 +132,14 @@ def _cells(verdicts: Iterable[Verdict], word: str) -> set[str]:
     return {verdict.cell for verdict in verdicts if verdict.word == word}
 
 
-def _share(cells: set[str], verdicts: Iterable[Verdict]) -> str:
+def _where(cells: set[str], verdicts: Iterable[Verdict]) -> str:
+    """`` in 1 of 2 cells``; empty where there is one cell only."""
     total = len({verdict.cell for verdict in verdicts})
     if total == 1:
-        return "the one cell"
-    return f"{len(cells)} of {total} cells"
+        return ""
+    if len(cells) == total:
+        return " in both cells" if total == 2 else f" in all {total} cells"
+    return f" in {len(cells)} of {total} cells"
 
 
 def grouped(findings: Iterable[Finding]) -> list[tuple[Finding, int]]:

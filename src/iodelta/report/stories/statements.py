@@ -44,7 +44,7 @@ def recommendation(account: Account) -> str:
 def beyond(account: Account) -> Iterator[str]:
     """What the primary verdicts do not show: spread, one effect or two, pooled tails, knee, cost per I/O."""
     views = account.views
-    yield from _by_total(account)
+    yield from by_total(account)
     yield from _not_excluded(account)
     yield from _false_equivalents(account)
     for one in views.spread:
@@ -71,7 +71,7 @@ def beyond(account: Account) -> Iterator[str]:
     yield from _costs(account)
 
 
-def _by_total(account: Account) -> Iterator[str]:
+def by_total(account: Account) -> Iterator[str]:
     """Words that a typical trial does not show, and words that carry-over took back."""
     names: dict[tuple[str, str], list[str]] = {}
     for verdict in account.judgement.verdicts:
@@ -191,7 +191,7 @@ def open_questions(account: Account) -> Iterator[str]:
             waiting.setdefault((verdict.cell, verdict.variant), []).append(verdict)
     each = account.block_seconds
     if len(waiting) > MANY:
-        more = sum(max(map(_more, own)) for own in waiting.values())
+        more = sum(max(map(more_blocks, own)) for own in waiting.values())
         if all(verdict.look is None for own in waiting.values() for verdict in own):
             yield f"Open: the first look at all cells takes {more} more blocks, {duration(more * each)}."
             return
@@ -219,21 +219,25 @@ def _cost(verdict: Verdict, each: float) -> str:
     text = metric_name(verdict.metric, with_kind=False)
     if first := first_look(verdict, each):
         return f"{text} {first}"
-    if _more(verdict) and verdict.needed is not None:
+    if more_blocks(verdict) and verdict.needed is not None:
         low, high = (max(0, n - verdict.blocks) for n in (verdict.needed.low, verdict.needed.high))
-        text += f" needs about {_more(verdict)} more blocks ({low}-{high}), {duration(_more(verdict) * each)}"
+        text += (
+            f" needs about {more_blocks(verdict)} more blocks ({low}-{high}), {duration(more_blocks(verdict) * each)}"
+        )
     elif verdict.reachable_margin:
-        return f"{text} cannot be settled in the planned blocks; a margin of {_margin(verdict.reachable_margin)} % can"
+        return (
+            f"{text} cannot be settled in the planned blocks; a margin of {margin_of(verdict.reachable_margin)} % can"
+        )
     else:
         text += f" {inert(verdict.phrase)}"
     return text
 
 
-def _margin(value: float) -> str:
+def margin_of(value: float) -> str:
     return f"{100 * value:.0f}" if value >= 0.1 else f"{100 * value:.1f}"
 
 
-def _more(verdict: Verdict) -> int:
+def more_blocks(verdict: Verdict) -> int:
     """Blocks to go; before the first look those up to it, since nothing else is known."""
     if verdict.look is None:
         return max(0, verdict.next_look - verdict.blocks) if verdict.next_look else 0

@@ -1,0 +1,160 @@
+"""Verdicts as one table for a terminal: a row for each cell, variant and metric; what rows share heads the table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from rich.cells import cell_len
+from rich.text import Text
+
+from iodelta.report.formats.columns import columns, cut
+from iodelta.study.experiment import Account
+from iodelta.study.words import inert, interval, metric_name, percent, quantity
+from iodelta.verdict import Verdict
+
+STYLES = {"regression": "bold red", "improvement": "bold green", "equivalent": "green", "inconclusive": "yellow"}
+VALUES = ">>><<"
+"""How baseline, variant, change, interval and verdict are aligned."""
+
+NAMED = 24
+"""Columns of a name in a heading."""
+
+CELL, VARIANT, METRIC = range(3)
+"""Places of the names of a row."""
+
+CLEARLY = 1.25
+"""How many times larger a change is that is shown in place of the first metric's."""
+
+MOST_ROWS = 12
+"""More rows than this are folded to fit one screen."""
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One row: its names, and the verdict that it shows."""
+
+    names: tuple[str, str, str]
+    """Of cell, variant and metric."""
+    verdict: Verdict
+    alike: int = 0
+    """Further metrics that this row stands for."""
+
+
+def lines_of(account: Account, *, whole: bool) -> tuple[Line, ...]:
+    """All rows in the plan's order; without ``whole`` metrics of a cell that say the same are folded into one row where
+    there are too many."""
+    verdicts = account.judgement.verdicts
+    experiment = account.plan.experiment
+    several = len({verdict.metric.kind for verdict in verdicts} - {"cpu"}) > 1
+    fold = len(verdicts) > MOST_ROWS and not whole
+    rows = []
+    for cell in experiment.cells:
+        for variant in experiment.variants:
+            own = [v for v in verdicts if v.cell == cell.name and v.variant == variant.name]
+            for shown, alike in _folded(own) if fold else [(verdict, 0) for verdict in own]:
+                name = metric_name(shown.metric, with_kind=several) + (f" (+{alike})" if alike else "")
+                rows.append(Line((inert(cell.name), inert(variant.name), name), shown, alike))
+    return tuple(rows)
+
+
+def _folded(own: Sequence[Verdict]) -> Iterator[tuple[Verdict, int]]:
+    """Of metrics with the same word the one to show, and how many more there are."""
+    by_word: dict[str, list[Verdict]] = {}
+    for verdict in own:
+        by_word.setdefault(verdict.word, []).append(verdict)
+    for alike in by_word.values():
+        largest = max(alike, key=_size)
+        # The rate stands for its latencies unless one of them changed by clearly more: a worse tail is not hidden.
+        yield largest if _size(largest) > CLEARLY * _size(alike[0]) else alike[0], len(alike) - 1
+
+
+def _size(verdict: Verdict) -> float:
+    """Of a called change, by which factor, either way; of other words nothing."""
+    if verdict.change is None or verdict.word not in ("regression", "improvement"):
+        return 0.0
+    return abs(math.log1p(max(verdict.change.value, -0.999)))
+
+
+def table(account: Account, width: int, *, whole: bool) -> Iterator[Text]:
+    """The table, none of its lines wider than ``width`` where that can be."""
+    rows = lines_of(account, whole=whole)
+    if not rows:
+        return
+    shared, kept = _columns_of(rows)
+    title = ", ".join(shared)
+    if len(title) > NAMED:
+        yield Text(cut(title, width), style="dim")
+        title = ""
+    heads = _heads(account, rows)
+    texts = _texts(title, heads, rows, kept)
+    # A cell whose name has no room beside the numbers gets a line of its own above its rows: names are not cut.
+    grouped = kept[0] == CELL and len(kept) > 1 and not _fits(texts, width)
+    if grouped:
+        kept = kept[1:]
+        texts = _texts(title, heads, rows, kept)
+    made = columns(texts, "<" * len(kept) + VALUES, width, indent=2 if grouped else 0, fold=len(kept) + 2)
+    yield Text(made[0], style="dim")
+    yield from _body(rows, made[1:], width, grouped=grouped)
+    if any(row.alike for row in rows):
+        yield Text("(+n): n more metrics of the cell with the same verdict", style="dim")
+
+
+def _body(rows: Sequence[Line], made: Sequence[str], width: int, *, grouped: bool) -> Iterator[Text]:
+    above = ""
+    for row, line in zip(rows, made, strict=True):
+        if grouped and row.names[CELL] != above:
+            above = row.names[CELL]
+            yield Text(cut(above, width))
+        word = row.verdict.word
+        yield Text(line.removesuffix(word)).append(word, style=STYLES[word])
+
+
+def _heads(account: Account, rows: Sequence[Line]) -> tuple[str, ...]:
+    """The headings of the values; the one variant that there is gives its name."""
+    variants = {row.names[VARIANT] for row in rows}
+    variant = rows[0].names[VARIANT] if len(variants) == 1 else "variant"
+    baseline = inert(account.plan.experiment.baseline)
+    return cut(baseline, NAMED), cut(variant, NAMED), "change", "interval", "verdict"
+
+
+def _texts(title: str, heads: tuple[str, ...], rows: Sequence[Line], kept: Sequence[int]) -> list[tuple[str, ...]]:
+    """The heading and all rows as texts; a name that the row above has already is left out."""
+    texts = [(title, *("" for _ in kept[1:]), *heads)]
+    above: tuple[str, ...] = ()
+    for row in rows:
+        names = row.names[: kept[-1] + 1]
+        same = next((place for place, (name, other) in enumerate(zip(names, above, strict=False)) if name != other), 0)
+        texts.append((*("" if place < same else names[place] for place in kept), *_values(row.verdict)))
+        above = names
+    return texts
+
+
+def _fits(texts: Sequence[Sequence[str]], width: int) -> bool:
+    """Whether a table stands side by side without a name being cut."""
+    widths = [max(map(cell_len, column)) for column in zip(*texts, strict=True)]
+    return sum(widths) + len(widths) - 1 <= width
+
+
+def _columns_of(rows: Sequence[Line]) -> tuple[list[str], list[int]]:
+    """What all rows have in common, and the names that differ and get a column; there is always one."""
+    shared, kept = [], []
+    for place in (CELL, VARIANT, METRIC):
+        names = {row.names[place] for row in rows}
+        if len(names) > 1:
+            kept.append(place)
+        elif place != VARIANT:  # the one variant heads a column of values
+            shared.append(rows[0].names[place])
+    return (shared, kept) if kept else (shared[:1], [METRIC])
+
+
+def _values(verdict: Verdict) -> tuple[str, ...]:
+    change = verdict.change
+    half = (change.high - change.low) / 2 if change and change.low is not None and change.high is not None else None
+    return (
+        quantity(verdict.baseline_value, verdict.metric.unit),
+        quantity(verdict.variant_value, verdict.metric.unit),
+        percent(change.value if change else None, half),
+        interval(change.low, change.high) if half is not None and change else "-",
+        verdict.word,
+    )

@@ -1,0 +1,122 @@
+"""What to do next, in at most five lines: what speaks against the result, what is open, where the rest is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from iodelta.errors import pasted
+from iodelta.report.stories.evidence import first_look, not_excluded
+from iodelta.report.stories.statements import (
+    all_findings,
+    by_total,
+    findings,
+    margin_of,
+    more_blocks,
+    not_measured,
+    recommendation,
+)
+from iodelta.study.confounders import said
+from iodelta.study.experiment import Account, grouped
+from iodelta.study.words import duration, inert, wrap
+from iodelta.verdict import Verdict
+
+LINES = 5
+
+NAMED = 3
+"""Cells and rules that are named; more are counted."""
+
+
+def advice(account: Account, width: int) -> Iterator[str]:
+    """At most five lines unless the first statement alone is longer. The last line says where everything is."""
+    statements = list(_statements(account))
+    folder = inert(pasted(account.folder))
+    rest = f"`iodelta report {folder} --verbose`"
+    room = LINES - len(wrap(f"{len(statements)} more statements: {rest}", width, "  "))
+    shown: list[str] = []
+    while statements and (not shown or len(shown) + len(wrap(statements[0], width, "  ")) <= room):
+        shown += wrap(statements.pop(0), width, "  ")
+    yield from shown
+    label = f"{_counted(len(statements), 'more statement')} and all details" if statements else "All details"
+    yield from wrap(f"{label}: {rest}", width, "  ")
+
+
+def _statements(account: Account) -> Iterator[str]:
+    """Everything that a reader may have to act on, the most important first."""
+    found = all_findings(account)
+    yield from findings(finding for finding in found if finding.severity == "hard")
+    yield from not_measured(account)
+    yield from by_total(account)
+    for _, why, differing in said(account.changed):
+        reason = f" ({why})" if why else ""
+        yield f"The machine changed between the sessions: {'; '.join(differing)}{reason}."
+    advised = account.views.recommendation
+    if advised is not None and advised.variants:
+        yield recommendation(account)
+    yield from _inconclusive(account)
+    yield from _continued(account)
+    yield from _limits(account)
+    warnings = [finding.rule for finding, _ in grouped(found) if finding.severity == "warning"]
+    if warnings:
+        yield f"{_counted(len(warnings), 'warning')}: {_some(list(dict.fromkeys(warnings)))}."
+
+
+def _inconclusive(account: Account) -> Iterator[str]:
+    """What is open, and what an answer takes: blocks where more can decide it, else the margin that is within reach."""
+    waiting = [verdict for verdict in account.judgement.verdicts if verdict.word == "inconclusive"]
+    if not waiting:
+        return
+    each = account.block_seconds
+    every = [cell.name for cell in account.plan.experiment.cells]
+    cells = [cell for cell in every if any(verdict.cell == cell for verdict in waiting)]
+    name = "Inconclusive" if cells == every else f"Inconclusive ({_some([*map(inert, cells)])})"
+    if first := next((text for verdict in waiting if (text := first_look(verdict, each))), ""):
+        yield f"{name}: {first}."
+        return
+    margins = [verdict.reachable_margin for verdict in waiting if verdict.reachable_margin]
+    accept = f"accept a margin of {margin_of(max(margins))} %" if margins else ""
+    if more := _more(waiting):
+        seconds = sum(_more([verdict for verdict in waiting if verdict.cell == cell]) for cell in cells) * each
+        needed = f"about {more} more blocks{' of each cell' if len(cells) > 1 else ''} ({duration(seconds)})"
+        yield f"{name}: {needed} would decide{f', or {accept}' if accept else ''}."
+    elif accept:
+        yield f"{name}: the planned blocks cannot decide this; {accept}, or reduce the noise."
+    else:
+        yield f"{name}: {inert(waiting[0].phrase)}."
+
+
+def _more(verdicts: Sequence[Verdict]) -> int:
+    return max(map(more_blocks, verdicts), default=0)
+
+
+def _continued(account: Account) -> Iterator[str]:
+    """How to go on with what ended early."""
+    folder = inert(pasted(account.folder))
+    if account.state == "budget" and any(verdict.word == "inconclusive" for verdict in account.judgement.verdicts):
+        yield f"The budget ended the run; `iodelta run {folder} --budget TIME` continues it."
+    elif account.state in ("running", "interrupted"):
+        yield f"The run is not complete; `iodelta run {folder}` continues it."
+    elif account.state not in ("complete", "budget"):
+        yield f"The run ended early: {inert(account.state)}."
+
+
+def _limits(account: Account) -> Iterator[str]:
+    """What "equivalent" leaves open."""
+    same = [verdict for verdict in account.judgement.verdicts if verdict.word == "equivalent"]
+    stalls = [verdict.stalls.not_excluded for verdict in same if verdict.stalls is not None]
+    carried = [bound for verdict in same if verdict.carry and (bound := not_excluded(verdict.carry)) is not None]
+    parts = []
+    if stalls:
+        parts.append(f"stalls in up to {100 * max(stalls):.0f} % of trials")
+    if carried:
+        parts.append(f"a carry-over of up to {100 * max(carried):.2g} %")
+    if parts:
+        yield f"Equivalent does not exclude {' or '.join(parts)}."
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
