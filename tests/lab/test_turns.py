@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 from workshop import Workshop
 
-from iodelta.lab.turns import BusyError, alone, patiently, physical
+from iodelta.errors import MeasureError
+from iodelta.lab.turns import FILE, BusyError, alone, patiently, physical
 from iodelta.machine import LocalMachine
+from iodelta.machine.vm import VmMachine
 from iodelta.probe.topology import resolve
 
 HERE = LocalMachine()
@@ -125,6 +127,78 @@ def test_partitions_arrays_and_loop_devices_are_as_their_disks(workshop: Worksho
     assert names(disk) == (home if not home[0].startswith("filesystem") else (os.path.basename(disk),))
     above = workshop.loop(first)
     assert names(above) == names(disk)
+
+
+def test_a_run_within_a_run_of_the_same_folder_keeps_what_it_has(
+    tmp_path: Path, others: list[subprocess.Popen[str]]
+) -> None:
+    target = resolve(HERE, str(tmp_path))
+    with alone(HERE, [target], Path("/search")):
+        with alone(HERE, [target], Path("/search")):
+            pass
+        with pytest.raises(BusyError):
+            enter(tmp_path)
+    other(others, "/runs/first", tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["link to a file", "link to nothing", "pipe", "directory"])
+def test_what_somebody_put_in_the_place_of_a_lock_is_neither_followed_nor_opened(kind: str, tmp_path: Path) -> None:
+    [name] = names(tmp_path)
+    victim, place = tmp_path / "victim", tmp_path / "state" / "devices" / f"iodelta-{name}"
+    place.parent.mkdir(parents=True)
+    if kind == "link to a file":
+        victim.write_text("all of it")
+    if kind.startswith("link"):
+        place.symlink_to(victim)
+    else:
+        (os.mkfifo if kind == "pipe" else os.mkdir)(place)
+    before = victim.exists() and victim.read_text()
+    with pytest.raises(MeasureError, match="not a plain file"):
+        enter(tmp_path)
+    assert (victim.exists() and victim.read_text()) == before
+
+
+ANOTHER = FILE.replace("stat -c '%i %n'", ":") + 'exec 9<"$file"; flock -n 9 && echo held || echo refused; cat'
+"""Another user's run, as far as locks go."""
+
+
+@pytest.mark.root
+def test_runs_of_root_and_of_another_user_see_each_other(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("IODELTA_STATE")
+    monkeypatch.setattr(LocalMachine, "state", str(workshop.place / "of-root"))
+    point = workshop.place / "memory"
+    point.mkdir()
+    workshop.run("mount", "-t", "tmpfs", "none", point)
+    workshop.undo(lambda: subprocess.run(["umount", point], check=True))
+    (point / "disk").write_bytes(bytes(1 << 20))
+    node = workshop.loop(point / "disk")  # a device that nobody else measures on meanwhile
+    words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c", ANOTHER, "sh", "/nowhere"]
+    user = [*words, *names(node)]
+    with alone(HERE, [resolve(HERE, node)], Path("/runs/first")):
+        done = subprocess.run(user, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        assert done.stdout == "refused\n", done.stderr
+    with subprocess.Popen(user, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as one:
+        assert one.stdout is not None
+        assert one.stdout.readline() == "held\n"
+        with pytest.raises(BusyError, match=r"process \d+, of another user"):
+            enter(node)
+        one.communicate()
+    assert enter(node) == "measured"
+
+
+@pytest.mark.root
+def test_a_guest_that_is_given_a_disk_of_this_machine_takes_its_turn_on_it(
+    workshop: Workshop, others: list[subprocess.Popen[str]]
+) -> None:
+    node = workshop.loop(8)
+    one = other(others, "/runs/first", node)
+    guest = VmMachine(f"disk={node},disk=64m")
+    with pytest.raises(BusyError) as caught, alone(guest, [], Path("/second")):
+        pass
+    assert caught.value.place == "/runs/first"
+    one.communicate()
+    with alone(guest, [], Path("/second")), pytest.raises(BusyError):
+        enter(node, folder="/third")
 
 
 @pytest.mark.root

@@ -23,11 +23,12 @@ from iodelta.lab.folder import Finished, Folder, Session, Started, now
 from iodelta.lab.plan import Plan, make_plan
 from iodelta.lab.schedule import Slot, trial_seed
 from iodelta.lab.session import read_plan, settle_pending
-from iodelta.lab.setup import Survey, ready, survey
+from iodelta.lab.setup import Survey, ready, survey, target_of
+from iodelta.lab.turns import alone
 from iodelta.machine import Machine, reach
 from iodelta.probe.environment import environment
 from iodelta.probe.sysfs import boot_id
-from iodelta.probe.topology import resolve
+from iodelta.probe.topology import Target, resolve
 from iodelta.trial import Trial
 from iodelta.verdict import Metric, metric, value_of
 
@@ -99,6 +100,7 @@ class CellMeasure:
         self._metric = metric(question.metric)
         self._machine: Machine | None = None
         self._connection = contextlib.ExitStack()
+        self._turn = contextlib.ExitStack()
         self._session = False
         self._surveyed: Survey | None = None
         if path.exists():
@@ -109,6 +111,22 @@ class CellMeasure:
             self.folder = Folder.begin(path, question.experiment, self._plan)
         starts = [event.trial for event in self.folder.events() if isinstance(event, Started)]
         self._next = max(starts, default=0) + 1
+        if (target := self._present()) is not None:
+            self._keep(machine, target)
+
+    def _present(self) -> Target | None:
+        """The target, where it is of this machine and does not have to be made first, by --put."""
+        if self._plan.experiment.machines:
+            return None
+        try:
+            return target_of(self._here, self._plan.experiment)
+        except RequestError:
+            return None
+
+    def _keep(self, machine: Machine, target: Target) -> None:
+        """Measure alone on a device until the search ends, or the connection; also while it builds. Raises BusyError,
+        MeasureError."""
+        self._turn.enter_context(alone(machine, [target], self._path))
 
     def read(self, item: str, visit: int, values: Mapping[str, str]) -> Reading:
         begun = time.monotonic()
@@ -125,16 +143,18 @@ class CellMeasure:
 
     def close(self) -> None:
         """Leave the machine."""
+        self._turn.close()
         self._connection.close()
         self._machine = None
 
     def _there(self) -> Machine:
         """The machine that is measured. To another one the connection is made anew when something was put under test:
         that may have booted it."""
-        if self._machine is not None and not self._question.steps.put:
-            return self._machine
-        self.close()
         names = self._plan.experiment.machines
+        if self._machine is not None and not (names and self._question.steps.put):
+            return self._machine
+        if names:
+            self.close()
         self._machine = self._connection.enter_context(reach(names[0])) if names else self._here
         if names and not self._session:
             settle_pending(self._machine, Silent(self._say))
@@ -148,6 +168,7 @@ class CellMeasure:
         identity = Started(now(), number, cell.name, visit, 0, 0, variant.name, seed)
         begun = time.monotonic()
         found = self._survey(machine, plan)
+        self._keep(machine, found.target)
         for reason in (*found.unavailable.values(), *found.unmeasurable.values()):
             raise MeasureError(reason, place=cell.name, remedy="choose another engine")
         with self.folder.writing():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Iterator
+from typing import Self
 
 import msgspec
 
@@ -12,6 +14,8 @@ from iodelta.experiment import Experiment, Variant
 from iodelta.lab.boots import Boots, Ready, alone, held, settings_of
 from iodelta.lab.folder import Started
 from iodelta.lab.setup import Survey, ready, survey
+from iodelta.lab.turns import alone as nobody_else
+from iodelta.lab.turns import given
 from iodelta.machine.vm import VmMachine
 from iodelta.trial import Finding, Trial
 from iodelta.vm.spec import Spec, changed
@@ -58,8 +62,18 @@ class Guests(Boots):
 
     _machine: VmMachine
 
+    def __enter__(self) -> Self:
+        """Keep what the guests are given of this machine, from the first to the last."""
+        pairs = itertools.product(self._experiment.variants, [one.name for one in self._experiment.conditions])
+        specs = [changed(self._machine.spec, settings_of(self._experiment, *pair)) for pair in pairs]
+        here, targets = given([disk for spec in specs for disk in spec.disks])
+        self._turn = contextlib.ExitStack()
+        self._turn.enter_context(nobody_else(here, targets, self._folder.path))
+        return self
+
     def __exit__(self, *_: object) -> None:
         """Nothing is left of a guest."""
+        self._turn.close()
 
     @contextlib.contextmanager
     def booted(self, variant: Variant, condition: str = "", cell: str = "") -> Iterator[Ready]:

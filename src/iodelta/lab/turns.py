@@ -1,7 +1,9 @@
 """One run at a time on each physical device: two would measure each other.
 
-Whoever measures holds a lock on a file of the device's name in the state directory of the machine that has it. The
-kernel lets go of it when the run ends, however it ends; the file says whose it was and stays.
+Whoever measures holds a lock on a file of the device's name, on the machine that has it, in a directory where all of
+its users meet. The kernel lets go of it when the run ends, however it ends. That file is empty and nobody writes to it:
+what others are told of a run is in its own state directory, and holds while the kernel names the same process for the
+lock.
 """
 
 from __future__ import annotations
@@ -16,12 +18,34 @@ from typing import TypeVar
 import msgspec
 
 from iodelta.errors import MachineError, MeasureError, RequestError
-from iodelta.machine import LocalMachine, Lock, Machine, throw_away
+from iodelta.machine import LocalMachine, Lock, Machine
+from iodelta.machine.vm import VmMachine
 from iodelta.probe.devices import members
-from iodelta.probe.sysfs import sysfs_name
-from iodelta.probe.topology import Target
+from iodelta.probe.sysfs import attribute, sysfs_name
+from iodelta.probe.topology import Target, resolve
+from iodelta.vm.spec import Disk
 
 T = TypeVar("T")
+
+_mine: set[tuple[str, str, str]] = set()
+"""Machine, device and folder of what this process holds."""
+
+FILE = """
+place=
+if [ -z "$IODELTA_STATE" ]; then
+  for one in /run/lock /tmp; do
+    [ "$place" ] || [ "$(stat -c '%F %u %a' -- "$one" 2>/dev/null)" != "directory 0 1777" ] || place=$one
+  done
+fi
+[ "$place" ] || { place=$1; mkdir -p -- "$place" || exit 1; }
+file=$place/iodelta-$2
+[ -e "$file" ] || [ -L "$file" ] || (umask 022; set -C; : >"$file")
+[ -f "$file" ] && [ ! -L "$file" ] || { echo "$file is not a plain file" >&2; exit 1; }
+stat -c '%i %n' -- "$file"
+"""
+"""For sh: make the file of a device where there is none, never by way of a link, and say its inode and path. In a
+directory of root's where every user may make files and touch none of others; in the user's own (the argument) where
+there is none, or where a state directory is given."""
 
 POLL = 1.0
 """Seconds between looks whether a device is free."""
@@ -34,8 +58,12 @@ class Holder(msgspec.Struct, frozen=True):
     pid: int
     since: float
     """Unix seconds, by the clock of the machine that has the device."""
+    locker: int = 0
+    """Process that the kernel names for the lock; 0 where it names none."""
 
     def __str__(self) -> str:
+        if not self.since:
+            return f"process {self.pid}, of another user"
         return f"process {self.pid}, since {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(self.since))}"
 
 
@@ -45,7 +73,7 @@ class BusyError(RequestError):
     def __init__(self, names: str, holder: Holder | None, free: Callable[[], bool]) -> None:
         super().__init__(
             f"this run measures on {names} now ({holder or 'it has just begun'}): both would disturb each other",
-            place=holder.folder if holder else names,
+            place=(holder.folder if holder else "") or names,
             remedy="wait for it to end; with --wait this one begins then",
         )
         self.free = free
@@ -67,20 +95,32 @@ def physical(machine: Machine, targets: Sequence[Target]) -> tuple[str, ...]:
 def alone(machine: Machine, targets: Sequence[Target], folder: Path) -> Iterator[None]:
     """Nobody else measures on the devices of ``targets`` meanwhile; ``folder`` is what others are told.
 
-    A throw-away guest has its devices to itself. Raises BusyError when another run holds one of them, MeasureError when
-    locks cannot be kept.
+    Of a throw-away guest they are those of this machine that it was given. What this process holds for the same folder
+    already it keeps. Raises BusyError when another run holds one of them, MeasureError when locks cannot be kept.
     """
+    if isinstance(machine, VmMachine):
+        machine, targets = given(machine.spec.disks)
+    own = _own(folder, machine)
     with contextlib.ExitStack() as stack:
-        names = () if throw_away(machine) else physical(machine, targets)
         try:
-            for name in names:
-                stack.callback(_taken(machine, name, _own(folder, machine)).release)
+            for name in physical(machine, targets):
+                mine = (machine.name, name, own.folder)
+                if mine not in _mine:
+                    stack.callback(_taken(machine, name, own).release)
+                    _mine.add(mine)
+                    stack.callback(_mine.discard, mine)
         except MachineError as error:
-            remedy = "make room there, or set IODELTA_STATE to another directory that you can write"
+            remedy = "make room there; or set IODELTA_STATE to a directory that you can write, for all runs here"
             raise MeasureError(
                 f"cannot keep the device for this run: {error.what}", place=error.place, remedy=remedy
             ) from error
         yield
+
+
+def given(disks: Sequence[Disk]) -> tuple[Machine, list[Target]]:
+    """The files and devices of this machine that a guest's disks are. Raises RequestError for one that is gone."""
+    here = LocalMachine()
+    return here, [resolve(here, disk.path) for disk in disks if disk.path]
 
 
 def patiently(measure: Callable[[], T], *, wait: bool, stop: Callable[[], bool], note: Callable[[str], None]) -> T:
@@ -109,26 +149,42 @@ def _own(folder: Path, machine: Machine) -> Holder:
 def _taken(machine: Machine, name: str, own: Holder) -> Lock:
     """Raises BusyError, MachineError."""
     directory = f"{machine.state}/devices"
-    path = f"{directory}/{name}"
-    made = machine.run(["mkdir", "-p", "--", directory])
+    told = f"{directory}/{name}"
+    made = machine.run(["sh", "-c", FILE, "sh", directory, name])
     if made.returncode != 0:
-        raise MachineError(made.stderr.decode(errors="replace").strip(), place=directory)
-    machine.append(path, b"")
+        raise MachineError(made.stderr.decode(errors="replace").strip(), place=name)
+    inode, _, path = made.text.rstrip("\n").partition(" ")
     held = machine.lock(path)
-    if held is None and (other := _holder(machine, path)) is not None and other.folder == own.folder:
+    if held is None and (other := _holder(machine, told, inode)) is not None and other.folder == own.folder:
         held = machine.lock(path, wait=machine.patience)  # a machine may take a while to notice that we were cut off
     if held is None:
-        raise BusyError(name, _holder(machine, path), lambda: _is_free(machine, path))
-    machine.run(["tee", "--", path], stdin=msgspec.json.encode(own))  # in place: the lock is on the file
+        raise BusyError(name, _holder(machine, told, inode), lambda: _is_free(machine, path))
+    own = msgspec.structs.replace(own, locker=_locker(machine, inode))
+    machine.run(["mkdir", "-p", "--", directory])
+    machine.run(["tee", "--", told], stdin=msgspec.json.encode(own))
     return held
 
 
-def _holder(machine: Machine, path: str) -> Holder | None:
-    """Who wrote to the file last; None while it is being written."""
+def _holder(machine: Machine, told: str, inode: str) -> Holder | None:
+    """Who holds the lock of that inode, by what this user's own runs say of themselves, else by the kernel; None while
+    neither knows."""
+    locker = _locker(machine, inode)
     try:
-        return msgspec.json.decode(machine.read_bytes(path), type=Holder)
+        holder = msgspec.json.decode(machine.read_bytes(told), type=Holder)
     except (MachineError, msgspec.MsgspecError):
-        return None
+        holder = None
+    if holder is not None and locker in (0, holder.locker):
+        return holder
+    return Holder("", locker, 0.0, locker) if locker else None
+
+
+def _locker(machine: Machine, inode: str) -> int:
+    """The process that took the lock on a file, by /proc/locks; 0 where the kernel names none."""
+    for line in (attribute(machine, "/proc/locks") or "").splitlines():
+        words = line.split()  # 1: FLOCK ADVISORY WRITE 4711 00:19:1234 0 EOF
+        if words[1:2] == ["FLOCK"] and words[5].rpartition(":")[2] == inode:
+            return max(0, int(words[4]))
+    return 0
 
 
 def _is_free(machine: Machine, path: str) -> bool:

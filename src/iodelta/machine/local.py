@@ -203,7 +203,7 @@ class LocalMachine:
     def lock(self, path: str, *, wait: float = 0.0) -> LocalLock | None:
         end = time.monotonic() + wait
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError:
             return None
         except OSError as error:
