@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NoReturn, Protocol
 
@@ -29,24 +30,22 @@ class Workload(msgspec.Struct, frozen=True):
 
 
 def _cells(workload: Workload, several: bool) -> list[tuple[str, tuple[Option, ...]]]:
-    keys = [key for key, _ in workload.options]
-    varying = [key for key, values in workload.options if len(values) > 1]
+    """Every combination of the values of a workload, with the name of its cell."""
+    values_of = dict(workload.options)
+    prefix = [workload.name] if several and workload.name else []
     cells = []
-    for combination in itertools.product(*(values for _, values in workload.options)):
-        options = tuple(zip(keys, combination, strict=True))
-        parts = [f"{key}={dict(options)[key]}" for key in varying]
-        if several and workload.name:
-            parts.insert(0, workload.name)
-        cells.append((" ".join(parts) or workload.name or _describe(dict(options)), options))
+    for combination in itertools.product(*values_of.values()):
+        options = dict(zip(values_of, combination, strict=True))
+        varying = [f"{key}={value}" for key, value in options.items() if len(values_of[key]) > 1]
+        name = " ".join(prefix + varying) or workload.name or _describe(options)
+        cells.append((name, tuple(options.items())))
     return cells
 
 
 def _describe(options: Mapping[str, str | None]) -> str:
-    words = [
-        options.get("rw") or options.get("readwrite") or "read",
-        options.get("bs") or options.get("blocksize") or "4k",
-    ]
-    return " ".join(str(word) for word in words)
+    kind = options.get("rw") or options.get("readwrite") or "read"
+    size = options.get("bs") or options.get("blocksize") or "4k"
+    return f"{kind} {size}"
 
 
 _LIFTED = {"filename": "path", "directory": "path", "size": "size", "runtime": "trial", "ramp_time": "ramp"}
@@ -65,9 +64,29 @@ def assemble(
     *,
     refuse: Refuse,
 ) -> Experiment:
-    names = [v.name for v in variants]
-    if design.placebo and names:
-        base = next((v for v in variants if v.name == baseline), variants[0])
+    variants = _with_placebo(variants, baseline, design, refuse)
+    tool, workloads = _tool(workloads, refuse)
+    workloads, target, design = _lift(workloads, target, design, refuse, fio=not tool)
+    if tool:
+        workloads = tuple(_for_io_uring(workload, tool, refuse) for workload in workloads)
+        variants = tuple(_variant_for_io_uring(variant, refuse) for variant in variants)
+    conditions = conditions or (Condition(""),)
+    cells = _cells_under(conditions, workloads)
+    names = Counter(cell.name for cell in cells)
+    name, count = names.most_common(1)[0]
+    if count > 1:
+        refuse(f"two cells are both called {name!r}", "workload", remedy="a value is listed twice")
+    place = place_of(cell.name for cell in cells)
+    cells.sort(key=lambda cell: place(cell.name))
+    notes = _notes(workloads, conditions)
+    return Experiment(question, baseline, margin, target, tuple(cells), variants, conditions, design, notes)
+
+
+def _with_placebo(variants: tuple[Variant, ...], baseline: str, design: Design, refuse: Refuse) -> tuple[Variant, ...]:
+    """The variants, with a copy of the baseline where the design asks for one."""
+    named = {variant.name: variant for variant in variants}
+    if design.placebo and variants:
+        base = named.get(baseline, variants[0])
         variants = (*variants, Variant("placebo", base.knobs, base.options))
     if len(variants) < 2:
         refuse(
@@ -75,37 +94,42 @@ def assemble(
             "variant",
             remedy="add [variant.NAME] tables (--variant NAME:knob=value), or ask for an A/A with placebo = true",
         )
-    if baseline not in names:
-        refuse(f"the baseline {baseline!r} is no variant", "baseline", remedy=f"variants: {', '.join(names)}")
-    tool, workloads = _tool(workloads, refuse)
-    workloads, target, design = _lift(workloads, target, design, refuse, fio=not tool)
-    if tool:
-        workloads = tuple(_for_io_uring(workload, tool, refuse) for workload in workloads)
-        variants = tuple(_variant_for_io_uring(variant, refuse) for variant in variants)
-    conditions = conditions or (Condition(""),)
-    expanded = [cell for workload in workloads for cell in _cells(workload, len(workloads) > 1)]
-    cells = tuple(
-        Cell(f"{condition.name}: {name}" if len(conditions) > 1 else name, condition.name, options)
-        for condition in conditions
-        for name, options in expanded
-    )
-    doubled = [name for name in {c.name for c in cells} if sum(c.name == name for c in cells) > 1]
-    if doubled:
-        refuse(f"two cells are both called {doubled[0]!r}", "workload", remedy="a value is listed twice")
-    place = place_of(cell.name for cell in cells)
-    cells = tuple(sorted(cells, key=lambda cell: place(cell.name)))
-    notes = [note for workload in workloads for note in workload.notes]
+    if baseline not in named:
+        refuse(f"the baseline {baseline!r} is no variant", "baseline", remedy=f"variants: {', '.join(named)}")
+    return variants
+
+
+def _cells_under(conditions: tuple[Condition, ...], workloads: tuple[Workload, ...]) -> list[Cell]:
+    """Every cell of every workload, under each condition."""
+    several = len(workloads) > 1
+    expanded = list(itertools.chain.from_iterable(_cells(workload, several) for workload in workloads))
+    cells: list[Cell] = []
     for condition in conditions:
-        dropped = [name for name, _ in condition.background_fio if (ours := owned(name)) and ours.harmless]
-        notes += (f"condition {condition.name}: {note}" for note in without_effect(dropped))
-    return Experiment(
-        question, baseline, margin, target, cells, variants, conditions, design, tuple(dict.fromkeys(notes))
-    )
+        prefix = f"{condition.name}: " if len(conditions) > 1 else ""
+        cells += [Cell(f"{prefix}{name}", condition.name, options) for name, options in expanded]
+    return cells
+
+
+def _notes(workloads: tuple[Workload, ...], conditions: tuple[Condition, ...]) -> tuple[str, ...]:
+    """Which options have no effect, each said once."""
+    notes: dict[str, None] = {}
+    for workload in workloads:
+        notes |= dict.fromkeys(workload.notes)
+    for condition in conditions:
+        dropped = [name for name, _ in condition.background_fio if _is_dropped(name)]
+        notes |= dict.fromkeys(f"condition {condition.name}: {note}" for note in without_effect(dropped))
+    return tuple(notes)
+
+
+def _is_dropped(option: str) -> bool:
+    """Whether iodelta sets this fio option itself, to the same effect."""
+    ours = owned(option)
+    return ours is not None and ours.harmless
 
 
 def _tool(workloads: tuple[Workload, ...], refuse: Refuse) -> tuple[str, tuple[Workload, ...]]:
     """What makes the load when it is not fio itself, and the workloads without saying so."""
-    given = {values for workload in workloads for values in [dict(workload.options).get(io_uring.TOOL, ("fio",))]}
+    given = {dict(workload.options).get(io_uring.TOOL, ("fio",)) for workload in workloads}
     (tool, *more), *others = given
     if more or others:
         refuse("one experiment is measured with one tool", "workload", io_uring.TOOL, remedy="make two of it")
@@ -117,11 +141,12 @@ def _tool(workloads: tuple[Workload, ...], refuse: Refuse) -> tuple[str, tuple[W
             *("workload", io_uring.TOOL),
             remedy=f'fio, "{io_uring.IO_URING}" (see `iodelta fio build`), or the absolute path of a t/io_uring',
         )
-    without = tuple(
-        msgspec.structs.replace(one, options=tuple(option for option in one.options if option[0] != io_uring.TOOL))
-        for one in workloads
-    )
-    return tool or "", without
+    return tool or "", tuple(map(_without_tool, workloads))
+
+
+def _without_tool(workload: Workload) -> Workload:
+    options = tuple(option for option in workload.options if option[0] != io_uring.TOOL)
+    return msgspec.structs.replace(workload, options=options)
 
 
 def _for_io_uring(workload: Workload, tool: str, refuse: Refuse) -> Workload:
@@ -165,40 +190,62 @@ def _lift(
     Options of another tool than ``fio`` are left as they are.
     """
     lifted: dict[str, str] = {}
-    kept = []
+    kept: list[Workload] = []
     for workload in workloads:
-        own = []
-        dropped = []
+        options: list[tuple[str, tuple[str | None, ...]]] = []
+        dropped: list[str] = []
         for key, values in workload.options:
-            name = canonical(key)
             place = ("workload", workload.name, key) if workload.name else ("workload", key)
-            if name in _LIFTED and not (name == "size" and len(values) > 1):
-                if len(values) != 1 or not values[0] or lifted.setdefault(name, values[0]) != values[0]:
-                    refuse(f"{key} must be one value for the whole experiment", *place)
-                if name == "size":
-                    _check_size(lifted[name], refuse, *place)
-                continue
-            ours = owned(key) if fio else None
-            if ours is None:
-                own.append((key, values))
-            elif ours.harmless:
-                dropped.append(key)
+            if _belongs_elsewhere(key, values):
+                _lift_option(lifted, key, values, refuse, *place)
+            elif not fio or owned(key) is None:
+                options.append((key, values))
             else:
-                refuse(f"fio option {key}: {ours.why}", *place, remedy=f"remove {key}")
-        kept.append(Workload(workload.name, tuple(own), (*workload.notes, *without_effect(dropped))))
+                _drop(key, refuse, *place)
+                dropped.append(key)
+        kept.append(Workload(workload.name, tuple(options), (*workload.notes, *without_effect(dropped))))
     path = _one("path", target.path, [lifted.get("filename", ""), lifted.get("directory", "")], refuse, "target")
     size = _one("size", target.size, [lifted.get("size", "")], refuse, "target")
-    times = {}
-    for option, key, default in (("runtime", "trial", Design().trial), ("ramp_time", "ramp", Design().ramp)):
-        if option in lifted:
-            try:
-                # In job files and on its command line fio takes a bare number as seconds.
-                times[key] = seconds(float(lifted[option]) if lifted[option].isdigit() else lifted[option])
-            except ValueError as error:
-                refuse(str(error), "workload", option)
-            if getattr(design, key) not in (default, times[key]):
-                refuse(f"{option}={lifted[option]} in the workload and {key} in [design] differ", "design", key)
-    return tuple(kept), msgspec.structs.replace(target, path=path, size=size), msgspec.structs.replace(design, **times)
+    replace = msgspec.structs.replace
+    return tuple(kept), replace(target, path=path, size=size), replace(design, **_times(lifted, design, refuse))
+
+
+def _belongs_elsewhere(key: str, values: tuple[str | None, ...]) -> bool:
+    """Whether an option is of target or design. Several sizes make several cells, so they stay."""
+    name = canonical(key)
+    return name in _LIFTED and not (name == "size" and len(values) > 1)
+
+
+def _lift_option(lifted: dict[str, str], key: str, values: tuple[str | None, ...], refuse: Refuse, *place: str) -> None:
+    name = canonical(key)
+    if len(values) != 1 or not values[0] or lifted.setdefault(name, values[0]) != values[0]:
+        refuse(f"{key} must be one value for the whole experiment", *place)
+    if name == "size":
+        _check_size(lifted[name], refuse, *place)
+
+
+def _drop(key: str, refuse: Refuse, *place: str) -> None:
+    """Raises RequestError for an option that iodelta neither passes on nor sets to the same effect itself."""
+    ours = owned(key)
+    if ours is not None and not ours.harmless:
+        refuse(f"fio option {key}: {ours.why}", *place, remedy=f"remove {key}")
+
+
+def _times(lifted: Mapping[str, str], design: Design, refuse: Refuse) -> dict[str, float]:
+    """The times of a design that fio options gave."""
+    times: dict[str, float] = {}
+    for option, key in (("runtime", "trial"), ("ramp_time", "ramp")):
+        text = lifted.get(option)
+        if text is None:
+            continue
+        try:
+            # In job files and on its command line fio takes a bare number as seconds.
+            times[key] = seconds(float(text) if text.isdigit() else text)
+        except ValueError as error:
+            refuse(str(error), "workload", option)
+        if getattr(design, key) not in (getattr(Design(), key), times[key]):
+            refuse(f"{option}={text} in the workload and {key} in [design] differ", "design", key)
+    return times
 
 
 def without_effect(names: Iterable[str]) -> tuple[str, ...]:

@@ -70,12 +70,7 @@ def parse(text: str, name: str = "experiment.toml", *, base: Path = Path(), numb
 
     ``numbered`` false leaves line numbers out of messages: the text was made from a command line.
     """
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        line = re.search(r"at line (\d+)", str(error))
-        place = f"{name}:{line[1]}" if line else name
-        raise RequestError(f"not valid TOML: {error}", place=place, remedy="see docs/experiment-file.md") from error
+    data = _toml_data(text, name)
     source = Source(text, name, numbered=numbered)
     _known(source, data, (), _TOP)
     design = _design(source, data.get("design", {}))
@@ -88,13 +83,7 @@ def parse(text: str, name: str = "experiment.toml", *, base: Path = Path(), numb
     margin = _number(source, data.get("margin", "1%"), fraction, "margin")
     baseline = data.get("baseline", variants[0].name if variants else "")
     machines = _machines(source, data.get("machine", []))
-    clock = data.get("clock", "wall")
-    if clock not in ("wall", "instructions"):
-        source.refuse('clock must be "wall" or "instructions"', "clock")
-    if clock == "instructions" and machines != ("vm",):
-        source.refuse(
-            "instructions are counted in a virtual machine only", "clock", remedy='say machine = "vm" (--machine vm)'
-        )
+    clock = _clock(source, data.get("clock", "wall"), machines)
     experiment = assemble(
         str(data.get("question", "")),
         baseline,
@@ -106,11 +95,7 @@ def parse(text: str, name: str = "experiment.toml", *, base: Path = Path(), numb
         design,
         refuse=source.refuse,
     )
-    cells = [cell.name for cell in experiment.cells]
-    for name in design.weights:
-        if name not in cells:
-            allowed = "; ".join(map(repr, cells))
-            source.refuse(f"no cell is called {name!r}", "design", "weights", name, remedy=f"the cells are {allowed}")
+    _check_weights(source, experiment)
     return msgspec.structs.replace(
         experiment,
         machines=machines,
@@ -118,6 +103,33 @@ def parse(text: str, name: str = "experiment.toml", *, base: Path = Path(), numb
         instruments=_instruments(source, data.get("instrument", {})),
         subject=parse_subject(data.get("subject", {}), source.refuse),
     )
+
+
+def _toml_data(text: str, name: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        line = re.search(r"at line (\d+)", str(error))
+        place = f"{name}:{line[1]}" if line else name
+        raise RequestError(f"not valid TOML: {error}", place=place, remedy="see docs/experiment-file.md") from error
+
+
+def _clock(source: Source, clock: Any, machines: tuple[str, ...]) -> Any:
+    if clock not in ("wall", "instructions"):
+        source.refuse('clock must be "wall" or "instructions"', "clock")
+    if clock == "instructions" and machines != ("vm",):
+        source.refuse(
+            "instructions are counted in a virtual machine only", "clock", remedy='say machine = "vm" (--machine vm)'
+        )
+    return clock
+
+
+def _check_weights(source: Source, experiment: Experiment) -> None:
+    cells = [cell.name for cell in experiment.cells]
+    for name in experiment.design.weights:
+        if name not in cells:
+            allowed = "; ".join(map(repr, cells))
+            source.refuse(f"no cell is called {name!r}", "design", "weights", name, remedy=f"the cells are {allowed}")
 
 
 def _machines(source: Source, value: Any) -> tuple[str, ...]:
@@ -176,13 +188,9 @@ def _tables(source: Source, data: Mapping[str, Any], kind: str) -> dict[str, dic
 def _design(source: Source, table: Mapping[str, Any]) -> Design:
     _known(source, table, ("design",), Design.__struct_encode_fields__)
     values: dict[str, Any] = dict(table)
-    for key in ("trial", "ramp", "budget", "boot", "settle"):
-        if key in values:
-            values[key] = _number(source, values[key], seconds, "design", key)
-    if "level" in values:
-        values["level"] = _number(source, values["level"], fraction, "design", "level")
-    if "stalls" in values:
-        values["stalls"] = _number(source, values["stalls"], fraction, "design", "stalls")
+    for keys, convert in ((("trial", "ramp", "budget", "boot", "settle"), seconds), (("level", "stalls"), fraction)):
+        for key in values.keys() & keys:
+            values[key] = _number(source, values[key], convert, "design", key)
     if values.get("family") == "each":
         source.refuse(
             'family "each" does not correct for several comparisons: their false alarms add up',
@@ -196,6 +204,11 @@ def _design(source: Source, table: Mapping[str, Any]) -> Design:
         named = re.search(r"\$\.([\w-]+)", str(error))
         what = str(error).partition(" - at")[0]
         source.refuse(f"{named[1]}: {what}" if named else what, "design", *([named[1]] if named else []))
+    _check_limits(source, design)
+    return design
+
+
+def _check_limits(source: Source, design: Design) -> None:
     limits = (("trial", 0.2, 86400), ("blocks", 1, 2000), ("budget", 1, 30 * 86400), ("ramp", 0, 86400))
     for key, least, most in (*limits, ("boot", 1, 86400)):
         if not least <= getattr(design, key) <= most:
@@ -207,7 +220,6 @@ def _design(source: Source, table: Mapping[str, Any]) -> Design:
     for cell, weight in design.weights.items():
         if not 0 <= weight <= 1e6:
             source.refuse(f"a weight lies between 0 and a million, not at {weight:g}", "design", "weights", cell)
-    return design
 
 
 def _instruments(source: Source, table: Any) -> tuple[str, ...]:
@@ -295,36 +307,40 @@ def _workloads(source: Source, table: Any, base: Path) -> tuple[Workload, ...]:
         source.refuse(
             "there is no [workload]", "workload", remedy='add one, as in [workload] rw = "randread" bs = "4k"'
         )
-    common: dict[str, Any] = {k: v for k, v in table.items() if not isinstance(v, dict)}
-    named: dict[str, dict[str, Any]] = {k: v for k, v in table.items() if isinstance(v, dict)}
+    common: dict[str, Any] = {key: value for key, value in table.items() if not isinstance(value, dict)}
+    named: dict[str, dict[str, Any]] = {key: value for key, value in table.items() if isinstance(value, dict)}
     job_file = common.pop("job_file", None)
     if job_file is not None:
         if not isinstance(job_file, str):
             source.refuse("job_file must be the path of a fio job file", "workload", "job_file")
         if named:
             source.refuse("give either job_file or named workloads, not both", "workload", "job_file")
-        extra = {k: _values(source, v, "workload", k) for k, v in common.items()}
-        return tuple(
-            Workload(section.name, tuple({**{k: (v,) for k, v in section.options}, **extra}.items()), section.notes)
-            for section in read_job_file(base / job_file)
-        )
+        return _of_job_file(base / job_file, _options(source, common, "workload"))
     if not named:
-        return (Workload("", tuple((k, _values(source, v, "workload", k)) for k, v in common.items())),)
-    for name in named:
+        return (Workload("", tuple(_options(source, common, "workload").items())),)
+    workloads: list[Workload] = []
+    for name, options in named.items():
         if not NAME.fullmatch(name):
             source.refuse(f"{name!r} cannot be the name of a workload", "workload", name)
-    return tuple(
-        Workload(
-            name,
-            tuple(
-                {
-                    **{k: _values(source, v, "workload", k) for k, v in common.items()},
-                    **{k: _values(source, v, "workload", name, k) for k, v in own.items()},
-                }.items()
-            ),
-        )
-        for name, own in named.items()
-    )
+        merged = _options(source, common, "workload") | _options(source, options, "workload", name)
+        workloads.append(Workload(name, tuple(merged.items())))
+    return tuple(workloads)
+
+
+def _of_job_file(path: Path, more: Mapping[str, Values]) -> tuple[Workload, ...]:
+    """A workload for each section of a job file; ``more`` is set in all of them."""
+    workloads: list[Workload] = []
+    for section in read_job_file(path):
+        options: dict[str, Values] = {key: (value,) for key, value in section.options}
+        workloads.append(Workload(section.name, tuple({**options, **more}.items()), section.notes))
+    return tuple(workloads)
+
+
+Values = tuple[str | None, ...]
+
+
+def _options(source: Source, table: Mapping[str, Any], *path: str) -> dict[str, Values]:
+    return {key: _values(source, value, *path, key) for key, value in table.items()}
 
 
 def _values(source: Source, value: Any, *path: str) -> tuple[str | None, ...]:

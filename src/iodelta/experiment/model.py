@@ -151,8 +151,12 @@ class Experiment(msgspec.Struct, frozen=True):
 
     def knob_names(self) -> tuple[str, ...]:
         """Every knob that some variant or condition sets, sorted."""
-        knobs = [v.knobs for v in self.variants] + [c.knobs for c in self.conditions]
-        return tuple(sorted({name for settings in knobs for name in settings}))
+        names: set[str] = set()
+        for variant in self.variants:
+            names.update(variant.knobs)
+        for condition in self.conditions:
+            names.update(condition.knobs)
+        return tuple(sorted(names))
 
     @property
     def boots(self) -> bool:

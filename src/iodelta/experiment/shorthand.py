@@ -170,14 +170,16 @@ def toml_text(data: Mapping[str, object]) -> str:
 
 
 def _toml(data: Mapping[str, object], path: str = "") -> str:
-    plain = [f"{_key(k)} = {_value(v)}" for k, v in data.items() if not isinstance(v, Mapping)]
-    tables = [
-        _toml(v, f"{path}.{_key(k)}" if path else _key(k))
-        for k, v in data.items()
-        if isinstance(v, Mapping) and (v or path)
-    ]
+    plain: list[str] = []
+    tables: list[str] = []
+    for key, value in data.items():
+        if not isinstance(value, Mapping):
+            plain.append(f"{_key(key)} = {_value(value)}")
+        elif value or path:
+            tables.append(_toml(value, f"{path}.{_key(key)}" if path else _key(key)))
     head = [f"[{path}]"] if path and (plain or not tables) else []
-    return "\n".join([*head, *plain, *([""] if head or plain else []), *tables])
+    gap = [""] if head or plain else []
+    return "\n".join([*head, *plain, *gap, *tables])
 
 
 def _key(name: str) -> str:

@@ -4,16 +4,17 @@ how much a kernel's address layout moves them."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Literal
 
 import msgspec
 
 from iodelta.errors import MeasureError
+from iodelta.experiment import Cell
 from iodelta.lab.folder import Booted, Ended, Folder
 from iodelta.path.functions import Symbols, per_io
 from iodelta.path.output import CellOutput, Counts, Output, read
-from iodelta.path.plan import CERTAIN, BootPlan, PathPlan
+from iodelta.path.plan import CERTAIN, Arm, BootPlan, PathPlan
 from iodelta.path.run import REFUSED, alike, booted
 from iodelta.path.tables import Costs, FunctionTable, Timed, in_flight, table
 from iodelta.trial import Kind
@@ -153,46 +154,65 @@ def judge(folder: Folder) -> PathAccount:
     folder.check_journal()
     done = booted(events)
     same = alike(folder, plan, done)
-    outputs = {
-        one.number: _output(folder, one) for one in plan.boots if one.number in done and not done[one.number].problem
-    }
+    sound = [one for one in plan.boots if one.number in done and not done[one.number].problem]
+    outputs = {one.number: _output(folder, one) for one in sound}
     problems = tuple(_problems(plan, done, outputs))
     counts: tuple[Count, ...] = ()
     functions: tuple[FunctionTable, ...] = ()
+    shifts: tuple[Shift, ...] = ()
     if same:
         counts = tuple(_counts(plan, outputs))
         functions = tuple(_functions(folder, plan, outputs))
+        shifts = tuple(_shifts(plan, counts, outputs))
     for name, why in folder.altered().items():  # what nobody had to read so far, as consoles
         raise MeasureError(why, place=f"{folder.path}/{name}", remedy="put back a copy of the folder, if there is one")
-    ended = next((event.reason for event in reversed(events) if isinstance(event, Ended)), "running")
-    times = [event.at for event in events if isinstance(event, Booted)]
-    first = min((event.at - event.seconds for event in events if isinstance(event, Booted)), default=0.0)
+    ends = [event.reason for event in events if isinstance(event, Ended)]
+    state = ends[-1] if ends else "running"
     return PathAccount(
         schema="iodelta.path/1",
         folder=folder.path.name,
         question=plan.experiment.question,
         target=plan.experiment.target.path or "null_blk",
         baseline=plan.experiment.baseline,
-        sides=tuple(
-            Side(arm.variant, arm.kernel.release, arm.kernel.package, arm.cmdline, arm.memory) for arm in plan.arms
-        ),
+        sides=tuple(map(_side, plan.arms)),
         counts=counts,
-        shifts=tuple(_shifts(plan, counts, outputs)) if same else (),
+        shifts=shifts,
         functions=functions,
         no_functions=plan.functions,
-        self_check="not made" if same is None else "identical" if same else "different",
+        self_check=_SELF_CHECK[same],
         problems=problems,
         blind=BLIND,
         qemu=plan.qemu,
         boots=len(done),
         planned=len(plan.boots),
-        seconds=max(times, default=first) - first,
-        state=REFUSED if same is False else ended,
+        seconds=_duration([event for event in events if isinstance(event, Booted)]),
+        state=REFUSED if same is False else state,
         row=plan.row,
-        deep=any(
-            cell.option(name) not in (None, "1") for cell in plan.experiment.cells for name in ("iodepth", "numjobs")
-        ),
+        deep=any(map(_is_deep, plan.experiment.cells)),
     )
+
+
+_SELF_CHECK: Mapping[bool | None, Literal["not made", "identical", "different"]] = {
+    None: "not made",
+    True: "identical",
+    False: "different",
+}
+
+
+def _side(arm: Arm) -> Side:
+    return Side(arm.variant, arm.kernel.release, arm.kernel.package, arm.cmdline, arm.memory)
+
+
+def _duration(boots: Sequence[Booted]) -> float:
+    """Seconds from the start of the first boot to the end of the last."""
+    if not boots:
+        return 0.0
+    return max(boot.at for boot in boots) - min(boot.at - boot.seconds for boot in boots)
+
+
+def _is_deep(cell: Cell) -> bool:
+    """Whether several I/Os may be in flight."""
+    return any(cell.option(name) not in (None, "1") for name in ("iodepth", "numjobs"))
 
 
 def _output(folder: Folder, one: BootPlan) -> Output:
@@ -216,22 +236,28 @@ def _exact(plan: PathPlan, variant: str) -> int:
 
 
 def _counts(plan: PathPlan, outputs: Mapping[int, Output]) -> list[Count]:
-    found = []
+    found: list[Count] = []
     for number, cell in enumerate(plan.experiment.cells):
         for arm in plan.arms:
-            own = _cell(outputs, _exact(plan, arm.variant), number)
-            for kind, counts in (own.latencies if own else {}).items():
-                layouts = [
-                    _latencies(outputs, one.number, number, kind)
-                    for one in plan.boots
-                    if one.variant == arm.variant and one.purpose == "layout"
-                ]
-                medians = tuple(one.median for one in layouts if one)
-                reads = own.reads if own and len(own.reads) > 1 else {}
+            exact = _cell(outputs, _exact(plan, arm.variant), number)
+            if exact is None:
+                continue
+            reads = exact.reads if len(exact.reads) > 1 else {}
+            for kind, counts in exact.latencies.items():
+                medians = _layout_medians(plan, outputs, arm.variant, number, kind)
                 found.append(
                     Count(cell.name, arm.variant, kind, counts.median, counts.mean, counts.modes(), medians, reads)
                 )
     return found
+
+
+def _layout_medians(
+    plan: PathPlan, outputs: Mapping[int, Output], variant: str, number: int, kind: Kind
+) -> tuple[float, ...]:
+    """The median of a cell in every boot with another layout of memory."""
+    boots = [boot.number for boot in plan.boots if boot.variant == variant and boot.purpose == "layout"]
+    layouts = [_latencies(outputs, boot, number, kind) for boot in boots]
+    return tuple(counts.median for counts in layouts if counts)
 
 
 def _cell(outputs: Mapping[int, Output], boot: int, number: int) -> CellOutput | None:
@@ -250,15 +276,14 @@ def _shifts(plan: PathPlan, counts: Sequence[Count], outputs: Mapping[int, Outpu
     pairs = [(plan.experiment.baseline, name) for name in plan.others]
     if plan.row:
         pairs = list(dict.fromkeys([*pairwise(names), (names[0], names[-1])]))
-    held = {(one.cell, one.variant, one.kind): one for one in counts}
-    found = []
+    count_of = {(count.cell, count.variant, count.kind): count for count in counts}
+    shifts: list[Shift] = []
     for number, cell in enumerate(plan.experiment.cells):
-        kinds: dict[Kind, None] = dict.fromkeys(one.kind for one in counts if one.cell == cell.name)
-        for kind in kinds:
-            for pair in pairs:
-                a, b = (held.get((cell.name, name, kind)) for name in pair)
-                found.append(_shift(cell.name, pair, kind, a, b, _missing(plan, outputs, number, pair)))
-    return found
+        kinds: dict[Kind, None] = dict.fromkeys(count.kind for count in counts if count.cell == cell.name)
+        for kind, pair in product(kinds, pairs):
+            before, after = (count_of.get((cell.name, name, kind)) for name in pair)
+            shifts.append(_shift(cell.name, pair, kind, before, after, _missing(plan, outputs, number, pair)))
+    return shifts
 
 
 def _missing(plan: PathPlan, outputs: Mapping[int, Output], number: int, pair: tuple[str, str]) -> str:
@@ -271,10 +296,12 @@ def _missing(plan: PathPlan, outputs: Mapping[int, Output], number: int, pair: t
 
 def _shift(cell: str, pair: tuple[str, str], kind: Kind, a: Count | None, b: Count | None, missing: str) -> Shift:
     values = (a.median if a else None, b.median if b else None)
-    change = b.median - a.median if a and b else None
-    if a is None or b is None or change is None or not (a.layouts and b.layouts):
+    if a is None or b is None or not (a.layouts and b.layouts):
         reason = missing or "the layout sweep was not made"
+        change = b.median - a.median if a and b else None
         return Shift(cell, *pair, kind, *values, change, None, None, None, "no verdict", reason)
+    change = b.median - a.median
+    # What another layout of memory changes is not the path's own length.
     bar = max(CERTAIN, a.high - a.low, b.high - b.low)
     word: Word = "same" if abs(change) <= bar else "longer" if change > 0 else "shorter"
     return Shift(cell, *pair, kind, *values, change, b.low - a.high, b.high - a.low, bar, word)
@@ -284,24 +311,34 @@ def _functions(folder: Folder, plan: PathPlan, outputs: Mapping[int, Output]) ->
     """The tables, each held against the medians of the boots that are judged."""
     costs: dict[str, Mapping[int, Costs]] = {}
     for one in plan.boots:
-        if one.purpose != "functions" or one.number not in outputs:
-            continue
-        output, place = outputs[one.number], f"{folder.path}, boot {one.number}"
-        ios = {number: cell.ios(place) // 2 for number, cell in output.cells.items() if not cell.reason}
-        try:
-            costs[one.variant] = per_io(folder.read_raw(one.number, "counts"), Symbols(output.symbols), ios)
-        except ValueError as error:
-            raise MeasureError(f"the counts of boot {one.number} are damaged: {error}", place=place) from error
+        if one.purpose == "functions" and one.number in outputs:
+            costs[one.variant] = _costs(folder, one, outputs[one.number])
     tables = []
     for number, cell in enumerate(plan.experiment.cells):
         for variant in plan.others:
             pair = (plan.experiment.baseline, variant)
-            a, b = (costs.get(name, {}).get(number) for name in pair)
-            if a is not None and b is not None:
-                sides = [_timed(plan, outputs, name, number) for name in pair]
-                timed = (sides[0], sides[1]) if sides[0] and sides[1] else None
-                tables.append(table(cell.name, variant, (a, b), timed))
+            before, after = (costs.get(name, {}).get(number) for name in pair)
+            if before is not None and after is not None:
+                timed = _both_timed(plan, outputs, pair, number)
+                tables.append(table(cell.name, variant, (before, after), timed))
     return tables
+
+
+def _both_timed(
+    plan: PathPlan, outputs: Mapping[int, Output], pair: tuple[str, str], number: int
+) -> tuple[Timed, Timed] | None:
+    before, after = (_timed(plan, outputs, name, number) for name in pair)
+    return (before, after) if before and after else None
+
+
+def _costs(folder: Folder, one: BootPlan, output: Output) -> Mapping[int, Costs]:
+    """The functions of a boot by cell. Raises MeasureError."""
+    place = f"{folder.path}, boot {one.number}"
+    ios = {number: cell.ios(place) // 2 for number, cell in output.cells.items() if not cell.reason}
+    try:
+        return per_io(folder.read_raw(one.number, "counts"), Symbols(output.symbols), ios)
+    except ValueError as error:
+        raise MeasureError(f"the counts of boot {one.number} are damaged: {error}", place=place) from error
 
 
 def _timed(plan: PathPlan, outputs: Mapping[int, Output], variant: str, number: int) -> Timed | None:

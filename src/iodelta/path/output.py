@@ -67,7 +67,7 @@ class CellOutput(msgspec.Struct, frozen=True):
             jobs = msgspec.json.decode(self.fio, type=_Report).jobs
         except msgspec.MsgspecError as error:
             raise MeasureError(f"fio's report is damaged: {error}", place=place) from error
-        found = sum(side.total_ios for job in jobs for side in (job.read, job.write, job.trim))
+        found = sum(job.read.total_ios + job.write.total_ios + job.trim.total_ios for job in jobs)
         if found < 2:
             raise MeasureError("fio counted no I/O", place=place)
         return found
@@ -154,10 +154,12 @@ def _latencies(lines: list[str], place: str) -> dict[Kind, Counts]:
         if match is None or match[1] not in KINDS:
             raise MeasureError(f"not a count of latencies: {line[:80]!r}", place=place)
         found.setdefault(KINDS[match[1]], []).append((int(match[2]), int(match[3])))
-    return {
-        kind: Counts(tuple(v for v, _ in sorted(pairs)), tuple(n for _, n in sorted(pairs)))
-        for kind, pairs in found.items()
-    }
+    return {kind: _counts(pairs) for kind, pairs in found.items()}
+
+
+def _counts(pairs: list[tuple[int, int]]) -> Counts:
+    values, numbers = zip(*sorted(pairs), strict=True)
+    return Counts(values, numbers)
 
 
 def _unpacked(text: str, place: str) -> str:

@@ -107,16 +107,21 @@ def make_plan(experiment: Experiment, *, row: bool = False) -> PathPlan:
     arms = tuple(_arm(experiment, variant) for variant in experiment.variants)
     boot.enough_memory(max(arm.memory for arm in arms))
     why = "a row of kernels is told without it" if row else why_not()
-    baseline = experiment.baseline
-    wanted: list[tuple[str, Purpose, int]] = [(baseline, "exact", 0), (baseline, "again", 0)]
-    wanted += [(arm.variant, "exact", 0) for arm in arms if arm.variant != baseline]
-    wanted += [(arm.variant, "layout", seed) for seed in SEEDS for arm in arms]
-    if not why:
-        wanted += [(arm.variant, "functions", 0) for arm in arms]
-    boots = tuple(BootPlan(number, *one) for number, one in enumerate(wanted))
+    boots = _boots(experiment.baseline, [arm.variant for arm in arms], functions=not why)
     fio = kernels.digest(guest.find_program("fio"))
     identifier = f"{random.SystemRandom().getrandbits(64):016x}"
     return PathPlan(experiment, arms, boots, version, fio, why, identifier, row)
+
+
+def _boots(baseline: str, variants: list[str], *, functions: bool) -> tuple[BootPlan, ...]:
+    """The baseline twice, which must count the same; then the other variants, and all of them at other layouts."""
+    wanted: list[tuple[str, Purpose, int]] = [(baseline, "exact", 0), (baseline, "again", 0)]
+    wanted += [(variant, "exact", 0) for variant in variants if variant != baseline]
+    for seed in SEEDS:
+        wanted += [(variant, "layout", seed) for variant in variants]
+    if functions:
+        wanted += [(variant, "functions", 0) for variant in variants]
+    return tuple(BootPlan(number, *boot) for number, boot in enumerate(wanted))
 
 
 def _refuse(experiment: Experiment) -> None:

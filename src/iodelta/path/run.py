@@ -116,23 +116,27 @@ class _Session:
         self._begun, self._made = time.monotonic(), 0
 
     def run(self, stop: Callable[[], bool]) -> str:
-        left = [one for one in self._plan.boots if one.number not in self.done]
+        pending = [one for one in self._plan.boots if one.number not in self.done]
         together = min(TOGETHER, os.cpu_count() or 1)
-        while left or self._running:
+        while pending or self._running:
             if alike(self._folder, self._plan, self.done) is False:
                 return REFUSED
-            left = [one for one in left if not self._lost(one)]
-            while left and len(self._running) < together:
-                one = left.pop(0)
+            pending = [one for one in pending if not self._lost(one)]
+            while pending and len(self._running) < together:
+                one = pending.pop(0)
                 self._running.append((one, self._start(one)))
             if stop():
                 return INTERRUPTED
             time.sleep(0.05)
-            for one, guest in list(self._running):
-                if (ended := guest.poll()) is not None:
-                    self._running.remove((one, guest))
-                    self._keep(one, guest, ended, len(left))
+            self._keep_ended(len(pending))
         return COMPLETE
+
+    def _keep_ended(self, pending: int) -> None:
+        for one, guest in list(self._running):
+            ended = guest.poll()
+            if ended is not None:
+                self._running.remove((one, guest))
+                self._keep(one, guest, ended, pending)
 
     def close(self) -> None:
         for _, guest in self._running:
