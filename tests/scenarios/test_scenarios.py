@@ -18,7 +18,7 @@ from iodelta.errors import MeasureError, RequestError
 from iodelta.experiment import Experiment, parse
 from iodelta.lab.guard import check_write
 from iodelta.lab.undo import restore_pending
-from iodelta.machine import LocalMachine
+from iodelta.machine import LocalMachine, Machine
 from iodelta.machine.vm import VmMachine
 from iodelta.probe.topology import resolve, resolve_tree
 from iodelta.scenarios import catalogue, jbod_mmap, queue_depth_sweep, raid10_governor, ublk_null_affinity
@@ -122,6 +122,23 @@ def test_each_set_of_cpus_is_a_variant_once() -> None:
     assert "first-half" not in ublk_null_affinity._variants(alone, "loop0"), "it is the queue's CPU"
 
 
+@pytest.mark.parametrize(
+    ("here", "device"),
+    [
+        ({}, "which stands in for ublk's null device (neither ublk nor null_blk is here; a guest has them: --vm"),
+        ({"/sys/module/null_blk": ""}, "a null_blk device of 4 queues, not 16: one for each CPU (there is no ublk)"),
+        ({"/dev/ublk-control": ""}, "a ublk null device of 4 queues, not 16: one for each CPU"),
+    ],
+)
+def test_the_plan_names_the_device_that_takes_the_place_of_ublks_and_its_queues(
+    here: dict[str, str], device: str
+) -> None:
+    machine = PaperMachine({"/sys/devices/system/cpu/online": "0-3\n", **here}, {"rublk --help": ""})
+    one = scenario("ublk-null-affinity")
+    values = one.foreseen(cast(Machine, machine), False)
+    assert device in parse(one.text(values, full=False), one.name).question
+
+
 def ublk(token: str, *, present: str = "") -> tuple[list[str], list[str]]:
     """What makes the ublk device of a stage, and what undoes it, on a machine where ``present`` is there already."""
     made: list[tuple[list[str], list[str]]] = []
@@ -181,7 +198,7 @@ def test_the_null_device_of_a_guest_is_ublks_where_every_kernel_has_it_and_t_io_
     one = ublk_null_affinity.SCENARIO
     both, new = (parse_guest(one.guest_name(kernels, full=False)[3:]) for kernels in (("6.1", "6.12"), ("6.12",)))
     assert (both.target, new.target) == ("null_blk", "ublk-null")
-    assert dict(new.options)["queues"] == "16"
+    assert dict(new.options)["queues"] == str(new.cpus)
     assert (both.nodes, new.nodes) == (2, 2)
     assert "null_blk device (ublk is not in every kernel" in one.of_guest(("6.1", "6.12"))["device"]
     values = {**(one.in_guest or {}), **one.of_guest(("6.12", "6.12")), "variants": "[variant.a]\n[variant.b]"}

@@ -161,7 +161,7 @@ def test_a_guest_that_panics_is_told_with_its_last_lines_and_none_outlives_a_kil
     reason="needs rublk (`scripts/setup ublk`) and Linux 6.12, the first fetched that has ublk",
 )
 def test_a_ublk_null_device_has_a_queue_for_each_cpu_of_two_nodes() -> None:
-    with VmMachine("6.12,cpus=2,nodes=2,target=ublk-null:queues=16") as machine:
+    with VmMachine("6.12,cpus=2,nodes=2,target=ublk-null:queues=2") as machine:
         lists = [machine.read(f"/sys/devices/system/node/node{node}/cpulist").strip() for node in range(2)]
         assert lists == ["0", "1"]
         device = machine.run(["readlink", "/dev/target"]).text.strip().removeprefix("/dev/")

@@ -50,6 +50,17 @@ def test_what_no_guest_has_is_refused(text: str, told: str) -> None:
     assert told in str(raised.value)
 
 
+@pytest.mark.parametrize("target", ["ublk-null:queues=16", "null_blk:submit_queues=16"])
+def test_more_queues_than_cpus_are_refused_and_nodes_and_queues_fit_a_variants_own_cpus(target: str) -> None:
+    with pytest.raises(RequestError, match="cannot have 16 queues in a guest of 4 CPUs: give cpus=16"):
+        parse(f"6.12,cpus=4,target={target}")
+    assert parse(f"6.12,cpus=16,target={target}").cpus == 16
+    base = parse("6.12,cpus=16")
+    assert changed(base, {"vm.target": target, "vm.nodes": "2"}).nodes == 2
+    with pytest.raises(RequestError, match="16 queues in a guest of 2 CPUs"):
+        changed(base, {"vm.target": target, "vm.cpus": "2"})
+
+
 def test_clocks_modules_and_programs_beside_what_every_guest_has() -> None:
     found = parse("6.12,cpufreq=3000:1000,modules=ext4:loop,programs=mkfs.ext4")
     assert (found.cpufreq, found.modules, found.programs) == ((3000, 1000), ("ext4", "loop"), ("mkfs.ext4",))

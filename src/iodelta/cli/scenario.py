@@ -255,7 +255,7 @@ def _rehearse(one: Scenario, kernels: tuple[str, ...], named: str, target: str, 
             home = target if target and own is None else place.directory
             blocks, each = place.run(["stat", "-f", "-c", "%a %S", "--", home]).text.split()
             free = f"; {size(int(blocks) * int(each))} are free in {inert(home)}"
-            values = {**one.foreseen(place, full), **({"target": own.path} if own else {})}
+            values = {**one.foreseen(place, full), **({"target": own.path, "device": f"{own.device}"} if own else {})}
             guest = guest or own is not None
     plan = make_plan(parse(machine + one.text(values, full=full), one.name))
     lines = [

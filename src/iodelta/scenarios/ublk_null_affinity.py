@@ -57,6 +57,7 @@ cpus = "node:0"
 """Where kernels are the variants: everywhere, and on one of a guest's two NUMA nodes."""
 
 QUEUES = 16
+NULL = "null_blk"
 CONFIGFS = "/sys/kernel/config/nullb"
 
 REMOVE_NULL = '[ ! -d "$1" ] || { echo 0 >"$1/power"; rmdir -- "$1"; }'
@@ -96,7 +97,34 @@ def _asked(machine: Machine, disk: str, full: bool) -> Values:
 
 def foreseen(machine: Machine, full: bool) -> Values:
     """As ``prepare``, but for the variant of the device's queues, which are not known yet."""
-    return {"target": "/dev/null-device", "device": "a null device", **_asked(machine, "", full)}
+    device = ublk_device(machine) if _server(machine) else null_device(machine) if _has_null(machine) else LOOP
+    return {"target": "/dev/null-device", "device": device, **_asked(machine, "", full)}
+
+
+LOOP = (
+    "a loop device over an empty file, which stands in for ublk's null device (neither ublk nor null_blk is here;"
+    " a guest has them: --vm --kernel 6.12)"
+)
+
+
+def ublk_device(machine: Machine) -> str:
+    """What ublk's device is called."""
+    return f"a ublk null device of {_counted(_most(machine))}"
+
+
+def null_device(machine: Machine) -> str:
+    """What null_blk's device is called."""
+    return f"a null_blk device of {_counted(_most(machine))} (there is no ublk)"
+
+
+def _most(machine: Machine) -> int:
+    """Queues that a device gets here: a kernel gives it no more than there are CPUs."""
+    return min(QUEUES, len(numbers(attribute(machine, "/sys/devices/system/cpu/online") or "0")))
+
+
+def _counted(queues: int) -> str:
+    short = "" if queues == QUEUES else f", not {QUEUES}: one for each CPU"
+    return f"{queues} queue{'s' * (queues != 1)}{short}"
 
 
 def _server(machine: Machine) -> str:
@@ -120,36 +148,40 @@ def _ublk(stage: Stage) -> tuple[str, str] | None:
     control = f"/dev/ublkc{number}"
     if stage.machine.glob(control):
         raise MeasureError("is there already, and is not this scenario's", place=control, remedy="run a new scenario")
-    make = [server, "add", *SERVERS[server], "-q", str(QUEUES), "-n", number]
+    make = [server, "add", *SERVERS[server], "-q", str(_most(stage.machine)), "-n", number]
     undo = ["sh", "-c", REMOVE_UBLK, "sh", boot_id(stage.machine), control, server, "del", "-n", number]
     stage.make(make, undo)
-    return f"/dev/ublkb{number}", f"a ublk null device of {QUEUES} queues"
+    return f"/dev/ublkb{number}", ublk_device(stage.machine)
+
+
+def _has_null(machine: Machine) -> bool:
+    """Whether null_blk is here, or can be loaded."""
+    try:
+        return bool(machine.glob("/sys/module/null_blk")) or not machine.run(["modprobe", "-n", "-q", NULL]).returncode
+    except MachineError:
+        return False
 
 
 def _null(stage: Stage) -> tuple[str, str] | None:
     machine = stage.machine
+    if not _has_null(machine):
+        return None
     if not machine.glob("/sys/module/null_blk"):
-        try:
-            if machine.run(["modprobe", "-n", "-q", "null_blk"]).returncode != 0:
-                return None
-        except MachineError:
-            return None
         stage.make(["modprobe", "null_blk", "nr_devices=0"], ["sh", "-c", UNLOAD, "sh", boot_id(machine)])
     if not machine.glob(CONFIGFS):
         return None
     place = f"{CONFIGFS}/{stage.token}"
     stage.make(["mkdir", "--", place], ["sh", "-c", REMOVE_NULL, "sh", place])
-    for name, value in (("submit_queues", str(QUEUES)), ("queue_mode", "2"), ("irqmode", "0"), ("power", "1")):
-        if name == "submit_queues":
-            value = str(min(QUEUES, len(numbers(attribute(machine, "/sys/devices/system/cpu/online") or "0"))))
+    queues = str(_most(machine))
+    for name, value in (("submit_queues", queues), ("queue_mode", "2"), ("irqmode", "0"), ("power", "1")):
         machine.write(f"{place}/{name}", value)
     own = f"/dev/{place.rsplit('/', 1)[1]}"
     path = own if machine.glob(own) else f"/dev/nullb{(attribute(machine, f'{place}/index') or '0')}"
-    return path, "a null_blk device (there is no ublk)"
+    return path, null_device(machine)
 
 
 def _loop(stage: Stage) -> tuple[str, str]:
-    return stage.disk("disk", 1 << 30), "a loop device over an empty file (there is neither ublk nor null_blk)"
+    return stage.disk("disk", 1 << 30), LOOP
 
 
 def _variants(machine: Machine, disk: str) -> str:
@@ -175,9 +207,9 @@ def of_guest(kernels: Sequence[str]) -> Values:
     cpus = 4 if kvm_works() else QUEUES
     booted = [find(name) for name in kernels] or here()[-1:]
     able = has_program("rublk") and not any(one.loadable().needed(["ublk_drv"]).missing for one in booted)
-    made = f"ublk-null:queues={QUEUES}" if able else f"null_blk:submit_queues={cpus}"
+    made = f"ublk-null:queues={cpus}" if able else f"null_blk:submit_queues={cpus}"
     name = "a ublk null device" if able else "a null_blk device (ublk is not in every kernel, or rublk is not here)"
-    return {"cpus": str(cpus), "made": made, "device": f"{name} of {cpus} queues"}
+    return {"cpus": str(cpus), "made": made, "device": f"{name} of {_counted(cpus)}"}
 
 
 def building(machine: Machine) -> Iterator[Need]:
@@ -210,6 +242,6 @@ SCENARIO = Scenario(
     guest="cpus=@CPUS@,nodes=2,memory=768,target=@MADE@",
     of_guest=of_guest,
     in_guest={"target": PLACE, "what": "kernels", "tool": f'tool = "{IO_URING}"', "conditions": CPU_SETS},
-    small_boots={"budget": "15m"},
+    small_boots={"budget": "20m"},
     measures=("block",),
 )

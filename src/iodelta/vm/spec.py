@@ -63,6 +63,13 @@ LARGEST = 1 << 50
 
 def parse(text: str) -> Spec:
     """What stands after ``vm:``. Raises RequestError with the form."""
+    spec = _parsed(text)
+    _check(spec)
+    return spec
+
+
+def _parsed(text: str) -> Spec:
+    """Part by part; whether they fit together is not looked at."""
     kernel, *parts = text.split(",")
     if "=" in kernel:
         kernel, parts = "", [kernel, *parts]
@@ -87,19 +94,14 @@ def parse(text: str) -> Spec:
             values.update(target=kind, options=tuple(_option(one) for one in options))
         else:
             raise _refuse(f"a guest has no {key!r}")
-    spec = Spec(kernel=kernel, disks=tuple(disks), **values)  # type: ignore[arg-type]
-    if not 128 <= spec.memory <= 1 << 16 or not 1 <= spec.cpus <= 64:
-        raise _refuse("memory is 128 to 65536 MiB, cpus 1 to 64")
-    if not 1 <= spec.nodes <= spec.cpus:
-        raise _refuse("a NUMA node has a CPU at least: nodes is 1 to as many as cpus")
-    return spec
+    return Spec(kernel=kernel, disks=tuple(disks), **values)  # type: ignore[arg-type]
 
 
 def changed(spec: Spec, settings: Mapping[str, str]) -> Spec:
     """``spec`` with a variant's ``kernel``, ``kernel.cmdline`` and ``vm.NAME``: a disk or target takes the place of
     those it has. Raises RequestError."""
     words = [name.removeprefix("vm.") + "=" + value for name, value in settings.items() if name.startswith("vm.")]
-    own = parse(",".join(["", *words]))
+    own = _parsed(",".join(["", *words]))
     given = {word.partition("=")[0] for word in words}
     values: dict[str, object] = {name: getattr(own, name) for name in given & {"memory", "cpus", "nodes", "cpufreq"}}
     if "disk" in given:
@@ -110,7 +112,24 @@ def changed(spec: Spec, settings: Mapping[str, str]) -> Spec:
         values["kernel"] = settings["kernel"]
     if cmdline := settings.get("kernel.cmdline"):
         values["cmdline"] = f"{spec.cmdline} {cmdline}".strip()
-    return msgspec.structs.replace(spec, **values)
+    whole = msgspec.structs.replace(spec, **values)
+    _check(whole)
+    return whole
+
+
+def _check(spec: Spec) -> None:
+    """Raises RequestError for what does not fit together. A kernel gives a device no more queues than there are CPUs:
+    null_blk fails, and ublk makes fewer in silence."""
+    if not 128 <= spec.memory <= 1 << 16 or not 1 <= spec.cpus <= 64:
+        raise _refuse("memory is 128 to 65536 MiB, cpus 1 to 64")
+    if not 1 <= spec.nodes <= spec.cpus:
+        raise _refuse("a NUMA node has a CPU at least: nodes is 1 to as many as cpus")
+    for name, value in spec.options:
+        if name in ("queues", "submit_queues") and value.isdigit() and int(value) > spec.cpus:
+            count = f"{spec.cpus} CPU{'s' * (spec.cpus != 1)}"
+            raise _refuse(
+                f"{spec.target} cannot have {value} queues in a guest of {count}: give cpus={value}, or fewer"
+            )
 
 
 def _disk(text: str) -> Disk:
