@@ -7,11 +7,12 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from .stand import FIO, GOOD, IODELTA, Done, Stand, finished, kinds, queue, set_queue, shell, side_by_side, until
+from .stand import FIO, GOOD, IODELTA, Done, Stand, finished, kinds, queue, set_queue, shell, side_by_side, until, words
 
 pytestmark = pytest.mark.root
 
@@ -157,6 +158,51 @@ def test_a_fio_that_goes_missing_in_the_middle_ends_the_run_and_it_goes_on_when_
     kept = finished(stand.place / "folder")
     assert stand.run("run", "folder").code in GOOD
     assert kept.items() <= finished(stand.place / "folder").items()
+
+
+MUTE = """\
+#!{python} -I
+# fio as it is; but one trial of the slower variant read nothing, as nothing is written in any of them.
+import json, pathlib, subprocess, sys
+done = subprocess.run(["{fio}", *sys.argv[1:]])
+given = dict(word.partition("=")[::2] for word in sys.argv[1:])
+if given.get("--rate_iops") == "{rate}" and "--runtime" in given:
+    counter = pathlib.Path("{counter}")
+    with counter.open("a") as file:
+        file.write("x")
+    if counter.stat().st_size == 6:
+        output = pathlib.Path(given["--output"])
+        document = json.loads(output.read_text())
+        document["jobs"][0]["read"] = document["jobs"][0]["write"]
+        output.write_text(json.dumps(document, indent=2) + chr(10))
+sys.exit(done.returncode)
+"""
+
+
+def test_a_trial_that_does_no_io_is_the_worst_result_of_a_slower_variant_and_no_failure(
+    stand: Stand, node: str, tools: Path
+) -> None:
+    """700 reads a second against 1000, and in one trial none at all: a regression, in which that trial counts."""
+    real = (tools / "fio").resolve()
+    (tools / "fio").unlink()
+    (tools / "fio").write_text(MUTE.format(python=sys.executable, fio=real, rate=700, counter=stand.place / "counter"))
+    (tools / "fio").chmod(0o755)
+    how = ("--folder", "folder", "--trial", "300ms", "--ramp", "0", "--budget", "90s", "--seed", "1")
+    rates = ("--variant", "old:fio.rate_iops=1000", "--variant", "new:fio.rate_iops=700")
+    fio_words = ("--rw=randread", "--bs=4k", "--direct=1", "--ioengine=libaio", "--iodepth=4")
+    done = stand.run("run", "--target", node, *how, *rates, "--", *fio_words, env={"PATH": str(tools)})
+    assert done.code == 1, done
+    folder = stand.place / "folder"
+    measured = finished(folder)
+    assert sorted(measured.values())[0] == 0.0
+    assert sorted(measured.values())[1] > 0.0, "one trial did nothing, and it is a result"
+    assert not kinds(folder, "repeated"), "it is no failure"
+    assert words(folder)["randread 4k", "new", "read.iops"] == "regression"
+    again = stand.run("report", "folder")
+    assert again.code == 0, again
+    assert "worse in the one cell" in again.out
+    (row,) = [line for line in again.out.splitlines() if line.strip().startswith("IOPS")]
+    assert row.rstrip().endswith("regression")
 
 
 def test_a_fio_that_is_killed_has_its_whole_block_made_again_and_is_counted(stand: Stand, node: str) -> None:

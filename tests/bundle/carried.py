@@ -124,9 +124,12 @@ def _measured(
     for slot in (slot for round_ in plan.schedule.rounds[:blocks] for slot in round_):
         for position, variant in enumerate(slot.order):
             number += 1
-            started = Started(1000.0 + number, number, slot.cell, slot.block, 0, position, variant, number)
+            uncounted = slot.conditioning(position)
+            started = Started(1000.0 + number, number, slot.cell, slot.block, 0, position, variant, number, uncounted)
             change = changes if isinstance(changes, float | int) else changes[slot.cell]
             rate = 5000.0 * (1.0 if variant == plan.experiment.baseline else 1 + change)
+            if uncounted and variant != plan.experiment.baseline:
+                rate /= 2  # so that a conditioning trial which counted would be seen
             rate *= float(np.exp(rng.normal(0.0, sd / np.sqrt(2))))
             folder.append(started)
             folder.write_raw(number, _raw(plan, started, rate, secret))

@@ -19,7 +19,7 @@ from iodelta.bundle.packed import Packed, opened
 from iodelta.bundle.packing import pack
 from iodelta.errors import RequestError
 from iodelta.lab.bench import RECORD, Record
-from iodelta.lab.folder import Folder, Session
+from iodelta.lab.folder import Folder, Session, Started
 from iodelta.report.derived import load
 
 NOBODY: dict[str, str] = {}
@@ -91,6 +91,19 @@ def test_a_bundle_says_what_its_folder_says(tmp_path: Path) -> None:
     folder = carried(tmp_path / "folder")
     assert load(_packed(tmp_path, folder)).judgement == load(folder).judgement
     assert {verdict.word for verdict in load(folder).judgement.verdicts} == {"regression"}
+
+
+def test_conditioning_trials_travel_and_count_neither_here_nor_there(tmp_path: Path) -> None:
+    """In a superblock the first trial of each variant does not count; here it is the one that would raise an alarm."""
+    text = QUESTION.format(path=BY_ID, blocks=12) + 'carry-over = "superblocks"\n'
+    folder = carried(tmp_path / "folder", 0.0, text=text)
+    packed = _packed(tmp_path, folder)
+    for place in (folder, packed):
+        made = [event for event in place.events() if isinstance(event, Started)]
+        assert [event.conditioning for event in made] == [True, False] * (len(made) // 2)
+        assert {verdict.word for verdict in load(place).judgement.verdicts} == {"inconclusive"}
+        assert all(abs(v.change.value) < 0.03 for v in load(place).judgement.verdicts if v.change)
+    assert load(packed).judgement == load(folder).judgement
 
 
 def test_a_host_called_like_an_ordinary_word_leaves_that_word_alone(tmp_path: Path) -> None:
