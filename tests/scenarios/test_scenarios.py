@@ -139,6 +139,16 @@ def test_the_plan_names_the_device_that_takes_the_place_of_ublks_and_its_queues(
     assert device in parse(one.text(values, full=False), one.name).question
 
 
+@pytest.mark.root
+def test_a_rehearsal_says_what_stands_in_and_how_to_ask_the_question_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ublk_null_affinity, "_server", lambda machine: "")
+    monkeypatch.setattr(ublk_null_affinity, "_has_null", lambda machine: False)
+    done = CliRunner().invoke(cli, ["scenario", "run", "ublk-null-affinity", "--dry-run"])
+    text = " ".join(done.output.split())
+    assert "a loop device over an empty file, which stands in for ublk's null device" in text
+    assert "--vm --kernel 6.12" in text
+
+
 def ublk(token: str, *, present: str = "") -> tuple[list[str], list[str]]:
     """What makes the ublk device of a stage, and what undoes it, on a machine where ``present`` is there already."""
     made: list[tuple[list[str], list[str]]] = []

@@ -259,6 +259,7 @@ def _rehearse(one: Scenario, kernels: tuple[str, ...], named: str, target: str, 
             guest = guest or own is not None
     plan = make_plan(parse(machine + one.text(values, full=full), one.name))
     lines = [
+        f"Asks      {inert(plan.experiment.question)}",
         f"Makes     {'nothing here' if guest else one.makes}",
         f"Space     {'none here' if guest or not one.space[full] else f'up to {size(one.space[full])}{free}'}",
         *question_lines(plan),
@@ -309,6 +310,7 @@ def _measured(
             text = one.made(stage, machine=named)
             if stop():
                 raise MeasureError("stopped before the first trial", place=one.name)
+            watching.note(parse(text, one.name).question)
             plan = planned((machine,), parse(text, one.name), leave_out=True, dry_run=False, format_=format_)
             where = folder or _new(one)
 
