@@ -19,7 +19,7 @@ from iodelta.bundle.packed import Packed, opened
 from iodelta.bundle.packing import pack
 from iodelta.errors import RequestError
 from iodelta.lab.bench import RECORD, Record
-from iodelta.lab.folder import Folder, Session, Started
+from iodelta.lab.folder import Finished, Folder, Session, Started
 from iodelta.report.derived import load
 
 NOBODY: dict[str, str] = {}
@@ -104,6 +104,10 @@ def test_conditioning_trials_travel_and_count_neither_here_nor_there(tmp_path: P
         assert {verdict.word for verdict in load(place).judgement.verdicts} == {"inconclusive"}
         assert all(abs(v.change.value) < 0.03 for v in load(place).judgement.verdicts if v.change)
     assert load(packed).judgement == load(folder).judgement
+    spent = [event.seconds for event in folder.events() if isinstance(event, Finished)]
+    assert load(folder).block_seconds == pytest.approx(sum(spent) / (12 * 2)), (
+        "a block of each of two cells costs four trials"
+    )
 
 
 def test_a_host_called_like_an_ordinary_word_leaves_that_word_alone(tmp_path: Path) -> None:

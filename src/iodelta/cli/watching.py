@@ -118,7 +118,7 @@ def _ahead(plan: Plan, judgement: Judgement, left: float) -> str:
         return f"about {duration(left)} left"
     nearest = min(waiting, key=lambda verdict: (verdict.next_look or 0) - verdict.blocks)
     cells = len({verdict.cell for verdict in judgement.verdicts})
-    return first_look(nearest, plan.trial_seconds * len(plan.experiment.variants) * cells)
+    return first_look(nearest, plan.trial_seconds * plan.per_block * cells)
 
 
 def _cells(count: int) -> str:

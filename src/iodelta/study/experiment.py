@@ -65,7 +65,7 @@ class Account(msgspec.Struct, frozen=True):
     def block_seconds(self) -> float:
         """Seconds of one block of one cell: as measured, with boots, repeats and all, once a trial was."""
         each = self.spent / self.trials if self.trials else self.plan.trial_seconds
-        return len(self.plan.experiment.variants) * each
+        return self.plan.per_block * each
 
     @property
     def exit_code(self) -> int:
