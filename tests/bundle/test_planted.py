@@ -12,10 +12,11 @@ import pytest
 from carried import ENVIRONMENT, QUESTION, carried, forge, plain
 from click.testing import CliRunner
 
+from iodelta.bundle import pseudonyms
 from iodelta.bundle.boot_words import MODULES, WORDS, reduced
 from iodelta.bundle.packed import Packed
 from iodelta.bundle.packing import pack
-from iodelta.bundle.pseudonyms import Pseudonyms
+from iodelta.bundle.pseudonyms import PATTERNS, Pseudonyms
 from iodelta.cli.main import cli
 from iodelta.lab.bench import RECORD, Record
 from iodelta.lab.folder import Failed, Folder, KnobSaved, Rebooted
@@ -92,6 +93,19 @@ LOOKS = {
     "docker id": "/system.slice/docker-77aa77bb77cc77dd77ee77ff77aa77bb77cc77dd77ee77ff77aa77bb77cc77dd.scope",
     "pod id": "kubepods-burstable-pod77f25040_4f89_41d3_9a0c_0305e8277333.slice",
     "overlay id": "upperdir=/var/lib/docker/overlay2/77aa77bb77cc77dd77ee77ff77aa77bb77cc77dd77ee77ff/diff",
+    "disk by its id": "/dev/disk/by-id/ata-ORCA_77PLANT-part1",
+    "private key": "-----BEGIN PRIVATE KEY----- MIIEvORCA77 -----END PRIVATE KEY-----",
+    "password of a mount": "pass=Wha1eS0ng79",
+    "disk by its UUID": "/dev/disk/by-uuid/7A1B-77FD",
+    "disk by its label": "/dev/disk/by-label/orca-arch77",
+    "label in fstab": "LABEL=orcaplain77",
+    "host in a result": "hostname=whalehost77",
+    "host in JSON": '"hostname" : "whalehost78"',
+    "home of root": "/root/orca77/jobs.fio",
+    "container of a pod": "cri-containerd-77aa77bb77cc77dd77ee77ff77aa77bb77cc77dd77ee77ff77aa77bb77cc77de.scope",
+    "NVMe wwid": "nvme.144d-533547583737504c414e54-53414d53554e47-00000001",
+    "LVM id": "LVM-77OrcaPlantedIdOfAVolumeGroup77abcdefghij",
+    "FQDN in a URL": "asked http://dbwhale78.orcacorp.internal",
 }
 """What no field records, in the surroundings in which programs print it."""
 
@@ -151,6 +165,19 @@ SECRET = {
     "docker id": ["77aa77bb77cc"],
     "pod id": ["77f25040"],
     "overlay id": ["77aa77bb"],
+    "disk by its id": ["ORCA_77PLANT"],
+    "private key": ["MIIEvORCA77"],
+    "password of a mount": ["Wha1eS0ng79"],
+    "disk by its UUID": ["7A1B-77FD"],
+    "disk by its label": ["orca-arch77"],
+    "label in fstab": ["orcaplain77"],
+    "host in a result": ["whalehost77"],
+    "host in JSON": ["whalehost78"],
+    "home of root": ["orca77"],
+    "container of a pod": ["77aa77bb77cc77dd77ee77ff77aa77bb77cc77dd77ee77ff77aa77bb77cc77de"],
+    "NVMe wwid": ["533547583737504c414e54"],
+    "LVM id": ["77OrcaPlantedIdOfAVolumeGroup77abcdefghij"],
+    "FQDN in a URL": ["dbwhale78"],
 }
 
 COMMAND_LINE = (
@@ -257,6 +284,14 @@ def test_an_identity_is_known_by_its_look_alone(kind: str) -> None:
         said = Pseudonyms({}).text(form)
         assert not [secret for secret in SECRET[kind] if secret in said], said
         assert Pseudonyms({}).text(said) == said, "removed twice it is the same"
+
+
+@pytest.mark.parametrize("number", range(len(PATTERNS)))
+def test_every_look_is_needed_by_an_identity_that_was_planted(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else nobody would see when that look is broken."""
+    monkeypatch.setattr(pseudonyms, "PATTERNS", PATTERNS[:number] + PATTERNS[number + 1 :])
+    names = Pseudonyms({})
+    assert any(secret in names.text(text) for kind, text in LOOKS.items() for secret in SECRET[kind])
 
 
 def test_there_are_more_than_26_kinds_and_every_one_was_planted() -> None:

@@ -14,7 +14,7 @@ from iodelta.lab.account import Account
 from iodelta.lab.folder import EXPERIMENT, Finished, Folder, Session, Started
 from iodelta.lab.integrity import integrity
 
-KILLS = 12
+KILLS = 40
 
 WRITER = """
 import os, sys

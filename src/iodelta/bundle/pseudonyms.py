@@ -73,7 +73,7 @@ PATTERNS: tuple[tuple[str, str, str], ...] = (
     ("serial", rf"\bID_(?:SERIAL(?:_SHORT)?|WWN\w*|PART_ENTRY_UUID)={_QUOTED}{_VALUE}", "id_"),
     ("serial", rf"(?i)\bserial (?:number|no\.?){_TO}{_VALUE}", "serial "),
     ("host name", r"(?<=\bhostname=)[\w.-]+", "hostname="),
-    ("host name", r"(?<=\"hostname\" : \")[^\"]+|(?<=\"hostname\":\")[^\"]+", "hostname"),
+    ("host name", r"\"hostname\\*\" ?: ?\\*\"(?P<id>[^\"\\]+)", "hostname"),
     ("share", r"(?<![\w./-])[\w.\[\]:-]+:/[^\s\"'\\]*(?=\s+(?:on\s+)?/\S*\s+(?:type\s+)?nfs)", " nfs"),
     ("share", r"(?<![\w:/])//[\w.-]+/[^\s\"'\\]+(?=\s+(?:on\s+)?/\S*\s+(?:type\s+)?(?:cifs|smb))", "cifs smb"),
     (
