@@ -37,6 +37,18 @@ def test_a_calibration_bounds_false_alarms_names_the_noise_and_is_quoted_by_the_
     assert said.count(f"{known['stalled']} of {known['trials']} trials stalled") == 2
 
 
+def test_a_target_that_may_not_be_written_to_costs_the_carry_over_alone(stand: Stand) -> None:
+    """--destroy names another device: what reads show is measured and kept, and nothing is written."""
+    node, other = stand.loop(), stand.loop()
+    before = Path(node).read_bytes()
+    how = ("--target", node, "--destroy", other, "--budget", "45s", *SHORT)
+    done = stand.run("calibrate", *how, "--folder", "folder", "--", *FIO)
+    assert done.code == 0, done
+    assert f"No carry-over measured: {node}: " in done.out
+    assert not (stand.place / "folder" / "aftermath").exists()
+    assert Path(node).read_bytes() == before
+
+
 def test_what_writes_leave_is_measured_where_the_target_may_be_written_to(stand: Stand) -> None:
     """Of a scratch file nothing is asked; a device that only reads were asked of is read until --destroy names it."""
     node, good = stand.loop(), (0, 4)  # 4: no first look in so short a time

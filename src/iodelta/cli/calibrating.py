@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 import statistics
 import sys
 import time
@@ -15,7 +16,7 @@ import msgspec
 from iodelta.cli.contact import contact
 from iodelta.cli.turn import in_turn
 from iodelta.cli.watching import watcher
-from iodelta.errors import MeasureError
+from iodelta.errors import MeasureError, RefusedError, RequestError
 from iodelta.experiment import Experiment, parse, seconds, shorthand
 from iodelta.knob import knob
 from iodelta.lab.account import Account
@@ -104,8 +105,11 @@ def calibrate(
         aftermath: tuple[Aftermath, ...] = ()
         if not unwritten and alike.complete:
             room = found.size or found.target.size_bytes
-            after = measure("aftermath", aftermath_experiment(experiment, second, room))
-            aftermath = aftermath_of(after.trials, metrics)
+            try:
+                after = measure("aftermath", aftermath_experiment(experiment, second, room))
+                aftermath = aftermath_of(after.trials, metrics)
+            except RefusedError as error:  # what was measured of reads holds all the same
+                unwritten = f"{error.place}: {error.what}"
         rates = [direction.iops.value for one in alike.trials for direction in one.directions]
         injections: tuple[Injection, ...] = ()
         if not throttle and alike.complete and rates:
@@ -136,7 +140,12 @@ def _measure(
 ) -> Measured:
     plan = make_plan(experiment)
     folder = Folder.begin(path, text, plan)
-    outcome = in_turn(lambda: go(folder, machine, watching, stop=stop, destroy=destroy), stop, watching.note)
+    try:
+        outcome = in_turn(lambda: go(folder, machine, watching, stop=stop, destroy=destroy), stop, watching.note)
+    except RequestError:
+        if not Account(folder.events()).sessions:
+            shutil.rmtree(path)
+        raise
     journal = Account(folder.events())
     trials = load_trials(folder, journal.counted(v.name for v in experiment.variants))
     seconds_each = journal.trial_seconds(plan.trial_seconds)

@@ -74,16 +74,21 @@ def quoted(calibration: Calibration) -> str:
 def _stalls(calibration: Calibration) -> str:
     """Stalls seen, and at most how many there are (the rule of three)."""
     rate, most = (
-        f"{1000 * share:.2g}" for share in (calibration.stalled / calibration.trials, calibration.stall_bound)
+        _two_digits(1000 * calibration.stalled / calibration.trials),
+        _two_digits(1000 * calibration.stall_bound),
     )
     return f"{calibration.stalled} of {calibration.trials} trials stalled, {rate} in a thousand, at most {most} (95 %)"
 
 
 def _left(one: Aftermath) -> str:
     """What a trial finds that follows one that writes more."""
-    size = f"{100 * abs(one.value):.2g} % {'worse' if one.value > 0 else 'better'}"
+    size = f"{_two_digits(100 * abs(one.value))} % {'worse' if one.value > 0 else 'better'}"
     seen = "" if one.low > 0 or one.high < 0 else ", not told from 0"
     return f"a trial after one that writes more is {size} ({interval(one.low, one.high)}{seen})"
+
+
+def _two_digits(value: float) -> str:
+    return f"{value:.2g}" if value < 10 else f"{value:.0f}"
 
 
 def _percent(value: float | None) -> str:
