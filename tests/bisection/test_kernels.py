@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,34 @@ def test_both_slower_kernels_are_found_by_their_instructions_and_broken_ones_are
     mail = bisect(folder, "--show", "--format", "mail").out
     assert "read.instructions" in mail
     assert "qemu64, emulated" in mail
+
+
+MAKEFILE = """\
+tinyconfig: ; : >$(O)/.config
+olddefconfig: ;
+bzImage:
+\t@if grep -q broken speed; then echo "speed.c:7:1: error: no such speed" >&2; exit 1; fi
+\tmkdir -p $(O)/arch/x86/boot; cat header speed >$(O)/arch/x86/boot/bzImage
+"""
+
+
+def test_a_search_builds_its_kernels_by_iodelta_itself_and_skips_one_that_does_not_build(
+    repo: Toy, tmp_path: Path
+) -> None:
+    base = repo.commit(5143, "base", **{"Makefile": MAKEFILE, "header": HEADER})
+    made = [base, *repo.commits(5143, "broken", 5143, 5203, 5203)]
+    folder, iodelta = tmp_path / "out", Path(sys.executable).with_name("iodelta")
+    ends = ("--repo", repo.path, "--good", made[0], "--bad", made[-1], "--folder", folder, "--seed", "1")
+    build = ("--build", f"{iodelta} kernel build . --into .kernel", "--artifact", ".kernel")
+    count = ("--machine", "vm", "--clock", "instructions", "--set", "kernel={built}/.kernel")
+    done = bisect(*ends, *build, *count, *READ)
+    assert done.code == 1, done.err
+    found = bisect(folder, "--show", "--format", "json").json
+    assert [one["item"] for one in found["culprits"]] == [made[4]]
+    [skipped] = found["skipped"]
+    assert skipped["item"] == made[2]
+    assert "error: no such speed" in skipped["reason"]
+    assert repo.git("status", "--porcelain") == ""
 
 
 def test_times_are_not_taken_in_guests_by_a_search(tmp_path: Path) -> None:

@@ -45,6 +45,9 @@ ROOM = 1 << 30
 ERRORS = 3
 """Errors of a compiler that are shown before the last lines of a log."""
 
+SOME = 100
+"""Files after which a build whose end is not known says how far it is."""
+
 OnStep = Callable[[str, float | None], None]
 
 
@@ -200,7 +203,10 @@ def _compiled(words: Sequence[str], source: Source, work: Path, log: Path, on_st
         nonlocal done
         if re.match(r"\s+[A-Z][A-Z0-9_-]+\s+(\[M\]\s+)?\S", text):
             done += 1
-            on_step("compiling" if first else f"compiling, {done} files", min(0.99, done / expected) if first else None)
+            if first:
+                on_step("compiling", min(0.99, done / expected))
+            elif done % SOME == 1:
+                on_step(f"compiling, {done} files" if done > 1 else "compiling what changed", None)
 
     _run(words, source, log, line)
     return done
