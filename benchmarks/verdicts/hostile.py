@@ -17,6 +17,9 @@ from benchmarks.verdicts.scenarios import Scenario, scenarios
 ROUND = 20
 """Experiments of every scenario before the next one has its turn, so that a run that ends early has seen all."""
 
+LEAST = 60
+"""Experiments of every scenario before those that come first get more."""
+
 Results = list[tuple[Scenario, list[Seen]]]
 
 ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -45,7 +48,15 @@ bound; `?` where the value does and chance may have done it. Lines without a bou
 *typical* is the pseudo-median of the block log-ratios, *total* the ratio of all work done; both truths are known from
 the simulation's own formulas, or from 100,000 blocks where the variant stalls. *alarm*: any comparison of an experiment
 is called a regression or an improvement where there is none. *wrong sign*: the word of the opposite change.
-*equivalent in spite of the total*: the word, although the interval of the total change leaves the margin."""
+*equivalent in spite of the total*: the word, although the interval of the total change leaves the margin. *total
+covered, a stall seen*: among the experiments in which one of the variant's trials stalled up to the look. Where none
+did, no interval of what was measured can hold the stalls to come, so *total covered* has no bound where fewer than 10 %
+of trials stall; the report states beside every total which share of stalls its trials do not exclude.
+
+*stops in the projected range*: at the first look a range of blocks is said that holds as near to 60 % of the replayed
+futures as the looks allow; it may be open ("or more than are planned"), or "at no planned look". Every experiment that
+is open at its first look counts. A range made from nine blocks cannot hold the same share at every true change; it is
+held to 55-65 % at each all the same."""
 
 
 @dataclass
@@ -82,8 +93,10 @@ def run(chosen: Sequence[Scenario], *, seed: int, reps: int, minutes: float) -> 
 
 
 def wanted(scenario: Scenario, reps: int) -> int:
-    """Experiments of a scenario: a matrix costs as much as its comparisons, and gets fewer."""
-    return max(1, reps // max(1, scenario.setup.cells // 2))
+    """Experiments of a scenario: all of those that come first; of others a tenth beyond the least. A matrix costs as
+    much as its comparisons, and gets fewer."""
+    own = reps if scenario.first else min(reps, LEAST + reps // 10)
+    return max(1, own // max(1, scenario.setup.cells // 2))
 
 
 def markdown(found: Run, *, seed: int, reps: int, command: str) -> str:

@@ -68,11 +68,13 @@ def truth_of(scenario: Scenario) -> float:
 
 
 def _range_held(early: Verdict, final: Verdict) -> bool | None:
-    if early.word != "inconclusive" or early.needed is None:
+    if early.word != "inconclusive":
         return None
+    if early.needed is None:  # "cannot be settled in the planned blocks", or nothing was projected
+        return None if early.reachable_margin is None else final.word == "inconclusive"
     if final.word == "inconclusive":
-        return early.needed.high > final.blocks
-    return early.needed.low <= final.blocks <= early.needed.high
+        return early.needed.high is None
+    return early.needed.low <= final.blocks <= (early.needed.high or math.inf)
 
 
 def _alarm(seen: Seen) -> bool:
@@ -85,6 +87,14 @@ def _covered(change: Change | None, truth: float) -> bool:
     low = -math.inf if change.low is None else change.low
     high = math.inf if change.high is None else change.high
     return low - ROUNDING <= truth <= high + ROUNDING
+
+
+def _covered_where_seen(seen: Seen) -> bool | None:
+    """Whether the total is covered, where one of the variant's trials up to the look stalled: no interval of what was
+    measured can hold stalls that did not happen yet."""
+    if not seen.cell.stalled[: seen.verdict.blocks].any():
+        return None
+    return _covered(seen.verdict.total, seen.setup.total)
 
 
 def _wrong_sign(seen: Seen) -> bool:
@@ -112,6 +122,7 @@ RATES: dict[str, Callable[[Seen], bool | None]] = {
     "wrong sign": _wrong_sign,
     "typical covered": lambda seen: _covered(seen.verdict.typical, seen.typical),
     "total covered": lambda seen: _covered(seen.verdict.total, seen.setup.total),
+    "total covered, a stall seen": _covered_where_seen,
     "regression": lambda seen: seen.verdict.word == "regression",
     "improvement": lambda seen: seen.verdict.word == "improvement",
     "equivalent": lambda seen: seen.verdict.word == "equivalent",

@@ -44,8 +44,19 @@ class Scenario:
     bounds: tuple[Bound, ...]
     shown: tuple[str, ...] = ()
 
+    @property
+    def first(self) -> bool:
+        """Whether its rate is one that a verdict stands or falls with: such scenarios get the most experiments."""
+        return self.group in FIRST
+
+
+FIRST = ("No change", "Carry-over, the variant itself equal")
 
 COVERED = (Bound("typical covered", least=0.945), Bound("total covered", least=0.945))
+BOUNDED = 0.1
+"""Stalls in fewer trials than this may not happen in a whole experiment: the stated bound of stalls speaks of them."""
+
+COVERED_WHERE_SEEN = (Bound("typical covered", least=0.945), Bound("total covered, a stall seen", least=0.945))
 QUIET = (Bound("alarm", most=0.05), *COVERED)
 SIGN = Bound("wrong sign", most=0.005)
 
@@ -154,11 +165,12 @@ def _stalls() -> list[Scenario]:
         for depth in (0.2, 0.5, 0.9):
             for cv in (0.005, 0.02):
                 setup = Setup(normal(cv), stalls=share, depth=depth)
-                held = share >= 0.1 and abs(setup.total) >= setup.margin
+                held = share >= BOUNDED and abs(setup.total) >= setup.margin
                 bounds: tuple[Bound, ...] = (Bound("equivalent", most=0.06),) if held else ()
                 name = f"{share:.0%} of its trials lose {depth:.0%}, CV {cv:.1%}"
                 never = Bound("equivalent in spite of the total", most=0.0)
-                found.append(Scenario(name, "The variant stalls", setup, (*bounds, never, SIGN, *COVERED)))
+                covered, shown = (COVERED, ()) if share >= BOUNDED else (COVERED_WHERE_SEEN, ("total covered",))
+                found.append(Scenario(name, "The variant stalls", setup, (*bounds, never, SIGN, *covered), shown))
     flagged = Setup(normal(0.02), stalls=0.2, depth=0.3, flags=True)
     bounds = (Bound("regression", least=0.6), Bound("equivalent", most=0.06), SIGN, *COVERED)
     found.append(Scenario("20 % of its trials lose 30 % and are flagged", "The variant stalls", flagged, bounds))

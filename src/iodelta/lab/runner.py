@@ -304,14 +304,14 @@ class Runner:
     def _seconds_left(self) -> float:
         """Expected seconds until the end: what open cells need by their own estimate, but no less than to their next
         look, within plan and budget."""
-        blocks = 0
+        blocks, most = 0, self._rules.max_blocks
         for cell in self._cells:
             verdicts = self._judgement.of(cell)
             if verdicts and next_step(verdicts) != "continue":
                 continue
-            needed = max((v.needed.blocks for v in verdicts if v.needed), default=self._rules.max_blocks)
+            needed = max((v.needed.blocks or most for v in verdicts if v.needed), default=most)
             needed = max([needed, *(v.next_look or 0 for v in verdicts)])
-            blocks += max(0, min(needed, self._rules.max_blocks) - self._done[cell])
+            blocks += max(0, min(needed, most) - self._done[cell])
         left = blocks * self._plan.per_block * self._trial_seconds()
         return min(left, max(0.0, self._budget - self._state.spent))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,6 +27,17 @@ DRAWS = 2000
 
 CENTRAL = 0.6
 """What a projected range is to hold."""
+
+
+class Projection(msgspec.Struct, frozen=True):
+    """After how many blocks an answer comes: the median over replayed futures, and a range that holds ``share`` of
+    them; infinite for "at no planned look"."""
+
+    median: float
+    low: float
+    high: float
+    share: float
+
 
 _GRID = np.linspace(-8.0, 8.0, 801)
 
@@ -55,13 +67,13 @@ def projection(
     margin: float,
     least: int,
     seed: int,
-) -> tuple[int, int, int, float] | None:
-    """At how many blocks an open comparison will probably be decided: the median and the range of looks that holds
-    60 % of the replayed futures, and the share of futures that are decided at all. None when most are not.
+) -> Projection | None:
+    """At how many blocks an open comparison will probably be decided; None where that cannot be told.
 
     ``mean`` and ``sd`` are of ``n`` log-ratios so far; ``later`` are the looks to come, ``change`` and ``equal`` their
-    z bounds for a change and for equivalence, ``margin`` a log-ratio, ``least`` the blocks below which equivalence is
-    not said. The true effect and spread are drawn from what was seen; the future is normal.
+    bounds in standard errors for a change and for equivalence, ``margin`` a log-ratio, ``least`` the blocks below which
+    equivalence is not said. The true effect and spread are drawn from what was seen alone; the future is normal. (With
+    the sizes that are likely beforehand, as ``honest`` has them, a range holds less often where the effect is large.)
     """
     if n < 3 or not sd > 0.0 or not later:
         return None
@@ -81,22 +93,20 @@ def projection(
         decided = np.abs(centre) >= change[at] * error
         decided |= (np.abs(centre) + equal[at] * error <= margin) & (done >= least)
         stopped[decided & np.isinf(stopped)] = blocks
-    answered = float(np.isfinite(stopped).mean())
-    if answered <= 0.5:
-        return None
-    middle = int(np.quantile(stopped, 0.5, method="lower"))
-    low, high = _range([*later], stopped, middle)
-    return middle, low, high, answered
+    return _range([*later], stopped)
 
 
-def _range(looks: list[int], stopped: Floats, middle: int) -> tuple[int, int]:
-    """The run of looks around the median whose share of futures is nearest to the central share."""
-    mass = [float((stopped == look).mean()) for look in looks]
-    median = looks.index(middle)
+def _range(looks: list[int], stopped: Floats) -> Projection:
+    """The run of looks around the median whose share of futures is nearest to the central share; "never" comes after
+    the last look."""
+    ends: list[float] = [*looks, math.inf]
+    mass = [float((stopped == end).mean()) for end in ends]
+    median = ends.index(float(np.quantile(stopped, 0.5, method="lower")))
     best, chosen = np.inf, (median, median)
     for first in range(median + 1):
-        for last in range(median, len(looks)):
+        for last in range(median, len(ends)):
             away = abs(sum(mass[first : last + 1]) - CENTRAL)
             if away < best - 1e-12:
                 best, chosen = away, (first, last)
-    return looks[chosen[0]], looks[chosen[1]]
+    low, high = (ends[place] for place in chosen)
+    return Projection(ends[median], low, high, sum(mass[chosen[0] : chosen[1] + 1]))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import stdtrit
 
 from iodelta.stats.effect import Estimate
 from iodelta.stats.sequential import nominal_tails
@@ -178,26 +178,34 @@ def _needed(
     single = trace.critical.get(outcome.at, 0.0) / max(nominal_tails(plan, job.claim.alpha)[outcome.at], 1e-12)
     claimed, each = nominal_tails(plan, job.claim.alpha), nominal_tails(plan, rules.alpha / 2)
     rate = max(job.unit.trials_by(used), 1) / used
+    ahead = [max(1, round(plan.blocks[look] / per_unit)) for look in later]
     found = projection(
         numbers.typical.value,
         numbers.sd,
         n,
-        [max(1, round(plan.blocks[look] / per_unit)) for look in later],
-        change=[-float(ndtri(max(claimed[look] * single, 1e-12))) for look in later],
-        equal=[-float(ndtri(max(each[look], 1e-12))) for look in later],
+        ahead,
+        change=[_critical(claimed[look] * single, units) for look, units in zip(later, ahead, strict=True)],
+        equal=[_critical(each[look], units) for look, units in zip(later, ahead, strict=True)],
         margin=margin,
         least=math.ceil(trials_needed(rules.stalls) / rate / per_unit),
         seed=rules.seed,
     )
-    if found is not None:
-        middle, low, high = (round(blocks * per_unit) + job.offset for blocks in found[:3])
-        return Needed(middle, low, high), None
+    if found is not None and math.isfinite(found.low):
+        middle, high = (
+            None if math.isinf(end) else round(end * per_unit) + job.offset for end in (found.median, found.high)
+        )
+        return Needed(middle, round(found.low * per_unit) + job.offset, high, found.share), None
     half = (numbers.typical.high - numbers.typical.low) / 2
     if not math.isfinite(half):
         return None, None
     last = plan.blocks[-1] if plan.blocks else rules.looks[-1]
     reach = half * math.sqrt(used / max(last, used)) + abs(numbers.typical.value)
     return None, relative(reach) if reach > margin else None
+
+
+def _critical(tail: float, units: int) -> float:
+    """The t value that a one-sided test of few units at ``tail`` takes, as the exact tests do."""
+    return -float(stdtrit(max(units - 1, 1), max(tail, 1e-12)))
 
 
 def _next_look(job: Job, outcome: Outcome, rules: Rules) -> int | None:

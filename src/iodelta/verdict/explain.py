@@ -101,4 +101,7 @@ def would_change(
         return f"a margin tighter than {100.0 * max(-low, high):.2g} %"
     if needed is None:
         return "more blocks"
-    return f"about {needed.blocks} blocks in all ({needed.low} to {needed.high} in 60 % of replays)"
+    share = f"in {100 * needed.share:.0f} % of replays"
+    if needed.high is None:
+        return f"{needed.low} blocks in all or more, perhaps more than are planned ({share})"
+    return f"about {needed.blocks} blocks in all ({needed.low} to {needed.high} {share})"

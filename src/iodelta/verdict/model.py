@@ -39,11 +39,14 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class Needed(msgspec.Struct, frozen=True):
-    """Blocks in all that an open comparison will probably need: the estimate and its 20-80 % range."""
+    """Blocks in all that an open comparison will probably need: the median over replayed futures, and a range that
+    holds ``share`` of them, as near to 60 % as the looks allow. ``high`` is None where the range reaches beyond the
+    planned looks, ``blocks`` where half of the futures do."""
 
-    blocks: int
+    blocks: int | None
     low: int
-    high: int
+    high: int | None
+    share: float
 
 
 class Carry(msgspec.Struct, frozen=True):

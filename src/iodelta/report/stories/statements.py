@@ -219,8 +219,11 @@ def _cost(verdict: Verdict, each: float) -> str:
     text = metric_name(verdict.metric, with_kind=False)
     if first := first_look(verdict, each):
         return f"{text} {first}"
-    if more_blocks(verdict) and verdict.needed is not None:
-        low, high = (max(0, n - verdict.blocks) for n in (verdict.needed.low, verdict.needed.high))
+    needed = verdict.needed
+    if needed is not None and needed.high is None:
+        text += f" needs {max(0, needed.low - verdict.blocks)} more blocks at least, perhaps more than are planned"
+    elif more_blocks(verdict) and needed is not None:
+        low, high = max(0, needed.low - verdict.blocks), max(0, (needed.high or 0) - verdict.blocks)
         text += (
             f" needs about {more_blocks(verdict)} more blocks ({low}-{high}), {duration(more_blocks(verdict) * each)}"
         )
@@ -241,7 +244,7 @@ def more_blocks(verdict: Verdict) -> int:
     """Blocks to go; before the first look those up to it, since nothing else is known."""
     if verdict.look is None:
         return max(0, verdict.next_look - verdict.blocks) if verdict.next_look else 0
-    return max(0, verdict.needed.blocks - verdict.blocks) if verdict.needed else 0
+    return max(0, (verdict.needed.blocks or 0) - verdict.blocks) if verdict.needed else 0
 
 
 def _hosts(account: Account) -> str:
