@@ -124,7 +124,7 @@ def _stalls(verdict: Verdict) -> Iterator[str]:
             yield f"{len(numbers)} of {verdict.blocks} trials of {inert(name)} stalled: number {named}{more}"
     yield (
         f"{stalls.trials} trials of {inert(verdict.variant)} do not exclude stalls in up to "
-        f"{100 * stalls.not_excluded:.0f} % of its trials"
+        f"{100 * stalls.not_excluded:.0f} % of its trials; the total change holds those that were seen"
     )
 
 
