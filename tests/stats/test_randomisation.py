@@ -11,7 +11,7 @@ from scipy import stats
 
 from iodelta.stats.carry import carry_rows, contrast_of
 from iodelta.stats.replay import critical, joint, patterns, share_of
-from iodelta.stats.size import honest
+from iodelta.stats.size import honest, projection
 from iodelta.stats.speeds import within_speed
 from iodelta.stats.spread import fisher_exact
 from iodelta.stats.stalls import excluded, stalled_trials, trials_needed
@@ -165,3 +165,15 @@ def test_no_bound_is_given_at_a_level_that_the_patterns_cannot_reach() -> None:
     assert bounds(arms, signs, 0.01, exact=True) == (-math.inf, math.inf)
     low, high = bounds(arms, signs, 0.02, exact=True)
     assert -1.0 < low < float(log_total(arms)[0][0]) < high < 1.0
+
+
+def test_a_projection_counts_the_futures_that_no_look_decides() -> None:
+    """An effect of nothing known to 1.5 margins: most futures end undecided, so the range is open or says so."""
+    bounds_ = {"change": [3.0, 2.8], "equal": [3.0, 2.8], "margin": 0.02, "least": 29, "seed": 1}
+    noisy = projection(0.0, 0.09, 9, [40, 80], **bounds_)  # type: ignore[arg-type]
+    assert noisy is not None
+    assert noisy.median == noisy.high == math.inf
+    clear = projection(0.05, 0.03, 9, [12, 16], **{**bounds_, "margin": 0.01})  # type: ignore[arg-type]
+    assert clear is not None
+    assert clear.high < math.inf
+    assert 0.5 < clear.share <= 1.0

@@ -187,6 +187,8 @@ def test_blocks_needed_are_projected_with_their_range() -> None:
     verdict = judge(exact(0.005, 0.014, 40), rules(40, *later))
     needed = verdict.needed
     assert needed is not None
+    assert needed.blocks is not None
+    assert needed.high is not None
     assert 40 < needed.low <= needed.blocks <= needed.high <= 600
     assert needed.low < needed.high
     assert {needed.low, needed.blocks, needed.high} <= {*later}
@@ -209,7 +211,7 @@ def test_the_estimate_of_blocks_needed_is_about_right() -> None:
         said, took = [], []
         for one in early:
             first, final = judge(cut(one, 16), rules_), judge(one, rules_)
-            if first.word == "inconclusive" and first.needed:
+            if first.word == "inconclusive" and first.needed and first.needed.blocks:
                 said.append(first.needed.blocks)
                 took.append(final.blocks)
         assert len(said) > 25
