@@ -393,6 +393,3 @@ def test_report_tells_of_the_folder_of_a_search_too(repo: Toy, tmp_path: Path) -
     done = bisect("--repo", repo.path, "--good", made[0], "--bad", made[-1], "--folder", folder, *READ)
     assert run(report_command, folder).out == done.out
     assert run(report_command, folder, "--format", "mail").out == bisect(folder, "--show", "--format", "mail").out
-    refused = run(report_command, folder, "--format", "html")
-    assert refused.code == 2
-    assert "console, mail, json" in str(refused.error)

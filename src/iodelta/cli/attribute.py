@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from iodelta.cli.report import FORMATS
 from iodelta.cli.search_options import folder as folder_options
 from iodelta.cli.search_options import measuring, repository, time_limits
 from iodelta.errors import RequestError
@@ -42,7 +43,7 @@ Examples:
 @click.option("--margin", default="1%", show_default=True, help="Stop when every effect is known to within this.")
 @time_limits
 @folder_options("Of a folder: what it would do next and why; measure nothing.")
-@click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
+@click.option("--format", "format_", type=click.Choice(FORMATS), default="console")
 def command(what: str, fio: tuple[str, ...], **options: object) -> None:
     """Attribute a change to patches: what each one costs alone, and what they cost together.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from iodelta.cli.report import FORMATS
 from iodelta.cli.search_options import by_hand as by_hand_options
 from iodelta.cli.search_options import folder as folder_options
 from iodelta.cli.search_options import measuring, repository, time_limits
@@ -83,7 +84,7 @@ Examples:
 @click.option("--force", is_flag=True, help="Search even if the effect is below half of a run's noise.")
 @click.option("--runs", type=click.IntRange(1), help="Maximum number of visits.")
 @folder_options("What it would do next and why; measure nothing.")
-@click.option("--format", "format_", type=click.Choice(["console", "json", "mail", "git"]), default="console",
+@click.option("--format", "format_", type=click.Choice((*FORMATS, "git")), default="console",
               help="git: print it as `git bisect log` does.")  # fmt: skip
 def command(what: str | None, fio: tuple[str, ...], **options: object) -> None:
     """Find the commits that made it slower. WHAT is the folder of an earlier search, which is continued; after the

@@ -153,11 +153,9 @@ def command(
     if not own and (Path(path) / "question.json").is_file():  # of a bisection or attribution
         from iodelta.cli.searching import report
 
-        if output or charts:
-            raise RequestError(
-                "a search is printed, and has no pictures", place=path, remedy="leave --output and --charts out"
-            )
-        report(Path(path), format_, gate=gate)
+        if charts:
+            raise RequestError("a search has no charts as files", place=path, remedy="leave --charts out")
+        report(Path(path), format_, output, force=force, gate=gate)
     from iodelta.lab.folder import Folder
 
     if (Path(path) / "experiment.toml").is_file() and Folder(Path(path)).counts_instructions():
@@ -258,14 +256,20 @@ def tell(told: Told, *, verbose: bool = False) -> None:
 
     from iodelta.report.comparison import console as comparing
     from iodelta.report.formats import console
+    from iodelta.report.formats.render import story_of
+    from iodelta.report.formats.terminal import show, width_of
     from iodelta.study.comparison import Comparison
+    from iodelta.study.experiment import Account
 
     if isinstance(told, Comparison):
         terminal = Console(highlight=False)
-        for line in comparing.lines(told, console.width_of(terminal)):
+        for line in comparing.lines(told, width_of(terminal)):
             terminal.print(line, soft_wrap=True)
         return
-    console.show(Console(), told, verbose=verbose)
+    if isinstance(told, Account):
+        console.show(Console(), told, verbose=verbose)
+        return
+    show(Console(), story_of(told))
 
 
 def _folder(path: Path, cell: str, *, drawn: bool) -> tuple[Told | None, int, Callable[[], Charts]]:

@@ -293,7 +293,7 @@ def carry_on(
     else:
         at = _gone_on(folder, machine, replay, cast("Once | None", options.get("answer")))
     found = account(folder, question, at)
-    output(found, str(options["format_"]), plan=bool(options["plan_"]))
+    deliver(found, options)
     if options["plan_"] or options["undo"]:
         sys.exit(0)
     sys.exit(reported(found.exit_code, gate=options.get("gate") is not False))
@@ -329,47 +329,54 @@ def _gone_on(
                 take_back(folder, lines.note)
 
 
-def report(path: Path, format_: str, *, gate: bool) -> NoReturn:
-    """What is known of a folder, in a format that its kind has; and exit, by the verdict with ``gate``. Raises
-    RequestError."""
+def report(path: Path, format_: str, output: Path | None, *, force: bool, gate: bool) -> NoReturn:
+    """What is known of a folder, in any format; and exit, by the verdict with ``gate``."""
     folder = SearchFolder.open(path)
-    patches = isinstance(folder.question().subject, Patches)
-    formats = ("console", "json") if patches else ("console", "mail", "json")
-    if format_ not in formats:
-        what = "an attribution" if patches else "a bisection"
-        raise RequestError(f"{what} is not told as {format_}", place="--format", remedy=", ".join(formats))
     options: dict[str, object] = {"plan_": False, "undo": None, "show_": True, "format_": format_, "gate": gate}
-    if patches:
+    options |= {"output": output, "force": force}
+    if isinstance(folder.question().subject, Patches):
         from iodelta.study.attribution import account as of_patches
 
         carry_on(folder, LocalMachine(), attributed, of_patches, options)
     go_on(folder, LocalMachine(), options)
 
 
-def output(account: SearchAccount | AttributionAccount, format_: str, *, plan: bool) -> None:
-    """Print an account in the format asked for."""
+def deliver(account: SearchAccount | AttributionAccount, options: dict[str, object]) -> None:
+    """Print an account in the format asked for, or write it to a file."""
+    format_, output = str(options["format_"]), options.get("output")
+    if options["plan_"] and format_ != "json":
+        click.echo(f"next: {inert(account.next)}" if account.next else "nothing is left to do")
+    elif format_ == "console":
+        _tell(account)
+    elif isinstance(output, Path):
+        from iodelta.cli.files import write
+
+        write(output, _encoded(account, format_), "the report", force=bool(options.get("force")))
+    else:
+        sys.stdout.buffer.write(_encoded(account, format_))
+
+
+def _tell(account: SearchAccount | AttributionAccount) -> None:
     from rich.console import Console
 
-    if format_ == "json":
-        from iodelta.report.documents import written
+    from iodelta.report.formats.render import story_of
+    from iodelta.report.formats.terminal import show
 
-        sys.stdout.buffer.write(written(account))
-    elif plan:
-        click.echo(f"next: {inert(account.next)}" if account.next else "nothing is left to do")
-    elif account.schema == "iodelta.attribution/2":
-        from iodelta.report.search.attribution import show as show_attribution
+    folder = inert(pasted(account.folder))
+    show(Console(), story_of(account, folder))
+    click.echo(f"\nFolder: {folder}")
 
-        show_attribution(Console(), account)
-    elif format_ == "mail":
-        from iodelta.report.search.mail import mail
 
-        click.echo(mail(account), nl=False)
-    elif format_ == "git":
-        click.echo(account.git_log, nl=False)
-    else:
-        from iodelta.report.search.console import show
+def _encoded(account: SearchAccount | AttributionAccount, format_: str) -> bytes:
+    if format_ == "git" and account.schema == "iodelta.bisect/2":
+        return account.git_log.encode()
+    if format_ == "html":
+        from iodelta.report.html.told import html_of
 
-        show(Console(), account)
+        return html_of(account, ())
+    from iodelta.report.formats.render import rendered
+
+    return rendered(account, format_)
 
 
 def given_options(options: Iterable[str]) -> set[str]:

@@ -15,6 +15,7 @@ from iodelta.stats.attribution import Step, Subset, Term
 from iodelta.stats.effect import Estimate
 from iodelta.study.patches import answer, bundle, model, place, untold
 from iodelta.study.search import Changed, changed
+from iodelta.study.system import system
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -94,6 +95,8 @@ class AttributionAccount(msgspec.Struct, frozen=True):
     blocks: int
     next: str
     """What would be run next and why; empty when nothing is left."""
+    system: tuple[tuple[str, str], ...] = ()
+    """Name and value of what matters most of the machine that was measured; empty before the first run."""
     schema: Literal["iodelta.attribution/2"] = "iodelta.attribution/2"
 
 
@@ -137,6 +140,7 @@ def account(folder: SearchFolder, question: Question, at: Attributed) -> Attribu
         combinations=combinations,
         blocks=len(at.search.blocks),
         next=f"{at.kind.title(at.ask.item)}: {at.ask.why}" if at.ask else "",
+        system=system(folder.environment()),
     )
 
 

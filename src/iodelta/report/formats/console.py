@@ -9,6 +9,7 @@ from rich.text import Text
 
 from iodelta.errors import pasted
 from iodelta.report.formats.table import table
+from iodelta.report.formats.terminal import WIDTH, width_of
 from iodelta.report.stories.advice import advice
 from iodelta.report.stories.instruments import looked
 from iodelta.report.stories.statements import (
@@ -24,19 +25,11 @@ from iodelta.study.confounders import said
 from iodelta.study.experiment import Account, headline
 from iodelta.study.words import duration, inert, wrap
 
-WIDTH = 80
-NARROW, WIDE = 60, 120
-
 
 def show(console: Console, account: Account, *, verbose: bool = False) -> None:
     """Print the account."""
     for line in lines(account, width_of(console), verbose=verbose):
         console.print(line, soft_wrap=True, highlight=False)
-
-
-def width_of(console: Console) -> int:
-    """Columns for a table: those of a terminal, between 60 and 120; 80 elsewhere."""
-    return min(max(console.width, NARROW), WIDE) if console.is_terminal else WIDTH
 
 
 def lines(account: Account, width: int = WIDTH, *, verbose: bool = False) -> Iterator[Text]:

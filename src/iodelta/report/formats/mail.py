@@ -45,6 +45,9 @@ def _lines(story: Story) -> Iterator[str]:
         yield from paragraph(story.question, "")
         yield ""
     yield from paragraph(story.answer, "")
+    for section in story.lead:
+        yield ""
+        yield from _section(section)
     for table in story.tables:
         yield ""
         yield from _table(table)
@@ -61,7 +64,9 @@ def _section(section: Section) -> Iterator[str]:
     yield title
     yield "=" * len(title)
     for item in section.items:
-        if section.commands:
+        if section.drawing:
+            yield f"{INDENT}{plain(item)}"
+        elif section.commands:
             yield from _command(plain(item))
         else:
             yield from paragraph(item, "- ")
@@ -190,8 +195,8 @@ def _part(
         row = [parts[number - height] if number >= height - len(parts) else "" for parts in tall]
         yield line(table.first if number == height - 1 and room >= len(table.first) else "", row)
     group = ""
-    for name, own in zip(names, texts, strict=True):
-        head, rest = _split(name, room)
+    for line_of, name, own in zip(table.rows, names, texts, strict=True):
+        head, rest = (plain(line_of.group), name) if line_of.group else _split(name, room)
         if head:  # one line for all that have it in common
             if head != group:
                 yield from textwrap.wrap(f"{head}:", WIDTH, initial_indent=INDENT, subsequent_indent=INDENT * 2)

@@ -27,6 +27,9 @@ def _lines(story: Story) -> Iterator[str]:
         yield f"## {escaped(story.question)}"
         yield ""
     yield f"**{escaped(story.answer)}**"
+    for section in story.lead:
+        yield ""
+        yield from _section(section)
     for table in story.tables:
         yield ""
         yield from _table(table)
@@ -46,7 +49,7 @@ def _table(table: Table) -> Iterator[str]:
     last = "---" if table.words else "---:"
     yield f"|{'|'.join(['---', *(['---:'] * (len(table.heads) - 1)), last])}|"
     for row in table.rows:
-        cells = [escaped(row.name), *(_cell(cell) for cell in row.cells)]
+        cells = [escaped(row.label), *(_cell(cell) for cell in row.cells)]
         if row.note:
             cells[-1 if table.words else 0] += f" \\[{numbered[row.note]}]"
         yield f"| {' | '.join(cells)} |"
@@ -63,12 +66,12 @@ def _cell(cell: Cell) -> str:
 def _section(section: Section) -> Iterator[str]:
     yield f"### {escaped(section.title)}"
     yield ""
-    if not section.commands:
+    if not (section.commands or section.drawing):
         yield from (f"- {first(item)}" for item in section.items)
         return
     text = "\n".join(section.items)
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
-    yield f"{fence}sh"
+    yield f"{fence}{'sh' if section.commands else 'text'}"
     yield text
     yield fence
 

@@ -1,4 +1,4 @@
-"""The forms of a report by name: an account, a comparison or an import in, what is printed out.
+"""The forms of a report by name: a result of any kind in, what is printed out.
 
 Formats are byte-identical for the same folder and version: nothing here looks at the clock, the machine or a terminal.
 """
@@ -6,14 +6,16 @@ Formats are byte-identical for the same folder and version: nothing here looks a
 from __future__ import annotations
 
 from iodelta.report.stories.story import Story
+from iodelta.study.attribution import AttributionAccount
 from iodelta.study.comparison import Comparison
 from iodelta.study.experiment import Account
 from iodelta.study.runs import Shown
+from iodelta.study.search import SearchAccount
 
 TEXTS = ("mail", "markdown", "csv", "json")
 """Forms that are the same text wherever they are printed; ``console`` is what a terminal gets."""
 
-Told = Account | Comparison | Shown
+Told = Account | Comparison | Shown | SearchAccount | AttributionAccount
 
 
 def rendered(told: Told, format_: str) -> bytes:
@@ -22,15 +24,19 @@ def rendered(told: Told, format_: str) -> bytes:
 
 
 def _mail(told: Told) -> bytes:
+    """A search is told to the author of each culprit, as their list expects it."""
     from iodelta.report.formats.mail import mail
+    from iodelta.report.stories.letter import mail as letter
 
-    return mail(_story(told)).encode("ascii")
+    if isinstance(told, SearchAccount):
+        return letter(told).encode("utf-8", "backslashreplace")
+    return mail(story_of(told)).encode("ascii")
 
 
 def _markdown(told: Told) -> bytes:
     from iodelta.report.formats.markdown import markdown
 
-    return markdown(_story(told)).encode("utf-8", "backslashreplace")
+    return markdown(story_of(told)).encode("utf-8", "backslashreplace")
 
 
 def _csv(told: Told) -> bytes:
@@ -40,8 +46,12 @@ def _csv(told: Told) -> bytes:
         text = sheet.of_account(told)
     elif isinstance(told, Comparison):
         text = sheet.of_comparison(told)
-    else:
+    elif isinstance(told, Shown):
         text = sheet.of_shown(told)
+    elif isinstance(told, SearchAccount):
+        text = sheet.of_search(told)
+    else:
+        text = sheet.of_attribution(told)
     return text.encode("utf-8", "backslashreplace")
 
 
@@ -52,9 +62,16 @@ def _json(told: Told) -> bytes:
     return written(document(told) if isinstance(told, Account) else told)
 
 
-def _story(told: Told) -> Story:
-    from iodelta.report.stories import comparison, experiment, shown
+def story_of(told: Told, folder: str = "FOLDER") -> Story:
+    """Any result as a story; ``folder`` stands in the commands that go on with a search."""
+    from iodelta.report.stories import attribution, comparison, experiment, search, shown
 
     if isinstance(told, Account):
         return experiment.of_account(told)
-    return comparison.of_comparison(told) if isinstance(told, Comparison) else shown.of_shown(told)
+    if isinstance(told, Comparison):
+        return comparison.of_comparison(told)
+    if isinstance(told, Shown):
+        return shown.of_shown(told)
+    if isinstance(told, SearchAccount):
+        return search.of_search(told, folder)
+    return attribution.of_attribution(told, folder)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from iodelta.errors import pasted
 from iodelta.report.formats.spreadsheet import csv_text
 
 if TYPE_CHECKING:
+    from iodelta.study.attribution import AttributionAccount
     from iodelta.study.comparison import Comparison
     from iodelta.study.experiment import Account
     from iodelta.study.runs import Row, Shown
+    from iodelta.study.search import Changed, SearchAccount
     from iodelta.verdict import Verdict
 
 VERDICTS = (
@@ -128,3 +130,74 @@ def _shown(row: Row) -> tuple[object, ...]:
         *((p99.low, p99.high) if p99 else ("", "")),
         *(row.error, row.short, row.dropped, row.severity, " ".join(row.rules), row.file, row.line),
     )
+
+
+SEARCHED = (
+    *("item", "title", "place", "runs", "metric", "unit", "better", "median", "change", "low", "high", "culprit"),
+    *("said_good", "said_bad", "skipped", "state", "margin", "seed", "schema"),
+)
+"""Of a search: one row per item that was measured, answered for, or skipped."""
+
+
+def of_search(found: SearchAccount) -> str:
+    """One row per item, in the order of the line; then those that were skipped."""
+    return csv_text(SEARCHED, _searched(found))
+
+
+def _searched(found: SearchAccount) -> Iterator[tuple[object, ...]]:
+    question = found.question
+    culprits = {one.item for one in found.culprits}
+    constant = (found.state, question.rules.margin, question.rules.seed, "iodelta.bisect.csv/1")
+    named = (question.metric, question.unit, question.better)
+    for level in found.levels:
+        change = level.change
+        bounds = (change.value, change.low, change.high) if change else (None, None, None)
+        measured = (level.runs, *named, level.value, *bounds, int(level.item in culprits))
+        yield (level.item, level.title, level.place, *measured, None, None, "", *constant)
+    for said in found.answers:
+        unknown = (None, *named, None, None, None, None, int(said.item in culprits))
+        yield (said.item, said.title, said.place, *unknown, said.good, said.bad, "", *constant)
+    for one in found.skipped:
+        unknown = (None, *named, None, None, None, None, int(one.item in culprits))
+        yield (one.item, one.title, None, *unknown, None, None, one.reason, *constant)
+
+
+ATTRIBUTED = (
+    *("kind", "patches", "over", "name", "metric", "change", "low", "high", "p", "shown", "runs", "median", "reason"),
+    *("blocks", "state", "schema"),
+)
+"""Of an attribution. Kind: whole, alone, on top, share, together, combination; patches are numbered from 1."""
+
+
+def of_attribution(found: AttributionAccount) -> str:
+    """One row per figure, then one per combination that was to be run."""
+    constant = (found.blocks, found.state, "iodelta.attribution.csv/1")
+    return csv_text(ATTRIBUTED, ((*row, *constant) for row in _attributed(found)))
+
+
+def _attributed(found: AttributionAccount) -> Iterator[tuple[object, ...]]:
+    metric, measured = found.question.metric, (None, None, "")
+    everything = _numbered(range(1, len(found.patches) + 1))
+    if found.whole:
+        yield ("whole", everything, "", "", metric, *_ends(found.whole), None, None, *measured)
+    for kind, steps in (("alone", found.alone), ("on top", found.on_top)):
+        for one in filter(None, steps):
+            place = (kind, _numbered(one.patches), _numbered(one.over), one.name, metric)
+            yield (*place, *_ends(one.change), one.p, int(one.real), *measured)
+    for number, share in enumerate(found.shares, 1):
+        if share:
+            yield ("share", number, "", found.patches[number - 1], metric, *_ends(share), None, None, *measured)
+    for part in found.parts:
+        place = ("together", _numbered(part.patches), "", "", metric)
+        yield (*place, *_ends(part.change), part.p, int(part.real), *measured)
+    for run in found.combinations:
+        unknown = (None, None, None, None, None)
+        yield ("combination", run.item, "", run.title, metric, *unknown, run.runs, run.value, run.reason)
+
+
+def _numbered(patches: Iterable[int]) -> str:
+    return " ".join(map(str, patches))
+
+
+def _ends(change: Changed) -> tuple[float | None, ...]:
+    return change.value, change.low, change.high

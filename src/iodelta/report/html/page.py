@@ -80,6 +80,8 @@ class Page(msgspec.Struct, frozen=True):
     sections: tuple[Section, ...]
     marks: bool
     """Whether any value of the tables is marked as the best."""
+    lead: tuple[Section, ...] = ()
+    """What is said before the tables."""
 
 
 BESIDE = "Beside the verdicts"
@@ -108,6 +110,7 @@ def page(
         tables=story.tables,
         sections=tuple(section for section in story.sections if section.title != BESIDE),
         marks=story.marks,
+        lead=story.lead,
     )
 
 

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from iodelta.report.cache import Charts
 from iodelta.report.charts import Source
 from iodelta.report.html.page import Page, page
-from iodelta.report.stories import comparison, experiment, shown
+from iodelta.report.stories import comparison, experiment
 from iodelta.report.stories.statements import recommendation
 from iodelta.study.comparison import Comparison
 from iodelta.study.experiment import Account, headline
-from iodelta.study.runs import Shown
 from iodelta.study.words import duration, inert
 
 STATES = {"complete": "complete", "budget": "ended by its budget", "interrupted": "interrupted", "running": "running"}
@@ -46,11 +45,6 @@ def of_comparison(found: Comparison, source: Source, charts: Charts) -> Page:
         ("based on", ", ".join(words) or "no number in common"),
     )
     return page(comparison.of_comparison(found), source, charts, answers=_shared(answers, found.baseline), facts=facts)
-
-
-def of_shown(found: Shown) -> Page:
-    """What is in foreign results; nothing is compared."""
-    return page(shown.of_shown(found), None, ())
 
 
 def _shared(answers: Sequence[str], baseline: str) -> tuple[str, ...]:

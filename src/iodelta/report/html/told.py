@@ -7,20 +7,21 @@ from collections.abc import Sequence
 from iodelta.ingest.layouts import Layout
 from iodelta.report.cache import Charts
 from iodelta.report.charts import figures, sources
+from iodelta.report.formats.render import Told, story_of
 from iodelta.report.html import pages
+from iodelta.report.html.page import page
 from iodelta.report.html.write import report
 from iodelta.study.comparison import Comparison
 from iodelta.study.experiment import Account
-from iodelta.study.runs import Shown
 
 
-def html_of(told: Account | Comparison | Shown, charts: Charts) -> bytes:
-    """The page of an experiment, a comparison or an import. The same contents give the same bytes."""
+def html_of(told: Told, charts: Charts) -> bytes:
+    """The page of any result. The same contents give the same bytes."""
     if isinstance(told, Account):
         return report(pages.of_account(told, sources.of_account(told, (), {}), charts))
     if isinstance(told, Comparison):
         return report(pages.of_comparison(told, sources.verdicts_of(told), charts))
-    return report(pages.of_shown(told))
+    return report(page(story_of(told), None, ()))
 
 
 def charts_of(

@@ -23,6 +23,13 @@ class Row(msgspec.Struct, frozen=True):
     name: str
     cells: tuple[Cell, ...]
     note: str = ""
+    group: str = ""
+    """What the row has in common with those around it; said once where a layout can."""
+
+    @property
+    def label(self) -> str:
+        """The name with its group."""
+        return f"{self.group}: {self.name}" if self.group else self.name
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -37,20 +44,24 @@ class Table(msgspec.Struct, frozen=True):
 
 
 class Section(msgspec.Struct, frozen=True):
-    """Paragraphs under a title; with ``commands`` each is a line to be typed, which nothing may be put into."""
+    """Paragraphs under a title. With ``commands`` each is a line to be typed, which nothing may be put into; with
+    ``drawing`` each is a line of a picture of characters, at most 70 of them, all as wide as each other."""
 
     title: str
     items: tuple[str, ...]
     commands: bool = False
+    drawing: bool = False
 
 
 class Story(msgspec.Struct, frozen=True):
-    """Question, answer, tables, sections, in the order in which they are told."""
+    """Question, answer, what is said at once (``lead``), tables, sections, in the order in which they are told."""
 
     question: str
     answer: str
     tables: tuple[Table, ...]
     sections: tuple[Section, ...]
+    lead: tuple[Section, ...] = ()
+    """What a reader must know before the tables."""
 
     @property
     def marks(self) -> bool:
@@ -61,10 +72,10 @@ class Story(msgspec.Struct, frozen=True):
 BEST = "the best, or tied with it, as far as these trials show; where nothing is marked they are not told apart"
 
 
-def section(title: str, items: Iterable[str], *, commands: bool = False) -> tuple[Section, ...]:
+def section(title: str, items: Iterable[str], *, commands: bool = False, drawing: bool = False) -> tuple[Section, ...]:
     """The section, or nothing when it has no items."""
     found = tuple(item for item in items if item)
-    return (Section(title, found, commands),) if found else ()
+    return (Section(title, found, commands, drawing),) if found else ()
 
 
 def notes(rows: Iterable[Row]) -> dict[str, int]:

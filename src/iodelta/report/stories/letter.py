@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import shlex
 import textwrap
 from collections.abc import Iterator
 
-from iodelta.report.search.console import by_words, proof
+from iodelta.report.stories.search import by_words, proof, steps
 from iodelta.study.search import Found, SearchAccount
 from iodelta.study.words import inert, interval, percent, quantity
 
@@ -127,17 +126,7 @@ def _by_words(account: SearchAccount, found: Found) -> Iterator[str]:
 
 
 def _reproducer(account: SearchAccount) -> Iterator[str]:
-    steps = account.question.steps
-    for name, words in (("build", steps.build), ("put under test", steps.put), ("measure", steps.measure)):
-        if words:
-            yield f"  # {name}"
-            yield f"  {inert(shlex.join(words))}"
-    if account.question.experiment:
-        yield "  # measure: the cell of this experiment file"
-        yield from (f"    {inert(line)}" for line in account.question.experiment.strip().splitlines() if line)
-    if account.question.words:
-        yield "  # all of it"
-        yield f"  {inert(shlex.join(account.question.words))}"
+    yield from (f"  {line}" for line in steps(account.question))
 
 
 def _wrapped(text: str) -> Iterator[str]:

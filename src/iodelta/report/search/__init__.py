@@ -1,1 +1,0 @@
-"""What bisect and attribute found."""

@@ -1,0 +1,307 @@
+"""A search as a story: the answer and its proofs, levels and posterior, what it rests on, how to do it again."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterator
+
+from iodelta.bisect.question import Question
+from iodelta.report.stories.story import Cell, Row, Section, Story, Table, section
+from iodelta.study.search import Changed, Found, Left, Level, Proof, SearchAccount
+from iodelta.study.words import duration, inert, interval, percent, quantity
+
+COLUMNS = 56
+ROWS = 7
+LONG = 40
+"""Characters of a skipped item's title that are shown."""
+
+SHOWN = 14
+"""Measured items listed; of more, those nearest to a culprit."""
+
+
+def of_search(account: SearchAccount, folder: str = "FOLDER") -> Story:
+    """A search of a line, by measured values or by a person's words; ``folder`` is as a shell takes it."""
+    system = tuple(f"{name}: {value}" for name, value in account.system)
+    if not system and account.machine:
+        system = (f"kernel: {inert(account.machine)}",)
+    return Story(
+        question="",
+        answer=headline(account),
+        lead=tuple(_lead(account, folder)),
+        tables=(*_parts(account), *_levels(account), *_answers(account)),
+        sections=(
+            *section("Skipped, never called bad", _skipped(account)),
+            *section("Method", _method(account)),
+            *section("System", system or ("nothing is recorded of the machine",)),
+            *section("Next", _next(account)),
+            *section("To do it again", _again(account, folder), commands=True),
+        ),
+    )
+
+
+def _lead(account: SearchAccount, folder: str) -> Iterator[Section]:
+    if account.scatter:
+        yield from section("Runs do not repeat", (f"{inert(account.scatter)}.",))
+    for number, found in enumerate(account.culprits, 1):
+        yield from section(f"{number}. {inert(found.title)}", _culprit(found))
+    yield from section(
+        "Suspected", (f"{_between(one.first, one.last)}: {inert(one.text)}." for one in account.suspects)
+    )
+    gaps = (f"Between {inert(one.first[:12])} and {inert(one.last[:12])}: {inert(one.text)}." for one in account.gaps)
+    yield from section("Between the ends", gaps)
+    left = account.left
+    if left is not None and (left.between or (left.possible and left.rest)):
+        yield from section("Not explained", (unexplained(account, left, folder),))
+    yield from section(f"{account.question.metric}, change against good over the line", plot(account), drawing=True)
+
+
+def headline(account: SearchAccount) -> str:
+    """The answer in a sentence."""
+    metric = account.question.metric
+    if account.culprits and account.question.by_hand == "words":
+        return f"One culprit of {account.items - 1} candidates, by your answers: {inert(account.culprits[0].title)}."
+    if account.culprits:
+        named = "; ".join(f"{inert(one.title)}: {metric} {_change(one.change)}" for one in account.culprits)
+        count = "One culprit" if len(account.culprits) == 1 else f"{len(account.culprits)} culprits"
+        return f"{count} of {account.items - 1} candidates: {named}."
+    if account.refused:
+        return f"No culprit: {inert(account.refused)}."
+    if account.question.by_hand:
+        return f"Not finished: {account.items - 1} candidates, {_answered(account)}."
+    runs = f"{account.totals.runs} runs"
+    return f"Not finished ({inert(account.state)}): {account.items - 1} candidates, {runs} so far."
+
+
+def _culprit(found: Found) -> Iterator[str]:
+    if len(found.suspects) > 1:
+        others = ", ".join(inert(title) for title in found.suspects[:-1])
+        yield f"or one of {len(found.suspects) - 1} before it that could not be tested: {others}"
+    for merge in found.via:
+        yield f"brought in by {inert(merge)}"
+    if found.change is None:
+        yield by_words(found)
+        return
+    p = "one run each, exactly repeatable" if not found.p else f"one-sided p {found.p:.2g}"
+    pairs = "pair" if found.pairs == 1 else "pairs"
+    yield (
+        f"{_change(found.change)} against {inert(found.parent)}, in {found.pairs} fresh {pairs} of runs ({p}); "
+        f"posterior {100 * found.probability:.1f} % before that test; after {found.runs} visits."
+    )
+    if found.revert:
+        yield proof(found.revert)
+
+
+def _parts(account: SearchAccount) -> Iterator[Table]:
+    """From good to bad: the culprits, and what they leave."""
+    left = account.left
+    if left is None:
+        return
+    named = [(f"{number}. {inert(one.title)}", one.change) for number, one in enumerate(account.culprits, 1)]
+    rows = []
+    for title, change in (*named, ("not named", left.change), ("from good to bad", left.whole)):
+        if change is not None:
+            size, _, between = _change(change).partition(" (")
+            rows.append(Row(title, (Cell(size), Cell(between.rstrip(")")))))
+    yield Table("Parts of the difference, which multiply", "part", ("change", "interval"), tuple(rows))
+
+
+def unexplained(account: SearchAccount, left: Left, folder: str) -> str:
+    """That a change is left which no culprit accounts for, where it lies, and how to find it."""
+    where = " and ".join(f"between {inert(first)} and {inert(last)}" for first, last in left.between)
+    more = (
+        f"to look for it: iodelta bisect {folder} --rest {left.rest:g}"
+        if left.rest
+        else "no single step of the margin was found in it"
+    )
+    if not left.between:
+        worst = left.change.high if account.question.better == "lower" else left.change.low
+        return f"Another {percent(worst)} is not excluded; {more}."
+    return f"Another {_change(left.change)} remains unexplained {where}; {more}."
+
+
+def by_words(found: Found) -> str:
+    """What a culprit by words rests on."""
+    wrong = found.contradicting
+    against = f"{wrong} of {found.runs} answers contradict{'s' * (wrong == 1)}" if wrong else "no answer contradicts"
+    return (
+        f"Good up to {inert(found.parent)}, by {found.runs} answers given by hand; {against} it. "
+        f"Probability of this place {100 * found.probability:.1f} %. No number was measured."
+    )
+
+
+def proof(revert: Proof) -> str:
+    """The second proof in a sentence."""
+    title = inert(revert.title)
+    if revert.change is None:
+        return f"Second proof: {title} could not be measured: {inert(revert.reason)}."
+    size = _change(revert.change)
+    p = "" if not revert.p else f", one-sided p {revert.p:.2g}"
+    pairs = f"{revert.pairs} fresh pair{'s' * (revert.pairs > 1)}{p}"
+    if revert.shown:
+        return f"Second proof: at the bad end it makes {size}, against {title} ({pairs})."
+    return (
+        f"No second proof: at the bad end it makes {size}, against {title} ({pairs}); a later change may "
+        "do the same, or undo it."
+    )
+
+
+def plot(account: SearchAccount) -> Iterator[str]:
+    """Levels of measured items over the line, and below it the posterior of each culprit."""
+    points = [(level.place, 100 * level.change.value) for level in account.levels if level.change and level.place > 0]
+    if not points:
+        return
+    points.append((0, 0.0))
+    last = account.items - 1
+    low, high = min(y for _, y in points), max(y for _, y in points)
+    span = max(high - low, 1e-9)
+    grid = [[" "] * (COLUMNS + 1) for _ in range(ROWS)]
+    for place, y in points:
+        row = round((high - y) / span * (ROWS - 1))
+        grid[row][round(place / last * COLUMNS)] = "o"
+    places = 0 if span >= 20 else 1 if span >= 1 else 2
+    for number, row_ in enumerate(grid):
+        value = high - span * number / (ROWS - 1)
+        yield f"{value:>+9.{places}f} % |{''.join(row_).rstrip()}"
+    yield f"{'':>12}+{'-' * (COLUMNS + 1)}"
+    for number, bars in enumerate(account.posterior, 1):
+        name = f"posterior {number}" if len(account.posterior) > 1 else "posterior"
+        columns = [0.0] * (COLUMNS + 1)
+        for bar in bars:
+            first, end = (round(place / last * COLUMNS) for place in (bar.first, bar.last))
+            for column in range(first, end + 1):
+                columns[column] += bar.share / (end - first + 1)
+        yield f"{name:>11} |{''.join(_shade(share) for share in columns).rstrip()}"
+    yield f"{'':>13}{'0':<{COLUMNS // 2}}{f'place on the line      {last}':>{COLUMNS // 2 + 1}}"
+    if account.posterior:
+        yield "  posterior: # over 50 %, = over 10 %, - over 1 %, . over 0.1 %"
+
+
+def _shade(share: float) -> str:
+    return "#" if share > 0.5 else "=" if share > 0.1 else "-" if share > 0.01 else "." if share > 0.001 else " "
+
+
+def _levels(account: SearchAccount) -> Iterator[Table]:
+    """The measured items; of many, the ends and those nearest to a culprit."""
+    if not account.levels:
+        return
+    levels = _nearest(account) if len(account.levels) > SHOWN else account.levels
+    title = f"{account.question.metric} of measured items"
+    if len(levels) < len(account.levels):
+        title += f" ({len(levels)} of {len(account.levels)}; --format csv lists all)"
+    rows = tuple(_level(level, account.question.unit) for level in levels)
+    yield Table(title, "item", ("runs", "median", "change", "interval"), rows)
+
+
+def _nearest(account: SearchAccount) -> list[Level]:
+    last = account.items - 1
+    culprits = {one.item for one in account.culprits}
+    centres = [level.place for level in account.levels if level.item in culprits] or [last // 2]
+
+    def distance(level: Level) -> tuple[bool, int]:
+        return level.place not in (0, last), min(abs(level.place - centre) for centre in centres)
+
+    return sorted(sorted(account.levels, key=distance)[:SHOWN], key=lambda level: level.place)
+
+
+def _level(level: Level, unit: str) -> Row:
+    change, bounds = "-", "-"
+    if level.change:
+        low, high = level.change.low, level.change.high
+        change = percent(level.change.value, None if low is None or high is None else (high - low) / 2)
+        bounds = interval(low, high)
+    if level.place == 0:
+        bounds = "good"
+    texts = (str(level.runs), quantity(level.value, unit), change, bounds)
+    return Row(inert(level.title), tuple(map(Cell, texts)))
+
+
+def _answers(account: SearchAccount) -> Iterator[Table]:
+    rows = [Row(inert(one.title), (Cell(str(one.good or "-")), Cell(str(one.bad or "-")))) for one in account.answers]
+    if rows:
+        yield Table("Answers by hand", "item", ("good", "bad"), tuple(rows), words=False)
+
+
+def _skipped(account: SearchAccount) -> Iterator[str]:
+    reasons: dict[str, list[str]] = {}
+    for one in account.skipped:
+        reasons.setdefault(one.reason, []).append(_brief(one.title))
+    for reason, items in list(reasons.items())[:SHOWN]:
+        names = ", ".join(inert(item) for item in items[:6]) + (f" and {len(items) - 6} more" if len(items) > 6 else "")
+        yield f"{names}: {inert(reason)}."
+
+
+def _brief(title: str) -> str:
+    return title if len(title) <= LONG else f"{title[: LONG - 1]}~"
+
+
+def _method(account: SearchAccount) -> Iterator[str]:
+    totals, rules = account.totals, account.question.rules
+    if account.question.by_hand == "words":
+        yield f"{_answered(account)}; beforehand one word in {1 / account.question.wrong:.3g} was expected to be wrong."
+        if totals.undone:
+            yield f"Taken back: {totals.undone}."
+        return
+    yield (
+        f"{totals.visits} visits of {totals.builds} items with {totals.runs} runs in {duration(totals.wall)} "
+        f"({duration(totals.build_seconds)} of it checkouts and builds), "
+        f"margin {100 * math.expm1(rules.margin):.3g} %, seed {rules.seed}."
+    )
+    if totals.undone:
+        yield f"{totals.undone} answers were taken back."
+    if account.estimate:
+        yield f"At the gate: {account.estimate}."
+    if account.blind:
+        yield account.blind
+    if account.drifts:
+        yield "The machine's level drifted; the drift was estimated and taken out."
+    if account.state not in ("complete", "running"):
+        yield f"It ended early: {inert(account.state)}."
+
+
+def _next(account: SearchAccount) -> Iterator[str]:
+    if account.next:
+        yield inert(account.next)
+
+
+def _again(account: SearchAccount, folder: str) -> Iterator[str]:
+    """The commands of the search, and how to go on or to answer."""
+    if account.next and account.question.by_hand:
+        words = "good (or bad, skip, undo)" if account.question.by_hand == "words" else "--value NUMBER (or skip, undo)"
+        yield f"iodelta bisect {folder} {words}"
+    elif account.next:
+        yield f"iodelta bisect {folder}"
+    else:
+        yield f"iodelta bisect {folder} --show"
+    yield from steps(account.question)
+
+
+def steps(question: Question) -> Iterator[str]:
+    """What made an item ready and measured it, as lines of a shell."""
+    commands = question.steps
+    for name, words in (("build", commands.build), ("put under test", commands.put), ("measure", commands.measure)):
+        if words:
+            yield f"# {name}"
+            yield inert(shlex.join(words))
+    if question.experiment:
+        yield "# measure: the cell of this experiment file"
+        yield from (f"#   {inert(line)}" for line in question.experiment.strip().splitlines() if line)
+    if question.words:
+        yield "# all of it"
+        yield inert(shlex.join(question.words))
+
+
+def _answered(account: SearchAccount) -> str:
+    return f"{account.totals.visits} answer{'s' * (account.totals.visits != 1)} by hand"
+
+
+def _change(change: Changed | None) -> str:
+    if change is None:
+        return "bad by the answers"
+    low, high = change.low, change.high
+    half = None if low is None or high is None else (high - low) / 2
+    return f"{percent(change.value, half)} ({interval(low, high)})"
+
+
+def _between(first: str, last: str) -> str:
+    return inert(first[:12]) if first == last else f"{inert(first[:12])} .. {inert(last[:12])}"

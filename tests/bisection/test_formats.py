@@ -1,0 +1,94 @@
+"""A search or attribution in every format: each states the culprit, its proof, the system, and how to do it again."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from iodelta.cli.report import FORMATS
+from iodelta.cli.report import command as report_command
+
+from .toy import READ, Toy, attribute, bisect, run
+
+SPEED = ("--measure", "sh bench.sh", "--better", "higher", "--seed", "1", "--blocks", "6")
+
+
+def searched(repo: Toy, folder: Path) -> str:
+    made = repo.commits(1000, 1000, 1000)
+    made.append(repo.commit(900, "block: |cell| <b>bold</b> `code` \x1b[31mred"))
+    made += repo.commits(900, 900)
+    assert bisect("--repo", repo.path, "--good", made[0], "--bad", made[-1], "--folder", folder, *READ).code == 1
+    return made[3][:12]
+
+
+def attributed(repo: Toy, folder: Path) -> str:
+    base = repo.commit(1000, "base")
+    patch = repo.commit(800, "block: |cell| <b>bold</b> `code` \x1b[31mred")
+    done = attribute(base, "--repo", repo.path, "--patch", patch, *SPEED, "--folder", folder)
+    assert done.code == 1, done.error
+    return patch[:12]
+
+
+@pytest.mark.parametrize("ask", [searched, attributed])
+def test_every_format_names_the_commit_the_system_and_the_commands(
+    ask: Callable[[Toy, Path], str], repo: Toy, tmp_path: Path
+) -> None:
+    folder = tmp_path / "out"
+    guilty = ask(repo, folder)
+    for format_ in FORMATS:
+        done = run(report_command, folder, "--format", format_)
+        assert done.code == 0, done.error
+        assert guilty in done.out, format_
+        assert "\x1b" not in done.out, format_
+        assert "-10.0" in done.out or "-20.0" in done.out or format_ in ("csv", "json")
+        if format_ not in ("csv", "json"):
+            assert "sh bench.sh" in done.out, format_
+            assert "kernel: " in done.out, format_
+
+
+@pytest.mark.parametrize("ask", [searched, attributed])
+def test_a_title_becomes_no_markup(ask: Callable[[Toy, Path], str], repo: Toy, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    ask(repo, folder)
+    page = run(report_command, folder, "--format", "html").out
+    assert "<b>bold</b>" not in page
+    assert "&lt;b&gt;bold" in page
+    text = run(report_command, folder, "--format", "markdown").out
+    assert r"\<b>bold\</b> \`code\`" in text
+    rows = [line for line in text.splitlines() if line.startswith("|") and "cell" in line]
+    assert all(r"\|cell\|" in line for line in rows)
+
+
+@pytest.mark.parametrize("ask", [searched, attributed])
+def test_no_line_of_a_terminal_is_wider_than_80_but_commands(
+    ask: Callable[[Toy, Path], str], repo: Toy, tmp_path: Path
+) -> None:
+    folder = tmp_path / "out"
+    ask(repo, folder)
+    shown = run(report_command, folder).out.partition("\nTo do it again\n")[0]
+    assert len(shown.splitlines()) > 10
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_the_csv_of_a_search_has_a_row_for_every_item_and_marks_the_culprit(repo: Toy, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    guilty = searched(repo, folder)
+    rows = list(csv.DictReader(io.StringIO(run(report_command, folder, "--format", "csv").out)))
+    measured = run(report_command, folder, "--format", "json").json["levels"]
+    assert [row["item"] for row in rows] == [level["item"] for level in measured]
+    assert [row["item"][:12] for row in rows if row["culprit"] == "1"] == [guilty]
+    for row, level in zip(rows, measured, strict=True):
+        assert float(row["median"]) == level["value"]
+
+
+def test_a_report_of_a_search_is_written_to_a_file_by_its_ending(repo: Toy, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    guilty = searched(repo, folder)
+    page = tmp_path / "report.html"
+    assert run(report_command, folder, "-o", page).code == 0
+    assert re.search(f"<h2 [^>]*>1. {guilty}", page.read_text())
