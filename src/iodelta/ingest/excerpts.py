@@ -40,19 +40,33 @@ def runs(lines: Sequence[Line], file: str) -> list[Run]:
         if len(found) == MOST or not hinted(line.text[:1000]):
             continue
         text, place = line.text[:1000], Place(file, line.number)
-        if (match := _RATE.search(text)) or (match := _GROUP.search(text)):
-            direction = _rates(match[1]) if match.re is _RATE else _group(text[match.start() :])
-            if direction is not None:
-                name = _name(text[: match.start()]) or _above(lines, index)
-                found.append(_run(place, name, direction))
-        elif len(pairs := list(_PAIR.finditer(text))) > 1 and pairs[0].start() <= LONGEST:
-            name = _name(text[: pairs[0].start()]) or _above(lines, index)
-            headings = [Heading("name", None), *(heading(pair[1]) for pair in pairs)]
-            measures = [h.column for h in headings if h.column is not None]
-            if len(measures) > 1 and any(measure.of == "rate" for measure in measures):
-                made = row(headings, [name, *(pair[2] for pair in pairs)], place, "")
-                found += [run for run in made if any(d.iops.value > 0 or d.bandwidth.value > 0 for d in run.directions)]
+        match = _RATE.search(text) or _GROUP.search(text)
+        if match is None:
+            found += _paired(lines, index, text, place)
+            continue
+        direction = _rates(match[1]) if match.re is _RATE else _group(text[match.start() :])
+        if direction is not None:
+            name = _name(text[: match.start()]) or _above(lines, index)
+            found.append(_run(place, name, direction))
     return found
+
+
+def _paired(lines: Sequence[Line], index: int, text: str, place: Place) -> list[Run]:
+    """Of a line of several names with a number each, ``IOPS 500, lat 2 ms``: what it measures."""
+    pairs = list(_PAIR.finditer(text))
+    if len(pairs) < 2 or pairs[0].start() > LONGEST:
+        return []
+    headings = [Heading("name", None), *(heading(pair[1]) for pair in pairs)]
+    measures = [h.column for h in headings if h.column is not None]
+    if len(measures) < 2 or not any(measure.of == "rate" for measure in measures):
+        return []
+    name = _name(text[: pairs[0].start()]) or _above(lines, index)
+    made = row(headings, [name, *(pair[2] for pair in pairs)], place, "")
+    return [run for run in made if any(map(_is_busy, run.directions))]
+
+
+def _is_busy(direction: Direction) -> bool:
+    return direction.iops.value > 0 or direction.bandwidth.value > 0
 
 
 def _run(place: Place, name: str, direction: Direction) -> Run:

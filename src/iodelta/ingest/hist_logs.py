@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from itertools import product
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from iodelta.ingest.wording import clean
 from iodelta.trial import BINS, Direction, Finding, Histogram, Kind, Latency, Place, Quantity, bin_edges
 from iodelta.workload.fio_schema import US_BINS
 
-_WIDTHS = {count >> coarse: (count, coarse) for count in (BINS, US_BINS) for coarse in range(7)}
+_WIDTHS = {count >> coarse: (count, coarse) for count, coarse in product((BINS, US_BINS), range(7))}
 _FASTEST = 1e9
 """I/Os per second beyond which a row is garbage. fio 3.6 to 3.16 wrote some into the upper half of the bins."""
 _MOST = 2**53

@@ -157,8 +157,12 @@ def _block_size(block: _Block) -> int | None:
         return int(told)
     if any(second.mib is None for second in block.seconds):
         return None
-    possible = [size for size in _BLOCKS if all(second.fits(size) is not None for second in block.seconds)]
+    possible = [size for size in _BLOCKS if _fits(block, size)]
     return possible[0] if len(possible) == 1 else None
+
+
+def _fits(block: _Block, size: int) -> bool:
+    return all(second.fits(size) is not None for second in block.seconds)
 
 
 def _options(block: _Block, size: int | None) -> dict[str, str]:
@@ -181,11 +185,11 @@ def _options(block: _Block, size: int | None) -> dict[str, str]:
 
 def _spread(block: _Block) -> dict[float, Quantity]:
     """Percentiles: those of one thread, or between those of all: a mixture's quantile lies between its parts'."""
-    threads = [
-        {percent: percentile(value, STEP[unit[0]], True) for percent, value in percentiles(text)}
-        for unit, text in block.spreads
-        if unit != "tsc ticks"
-    ]
+    threads: list[dict[float, Quantity]] = []
+    for unit, text in block.spreads:
+        if unit != "tsc ticks":  # of an unknown rate
+            step = STEP[unit[0]]
+            threads.append({percent: percentile(value, step, True) for percent, value in percentiles(text)})
     if not threads:
         return {}
     found = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice, starmap
 
 import msgspec
 
@@ -86,11 +86,15 @@ def read_document(data: bytes, start: int, span: Extent, place: Place) -> list[R
             explanation = f"{lost} values of this JSON are not what fio writes there and were left out"
             findings.append(Finding("read.damaged", "warning", _where(place), explanation))
         runs = _read(document, text, place, findings)
-    if alone and all(getattr(job, kind) is None for job in document.jobs for kind in KINDS):
+    if alone and not any(map(_has_direction, document.jobs)):
         return []  # another program's
     if not runs:
         return [Refusal(place, "it ends before its first job" if span.open else "fio's JSON without any job")]
     return _cut(runs, text, span) if span.open else runs
+
+
+def _has_direction(job: RawJob) -> bool:
+    return any(getattr(job, kind) is not None for kind in KINDS)
 
 
 def _read(document: RawDocument, data: bytes, place: Place, findings: list[Finding]) -> list[Run | Refusal]:
@@ -151,24 +155,16 @@ def _run(
     try:
         directions = [_direction(kind, part, version) for kind, part in raw if _did_io(part)]
         sync = latency(job.sync.lat_ns, job.sync.total_ios) if job.sync else None
-        priorities = tuple(priority for kind, part in raw for priority in _priorities(kind, part))
+        priorities = tuple(chain.from_iterable(starmap(_priorities, raw)))
     except msgspec.DecodeError:
         raise
     except ValueError as error:
         return Refusal(place, f"job {clean(job.jobname)!r} has a histogram that fio cannot have written: {error}")
     options = {**document.options, **job.options}
     asked = workload(options)
-    printed = document.printed
-    started = None if job.job_start is None else job.job_start / 1000
-    if started is None and printed is not None and job.elapsed is not None:
-        started = printed - job.elapsed
-    if job.eta > 0 and job.eta != 2**31 - 1:
-        explanation = f"fio printed this {job.eta} s before its end: it is not the final result"
-        findings = (*findings, Finding("read.interim", "warning", _where(place), explanation))
-    if job.steadystate is not None and not job.steadystate.attained:
-        text = f"steady state ({clean(job.steadystate.ss)}) was asked for and never attained"
-        findings = (*findings, Finding("fio.steady-state", "warning", _where(place), text))
-    findings += tuple(finding for kind, part in raw for finding in _disagreement(kind, part, place))
+    findings += tuple(_unfinished(job, place))
+    for kind, part in raw:
+        findings += tuple(_disagreement(kind, part, place))
     concurrency = _concurrency(job, directions, asked.rw, "verify" in options) if grouped else None
     jobs = _jobs(asked.numjobs or 1, concurrency) if grouped else 1
     if jobs > (asked.numjobs or 1):
@@ -187,8 +183,8 @@ def _run(
         options=clean_all(options),
         workload=asked,
         fio_version=clean(document.version).removeprefix("fio-") or None,
-        started=started,
-        ended=printed,
+        started=_started(document, job),
+        ended=document.printed,
         elapsed=None if job.elapsed is None else float(job.elapsed),
         host=clean(job.hostname),
         error=job.error,
@@ -197,10 +193,36 @@ def _run(
         context_switches=job.ctx,
         depths={clean(depth): _printed(share, "%", half) for depth, share in job.iodepth_level.items()},
         disks=tuple(disk for host, disk in disks if host == job.hostname or not job.hostname),
-        samplers=tuple(sampler for kind, part in raw if _did_io(part) for sampler in _samplers(kind, part, half)),
+        samplers=_all_samplers(raw, half),
         priorities=priorities,
         findings=findings,
     )
+
+
+def _unfinished(job: RawJob, place: Place) -> Iterator[Finding]:
+    """What fio itself says of a job that is not its result."""
+    if job.eta > 0 and job.eta != 2**31 - 1:  # the largest number stands for an unknown time
+        explanation = f"fio printed this {job.eta} s before its end: it is not the final result"
+        yield Finding("read.interim", "warning", _where(place), explanation)
+    if job.steadystate is not None and not job.steadystate.attained:
+        text = f"steady state ({clean(job.steadystate.ss)}) was asked for and never attained"
+        yield Finding("fio.steady-state", "warning", _where(place), text)
+
+
+def _started(document: RawDocument, job: RawJob) -> float | None:
+    if job.job_start is not None:
+        return job.job_start / 1000
+    if document.printed is None or job.elapsed is None:
+        return None
+    return document.printed - job.elapsed
+
+
+def _all_samplers(raw: Sequence[tuple[Kind, RawDirection]], half: float) -> tuple[Sampler, ...]:
+    samplers: list[Sampler] = []
+    for kind, part in raw:
+        if _did_io(part):
+            samplers += _samplers(kind, part, half)
+    return tuple(samplers)
 
 
 def _did_io(raw: RawDirection) -> bool:

@@ -118,21 +118,35 @@ def _fit(kind: Any, value: Any, lost: list[int]) -> Any:
         return msgspec.convert(value, kind, strict=False)
     except (msgspec.ValidationError, OverflowError):
         pass
-    if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and isinstance(value, dict):
-        fields = [f for f in msgspec.structs.fields(kind) if f.encode_name in value]
-        parts = {f.name: _fit(f.type, value[f.encode_name], lost) for f in fields}
-        return kind(**{name: part for name, part in parts.items() if part is not _LOST})
-    if kind is msgspec.Raw and isinstance(value, dict):
-        return msgspec.Raw(msgspec.json.encode(_fit(dict[str, int], value, lost)))
     inner = get_args(kind)
     if get_origin(kind) is list and isinstance(value, list):
-        return [part for part in (_fit(inner[0], item, lost) for item in value) if part is not _LOST]
-    if get_origin(kind) is dict and isinstance(value, dict):
-        fitted = {key: _fit(inner[1], item, lost) for key, item in value.items()}
-        return {key: part for key, part in fitted.items() if part is not _LOST}
-    if get_origin(kind) in (Union, UnionType) and isinstance(value, dict):
-        structs = [arm for arm in inner if isinstance(arm, type) and issubclass(arm, msgspec.Struct)]
-        if structs:
-            return _fit(structs[0], value, lost)
+        items = [_fit(inner[0], item, lost) for item in value]
+        return [item for item in items if item is not _LOST]
+    if isinstance(value, dict):
+        return _fit_members(kind, value, lost)
     lost[0] += 1
     return _LOST
+
+
+def _fit_members(kind: Any, value: dict[str, Any], lost: list[int]) -> Any:
+    if _is_struct(kind):
+        fields = [field for field in msgspec.structs.fields(kind) if field.encode_name in value]
+        return kind(**_kept({field.name: _fit(field.type, value[field.encode_name], lost) for field in fields}))
+    if kind is msgspec.Raw:
+        return msgspec.Raw(msgspec.json.encode(_fit(dict[str, int], value, lost)))
+    inner = get_args(kind)
+    if get_origin(kind) is dict:
+        return _kept({key: _fit(inner[1], item, lost) for key, item in value.items()})
+    structs = list(filter(_is_struct, inner)) if get_origin(kind) in (Union, UnionType) else []
+    if structs:
+        return _fit(structs[0], value, lost)
+    lost[0] += 1
+    return _LOST
+
+
+def _is_struct(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+
+
+def _kept(parts: dict[str, Any]) -> dict[str, Any]:
+    return {name: part for name, part in parts.items() if part is not _LOST}

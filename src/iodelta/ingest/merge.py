@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
+from itertools import chain, starmap
 
 import msgspec
 
@@ -26,7 +27,7 @@ Report = list[Run | Refusal]
 
 def once(reports: Sequence[Report]) -> list[Run | Refusal]:
     """``reports`` (one per document, invocation or block of records, in order) with each run kept once."""
-    return [run for report in _one_format(_last(reports)) for run in report]
+    return list(chain.from_iterable(_one_format(_last(reports))))
 
 
 def _last(reports: Sequence[Report]) -> list[Report]:
@@ -116,15 +117,18 @@ def _one_format(reports: Sequence[Report]) -> list[Report]:
     kept: list[Report] = []
     for report in reports:
         for count in range(_alike(kept) if kept and _format(kept[-1]) != _format(report) else 0, 0, -1):
-            before = [run for one in kept[-count:] for run in one]  # terse records of clones stand apart
+            before = list(chain.from_iterable(kept[-count:]))  # terse records of clones stand apart
             matches = list(_matches(before, report))
-            runs = [sum(isinstance(run, Run) for run in side) for side in (before, report)]
-            if matches and len(matches) == min(runs):
+            if matches and len(matches) == min(_runs(before), _runs(report)):
                 kept[-count:] = [_joined(before, report, matches)]
                 break
         else:
             kept.append(report)
     return kept
+
+
+def _runs(report: Report) -> int:
+    return sum(isinstance(run, Run) for run in report)
 
 
 def _alike(kept: Sequence[Report]) -> int:
@@ -215,7 +219,9 @@ def _shown_twice(run: Run, other: Run) -> bool:
 
 def _joined(before: Report, report: Report, matches: Sequence[tuple[Run, Run]]) -> Report:
     """In the order of the fuller report, each pair as one run; entries of one side alone are kept."""
-    of = {id(run): pair for pair in matches for run in pair}
+    of: dict[int, tuple[Run, Run]] = {}
+    for pair in matches:
+        of |= dict.fromkeys(map(id, pair), pair)
     base, rest = (before, report) if len(before) >= len(report) else (report, before)
     joined: Report = [_best(*of[id(run)]) if id(run) in of else run for run in base]
     return joined + [run for run in rest if id(run) not in of]
@@ -225,8 +231,9 @@ def _best(first: Run, second: Run) -> Run:
     """The better format, with what only the other knows filled in, and where they contradict each other found."""
     best, other = sorted((first, second), key=lambda run: _RANK.get(run.format, 9))
     both = list(zip(best.directions, other.directions, strict=True)) if best.directions and other.directions else []
-    disagree = [text for a, b in both for text in _differences(a, b)]
-    findings = (*best.findings, *(f for f in other.findings if f.rule not in {x.rule for x in best.findings}))
+    disagree = list(chain.from_iterable(starmap(_differences, both)))
+    rules = {finding.rule for finding in best.findings}
+    findings = (*best.findings, *(finding for finding in other.findings if finding.rule not in rules))
     if disagree:
         text = f"the file also shows this run as {other.format}, where {'; '.join(disagree[:5])}"
         findings = (*findings, Finding("read.disagree", "warning", _at(best), text))

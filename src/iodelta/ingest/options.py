@@ -48,11 +48,17 @@ def banner_options(rw: str, bs: str, ioengine: str, iodepth: str) -> dict[str, s
     """
     named = _BANNER.findall(bs)
     ranges = [f"{low}-{high}" for _, low, high in named] or re.split(r"[,/]", bs)
-    fixed = [low if low == high else text for text in ranges for low, _, high in [text.strip().partition("-")]]
+    fixed = list(map(_fixed, ranges))
     options = {"rw": rw, "ioengine": ioengine, "iodepth": iodepth}
     if fixed and all(text for text in fixed):
         options["bs"] = fixed[0] if len(set(fixed)) == 1 else ",".join(fixed)
     return options
+
+
+def _fixed(text: str) -> str:
+    """``4K`` of ``4K-4K``; a true range as it stands."""
+    low, _, high = text.strip().partition("-")
+    return low if low == high else text
 
 
 def _block(given: Mapping[str, str], rw: str, kilo: int) -> int | None:

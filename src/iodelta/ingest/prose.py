@@ -19,7 +19,8 @@ MOST = 500
 
 _UNITS = {
     "iops": ("IOPS", 1.0),
-    **{f"{p}{i}b/s": ("B/s", b**n) for i, b in (("", 1000.0), ("i", 1024.0)) for n, p in enumerate("kmg", 1)},
+    **{f"{prefix}b/s": ("B/s", 1000.0**power) for power, prefix in enumerate("kmg", 1)},
+    **{f"{prefix}ib/s": ("B/s", 1024.0**power) for power, prefix in enumerate("kmg", 1)},
     **{unit: ("ns", scale) for unit, scale in (("ns", 1.0), ("us", 1e3), ("usec", 1e3), ("ms", 1e6), ("msec", 1e6))},
 }
 _STEP = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}

@@ -70,13 +70,13 @@ def _is_axis(titles: Sequence[str]) -> bool:
 def _names_version(grid: Grid, title: str) -> bool:
     """Whether a title such as ``6.12 IOPS`` stands above plain numbers: a row of data has its unit below as well."""
     at = grid.titles.index(title)
-    below = [cells[at] for _, cells, _ in grid.rows if at < len(cells) and not is_missing(cells[at])]
+    below = [text for text in _below(grid, at) if not is_missing(text)]
     return column(title) is not None and not any(re.search(r"[a-zA-Z]{2}", text) for text in below)
 
 
 def headings(grid: Grid) -> list[Heading]:
     """What the titles mean, by their words and the commas in the cells below them."""
-    columns = [[cells[at] for _, cells, _ in grid.rows if at < len(cells)] for at in range(len(grid.titles))]
+    columns = [_below(grid, at) for at in range(len(grid.titles))]
     commas = any(map(decimal_comma, columns))
     found = [heading(text, cells, commas=commas) for text, cells in zip(grid.titles, columns, strict=True)]
     if commas or grid.mark != ";":
@@ -85,6 +85,11 @@ def headings(grid: Grid) -> list[Heading]:
         without_commas(h) if h.column is not None and doubtful_commas(cells) else h
         for h, cells in zip(found, columns, strict=True)
     ]
+
+
+def _below(grid: Grid, at: int) -> list[str]:
+    """The cells below a title."""
+    return [cells[at] for _, cells, _ in grid.rows if at < len(cells)]
 
 
 def without_commas(h: Heading) -> Heading:

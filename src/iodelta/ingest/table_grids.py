@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from iodelta.ingest.cleaning import Line
@@ -66,7 +67,8 @@ def _is_units(cells: Sequence[str]) -> bool:
 
 def has_numbers(rows: Sequence[Row]) -> bool:
     """Whether there is a number among the cells of the first rows."""
-    return any(cell(text) is not None for _, cells, _ in rows[:SOME] for text in cells[1:])
+    texts = chain.from_iterable(cells[1:] for _, cells, _ in rows[:SOME])
+    return any(cell(text) is not None for text in texts)
 
 
 def barred(lines: Sequence[Line], index: int, most: int) -> Grid | None:

@@ -235,9 +235,10 @@ def _byte_scale(text: str, words: Sequence[str]) -> float | None:
     unit = _BYTES.search(text)
     if unit is not None:
         return RATES.get((unit[1] + "/s" if unit[1] else unit[2]).lower())
-    sizes = [RATES[name] for word in words for name in (f"{word}/s", word) if name in RATES]  # "bw_kib": of a second
-    if sizes:
-        return sizes[0]
+    for word in words:
+        size = RATES.get(f"{word}/s", RATES.get(word))  # "bw_kib": of a second
+        if size is not None:
+            return size
     return 1.0 if "bytes" in words else None
 
 
@@ -269,12 +270,15 @@ def _time_scale(text: str) -> float | None:
     return TIMES.get(time[1].lower()) if time else None
 
 
+_KINDS: dict[str, Kind] = {"reads": "read", "r": "read", "writes": "write", "w": "write"}
+_KINDS |= {"read": "read", "write": "write", "trim": "trim"}
+for _how in ("rand", "random", "seq"):
+    _KINDS |= {f"{_how}read": "read", f"{_how}write": "write", f"{_how}trim": "trim"}
+
+
 def _kind(words: Sequence[str]) -> Kind | None:
     """The direction that a title names; None when it names none, or two."""
-    kinds: dict[str, Kind] = {"read": "read", "reads": "read", "r": "read", "write": "write", "writes": "write"}
-    kinds |= {"w": "write", "trim": "trim"}
-    kinds |= {f"{how}{what}": what for how in ("rand", "random", "seq") for what in ("read", "write", "trim")}
-    found = {kinds[word] for word in words if word in kinds}
+    found = {_KINDS[word] for word in words if word in _KINDS}
     return found.pop() if len(found) == 1 else None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from typing import NamedTuple
 
 from iodelta.ingest.model import Run, Workload, unknown
@@ -134,12 +135,10 @@ def quantity_of(h: Heading, text: str) -> tuple[Quantity | None, Problem | None]
     return printed.quantity("ns", scale), None
 
 
-_IOPS_SUFFIX = {
-    f"{prefix}{gap}{unit}": scale
-    for prefix, scale in (("", 1.0), ("k", 1e3), ("m", 1e6), ("g", 1e9))
-    for gap in ("", " ")
-    for unit in ("", "iops", "io/s", "ios/s")
-} | {"/s": 1.0}
+_IOPS_SUFFIX = {"/s": 1.0}
+for _prefix, _scale in (("", 1.0), ("k", 1e3), ("m", 1e6), ("g", 1e9)):
+    for _gap, _unit in product(("", " "), ("", "iops", "io/s", "ios/s")):
+        _IOPS_SUFFIX[f"{_prefix}{_gap}{_unit}"] = _scale
 _BYTE_SUFFIX = re.compile(r"([kmgt])(i?)(?:(b)(?:ytes?)?)?(/s(?:ec(?:ond)?)?|ps)?|b(?:ytes?)?/s(?:ec)?", re.I)
 _POWERS = {"k": 1, "m": 2, "g": 3, "t": 4}
 

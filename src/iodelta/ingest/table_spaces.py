@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise, product
 
 from iodelta.ingest.cleaning import Line
 from iodelta.ingest.table_cells import cell, is_missing
@@ -45,15 +45,18 @@ def splits(lines: Sequence[Line], index: int, most: int) -> Iterator[Grid]:
 
 def _is_torn(way: Grid) -> bool:
     """Whether a title or a cell is but a piece of one: ``(us)``, ``[MB/s]``, ``avg`` before ``lat (ms)``."""
-    if any(_is_cut(cells) for cells in (way.titles, *(cells for _, cells, _ in way.rows))):
+    rows = [cells for _, cells, _ in way.rows]
+    names = [cells[0] for cells in rows]
+    if any(map(_is_cut, (way.titles, *rows))) or any(map(_holds_value, (*way.titles, *names))):
         return True
-    if any(_holds_value(title) for title in (*way.titles, *(cells[0] for _, cells, _ in way.rows))):
-        return True
-    texts = [*way.titles, *(text for _, cells, _ in way.rows for text in cells)]
-    if any(text[:1] in "([" and text[-1:] in ")]" for text in texts if text):
+    if any(map(_is_bracketed, chain(way.titles, *rows))):
         return True
     others = [at for at, title in enumerate(way.titles) if names_other(title) or several(title)]
-    return any(_is_mixed(cells[at]) for _, cells, _ in way.rows for at in others)
+    return any(_is_mixed(cells[at]) for cells, at in product(rows, others))
+
+
+def _is_bracketed(text: str) -> bool:
+    return bool(text) and text[0] in "([" and text[-1] in ")]"
 
 
 def _is_cut(cells: Sequence[str]) -> bool:
@@ -206,7 +209,7 @@ def _at_gaps(lines: Sequence[Line], index: int, block: Sequence[int]) -> Grid | 
             cells[0] = rows[-1][1][0]  # left empty to mean the one above
         rows.append((at, cells, ""))
     titles[0] = titles[0] or UNNAMED
-    joined = any(_TWO_NUMBERS.search(text) for _, cells, _ in rows for text in cells)
+    joined = any(map(_TWO_NUMBERS.search, chain.from_iterable(cells for _, cells, _ in rows)))
     return grid(titles, rows, index) if all(titles) and not joined else None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Hashable, Sequence
+from itertools import chain
 
 import msgspec
 
@@ -135,8 +136,7 @@ class _Table:
     def _sound(self, grid: Grid) -> bool:
         """Whether every cell of a measure holds one number, or says that there is none."""
         runs = self._meaning(grid)
-        rules = {finding.rule for run in runs for finding in run.findings}
-        return bool(runs) and "read.cell" not in rules
+        return bool(runs) and not any(_found(run, "read.cell") for run in runs)
 
     def _unsplit(self) -> tuple[list[Found], int]:
         """A heading of several measures that cannot be told apart is refused; anything else is not a table."""
@@ -169,14 +169,14 @@ class _Table:
             name = next((text for h, text in zip(headings, cells, strict=False) if h.column is None), "")
             if not _DERIVED.fullmatch(name.strip("*` ")):
                 runs += row(headings, cells, self._place(index), title, section)
-        doubtful = any(finding.rule == "read.comma" for run in runs for finding in run.findings)
+        doubtful = any(_found(run, "read.comma") for run in runs)
         return runs if doubtful or any(run.directions for run in runs) else []
 
     def _pivot(self, grid: Grid, title: str) -> list[Run]:
         """A table of one measure, named in its corner or in the line above: a run per number."""
         corner = column(grid.titles[0]) is not None
         named = grid.titles[0] if corner else self._title(grid.first, nearest=True)
-        cells = [text for _, cells, _ in grid.rows for text in cells[1:]]
+        cells = list(chain.from_iterable(cells[1:] for _, cells, _ in grid.rows))
         measure = heading(named, cells, commas=decimal_comma(cells))
         if measure.column is None or any(column(text) or several(text) for text in grid.titles[1:]):
             return []
@@ -221,7 +221,12 @@ class _Table:
 
 def _numbers(runs: Sequence[Run]) -> Hashable:
     """What several ways to split a table must agree in."""
-    return tuple((direction.kind, str(direction)) for run in runs for direction in run.directions)
+    directions = chain.from_iterable(run.directions for run in runs)
+    return tuple((direction.kind, str(direction)) for direction in directions)
+
+
+def _found(run: Run, rule: str) -> bool:
+    return any(finding.rule == rule for finding in run.findings)
 
 
 def _without_idle(run: Run) -> Run:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from itertools import product
 from typing import Literal
 
 from iodelta.ingest.cleaning import Line
@@ -71,7 +72,8 @@ def _record(fields: Sequence[str], place: Place) -> Run | Refusal:
     version = version_of(fields[1]) if terse > 2 else None
     size = 47 if terse == 5 else 41
     shapes = (2, 3, 1) if terse == 3 else (3, 4, 1)
-    fits = ((at, n) for at in range(head, head + _NAME) for n in shapes if _tail_at(fields, at + n * size))
+    places = product(range(head, head + _NAME), shapes)
+    fits = ((at, n) for at, n in places if _tail_at(fields, at + n * size))
     begin, (head, blocks) = head - 3, next(fits, (head, 0))
     name, group, error = ";".join(fields[begin : head - 2]), whole(fields[head - 2]), _signed(fields[head - 1])
     if not blocks or group is None or error is None:

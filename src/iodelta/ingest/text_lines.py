@@ -112,7 +112,7 @@ def rates(stated: Statement, version: Version | None) -> Rates | None:
         return None
     milliseconds = whole(runtime.removesuffix("msec").strip())
     part = 0.125 if unit == "bit" else 1.0
-    known = tuple(Printed(*(bound * part for bound in speed)) for speed in speeds if speed is not None)
+    known = tuple(_scaled(speed, part) for speed in speeds if speed is not None)
     if iops is None or total is None or not known or milliseconds is None:
         return None
     return Rates(stated.head, iops, known, total, milliseconds)  # type: ignore[arg-type]
@@ -140,13 +140,21 @@ def sampler_scale(stated: Statement) -> float | None:
     return math.pow(step, power) / (8 if unit.endswith("bit") else 1)
 
 
+def _scaled(speed: Printed, factor: float) -> Printed:
+    return Printed(*(bound * factor for bound in speed))
+
+
 def issued(stated: Statement) -> tuple[list[int], list[int], list[int]] | None:
     """Total, short and dropped I/Os by direction: read, write, trim, sync as far as given."""
     found = _ISSUED.search(stated.text)
     if found is None:
         return None
-    total, short, dropped = ([int(n) for n in re.findall(r"\d{1,19}", part or "")] for part in found.groups())
+    total, short, dropped = map(_whole_numbers, found.groups(""))
     return total, short, dropped
+
+
+def _whole_numbers(text: str) -> list[int]:
+    return list(map(int, re.findall(r"\d{1,19}", text)))
 
 
 def disk(line: str, *, member: bool) -> Disk | None:

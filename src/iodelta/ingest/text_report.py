@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from itertools import chain
 
 from iodelta.ingest import text_lines as say
 from iodelta.ingest.cleaning import Line
@@ -206,7 +207,7 @@ def _run(now: _Invocation, job: _Job, place: Place, findings: tuple[Finding, ...
         context_switches=whole(cpu.get("ctx", "")),
         depths={depth: _percent(share) for depth, share in depths.items()},
         disks=tuple(now.disks),
-        samplers=tuple(s for part in parts if part.rates for s in _samplers(part, part.rates.kind)),
+        samplers=tuple(chain.from_iterable(_samplers(part, part.rates.kind) for part in parts if part.rates)),
         findings=findings,
     )
 

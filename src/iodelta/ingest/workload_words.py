@@ -19,20 +19,21 @@ JOBS = re.compile(
 )
 
 
+TITLES = {
+    "depth": ("qd", "iodepth", "io depth", "io_depth", "depth", "queue depth", "queue_depth"),
+    "jobs": ("jobs", "numjobs", "threads"),
+    "bs": ("bs", "block size", "blocksize"),
+    "engine": ("engine", "ioengine", "io engine", "io_engine"),
+}
+"""Columns that say a fact of the workload, as people call them."""
+
+
 def facts(labels: Mapping[str, str], names: str) -> Workload:
     """Workload facts in the words of a row: ``RandRead 4 KiB QD32``, a column ``Jobs``."""
     lowered = {title.lower(): text for title, text in labels.items()}
     mode, block, depth, jobs = (pattern.search(names) for pattern in (MODE, BLOCK, DEPTH, JOBS))
     mode = MODE.search(lowered.get("rw", "")) or mode  # not its title
-    said = {
-        name: next((lowered[title] for title in titles if title in lowered), "")
-        for name, titles in (
-            ("depth", ("qd", "iodepth", "io depth", "io_depth", "depth", "queue depth", "queue_depth")),
-            ("jobs", ("jobs", "numjobs", "threads")),
-            ("bs", ("bs", "block size", "blocksize")),
-            ("engine", ("engine", "ioengine", "io engine", "io_engine")),
-        )
-    }
+    said = {name: _labelled(lowered, titles) for name, titles in TITLES.items()}
     engine = said["engine"].replace("`", "").strip().lower()
     return Workload(
         rw=_rw(mode),
@@ -41,6 +42,10 @@ def facts(labels: Mapping[str, str], names: str) -> Workload:
         iodepth=_whole(said["depth"]) or (int(depth[1]) if depth else None),
         numjobs=_whole(said["jobs"]) or (int(jobs[1] or jobs[2]) if jobs else None),
     )
+
+
+def _labelled(lowered: Mapping[str, str], titles: tuple[str, ...]) -> str:
+    return next((lowered[title] for title in titles if title in lowered), "")
 
 
 def _whole(text: str) -> int | None:

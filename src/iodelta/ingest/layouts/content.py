@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 import msgspec
 
@@ -68,12 +69,13 @@ def _numbered_names(paths: Sequence[str]) -> list[tuple[str, int | None]]:
     numbers: dict[str, set[int | None]] = {}
     for name, number in split.values():
         numbers.setdefault(name, set()).add(number)
-    counted = {name for name, found in numbers.items() if _dense([number for number in found if number is not None])}
+    counted = {name for name, of_name in numbers.items() if _dense(of_name - {None})}
     return [split[path] if split[path][0] in counted else (_ENDING.sub("", path), None) for path in paths]
 
 
-def _dense(numbers: Sequence[int]) -> bool:
-    return len(numbers) > 1 and max(numbers) - min(numbers) < 2 * len(numbers)
+def _dense(numbers: AbstractSet[int | None]) -> bool:
+    present = [number for number in numbers if number is not None]
+    return len(present) > 1 and max(present) - min(present) < 2 * len(present)
 
 
 def cell_names(runs: Sequence[Run]) -> list[str]:
@@ -84,15 +86,16 @@ def cell_names(runs: Sequence[Run]) -> list[str]:
     for run, cell in zip(runs, plain, strict=True):
         jobs.setdefault((run.place.file, cell, run.ended), set()).add(run.jobname)
     several = any(len(names) > 1 for names in jobs.values())
-    plain = [
-        " ".join(part for part in (run.jobname if several or not cell else "", cell) if part) or "run"
-        for run, cell in zip(runs, plain, strict=True)
-    ]
+    plain = [_with_job(cell, run.jobname if several or not cell else "") for run, cell in zip(runs, plain, strict=True)]
     of_cell: dict[str, list[Run]] = {}
     for run, cell in zip(runs, plain, strict=True):
         of_cell.setdefault(cell, []).append(run)
     options = {cell: differing(own, names=CELL_OPTIONS) for cell, own in of_cell.items()}
     return [f"{cell} {spelt(run, options[cell])}".strip() for run, cell in zip(runs, plain, strict=True)]
+
+
+def _with_job(cell: str, jobname: str) -> str:
+    return " ".join(filter(None, (jobname, cell))) or "run"
 
 
 def apart(entries: Sequence[Entry], sides: Sequence[Hashable]) -> tuple[Entry, ...]:
@@ -105,12 +108,12 @@ def apart(entries: Sequence[Entry], sides: Sequence[Hashable]) -> tuple[Entry, .
     for (cell, condition, _), runs in groups.items():
         if len(runs) > 1:
             options.setdefault((cell, condition), {}).update(dict.fromkeys(differing(runs)))
-    return tuple(
-        msgspec.structs.replace(entry, cell=f"{entry.cell} {spelt(entry.run, names)}".strip())
-        if (names := list(options.get((entry.cell, entry.condition), ())))
-        else entry
-        for entry in entries
-    )
+    told_apart: list[Entry] = []
+    for entry in entries:
+        names = list(options.get((entry.cell, entry.condition), ()))
+        cell = f"{entry.cell} {spelt(entry.run, names)}".strip() if names else entry.cell
+        told_apart.append(msgspec.structs.replace(entry, cell=cell))
+    return tuple(told_apart)
 
 
 def _extra(options: Mapping[str, str], names: Sequence[str]) -> str:
@@ -120,16 +123,21 @@ def _extra(options: Mapping[str, str], names: Sequence[str]) -> str:
 def _variants(runs: Sequence[Run], names: Sequence[str], cells: Sequence[str]) -> list[str]:
     """From folders and file names what the cell does not explain; else from options that differ."""
     words = [re.split(r"[/_]", name) for name in names]
-    if len({len(parts) for parts in words}) == 1 and words:
-        kept = [place for place in range(len(words[0])) if not _explained([parts[place] for parts in words], cells)]
-        varying = [place for place in kept if len({parts[place] for parts in words}) > 1]
+    if len(set(map(len, words))) == 1:
+        # One column of words for each place in the names.
+        columns = [column for column in zip(*words, strict=True) if not _explained(column, cells)]
+        varying = [column for column in columns if len(set(column)) > 1]
         if varying:
-            return ["_".join(parts[place] for place in varying) for parts in words]
+            return ["_".join(parts) for parts in zip(*varying, strict=True)]
     elif len(set(names)) > 1:
         return list(names)
-    options = {name for run in runs for name in run.options} - NO_VARIANT - set(CELL_OPTIONS)
-    differing = [name for name in sorted(options) if len({run.options.get(name) for run in runs}) > 1]
+    options = set().union(*(run.options for run in runs)) - NO_VARIANT - set(CELL_OPTIONS)
+    differing = [name for name in sorted(options) if _differs(runs, name)]
     return [_extra(run.options, differing) or names[index] for index, run in enumerate(runs)]
+
+
+def _differs(runs: Sequence[Run], option: str) -> bool:
+    return len({run.options.get(option) for run in runs}) > 1
 
 
 def _explained(parts: Sequence[str], cells: Sequence[str]) -> bool:

@@ -64,18 +64,23 @@ def settings(run: Run) -> dict[str, str]:
 def differing(runs: Sequence[Run], *, names: Sequence[str] | None = None) -> list[str]:
     """The options (of ``names``, else any) in which ``runs`` differ, each only where the others before it do not tell
     the runs apart already. What a report does not say of an option differs from nothing."""
-    own = [settings(run) for run in runs]
-    wanted = names if names is not None else [*CELL_OPTIONS, *sorted({name for found in own for name in found})]
+    settings_of = [settings(run) for run in runs]
+    wanted = names if names is not None else [*CELL_OPTIONS, *sorted(set().union(*settings_of))]
     kept: list[list[str | None]] = []
-    found: list[str] = []
+    options: list[str] = []
     for name in dict.fromkeys(wanted):
-        values = [each.get(name, "" if says(run, name) else None) for run, each in zip(runs, own, strict=True)]
-        if len({value for value in values if value is not None}) < 2:
+        values = [known.get(name, _unshown(run, name)) for run, known in zip(runs, settings_of, strict=True)]
+        if len(set(values) - {None}) < 2:
             continue
         if len(set(zip(*kept, values, strict=True))) > len(set(zip(*kept, strict=True))):
-            found.append(name)
+            options.append(name)
             kept.append(values)
-    return found
+    return options
+
+
+def _unshown(run: Run, name: str) -> str | None:
+    """The value of an option that a run does not show: fio's default, or None where nothing is known of it."""
+    return "" if says(run, name) else None
 
 
 def says(run: Run, name: str) -> bool:

@@ -32,7 +32,8 @@ def ended(run: Run) -> float | None:
 
 def order_of(baseline: Sequence[Entry], variant: Sequence[Entry]) -> Ordered:
     """How the runs of two variants followed each other."""
-    runs = [(ended(entry.run), side, entry) for side, own in (("A", baseline), ("B", variant)) for entry in own]
+    runs = [(ended(entry.run), "A", entry) for entry in baseline]
+    runs += [(ended(entry.run), "B", entry) for entry in variant]
     times = [time for time, _, _ in runs if time is not None]
     if len(times) < len(runs) or len(set(times)) < len(times) or len({e.run.local_time for _, _, e in runs}) > 1:
         return Ordered("unknown", "the results do not say in which order the runs were made")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import chain
 
 import msgspec
 
 from iodelta.ingest.log_names import without_kind
 from iodelta.ingest.model import Run, unknown
-from iodelta.trial import Direction, Finding, Latency, Quantity
+from iodelta.trial import Direction, Finding, Kind, Latency, Quantity
 from iodelta.workload.fio_json import FioJob, merged
 
 MOST = 10_000
@@ -30,18 +31,26 @@ def logs_joined(runs: Iterable[Run]) -> tuple[Run, ...]:
 
 def _logged(logs: Sequence[Run]) -> Run:
     logs = sorted(logs, key=lambda run: _TELLING.index(run.labels["log"]))
-    kinds = dict.fromkeys(direction.kind for run in logs for direction in run.directions)
+    kinds = dict.fromkeys(direction.kind for direction in chain.from_iterable(run.directions for run in logs))
     findings: dict[str, Finding] = {}
-    for finding in (finding for run in logs for finding in run.findings):
+    for finding in chain.from_iterable(run.findings for run in logs):
         findings.setdefault(finding.rule, finding)
+    series: dict[str, tuple[float, ...]] = {}
+    for run in reversed(logs):  # what comes first tells best
+        series.update(run.series)
     return msgspec.structs.replace(
         logs[0],
         format="log",
-        directions=tuple(_said([d for run in logs if (d := run.direction(kind))]) for kind in kinds),
-        series={name: values for run in reversed(logs) for name, values in run.series.items()},
+        directions=tuple(_said(_of_kind(logs, kind)) for kind in kinds),
+        series=series,
         labels={name: text for name, text in logs[0].labels.items() if name != "log"},
         findings=tuple(findings.values()),
     )
+
+
+def _of_kind(runs: Sequence[Run], kind: Kind) -> list[Direction]:
+    directions = [run.direction(kind) for run in runs]
+    return [direction for direction in directions if direction]
 
 
 def _said(parts: Sequence[Direction]) -> Direction:
@@ -52,7 +61,7 @@ def _said(parts: Sequence[Direction]) -> Direction:
         return next((quantity for quantity in own if not math.isnan(quantity.value)), own[0])
 
     def latencies(name: str) -> Iterator[Latency]:
-        return (found for part in parts if (found := getattr(part, name)) is not None)
+        return (getattr(part, name) for part in parts if getattr(part, name) is not None)
 
     first = parts[0]
     return msgspec.structs.replace(
@@ -105,15 +114,15 @@ def together(runs: Sequence[Run]) -> Run:
     if len(runs) == 1:
         return runs[0]
     first = runs[0]
-    counted = all(direction.ios and direction.runtime_ms for run in runs for direction in run.directions)
-    if counted:
+    parts = list(chain.from_iterable(run.directions for run in runs))
+    if all(part.ios and part.runtime_ms for part in parts):
         jobs = [
             FioJob(name="", group=0, error=0, directions=run.directions, usr_cpu=0.0, sys_cpu=0.0, context_switches=0)
             for run in runs
         ]
         directions = merged(jobs).directions
     else:
-        directions = _summed([direction for run in runs for direction in run.directions])
+        directions = _summed(parts)
     return msgspec.structs.replace(
         first,
         jobs=sum(run.jobs or 1 for run in runs),
@@ -128,7 +137,7 @@ def together(runs: Sequence[Run]) -> Run:
         disks=first.disks if all(run.disks == first.disks for run in runs) else (),
         samplers=(),
         series={},
-        findings=tuple(dict.fromkeys(finding for run in runs for finding in run.findings)),
+        findings=tuple(dict.fromkeys(chain.from_iterable(run.findings for run in runs))),
     )
 
 
@@ -137,7 +146,7 @@ def _summed(parts: Sequence[Direction]) -> tuple[Direction, ...]:
     found = []
     for kind in kinds:
         own = [part for part in parts if part.kind == kind]
-        iops, bandwidth = (_sum([getattr(part, name) for part in own]) for name in ("iops", "bandwidth"))
+        iops, bandwidth = _sum([part.iops for part in own]), _sum([part.bandwidth for part in own])
         found.append(Direction(kind, sum(p.ios for p in own), sum(p.bytes for p in own), 0, iops, bandwidth))
     return tuple(found)
 
