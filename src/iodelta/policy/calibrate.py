@@ -260,10 +260,12 @@ def _beside(base: Request, destroy: Sequence[str]) -> tuple[Curve, Curve]:
             raise MeasureError("not one write of a mix came back in time", place=base.members[0], remedy="--seconds")
         for kind, tally in zip(found, (done.read, done.write), strict=True):
             kind.append(tally)
-    read, write = (
-        Curve(WRITE_DEPTHS, tuple(one.mean for one in kind), tuple(shape_of(one) for one in kind)) for kind in found
-    )
+    read, write = map(_curve_of, found)
     return read, write
+
+
+def _curve_of(tallies: Sequence[Tally]) -> Curve:
+    return Curve(WRITE_DEPTHS, tuple(tally.mean for tally in tallies), tuple(map(shape_of, tallies)))
 
 
 def _measured(request: Request, destroy: Sequence[str]) -> MirrorRun:

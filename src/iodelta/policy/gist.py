@@ -69,8 +69,13 @@ def grouped(worlds: tuple[tuple[Outcome, ...], ...], slots: int) -> dict[str, tu
     for index, name in enumerate(GROUPS):
         phase, kind = divmod(index, len(_SHAPES))
         places = [(phase * slots + slot) * len(_SHAPES) + kind for slot in range(slots)]
-        rows[name] = tuple(geometric_mean([runs[place].iops for runs in worlds]) for place in places)
+        rows[name] = tuple(_rate(worlds, place) for place in places)
     return rows
+
+
+def _rate(worlds: tuple[tuple[Outcome, ...], ...], place: int) -> float:
+    """The mean rate of the runs at one place of every world."""
+    return geometric_mean([runs[place].iops for runs in worlds])
 
 
 class Published(msgspec.Struct, frozen=True):

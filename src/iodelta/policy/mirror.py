@@ -12,7 +12,7 @@ import errno
 import os
 import random
 import resource
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -188,23 +188,10 @@ def run(request: Request, *, destroy: Sequence[str] = (), guarded: Sequence[str]
 
 def findings_of(report: MirrorRun, request: Request) -> tuple[Finding, ...]:
     """What makes this run less than it was asked to be."""
-    findings = []
+    findings: list[Finding] = []
     for member in report.members:
-        path = member.path
-        if request.direct and not member.direct:
-            text = "its filesystem knows no O_DIRECT, so reads come from the page cache"
-            findings.append(Finding("mirror.buffered", "warning", path, text, "use a block device, ext4, xfs or btrfs"))
-        if member.errors:
-            number = member.first_error or 0
-            first = f"{os.strerror(number)} ({errno.errorcode.get(number, number)})" if number else "a short read"
-            text = f"{member.errors} I/Os failed, the first with: {first}"
-            text += "; it was used no more" if member.dropped else "; the reads were made elsewhere"
-            severity: Severity = "hard" if member.dropped else "warning"
-            findings.append(Finding("mirror.errors", severity, path, text, "see the kernel's log for the device"))
-        if member.stalls or member.lost:
-            text = f"did not answer for {request.stall:g} s {member.stalls} times, and was passed over meanwhile"
-            text += f"; {member.lost} I/Os had not come back in the end" if member.lost else ""
-            findings.append(Finding("mirror.stalled", "hard", path, text, "a longer --stall waits for slow members"))
+        findings += _of_member(member, request)
+    first = report.members[0].path
     if report.ended in FALLS:
         reasons = {
             "no member": "no member was left that answers",
@@ -212,14 +199,34 @@ def findings_of(report: MirrorRun, request: Request) -> tuple[Finding, ...]:
             "stuck": "stalled members hold all memory for requests",
         }
         text = f"the run ended after {report.seconds:.1f} s: {reasons[report.ended]}"
-        findings.append(Finding("mirror.ended", "hard", report.members[0].path, text))
+        findings.append(Finding("mirror.ended", "hard", first, text))
     elif report.unreadable:
         text = f"{report.unreadable} reads failed on every member"
-        findings.append(Finding("mirror.unreadable", "hard", report.members[0].path, text))
+        findings.append(Finding("mirror.unreadable", "hard", first, text))
     if not report.registered:
         text = "memory or files could not be registered with io_uring (RLIMIT_MEMLOCK?): each request costs more"
-        findings.append(Finding("mirror.unregistered", "note", report.members[0].path, text))
+        findings.append(Finding("mirror.unregistered", "note", first, text))
     return tuple(findings)
+
+
+def _of_member(member: MemberRun, request: Request) -> Iterator[Finding]:
+    if request.direct and not member.direct:
+        text = "its filesystem knows no O_DIRECT, so reads come from the page cache"
+        remedy = "use a block device, ext4, xfs or btrfs"
+        yield Finding("mirror.buffered", "warning", member.path, text, remedy)
+    if member.errors:
+        text = f"{member.errors} I/Os failed, the first with: {_named_error(member.first_error or 0)}"
+        text += "; it was used no more" if member.dropped else "; the reads were made elsewhere"
+        severity: Severity = "hard" if member.dropped else "warning"
+        yield Finding("mirror.errors", severity, member.path, text, "see the kernel's log for the device")
+    if member.stalls or member.lost:
+        text = f"did not answer for {request.stall:g} s {member.stalls} times, and was passed over meanwhile"
+        text += f"; {member.lost} I/Os had not come back in the end" if member.lost else ""
+        yield Finding("mirror.stalled", "hard", member.path, text, "a longer --stall waits for slow members")
+
+
+def _named_error(number: int) -> str:
+    return f"{os.strerror(number)} ({errno.errorcode.get(number, number)})" if number else "a short read"
 
 
 def traits_of(machine: Machine, targets: Sequence[Target]) -> tuple[Traits, ...]:

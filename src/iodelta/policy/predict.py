@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Sequence
 
@@ -25,7 +26,7 @@ from iodelta.policy.model import (
     pids_in_a_row,
     ssd,
 )
-from iodelta.policy.simulate import Outcome, geometric_mean, simulate
+from iodelta.policy.simulate import Outcome, Tally, geometric_mean, simulate
 from iodelta.trial import Histogram
 
 RATES = {7200: 170, 5400: 85, 4200: 55}
@@ -85,7 +86,7 @@ def _member(word: str, devid: int) -> Member:
     kind, *parts = word.split(":")
     if kind == "ssd" and parts in ([], ["stalls"]):
         return ssd(devid, Flash(stall_part=0.05 if parts else 0.0))
-    if kind != "hdd" or not 1 <= len(parts) <= 3 or not all(part.isdecimal() and int(part) for part in parts[:2]):
+    if kind != "hdd" or not 1 <= len(parts) <= 3 or not all(map(_is_positive, parts[:2])):
         raise RequestError(f"not a member: {word!r}", place="--member", remedy=FORMS)
     rpm = int(parts[0])
     if rpm not in SEEKS:
@@ -98,6 +99,10 @@ def _member(word: str, devid: int) -> Member:
     return disk(devid, rpm, rate, capacity=capacity)
 
 
+def _is_positive(text: str) -> bool:
+    return text.isdecimal() and int(text) > 0
+
+
 class Cell(msgspec.Struct, frozen=True):
     """One load: a depth of the closed loop, or the rate of an open load."""
 
@@ -108,8 +113,8 @@ class Cell(msgspec.Struct, frozen=True):
 def predict(asked: Asked) -> tuple[Predicted, ...]:
     """One prediction for each depth or rate, and policy, in that order. Raises RequestError, MeasureError."""
     loads = [Cell(rate=rate) for rate in asked.rates] or [Cell(depth) for depth in asked.iodepths]
-    cells = [(load, policy) for load in loads for policy in asked.policies]
-    worlds = [_world(asked, load, policy, seed) for load, policy in cells for seed in asked.seeds]
+    cells = list(itertools.product(loads, asked.policies))
+    worlds = [_world(asked, load, policy, seed) for (load, policy), seed in itertools.product(cells, asked.seeds)]
     outcomes = [runs[0] for runs in simulate(worlds)]
     count = len(asked.seeds)
     return tuple(
@@ -155,9 +160,9 @@ def _world(asked: Asked, cell: Cell, policy: str, seed: int) -> World:
 
 def _predicted(policy: str, cell: Cell, outcomes: Sequence[Outcome], seconds: float) -> Predicted:
     rates = [outcome.iops for outcome in outcomes]
-    tallies = [tally for outcome in outcomes for tally in (outcome.read, outcome.write) if tally.ios]
-    ios = sum(tally.ios for tally in tallies)
-    served = [sum(outcome.members[at].reads for outcome in outcomes) for at in range(len(outcomes[0].members))]
+    tallies: list[Tally] = []
+    for outcome in outcomes:
+        tallies += [tally for tally in (outcome.read, outcome.write) if tally.ios]
     unfinished = max(outcome.unfinished for outcome in outcomes) if cell.rate else 0
     return Predicted(
         policy=policy,
@@ -165,10 +170,25 @@ def _predicted(policy: str, cell: Cell, outcomes: Sequence[Outcome], seconds: fl
         iops=geometric_mean(rates),
         least=min(rates),
         most=max(rates),
-        mean_ns=sum(tally.mean * tally.ios for tally in tallies) / ios if ios else 0.0,
-        p99_ns=Histogram.merged(tally.histogram for tally in tallies).quantile(0.99) if ios else 0.0,
-        shares=tuple(reads / max(1, sum(served)) for reads in served),
+        mean_ns=_mean(tallies),
+        p99_ns=Histogram.merged(tally.histogram for tally in tallies).quantile(0.99) if tallies else 0.0,
+        shares=_shares(outcomes),
         rate=cell.rate,
         unfinished=unfinished,
         overloaded=unfinished > max(BACKLOG, BACKLOG_SHARE * (cell.rate or 0.0) * seconds),
     )
+
+
+def _mean(tallies: Sequence[Tally]) -> float:
+    """Of all I/Os together."""
+    ios = sum(tally.ios for tally in tallies)
+    return sum(tally.mean * tally.ios for tally in tallies) / ios if ios else 0.0
+
+
+def _shares(outcomes: Sequence[Outcome]) -> tuple[float, ...]:
+    """What each member served of all reads."""
+    served = [0] * len(outcomes[0].members)
+    for outcome in outcomes:
+        for place, member in enumerate(outcome.members):
+            served[place] += member.reads
+    return tuple(reads / max(1, sum(served)) for reads in served)

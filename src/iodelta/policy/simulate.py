@@ -72,7 +72,7 @@ def simulate(worlds: Sequence[World], threads: int | None = None) -> tuple[tuple
         found = native().simulate([msgspec.to_builtins(world) for world in worlds], count)
     except (ValueError, OverflowError) as error:
         raise RequestError(str(error), place="simulation") from error
-    return tuple(tuple(msgspec.convert(run, Outcome) for run in world) for world in found)
+    return tuple(msgspec.convert(world, tuple[Outcome, ...]) for world in found)
 
 
 def geometric_mean(values: Sequence[float]) -> float:

@@ -113,6 +113,18 @@ def combinations(patches: int) -> tuple[Subset, ...]:
     return tuple(run for size in sorted(sizes) for run in itertools.combinations(everything, size))
 
 
+def _groups(patches: int, largest: int) -> list[Subset]:
+    """All groups of up to so many patches, the smallest first."""
+    sizes = (itertools.combinations(range(patches), size) for size in range(largest + 1))
+    return list(itertools.chain.from_iterable(sizes))
+
+
+def _contains(groups: Sequence[Subset], runs: Sequence[Subset]) -> Floats:
+    """1 where a run (row) has all of a group (column)."""
+    rows = [[set(group) <= set(run) for group in groups] for run in runs]
+    return np.array(rows, dtype=float)
+
+
 def order_of(patches: int) -> int:
     """The largest groups whose effect is estimated: all, pairs, or single patches."""
     return patches if patches <= FULL else 2 if patches <= PAIRS else 1
@@ -125,17 +137,8 @@ def instead(runs: Sequence[Subset], failed: Collection[Subset], patches: int) ->
     completed by what it needs; from a large one all goes that needs what it lacks. Patches have an order, so it is
     tried first whether each needs earlier ones alone.
     """
-    sound = [set(run) for run in runs if run not in failed]
-    broken = [set(run) for run in failed]
-
-    def needs(one: int, other: int) -> bool:
-        seen = any(one in run for run in sound)
-        only = all(other in run for run in sound if one in run)
-        return one != other and seen and only and any(one in run and other not in run for run in broken)
-
-    everything = range(patches)
-    wanted = {i: {j for j in everything if needs(i, j)} for i in everything}
-    earlier = {i: {j for j in wanted[i] if j < i} for i in everything}
+    wanted = _needs([run for run in runs if run not in failed], failed, patches)
+    earlier = {patch: {other for other in needed if other < patch} for patch, needed in wanted.items()}
     found: dict[Subset, None] = {}
     for run in failed:
         tries = [_completed(run, needed, patches) for needed in (earlier, wanted)]
@@ -180,12 +183,22 @@ def attribute(
     )
 
 
+def _needs(sound: Sequence[Subset], broken: Collection[Subset], patches: int) -> dict[int, set[int]]:
+    """The patches that each seems to need: no sound run had it without them, and a broken one did."""
+    needs: dict[int, set[int]] = {}
+    for patch in range(patches):
+        with_it = [set(run) for run in sound if patch in run]
+        always = set.intersection(*with_it) if with_it else set()
+        failing = [run for run in broken if patch in run]
+        needs[patch] = {other for other in always - {patch} if any(other not in run for run in failing)}
+    return needs
+
+
 def _model(patches: int, runs: Sequence[Subset], values: Floats, margin: float) -> tuple[Floats | None, float | None]:
     """The projection of levels on the model's, and the p value of what it leaves; no projection where all levels are
     free, or the runs contradict it."""
     order = order_of(patches)
-    terms = [t for size in range(order + 1) for t in itertools.combinations(range(patches), size)]
-    design = np.array([[float(set(term) <= set(run)) for term in terms] for run in runs])
+    design = _contains(_groups(patches, order), runs)
     basis, sizes, _ = np.linalg.svd(design)
     rank = int((sizes > _NIL * sizes[0]).sum())
     if patches <= FULL or rank == len(runs):
@@ -226,7 +239,7 @@ class _Levels:
     def terms(self, smooth: Floats | None) -> tuple[tuple[Term, ...], Floats | None]:
         """All dividends, and the sum of those that are named, by block; none without a combination that is part of
         all. A dividend that the model holds to be nothing is left out."""
-        inverse = np.linalg.inv([[float(set(one) <= set(run)) for one in self._runs] for run in self._runs])
+        inverse = np.linalg.inv(_contains(self._runs, self._runs))
         free = inverse if smooth is None else inverse @ smooth
         least = self.least
         if least not in self._column:
@@ -264,7 +277,7 @@ class _Levels:
 
     def share(self, patch: int, patches: int) -> Estimate | None:
         """Of every group that the patch is in, an even part of what it does beyond its parts."""
-        groups = [g for size in range(order_of(patches)) for g in itertools.combinations(range(patches), size)]
+        groups = _groups(patches, order_of(patches) - 1)
         total = np.zeros(len(self._levels))
         for group in groups:
             if patch in group:
@@ -279,12 +292,9 @@ class _Levels:
         return self.estimate(total)
 
     def _switch(self, patch: int, sign: int) -> tuple[Subset, Subset] | None:
-        pairs = [
-            (run, other)
-            for run in self._runs
-            for other in self._runs
-            if patch in run and patch not in other and set(other) < set(run)
-        ]
+        with_it = [run for run in self._runs if patch in run]
+        without = [run for run in self._runs if patch not in run]
+        pairs = [(run, other) for run, other in itertools.product(with_it, without) if set(other) < set(run)]
         return min(pairs, key=lambda p: (len(p[0]) - len(p[1]), sign * len(p[1]), p), default=None)
 
     def _fresh(self, run: Subset) -> tuple[Subset, Subset | None]:

@@ -49,8 +49,8 @@ def in_flight(trial: Trial) -> Quantity | Finding:
             "a mean latency or an I/O rate is missing" if parts else "no I/O was done",
             "keep total latency (lat or slat and clat) in the results",
         )
-    value, low, high = (sum(getattr(part, end) for part in known) for end in ("value", "low", "high"))
-    return Quantity(value, low, high, "I/Os in flight")
+    low, high = sum(part.low for part in known), sum(part.high for part in known)
+    return Quantity(sum(part.value for part in known), low, high, "I/Os in flight")
 
 
 def check(trial: Trial, depth: int) -> Finding | None:

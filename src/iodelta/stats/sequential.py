@@ -8,6 +8,7 @@ one side with half of alpha; the two-sided bounds published for alpha <= 0.1 agr
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 
 import msgspec
@@ -50,20 +51,25 @@ def schedule(
     after a screen this count does depend on its own data: it waits where they speak little for a change.
     Between a run's early end and the extension no look can be taken, since no alpha is left for it.
     """
-    found: dict[int, float] = {}
+    spent: dict[int, float] = {}
     kept = 1.0 - reserve
-    stop = next((blocks for blocks in ended if blocks < looks[-1]), None)
-    main = looks if stop is None else (*(n for n in looks if n < stop), stop)
+    main = _cut(looks, [blocks for blocks in ended if blocks < looks[-1]])
     for blocks in main:
-        found[blocks] = kept if blocks == main[-1] else kept * pocock_share(blocks / looks[-1])
-    late = tuple(n for n in extension if n > main[-1])
+        spent[blocks] = kept if blocks == main[-1] else kept * pocock_share(blocks / looks[-1])
+    late = tuple(blocks for blocks in extension if blocks > main[-1])
     if late and reserve > 0.0:
-        stop = next((blocks for blocks in ended if main[-1] < blocks < late[-1]), None)
-        rest = late if stop is None else (*(n for n in late if n < stop), stop)
+        rest = _cut(late, [blocks for blocks in ended if main[-1] < blocks < late[-1]])
         for blocks in rest:
             fraction = (blocks - main[-1]) / (late[-1] - main[-1])
-            found[blocks] = 1.0 if blocks == rest[-1] else kept + reserve * pocock_share(fraction)
-    return Schedule(tuple(found), tuple(found.values()))
+            spent[blocks] = 1.0 if blocks == rest[-1] else kept + reserve * pocock_share(fraction)
+    return Schedule(tuple(spent), tuple(spent.values()))
+
+
+def _cut(looks: tuple[int, ...], ended: Sequence[int]) -> tuple[int, ...]:
+    """Looks up to the first early end, which becomes the last of them; all of them without one."""
+    if not ended:
+        return looks
+    return (*(blocks for blocks in looks if blocks < ended[0]), ended[0])
 
 
 def nominal_tails(plan: Schedule, alpha: float) -> tuple[float, ...]:

@@ -8,7 +8,7 @@ centre is the Hodges-Lehmann estimate, as everywhere: the band's p50 is the verd
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -83,30 +83,60 @@ def shift_function(
     if blocks < tails.MIN_BLOCKS:
         return ShiftFunction((), (tails.too_few_blocks(blocks, place),), level, blocks)
     arms = (baseline, variant)
-    single = [p for p in grid if all(tails.refusal(run, p) is None for arm in arms for run in arm)]
-    counts = [tails.tabulate(arm) for arm in arms]
+    single = [p for p in grid if _each_run_has(baseline, p) and _each_run_has(variant, p)]
+    tables = [tails.tabulate(arm) for arm in arms]
     shifts: dict[float, Shift] = {}
-    refused: list[Finding] = []
     if single:
-        logs = [np.log(np.array([tails.quantiles(*arm, p) for p in single])) for arm in counts]
-        for p, found in zip(single, simultaneous(logs[1] - logs[0], level=level, seed=seed), strict=True):
-            low, high = (end if math.isfinite(end) else None for end in (found.low, found.high))
-            shifts[p] = Shift(p, found.value, low, high, _resolution(arms, p), pooled=False)
+        shifts = {shift.p: shift for shift in _by_run(arms, tables, single, level, seed)}
+    refused: list[Finding] = []
     for p in grid:
         if p in shifts:
             continue
-        merged = [Histogram.merged(arm) for arm in arms]
-        why = next((why for total in merged if (why := tails.refusal(total, p, place=place)) is not None), None)
-        if why is not None:
-            refused.append(why)
-            continue
-        # Both arms draw the same blocks, so what a block did to both cancels.
-        weights = tails.resampling_weights(blocks, seed)
-        drawn = [np.log(tails.quantiles(weights @ arm[0], arm[1], arm[2], p)) for arm in counts]
-        lower, upper = tails.expanded_interval(drawn[1] - drawn[0], blocks, level)
-        change = math.log(merged[1].quantile(p) / merged[0].quantile(p))
-        shifts[p] = Shift(p, change, float(lower), float(upper), _resolution(arms, p), pooled=True)
+        totals = [Histogram.merged(arm) for arm in arms]
+        refusals = [tails.refusal(total, p, place=place) for total in totals]
+        reasons = [refusal for refusal in refusals if refusal is not None]
+        if reasons:
+            refused.append(reasons[0])
+        else:
+            shifts[p] = _pooled(arms, tables, p, level, seed)
     return ShiftFunction(tuple(shifts[p] for p in sorted(shifts)), tuple(refused), level, blocks)
+
+
+Arms = tuple[Sequence[Histogram], Sequence[Histogram]]
+
+Table = tuple[Floats, Floats, Floats]
+"""What ``tails.tabulate`` returns."""
+
+
+def _each_run_has(arm: Sequence[Histogram], p: float) -> bool:
+    """Whether every run of an arm has samples enough for its own percentile."""
+    return all(tails.refusal(run, p) is None for run in arm)
+
+
+def _by_run(arms: Arms, tables: Sequence[Table], grid: Sequence[float], level: float, seed: int) -> Iterator[Shift]:
+    """The shift of each percentile, from the percentiles of each run, with simultaneous intervals."""
+    baseline, variant = (_log_quantiles(table, grid) for table in tables)
+    for p, found in zip(grid, simultaneous(variant - baseline, level=level, seed=seed), strict=True):
+        low, high = (end if math.isfinite(end) else None for end in (found.low, found.high))
+        yield Shift(p, found.value, low, high, _resolution(arms, p), pooled=False)
+
+
+def _log_quantiles(table: Table, grid: Sequence[float]) -> Floats:
+    logs: Floats = np.log(np.array([tails.quantiles(*table, p) for p in grid]))
+    return logs
+
+
+def _pooled(arms: Arms, tables: Sequence[Table], p: float, level: float, seed: int) -> Shift:
+    """The shift of one percentile, from the counts of all runs together."""
+    blocks = len(arms[0])
+    # Both arms draw the same blocks, so what a block did to both cancels.
+    weights = tails.resampling_weights(blocks, seed)
+    drawn: list[Floats] = []
+    for counts, low, high in tables:
+        drawn.append(np.log(tails.quantiles(weights @ counts, low, high, p)))
+    lower, upper = tails.expanded_interval(drawn[1] - drawn[0], blocks, level)
+    before, after = (Histogram.merged(arm).quantile(p) for arm in arms)
+    return Shift(p, math.log(after / before), float(lower), float(upper), _resolution(arms, p), pooled=True)
 
 
 def _resolution(arms: Sequence[Sequence[Histogram]], p: float) -> float:

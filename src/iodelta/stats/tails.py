@@ -111,7 +111,7 @@ def pooled(
 
 def tabulate(histograms: Sequence[Histogram]) -> tuple[Floats, Floats, Floats]:
     """Counts of shape (histograms, bins in use), and the lower and upper edges in ns of those bins."""
-    used = sorted({index for histogram in histograms for index in histogram.indexes})
+    used = sorted(set().union(*(histogram.indexes for histogram in histograms)))
     column = {index: at for at, index in enumerate(used)}
     counts = np.zeros((len(histograms), len(used)))
     for row, histogram in enumerate(histograms):
