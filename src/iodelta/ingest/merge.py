@@ -67,26 +67,39 @@ def _marked(report: Report, count: int) -> Report:
 def _continues(earlier: Report, later: Report) -> bool:
     """Whether ``later`` is the same run some time on: all that only grows has grown, and nothing says otherwise."""
     before = [run for run in earlier if isinstance(run, Run)]
-    pairs = list(zip(before, _twins(before, later), strict=True))
     grown = False
-    for run, twin in pairs:
-        if twin is None or (run.pid and twin.pid and run.pid != twin.pid) or run.fio_version != twin.fio_version:
-            return False
-        if run.started and twin.started and abs(run.started - twin.started) > _SAME_START:
+    for run, twin in zip(before, _twins(before, later), strict=True):
+        if twin is None or not _may_be_one(run, twin):
             return False
         known = bool((run.pid and twin.pid) or (run.started and twin.started))
         for old in run.directions:
             new = twin.direction(old.kind)
-            if new is None or new.ios < old.ios or new.bytes < old.bytes:
-                return False
-            shorter = new.runtime_ms < old.runtime_ms  # fio < 3.30: a job's time ran on after its end, but for the last
-            if shorter and not (known and (new.ios, new.bytes) == (old.ios, old.bytes)):
-                return False
-            if (shorter or not known) and not _could_grow(old, new):
+            if new is None or not _went_on(old, new, known=known):
                 return False
             grown = grown or new.runtime_ms != old.runtime_ms
         grown = grown or not run.directions
-    return bool(pairs) and grown
+    return grown
+
+
+def _may_be_one(run: Run, twin: Run) -> bool:
+    """Whether process, version and start do not contradict that two reports are of one run."""
+    if run.pid and twin.pid and run.pid != twin.pid:
+        return False
+    if run.fio_version != twin.fio_version:
+        return False
+    if not run.started or not twin.started:
+        return True
+    return abs(run.started - twin.started) <= _SAME_START
+
+
+def _went_on(old: Direction, new: Direction, *, known: bool) -> bool:
+    """Whether ``new`` can be ``old`` some time on; ``known``: process or start say that they are of one run."""
+    if new.ios < old.ios or new.bytes < old.bytes:
+        return False
+    is_shorter = new.runtime_ms < old.runtime_ms  # fio < 3.30: a job's time ran on after its end, but for the last
+    if is_shorter and not (known and (new.ios, new.bytes) == (old.ios, old.bytes)):
+        return False
+    return (known and not is_shorter) or _could_grow(old, new)
 
 
 def _could_grow(old: Direction, new: Direction) -> bool:
