@@ -75,7 +75,7 @@ _OWNED: dict[str, Owned] = {
         harmless=True,
     ),
     **_all("iodelta reads the result of each direction", "unified_rw_reporting", "stats"),
-    **_all("a job that writes other files is no workload of the target", "write_iolog", "inflate-log", "aux-path"),
+    **_all("a job that writes other files is not a workload of the target", "write_iolog", "inflate-log", "aux-path"),
     **_all(
         "iodelta orders the trials; each section of a job file is a cell of its own",
         *("name", "section", "stonewall", "wait_for", "new_group"),

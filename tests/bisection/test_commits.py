@@ -226,11 +226,11 @@ def test_ends_that_do_not_differ_are_no_search(repo: Toy, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("good", "bad", "said"),
     [
-        ("main~3", "nowhere", "'nowhere' is no commit"),
+        ("main~3", "nowhere", "'nowhere' is not a commit"),
         ("main", "main~3", "exchange --good and --bad"),
         ("main", "main", "the same commit"),
         ("side", "main", "ask with that as --good"),
-        ("--output=x", "main", "is no commit"),
+        ("--output=x", "main", "is not a commit"),
     ],
 )
 def test_revisions_that_make_no_line_are_refused_with_what_to_do(

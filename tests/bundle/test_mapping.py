@@ -78,7 +78,7 @@ def test_what_cannot_be_placed_is_listed_by_variant() -> None:
 
 @pytest.mark.parametrize("text", ["cpus", "cpus=", "cpus=a", "cpus=0-1:", "gpus=0", "cpus=x:0", "cpus=0:1:2 "])
 def test_a_mapping_that_says_nothing_is_refused(text: str) -> None:
-    with pytest.raises(RequestError, match="is no mapping"):
+    with pytest.raises(RequestError, match="is not a valid mapping"):
         maps((text,))
 
 

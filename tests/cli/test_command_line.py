@@ -103,7 +103,7 @@ def test_a_variant_whose_knob_cannot_be_set_is_left_out_when_that_is_asked_for(t
         (["run", *ENGINES, "--margin", "much", *READS], "1% or 0.01"),
         (["run", *ENGINES, *READS, "--exec_prerun=reboot"], "exec_prerun"),
         (["run", *ENGINES, *READS, "--mem=mmap:x"], "mem=mmap:x makes that file"),
-        (["run", *ENGINES, *READS, "--size=50%"], "'50%' is no size"),
+        (["run", *ENGINES, *READS, "--size=50%"], "'50%' is not a valid size"),
         (
             ["run", "--variant", "a:fio.ioengine=rbd", "--variant", "b", *READS],
             "ioengine=rbd is not known to keep to the target",

@@ -102,3 +102,12 @@ def _trial(number: int, cell: str, variant: str, block: int) -> Trial:
     iops, bandwidth = Quantity.exact(rate, "IOPS"), Quantity.exact(rate * 4096, "B/s")
     read = Direction("read", 1000, 4096000, 1000, iops, bandwidth)
     return Trial(number, cell, variant, block, number % 2, number, number * 3.0, 3.0, (read,))
+
+
+def test_a_log_gets_a_line_every_quarter_of_a_minute_and_not_for_every_round() -> None:
+    said: list[str] = []
+    watcher = watching.PlainWatcher(said.append)
+    watcher.begin(PLAN, "somewhere", 0)
+    for spent in range(3, 63, 3):
+        watcher.judged(judge_all([], PLAN.rules, baseline="a"), float(spent), 60.0 - spent)
+    assert [line.partition(" done")[0] for line in said[1:]] == ["round 1", "round 6", "round 11", "round 16"]

@@ -133,7 +133,7 @@ def test_a_placebo_is_the_baseline_under_another_name() -> None:
             "cells are 'read 4k'",
         ),
         (f'[workload]\nrw = "read"\n{VARIANTS}[design]\nweights = {{read = -1}}', "experiment.toml:9", "a million"),
-        (f'[workload]\nrw = "read"\nsize = "50%"\n{VARIANTS}', "experiment.toml:3", "'50%' is no size"),
+        (f'[workload]\nrw = "read"\nsize = "50%"\n{VARIANTS}', "experiment.toml:3", "'50%' is not a valid size"),
         (VARIANTS, "experiment.toml", "no [workload]"),
     ],
 )

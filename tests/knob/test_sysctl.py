@@ -88,7 +88,7 @@ def test_interface_names_with_dots_are_spelled_as_sysctl_does(tmp_path: Path, na
 )
 def test_a_name_stays_below_proc_sys(tmp_path: Path, name: str) -> None:
     one = knob.knob(name, Rooted(tmp_path, {}), target("sda"))
-    with pytest.raises(RequestError, match="is no name"):
+    with pytest.raises(RequestError, match="is not the name"):
         one.available()
 
 

@@ -302,7 +302,7 @@ def test_a_damaged_log_keeps_no_other_log_from_being_put_back(machine: Rooted, s
     crash(machine, state, "two", SWAP)
     (state / "pending" / "one.jsonl").write_text('{"type":"saved","saved":{}}\n')
     bad, good = restore_pending(machine)
-    assert "there is no script beside it" in bad.problem
+    assert "the script next to it is missing" in bad.problem
     assert good.done
     assert machine.read(SWAP).strip() == "60"
     assert (state / "pending" / "one.jsonl").exists()

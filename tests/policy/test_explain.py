@@ -128,7 +128,7 @@ def test_every_explanation_names_the_observation_that_would_confirm_it() -> None
         ("queue", Array(copies=1), "nothing to choose"),
         ("queue", Array(copies=3, rates=(1.0, 2.0)), "2 rates for 3 copies"),
         ("round-robin:5000", Array(), "multiple of the sector"),
-        ("round-robin:many", Array(), "no size"),
+        ("round-robin:many", Array(), "not a valid size"),
         ("latency:age_limit=soon", Array(), "not a number"),
         ("sed:explore_permille=2000", Array(), "2000 of 1000"),
     ],

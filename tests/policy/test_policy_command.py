@@ -199,10 +199,10 @@ def test_a_member_that_only_seems_to_be_empty_is_not_written_to_unless_it_is_nam
         (("explain", "fastest"), "nothing to explain"),
         (("explain", "queue", "--rate", "-1"), "above 0"),
         (("explain", "queue", "--rate", "1", "--calibration", "/nowhere"), "either given or calibrated"),
-        (("explain", "queue", "--bs", "large"), "no size"),
+        (("explain", "queue", "--bs", "large"), "not a valid size"),
         (("simulate", "--policy", "queue"), "either modelled or calibrated"),
         (("simulate", "--member", "tape", "--policy", "queue"), "not a member"),
-        (("simulate", "--member", "hdd:7200:170:many"), "no size"),
+        (("simulate", "--member", "hdd:7200:170:many"), "not a valid size"),
         (
             ("simulate", "--member", "ssd", "--member", "ssd", "--layout", "mirror", "--size", "9t"),
             "more than the smallest",

@@ -161,7 +161,7 @@ def test_a_block_is_a_boot_of_every_kernel_which_serves_all_cells_and_the_first_
     assert fake.boots() == len(boots) + 1
     assert not fake.pending
     assert "Reboots   for every variant of a block, by kexec" in done.out
-    assert "kernel (old: as it is; new: 6.12); put back at the end" in done.out
+    assert "kernel (old: as it is; new: 6.12); restored at the end" in done.out
     (fake.place / "kernel/kexec_loaded").unlink()
     bare = stand.run(*asked(stand, fake, node)[:2], "--dry-run")
     assert bare.code == 4

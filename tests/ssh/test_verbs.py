@@ -249,7 +249,7 @@ def test_its_clock_is_its_own(host: Host, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("name", ["-oProxyCommand=touch pwned", "a;b", "a b", "", "u@-x", "$(x)", "a\nb"])
 def test_a_host_that_could_be_an_option_or_a_command_is_no_host(name: str) -> None:
-    with pytest.raises(RequestError, match="is no host"):
+    with pytest.raises(RequestError, match="is not a valid host"):
         reach(f"ssh:{name}")
 
 

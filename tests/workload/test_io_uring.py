@@ -103,7 +103,7 @@ def test_it_is_judged_by_its_rate_alone() -> None:
     [
         ('rw = "randwrite"', "only reads"),
         ("verify = 1", "no option verify"),
-        ('iodepth = "many"', "no size"),
+        ('iodepth = "many"', "not a valid size"),
         ('ioengine = "mmap"', "io_uring, libaio, pvsync2"),
         ("d = 1\niodepth = 2", "given twice"),
         ('[workload.one]\ntool = "fio"\nbs = "4k"\n[workload.two]\nbs = "8k"', "one tool"),
@@ -115,7 +115,7 @@ def test_what_it_cannot_do_is_refused(workload: str, told: str) -> None:
 
 
 def test_a_tool_is_fio_or_a_path_of_t_io_uring() -> None:
-    with pytest.raises(RequestError, match="no tool that iodelta knows"):
+    with pytest.raises(RequestError, match="not a tool that iodelta knows"):
         parse('[workload]\ntool = "iozone"\n[variant.a]\n[variant.b]\n')
 
 
@@ -199,7 +199,7 @@ def test_without_a_build_the_way_to_one_is_told(tmp_path: Path, monkeypatch: pyt
 
 
 def test_another_program_is_not_taken_for_it() -> None:
-    with pytest.raises(MeasureError, match="is no t/io_uring"):
+    with pytest.raises(MeasureError, match="is not t/io_uring"):
         usage(LocalMachine(), "/bin/true")
 
 

@@ -81,7 +81,7 @@ class Repository:
         if done.returncode:
             shallow = " (the clone is shallow: `git fetch --unshallow` brings the rest)" if self.is_shallow() else ""
             raise RequestError(
-                f"{revision!r} is no commit of this repository{shallow}",
+                f"{revision!r} is not a commit of this repository{shallow}",
                 place=place,
                 remedy="`git log --oneline` shows what there is; `git fetch` brings what is missing",
             )
@@ -133,7 +133,7 @@ class Repository:
     def patch(self, sha: str) -> bytes:
         """What a commit changes, against its first parent, so that it applies anywhere. Raises MeasureError."""
         if not self.commit(sha).parents:
-            raise RequestError("a first commit is no patch", place=sha[:12])
+            raise RequestError("a first commit is not a patch", place=sha[:12])
         return self.difference(f"{sha}^1", sha)
 
     def difference(self, parent: str, commit: str) -> bytes:

@@ -76,7 +76,7 @@ class CommandMeasure:
         )
         last = said.strip().rpartition("\n")[2].strip()
         if not re.fullmatch(r"[+]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", last) or not 0 < float(last) < math.inf:
-            raise Unbuildable(f"the measurement's last line is no number above zero: {last[:60]!r}")
+            raise Unbuildable(f"the measurement's last line is not a number above zero: {last[:60]!r}")
         return Reading(float(last), seconds)
 
     def close(self) -> None:

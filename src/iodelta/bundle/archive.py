@@ -176,7 +176,7 @@ def _bounded(file: BinaryIO, place: str) -> Iterator[tuple[Member, Readable]]:
 def _check_name(name: str, before: Mapping[str, bytes], place: str) -> None:
     """Raises RequestError for a name that no experiment has, or that came before."""
     if not NAME.fullmatch(name) or len(before) >= MOST_MEMBERS:
-        raise _refused(place, f"{clean(name)!r} is no file of an experiment")
+        raise _refused(place, f"{clean(name)!r} is not a file of an experiment")
     if name in before:
         raise _refused(place, f"it holds {clean(name)!r} twice")
 

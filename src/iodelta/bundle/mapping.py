@@ -45,7 +45,7 @@ def maps(given: Sequence[str]) -> Maps:
         there, colon, here = rest.rpartition(":")
         if kind not in KINDS or not numbers(here) or (colon and not numbers(there.removeprefix("node:"))):
             raise RequestError(
-                f"{text!r} is no mapping", place="--map", remedy="as in --map cpus=0-31:0-1, or --map numa=0"
+                f"{text!r} is not a valid mapping", place="--map", remedy="as in --map cpus=0-31:0-1, or --map numa=0"
             )
         found[kind][there or "*"] = here
     return found

@@ -90,7 +90,9 @@ def ask(base: str, fio: tuple[str, ...], options: dict[str, object]) -> Question
     if len(set(zip(names, texts, strict=True))) < len(names):
         raise RequestError("a patch is given twice", place="--patch", remedy="name each once")
     if not names:
-        raise RequestError("there are no patches", place="command line", remedy="--patch REV or --patch FILE, repeated")
+        raise RequestError(
+            "no patches were given", place="command line", remedy="--patch REV or --patch FILE, repeated"
+        )
     subject = Patches(
         repository.path, repository.resolve(base, "BASE"), tuple(names), tuple(texts), bool(options["revert"])
     )

@@ -63,7 +63,7 @@ def rebuild(folder: Folder, format_: str) -> None:
 
         sys.stdout.buffer.write(written(RebuildAnswer(("verdict.json", "report.html"), account.boots)))
         return
-    click.echo(f"{folder.path / 'verdict.json'} and report.html made again from {account.boots} boots")
+    click.echo(f"{folder.path / 'verdict.json'} and report.html rebuilt from {account.boots} boots")
 
 
 def report(folder: Folder, format_: str, output: Path | None, *, functions: bool, force: bool, gate: bool) -> NoReturn:

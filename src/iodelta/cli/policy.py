@@ -204,7 +204,7 @@ def simulate(
     depth_given = click.get_current_context().get_parameter_source("iodepths") is not ParameterSource.DEFAULT
     if arrivals and depth_given:
         raise RequestError(
-            "an open load has no depth: requests arrive whatever is in flight",
+            "an open load has no depth: requests arrive regardless of how many are in flight",
             place="command line",
             remedy="--rate or --iodepth",
         )

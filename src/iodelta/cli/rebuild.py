@@ -33,4 +33,4 @@ def command(folder: Path, format_: str) -> None:
 
         sys.stdout.buffer.write(written(RebuildAnswer((VERDICT, TRIALS, PAGE), account.trials)))
         return
-    click.echo(f"{folder / VERDICT}, {TRIALS} and {PAGE} made again from {account.trials} trials")
+    click.echo(f"{folder / VERDICT}, {TRIALS} and {PAGE} rebuilt from {account.trials} trials")

@@ -57,6 +57,10 @@ SHOWN_CELLS = 20
 """Rows of the live table; of more cells those still open come first."""
 
 
+EVERY = 15.0
+"""Seconds of measuring between two lines of a log; a cell that is decided gets its line at once."""
+
+
 SETTLED = ("decided", "exhausted")
 """Steps after which no more blocks of a cell are run."""
 
@@ -69,9 +73,11 @@ class PlainWatcher:
         self._plan: Plan | None = None
         self._prepared = 0.0
         self._round = 0
+        self._said: tuple[int, float] | None = None
+        """Decided cells and seconds spent as of the last line."""
 
     def begin(self, plan: Plan, folder: str, done: int) -> None:
-        self._plan, self._round = plan, 0
+        self._plan, self._round, self._said = plan, 0, None
         again = f", {done} trials already there" if done else ""
         self._say(
             f"measuring: {_cells(len(plan.experiment.cells))}, {len(plan.experiment.variants)} variants, "
@@ -100,6 +106,9 @@ class PlainWatcher:
         exhausted = sum(step == "exhausted" and bool(own) for step, own in zip(steps, verdicts, strict=True))
         ended = f", {exhausted} out of blocks" if exhausted else ""
         self._round += 1
+        if self._said is not None and decided == self._said[0] and spent - self._said[1] < EVERY:
+            return
+        self._said = (decided, spent)
         self._say(
             f"round {self._round} done: {decided} of {_cells(len(steps))} decided{ended}, {duration(spent)} spent, "
             f"{_ahead(self._plan, judgement, left)}"

@@ -95,7 +95,7 @@ def _with_placebo(variants: tuple[Variant, ...], baseline: str, design: Design, 
             remedy="add [variant.NAME] tables (--variant NAME:knob=value), or ask for an A/A with placebo = true",
         )
     if baseline not in named:
-        refuse(f"the baseline {baseline!r} is no variant", "baseline", remedy=f"variants: {', '.join(named)}")
+        refuse(f"the baseline {baseline!r} is not a variant", "baseline", remedy=f"variants: {', '.join(named)}")
     return variants
 
 
@@ -137,7 +137,7 @@ def _tool(workloads: tuple[Workload, ...], refuse: Refuse) -> tuple[str, tuple[W
         tool = ""
     elif tool != io_uring.IO_URING and not tool.startswith("/"):
         refuse(
-            f"{tool!r} is no tool that iodelta knows",
+            f"{tool!r} is not a tool that iodelta knows",
             *("workload", io_uring.TOOL),
             remedy=f'fio, "{io_uring.IO_URING}" (see `iodelta fio build`), or the absolute path of a t/io_uring',
         )

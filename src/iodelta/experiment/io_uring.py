@@ -30,7 +30,7 @@ LETTERS = "DNPSTVXeut"
 """Options that only ``t/io_uring`` has: dma map, no-op, node, register ring, latency and the like."""
 
 DEFAULTS = {"rw": "randread", "bs": "4k", "iodepth": "128", "numjobs": "1", "direct": "1", "ioengine": "io_uring"}
-"""What it does unless told otherwise, said openly so that every reader of a cell knows it."""
+"""What it does unless told otherwise, stated so that every reader of a cell knows it."""
 
 ENGINES = {"io_uring": (), "libaio": ("-a1",), "pvsync2": ("-S1",)}
 _NAMES = {letter: name for name, letter in SWITCHES.items()}

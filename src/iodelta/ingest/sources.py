@@ -230,7 +230,7 @@ def tar_members(stream: BinaryIO) -> Iterator[Member]:
     head = _fill(stream, HEAD)
     counted, packed = _Counted(stream, head), _packing(head)
     if packed in ("", "zip"):
-        raise ValueError("it is no tar archive")
+        raise ValueError("it is not a tar archive")
     whole: Readable = counted
     if packed != "tar":
         whole = _Expanding(_unpacked(packed, counted), _Budget(lambda: counted.count))

@@ -122,7 +122,7 @@ def _number(field: bytes) -> int:
     try:
         return int(text, 8) if text else 0
     except ValueError:
-        raise TarError("the archive is damaged: a size is no number") from None
+        raise TarError("the archive is damaged: a size is not a number") from None
 
 
 def _checksum_fits(header: bytes) -> bool:

@@ -92,7 +92,7 @@ class IoMax(Knob):
     def restore(cls, machine: Machine, saved: Saved) -> str:
         group = saved.values[0][1]
         if not re.fullmatch(r"/.*/iodelta-[0-9a-f]{12}", group):
-            raise KnobError(f"the record names {group!r}, which is no group of iodelta's", place=saved.knob)
+            raise KnobError(f"the record names {group!r}, which is not a group that iodelta made", place=saved.knob)
         account = "the group is gone already"
         if machine.glob(group):
             _remove(machine, group)

@@ -120,7 +120,7 @@ class FileKnob(Knob):
         errors: list[str] = []
         for path, text in saved.values:
             if not path.startswith(ROOTS) or ".." in path.split("/"):
-                raise KnobError(f"the record names {path!r}, which is no kernel setting", place=saved.knob)
+                raise KnobError(f"the record names {path!r}, which is not a kernel setting", place=saved.knob)
             if other := _another_disk(machine, saved.disks, path):
                 accounts[f"{path} left alone: {other}"] = None
                 continue

@@ -174,7 +174,7 @@ class SystemdBoot(_OneShot):
         try:
             entries = msgspec.json.decode(text, type=list[_Entry])
         except msgspec.MsgspecError as error:
-            raise KnobError(f"bootctl list says what is no list: {error}", place=self.machine.name) from error
+            raise KnobError(f"the output of bootctl list is not a list: {error}", place=self.machine.name) from error
         found = next((one.id for one in entries if one.boots(image)), None)
         if found is None:
             raise KnobError(

@@ -100,5 +100,5 @@ def _relative(name: str) -> str:
     path = text if first == "/" else text.translate(str.maketrans("./", "/."))
     parts = path.split("/")
     if any(part in ("", ".", "..") or any(c in part for c in "*?[]") for part in parts):
-        raise RequestError(f"{text!r} is no name of a setting", place=name, remedy="as in sysctl.vm.dirty_ratio")
+        raise RequestError(f"{text!r} is not the name of a setting", place=name, remedy="as in sysctl.vm.dirty_ratio")
     return path

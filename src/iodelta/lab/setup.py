@@ -351,7 +351,7 @@ def _scratch_file(
     target = resolve(machine, path)
     if target.real_path != path:
         raise RefusedError(
-            f"is a link to {target.real_path}, which is no scratch file",
+            f"is a link to {target.real_path}, which is not a scratch file",
             place=path,
             remedy="somebody exchanged it: delete the link, or choose another directory for the scratch file",
         )

@@ -329,7 +329,7 @@ def _unreadable(machine: Machine, path: str, damaged: Mapping[int, str]) -> str:
     lines = f"line {', '.join(map(str, damaged))} of {path} cannot be read ({next(iter(damaged.values()))})"
     script = _script(path)
     if not machine.glob(literal(script)):
-        return f"{lines}, and there is no script beside it: what the line kept is not put back"
+        return f"{lines}, and the script next to it is missing: the settings on that line are not restored"
     return (
         f"{lines}: what it kept is not put back. `sh {shlex.quote(script)}`, as root, sets every original of that run; "
         "`iodelta restore --forget` gives the line up afterwards"

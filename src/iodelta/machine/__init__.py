@@ -33,4 +33,4 @@ def reach(name: str = "") -> AbstractContextManager[Machine]:
         from iodelta.machine.vm import VmMachine
 
         return VmMachine(place)
-    raise RequestError(f"{name!r} is no machine", place="machine", remedy="local, ssh:HOST, or vm:KERNEL")
+    raise RequestError(f"{name!r} is not a valid machine", place="machine", remedy="local, ssh:HOST, or vm:KERNEL")

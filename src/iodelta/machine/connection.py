@@ -80,7 +80,9 @@ class Connection:
         """``timeout``: seconds that the host may take to say its first word."""
         if not HOST.fullmatch(host):
             raise RequestError(
-                f"{host!r} is no host", place="machine", remedy="ssh:HOST or ssh:USER@HOST; the rest in ~/.ssh/config"
+                f"{host!r} is not a valid host",
+                place="machine",
+                remedy="ssh:HOST or ssh:USER@HOST; the rest in ~/.ssh/config",
             )
         self.host = host
         self._timeout = timeout

@@ -73,7 +73,7 @@ class SshMachine(ShellMachine):
                 return
             if late > min(limit, DOWN):
                 raise MachineError(
-                    f"was told to start anew ({' '.join(words)}) and is still in its old boot after {late:.0f} s",
+                    f"was asked to reboot ({' '.join(words)}) and is still in its old boot after {late:.0f} s",
                     place=self.name,
                     remedy="look there at what keeps it (systemctl list-jobs)",
                 )

@@ -232,7 +232,7 @@ def ties_by_offset(given: str, array: Array) -> Explanation | None:
     return Explanation(
         "ties by offset",
         f"equally loaded members take turns by offset, one for each {size(ZFS_TIE)}: the same bytes are always read "
-        "from the same member, and a random load is spread evenly. Flash beside spinning members is no tie: "
+        "from the same member, and a random load is spread evenly. Flash beside spinning members is not a tie: "
         "the flash is read",
         f"read at random within one aligned {size(ZFS_TIE)}: /sys/block/DEVICE/stat of one member moves, no other",
         {"bytes of a turn": float(ZFS_TIE)},

@@ -37,7 +37,7 @@ def cache_findings(machine: Machine, target: Target) -> tuple[Finding, ...]:
             "warning",
             one.device,
             f"{one.kind} {one.device}{f' ({one.mode})' if one.mode else ''} lies below the target: offsets read before "
-            "come from its quick device, whatever variant reads them again",
+            "come from its quick device, regardless of which variant reads them again",
             "keep fresh offsets for every trial (the default), or detach the cache; drop_caches does not empty it",
         )
         for one in caches_below(machine, target)

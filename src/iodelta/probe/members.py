@@ -43,7 +43,7 @@ def inspect(
     except OSError as error:
         raise RequestError(str(error), place="mirror", remedy="is the member failing? see the kernel's log") from error
     if difference:
-        text = f"{difference[0]} differs from {targets[0].real_path} at byte {difference[1]}: they are no mirror"
+        text = f"{difference[0]} differs from {targets[0].real_path} at byte {difference[1]}: they are not a mirror"
         remedy = "timings are right all the same; copy one to the other where the bytes matter"
         findings.append(Finding("mirror.content", "warning", difference[0], text, remedy))
     elif pieces and compared < used:

@@ -33,7 +33,7 @@ PATIENCE = 120
 """Seconds that one step may take."""
 
 TEARDOWN = r"""
-case $1 in */iodelta-scenario-????????????????) ;; *) echo "$1 is no directory of a scenario" >&2; exit 1 ;; esac
+case $1 in */iodelta-scenario-????????????????) ;; *) echo "$1 is not the directory of a scenario" >&2; exit 1 ;; esac
 for point in "$1"/mounts/*; do
   [ -d "$point" ] || continue
   tries=0

@@ -179,7 +179,7 @@ def _named(text: str) -> str:
 def _option(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not re.fullmatch(r"[\w.-]+", value) or not re.fullmatch(r"[\w-]+", name):
-        raise _refuse(f"{text!r} is no OPTION=VALUE")
+        raise _refuse(f"{text!r} is not OPTION=VALUE")
     return name, value
 
 

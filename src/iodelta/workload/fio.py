@@ -128,7 +128,7 @@ def _check(request: FioRequest) -> None:
     if request.runtime < 0.1 or request.ramp < 0:
         raise RequestError(f"a trial of {request.runtime:g} s is too short for fio", place="design.trial")
     if not 0 < request.seed < 1 << 63:  # seed 0 would give every job the same numbers: init.c multiplies by it
-        raise RequestError(f"{request.seed} is no seed for fio", place="design.seed", remedy="1 to 2^63 - 1")
+        raise RequestError(f"{request.seed} is not a valid seed for fio", place="design.seed", remedy="1 to 2^63 - 1")
 
 
 def _given(request: FioRequest, name: str) -> bool:

@@ -49,7 +49,7 @@ def usage(machine: Machine, path: str) -> frozenset[str]:
     done = machine.run([path], timeout=10)
     letters = frozenset(re.findall(r"^ -([A-Za-z]) <", done.text + done.stderr.decode(errors="replace"), re.MULTILINE))
     if not {"d", "b", "n"} <= letters:
-        raise MeasureError("is no t/io_uring: it does not name its options", place=path, remedy=REMEDY)
+        raise MeasureError("is not t/io_uring: it does not name its options", place=path, remedy=REMEDY)
     if "r" not in letters:
         raise MeasureError(
             "this t/io_uring cannot end by itself (no -r)", place=path, remedy=f"fio 3.29 or later; {REMEDY}"

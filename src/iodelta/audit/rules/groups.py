@@ -77,7 +77,7 @@ def faster(evidence: Evidence) -> Iterator[Mark]:
     "note",
     says="the same cell was measured more than once, with different results",
     needs="a cell that occurs in several tables, or runs of the same job",
-    remedy="differences smaller than this scatter are no findings; compare variants inside one session only",
+    remedy="differences smaller than this scatter are not findings; compare variants inside one session only",
 )
 def scatter(evidence: Evidence) -> Iterator[Mark]:
     rows = [_Row(index, run, _words(run)) for index, run in evidence.rows() if load(run) != "loaded"]

@@ -72,9 +72,9 @@ def _at_most(plan: Plan) -> float:
 
 
 def show_plan(console: Console, plan: Plan, found: Survey, *, whole: bool, calibrations: Sequence[str] = ()) -> None:
-    """Print the plan; ``whole`` with every cell and the order of the first rounds, else in a few lines."""
+    """Print the plan; ``whole`` with rules, every cell and the order of the first rounds, else in a few lines."""
     known = [f"Known     {sentence}" for sentence in calibrations]
-    lines = wrapped_lines([*_lines(plan, found, permitted=not whole), *known])
+    lines = wrapped_lines([*_lines(plan, found, whole=whole), *known])
     for line in (*lines, *(_whole(plan) if whole else ())):
         console.print(line, soft_wrap=True, highlight=False, markup=False)
 
@@ -87,27 +87,42 @@ def wrapped_lines(lines: list[str]) -> Iterator[str]:
 
 def question_lines(plan: Plan) -> list[str]:
     """What is asked, by which rules and for how long: of the plan alone, without a look at its machine."""
+    return [*_asked(plan), *_rules(plan), _time(plan)]
+
+
+def _asked(plan: Plan) -> list[str]:
     experiment = plan.experiment
-    rounds, at_most = _rounds(plan), duration(_at_most(plan))
     return [
         f"Cells     {len(experiment.cells)}: {_some([cell.name for cell in experiment.cells])}",
         f"Variants  {_some([_variant(v.name, experiment.baseline) for v in experiment.variants])}",
-        f"Metrics   {', '.join(metric.name for metric in plan.rules.metrics)}; margin {100 * plan.rules.margin:g} %, "
-        f"level {100 * (1 - plan.rules.alpha):g} %",
-        f"Blocks    looks at {', '.join(map(str, plan.rules.looks))}; the budget pays for about {rounds} of every cell",
-        f"Reach     p {plan.rules.smallest_p:.2g} at the least; {_stalls(plan)}",
-        *([f"Carry     {inert(carry)}"] if (carry := carry_over(plan)) else ()),
-        f"Time      {duration(plan.trial_seconds)} a trial, {plan.per_round} trials a round, at most {at_most}",
     ]
 
 
-def _lines(plan: Plan, found: Survey, *, permitted: bool) -> list[str]:
+def _rules(plan: Plan) -> list[str]:
+    """By which rules it is decided, and what the budget lets them decide."""
+    rules = plan.rules
+    return [
+        f"Metrics   {', '.join(metric.name for metric in rules.metrics)}; margin {100 * rules.margin:g} %, "
+        f"level {100 * (1 - rules.alpha):g} %",
+        f"Blocks    looks at {', '.join(map(str, rules.looks))}; "
+        f"the budget pays for about {_rounds(plan)} of every cell",
+        f"Reach     p {rules.smallest_p:.2g} at the least; {_stalls(plan)}",
+        *([f"Carry     {inert(carry)}"] if (carry := carry_over(plan)) else ()),
+    ]
+
+
+def _time(plan: Plan) -> str:
+    each, at_most = duration(plan.trial_seconds), duration(_at_most(plan))
+    return f"Time      {each} a trial, {plan.per_round} trials a round, at most {at_most}"
+
+
+def _lines(plan: Plan, found: Survey, *, whole: bool) -> list[str]:
     experiment = plan.experiment
     lines = [
         *(f"Machine   {inert(name)}" for name in experiment.machines),
         f"Target    {_target(found)}",
-        *question_lines(plan),
-        f"Writes    {_writes(found, permitted=permitted)}",
+        *(question_lines(plan) if whole else (*_asked(plan), _time(plan))),
+        f"Writes    {_writes(found, permitted=not whole)}",
     ]
     if found.holds:
         lines.append(f"Holds     {found.holds}; only --destroy {inert(found.target.path)} lets it be overwritten")
@@ -115,7 +130,7 @@ def _lines(plan: Plan, found: Survey, *, permitted: bool) -> list[str]:
         lines.append(f"Reboots   for every variant of a block, by {found.reboots}; a boot serves each cell once")
     for name in experiment.knob_names():
         values = [f"{inert(v.name)}: {inert(v.knobs.get(name, 'as it is'))}" for v in experiment.variants]
-        lines.append(f"Knob      {name} ({'; '.join(values)}); put back at the end")
+        lines.append(f"Knob      {name} ({'; '.join(values)}); restored at the end")
     for text in (*experiment.runs_commands(), *experiment.looks_closer()):
         lines.append(f"Command   {inert(text)}")
     for against in found.reasons:
