@@ -14,6 +14,7 @@ from iodelta.report.stories.statements import (
     more_blocks,
     not_measured,
     recommendation,
+    share,
 )
 from iodelta.study.confounders import said
 from iodelta.study.experiment import Account, grouped
@@ -108,7 +109,7 @@ def _limits(account: Account) -> Iterator[str]:
     if stalls:
         parts.append(f"stalls in up to {100 * max(stalls):.0f} % of trials")
     if carried:
-        parts.append(f"a carry-over of up to {100 * max(carried):.2g} %")
+        parts.append(f"a carry-over of up to {share(max(carried))}")
     if parts:
         yield f"Equivalent does not exclude {' or '.join(parts)}."
 

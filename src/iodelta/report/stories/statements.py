@@ -95,9 +95,14 @@ def _not_excluded(account: Account) -> Iterator[str]:
         most, verdict = max(known, key=lambda one: one[0])
         points = 100 * most * (share_of(verdict.carry, verdict.typical) if verdict.carry else 0.0)
         yield (
-            f"A carry-over of up to {100 * most:.2g} % is not excluded; it could account for {points:.2g} points of "
+            f"A carry-over of up to {share(most)} is not excluded; it could account for {points:.2g} points of "
             f"a change ({inert(verdict.cell)}, {metric_name(verdict.metric, with_kind=False)})."
         )
+
+
+def share(value: float) -> str:
+    """A bound as a percentage of two digits, whole from 10 % on: never ``1e+02 %``."""
+    return f"{100 * value:.0f} %" if value >= 0.095 else f"{100 * value:.2g} %"
 
 
 def _false_equivalents(account: Account) -> Iterator[str]:
