@@ -82,16 +82,16 @@ def report(folder: Folder, format_: str, output: Path | None, *, functions: bool
 
 
 def _tell(account: PathAccount, format_: str, *, functions: bool) -> None:
-    from iodelta.report.path import lines, rendered
+    from iodelta.report.path import rendered, story
 
     if format_ != "console":
         sys.stdout.buffer.write(rendered(account, format_, functions=functions))
         return
     from rich.console import Console
 
-    console = Console(highlight=False)
-    for line in lines(account, functions=functions):
-        console.print(line, soft_wrap=True)
+    from iodelta.report.formats.terminal import show
+
+    show(Console(), story(account, functions=functions))
 
 
 def _show(plan: PathPlan) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -11,15 +10,13 @@ from rich.text import Text
 from iodelta.lab.folder import Folder
 from iodelta.path.judge import PathAccount, Shift, judge
 from iodelta.path.tables import FunctionTable
-from iodelta.report.formats.columns import columns
+from iodelta.report.formats.terminal import WIDTH
+from iodelta.report.formats.terminal import lines as on_terminal
 from iodelta.report.stories.story import Cell, Row, Section, Story, Table, section
 from iodelta.study.words import duration, inert
 
-WIDTH = 80
-NAMES = 14
 SHORT = 10
 """Columns from which the name of a side is too long for a heading."""
-STYLES = {"longer": "bold red", "shorter": "bold green", "same": "green", "no verdict": "dim"}
 STEPS = 32
 """Columns in which a row of kernels is drawn."""
 
@@ -62,61 +59,15 @@ def _range(shifts: list[Shift]) -> str:
     return f" ({values[0]:+,.0f} to {values[-1]:+,.0f} instructions per I/O)"
 
 
-def lines(account: PathAccount, *, functions: bool = False) -> Iterator[Text]:
-    """The account on a terminal, 80 columns but for names."""
-    yield from _wrapped(headline(account), "bold")
-    yield Text()
-    if account.shifts:
-        heads = ("", *_sides(account), "change", "", "layouts", "path")
-        head, *made = columns([heads, *(_cells(one, account) for one in account.shifts)], "<>>>>><", WIDTH)
-        yield Text(head, style="dim")
-        for one, line in zip(account.shifts, made, strict=True):
-            yield from _line(one, line, account)
-        for text in _legend(account):
-            yield from _wrapped(text, "dim")
-        yield Text()
-    if account.row:
-        yield from map(Text, steps(account))
-    if functions:
-        yield from _functions(account)
-    for problem in account.problems:
-        yield from _wrapped(f"! {inert(problem)}", "yellow")
-    for text in _rests_on(account):
-        yield from _wrapped(text)
-    yield from _wrapped(f"Not seen: {account.blind}", "bold")
-
-
-def _cells(one: Shift, account: PathAccount) -> tuple[str, ...]:
-    name = _named(one, account)
-    values = (_count(one.baseline), _count(one.value), _change(one), _share(one), _layouts(one))
-    return (name if len(name) <= NAMES else "", *values, one.word)
-
-
-def _line(one: Shift, line: str, account: PathAccount) -> Iterator[Text]:
-    name = _named(one, account)
-    if len(name) > NAMES:
-        yield Text(name)
-    yield Text(line.removesuffix(one.word)).append(one.word, style=STYLES[one.word])
-    if one.reason:
-        yield from _wrapped(f"    {inert(one.reason)}")
+def lines(account: PathAccount, width: int = WIDTH, *, functions: bool = False) -> Iterator[Text]:
+    """The account on a terminal."""
+    return on_terminal(story(account, functions=functions), width)
 
 
 def _legend(account: PathAccount) -> Iterator[str]:
     yield "Instructions from submission to completion, medians over I/Os; layouts: between any two address layouts."
     if account.deep:
         yield "With several I/Os in flight this holds the path of those before it in the queue too."
-
-
-def _functions(account: PathAccount) -> Iterator[Text]:
-    if not account.functions:
-        for text in _about_functions(account):
-            yield from _wrapped(text, "yellow")
-    for table in account.functions:
-        yield from _wrapped(_heading(table, account), "bold")
-        yield from map(Text, columns(list(_rows(table)), "<>>>", WIDTH, indent=2))
-        for doubt in table.doubts:
-            yield from _wrapped(f"! {inert(doubt)}", "yellow")
-        yield Text()
 
 
 def _heading(table: FunctionTable, account: PathAccount) -> str:
@@ -166,9 +117,10 @@ def story(account: PathAccount, *, functions: bool = False) -> Story:
         if one.reads
     ]
     sections: tuple[Section, ...] = (
-        *section("Steps", steps(account) if account.row else (), commands=True),
+        *section("Steps", steps(account) if account.row else (), drawing=True),
         *section("What this cannot see", [account.blind]),
         *section("What it rests on", (*_legend(account), *_rests_on(account))),
+        *section("System", _system(account)),
         *section("Reads served by each member", reads),
         *section("Could not be measured", map(inert, account.problems)),
         *section("Functions", _about_functions(account) if functions else []),
@@ -185,10 +137,6 @@ def _about_functions(account: PathAccount) -> list[str]:
 
 
 def _rests_on(account: PathAccount) -> list[str]:
-    kernels = "; ".join(
-        f"{inert(side.variant)}: {inert(side.release)}{f' ({inert(side.package)})' if side.package.strip() else ''}"
-        for side in account.sides
-    )
     layouts = max((len(one.layouts) for one in account.counts), default=0)
     check = {
         "identical": "One boot was made twice and gave the same bytes twice.",
@@ -196,12 +144,19 @@ def _rests_on(account: PathAccount) -> list[str]:
         "not made": "The boot that must be made twice was not made yet.",
     }[account.self_check]
     return [
-        f"Kernels: {kernels}. Target in the guest: {inert(account.target)}.",
         f"{check} {account.boots} of {account.planned} boots in {duration(account.seconds)}, {inert(account.state)}. "
         "A change counts beyond 10 instructions, and beyond what the address layout alone does to either side ("
         f"{layouts} more boots of each).",
-        f"{inert(account.qemu)}; instruction clock (icount shift 0), one CPU, fixed date, no address randomisation.",
+        "Instruction clock (icount shift 0), one CPU, fixed date, no address randomisation.",
     ]
+
+
+def _system(account: PathAccount) -> list[str]:
+    kernels = "; ".join(
+        f"{inert(side.variant)}: {inert(side.release)}{f' ({inert(side.package)})' if side.package.strip() else ''}"
+        for side in account.sides
+    )
+    return [f"kernels: {kernels}", f"target in the guest: {inert(account.target)}", f"emulator: {inert(account.qemu)}"]
 
 
 def steps(account: PathAccount) -> list[str]:
@@ -261,11 +216,6 @@ def _share(one: Shift) -> str:
 
 def _layouts(one: Shift) -> str:
     return "-" if one.low is None or one.high is None else f"{one.low:+,.0f} .. {one.high:+,.0f}"
-
-
-def _wrapped(text: str, style: str = "") -> Iterator[Text]:
-    for line in textwrap.wrap(text, WIDTH, subsequent_indent="    ", break_on_hyphens=False):
-        yield Text(line, style=style)
 
 
 def rendered(account: PathAccount, format_: str, *, functions: bool = False) -> bytes:

@@ -20,6 +20,9 @@ STYLES = {
     "equivalent": "green",
     "inconclusive": "yellow",
     "no verdict": "dim",
+    "longer": "bold red",
+    "shorter": "bold green",
+    "same": "green",
 }
 
 
