@@ -33,6 +33,7 @@ COMMANDS = {
     "policy": "Read policies of mirrors: list, explain, simulate, run for real.",
     "fio": "Build a static fio and t/io_uring from the distribution's source.",
     "scenario": "Replay published regression reports as ready-made experiments.",
+    "history": "Follow results over many nights, and find the steps between them.",
     "rebuild": "Recreate the derived files of a folder from its raw data.",
 }
 """Name -> one-line help, in the order ``--help`` shows; ``iodelta.cli.NAME`` holds the command ``command``."""

@@ -1,0 +1,212 @@
+"""From an experiment folder to the points of its night: one for every cell, variant and metric."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from iodelta.bundle.packed import opened
+from iodelta.errors import RequestError
+from iodelta.experiment import Cell, Experiment, Subject, Variant
+from iodelta.experiment.io_uring import TOOL
+from iodelta.jobfile import canonical
+from iodelta.lab.account import Account
+from iodelta.lab.integrity import integrity
+from iodelta.lab.plan import Plan
+from iodelta.lab.runner import usable_trials
+from iodelta.lab.session import read_plan
+from iodelta.probe.environment import sound
+from iodelta.stats.guards import merge_until_clean
+from iodelta.trial import Trial
+from iodelta.verdict import Metric, series_of
+
+_HARDWARE = ("vendor", "product", "board", "bios")
+_DISK = ("model", "vendor", "rev", "firmware", "firmware_rev", "serial", "wwid", "size_bytes")
+
+
+class Key(msgspec.Struct, frozen=True):
+    """What makes points comparable: they form one series. Names, seeds, paths and lengths of trials are not in it."""
+
+    machine: str
+    options: tuple[tuple[str, str | None], ...]
+    condition: tuple[tuple[str, str], ...]
+    knobs: tuple[tuple[str, str], ...]
+    """Of the variant, without its kernel: that is the build whose history this is."""
+    role: str
+    metric: str
+    target: str
+    twin: str = ""
+    """Name of the variant, where another one of the experiment has the same key."""
+
+    @property
+    def number(self) -> int:
+        """63 bits of its hash: the series' name in the database."""
+        return int.from_bytes(hashlib.sha256(msgspec.json.encode(self)).digest()[:8], "big") >> 1
+
+
+class Point(msgspec.Struct, frozen=True):
+    """One series in one night. ``y`` is the mean logarithm of the blocks' values and ``r`` the mean log-ratio to the
+    reference in the same blocks, positive where it is worse; each with its standard error."""
+
+    key: Key
+    cell: str
+    variant: str
+    better: str
+    unit: str
+    y: float
+    se: float
+    n: int
+    lag1: float
+    r: float | None = None
+    r_se: float | None = None
+
+
+class Night(msgspec.Struct, frozen=True):
+    """One experiment: when, where, of which build, and its points."""
+
+    identifier: str
+    sha: str
+    t: float
+    machine: str
+    epoch: str
+    facts: dict[str, str]
+    """What makes the epoch: hardware, firmware, disks, kernel configuration, fio."""
+    subject: Subject
+    folder: str
+    state: str
+    points: tuple[Point, ...]
+    left_out: dict[str, str] = {}
+    """Why a series has no point in this night."""
+
+
+def night_of(path: Path) -> Night:
+    """The night in an experiment folder or bundle. Raises RequestError, MeasureError."""
+    folder = opened(path)
+    folder.check_times()
+    plan, journal = read_plan(folder), Account(folder.events())
+    if not journal.sessions:
+        raise RequestError("nothing was measured in this folder yet", place=str(path))
+    if len({session.machine for session in journal.sessions}) > 1:
+        raise RequestError("blocks of several machines are not one night", place=str(path))
+    trials = usable_trials(folder, journal)
+    broken = [one for one in integrity(folder, journal) if one.severity == "hard"]
+    if broken:
+        raise RequestError(
+            f"this folder is not what was measured: {broken[0].explanation}",
+            place=str(path),
+            remedy="`iodelta report` of it says what was changed",
+        )
+    environment = sound(folder.read_struct(journal.sessions[0].environment, dict[str, Any]))
+    counted = [trials[n] for n in journal.counted(v.name for v in plan.experiment.variants) if n in trials]
+    machine = journal.sessions[0].machine or plan.experiment.machines[:1] or ""
+    where = machine if isinstance(machine, str) else machine[0]
+    where = where if where not in ("", "local") else environment.get("host", {}).get("name", "local")
+    facts = facts_of(environment)
+    points, left_out = points_of(plan, counted, where, environment.get("target", {}).get("kind", ""))
+    return Night(
+        identifier=plan.identifier,
+        sha=hashlib.sha256(folder.read("journal.jsonl")).hexdigest(),
+        t=journal.sessions[0].at,
+        machine=where,
+        epoch=hashlib.sha256(msgspec.json.encode(sorted(facts.items()))).hexdigest()[:16],
+        facts=facts,
+        subject=plan.experiment.subject,
+        folder=str(path.resolve()),
+        state=journal.state,
+        points=points,
+        left_out=left_out,
+    )
+
+
+def facts_of(environment: Mapping[str, Any]) -> dict[str, str]:
+    """What begins an epoch when it changes. The kernel's release is not in it: it may be what is compared."""
+    host, kernel = environment.get("host", {}), environment.get("kernel", {})
+    found = {f"host.{name}": str(host[name]) for name in _HARDWARE if name in host}
+    found |= {f"kernel.{name}": str(value) for name, value in kernel.items() if name.startswith("config.")}
+    found["fio.version"] = str(environment.get("fio", {}).get("version", ""))
+    for number, device in enumerate(environment.get("devices", ())):
+        found |= {f"device.{number}.{name}": str(device[name]) for name in _DISK if name in device}
+    return found
+
+
+def points_of(
+    plan: Plan, trials: Sequence[Trial], machine: str, target: str
+) -> tuple[tuple[Point, ...], dict[str, str]]:
+    """A point for every cell, variant and metric that has two blocks, and why others have none."""
+    experiment = plan.experiment
+    reference = next((one.name for one in experiment.variants if one.role), None)
+    found: list[Point] = []
+    left_out: dict[str, str] = {}
+    for cell in experiment.cells:
+        own = [trial for trial in trials if trial.cell == cell.name]
+        for variant in experiment.variants:
+            for metric in plan.rules.metrics:
+                key = key_of(experiment, cell, variant, metric, machine, target)
+                point = _point(own, key, cell.name, variant.name, metric, reference)
+                if isinstance(point, Point):
+                    found.append(point)
+                else:
+                    left_out[f"{cell.name}, {variant.name}, {metric.name}"] = point
+    shared = Counter(point.key for point in found)
+    told_apart = [
+        msgspec.structs.replace(point, key=msgspec.structs.replace(point.key, twin=point.variant))
+        if shared[point.key] > 1
+        else point
+        for point in found
+    ]
+    return tuple(told_apart), left_out
+
+
+def key_of(experiment: Experiment, cell: Cell, variant: Variant, metric: Metric, machine: str, target: str) -> Key:
+    """The canonical key of a series."""
+    condition = experiment.condition(cell.condition)
+    options = {canonical(name): value for name, value in (*cell.options, *variant.options)}
+    tool = options.pop(TOOL, None)
+    held = {**condition.knobs, **({"background": condition.load} if condition.load else {})}
+    knobs = {name: value for name, value in variant.knobs.items() if name != "kernel"}
+    return Key(
+        machine=machine,
+        options=(("tool", "t/io_uring" if tool else "fio"), *sorted(options.items())),
+        condition=tuple(sorted(held.items())),
+        knobs=tuple(sorted(knobs.items())),
+        role=variant.role,
+        metric=metric.name,
+        target=target,
+    )
+
+
+def _point(
+    trials: Sequence[Trial], key: Key, cell: str, variant: str, metric: Metric, reference: str | None
+) -> Point | str:
+    alone = series_of(trials, metric, variant, variant, cell=cell)
+    values = np.asarray(alone.variant_values, dtype=float)
+    if len(values) < 2:
+        return "fewer than two blocks"
+    if not np.all(np.isfinite(values) & (values > 0.0)):
+        return "a block without I/O has no logarithm"
+    y, se, lag1 = mean_and_error(np.log(values))
+    point = Point(key, cell, variant, metric.better, metric.unit, y, se, len(values), lag1)
+    if reference is None or reference == variant:
+        return point
+    pair = series_of(trials, metric, reference, variant, cell=cell)
+    ratios = np.asarray(pair.variant_values, dtype=float) / np.asarray(pair.baseline_values, dtype=float)
+    if len(ratios) < 2 or not np.all(np.isfinite(ratios) & (ratios > 0.0)):
+        return point
+    worse = -1.0 if metric.better == "higher" else 1.0
+    r, r_se, _ = mean_and_error(worse * np.log(ratios))
+    return msgspec.structs.replace(point, r=r, r_se=r_se)
+
+
+def mean_and_error(blocks: Any) -> tuple[float, float, float]:
+    """Mean of blocks, its standard error over batches that do not resemble their neighbours, and lag-1 correlation."""
+    merged = merge_until_clean(blocks)
+    batches = np.asarray(merged.batches)
+    error = float(np.std(batches, ddof=1)) / math.sqrt(len(batches))
+    return float(np.mean(blocks)), error, merged.lag1

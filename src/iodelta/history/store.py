@@ -1,0 +1,286 @@
+"""The database of a history: SQLite in a file, or PostgreSQL by URL. Everything in it can be made again."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
+
+from iodelta.errors import MeasureError, RequestError
+from iodelta.history.points import Key, Night, Point
+
+VERSION = 1
+_LOCK = 0x696F64656C7461
+"""Advisory lock of PostgreSQL that writers take in turn."""
+
+_tables = sa.MetaData()
+VERSIONS = sa.Table("iodelta_history", _tables, sa.Column("version", sa.Integer, nullable=False))
+EXPERIMENTS = sa.Table(
+    "experiment",
+    _tables,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("sha", sa.Text, nullable=False),
+    sa.Column("t", sa.Double, nullable=False, index=True),
+    sa.Column("machine", sa.Text, nullable=False),
+    sa.Column("epoch", sa.Text, nullable=False),
+    sa.Column("facts", sa.Text, nullable=False),
+    sa.Column("subject", sa.Text, nullable=False),
+    sa.Column("folder", sa.Text, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+)
+SERIES = sa.Table(
+    "series",
+    _tables,
+    sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("key", sa.Text, nullable=False),
+    sa.Column("cell", sa.Text, nullable=False),
+    sa.Column("variant", sa.Text, nullable=False),
+    sa.Column("better", sa.Text, nullable=False),
+    sa.Column("unit", sa.Text, nullable=False),
+)
+POINTS = sa.Table(
+    "point",
+    _tables,
+    sa.Column("series", sa.BigInteger, sa.ForeignKey("series.id"), primary_key=True),
+    sa.Column("experiment", sa.Text, sa.ForeignKey("experiment.id", ondelete="CASCADE"), primary_key=True),
+    *(sa.Column(name, sa.Double, nullable=False) for name in ("y", "se", "lag1")),
+    sa.Column("n", sa.Integer, nullable=False),
+    *(sa.Column(name, sa.Double) for name in ("r", "r_se")),
+)
+sa.Index("point_experiment", POINTS.c.experiment)
+
+Outcome = Literal["added", "replaced", "moved", "known"]
+
+
+class Place(msgspec.Struct, frozen=True):
+    """One point with its night."""
+
+    t: float
+    experiment: str
+    epoch: str
+    commit: str
+    describe: str
+    y: float
+    se: float
+    r: float | None
+    r_se: float | None
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One series with its points, oldest first."""
+
+    key: Key
+    cell: str
+    variant: str
+    better: str
+    unit: str
+    points: tuple[Place, ...]
+
+
+class Store:
+    """An open history."""
+
+    def __init__(self, url: str) -> None:
+        self.url = sa.make_url(url)
+        self.place = self.url.render_as_string(hide_password=True)
+        self._engine = sa.create_engine(self.url)
+        if self.is_file:
+            sa.event.listen(self._engine, "connect", _set_up)
+            sa.event.listen(self._engine, "begin", _begin)
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a file of SQLite."""
+        return self.url.get_backend_name() == "sqlite"
+
+    @property
+    def exists(self) -> bool:
+        """False for a file that is not there; a server says so itself."""
+        return not self.is_file or Path(self.url.database or "").exists()
+
+    def prepare(self) -> None:
+        """Make the tables where there are none. Raises RequestError for a history of a newer iodelta."""
+        with self._writing() as connection:
+            if sa.inspect(connection).has_table(VERSIONS.name):
+                self._check_version(connection)
+                return
+            _tables.create_all(connection)
+            connection.execute(VERSIONS.insert().values(version=VERSION))
+
+    def add(self, night: Night) -> Outcome:
+        """One transaction: all of the night, or nothing."""
+        with self._writing() as connection:
+            return self._add(connection, night)
+
+    def replace_all(self, nights: list[Night]) -> None:
+        """Exactly these nights, in one transaction."""
+        with self._writing() as connection:
+            for table in (POINTS, SERIES, EXPERIMENTS):
+                connection.execute(table.delete())
+            for night in nights:
+                self._add(connection, night)
+
+    def experiments(self) -> list[dict[str, Any]]:
+        """Every experiment, oldest first."""
+        with self._reading() as connection:
+            rows = connection.execute(sa.select(EXPERIMENTS).order_by(EXPERIMENTS.c.t, EXPERIMENTS.c.id))
+            return [dict(row) for row in rows.mappings()]
+
+    def lines(self) -> list[Line]:
+        """Every series with its points."""
+        with self._reading() as connection:
+            rows = connection.execute(sa.select(SERIES).order_by(SERIES.c.cell, SERIES.c.variant, SERIES.c.key))
+            return [self._line(connection, dict(row)) for row in rows.mappings()]
+
+    def damage(self) -> str:
+        """What the database says of itself; empty when it is whole."""
+        if not self.is_file:
+            return ""
+        with self._reading() as connection:
+            said = str(connection.scalar(sa.text("PRAGMA integrity_check")))
+            return "" if said == "ok" else said
+
+    def close(self) -> None:
+        """Let go of the file or the server."""
+        self._engine.dispose()
+
+    def _line(self, connection: sa.Connection, row: dict[str, Any]) -> Line:
+        joined = POINTS.join(EXPERIMENTS, POINTS.c.experiment == EXPERIMENTS.c.id)
+        wanted = sa.select(POINTS, EXPERIMENTS.c.t, EXPERIMENTS.c.epoch, EXPERIMENTS.c.subject).select_from(joined)
+        of_it = wanted.where(POINTS.c.series == row["id"]).order_by(EXPERIMENTS.c.t, EXPERIMENTS.c.id)
+        points = []
+        for one in connection.execute(of_it).mappings():
+            subject = msgspec.json.decode(one["subject"])
+            points.append(
+                Place(
+                    one["t"],
+                    one["experiment"],
+                    one["epoch"],
+                    subject.get("commit", ""),
+                    subject.get("describe", ""),
+                    one["y"],
+                    one["se"],
+                    one["r"],
+                    one["r_se"],
+                )
+            )
+        key = msgspec.json.decode(row["key"], type=Key)
+        return Line(key, row["cell"], row["variant"], row["better"], row["unit"], tuple(points))
+
+    def _add(self, connection: sa.Connection, night: Night) -> Outcome:
+        wanted = sa.select(EXPERIMENTS.c.sha, EXPERIMENTS.c.folder).where(EXPERIMENTS.c.id == night.identifier)
+        before = connection.execute(wanted).first()
+        if before is not None and before.sha == night.sha:
+            if before.folder == night.folder:
+                return "known"
+            of_it = EXPERIMENTS.c.id == night.identifier
+            connection.execute(EXPERIMENTS.update().where(of_it).values(folder=night.folder))
+            return "moved"
+        if before is not None:
+            connection.execute(POINTS.delete().where(POINTS.c.experiment == night.identifier))
+            connection.execute(EXPERIMENTS.delete().where(EXPERIMENTS.c.id == night.identifier))
+        connection.execute(EXPERIMENTS.insert().values(**_experiment(night)))
+        for point in night.points:
+            if connection.scalar(sa.select(SERIES.c.id).where(SERIES.c.id == point.key.number)) is None:
+                connection.execute(SERIES.insert().values(**_series(point)))
+            connection.execute(POINTS.insert().values(**_point(point, night)))
+        return "added" if before is None else "replaced"
+
+    def _check_version(self, connection: sa.Connection) -> None:
+        try:
+            version = connection.scalar(sa.select(VERSIONS.c.version))
+        except DBAPIError as error:
+            raise RequestError(
+                "not a history of iodelta",
+                place=self.place,
+                remedy="where it was one, `iodelta history rebuild` makes it again; else name another with --history",
+            ) from error
+        if version is None or version > VERSION:
+            raise RequestError(
+                f"this history has version {version}; this iodelta knows {VERSION}",
+                place=self.place,
+                remedy="use the iodelta that wrote it, or a newer one",
+            )
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[sa.Connection]:
+        if not self.exists:
+            raise RequestError("there is no history", place=self.place, remedy="`iodelta history add FOLDER` makes one")
+        with self._telling(), self._engine.connect() as connection:
+            self._check_version(connection)
+            yield connection
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[sa.Connection]:
+        with self._telling(), self._engine.connect().execution_options(writes=True) as connection, connection.begin():
+            if not self.is_file:
+                connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+            yield connection
+
+    @contextlib.contextmanager
+    def _telling(self) -> Iterator[None]:
+        try:
+            yield
+        except DBAPIError as error:
+            said = str(error.orig).strip().splitlines()[0] if str(error.orig).strip() else "no reason given"
+            remedy = "nothing was changed"
+            if "readonly" in said:
+                remedy = "nothing was changed; make the file and its directory writable"
+            elif "full" in said:
+                remedy = "nothing was changed; make room, then do it again"
+            elif "malformed" in said or "not a database" in said:
+                remedy = "`iodelta history rebuild` makes it again from the folders"
+            raise MeasureError(f"cannot use the history: {said}", place=self.place, remedy=remedy) from error
+
+
+def _set_up(connection: Any, record: object) -> None:
+    """Transactions are begun by ``_begin``; a writer waits half a minute for another one."""
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA busy_timeout = 30000")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    with contextlib.suppress(Exception):  # a file that is only read keeps the mode it has
+        cursor.execute("PRAGMA journal_mode = WAL")
+    cursor.close()
+
+
+def _begin(connection: sa.Connection) -> None:
+    """A writer takes its turn at once: two that read before they write would fail."""
+    writes = connection.get_execution_options().get("writes")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _experiment(night: Night) -> dict[str, Any]:
+    return {
+        "id": night.identifier,
+        "sha": night.sha,
+        "t": night.t,
+        "machine": night.machine,
+        "epoch": night.epoch,
+        "facts": msgspec.json.encode(night.facts, order="sorted").decode(),
+        "subject": msgspec.json.encode(night.subject).decode(),
+        "folder": night.folder,
+        "state": night.state,
+    }
+
+
+def _series(point: Point) -> dict[str, Any]:
+    return {
+        "id": point.key.number,
+        "key": msgspec.json.encode(point.key).decode(),
+        "cell": point.cell,
+        "variant": point.variant,
+        "better": point.better,
+        "unit": point.unit,
+    }
+
+
+def _point(point: Point, night: Night) -> dict[str, Any]:
+    columns = ("y", "se", "lag1", "n", "r", "r_se")
+    values = {name: getattr(point, name) for name in columns}
+    return {"series": point.key.number, "experiment": night.identifier, **values}

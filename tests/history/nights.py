@@ -1,0 +1,33 @@
+"""Nights of a history, without an experiment behind them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from iodelta.experiment import Subject
+from iodelta.history.points import Key, Night, Point
+
+
+def key(metric: str = "read.iops", **other: str) -> Key:
+    """Of random reads on one machine."""
+    options = (("tool", "fio"), ("bs", "4k"), ("rw", "randread"))
+    return Key("stor3", options, (), (), other.get("role", ""), metric, "block", other.get("twin", ""))
+
+
+def night(number: int, *, r: float = 0.0, epoch: str = "e", grown: bool = False, folder: str = "") -> Night:
+    """The night of that number; ``r`` what the build cost against the reference, with an error of 0.4 %."""
+    noise = 0.004 * np.random.default_rng(number).standard_normal(2)
+    point = Point(key(), "randread 4k", "new", "higher", "IOPS", 11.0 - r + noise[0], 0.01, 12, 0.0)
+    both = Point(key(), "randread 4k", "new", "higher", "IOPS", point.y, 0.01, 12, 0.0, r + noise[1], 0.004)
+    return Night(
+        identifier=f"experiment-{number}",
+        sha=f"sha-{number}{'-grown' if grown else ''}",
+        t=1.7e9 + 86400.0 * number,
+        machine="stor3",
+        epoch=epoch,
+        facts={"fio.version": "fio-3.33"},
+        subject=Subject("linux", f"{number:040x}", f"v6.{number}"),
+        folder=folder or f"/runs/{number}",
+        state="complete",
+        points=(both,),
+    )

@@ -1,0 +1,138 @@
+"""``iodelta history`` on folders that iodelta itself measured."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = "night"
+
+
+def iodelta(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """The command in that directory."""
+    return subprocess.run(
+        [sys.executable, "-c", "from iodelta.cli.main import main; main()", *words],
+        cwd=place,
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the folder of a short experiment with a reference."""
+    place = tmp_path_factory.mktemp("measured")
+    (place / "nightly.toml").write_text("""
+[target]
+size = "4m"
+[workload]
+rw = "randread"
+bs = "4k"
+ioengine = "psync"
+[variant.old]
+role = "reference"
+[variant.new]
+"fio.ioengine" = "sync"
+[design]
+trial = "0.2s"
+ramp = "0s"
+blocks = 3
+budget = "60s"
+metrics = ["read.iops"]
+[subject]
+repo = "linux"
+commit = "4f2a1c9d0b7e"
+describe = "v6.12"
+""")
+    done = iodelta(place, "run", "nightly.toml", "--folder", FOLDER)
+    assert done.returncode in (0, 1, 3), done.stderr
+    return place
+
+
+@pytest.fixture
+def place(measured: Path, tmp_path: Path) -> Path:
+    """A copy of it for one test."""
+    return Path(shutil.copytree(measured, tmp_path / "place"))
+
+
+def points(place: Path) -> list[tuple[object, ...]]:
+    """All points, read without iodelta."""
+    with sqlite3.connect(place / "iodelta-history" / "history.db") as connection:
+        return connection.execute("SELECT * FROM point ORDER BY series").fetchall()
+
+
+@pytest.mark.fio
+def test_a_folder_is_added_once_found_when_moved_and_rebuilt(place: Path) -> None:
+    done = iodelta(place, "history", "add", FOLDER)
+    assert (done.returncode, done.stdout) == (0, "added: night, 2 points\n")
+    before = points(place)
+    assert iodelta(place, "history", "add", FOLDER).stdout == "known: night, 2 points\n"
+    assert points(place) == before
+    shown = iodelta(place, "history", "show").stdout
+    assert shown.startswith("1 experiments, 2 series\n")
+    assert "against the reference" in shown
+    assert iodelta(place, "history", "scan").stdout == "no candidate\n"
+    assert iodelta(place, "history", "check").returncode == 0
+
+    (place / FOLDER).rename(place / "elsewhere")
+    done = iodelta(place, "history", "check")
+    assert done.returncode == 4
+    assert "cannot be read" in done.stdout
+    assert iodelta(place, "history", "rebuild").returncode == 2
+    assert points(place) == before
+    assert iodelta(place, "history", "add", "elsewhere").stdout == "moved: elsewhere, 2 points\n"
+    (place / "iodelta-history" / "history.db").write_bytes(b"overwritten" * 1000)
+    assert "history rebuild" in iodelta(place, "history", "show").stderr
+    assert iodelta(place, "history", "rebuild").returncode == 0
+    assert points(place) == before
+    assert iodelta(place, "history", "check").returncode == 0
+
+
+@pytest.mark.fio
+def test_a_folder_that_was_changed_is_refused_and_leaves_no_trace(place: Path) -> None:
+    raw = next((place / FOLDER / "raw").glob("*.fio.json.zst"))
+    raw.write_bytes(raw.read_bytes()[:-1])
+    done = iodelta(place, "history", "add", FOLDER)
+    assert done.returncode == 2
+    assert "not what was measured" in done.stderr
+    assert not (place / "iodelta-history" / "decisions.jsonl").exists()
+
+
+@pytest.mark.fio
+def test_what_the_log_alone_knows_is_said_and_rebuilt(place: Path) -> None:
+    """As after a kill between the log and the database."""
+    iodelta(place, "history", "add", FOLDER)
+    before = points(place)
+    with sqlite3.connect(place / "iodelta-history" / "history.db") as connection:
+        connection.execute("DELETE FROM point")
+        connection.execute("DELETE FROM experiment")
+    done = iodelta(place, "history", "check")
+    assert (done.returncode, "not in the database" in done.stdout) == (4, True)
+    assert iodelta(place, "history", "rebuild").returncode == 0
+    assert points(place) == before
+
+
+def test_requests_that_are_wrong_say_what_to_do(tmp_path: Path) -> None:
+    for words, said in [
+        (["show"], "there is no history"),
+        (["add", "nothing"], "not an experiment folder"),
+        (["show", "--history", "mysql://x/y", "--log", "l"], "not a database that a history can be in"),
+        (["show", "--history", "postgresql://x/y"], "give --log FILE"),
+    ]:
+        done = iodelta(tmp_path, "history", *words)
+        assert done.returncode == 2
+        assert said in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_help_does_without_a_database() -> None:
+    code = "import sys; from iodelta.cli import history; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", f"import json; {code}"], capture_output=True, text=True, check=True)
+    assert not {"sqlalchemy", "numpy", "scipy"} & set(json.loads(done.stdout))

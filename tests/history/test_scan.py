@@ -1,0 +1,58 @@
+"""Steps between nights: the range names the nights around the change, an epoch is never compared with another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from nights import night
+
+from iodelta.history.points import Night
+from iodelta.history.scan import Candidate, scan
+from iodelta.history.store import Store
+
+
+def scanned(tmp_path: Path, nights: list[Night]) -> list[Candidate]:
+    """Candidates of a history of these nights."""
+    store = Store(f"sqlite:///{tmp_path / 'history.db'}")
+    store.prepare()
+    for one in nights:
+        store.add(one)
+    found = scan(store.lines())
+    store.close()
+    return found
+
+
+def test_a_slower_build_is_between_the_nights_around_it(tmp_path: Path) -> None:
+    (found,) = scanned(tmp_path, [night(n, r=0.02 * (n >= 20)) for n in range(40)])
+    assert found.by == "ratio"
+    assert found.size == pytest.approx(0.02, abs=0.004)
+    assert int(found.last_good.describe[3:]) < 20 <= int(found.first_bad.describe[3:])
+    assert int(found.first_bad.describe[3:]) - int(found.last_good.describe[3:]) <= 4
+    assert found.few
+
+
+def test_fewer_iops_are_worse_without_a_reference_too(tmp_path: Path) -> None:
+    nights = [night(n, r=0.1 * (n >= 20)) for n in range(40)]
+    bare = [
+        msgspec.structs.replace(one, points=(msgspec.structs.replace(one.points[0], r=None, r_se=None),))
+        for one in nights
+    ]
+    (found,) = scanned(tmp_path, bare)
+    assert found.by == "level"
+    assert found.size == pytest.approx(0.1, abs=0.01)
+
+
+def test_a_change_at_an_epoch_is_no_step(tmp_path: Path) -> None:
+    nights = [night(n, r=0.05 * (n >= 20), epoch="old disk" if n < 20 else "new disk") for n in range(40)]
+    assert scanned(tmp_path, nights) == []
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_few_nights_have_no_candidate(tmp_path: Path, count: int) -> None:
+    assert scanned(tmp_path, [night(n) for n in range(count)]) == []
+
+
+def test_quiet_nights_have_no_candidate(tmp_path: Path) -> None:
+    assert scanned(tmp_path, [night(n) for n in range(100)]) == []

@@ -1,0 +1,223 @@
+"""A history says the same in a file and on a server: once each, whole or not at all, never one of a newer iodelta."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+import sqlalchemy as sa
+from nights import key, night
+
+from iodelta.errors import MeasureError, RequestError
+from iodelta.history.store import VERSIONS, Store
+
+NOBODY = 65534
+WRITER = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from nights import night
+from iodelta.history.store import Store
+store = Store(sys.argv[2])
+store.prepare()
+for number in range(int(sys.argv[3]), int(sys.argv[4])):
+    store.add(night(number))
+    print(number, flush=True)
+"""
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[str]:
+    """URL of a PostgreSQL of its own, run by nobody: it refuses root."""
+    programs = [shutil.which(name) or f"/usr/local/bin/{name}" for name in ("initdb", "postgres")]
+    if not all(os.access(program, os.X_OK) for program in programs):
+        pytest.skip("PostgreSQL is not installed")
+    user = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+    with tempfile.TemporaryDirectory(prefix="iodelta-pg-", dir="/tmp") as place:
+        if user:
+            os.chown(place, NOBODY, NOBODY)
+        words = [programs[0], "-D", f"{place}/data", "-A", "trust", "-U", "iodelta", "-E", "UTF8", "--no-sync"]
+        made = subprocess.run(words, capture_output=True, text=True, cwd=place, **user)  # type: ignore[call-overload]
+        if made.returncode:
+            pytest.skip(f"initdb failed: {made.stderr[-300:]}")
+        words = [programs[1], "-D", f"{place}/data", "-k", place, "-c", "listen_addresses=", "-c", "fsync=off"]
+        with open(f"{place}/log", "wb") as said:
+            running = subprocess.Popen(words, stdout=said, stderr=said, cwd=place, **user)  # type: ignore[call-overload]
+        try:
+            url = f"postgresql+psycopg://iodelta@/postgres?host={place}"
+            _wait_for(url, running)
+            yield url
+        finally:
+            running.terminate()
+            running.wait(60)
+
+
+def _wait_for(url: str, running: subprocess.Popen[bytes]) -> None:
+    for _ in range(600):
+        assert running.poll() is None
+        try:
+            engine = sa.create_engine(url)
+            with engine.connect():
+                return
+        except sa.exc.OperationalError:
+            time.sleep(0.1)
+        finally:
+            engine.dispose()
+    raise AssertionError("PostgreSQL did not come up in a minute")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """An empty database of each kind."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'history.db'}"
+        return
+    where = request.getfixturevalue("server")
+    engine = sa.create_engine(where)
+    with engine.begin() as connection:
+        connection.execute(sa.text("DROP SCHEMA public CASCADE"))
+        connection.execute(sa.text("CREATE SCHEMA public"))
+    engine.dispose()
+    yield where
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    """An empty history."""
+    made = Store(url)
+    made.prepare()
+    yield made
+    made.close()
+
+
+def writer(url: str, first: int, last: int) -> subprocess.Popen[str]:
+    """Another process that adds these nights, and prints each when it is in."""
+    words = [sys.executable, "-c", WRITER, str(Path(__file__).parent), url, str(first), str(last)]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+
+
+def test_adding_twice_changes_nothing(store: Store) -> None:
+    assert store.add(night(1)) == "added"
+    before = store.lines(), store.experiments()
+    assert store.add(night(1)) == "known"
+    assert (store.lines(), store.experiments()) == before
+
+
+def test_an_extended_folder_replaces_its_rows_and_a_moved_one_its_place(store: Store) -> None:
+    store.add(night(1))
+    assert store.add(night(1, r=0.5, grown=True)) == "replaced"
+    ((point,),) = [line.points for line in store.lines()]
+    assert point.r == pytest.approx(0.5, abs=0.02)
+    assert store.add(night(1, r=0.5, grown=True, folder="/elsewhere")) == "moved"
+    (row,) = store.experiments()
+    assert row["folder"] == "/elsewhere"
+
+
+def test_points_come_back_as_they_were_in_order_of_time(store: Store) -> None:
+    for number in (3, 1, 2):
+        store.add(night(number))
+    (line,) = store.lines()
+    assert line.key == key()
+    assert [point.describe for point in line.points] == ["v6.1", "v6.2", "v6.3"]
+    assert [point.y for point in line.points] == [night(number).points[0].y for number in (1, 2, 3)]
+    assert [point.r_se for point in line.points] == [0.004] * 3
+
+
+def test_a_night_is_in_whole_or_not_at_all(store: Store) -> None:
+    point = night(1).points[0]
+    doubled = msgspec.structs.replace(night(1), points=(point, point))
+    with pytest.raises(MeasureError, match="cannot use the history"):
+        store.add(doubled)
+    assert store.experiments() == []
+    assert store.lines() == []
+
+
+def test_a_history_of_a_newer_iodelta_is_refused(store: Store, url: str) -> None:
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(VERSIONS.update().values(version=99))
+    engine.dispose()
+    for ask in (store.prepare, store.lines, store.experiments):
+        with pytest.raises(RequestError, match="has version 99; this iodelta knows 1"):
+            ask()
+
+
+def test_writers_take_turns_and_all_is_there(store: Store, url: str) -> None:
+    others = [writer(url, 100 * number, 100 * number + 15) for number in range(3)]
+    assert [other.wait(120) for other in others] == [0, 0, 0]
+    for other in others:
+        assert other.stdout is not None
+        other.stdout.close()
+    assert len(store.experiments()) == 45
+    assert len(store.lines()[0].points) == 45
+
+
+@pytest.mark.slow
+def test_a_killed_writer_leaves_whole_nights(url: str) -> None:
+    for kill in range(5):
+        first = 1000 * kill
+        other = writer(url, first, first + 900)
+        assert other.stdout is not None
+        seen = [int(other.stdout.readline()) for _ in range(3)]
+        time.sleep(0.02 * kill)
+        os.kill(other.pid, signal.SIGKILL)
+        seen += [int(line) for line in other.stdout]
+        other.wait(60)
+        other.stdout.close()
+        store = Store(url)
+        assert store.damage() == ""
+        there = {row["id"] for row in store.experiments()}
+        assert {f"experiment-{number}" for number in seen} <= there
+        assert len(store.lines()[0].points) == len(there)
+        store.close()
+
+
+def test_a_damaged_or_foreign_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    path.write_bytes(b"this is not a database" * 400)
+    with pytest.raises(MeasureError, match="history rebuild"):
+        Store(f"sqlite:///{path}").prepare()
+    path.unlink()
+    sa.create_engine(f"sqlite:///{path}").connect().close()
+    with pytest.raises(RequestError, match="not a history of iodelta"):
+        Store(f"sqlite:///{path}").lines()
+
+
+def test_a_full_disk_leaves_the_history_as_it_was(tmp_path: Path) -> None:
+    """SQLite's own limit of pages says what a full disk says."""
+    store = Store(f"sqlite:///{tmp_path / 'history.db'}")
+    store.prepare()
+    store.add(night(1))
+
+    def small(connection: object, record: object, proxy: object) -> None:
+        connection.execute("PRAGMA max_page_count = 1")  # type: ignore[attr-defined]
+
+    sa.event.listen(store._engine, "checkout", small)
+    many = tuple(msgspec.structs.replace(night(2).points[0], key=key(twin=str(number))) for number in range(400))
+    with pytest.raises(MeasureError, match="make room"):
+        store.add(msgspec.structs.replace(night(2), points=many))
+    assert [row["id"] for row in store.experiments()] == ["experiment-1"]
+
+
+def test_nothing_is_made_by_asking(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="there is no history"):
+        Store(f"sqlite:///{tmp_path / 'history.db'}").lines()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_file_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    store = Store(f"sqlite:///{tmp_path / 'history.db'}")
+    store.prepare()
+    store.close()
+    (tmp_path / "history.db").chmod(0o444)
+    with pytest.raises(MeasureError, match="readonly"):
+        Store(f"sqlite:///{tmp_path / 'history.db'}").add(night(1))
