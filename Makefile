@@ -1,6 +1,6 @@
 # make demo: measure small reads against large ones on a scratch file. make test: everything CI runs; what measures or sets
 # something on this machine has it to itself.
-.PHONY: demo test check native docs kernel-bisect ssh-reboot clean
+.PHONY: demo test check native docs man kernel-bisect ssh-reboot clean
 
 demo:
 	@scripts/setup demo
@@ -28,6 +28,12 @@ docs:
 	.venv/bin/python -m sphinx -q -W --keep-going -b html docs docs/_site
 	@echo docs/_site/index.html
 
+# Manual pages of all commands, made from the commands; see docs/shell-completion.md.
+man:
+	@scripts/setup demo
+	@.venv/bin/python scripts/man man/man1
+	@echo "man -M $(CURDIR)/man iodelta"
+
 # Real kernels, built and booted: an hour the first time, goes on where it was; see benchmarks/kernel_bisect.
 kernel-bisect:
 	@scripts/setup kernels
@@ -39,4 +45,4 @@ ssh-reboot:
 	.venv/bin/python -m benchmarks.ssh_reboot
 
 clean:
-	rm -rf native/target docs/_site docs/reference .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf native/target man docs/_site docs/reference .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,29 @@
+"""Manual pages: every command and every option that ``--help`` shows has its place."""
+
+from __future__ import annotations
+
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_every_command_has_a_page_with_all_its_options_and_no_stray_request(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, ROOT / "scripts/man", tmp_path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    commands = runpy.run_path(str(ROOT / "scripts/man"))["commands"]
+    from iodelta.cli.main import cli
+
+    expected = dict(commands(cli, ("iodelta",)))
+    assert {path.name for path in tmp_path.iterdir()} == {f"{'-'.join(words)}.1" for words in expected}
+    requests = {".TH", ".SH", ".PP", ".TP", ".B", ".nf", ".fi"}
+    for words, context in expected.items():
+        text = (tmp_path / f"{'-'.join(words)}.1").read_text()
+        for option in context.command.params:
+            if isinstance(option, click.Option) and not option.hidden:
+                assert option.opts[-1].replace("-", "\\-") in text, (words, option.opts)
+        assert {line.split()[0] for line in text.splitlines() if line.startswith(".")} <= requests
