@@ -53,6 +53,6 @@ def test_a_kernel_that_panics_at_boot_is_skipped_and_named_with_its_last_words(
     text = " ".join(done.stdout.split())
     assert "One culprit of 2 candidates: note=after" in text
     assert f"or one of 1 before it that could not be tested: {wrong}" in text
-    assert f"Skipped, never called bad: {wrong}: the guest's kernel panicked: Kernel panic - not syncing: " in text
+    assert f"Skipped, never called bad {wrong}: the guest's kernel panicked: Kernel panic - not syncing: " in text
     [console] = Path(folder, "output").glob("*.console")
     assert b"Kernel panic" in console.read_bytes()
