@@ -265,7 +265,7 @@ def latency(raw: RawLatency | None, ios: int, *, microseconds: bool = False) -> 
     mean, stddev = raw.mean * scale, raw.stddev * scale
     low, high = raw.min * scale, raw.max * scale
     # Zeros for all: none was kept, for no I/O was as quick as that.
-    listed = raw.percentile if raw.max < 1 or any(raw.percentile.values()) else {}
+    listed = raw.percentile if max(raw.max, raw.mean) < 1 or any(raw.percentile.values()) else {}
     return Latency(
         count=ios if raw.N is None else raw.N,
         mean=Quantity(mean, mean - half, mean + half, "ns"),
