@@ -52,7 +52,8 @@ def noise(trial: Trial, quality: Quality, *, ramp: float, margin: float, device:
     if device is not None and (other := _other_io(trial, ramp, device)) is not None:
         own, foreign = other
         if foreign > quality.other_io * own + SLACK:
-            text = f"{device} moved {foreign / 2**20:.1f} MiB for others, {100 * foreign / own:.0f} % of what fio moved"
+            amount = f"{foreign / 2**20:.1f} MiB of I/O on {device} during the trial"
+            text = f"other processes did {amount}, {100 * foreign / own:.0f} % of fio's own"
             found.append(_finding("noise.other-io", place, text, "find out who uses the device: iotop, lsof"))
     counters = trial.counters
     stolen, busy = counters.get("cpu.steal_ms", 0.0), sum(counters.get(f"cpu.{name}_ms", 0.0) for name in _BUSY)

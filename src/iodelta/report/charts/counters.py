@@ -117,8 +117,8 @@ def _figure(source: Source, cell: str, rows: list[Row], note: str) -> Figure:
         spec="counters",
         title=label(cell),
         alt=f"Changed most: {farthest[1]}, {percent(farthest[5], 0.01)} ({label(farthest[0])}).",
-        about=f"What one I/O took of the machine beside its time, change against {label(source.baseline)}: medians "
-        "over blocks; the rules are the middle half of the blocks, not intervals.",
+        about=f"System cost per I/O, change against {label(source.baseline)}: medians "
+        "over blocks; lines show the interquartile range over blocks, not a confidence interval.",
         rows=[
             {
                 "variant": label(variant),

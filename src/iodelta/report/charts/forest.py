@@ -75,7 +75,7 @@ def _figure(source: Source, own: list[Effect]) -> Figure:
         title=f"Change of {name}",
         alt=f"{len(own)} comparisons: {counts}; {better} is better. {left}".strip(),
         about=f"Change against {label(source.baseline)} with its interval. The shaded band is the margin of "
-        f"{100 * source.margin:g} %; intervals that leave the frame are whole in the table.",
+        f"{100 * source.margin:g} %; intervals that run off the chart are given in full in the table.",
         rows=[
             {
                 "row": row,

@@ -84,7 +84,7 @@ class Page(msgspec.Struct, frozen=True):
     """What is said before the tables."""
 
 
-BESIDE = "Beside the verdicts"
+BESIDE = "Further observations"
 
 
 def page(

@@ -42,7 +42,7 @@ def of_account(account: Account) -> Story:
         answer=answer,
         tables=tuple(_account_tables(account)),
         sections=(
-            *section("Beside the verdicts", more),
+            *section("Further observations", more),
             *section("Evidence", _evidence(account)),
             *section(
                 "Under instruments, in runs that are no trials", looked(account.instruments, account.plan.experiment)
