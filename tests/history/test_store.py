@@ -37,8 +37,9 @@ for number in range(int(sys.argv[3]), int(sys.argv[4])):
 @pytest.fixture(scope="session")
 def server() -> Iterator[str]:
     """URL of a PostgreSQL of its own, run by nobody: it refuses root."""
-    programs = [shutil.which(name) or f"/usr/local/bin/{name}" for name in ("initdb", "postgres")]
-    if not all(os.access(program, os.X_OK) for program in programs):
+    places = os.pathsep.join(["/usr/local/bin", *map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin")))])
+    programs = [shutil.which(name) or shutil.which(name, path=places) for name in ("initdb", "postgres")]
+    if None in programs:
         pytest.skip("PostgreSQL is not installed")
     user = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
     with tempfile.TemporaryDirectory(prefix="iodelta-pg-", dir="/tmp") as place:
@@ -47,7 +48,7 @@ def server() -> Iterator[str]:
         words = [programs[0], "-D", f"{place}/data", "-A", "trust", "-U", "iodelta", "-E", "UTF8", "--no-sync"]
         made = subprocess.run(words, capture_output=True, text=True, cwd=place, **user)  # type: ignore[call-overload]
         if made.returncode:
-            pytest.skip(f"initdb failed: {made.stderr[-300:]}")
+            pytest.fail(f"initdb failed: {made.stderr[-300:]}")
         words = [programs[1], "-D", f"{place}/data", "-k", place, "-c", "listen_addresses=", "-c", "fsync=off"]
         with open(f"{place}/log", "wb") as said:
             running = subprocess.Popen(words, stdout=said, stderr=said, cwd=place, **user)  # type: ignore[call-overload]
@@ -213,11 +214,25 @@ def test_nothing_is_made_by_asking(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_file_that_cannot_be_written_is_said(tmp_path: Path) -> None:
-    store = Store(f"sqlite:///{tmp_path / 'history.db'}")
+@pytest.fixture
+def unprivileged() -> Iterator[Path]:
+    """A directory of an ordinary user, as whom the test runs: root may write everywhere."""
+    root = os.geteuid() == 0
+    with tempfile.TemporaryDirectory(prefix="iodelta-history-", dir="/tmp") as place:
+        if root:
+            os.chown(place, NOBODY, NOBODY)
+            os.seteuid(NOBODY)
+        try:
+            yield Path(place)
+        finally:
+            if root:
+                os.seteuid(0)
+
+
+def test_a_file_that_cannot_be_written_is_said(unprivileged: Path) -> None:
+    store = Store(f"sqlite:///{unprivileged / 'history.db'}")
     store.prepare()
     store.close()
-    (tmp_path / "history.db").chmod(0o444)
+    (unprivileged / "history.db").chmod(0o444)
     with pytest.raises(MeasureError, match="readonly"):
-        Store(f"sqlite:///{tmp_path / 'history.db'}").add(night(1))
+        Store(f"sqlite:///{unprivileged / 'history.db'}").add(night(1))
