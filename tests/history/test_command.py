@@ -10,6 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
+
+from iodelta.report.documents import schema
 
 FOLDER = "night"
 
@@ -136,3 +139,21 @@ def test_help_does_without_a_database() -> None:
     code = "import sys; from iodelta.cli import history; print(json.dumps(sorted(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", f"import json; {code}"], capture_output=True, text=True, check=True)
     assert not {"sqlalchemy", "numpy", "scipy"} & set(json.loads(done.stdout))
+
+
+@pytest.mark.fio
+def test_every_command_prints_a_document(place: Path) -> None:
+    """What a program reads says the same as what a person reads."""
+    documents = {}
+    for words in (("add", FOLDER), ("show",), ("scan",), ("check",), ("rebuild",)):
+        done = iodelta(place, "history", *words, "--format", "json")
+        assert done.returncode == 0, done.stderr
+        documents[words[0]] = json.loads(done.stdout)
+    assert all(documents[name]["schema"] == f"iodelta.history-{name}/1" for name in documents)
+    for name, document in documents.items():
+        Draft202012Validator(schema(f"iodelta.history-{name}/1")).validate(document)
+    points = documents["add"]["added"][0]["points"]
+    assert points == sum(len(series["points"]) for series in documents["show"]["series"]) == 2
+    assert {series["metric"] for series in documents["show"]["series"]} == {"read.iops"}
+    assert (documents["scan"]["candidates"], documents["check"]["problems"]) == ([], [])
+    assert documents["rebuild"]["folders"] == 1

@@ -183,6 +183,9 @@ def test_percentiles_rise_and_lie_between_minimum_and_maximum() -> None:
                 assert all(a.low <= b.high for a, b in pairwise(values)), run.place
                 if run.format == "table" or IMPOSSIBLE in run.place.file:
                     continue  # whether those can be true is for the audit to say
+                if latency.max.high < latency.mean.low:
+                    assert "latency.order" in {hit.finding.rule for hit in audit([run]).hits}, run.place
+                    continue  # edited by hand: fio's longest is never below its mean
                 assert math.isnan(latency.max.value) or values[-1].low <= latency.max.high, run.place
                 assert math.isnan(latency.min.value) or latency.min.low <= values[0].high, run.place
 

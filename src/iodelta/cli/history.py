@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from iodelta.cli.groups import Group
 from iodelta.errors import MeasureError, RequestError
 
 if TYPE_CHECKING:
+    from iodelta.history.answers import HistoryCandidate, HistoryPoint, HistorySeries, NightAdded
     from iodelta.history.log import Added, Log
     from iodelta.history.points import Night
     from iodelta.history.scan import Candidate
-    from iodelta.history.store import Place, Store
+    from iodelta.history.store import Line, Place, Store
 
 _EXAMPLES = """
 \b
@@ -38,6 +40,9 @@ _LOG = click.option(
     type=click.Path(path_type=Path),
     help="The log of added folders (default: decisions.jsonl in the directory; needed with a URL).",
 )
+_FORMAT = click.option(
+    "--format", "format_", type=click.Choice(["console", "json"]), default="console", show_default=True
+)
 _PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 
 
@@ -50,29 +55,45 @@ def command() -> None:
 @_PATHS
 @_HISTORY
 @_LOG
-def add(paths: tuple[Path, ...], place: str, log: Path | None) -> None:
+@_FORMAT
+def add(paths: tuple[Path, ...], place: str, log: Path | None, format_: str) -> None:
     """Add experiment folders or bundles. A folder that is there already is added once; one that grew is replaced."""
+    from iodelta.history.answers import HistoryAddAnswer, NightAdded
     from iodelta.history.points import night_of
 
     store, written = _opened(place, log, write=True)
+    added: list[NightAdded] = []
     for path in paths:
         night = night_of(path)
         # The log comes first: a folder that only the log knows is found by check, and rebuild adds it.
         if night.sha not in {entry.sha for entry in written.entries()[0] if entry.folder == night.folder}:
             written.append(_entry(night))
-        outcome = store.add(night)
-        click.echo(f"{outcome}: {_inert(path)}, {len(night.points)} points")
-        for series, reason in night.left_out.items():
-            click.echo(f"  left out: {_inert(series)}: {_inert(reason)}")
+        added.append(NightAdded(str(path), store.add(night), len(night.points), dict(night.left_out)))
+        if format_ == "console":
+            _say_added(added[-1])
+    if format_ == "json":
+        _print(HistoryAddAnswer(tuple(added)))
+
+
+def _say_added(night: NightAdded) -> None:
+    click.echo(f"{night.outcome}: {_inert(night.folder)}, {night.points} points")
+    for series, reason in night.left_out.items():
+        click.echo(f"  left out: {_inert(series)}: {_inert(reason)}")
 
 
 @command.command("show", epilog="\b\nExamples:\n  iodelta history show\n")
 @_HISTORY
 @_LOG
-def show(place: str, log: Path | None) -> None:
+@_FORMAT
+def show(place: str, log: Path | None, format_: str) -> None:
     """List the series with their nights, epochs and newest values."""
     store, _ = _opened(place, log)
     lines = store.lines()
+    if format_ == "json":
+        from iodelta.history.answers import HistoryShowAnswer
+
+        _print(HistoryShowAnswer(len(store.experiments()), tuple(map(_series, lines))))
+        return
     click.echo(f"{len(store.experiments())} experiments, {len(lines)} series")
     for line in lines:
         last = line.points[-1] if line.points else None
@@ -88,7 +109,8 @@ def show(place: str, log: Path | None) -> None:
 @command.command("scan", epilog="\b\nExamples:\n  iodelta history scan\n")
 @_HISTORY
 @_LOG
-def scan(place: str, log: Path | None) -> None:
+@_FORMAT
+def scan(place: str, log: Path | None, format_: str) -> None:
     """Find steps in every series, each epoch by itself.
 
     A step found here is a candidate, not a verdict: measure both builds in one experiment before you act on it. Exit
@@ -98,31 +120,41 @@ def scan(place: str, log: Path | None) -> None:
 
     store, _ = _opened(place, log)
     found = scanned(store.lines())
-    for candidate in found:
-        click.echo(_said(candidate))
-    if not found:
-        click.echo("no candidate")
+    if format_ == "json":
+        from iodelta.history.answers import HistoryScanAnswer
+
+        _print(HistoryScanAnswer(tuple(map(_candidate, found))))
+    else:
+        for candidate in found:
+            click.echo(_said(candidate))
+        if not found:
+            click.echo("no candidate")
     sys.exit(3 if found else 0)
 
 
 @command.command("check", epilog="\b\nExamples:\n  iodelta history check\n")
 @_HISTORY
 @_LOG
-def check(place: str, log: Path | None) -> None:
+@_FORMAT
+def check(place: str, log: Path | None, format_: str) -> None:
     """Compare the database with its log and with the folders it was made from. Exit codes: 0 the same, 4 not."""
     store, written = _opened(place, log)
     problems = list(_problems(store, written))
-    for problem in problems:
-        click.echo(_inert(problem))
-    if not problems:
-        click.echo("the database, the log and the folders agree")
+    if format_ == "json":
+        from iodelta.history.answers import HistoryCheckAnswer
+
+        _print(HistoryCheckAnswer(tuple(problems)))
+    else:
+        for problem in problems or ["the database, the log and the folders agree"]:
+            click.echo(_inert(problem))
     sys.exit(4 if problems else 0)
 
 
 @command.command("rebuild", epilog="\b\nExamples:\n  iodelta history rebuild\n")
 @_HISTORY
 @_LOG
-def rebuild(place: str, log: Path | None) -> None:
+@_FORMAT
+def rebuild(place: str, log: Path | None, format_: str) -> None:
     """Make the database again from the log and the folders. Refused while a folder is missing."""
     from iodelta.history.points import night_of
 
@@ -135,7 +167,46 @@ def rebuild(place: str, log: Path | None) -> None:
     else:
         store, _ = _opened(place, log, write=True)
         store.replace_all(nights)
-    click.echo(f"made again from {len(nights)} folders")
+    if format_ == "json":
+        from iodelta.history.answers import HistoryRebuildAnswer
+
+        _print(HistoryRebuildAnswer(len(nights)))
+    else:
+        click.echo(f"recreated from {len(nights)} folder{'' if len(nights) == 1 else 's'}")
+
+
+def _print(answer: object) -> None:
+    from iodelta.report.documents import written
+
+    sys.stdout.buffer.write(written(answer))
+
+
+def _series(line: Line) -> HistorySeries:
+    from iodelta.history.answers import HistorySeries
+
+    return HistorySeries(
+        line.key.machine,
+        line.cell,
+        line.variant,
+        line.key.metric,
+        line.unit,
+        line.better,
+        tuple(map(_point, line.points)),
+    )
+
+
+def _point(point: Place) -> HistoryPoint:
+    from iodelta.history.answers import HistoryPoint
+
+    return msgspec.convert(point, HistoryPoint, from_attributes=True)
+
+
+def _candidate(found: Candidate) -> HistoryCandidate:
+    from iodelta.history.answers import HistoryCandidate
+
+    fields = {name: getattr(found, name) for name in HistoryCandidate.__struct_fields__ if hasattr(found, name)}
+    ends = {"last_good": _point(found.last_good), "first_bad": _point(found.first_bad)}
+    return HistoryCandidate(**fields | ends | {"suspected": found.few})
 
 
 def _fresh(directory: Path, nights: list[Night]) -> None:

@@ -53,6 +53,11 @@ PLACES = {
     "iodelta.policy-mirror/1": ("iodelta.policy.answers", "MirrorAnswer", "iodelta policy mirror"),
     "iodelta.policy-calibration/1": ("iodelta.policy.calibrate", "Calibration", "iodelta policy calibrate"),
     "iodelta.policy-defrag/1": ("iodelta.policy.answers", "DefragAnswer", "iodelta policy defrag"),
+    "iodelta.history-add/1": ("iodelta.history.answers", "HistoryAddAnswer", "iodelta history add"),
+    "iodelta.history-show/1": ("iodelta.history.answers", "HistoryShowAnswer", "iodelta history show"),
+    "iodelta.history-scan/1": ("iodelta.history.answers", "HistoryScanAnswer", "iodelta history scan"),
+    "iodelta.history-check/1": ("iodelta.history.answers", "HistoryCheckAnswer", "iodelta history check"),
+    "iodelta.history-rebuild/1": ("iodelta.history.answers", "HistoryRebuildAnswer", "iodelta history rebuild"),
     "iodelta.scenario-list/1": ("iodelta.scenarios.answers", "ScenarioListAnswer", "iodelta scenario list"),
     "iodelta.scenario/1": ("iodelta.scenarios.answers", "ScenarioAnswer", "iodelta scenario show"),
 }

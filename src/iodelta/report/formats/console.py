@@ -25,6 +25,8 @@ from iodelta.study.confounders import said
 from iodelta.study.experiment import Account, headline
 from iodelta.study.words import duration, inert, wrap
 
+UNSEALED = "folder.unsealed"
+
 
 def show(console: Console, account: Account, *, verbose: bool = False) -> None:
     """Print the account."""
@@ -54,9 +56,11 @@ def _measured(account: Account) -> str:
     blocks = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     of_a_cell = " of a cell" if len(account.plan.experiment.cells) > 1 else ""
     rules = account.plan.rules
+    # A note only, and yet always here: nobody can see whether the numbers were changed afterwards.
+    sealing = "; not sealed [folder.unsealed]" if UNSEALED in {each.rule for each in account.findings} else ""
     return (
         f"{blocks} block{'' if counts == [1] else 's'}{of_a_cell}, {account.trials} trials in "
-        f"{duration(account.spent)}; margin {100 * rules.margin:g} %, level {100 * (1 - rules.alpha):g} %."
+        f"{duration(account.spent)}; margin {100 * rules.margin:g} %, level {100 * (1 - rules.alpha):g} %{sealing}."
     )
 
 
