@@ -28,12 +28,12 @@ NAMED = 3
 
 
 def advice(account: Account, width: int) -> Iterator[str]:
-    """At most five lines unless the first statement alone is longer. The last line says where everything is."""
-    statements = list(_statements(account))
+    """What went wrong, in full; then the rest while five lines hold it. The last line says where everything is."""
     folder = inert(pasted(account.folder))
     rest = f"`iodelta report {folder} --verbose`"
+    shown = [line for sentence in _failures(account) for line in wrap(sentence, width, "  ")]
+    statements = list(_statements(account))
     room = LINES - len(wrap(f"{len(statements)} more statements: {rest}", width, "  "))
-    shown: list[str] = []
     while statements and (not shown or len(shown) + len(wrap(statements[0], width, "  ")) <= room):
         shown += wrap(statements.pop(0), width, "  ")
     yield from shown
@@ -41,11 +41,15 @@ def advice(account: Account, width: int) -> Iterator[str]:
     yield from wrap(f"{label}: {rest}", width, "  ")
 
 
-def _statements(account: Account) -> Iterator[str]:
-    """Everything that a reader may have to act on, the most important first."""
-    found = all_findings(account)
-    yield from findings(finding for finding in found if finding.severity == "hard")
+def _failures(account: Account) -> Iterator[str]:
+    """What was not measured or cannot be believed, and how a run that ended early goes on."""
     yield from not_measured(account)
+    yield from _continued(account)
+    yield from findings(finding for finding in all_findings(account) if finding.severity == "hard")
+
+
+def _statements(account: Account) -> Iterator[str]:
+    """Everything else that a reader may have to act on, the most important first."""
     yield from by_total(account)
     for _, why, differing in said(account.changed):
         reason = f" ({why})" if why else ""
@@ -54,9 +58,8 @@ def _statements(account: Account) -> Iterator[str]:
     if advised is not None and advised.variants:
         yield recommendation(account)
     yield from _inconclusive(account)
-    yield from _continued(account)
     yield from _limits(account)
-    warnings = [finding.rule for finding, _ in grouped(found) if finding.severity == "warning"]
+    warnings = [finding.rule for finding, _ in grouped(all_findings(account)) if finding.severity == "warning"]
     if warnings:
         yield f"{_counted(len(warnings), 'warning')}: {_some(list(dict.fromkeys(warnings)))}."
 
