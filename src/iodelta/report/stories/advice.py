@@ -97,7 +97,9 @@ def _continued(account: Account) -> Iterator[str]:
     folder = inert(pasted(account.folder))
     if account.state == "budget" and any(verdict.word == "inconclusive" for verdict in account.judgement.verdicts):
         yield f"The budget ended the run; `iodelta run {folder} --budget TIME` continues it."
-    elif account.state in ("running", "interrupted"):
+    elif account.state == "interrupted":
+        yield f"The run was interrupted; `iodelta run {folder}` continues it."
+    elif account.state == "running":
         yield f"The run is not complete; `iodelta run {folder}` continues it."
     elif account.state not in ("complete", "budget"):
         yield f"The run ended early: {inert(account.state)}."
