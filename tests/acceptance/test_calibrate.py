@@ -34,8 +34,9 @@ def test_a_calibration_bounds_false_alarms_names_the_noise_and_is_quoted_by_the_
     assert done.code in GOOD, done
     report = stand.run("report", "folder", "--verbose").out
     for said in (done.out, report):
-        assert f"false alarms in {known['comparisons']} A/A comparisons" in " ".join(said.split())
-    assert said.count(f"{known['stalled']} of {known['trials']} trials stalled") == 2
+        words = " ".join(said.split())
+        assert f"false alarms in {known['comparisons']} A/A comparisons" in words
+        assert f"{known['stalled']} of {known['trials']} trials stalled" in words
 
 
 def test_a_target_that_may_not_be_written_to_costs_the_carry_over_alone(stand: Stand) -> None:
