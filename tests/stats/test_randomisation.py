@@ -127,6 +127,14 @@ def test_the_rule_of_three() -> None:
     assert excluded(2, 40) == pytest.approx(stats.beta.ppf(0.95, 3, 38))
 
 
+@pytest.mark.parametrize(("stalled", "share"), [(1, 0.1), (2, 0.1), (5, 0.1), (1, 0.2), (3, 0.01)])
+def test_every_stall_seen_asks_for_more_trials(stalled: int, share: float) -> None:
+    """So many stalls or fewer happen in at most 5 % of runs of a variant that stalls in ``share`` of its trials."""
+    needed = trials_needed(share, stalled=stalled)
+    assert stats.binom.cdf(stalled, needed, share) <= 0.05 < stats.binom.cdf(stalled, needed - 1, share)
+    assert trials_needed(0.1, stalled=1) == 46
+
+
 def test_a_stall_is_named_and_a_drift_is_not() -> None:
     worse = np.linspace(0, 0.4, 60) + 0.01 * RNG.standard_normal(60)
     assert stalled_trials(worse) == ()

@@ -53,6 +53,26 @@ def test_the_word_follows_from_the_interval(theta: float, half: float, word: str
     assert verdict.look.last
 
 
+@pytest.mark.parametrize(
+    ("stalled", "blocks", "needed"), [(0, 29, 29), (1, 45, 46), (1, 46, 46), (2, 60, 61), (3, 80, 76)]
+)
+def test_equivalent_counts_the_stalls_that_were_seen(stalled: int, blocks: int, needed: int) -> None:
+    """Stalls that move neither change out of a wide margin still leave open a tenth of stalls."""
+    one = exact(0.0, 0.002, blocks)
+    rates = np.array(one.variant_values)
+    rates[5 : 5 + 12 * stalled : 12] *= 0.85
+    one = msgspec.structs.replace(one, variant_values=tuple(rates.tolist()))
+    verdict = judge(one, rules(blocks, margin=0.05))
+    assert verdict.stalls is not None
+    assert len(verdict.stalls.variant) == stalled
+    assert verdict.word == ("equivalent" if blocks >= needed else "inconclusive"), verdict.phrase
+    assert (verdict.stalls.not_excluded <= 0.1) == (blocks >= needed)
+    if blocks < needed:
+        bound = f"stalls in up to {100 * verdict.stalls.not_excluded:.0f} % of them are not excluded"
+        assert f"{stalled} of {blocks} trials stalled: {bound}" in verdict.phrase
+        assert f"about {needed} trials in all, without another stall, would exclude 10 %" in verdict.phrase
+
+
 def test_a_change_is_told_in_the_metrics_own_sign() -> None:
     """2 % fewer IOPS and 2 % longer latency are both regressions."""
     d = 0.02 + 0.01 * RNG.standard_normal(40)

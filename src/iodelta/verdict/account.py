@@ -12,10 +12,10 @@ from scipy.special import stdtrit
 from iodelta.stats.effect import Estimate
 from iodelta.stats.sequential import nominal_tails
 from iodelta.stats.size import projection
-from iodelta.stats.stalls import excluded, stalled_trials, trials_needed
+from iodelta.stats.stalls import excluded, trials_needed
 from iodelta.trial import Finding
 from iodelta.verdict import explain
-from iodelta.verdict.decide import Trace
+from iodelta.verdict.decide import Trace, stalls_of
 from iodelta.verdict.doubts import doubts_of
 from iodelta.verdict.family import Job, Outcome
 from iodelta.verdict.model import LARGEST, Carry, Change, Look, Needed, Stalls, Verdict, Word, relative
@@ -132,16 +132,11 @@ def _carry(numbers: Numbers | None, unit: Units) -> Carry | None:
 
 def _stalls(unit: Units, used: int) -> Stalls | None:
     """The stalled trials of both arms; None where there are no values of single trials."""
-    if len(unit.baseline_values) < used or unit.unit != "blocks":
+    found = unit.stalled_by(used)
+    if found is None:
         return None
-    places = []
-    for values, at in ((unit.variant_values, unit.variant_at), (unit.baseline_values, unit.baseline_at)):
-        with np.errstate(divide="ignore"):
-            logs = np.log(values[:used])
-        worse = np.nan_to_num(-logs if unit.higher_is_better else logs, posinf=LARGEST, neginf=-LARGEST)
-        places.append(tuple(int(at[place]) for place in stalled_trials(worse)))
     trials = unit.trials_by(used)
-    return Stalls(places[0], places[1], trials, excluded(len(places[0]), trials))
+    return Stalls(*found, trials, excluded(len(found[0]), trials))
 
 
 def _levels(unit: Units, used: int, *, total: bool) -> tuple[float | None, float | None]:
@@ -187,7 +182,7 @@ def _needed(
         change=[_critical(claimed[look] * single, units) for look, units in zip(later, ahead, strict=True)],
         equal=[_critical(each[look], units) for look, units in zip(later, ahead, strict=True)],
         margin=margin,
-        least=math.ceil(trials_needed(rules.stalls) / rate / per_unit),
+        least=math.ceil(trials_needed(rules.stalls, stalled=stalls_of(job.unit, used)) / rate / per_unit),
         seed=rules.seed,
     )
     if found is not None and math.isfinite(found.low):
@@ -257,10 +252,9 @@ def _phrase(unit: Units, trace: Trace, outcome: Outcome, numbers: Numbers, word:
     if word == "inconclusive" and withheld is not None:
         return explain.withheld(withheld, unit.variant)
     if word == "inconclusive" and trace.few_trials:
-        return explain.few_trials(unit.trials_by(used), trials_needed(rules.stalls), rules.stalls)
+        return explain.few_trials(stalls_of(unit, used), unit.trials_by(used), rules.stalls)
     if word == "equivalent":
-        stalls = _stalls(unit, used)
-        bound = excluded(len(stalls.variant), stalls.trials) if stalls else excluded(0, unit.trials_by(used))
+        bound = excluded(stalls_of(unit, used), unit.trials_by(used))
         return explain.equivalent(numbers.typical.low, numbers.typical.high, rules.margin, bound)
     if trace.basis == "total" and numbers.total is not None:
         stalls = _stalls(unit, used)

@@ -3,7 +3,8 @@
 At a look every comparison is tested twice: its typical change by signed ranks of the block log-ratios, and its total
 change by the studentised ratio of sums. Both nulls come from the randomiser that ordered the blocks. The metrics of one
 cell and variant share their blocks, so they are replayed with the same draws and count as one test (see
-``stats.replay``). ``equivalent`` needs both changes inside the margin; a change needs one that excludes 0.
+``stats.replay``). ``equivalent`` needs both changes inside the margin, and trials enough to exclude stalls, those seen
+counted; a change needs one that excludes 0.
 """
 
 from __future__ import annotations
@@ -204,7 +205,7 @@ def _word(
     limit, rules = each[0] * (1 + 1e-9), each[1]
     inside = (seen.within[:, row] <= limit).tolist()
     if all(inside):
-        enough = unit.trials_by(blocks) >= trials_needed(rules.stalls)
+        enough = unit.trials_by(blocks) >= trials_needed(rules.stalls, stalled=stalls_of(unit, blocks))
         return ("equivalent" if enough else "inconclusive"), "typical", not enough
     names: tuple[Basis, Basis] = ("typical", "total")
     words: tuple[tuple[Word, bool, Floats], ...] = (
@@ -216,6 +217,12 @@ def _word(
         if shown:
             return word, names[shown[0]], False
     return "inconclusive", "typical", False
+
+
+def stalls_of(unit: Units, blocks: int) -> int:
+    """How many of the variant's trials were seen to stall in ``blocks`` units; 0 where single trials are not known."""
+    stalled = unit.stalled_by(blocks)
+    return len(stalled[0]) if stalled else 0
 
 
 def _made_by_carry(unit: Units, word: Word, machine: Machine | None, blocks: int, rules: Rules) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from iodelta.stats.stalls import excluded, trials_needed
 from iodelta.trial import Finding
 from iodelta.verdict.model import Change, Look, Needed, Stalls, Word
 
@@ -43,12 +44,16 @@ def equivalent(low: float, high: float, margin: float, stalls: float) -> str:
     return f"{size}; stalls in up to {100.0 * stalls:.0f} % of trials are not excluded"
 
 
-def few_trials(trials: int, needed: int, share: float) -> str:
+def few_trials(stalled: int, trials: int, share: float) -> str:
     """Why an interval inside the margin is not yet ``equivalent``."""
-    return (
-        f"inside the margin so far; {needed} trials are needed to exclude stalls in {100.0 * share:.0f} % of trials, "
-        f"{trials} were run"
-    )
+    needed = trials_needed(share, stalled=stalled)
+    limit = f"{100.0 * share:.3g} %"
+    if not stalled:
+        excluding = f"{needed} trials are needed to exclude stalls in {limit} of trials"
+        return f"inside the margin so far; {excluding}, {trials} were run"
+    seen = f"{stalled} of {trials} trials stalled: stalls in up to {100.0 * excluded(stalled, trials):.0f} % of them"
+    more = f"about {needed} trials in all, without another stall, would exclude {limit}"
+    return f"inside the margin so far; {seen} are not excluded; {more}"
 
 
 def withheld(word: Word, variant: str) -> str:

@@ -83,7 +83,8 @@ class Rules(msgspec.Struct, frozen=True):
     order: Literal["mirrored", "independent"] = "independent"
     """How the orders of blocks were drawn: each by itself, or (older plans) a block and its mirror image at once."""
     stalls: float = 0.1
-    """``equivalent`` needs as many trials of the variant as exclude stalls in this share of its trials."""
+    """``equivalent`` needs as many trials of the variant as exclude stalls in this share of its trials: more where some
+    stalled."""
     carry: CarryOver = "tested"
     """``tested``: a word is withheld where carry-over could make it; ``superblocks``: every counted trial follows its
     own variant; ``ignored``: the workload leaves state and the experiment says that this does not matter."""

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from iodelta.stats.boots import MIN_BOOTS, boot_means
 from iodelta.stats.carry import contrast_of
 from iodelta.stats.effect import log_ratios
+from iodelta.stats.stalls import stalled_trials
 from iodelta.stats.total import Arms
 from iodelta.trial import Finding
 from iodelta.verdict.metrics import Metric
+from iodelta.verdict.model import LARGEST
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.series import Series
 
@@ -120,6 +122,22 @@ class Units:
             return unit
         last = max(self.baseline_at[unit - 1], self.variant_at[unit - 1])
         return int(np.searchsorted(self.trials_at, last, side="right"))
+
+    def stalled_by(self, unit: int) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+        """Numbers of the trials of the variant and of the baseline that stalled in the first ``unit`` units; None where
+        there are no values of single trials."""
+        if len(self.baseline_values) < unit or self.unit != "blocks":
+            return None
+        return (
+            self._stalled(self.variant_values[:unit], self.variant_at),
+            self._stalled(self.baseline_values[:unit], self.baseline_at),
+        )
+
+    def _stalled(self, values: Floats, at: Floats) -> tuple[int, ...]:
+        with np.errstate(divide="ignore"):
+            logs = np.log(values)
+        worse = np.nan_to_num(-logs if self.higher_is_better else logs, posinf=LARGEST, neginf=-LARGEST)
+        return tuple(int(at[place]) for place in stalled_trials(worse))
 
     def arms(self, blocks: int) -> Arms:
         """Both arms' contributions to a total, worse over better, for ``blocks`` units; shape (1, blocks)."""

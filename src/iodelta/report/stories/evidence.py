@@ -124,7 +124,8 @@ def _stalls(verdict: Verdict) -> Iterator[str]:
             yield f"{len(numbers)} of {verdict.blocks} trials of {inert(name)} stalled: number {named}{more}"
     yield (
         f"{stalls.trials} trials of {inert(verdict.variant)} do not exclude stalls in up to "
-        f"{100 * stalls.not_excluded:.0f} % of its trials; the total change holds those that were seen"
+        f"{100 * stalls.not_excluded:.0f} % of its trials, if stalls come singly; "
+        "the total change holds those that were seen"
     )
 
 
