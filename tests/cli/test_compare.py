@@ -93,6 +93,27 @@ def test_a_drift_does_not_fool_interleaved_pairs(tmp_path: Path) -> None:
     assert found[CELL, "read.iops"]["word"] == "equivalent"
 
 
+@pytest.mark.parametrize("letters", ["AB" * 20, "BA" * 20, "AB" * 19 + "BA"])
+def test_an_order_that_nobody_drew_gives_an_interval_and_no_word(tmp_path: Path, letters: str) -> None:
+    """A drift of 1 % a run makes the second of every pair slower: the same system, but a sure difference."""
+    session(tmp_path, letters, 0.0, noise=0.002, drift=-0.01)
+    code, text, found = compare(tmp_path)
+    one = found[CELL, "read.iops"]
+    assert (one["word"], one["basis"], code) == ("no verdict", "blocks", 3)
+    assert one["change"]["low"] is not None
+    assert one["verdict"]["word"] == "inconclusive"
+    assert "went first in" in one["why"]
+    assert "the order was not drawn by lot" in " ".join(text.split())
+
+
+def test_a_word_from_runs_in_varying_order_says_that_it_assumes_a_drawn_one(tmp_path: Path) -> None:
+    drawn = random.Random(2)
+    session(tmp_path, "".join(drawn.choice(("AB", "BA")) for _ in range(24)), -0.03, noise=0.003)
+    code, text, found = compare(tmp_path)
+    assert (found[CELL, "read.iops"]["word"], code) == ("regression", 1)
+    assert "24 interleaved pairs, their order taken as drawn by lot" in " ".join(text.split())
+
+
 def test_three_runs_a_side_have_no_interval(tmp_path: Path) -> None:
     session(tmp_path, "AAABBB", 0.05)
     _, _, found = compare(tmp_path)

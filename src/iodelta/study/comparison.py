@@ -45,6 +45,8 @@ ROUNDED = 5e-4
 
 NOT_RESOLVED = "not resolved: the source tells percentiles no finer"
 
+NOT_DRAWN = "a drift, or what the first of a pair leaves behind, may be part of this"
+
 
 class Compared(msgspec.Struct, frozen=True):
     """One metric of one cell, baseline against variant. ``change`` is relative (-0.02: 2 % less)."""
@@ -341,14 +343,23 @@ class _Cell(msgspec.Struct, frozen=True):
             )
             interval = Number(change.value, low, high)
         word: Word = verdict.word
-        says = f"{verdict.phrase}; {count} interleaved pairs"
+        says = f"{verdict.phrase}; {count} interleaved pairs, their order taken as drawn by lot"
         found = self._compared(what, old, new, "blocks")
         if verdict.baseline_value is not None and verdict.variant_value is not None:
             found = msgspec.structs.replace(found, values=(verdict.baseline_value, verdict.variant_value))
         if not _resolved(what, self, old, new):
             found = msgspec.structs.replace(found, word="no verdict", says=NOT_RESOLVED, resolved=False)
             return msgspec.structs.replace(found, change=interval, why="the source tells percentiles no finer")
+        if not self.order.as_drawn:
+            verdict = msgspec.structs.replace(verdict, word="inconclusive", alone="inconclusive", phrase=NOT_DRAWN)
+            found = msgspec.structs.replace(found, says=f"{NOT_DRAWN}; {count} pairs", why=self._not_drawn())
+            return msgspec.structs.replace(found, change=interval, verdict=verdict)
         return msgspec.structs.replace(found, change=interval, word=word, says=says, verdict=verdict)
+
+    def _not_drawn(self) -> str:
+        pairs, first = len(self.order.blocks), self.order.baseline_first
+        most, leader = max((first, self.baseline), (pairs - first, self.variant))
+        return f"{leader} went first in {most} of {pairs} pairs: the order was not drawn by lot"
 
     def _replicates(self, what: Metric, old: Sequence[Number], new: Sequence[Number]) -> Compared:
         """An interval that takes the runs as independent draws, which their order does not warrant."""

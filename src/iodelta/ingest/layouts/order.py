@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -10,6 +11,9 @@ import msgspec
 from iodelta.ingest.layouts.model import Entry
 from iodelta.ingest.model import Run
 from iodelta.trial import Finding
+
+UNEVEN = 0.01
+"""How seldom a drawn order may be as uneven as one that still passes for it."""
 
 Order = Literal["interleaved", "one after the other", "mixed", "unknown"]
 
@@ -23,6 +27,18 @@ class Ordered(msgspec.Struct, frozen=True):
     order: Order
     phrase: str
     blocks: tuple[tuple[Entry, Entry], ...] = ()
+
+    @property
+    def baseline_first(self) -> int:
+        """In how many pairs the baseline went first."""
+        return sum((ended(one.run) or 0.0) < (ended(other.run) or 0.0) for one, other in self.blocks)
+
+    @property
+    def as_drawn(self) -> bool:
+        """Whether who went first varies as an order drawn by lot does; never where one variant did in all pairs."""
+        pairs, fewer = len(self.blocks), min(self.baseline_first, len(self.blocks) - self.baseline_first)
+        as_uneven = sum(math.comb(pairs, count) for count in range(fewer + 1)) / 2 ** (pairs - 1) if pairs else 0.0
+        return fewer > 0 and as_uneven >= UNEVEN
 
 
 def ended(run: Run) -> float | None:
