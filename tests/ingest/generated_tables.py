@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from hypothesis import strategies as st
 
-Measure = Literal["iops", "bw", "mean", "p99", "other"]
+Measure = Literal["iops", "bw", "mean", "p99", "p99.9", "other"]
 
 TITLES: dict[Measure, dict[str, float]] = {
     "iops": {"IOPS": 1, "iops": 1, "Read IOPS": 1, "read_iops": 1, "kIOPS": 1e3, "IOPS (k)": 1e3, "IO/s": 1},
@@ -26,6 +26,7 @@ TITLES: dict[Measure, dict[str, float]] = {
     },
     "mean": {"lat (us)": 1e3, "avg lat (ms)": 1e6, "lat_us": 1e3, "mean latency [us]": 1e3, "lat_ns_mean": 1},
     "p99": {"p99 (us)": 1e3, "p99_us": 1e3, "99% lat (ms)": 1e6, "p99 lat (us)": 1e3, "lat p99 (ms)": 1e6},
+    "p99.9": {"p99,9 (us)": 1e3, "p99_9_us": 1e3, "lat_p99_9_us": 1e3, "99,9% lat (ms)": 1e6, "p99.9 (us)": 1e3},
     "other": {
         "CPU (%)": 0,
         "stddev": 0,
@@ -39,10 +40,12 @@ TITLES: dict[Measure, dict[str, float]] = {
         "lat stddev (us)": 0,
         "IOPS limit": 0,
         "cpu_per_io (us)": 0,
+        "rate_iops": 0,
+        "lat range (us)": 0,
     },
 }
 IOPS: Measure = "iops"
-OTHERS: tuple[Measure, ...] = ("bw", "mean", "p99", "other")
+OTHERS: tuple[Measure, ...] = ("bw", "mean", "p99", "p99.9", "other")
 ORIENTATIONS = ("variants in rows", "measures in rows", "melted", "measures in rows, no titles")
 LAYOUTS = ("bars", "comma", "semicolon", "tab", "wide spaces", "aligned right", "pandas", "R", "single spaces")
 STYLES = ("plain", "comma thousands", "decimal comma", "apostrophes", "thin spaces", "exponents")
@@ -61,10 +64,10 @@ class Drawn(NamedTuple):
 
 @st.composite
 def drawn(draw: st.DrawFn) -> Drawn:
-    """A table of two to four variants and two to five measures."""
+    """A table of two to four variants and two to six measures."""
     variants = draw(st.lists(st.sampled_from(VARIANTS), min_size=2, max_size=4, unique=True))
     others: list[Measure] = draw(st.permutations(OTHERS))
-    kinds = draw(st.permutations([IOPS, *others[: draw(st.integers(1, 4))]]))
+    kinds = draw(st.permutations([IOPS, *others[: draw(st.integers(1, 5))]]))
     titles = [draw(st.sampled_from(sorted(TITLES[kind]))) for kind in kinds]
     style, layout = draw(st.sampled_from(STYLES)), draw(st.sampled_from(LAYOUTS))
     orientation = draw(st.sampled_from(ORIENTATIONS))

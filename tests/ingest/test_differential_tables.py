@@ -21,11 +21,11 @@ def numbers(found: Imported) -> Counter[tuple[str, made.Measure, float]]:
             lat = d.lat or d.clat
             quantities = {"iops": d.iops, "bw": d.bandwidth}
             if lat is not None:
-                quantities |= {"mean": lat.mean} | ({"p99": lat.percentiles[99.0]} if 99.0 in lat.percentiles else {})
+                quantities |= {"mean": lat.mean} | {f"p{percent:g}": q for percent, q in lat.percentiles.items()}
             for name, quantity in quantities.items():
                 if quantity.value == quantity.value:
                     counted[variants[0] if variants else "", name, float(f"{quantity.value:.9g}")] += 1  # type: ignore[index]
-            assert lat is None or set(lat.percentiles) <= {99.0}
+            assert lat is None or set(lat.percentiles) <= {99.0, 99.9}
     return counted
 
 

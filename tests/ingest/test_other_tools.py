@@ -104,6 +104,11 @@ FOREIGN = {
     "                        rate  1024**2   i/o   pct    time\n"
     "10:00:01.001      1   5000.0   19.53   4096   100.00   1.234\n"
     "10:00:02.001      avg_2-2   5100.0   19.92   4096   100.00   1.200\n",
+    "sysbench": "Throughput:\n    read, MiB/s:                  12.50\n\nLatency (ms):\n"
+    "         min:                                    0.52\n"
+    "         avg:                                    1.20\n"
+    "         max:                                   15.10\n"
+    "         95th percentile:                        2.00\n",
     "CBT": "Comparative Performance Report for a vs b\n\n|Sequential Read|a|b|\n|:--|--:|--:|\n"
     "|[4K](#r)|25339 IOps@7.6ms|24109 IOps@8.0ms|\n",
     "CrystalDiskMark": "CrystalDiskMark 8.0.4 x64 (C) 2007-2021\n[Read]\n"
@@ -122,3 +127,12 @@ def test_results_of_other_tools_are_refused_by_name(tool: str) -> None:
     (refusal,) = found.refusals
     assert f"results of {tool}" in refusal.reason
     assert refusal.place.line > 0
+
+
+def test_the_interval_table_of_vdbench_is_refused_without_its_banner() -> None:
+    banner, _, table = FOREIGN["vdbench"].partition("\n\n")
+    assert "Vdbench" in banner
+    for text in (table, table[table.index("interval") :], table[table.index("\n") :].lstrip()):
+        found = read_bytes(text.encode(), "x.txt")
+        assert found.runs == ()
+        assert "results of vdbench" in found.refusals[0].reason

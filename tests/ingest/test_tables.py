@@ -320,6 +320,13 @@ def test_a_measure_in_the_title_is_that_of_every_number() -> None:
         ("99.9% Lat (ms)", Column(None, "lat", "percentile", 99.9, 1e6)),
         ("write_clat_ns_p99", Column("write", "clat", "percentile", 99.0, 1.0)),
         ("p999 (us)", Column(None, "lat", "percentile", 99.9, 1e3)),
+        ("p99,9 (us)", Column(None, "lat", "percentile", 99.9, 1e3)),
+        ("p99_9_us", Column(None, "lat", "percentile", 99.9, 1e3)),
+        ("p99,99", Column(None, "lat", "percentile", 99.99, None)),
+        ("99,9% lat (us)", Column(None, "lat", "percentile", 99.9, 1e3)),
+        ("lat_99_9th_us", Column(None, "lat", "percentile", 99.9, 1e3)),
+        ("p99_4k_us", Column(None, "lat", "percentile", 99, 1e3)),
+        ("99th percentile latency (ms)", Column(None, "lat", "percentile", 99, 1e6)),
         ("clat avg (usec)", Column(None, "clat", "mean", 0, 1e3)),
         ("Policy", None),
         ("stdev", None),
@@ -579,6 +586,16 @@ def test_the_lines_of_a_log_are_not_a_table(shape: str) -> None:
         "latency_us.250",
         "runtime (s)",
         "$/IOPS",
+        "rate_iops",
+        "read rate_iops (k)",
+        "lat range (us)",
+        "lat iqr (us)",
+        "latency percentile (us)",
+        "lat 99 (us)",
+        "p99_16_us",
+        "p95,5 (us)",
+        "p50/p99 (us)",
+        "p99-p50 (us)",
     ],
 )
 def test_a_heading_of_something_else_is_not_a_measure(title: str) -> None:
@@ -625,6 +642,46 @@ def test_a_comma_that_may_be_either_is_not_guessed_at() -> None:
     runs = read_bytes(b"sched;lat (ms)\nnone;1,234\nbfq;1,012\n", "x").runs
     assert [run.directions for run in runs] == [(), ()]
     assert [finding.rule for run in runs for finding in run.findings] == ["read.comma"] * 2
+
+
+STATISTICS = "| min | 0.5 | 0.6 |\n| avg | 1.5 | 1.6 |\n| max | 9.5 | 9.6 |\n| 95th percentile | 2.5 | 2.6 |\n"
+
+
+@pytest.mark.parametrize("head", ["Latency (ms)\n\n| | old | new |\n", "| Latency (ms) | old | new |\n"])
+def test_a_row_of_a_statistic_is_not_a_mean(head: str) -> None:
+    runs = rows_of(f"{head}|---|---|---|\n{STATISTICS}")
+    found = [run.directions[0].lat for run in runs]
+    assert len(found) == 8
+    means = [lat.mean.value for lat in found if lat is not None and lat.mean.value == lat.mean.value]
+    lows = [lat.min.value for lat in found if lat is not None and lat.min.value == lat.min.value]
+    highs = [lat.max.value for lat in found if lat is not None and lat.max.value == lat.max.value]
+    p95s = [lat.percentiles[95.0].value for lat in found if lat is not None and lat.percentiles]
+    assert means == pytest.approx([1.5e6, 1.6e6])
+    assert lows == pytest.approx([0.5e6, 0.6e6])
+    assert highs == pytest.approx([9.5e6, 9.6e6])
+    assert p95s == pytest.approx([2.5e6, 2.6e6])
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "Latency (ms)\n\n| percentile | old | new |\n",
+        "Latency (ms)\n\n| | old | new |\n",
+        "| Latency (ms) | old | new |\n",
+    ],
+)
+@pytest.mark.parametrize(
+    "rows", ["| 50 | 1.5 | 1.6 |\n| 99 | 2.5 | 2.6 |\n", "| 50 | 1.5 | 1.6 |\n| 99,9 | 9.5 | 9.6 |\n"]
+)
+def test_rows_of_bare_percentiles_are_not_means(head: str, rows: str) -> None:
+    assert not read_bytes(f"{head}|---|---|---|\n{rows}".encode(), "x").runs
+
+
+def test_a_power_is_not_a_number() -> None:
+    assert cell("1024**2") is None
+    (first, second) = rows_of("| fs | IOPS | MB/s |\n|---|---|---|\n| a | 100 | 1024**2 |\n| b | 200 | **10** |\n")
+    assert first.directions[0].bandwidth.value != first.directions[0].bandwidth.value
+    assert second.directions[0].bandwidth.value == 10e6
 
 
 def test_rows_that_say_how_others_differ_are_not_variants() -> None:

@@ -28,19 +28,30 @@ _HINTS = (
     "%util",
     "Iozone: ",
     "Sequential Output",
+    "1024**2",
+    "th percentile:",
+    "Threads fairness:",
 )
 _LONGEST = 1000
 """Characters of a line that are looked at."""
 _REFUSED: tuple[tuple[str, re.Pattern[str], str], ...] = (
     (
         "vdbench",
-        re.compile(r"Vdbench (?:distribution|summary|totals|generated)|reqrate {1,20}rate {1,20}MB/sec"),
+        re.compile(
+            r"Vdbench (?:distribution|summary|totals|generated)|reqrate {1,20}rate {1,20}MB/sec"
+            r"|\binterval {1,20}i/o {1,20}MB/sec {1,20}bytes|\brate {1,20}1024\*\*2 {1,20}i/o"
+        ),
         _OWN_TABLE,
     ),
     ("CBT", re.compile(r"Comparati?ve Performance Report|IOps@\d|\"(?:latency_at_max_iops|maximum_iops)\""), _CBT),
     ("CrystalDiskMark", re.compile(r"(?:Crystal|K)DiskMark \d|\(Q= ?\d{1,4}, ?T= ?\d{1,4}\): "), _SHORT),
     ("iostat", re.compile(r"Device:? {1,30}(?:\S{1,12} {1,12}){0,6}r/s .{0,200}%util"), _DEVICE),
     ("IOzone", re.compile(r"Iozone: Performance Test of File I/O"), _OWN_TABLE),
+    (
+        "sysbench",
+        re.compile(r"^\s{0,40}\d{1,3}th percentile: {3,60}\d|^\s{0,40}Threads fairness:\s{0,9}$"),
+        _OWN_TABLE,
+    ),
     ("bonnie++", re.compile(r"-Sequential Output-{1,20} {0,3}-{1,20}Sequential Input-"), _OWN_TABLE),
 )
 """Name, what tells it, and what to do instead."""

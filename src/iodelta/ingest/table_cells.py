@@ -41,6 +41,8 @@ _NUMBER = re.compile(
     r"([~≈]?[+-]?)((?:\d{1,3}(?:[ ,'_\xa0\u202f\u2009]\d{3}){1,5}|\d{1,18})(?:[.,]\d{1,18})?(?:[eE][+-]?\d{1,2})?)"
     r"\s?([a-zA-Zµμ/]{0,12})"
 )
+_EMPHASIS = re.compile(r"`|(?<!\d)\*\*|\*\*(?!\d)")
+"""``1024**2`` is a power, not Markdown."""
 _SPREAD = re.compile(
     r"\s?\([^()]{1,40}\)$|\s?(?:±|\+/-|\+-)\s?\d[\d.,]{0,15}\s?%?(?P<unit>[kKmMGnuµμ]?[a-zA-Z/]{0,6})$"
 )
@@ -93,7 +95,7 @@ def cell(text: str, *, comma: bool = False) -> tuple[Printed, str] | None:
 
 def plain(text: str) -> str:
     """A cell without Markdown's emphasis."""
-    return text.replace("**", "").replace("`", "").strip()
+    return _EMPHASIS.sub("", text).strip()
 
 
 def is_missing(text: str) -> bool:

@@ -9,10 +9,10 @@ from itertools import pairwise
 from iodelta.ingest.cleaning import Line
 from iodelta.ingest.table_cells import cell, decimal_comma, doubtful_commas, is_missing
 from iodelta.ingest.table_grids import LONGEST, RULE, Grid
-from iodelta.ingest.table_headings import Heading, column, heading, names_other
+from iodelta.ingest.table_headings import Heading, column, heading, names_other, with_point
 
 _KNOWN = re.compile(
-    r"\bp\d{1,3}(?:\.\d{1,6})?\b|\d{1,3}(?:\.\d{1,6})?\s?(?:%|th\b)|\b\d{1,6}\s?[km](?:i?b)?\b(?![/\w])"
+    r"\bp\d{1,3}(?:\.\d{1,6})?(?![\d.a-z])|\d{1,3}(?:\.\d{1,6})?\s?(?:%|th\b)|\b\d{1,6}\s?[km](?:i?b)?\b(?![/\w])"
     r"|\b(?:qd|io_?depth|queue ?depth|depth|(?:num)?(?:jobs?|threads?))\s?[=:]?\s?\d{1,6}\b"
     r"|\b\d{1,5}\s?(?:jobs?|threads?)\b"
     r"|[a-z_][\w.-]{0,60}\d[\w.-]{0,60}|\b1024\b|\b10\^\d|[x×*]\s?1[ ,]?000\b",
@@ -51,7 +51,7 @@ def ends_in_number(grid: Grid) -> bool:
 
 def has_number(title: str) -> bool:
     """Whether a title has digits as data has them."""
-    return any(letter.isdigit() for letter in _KNOWN.sub(" ", title))
+    return any(letter.isdigit() for letter in _KNOWN.sub(" ", with_point(title)))
 
 
 def _is_axis(titles: Sequence[str]) -> bool:

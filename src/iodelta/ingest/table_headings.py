@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from iodelta.ingest.model import Workload
-from iodelta.ingest.table_cells import RATES, TIMES, decimal_comma
+from iodelta.ingest.table_cells import RATES, TIMES, decimal_comma, plain
 from iodelta.ingest.wording import clean
 from iodelta.ingest.workload_words import BLOCK, DEPTH, JOBS, MODE, facts
 from iodelta.trial import Kind
@@ -48,16 +48,31 @@ _OTHER = frozenset(
     "loss drop dropped speedup improvement regression relative normalized normalised scaling efficiency ratio rank "
     "score samples sample count counts sum agg runtime duration elapsed limit limits target rated spec claimed "
     "expected theoretical cost price power watt watts energy temperature cpu util utilization utilisation interrupts "
-    "switches errors error spikes outliers violations tail overhead".split()
+    "switches errors error spikes outliers violations tail overhead range span iqr interquartile quartile "
+    "width window".split()
 )
 """Words that make a title one of something else than the measure it also names: ``IOPS stddev``, ``IOPS limit``."""
 _OTHER_SHAPES = re.compile(
     r"[Δδ]|[$€]|\biops\s?/\s?(?!s(?:ec)?\b)\w|\bper (?!s(?:ec(?:ond)?)?\b|i/?o\b)\w|\bn$"
+    r"|\brate[ _.](?:iops|bw|process|min)\b|\bthinktime"
     r"|\blat(?:ency)?[ _.][num]s[ _.](?:>=|<=?)?\s?\d|\biops (?:of|at|@) (?:peak|max)"
 )
 _UNIT_OF_OTHERS = re.compile(
     r"[(\[]\s?(?:%|w|j|kwh|°?c|v|#|count|n|s|sec|seconds|min|minutes|h|[kmgt]i?b|usd)\s?[)\]]", re.I
 )
+_UNPOINTED = re.compile(
+    r"(?<![a-z\d.,])(?:(?P<named>p99)[,_](?P<after>[59]\d{0,3})(?![a-z\d.,])|99[,_](?P<bare>[59]\d{0,3})(?=\s?(?:%|th(?![a-z]))))",
+    re.I,
+)
+"""``p99,9``, ``p99_95``, ``99,9%``: a percentile with another mark before its decimals."""
+_UNCLEAR = re.compile(
+    r"(?<![a-z\d])p\d{1,3}(?:\.\d{1,6})?(?:\s?[^\w\s.()\[\]]\s?|_)p?(?!\d{1,5}\s?[km])\d"
+    r"|(?<![a-z\d.])\d{1,3}[,_;·]\d{1,6}\s?(?:%|th(?![a-z]))"
+)
+"""Digits next to a percentile, which may be its decimals, another percentile or a depth: ``p99-50``, ``p50/p99``."""
+_BARE = re.compile(r"(?<![a-z\d.,])9[059](?:[.,_]\d{1,6})?(?![a-z\d.,])")
+"""``lat 99``: a percentile, or a count of something else."""
+_PERCENTILES = frozenset(("percentile", "percentiles", "quantile", "quantiles"))
 _NEUTRAL = frozenset(
     "avg average mean time response service completion total read write reads writes random seq sequential rand "
     "randread randwrite io".split()
@@ -65,7 +80,7 @@ _NEUTRAL = frozenset(
 """Words that may stand around a mean time without making it another's than the I/O's."""
 _STATISTIC = re.compile(
     r"\s*(?:avg|mean|average|median|min|max|minimum|maximum|"
-    r"p\d{1,3}(?:\.\d{1,4})?|\d{1,2}(?:\.\d{1,4})?\s?(?:%|th))\s*",
+    r"p\d{1,3}(?:\.\d{1,4})?|\d{1,2}(?:\.\d{1,4})?\s?(?:%|th))(?:\s?percentile)?\s*",
     re.I,
 )
 """A title that only says which statistic of the row's measure its column has."""
@@ -102,8 +117,14 @@ def heading(title: str, cells: Sequence[str] = (), *, commas: bool = False) -> H
     found = column(title)
     if found is None:
         return Heading(title, None)
-    asked = facts({}, title) if _OF_ITS_OWN.search(title) else Workload()
-    return Heading(title, found, decimal_comma(cells, beside=commas), False, asked, _owner(title))
+    clear = with_point(title)
+    asked = facts({}, clear) if _OF_ITS_OWN.search(clear) else Workload()
+    return Heading(title, found, decimal_comma(cells, beside=commas), False, asked, _owner(clear))
+
+
+def with_point(title: str) -> str:
+    """A title with a point before the decimals of its percentile: ``p99,9``, ``p99_9`` and ``99,9%`` are 99.9."""
+    return _UNPOINTED.sub(lambda found: f"{found['named'] or '99'}.{found['after'] or found['bare']}", title)
 
 
 @lru_cache(maxsize=512)
@@ -138,7 +159,25 @@ def names_other(title: str) -> bool:
 
 def is_statistic(title: str) -> bool:
     """Whether a title says no more than which statistic its column has: ``mean``, ``p99``."""
-    return _STATISTIC.fullmatch(title.strip("*` ")) is not None
+    return _STATISTIC.fullmatch(with_point(title).strip("*` :")) is not None
+
+
+def of_names(measure: Heading, *names: str) -> Heading:
+    """What a number is in a table of one ``measure``, for the ``names`` of its row and column."""
+    statistics = [name.strip("*` :") for name in names if is_statistic(name)]
+    others = [name for name in names if not is_statistic(name)]
+    if len(statistics) > 1 or any(map(_is_measure, others)):
+        return Heading(measure.title, None)
+    return measure._replace(column=column(" ".join((measure.title, *statistics))))
+
+
+def names_percentiles(title: str, names: Sequence[str]) -> bool:
+    """Whether ``names`` below or beside ``title`` may be bare percentiles: 50, 99 and 99.9."""
+    return bool(_PERCENTILES & set(_words(_plain(title)))) or any(_BARE.fullmatch(_plain(name)) for name in names)
+
+
+def _is_measure(name: str) -> bool:
+    return names_other(name) or column(name) is not None or several(name)
 
 
 def is_of_another(title: str) -> bool:
@@ -154,7 +193,8 @@ def names_rows(title: str) -> bool:
 
 def workload_words(title: str) -> str:
     """What a title says besides its measure and unit: ``4k randread``."""
-    return clean(" ".join(re.findall(r"[^\s_()\[\]/,:*|]\S{0,60}", _BYTES.sub(" ", _MEASURE.sub(" ", title)))))
+    rest = _BYTES.sub(" ", _MEASURE.sub(" ", with_point(title)))
+    return clean(" ".join(re.findall(r"[^\s_()\[\]/,:*|]\S{0,60}", rest)))
 
 
 def _owner(title: str) -> str:
@@ -165,7 +205,7 @@ def _owner(title: str) -> str:
 
 
 def _plain(title: str) -> str:
-    return title.lower().replace("**", "").replace("`", "")
+    return with_point(plain(title.lower()))
 
 
 def _words(text: str) -> list[str]:
@@ -203,7 +243,8 @@ _LATENCIES: dict[str, Whose] = {
 def _is_other(text: str) -> bool:
     """Whether the title is of something that is only related to a measure: its scatter, its limit, its price."""
     words = set(_words(text))
-    if not words.isdisjoint(_OTHER) or _OTHER_SHAPES.search(text.replace("_", " ")):
+    spaced = text.replace("_", " ")
+    if not words.isdisjoint(_OTHER) or _OTHER_SHAPES.search(spaced) or _UNCLEAR.search(text):
         return True
     rest = _MIX.sub(" ", text)
     is_rate = _IOPS.search(text) is not None or _BYTES.search(text) is not None or bool(words & {"bw", "bandwidth"})
@@ -261,6 +302,8 @@ def _latency(text: str, words: Sequence[str]) -> Column | None:
         not {"max", "maximum", "worst", "peak"}.isdisjoint(words),
         not {"min", "minimum", "best"}.isdisjoint(words),
     )
+    if _BARE.search(text) or not _PERCENTILES.isdisjoint(words):
+        return None  # a percentile that is not named
     stat: Stat = "max" if high else "min" if low else "mean"
     return Column(_kind(words), of or "lat", stat, 0, scale)
 

@@ -56,7 +56,7 @@ def _is_torn(way: Grid) -> bool:
 
 
 def _is_bracketed(text: str) -> bool:
-    return bool(text) and text[0] in "([" and text[-1] in ")]"
+    return text == "|" or (bool(text) and text[0] in "([" and text[-1] in ")]")
 
 
 def _is_cut(cells: Sequence[str]) -> bool:

@@ -18,7 +18,16 @@ from iodelta.ingest.cleaning import Line
 from iodelta.ingest.model import Refusal, Run
 from iodelta.ingest.table_cells import cell, decimal_comma
 from iodelta.ingest.table_grids import LONGEST, RULE, SOME, Grid
-from iodelta.ingest.table_headings import COMPARES, Heading, column, heading, names_other, several
+from iodelta.ingest.table_headings import (
+    COMPARES,
+    Heading,
+    column,
+    heading,
+    is_statistic,
+    names_percentiles,
+    of_names,
+    several,
+)
 from iodelta.ingest.table_metrics import metric_rows
 from iodelta.ingest.table_rows import row
 from iodelta.ingest.wording import clean
@@ -164,6 +173,9 @@ class _Table:
     def _rows(self, grid: Grid, title: str) -> list[Run]:
         """A table with a line of titles that name measures: a run per row."""
         headings = table_data.headings(grid)
+        measures = [h.column for h in headings if h.column is not None]
+        if len(measures) == 1 and measures[0] == headings[0].column and _has_bare_percentiles(grid):
+            return []  # the corner is of every number
         runs = []
         for index, cells, section in grid.rows:
             name = next((text for h, text in zip(headings, cells, strict=False) if h.column is None), "")
@@ -180,15 +192,18 @@ class _Table:
         measure = heading(named, cells, commas=decimal_comma(cells))
         if measure.column is None or any(column(text) or several(text) for text in grid.titles[1:]):
             return []
+        if is_statistic(grid.titles[0]) or (measure.column.of != "rate" and _has_bare_percentiles(grid)):
+            return []
         runs = []
         for index, cells, section in grid.rows:
-            if names_other(cells[0]) or column(cells[0]) or several(cells[0]) or _DERIVED.fullmatch(cells[0]):
-                continue  # it is of another measure than the table
+            if _DERIVED.fullmatch(cells[0]):
+                continue  # it says how others differ
             for name, text in zip(grid.titles[1:], cells[1:], strict=False):
-                if COMPARES.search(name) or names_other(name) or cell(text) is None:
+                own = of_names(measure, cells[0], name)
+                if COMPARES.search(name) or own.column is None or cell(text) is None:
                     continue
                 first = table_spaces.UNNAMED if corner else grid.titles[0]
-                headings = [Heading(first, None), Heading("column", None), measure]
+                headings = [Heading(first, None), Heading("column", None), own]
                 runs += row(headings, [cells[0], name, text], self._place(index), title, section)
         return runs if len(runs) > 1 else []
 
@@ -217,6 +232,12 @@ class _Table:
             if nearest:
                 break
         return ""
+
+
+def _has_bare_percentiles(grid: Grid) -> bool:
+    """Whether the rows or columns may be percentiles whose names say only 50, 99 and 99.9."""
+    rows = [cells[0] for _, cells, _ in grid.rows]
+    return names_percentiles(grid.titles[0], rows) or names_percentiles("", grid.titles[1:])
 
 
 def _numbers(runs: Sequence[Run]) -> Hashable:
