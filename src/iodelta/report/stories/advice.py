@@ -43,9 +43,9 @@ def advice(account: Account, width: int) -> Iterator[str]:
 
 def _failures(account: Account) -> Iterator[str]:
     """What was not measured or cannot be believed, and how a run that ended early goes on."""
+    yield from findings(finding for finding in all_findings(account) if finding.severity == "hard")
     yield from not_measured(account)
     yield from _continued(account)
-    yield from findings(finding for finding in all_findings(account) if finding.severity == "hard")
 
 
 def _statements(account: Account) -> Iterator[str]:
