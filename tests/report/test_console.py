@@ -160,6 +160,17 @@ def test_one_screen_says_what_an_answer_takes(sd: float, part: str) -> None:
     assert "`iodelta run somewhere/folder --budget TIME` continues it" in said
 
 
+def test_a_margin_of_the_whole_is_not_advised() -> None:
+    """Nobody can accept a change of 100 % or more: what is left is to reduce the noise."""
+    shown = account(experiment((1,)), {}, sd=0.05)
+    wide = [msgspec.structs.replace(v, needed=None, reachable_margin=2.74) for v in shown.judgement.verdicts]
+    shown = msgspec.structs.replace(shown, judgement=msgspec.structs.replace(shown.judgement, verdicts=tuple(wide)))
+    for verbose in (False, True):
+        said = " ".join(text(shown, verbose=verbose).split())
+        assert "educe the noise" in said
+        assert "274 %" not in said
+
+
 @pytest.mark.parametrize(("alarms", "comparisons", "suspected"), [(0, 3, False), (1, 3, False), (5, 20, True)])
 def test_a_change_is_only_suspected_where_too_many_placebos_were_called_one(
     alarms: int, comparisons: int, suspected: bool

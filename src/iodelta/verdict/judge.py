@@ -9,8 +9,9 @@ The four words, from the interval [L, U] of theta (log-ratio, positive = worse) 
 | U < 0                       | improvement  | improved; "by at least the margin" if U < -d                       |
 | otherwise                   | inconclusive | "not regressed" if U < d, "not improved" if L > -d, blocks needed  |
 
-Regression and improvement mirror each other, so swapping the two variants swaps the words. A comparison keeps the
-word of the look at which it was decided; later blocks, run for other metrics of the cell, do not change it.
+The intervals of regression and improvement mirror each other. The words need not: ``decide.SHOWN_WITHOUT`` asks more
+of an improvement than of a regression. A comparison keeps the word of the look at which it was decided; later blocks,
+run for other metrics of the cell, do not change it.
 
 Which correction a family gets is said in ``Rules``. Under ``screen``, stage 1 only chooses: a comparison goes on in
 the direction it leans to, and a change is claimed from fresh blocks alone, in that direction, at alpha over the

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from iodelta.errors import pasted
 from iodelta.report.stories.evidence import first_look, not_excluded
 from iodelta.report.stories.statements import (
+    WHOLE,
     all_findings,
     by_total,
     findings,
@@ -77,13 +78,13 @@ def _inconclusive(account: Account) -> Iterator[str]:
         yield f"{name}: {first}."
         return
     margins = [verdict.reachable_margin for verdict in waiting if verdict.reachable_margin]
-    accept = f"accept a margin of {margin_of(max(margins))} %" if margins else ""
+    accept = f"accept a margin of {margin_of(max(margins))} %" if margins and max(margins) < WHOLE else ""
     if more := _more(waiting):
         seconds = sum(_more([verdict for verdict in waiting if verdict.cell == cell]) for cell in cells) * each
         needed = f"about {more} more blocks{' of each cell' if len(cells) > 1 else ''} ({duration(seconds)})"
         yield f"{name}: {needed} would decide{f', or {accept}' if accept else ''}."
-    elif accept:
-        yield f"{name}: the planned blocks cannot decide this; {accept}, or reduce the noise."
+    elif margins:
+        yield f"{name}: the planned blocks cannot decide this; {f'{accept}, or ' if accept else ''}reduce the noise."
     else:
         yield f"{name}: {inert(waiting[0].phrase)}."
 

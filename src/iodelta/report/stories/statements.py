@@ -25,6 +25,9 @@ CARRY = {
 }
 """What the plan decided about carry-over, where it is not simply tested."""
 
+WHOLE = 1.0
+"""A margin of 100 % or more is no advice."""
+
 MANY = 6
 """With more open comparisons than this, what they still need is summed up."""
 
@@ -232,6 +235,8 @@ def _cost(verdict: Verdict, each: float) -> str:
         text += (
             f" needs about {more_blocks(verdict)} more blocks ({low}-{high}), {duration(more_blocks(verdict) * each)}"
         )
+    elif verdict.reachable_margin and verdict.reachable_margin >= WHOLE:
+        return f"{text} cannot be settled in the planned blocks; reduce the noise"
     elif verdict.reachable_margin:
         return (
             f"{text} cannot be settled in the planned blocks; a margin of {margin_of(verdict.reachable_margin)} % can"
