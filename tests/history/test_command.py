@@ -157,3 +157,15 @@ def test_every_command_prints_a_document(place: Path) -> None:
     assert {series["metric"] for series in documents["show"]["series"]} == {"read.iops"}
     assert (documents["scan"]["candidates"], documents["check"]["problems"]) == ([], [])
     assert documents["rebuild"]["folders"] == 1
+
+
+@pytest.mark.parametrize("words", [("add", "night"), ("show",), ("scan",), ("check",), ("rebuild",)])
+def test_without_the_extra_every_command_names_it(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """A module that is None in ``sys.modules`` cannot be imported, as if it were not installed."""
+    code = "import sys; sys.modules['sqlalchemy'] = None; from iodelta.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "history", *words], cwd=tmp_path, capture_output=True, text=True, timeout=100
+    )
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 2
+    assert "iodelta[history]" in done.stderr

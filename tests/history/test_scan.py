@@ -8,8 +8,9 @@ import msgspec
 import pytest
 from nights import night
 
+from iodelta.history.answers import Candidate
 from iodelta.history.points import Night
-from iodelta.history.scan import Candidate, scan
+from iodelta.history.scan import scan
 from iodelta.history.store import Store
 
 

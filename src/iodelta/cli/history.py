@@ -9,17 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from iodelta.cli.groups import Group
 from iodelta.errors import MeasureError, RequestError
 
 if TYPE_CHECKING:
-    from iodelta.history.answers import HistoryCandidate, HistoryPoint, HistorySeries, NightAdded
+    from iodelta.history.answers import Candidate, HistoryPoint, HistorySeries, NightAdded
     from iodelta.history.log import Added, Log
     from iodelta.history.points import Night
-    from iodelta.history.scan import Candidate
-    from iodelta.history.store import Line, Place, Store
+    from iodelta.history.store import Line, Store
 
 _EXAMPLES = """
 \b
@@ -116,14 +114,14 @@ def scan(place: str, log: Path | None, format_: str) -> None:
     A step found here is a candidate, not a verdict: measure both builds in one experiment before you act on it. Exit
     codes: 0 no candidate, 3 candidates.
     """
-    from iodelta.history.scan import scan as scanned
-
     store, _ = _opened(place, log)
+    from iodelta.history.scan import scan as scanned  # after the store, which says what is not installed
+
     found = scanned(store.lines())
     if format_ == "json":
         from iodelta.history.answers import HistoryScanAnswer
 
-        _print(HistoryScanAnswer(tuple(map(_candidate, found))))
+        _print(HistoryScanAnswer(tuple(found)))
     else:
         for candidate in found:
             click.echo(_said(candidate))
@@ -155,9 +153,10 @@ def check(place: str, log: Path | None, format_: str) -> None:
 @_LOG
 @_FORMAT
 def rebuild(place: str, log: Path | None, format_: str) -> None:
-    """Make the database again from the log and the folders. Refused while a folder is missing."""
+    """Rebuild the database from the log and the folders. iodelta refuses while a folder is missing."""
     from iodelta.history.points import night_of
 
+    _store_class()  # before the folders are read
     written = _log(place, log)
     nights = [night_of(Path(folder)) for folder in written.folders().values()]
     if not nights:
@@ -172,7 +171,7 @@ def rebuild(place: str, log: Path | None, format_: str) -> None:
 
         _print(HistoryRebuildAnswer(len(nights)))
     else:
-        click.echo(f"recreated from {len(nights)} folder{'' if len(nights) == 1 else 's'}")
+        click.echo(f"rebuilt from {len(nights)} folder{'' if len(nights) == 1 else 's'}")
 
 
 def _print(answer: object) -> None:
@@ -191,32 +190,16 @@ def _series(line: Line) -> HistorySeries:
         line.key.metric,
         line.unit,
         line.better,
-        tuple(map(_point, line.points)),
+        line.points,
     )
 
 
-def _point(point: Place) -> HistoryPoint:
-    from iodelta.history.answers import HistoryPoint
-
-    return msgspec.convert(point, HistoryPoint, from_attributes=True)
-
-
-def _candidate(found: Candidate) -> HistoryCandidate:
-    from iodelta.history.answers import HistoryCandidate
-
-    fields = {name: getattr(found, name) for name in HistoryCandidate.__struct_fields__ if hasattr(found, name)}
-    ends = {"last_good": _point(found.last_good), "first_bad": _point(found.first_bad)}
-    return HistoryCandidate(**fields | ends | {"suspected": found.few})
-
-
 def _fresh(directory: Path, nights: list[Night]) -> None:
-    """A new file, which takes the place of the old one, damaged or not, when it is whole."""
-    from iodelta.history.store import Store
-
+    """Write a new file; once it is whole, it replaces the old one, damaged or not."""
     draft, database = directory / "history.db.new", directory / "history.db"
     for leftover in directory.glob("history.db.new*"):
         leftover.unlink()
-    store = Store(f"sqlite:///{draft}")
+    store = _store_class()(f"sqlite:///{draft}")
     store.prepare()
     store.replace_all(nights)
     store.close()
@@ -256,12 +239,12 @@ def _said(candidate: Candidate) -> str:
     return _inert(f"candidate: {'  '.join(words)}: {size}, {between}, z {candidate.z:.1f}{doubt}")
 
 
-def _night(point: Place) -> str:
+def _night(point: HistoryPoint) -> str:
     build = point.describe or point.commit[:12]
     return f"{_day(point)} ({build})" if build else _day(point)
 
 
-def _day(point: Place) -> str:
+def _day(point: HistoryPoint) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.gmtime(point.t))
 
 
@@ -278,23 +261,29 @@ def _log(place: str, log: Path | None) -> Log:
 
 
 def _opened(place: str, log: Path | None, *, write: bool = False) -> tuple[Store, Log]:
-    """The history and its log. Raises RequestError where the extra is missing, or the history a newer one's."""
-    try:
-        from iodelta.history.store import Store
-    except ModuleNotFoundError as error:
-        raise RequestError(
-            f"a history needs {error.name}", remedy="install iodelta with it: pip install 'iodelta[history]'"
-        ) from error
+    """The history and its log. Raises RequestError where the extra is missing, or a newer iodelta made the history."""
+    kind = _store_class()
     written = _log(place, log)
     if not _is_url(place) and write:
         try:
             Path(place).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise RequestError(f"cannot make the history: {error.strerror}", place=place) from error
-    store = _store(place, Store)
+    store = _store(place, kind)
     if write:
         store.prepare()
     return store, written
+
+
+def _store_class() -> type[Store]:
+    """Raises RequestError where the extra is not installed."""
+    try:
+        from iodelta.history.store import Store
+    except ModuleNotFoundError as error:
+        raise RequestError(
+            f"a history needs {error.name}", remedy="install iodelta with it: pip install 'iodelta[history]'"
+        ) from error
+    return Store
 
 
 def _store(place: str, kind: type[Store]) -> Store:

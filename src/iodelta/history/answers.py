@@ -1,4 +1,4 @@
-"""The JSON documents of ``iodelta history``."""
+"""What a history answers: its points, its candidates, and the JSON documents of ``iodelta history``."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class HistoryShowAnswer(msgspec.Struct, frozen=True):
     schema: str = "iodelta.history-show/1"
 
 
-class HistoryCandidate(msgspec.Struct, frozen=True):
+class Candidate(msgspec.Struct, frozen=True):
     """A step that a fresh experiment may confirm; not a verdict."""
 
     machine: str
@@ -103,14 +103,16 @@ class HistoryCandidate(msgspec.Struct, frozen=True):
     """The oldest night that was surely after it."""
     nights: int
     """Points of the epoch."""
-    suspected: bool
+    inflation: float
+    """Long-run variance of the nights over their variance: by how much neighbours resemble each other."""
+    few: bool
     """Whether the epoch has too few nights to know how much they resemble each other."""
 
 
 class HistoryScanAnswer(msgspec.Struct, frozen=True):
     """What ``iodelta history scan`` found."""
 
-    candidates: tuple[HistoryCandidate, ...]
+    candidates: tuple[Candidate, ...]
     """The largest z first."""
     schema: str = "iodelta.history-scan/1"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import groupby
 
-import msgspec
 import numpy as np
 
-from iodelta.history.store import Line, Place
+from iodelta.history.answers import Candidate, HistoryPoint
+from iodelta.history.store import Line
 from iodelta.stats import changepoints, levels
 
 ENOUGH = 0.8
@@ -16,32 +16,6 @@ ENOUGH = 0.8
 
 NIGHTS = 60
 """Below so many points in an epoch, how much nights resemble each other is hardly known."""
-
-
-class Candidate(msgspec.Struct, frozen=True):
-    """One step of one series. ``size`` is a log-ratio, positive where it became worse."""
-
-    machine: str
-    cell: str
-    variant: str
-    metric: str
-    by: str
-    """``ratio`` to the reference arm, or the ``level`` alone, which holds what the nights did too."""
-    size: float
-    error: float
-    z: float
-    last_good: Place
-    """The newest night that was surely before the step."""
-    first_bad: Place
-    """The oldest night that was surely after it."""
-    nights: int
-    """Points of the epoch."""
-    inflation: float
-
-    @property
-    def few(self) -> bool:
-        """Whether the epoch has too few points to know how much its nights resemble each other."""
-        return self.nights < NIGHTS
 
 
 def scan(lines: Iterable[Line]) -> list[Candidate]:
@@ -55,7 +29,7 @@ def scan(lines: Iterable[Line]) -> list[Candidate]:
     return sorted(found, key=lambda one: (-one.z, one.cell, one.variant, one.metric))
 
 
-def _epoch(line: Line, points: list[Place]) -> list[Candidate]:
+def _epoch(line: Line, points: list[HistoryPoint]) -> list[Candidate]:
     y, se, by = followed(line, points)
     kept = [point for point in points if by == "level" or point.r is not None]
     first = changepoints.segments(y, se)
@@ -68,7 +42,7 @@ def _epoch(line: Line, points: list[Place]) -> list[Candidate]:
     return [_candidate(line, kept, step, by, inflation) for step in steps.values()]
 
 
-def followed(line: Line, points: list[Place]) -> tuple[levels.Floats, levels.Floats, str]:
+def followed(line: Line, points: list[HistoryPoint]) -> tuple[levels.Floats, levels.Floats, str]:
     """Values that are higher where it is worse, with their errors, and whether they are ratios or levels."""
     ratios = [(point.r, point.r_se) for point in points if point.r is not None and point.r_se is not None]
     if ratios and len(ratios) >= ENOUGH * len(points):
@@ -79,7 +53,7 @@ def followed(line: Line, points: list[Place]) -> tuple[levels.Floats, levels.Flo
     return pairs[:, 0], pairs[:, 1], by
 
 
-def _candidate(line: Line, points: list[Place], step: changepoints.Step, by: str, inflation: float) -> Candidate:
+def _candidate(line: Line, points: list[HistoryPoint], step: changepoints.Step, by: str, inflation: float) -> Candidate:
     return Candidate(
         machine=line.key.machine,
         cell=line.cell,
@@ -93,4 +67,5 @@ def _candidate(line: Line, points: list[Place], step: changepoints.Step, by: str
         first_bad=points[step.high],
         nights=len(points),
         inflation=inflation,
+        few=len(points) < NIGHTS,
     )

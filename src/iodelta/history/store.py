@@ -1,4 +1,4 @@
-"""The database of a history: SQLite in a file, or PostgreSQL by URL. Everything in it can be made again."""
+"""The database of a history: SQLite in a file, or PostgreSQL by URL. It can be rebuilt from the log and the folders."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from iodelta.errors import MeasureError, RequestError
+from iodelta.history.answers import HistoryPoint
 from iodelta.history.points import Key, Night, Point
 
 VERSION = 1
@@ -57,20 +58,6 @@ sa.Index("point_experiment", POINTS.c.experiment)
 Outcome = Literal["added", "replaced", "moved", "known"]
 
 
-class Place(msgspec.Struct, frozen=True):
-    """One point with its night."""
-
-    t: float
-    experiment: str
-    epoch: str
-    commit: str
-    describe: str
-    y: float
-    se: float
-    r: float | None
-    r_se: float | None
-
-
 class Line(msgspec.Struct, frozen=True):
     """One series with its points, oldest first."""
 
@@ -79,7 +66,7 @@ class Line(msgspec.Struct, frozen=True):
     variant: str
     better: str
     unit: str
-    points: tuple[Place, ...]
+    points: tuple[HistoryPoint, ...]
 
 
 class Store:
@@ -157,7 +144,7 @@ class Store:
         for one in connection.execute(of_it).mappings():
             subject = msgspec.json.decode(one["subject"])
             points.append(
-                Place(
+                HistoryPoint(
                     one["t"],
                     one["experiment"],
                     one["epoch"],
