@@ -97,6 +97,10 @@ def test_a_folder_is_added_once_found_when_moved_and_rebuilt(place: Path) -> Non
     assert points(place) == before
     assert iodelta(place, "history", "check").returncode == 0
 
+    (place / "elsewhere").rename(place / FOLDER)  # back to where the log knew it before
+    assert iodelta(place, "history", "add", FOLDER).stdout == "moved: night, 2 points\n"
+    assert iodelta(place, "history", "rebuild").returncode == 0
+
 
 @pytest.mark.fio
 def test_a_folder_that_was_changed_is_refused_and_leaves_no_trace(place: Path) -> None:

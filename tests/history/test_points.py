@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import msgspec
 import numpy as np
 import pytest
@@ -11,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iodelta.experiment import Experiment, parse
-from iodelta.history.log import Added, Log
 from iodelta.history.points import Key, facts_of, key_of, mean_and_error, points_of
 from iodelta.lab.plan import make_plan
 from iodelta.trial import Direction, Latency, Quantity, Trial
@@ -125,16 +122,3 @@ def test_a_new_disk_firmware_or_fio_begins_an_epoch_and_a_new_kernel_does_not() 
         {"kernel": {"config.CONFIG_HZ": "1000"}},
     ]
     assert all(facts_of({**machine, **other}) != first for other in others)
-
-
-def test_a_log_goes_on_after_a_torn_line(tmp_path: Path) -> None:
-    log = Log(tmp_path / "decisions.jsonl")
-    log.append(Added(1.0, "a", "s", "/a"))
-    with open(log.path, "ab") as file:
-        file.write(b'{"type":"added","at":2.0,"iden')
-    log.append(Added(3.0, "b", "s", "/b"))
-    log.append(Added(4.0, "a", "s2", "/elsewhere"))
-    entries, torn = log.entries()
-    assert [entry.identifier for entry in entries] == ["a", "b", "a"]
-    assert torn == [2]
-    assert log.folders() == {"a": "/elsewhere", "b": "/b"}

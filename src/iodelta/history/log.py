@@ -1,5 +1,5 @@
-"""The log of a history: which folders were added, a line each, synced. With the folders it is all that is needed to
-make the database again."""
+"""The log of a history: folders that were added, alerts that were opened, what was measured and decided of them. A line
+each, synced and chained (``lab/seal.py``). With the folders it is all that is needed to make the database again."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from iodelta.errors import MeasureError
+from iodelta.lab.lines import LineWriter, sealed_lines
 
 
 class Added(msgspec.Struct, frozen=True, tag="added"):
@@ -20,43 +21,141 @@ class Added(msgspec.Struct, frozen=True, tag="added"):
     folder: str
 
 
+class LoggedCommit(msgspec.Struct, frozen=True):
+    """One commit of a repository, as candidates list it."""
+
+    sha: str
+    t: float
+    author: str
+    subject: str
+
+
+class Ordered(msgspec.Struct, frozen=True, tag="ordered"):
+    """Commits of ``repo`` by first parent, oldest first. They follow ``after``; empty where a line begins."""
+
+    at: float
+    repo: str
+    after: str
+    commits: tuple[LoggedCommit, ...]
+    words: dict[str, str] = {}
+    """Measured commits that are not on the line, and why."""
+
+
+class Opened(msgspec.Struct, frozen=True, tag="opened"):
+    """An alert was seen for the first time, in these series between these experiments."""
+
+    at: float
+    alert: str
+    series: tuple[int, ...]
+    last_good: str
+    first_bad: str
+
+
+class Confirming(msgspec.Struct, frozen=True, tag="confirming"):
+    """A fresh experiment of both builds begins in ``folder``. Without an entry about its end it was cut short."""
+
+    at: float
+    alert: str
+    folder: str
+
+
+class Confirmed(msgspec.Struct, frozen=True, tag="confirmed"):
+    """Such an experiment ended with ``word`` about the alert."""
+
+    at: float
+    alert: str
+    folder: str
+    identifier: str
+    sha: str
+    word: str
+    verdicts: tuple[str, ...] = ()
+    """What it found in each cell, a sentence each."""
+
+
+class Decided(msgspec.Struct, frozen=True, tag="decided"):
+    """A person said what is to become of an alert."""
+
+    at: float
+    alert: str
+    word: str
+    why: str = ""
+
+
+class Annotated(msgspec.Struct, frozen=True, tag="annotated"):
+    """A note at a time, or at a commit."""
+
+    at: float
+    text: str
+    t: float | None = None
+    commit: str = ""
+
+
+class NightBegun(msgspec.Struct, frozen=True, tag="night"):
+    """A night of the experiment file begins in ``folder``."""
+
+    at: float
+    file: str
+    folder: str
+    commit: str = ""
+
+
+Entry = Added | Ordered | Opened | Confirming | Confirmed | Decided | Annotated | NightBegun
+
+
 class Log:
     """``decisions.jsonl``: lines are only ever appended."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._writer = LineWriter(path, self._failed)
 
-    def append(self, entry: Added) -> None:
-        """On disk when this returns. Raises MeasureError."""
-        line = msgspec.json.encode(entry) + b"\n"
+    def append(self, *entries: Entry) -> None:
+        """On disk when this returns; another writer is waited for. Raises MeasureError, also for a log in which a line
+        was changed."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            torn = self.path.exists() and self.path.read_bytes()[-1:] not in (b"\n", b"")
-            handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-            try:
-                os.write(handle, b"\n" + line if torn else line)
-                os.fsync(handle)
-            finally:
-                os.close(handle)
         except OSError as error:
-            raise MeasureError(
-                f"cannot write the log of the history: {os.strerror(error.errno or 0)}",
-                place=str(self.path),
-                remedy="nothing was added; make it writable or make room, then add again",
-            ) from error
+            raise self._failed(error) from error
+        with self._writer.held(wait=True):
+            for entry in entries:
+                self._writer.append(entry)
 
-    def entries(self) -> tuple[list[Added], list[int]]:
+    def entries(self) -> tuple[list[Entry], list[int]]:
         """Every whole entry, and the numbers of lines that are none: what a kill left of one, or damage."""
-        if not self.path.exists():
-            return [], []
-        found, torn = [], []
-        for number, line in enumerate(self.path.read_bytes().splitlines(), 1):
+        found: list[Entry] = []
+        torn = []
+        for number, line in enumerate(self._bytes().splitlines(), 1):
             try:
-                found.append(msgspec.json.decode(line, type=Added))
-            except msgspec.DecodeError:
+                found.append(msgspec.json.decode(line, type=Entry))
+            except msgspec.MsgspecError:
                 torn.append(number)
         return found, torn
 
+    def broken(self) -> int:
+        """The first line that is not what was written there; 0 when there is none."""
+        return sealed_lines(self._bytes)[1].broken
+
+    def added(self) -> dict[str, Added]:
+        """What was last said of every experiment's folder."""
+        return {entry.identifier: entry for entry in self.entries()[0] if isinstance(entry, Added)}
+
     def folders(self) -> dict[str, str]:
         """The last place of every experiment."""
-        return {entry.identifier: entry.folder for entry in self.entries()[0]}
+        return {identifier: entry.folder for identifier, entry in self.added().items()}
+
+    def _bytes(self) -> bytes:
+        try:
+            return self.path.read_bytes()
+        except FileNotFoundError:
+            return b""
+        except OSError as error:
+            raise MeasureError(
+                f"cannot read the log of the history: {os.strerror(error.errno or 0)}", place=str(self.path)
+            ) from error
+
+    def _failed(self, error: OSError) -> MeasureError:
+        return MeasureError(
+            f"cannot write the log of the history: {os.strerror(error.errno or 0)}",
+            place=str(self.path),
+            remedy="nothing was changed; make it writable or make room, then do it again",
+        )

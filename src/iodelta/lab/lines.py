@@ -74,16 +74,16 @@ class LineWriter:
         self._end = 0
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        """Hold the folder for writing; a torn last line is cut. Raises RequestError when another run holds it, and
-        MeasureError when a line is not what was written: nothing is added to such a file."""
+    def held(self, *, wait: bool = False) -> Iterator[None]:
+        """Hold the folder for writing; a torn last line is cut. Raises RequestError when another run holds it, unless
+        it shall ``wait``, and MeasureError when a line is not what was written: nothing is added to such a file."""
         try:
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         except OSError as error:
             raise self._failed(error) from error
         try:
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 raise RequestError(
                     "another iodelta is writing to this folder",

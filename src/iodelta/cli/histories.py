@@ -1,0 +1,108 @@
+"""What the commands of ``iodelta history`` share: options, opening a history, and words for nights."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from iodelta.errors import RequestError
+
+if TYPE_CHECKING:
+    from iodelta.history.answers import HistoryPoint
+    from iodelta.history.log import Log
+    from iodelta.history.store import Store
+
+HISTORY = click.option(
+    "--history",
+    "place",
+    default="iodelta-history",
+    metavar="DIRECTORY|URL",
+    help="A directory (default: iodelta-history), or postgresql://USER@HOST/DATABASE.",
+)
+LOG = click.option(
+    "--log",
+    type=click.Path(path_type=Path),
+    help="The log of added folders (default: decisions.jsonl in the directory; needed with a URL).",
+)
+FORMAT = click.option(
+    "--format", "format_", type=click.Choice(["console", "json"]), default="console", show_default=True
+)
+
+
+def print_document(answer: object) -> None:
+    """A document to standard output."""
+    from iodelta.report.documents import written
+
+    sys.stdout.buffer.write(written(answer))
+
+
+def night_said(point: HistoryPoint) -> str:
+    """When a night was, and of which build."""
+    build = point.describe or point.commit[:12]
+    return f"{day(point)} ({build})" if build else day(point)
+
+
+def day(point: HistoryPoint) -> str:
+    """When a night began, in UTC."""
+    return time.strftime("%Y-%m-%d %H:%M", time.gmtime(point.t))
+
+
+def is_url(place: str) -> bool:
+    """Whether the history is on a server."""
+    return "://" in place
+
+
+def log_of(place: str, log: Path | None) -> Log:
+    """The log of a history. Raises RequestError where a server is named without one."""
+    from iodelta.history.log import Log
+
+    if log is None and is_url(place):
+        raise RequestError("a history on a server keeps its log in a file", place="--log", remedy="give --log FILE")
+    return Log(log or Path(place) / "decisions.jsonl")
+
+
+def opened(place: str, log: Path | None, *, write: bool = False) -> tuple[Store, Log]:
+    """The history and its log. Raises RequestError where the extra is missing, or a newer iodelta made the history."""
+    kind = store_class()
+    written = log_of(place, log)
+    if not is_url(place) and write:
+        try:
+            Path(place).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RequestError(f"cannot make the history: {error.strerror}", place=place) from error
+    store = _store(place, kind)
+    if write:
+        store.prepare()
+    return store, written
+
+
+def store_class() -> type[Store]:
+    """Raises RequestError where the extra is not installed."""
+    try:
+        from iodelta.history.store import Store
+    except ModuleNotFoundError as error:
+        raise RequestError(
+            f"a history needs {error.name}", remedy="install iodelta with it: pip install 'iodelta[history]'"
+        ) from error
+    return Store
+
+
+def _store(place: str, kind: type[Store]) -> Store:
+    if not is_url(place):
+        return kind(f"sqlite:///{Path(place) / 'history.db'}")
+    scheme, _, rest = place.partition("://")
+    if scheme not in ("postgresql", "postgres", "postgresql+psycopg"):
+        raise RequestError(f"{scheme!r} is not a database that a history can be in", place="--history",
+                           remedy="give a directory, or postgresql://USER@HOST/DATABASE")  # fmt: skip
+    return kind(f"postgresql+psycopg://{rest}")
+
+
+def inert(text: object) -> str:
+    """Text that a terminal cannot take for commands of its own."""
+    from iodelta.study.words import inert as of_text
+
+    return of_text(str(text))
