@@ -45,8 +45,11 @@ def test_records_of_an_application_survive_every_run_that_does_not_name_their_de
         os.fsync(device.fileno())
     before = digest(node)
     plan = stand.run(*short(node, "plan", "--dry-run", fio=WRITE))
-    assert plan.code == 0, plan
+    assert plan.code == 2, plan
     assert f"Holds not empty: text; only --destroy {node} lets it be overwritten" in said(plan)
+    permitted = stand.run(*short(node, "plan", "--dry-run", "--destroy", node, fio=WRITE))
+    assert permitted.code == 0, permitted
+    assert f"Writes YES: {node} will be overwritten" in said(permitted)
     for more in ((), ("--destroy", other)):
         done = stand.run(*short(node, "folder", *more, fio=WRITE))
         assert done.code == 2, done

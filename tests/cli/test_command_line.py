@@ -161,10 +161,37 @@ def test_what_the_guard_refuses_is_refused_before_a_plan_says_that_it_is_overwri
     assert "--destroy" in done.stderr
     assert "overwritten" not in done.stdout
     assert not (tmp_path / "folder").exists()
-    planned = iodelta(*words, "--dry-run", *load, cwd=tmp_path)
-    assert planned.returncode == 0, planned.stderr
-    assert "will be overwritten" not in planned.stdout
-    assert "refused unless --destroy" in planned.stdout
+
+
+@pytest.mark.fio
+@pytest.mark.parametrize("format_", ["console", "json"])
+def test_a_dry_run_of_a_write_says_what_the_guard_would_say_to_the_run(format_: str, tmp_path: Path) -> None:
+    """It said "refused unless --destroy" with --destroy too, and ended with 0 either way."""
+    data, other, folder = tmp_path / "db.img", tmp_path / "other.img", tmp_path / "folder"
+    for path in (data, other):
+        path.write_bytes(b"records " * 4096)
+    given = ("--target", str(data), "--variant", "a", "--variant", "b", "--folder", str(folder), "--format", format_)
+    load = ("--", "--rw=randwrite", "--bs=4k", "--direct=0", "--ioengine=psync")
+    for consent in ((), ("--destroy", str(other))):
+        planned = iodelta("run", *given, *consent, "--dry-run", *load, cwd=tmp_path)
+        done = iodelta("run", *given, *consent, *load, cwd=tmp_path)
+        assert (planned.returncode, done.returncode) == (2, 2), planned
+        assert planned.stderr == done.stderr
+        assert "--destroy" in done.stderr
+        assert "overwritten" not in planned.stdout.split("Holds")[0]
+        if format_ == "json":
+            assert json.loads(planned.stdout)["refused"] in " ".join(done.stderr.split())
+        else:
+            assert f"Writes refused: {data}: is nothing" in " ".join(planned.stdout.split())
+    planned = iodelta("run", *given, "--destroy", str(data), "--dry-run", *load, cwd=tmp_path)
+    assert planned.returncode == 0, planned
+    if format_ == "json":
+        assert json.loads(planned.stdout)["refused"] == ""
+    else:
+        assert f"Writes YES: {data} will be overwritten" in " ".join(planned.stdout.split())
+        assert "refused" not in planned.stdout
+    assert data.read_bytes() == b"records " * 4096
+    assert not folder.exists()
 
 
 def test_a_fio_load_is_among_the_commands_of_the_plan(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import click
 
 from iodelta.cli.contact import contact, on_machine
 from iodelta.cli.turn import in_turn, waits
-from iodelta.errors import RequestError, pasted
+from iodelta.errors import RefusedError, RequestError, pasted
 
 if TYPE_CHECKING:
     from iodelta.bundle.packed import Packed
@@ -87,7 +87,7 @@ def command(
     Exit codes: 0 reproduced, 1 not reproduced (another size or direction, or no change), 2 the request is wrong, 3
     inconclusive, 4 could not measure.
     """
-    from iodelta.lab.guard import refuse_at_once
+    from iodelta.lab.booting import refusal
     from iodelta.study.reproduction import origin_of, own_side, side_at, side_by_side
 
     if against:
@@ -102,11 +102,13 @@ def command(
     place = folder or Path(time.strftime("reproduction-%Y%m%d-%H%M%S"))
     with contact(machine) as where:
         prepared = _prepared(there_folder, there, where, target, size, given, budget, leave_out)
+        refused = refusal(where, prepared.experiment, prepared.found, destroy)
         if dry_run and format_ == "json":
-            _print_plan(prepared)
+            _print_plan(prepared, refused)
         else:
-            _show(prepared, there, there_folder, place, error=format_ == "json")
-        refuse_at_once(prepared.found.reasons)
+            _show(prepared, there, there_folder, place, refused, error=format_ == "json")
+        if refused is not None:
+            raise refused
         if dry_run:
             return
         _accepted(prepared, there_folder, place, yes=yes, allow_commands=allow_commands)
@@ -168,7 +170,9 @@ def _prepared(
     )
 
 
-def _show(prepared: Prepared, there: Side, bundle: Packed, place: Path, *, error: bool) -> None:
+def _show(
+    prepared: Prepared, there: Side, bundle: Packed, place: Path, refused: RefusedError | None, *, error: bool
+) -> None:
     from rich.console import Console
 
     from iodelta.report.again.plan import show_plan
@@ -178,20 +182,20 @@ def _show(prepared: Prepared, there: Side, bundle: Packed, place: Path, *, error
     console = Console(stderr=error, highlight=False)
     for line in plan_lines(prepared, there, bundle.manifest.made_by):
         console.print(line, soft_wrap=True, markup=False)
-    show_plan(console, prepared.plan, prepared.found, whole=True)
+    show_plan(console, prepared.plan, prepared.found, refused, whole=True)
     console.print()
     for line in command_lines(prepared):
         console.print(line, soft_wrap=True, markup=False)
     console.print(f"Folder    {inert(str(place))}, new", soft_wrap=True, markup=False)
 
 
-def _print_plan(prepared: Prepared) -> None:
+def _print_plan(prepared: Prepared, refused: RefusedError | None) -> None:
     """What would be run and set, for programs."""
     from iodelta.report.again.plan import plan_answer
     from iodelta.report.documents import written
 
     dangers = [f"{one.place}: {one.what}" for one in prepared.dangers]
-    sys.stdout.buffer.write(written(plan_answer(prepared.plan, [prepared.found], prepared.notes, dangers)))
+    sys.stdout.buffer.write(written(plan_answer(prepared.plan, [prepared.found], refused, prepared.notes, dangers)))
 
 
 def _accepted(prepared: Prepared, bundle: Packed, place: Path, *, yes: bool, allow_commands: bool) -> None:

@@ -19,9 +19,8 @@ from iodelta.cli.contact import contacts
 from iodelta.cli.turn import in_turn
 from iodelta.errors import RequestError
 from iodelta.experiment import Experiment, overridden, parse, seconds, shorthand
-from iodelta.lab.booting import look, refuse
+from iodelta.lab.booting import look, refusal
 from iodelta.lab.folder import CALIBRATION, Folder
-from iodelta.lab.guard import refuse_at_once
 from iodelta.lab.plan import Plan, make_plan
 from iodelta.lab.setup import Survey, target_of, unsettable
 from iodelta.lab.signals import stop_on_signals
@@ -198,8 +197,10 @@ def planned(
     format_: str,
     destroy: Sequence[str] = (),
 ) -> Plan:
-    """The plan for what can run on all the machines, shown to the user. Raises RequestError, and RefusedError before a
-    plan that is to be carried out says what it overwrites."""
+    """The plan for what can run on all the machines, shown to the user.
+
+    Raises RequestError, and RefusedError for what may not be written to: of a dry run after its plan.
+    """
     if leave_out and not experiment.boots:
         seen_there = (unsettable(machine, experiment, target_of(machine, experiment)) for machine in machines)
         experiment = _left_out(experiment, {name: why for found in seen_there for name, why in found.items()})
@@ -209,15 +210,19 @@ def planned(
         reasons = "; ".join(f"{variant}: {reason}" for variant, reason in unavailable.items())
         raise RequestError(f"not every variant can run here: {reasons}", remedy="--leave-out goes on without these")
     plan = make_plan(_left_out(experiment, unavailable))
-    for machine, found in zip(machines, seen, strict=True) if not dry_run else ():
-        refuse(machine, found, destroy)
+    refusals = (
+        refusal(machine, plan.experiment, found, destroy) for machine, found in zip(machines, seen, strict=True)
+    )
+    refused = next(filter(None, refusals), None)
+    if refused is not None and not dry_run:
+        raise refused
     known = () if experiment.boots else _calibrated(machines[0], seen[0], plan.experiment)
     if dry_run and format_ == "json":
-        sys.stdout.buffer.write(written(plan_answer(plan, seen, calibrations=known)))
+        sys.stdout.buffer.write(written(plan_answer(plan, seen, refused, calibrations=known)))
     else:
-        show_plan(Console(stderr=format_ == "json"), plan, seen[0], whole=dry_run, calibrations=known)
-    for found in seen:
-        refuse_at_once(found.reasons)
+        show_plan(Console(stderr=format_ == "json"), plan, seen[0], refused, whole=dry_run, calibrations=known)
+    if refused is not None:
+        raise refused
     return plan
 
 

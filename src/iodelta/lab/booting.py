@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iodelta.errors import RequestError
+from iodelta.errors import RefusedError, RequestError
 from iodelta.experiment import Experiment
 from iodelta.lab.boots import Boots
-from iodelta.lab.guard import check_write
+from iodelta.lab.guard import check_write, refuse_at_once
 from iodelta.lab.guests import Guests, look_at_guests
 from iodelta.lab.reboots import Reboots, look_at_host
-from iodelta.lab.setup import Survey, survey
+from iodelta.lab.setup import Survey, other_members, survey
 from iodelta.machine import Machine
 from iodelta.machine.ssh import SshMachine
 from iodelta.machine.vm import VmMachine
@@ -29,11 +29,26 @@ def look(machine: Machine, experiment: Experiment) -> Survey:
     return look_at_host(_host(machine), experiment)
 
 
-def refuse(machine: Machine, found: Survey, destroy: Sequence[str]) -> None:
-    """Raises RefusedError for a target that ``ready`` would refuse. What a guest writes to is gone with it."""
-    if found.writes and not found.scratch and not isinstance(machine, VmMachine):
+def refusal(machine: Machine, experiment: Experiment, found: Survey, destroy: Sequence[str]) -> RefusedError | None:
+    """What ``ready`` would raise of what is written to; None where it would not, as of a guest, whose disks go with it.
+
+    Raises RequestError for a ``--destroy`` that names nothing.
+    """
+    try:
+        refuse_at_once(found.reasons)
+        if found.writes and not isinstance(machine, VmMachine):
+            _refuse(machine, experiment, found, destroy)
+    except RefusedError as error:
+        return error
+    return None
+
+
+def _refuse(machine: Machine, experiment: Experiment, found: Survey, destroy: Sequence[str]) -> None:
+    if not found.scratch:
         size = None if found.target.kind == "directory" else found.size
         check_write(machine, found.target, destroy, size).close()
+    for member in other_members(machine, experiment, found.target):
+        check_write(machine, member, destroy).close()
 
 
 def boots_of(machine: Machine) -> type[Boots]:

@@ -298,12 +298,18 @@ def _mirror_permits(
     """Permits for the members of mirrors that the experiment writes to, held in ``stack``; their real paths."""
     if not any_writes(experiment, target):
         return ()
+    members = other_members(machine, experiment, target)
+    for member in members:
+        stack.enter_context(check_write(machine, member, destroy))
+    return tuple(member.real_path for member in members)
+
+
+def other_members(machine: Machine, experiment: Experiment, target: Target) -> tuple[Target, ...]:
+    """The members of the experiment's mirrors, each once and without the target. Raises RequestError."""
     paths = [path for one in experiment.variants for path in members_of(one.knobs)]
     members = {member.real_path: member for member in (resolve(machine, path) for path in dict.fromkeys(paths))}
     members.pop(target.real_path, None)
-    for member in members.values():
-        stack.enter_context(check_write(machine, member, destroy))
-    return tuple(members)
+    return tuple(members.values())
 
 
 def put_back(log: UndoLog, folder: Folder, watcher: Watcher, *, quiet: bool = False) -> list[Restored]:

@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 from rich.console import Console
 
+from iodelta.errors import RefusedError
 from iodelta.lab.plan import Plan, carry_over, trials_of_a_variant, warnings
 from iodelta.lab.setup import Survey
 from iodelta.lab.superblocks import kinds_of
@@ -40,12 +41,16 @@ class PlanAnswer(msgspec.Struct, frozen=True):
     """Of somebody else's experiment: what in it could do more than I/O on the target."""
     calibrations: tuple[str, ...] = ()
     """What `iodelta calibrate` found of these workloads on this machine and disk, a sentence each."""
+    refused: str = ""
+    """Why the run would not write to its target, as the same command without `--dry-run` says it; empty when it would,
+    or when nothing is written."""
     schema: Literal["iodelta.plan/1"] = "iodelta.plan/1"
 
 
 def plan_answer(
     plan: Plan,
     surveys: Sequence[Survey],
+    refused: RefusedError | None = None,
     notes: Sequence[str] = (),
     dangers: Sequence[str] = (),
     calibrations: Sequence[str] = (),
@@ -60,7 +65,12 @@ def plan_answer(
         tuple(notes),
         tuple(dangers),
         tuple(calibrations),
+        _refused(refused),
     )
+
+
+def _refused(error: RefusedError | None) -> str:
+    return f"{error.place}: {error.what}" if error else ""
 
 
 def _rounds(plan: Plan) -> int:
@@ -71,18 +81,33 @@ def _at_most(plan: Plan) -> float:
     return min(plan.experiment.design.budget, plan.rules.max_blocks * plan.per_round * plan.trial_seconds)
 
 
-def show_plan(console: Console, plan: Plan, found: Survey, *, whole: bool, calibrations: Sequence[str] = ()) -> None:
-    """Print the plan; ``whole`` with rules, every cell and the order of the first rounds, else in a few lines."""
+def show_plan(
+    console: Console,
+    plan: Plan,
+    found: Survey,
+    refused: RefusedError | None = None,
+    *,
+    whole: bool,
+    calibrations: Sequence[str] = (),
+) -> None:
+    """Print the plan; ``whole`` with rules, every cell and the order of the first rounds, else in a few lines.
+
+    ``refused`` is what the guard says of what it would write to.
+    """
     known = [f"Known     {sentence}" for sentence in calibrations]
-    lines = wrapped_lines([*_lines(plan, found, whole=whole), *known])
+    lines = wrapped_lines([*_lines(plan, found, refused, whole=whole), *known])
     for line in (*lines, *(_whole(plan) if whole else ())):
         console.print(line, soft_wrap=True, highlight=False, markup=False)
 
 
 def wrapped_lines(lines: list[str]) -> Iterator[str]:
-    """Lines of at most 80 columns; what is continued stands below the value, not below its name."""
+    """Lines of at most 80 columns but for a longer word; what is continued stands below the value, not below its name.
+
+    A path stays whole, so that it can be pasted.
+    """
+    whole = textwrap.TextWrapper(WIDTH, subsequent_indent=" " * INDENT, break_on_hyphens=False, break_long_words=False)
     for line in lines:
-        yield from textwrap.wrap(line, WIDTH, subsequent_indent=" " * INDENT)
+        yield from whole.wrap(line)
 
 
 def question_lines(plan: Plan) -> list[str]:
@@ -116,16 +141,17 @@ def _time(plan: Plan) -> str:
     return f"Time      {each} a trial, {plan.per_round} trials a round, at most {at_most}"
 
 
-def _lines(plan: Plan, found: Survey, *, whole: bool) -> list[str]:
+def _lines(plan: Plan, found: Survey, refused: RefusedError | None, *, whole: bool) -> list[str]:
     experiment = plan.experiment
     lines = [
         *(f"Machine   {inert(name)}" for name in experiment.machines),
         f"Target    {_target(found)}",
         *(question_lines(plan) if whole else (*_asked(plan), _time(plan))),
-        f"Writes    {_writes(found, permitted=not whole)}",
+        f"Writes    {_writes(found, refused)}",
     ]
     if found.holds:
-        lines.append(f"Holds     {found.holds}; only --destroy {inert(found.target.path)} lets it be overwritten")
+        only = f"; only --destroy {inert(found.target.path)} lets it be overwritten" if refused else ", which is lost"
+        lines.append(f"Holds     {found.holds}{only}")
     if found.reboots:
         lines.append(f"Reboots   for every variant of a block, by {found.reboots}; a boot serves each cell once")
     for name in experiment.knob_names():
@@ -172,16 +198,15 @@ def _target(found: Survey) -> str:
     return f"{what} on {found.target.device}" if found.target.device and found.target.kind != "block" else what
 
 
-def _writes(found: Survey, *, permitted: bool) -> str:
-    """``permitted``: the guard has spoken; a dry run asks it nothing."""
+def _writes(found: Survey, refused: RefusedError | None) -> str:
+    if refused is not None:
+        return f"refused: {inert(_refused(refused))}"
     if not found.writes:
         return "nothing is written" + (" but the scratch file" if found.scratch else "")
     if found.target.kind == "directory" and not found.scratch:
         return f"to the files that iodelta made in {inert(found.target.path)} only"
     if found.scratch:
         return "to the scratch file only"
-    if not permitted and (found.reasons or found.holds):
-        return f"refused unless --destroy lifts what is said below: {inert(found.target.path)}"
     return f"YES: {inert(found.target.path)} will be overwritten"
 
 
