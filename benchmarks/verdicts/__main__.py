@@ -24,6 +24,23 @@ it stopped, for a fixed number of runs that number, at 95 % right answers. `neve
 In brackets: a reference that no fio tool uses. README.md says what each rule simplifies."""
 
 
+RESULTS = Path("hostile.jsonl")
+
+
+def hostile_options(options: argparse._ArgumentGroup) -> None:
+    """What can be said of a run under hostile noise."""
+    options.add_argument("--minutes", type=float, default=20.0, help="begin nothing after these (default 20)")
+    options.add_argument("--workers", type=int, default=1, help="processes (default 1)")
+    options.add_argument("--only", action="append", default=[], help="scenarios whose name has this; may be repeated")
+    options.add_argument("--group", action="append", default=[], help="scenarios of this group; may be repeated")
+    options.add_argument(
+        "--results", type=Path, default=RESULTS, help=f"file that results are added to (default {RESULTS})"
+    )
+    options.add_argument(
+        "--continue", dest="go_on", action="store_true", help="keep the results that are there and add what is missing"
+    )
+
+
 def main() -> int:
     """Run the race and print its table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.verdicts", description=__doc__)
@@ -38,13 +55,11 @@ def main() -> int:
     parser.add_argument(
         "--hostile", action="store_true", help="error rates under noise that is meant to break a verdict"
     )
-    parser.add_argument("--minutes", type=float, default=20.0, help="with --hostile: end after these (default 20)")
-    parser.add_argument("--only", action="append", default=[], help="with --hostile: scenarios whose name has this")
+    hostile_options(parser.add_argument_group("with --hostile"))
     chosen = parser.parse_args()
     if chosen.hostile:
-        return hostile.main(
-            seed=chosen.seed, reps=chosen.reps, minutes=chosen.minutes, names=chosen.only, file=chosen.markdown
-        )
+        order = hostile.Order(chosen.seed, chosen.reps, chosen.minutes, chosen.workers, chosen.results)
+        return hostile.main(order, names=chosen.only, groups=chosen.group, go_on=chosen.go_on, table=chosen.markdown)
     try:
         found = models(chosen.recorded)
     except ValueError as error:

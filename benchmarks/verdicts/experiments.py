@@ -50,6 +50,16 @@ class Setup:
         return self.change == 0 and self.stalls == 0
 
     @property
+    def quiet(self) -> bool:
+        """Whether every word of a change is a false one: what a trial leaves to the next one counts where deployed."""
+        return self.null and not (self.superblocks and self.debt)
+
+    @property
+    def harmful(self) -> bool:
+        """Whether the total changes for the worse."""
+        return self.total > 0 if self.binned else self.total < 0
+
+    @property
     def total(self) -> float:
         """The true change of all work done, in the value's own sign; with superblocks that of who deploys it."""
         skew = math.exp(self.spread**2 / 2)

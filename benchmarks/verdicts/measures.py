@@ -1,31 +1,22 @@
-"""What is measured of one simulated experiment, and rates of it over many."""
+"""What is measured of one simulated experiment, and how often over many: a tally, which can be added to others."""
 
 from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
-from numpy.typing import NDArray
-from scipy.stats import beta, binom
 
 from benchmarks.verdicts.experiments import Cell, Setup, cut, simulate, typical_truth
-from benchmarks.verdicts.peers import RULES
-from benchmarks.verdicts.scenarios import Bound, Scenario
-from iodelta.verdict import Change, Judgement, Verdict, judge_series
-
-Floats = NDArray[np.float64]
+from benchmarks.verdicts.scenarios import Scenario
+from iodelta.verdict import Change, Judgement, Series, Verdict, judge_series
 
 CHANGED = ("regression", "improvement")
-CHANCE = 0.05
-"""One-sided level of the limits of a rate."""
-
 ROUNDING = 1e-9
-
-FIXED = 0.05
-"""The change at which a fixed threshold speaks."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +28,8 @@ class Seen:
     typical: float
     range_held: bool | None
     """Whether it stopped in the range projected at the first look; None where nothing was projected."""
-    cell: Cell
+    series: list[Series]
+    cells: list[Cell]
 
     @property
     def verdict(self) -> Verdict:
@@ -54,12 +46,12 @@ def experiment(scenario: Scenario, seed: Sequence[int], typical: float) -> Seen:
     if any(bound.measure == "stops in the projected range" for bound in scenario.bounds):
         early = judge_series([cut(series[0], rules.looks[0])], rules).verdicts[0]
         held = _range_held(early, judged.verdicts[0])
-    return Seen(setup, judged, typical, held, cells[0])
+    return Seen(setup, judged, typical, held, series, cells)
 
 
 def seed_of(scenario: Scenario, seed: int, rep: int) -> tuple[int, int, int]:
     """The seed of one experiment: its scenario's name and its number, so that no other scenario or order matters."""
-    return seed, zlib.crc32(f"{scenario.group}: {scenario.name}".encode()), rep
+    return seed, zlib.crc32(scenario.key.encode()), rep
 
 
 def truth_of(scenario: Scenario) -> float:
@@ -92,7 +84,7 @@ def _covered(change: Change | None, truth: float) -> bool:
 def _covered_where_seen(seen: Seen) -> bool | None:
     """Whether the total is covered, where one of the variant's trials up to the look stalled: no interval of what was
     measured can hold stalls that did not happen yet."""
-    if not seen.cell.stalled[: seen.verdict.blocks].any():
+    if not seen.cells[0].stalled[: seen.verdict.blocks].any():
         return None
     return _covered(seen.verdict.total, seen.setup.total)
 
@@ -133,90 +125,62 @@ RATES: dict[str, Callable[[Seen], bool | None]] = {
 }
 
 
-def values_of(measure: str, seen: Sequence[Seen]) -> Floats:
+class Tally(msgspec.Struct, omit_defaults=True):
+    """What was counted over experiments of one scenario."""
+
+    count: int = 0
+    """Experiments begun; those in which judging raised an error are in ``errors`` and nowhere else."""
+    seconds: float = 0.0
+    rates: dict[str, tuple[int, int]] = {}
+    """By measure how often it was so, of how many experiments that have it."""
+    values: dict[str, list[float]] = {}
     """What a measure that is not a rate was in every experiment that has it."""
-    if measure == "median blocks":
-        return np.array([one.verdict.blocks for one in seen], dtype=float)
-    said = [one.verdict.change.value for one in seen if one.verdict.word == "regression" and one.verdict.change]
-    return np.array(said) / seen[0].setup.total
+    words: dict[str, int] = {}
+    rivals: dict[str, tuple[int, int, int]] = {}
+    """By rule the experiments in which it said worse, better, and either."""
+    errors: list[str] = []
 
 
-def middle(values: Floats, chance: float) -> tuple[float, float, float]:
-    """The median and its distribution-free limits, each beyond the truth with at most probability ``chance``."""
-    if not len(values):
-        return math.nan, math.nan, math.nan
-    ordered = np.sort(values)
-    below = int(binom.ppf(chance, len(ordered), 0.5))
-    low, high = (ordered[below - 1], ordered[-below]) if below else (-math.inf, math.inf)
-    return float(np.median(ordered)), float(low), float(high)
+def tally_of(seen: Sequence[Seen], *, count: int, errors: Sequence[str] = ()) -> Tally:
+    """All measures of some experiments."""
+    rates = {}
+    for measure, rate in RATES.items():
+        known = [answer for answer in map(rate, seen) if answer is not None]
+        rates[measure] = (sum(known), len(known))
+    values = {measure: [value for one in seen for value in found(one)] for measure, found in VALUES.items()}
+    words = Counter[str](one.verdict.word for one in seen)
+    return Tally(count, rates=rates, values=values, words=dict(words), errors=[*errors])
 
 
-@dataclass(frozen=True)
-class Line:
-    """One measure of one scenario against its bound. ``low`` and ``high`` are one-sided limits."""
-
-    measure: str
-    value: float
-    low: float
-    high: float
-    count: int
-    bound: Bound | None
-
-    @property
-    def held(self) -> str:
-        """``yes``; ``FAILS`` where chance does not explain the distance; ``?`` where it does."""
-        if self.bound is None:
-            return ""
-        if math.isnan(self.value):
-            return "no data"
-        least, most = self.bound.least, self.bound.most
-        if (most is not None and self.low > most) or (least is not None and self.high < least):
-            return "FAILS"
-        beyond = (most is not None and self.value > most) or (least is not None and self.value < least)
-        return "?" if beyond else "yes"
-
-
-def lines_of(scenario: Scenario, seen: Sequence[Seen], chance: float = CHANCE) -> list[Line]:
-    """All measures of a scenario."""
-    bounds = {bound.measure: bound for bound in scenario.bounds}
-    return [_line(name, seen, bounds.get(name), chance) for name in dict.fromkeys((*bounds, *scenario.shown))]
-
-
-def _line(measure: str, seen: Sequence[Seen], bound: Bound | None, chance: float) -> Line:
-    if measure not in RATES:
-        values = values_of(measure, seen)
-        return Line(measure, *middle(values, chance), len(values), bound)
-    answers = [RATES[measure](one) for one in seen]
-    known = [answer for answer in answers if answer is not None]
-    if not known:
-        return Line(measure, math.nan, math.nan, math.nan, 0, bound)
-    low, high = limits(sum(known), len(known), chance)
-    return Line(measure, sum(known) / len(known), low, high, len(known), bound)
-
-
-def limits(hits: int, count: int, chance: float = CHANCE) -> tuple[float, float]:
-    """Exact one-sided limits of a rate (Clopper and Pearson), each beyond the truth with probability ``chance``."""
-    low = float(beta.ppf(chance, hits, count - hits + 1)) if hits else 0.0
-    high = float(beta.ppf(1 - chance, hits + 1, count - hits)) if hits < count else 1.0
-    return low, high
-
-
-def rivals(seen: Sequence[Seen]) -> dict[str, float]:
-    """Alarms of other rules on the same noise: on the very trials that were judged, and in the order their tools use,
-    all of the baseline and then all of the variant."""
-    rng = np.random.default_rng(1)
-    machine = 1 / np.array([one.cell.machine for one in seen])
-    half = machine.shape[1] // 2
-    same = 1 / np.array([one.cell.baseline for one in seen]), 1 / np.array([one.cell.variant for one in seen])
-    after = machine[:, :half], machine[:, half:]
-    found: dict[str, float] = {}
-    for rule in (rule for rule in RULES if rule.name in ("Welch t", "benchstat U")):
-        found[f"{rule.name}, same trials"] = float(np.mean(rule.signals(*same, rng) != 0))
-        found[f"{rule.name}, A then B"] = float(np.mean(rule.signals(*after, rng) != 0))
-    for name, (a, b) in {"same trials": same, "A then B": after}.items():
-        found[f"fixed 5 %, {name}"] = float(np.mean(np.abs(b.mean(axis=1) / a.mean(axis=1) - 1) > FIXED))
-    split = next(rule for rule in RULES if rule.name == "otava split")
-    window = min(half, split.most or half)
-    near = after[0][:, half - window :], after[1][:, :window]
-    found["otava split, A then B"] = float(np.mean(split.signals(*near, rng) != 0))
+def merged(tallies: Iterable[Tally]) -> Tally:
+    """The tally of all experiments behind ``tallies``."""
+    found = Tally()
+    for one in tallies:
+        found.count += one.count
+        found.seconds += one.seconds
+        found.errors += one.errors
+        for measure, (hits, known) in one.rates.items():
+            before = found.rates.get(measure, (0, 0))
+            found.rates[measure] = (before[0] + hits, before[1] + known)
+        for measure, values in one.values.items():
+            found.values[measure] = found.values.get(measure, []) + values
+        for word, times in one.words.items():
+            found.words[word] = found.words.get(word, 0) + times
+        for rule, said in one.rivals.items():
+            worse, better, either = found.rivals.get(rule, (0, 0, 0))
+            found.rivals[rule] = (worse + said[0], better + said[1], either + said[2])
     return found
+
+
+def _size_said(seen: Seen) -> list[float]:
+    verdict = seen.verdict
+    if verdict.word != "regression" or verdict.change is None or not seen.setup.total:
+        return []
+    return [round(verdict.change.value / seen.setup.total, 5)]
+
+
+VALUES: dict[str, Callable[[Seen], list[float]]] = {
+    "median blocks": lambda seen: [seen.verdict.blocks],
+    "size said / true": _size_said,
+}
+"""Measures of which the median over experiments is shown."""

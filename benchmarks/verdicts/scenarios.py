@@ -45,12 +45,15 @@ class Scenario:
     shown: tuple[str, ...] = ()
 
     @property
+    def key(self) -> str:
+        """Its name among all."""
+        return f"{self.group}: {self.name}"
+
+    @property
     def first(self) -> bool:
         """Whether its rate is one that a verdict stands or falls with: such scenarios get the most experiments."""
-        return self.group in FIRST
+        return self.setup.null
 
-
-FIRST = ("No change", "Carry-over, the variant itself equal")
 
 COVERED = (Bound("typical covered", least=0.945), Bound("total covered", least=0.945))
 BOUNDED = 0.1

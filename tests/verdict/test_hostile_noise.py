@@ -18,7 +18,8 @@ sys.path.insert(0, str(ROOT))  # the benchmarks are run from the repository and 
 
 from benchmarks.verdicts.disturbances import normal, whole_trials  # noqa: E402
 from benchmarks.verdicts.experiments import Setup, printed, simulate, typical_truth  # noqa: E402
-from benchmarks.verdicts.measures import experiment, lines_of, seed_of, truth_of  # noqa: E402
+from benchmarks.verdicts.lines import lines_of  # noqa: E402
+from benchmarks.verdicts.measures import experiment, seed_of, tally_of, truth_of  # noqa: E402
 from benchmarks.verdicts.scenarios import scenarios  # noqa: E402
 
 SCENARIOS = {f"{one.group}: {one.name}": one for one in scenarios()}
@@ -46,7 +47,7 @@ def test_no_rate_leaves_its_bound(name: str, reps: int) -> None:
     scenario = SCENARIOS[name]
     truth = truth_of(scenario)
     seen = [experiment(scenario, seed_of(scenario, 1, rep), truth) for rep in range(reps)]
-    lines = lines_of(scenario, seen, CHANCE)
+    lines = lines_of(scenario, tally_of(seen, count=reps), CHANCE)
     assert [line for line in lines if line.held in ("FAILS", "no data")] == []
 
 

@@ -1,0 +1,120 @@
+"""The hostile benchmark as a program: it is interrupted, goes on, is put together from parts, and claims no more than
+its experiments show."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))  # the benchmarks are run from the repository and not installed
+
+from benchmarks.verdicts import hostile, records  # noqa: E402
+from benchmarks.verdicts.hostile_table import markdown  # noqa: E402
+from benchmarks.verdicts.lines import Line, limits, lines_of  # noqa: E402
+from benchmarks.verdicts.measures import Tally  # noqa: E402
+from benchmarks.verdicts.records import Results  # noqa: E402
+from benchmarks.verdicts.scenarios import Bound, Scenario, scenarios  # noqa: E402
+
+QUICK = "No change, short plans: 6 blocks: normal, CV 2 %"
+SCENARIO = next(one for one in scenarios() if one.key == QUICK)
+
+
+def order(file: Path, *, reps: int, workers: int = 1) -> hostile.Order:
+    return hostile.Order(seed=1, reps=reps, minutes=5, workers=workers, file=file)
+
+
+def counted(results: list[Results]) -> Tally:
+    (one,) = (one for one in results if one.scenario.key == QUICK)
+    tally = one.tally
+    tally.seconds = 0.0
+    return tally
+
+
+def test_a_run_that_goes_on_counts_what_one_run_counts(tmp_path: Path) -> None:
+    at_once = counted(hostile.run([SCENARIO], order(tmp_path / "once", reps=150)))
+    assert at_once.count == 150
+    hostile.run([SCENARIO], order(tmp_path / "parts", reps=50))
+    with (tmp_path / "parts").open("ab") as file:
+        file.write(b'{"scenario":"cut sho')  # the machine went down while it wrote
+    assert counted(hostile.run([SCENARIO], order(tmp_path / "parts", reps=150))) == at_once
+
+
+def test_two_processes_count_what_one_counts(tmp_path: Path) -> None:
+    one = counted(hostile.run([SCENARIO], order(tmp_path / "one", reps=200)))
+    two = counted(hostile.run([SCENARIO], order(tmp_path / "two", reps=200, workers=2)))
+    assert (two.rates, two.words, two.rivals) == (one.rates, one.words, one.rivals)
+    assert sorted(two.values["median blocks"]) == sorted(one.values["median blocks"])
+
+
+def test_results_of_another_engine_are_not_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "results"
+    hostile.run([SCENARIO], order(file, reps=100))
+    monkeypatch.setattr(hostile, "engine", lambda: "another")
+    monkeypatch.setattr(hostile, "commit", lambda: "feedbee")
+    results = hostile.run([SCENARIO], order(file, reps=50))
+    assert counted(results).count == 50
+    assert len(records.read(file)) == 3
+    assert f"| {SCENARIO.name} | feedbee | 50 | alarm |" in markdown(results)
+
+
+def test_a_table_is_made_of_the_results_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, table = tmp_path / "results", tmp_path / "table.md"
+
+    def made(reps: int, *, go_on: bool) -> int:
+        return hostile.main(order(file, reps=reps), names=[QUICK], groups=[], go_on=go_on, table=table)
+
+    assert made(50, go_on=False) == 0
+    first = table.read_text()
+    assert made(50, go_on=False) == 2
+    assert "--continue" in capsys.readouterr().err
+    assert made(0, go_on=True) == 0
+    assert table.read_text() == first
+
+
+def test_a_line_that_is_no_result_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "results"
+    file.write_text('{"scenario": 3}\n')
+    with pytest.raises(ValueError, match="line 1: not a result"):
+        records.read(file)
+
+
+@pytest.mark.parametrize(
+    ("hits", "count", "most", "held"),
+    [
+        (30, 1000, 0.05, "yes"),  # up to 4.1 % are not excluded
+        (45, 1000, 0.05, "?"),  # the value lies inside, its limit does not
+        (55, 1000, 0.05, "?"),
+        (65, 1000, 0.05, "FAILS"),
+        (0, 20, 0.05, "?"),
+        (0, 20, 0.0, "yes"),
+        (1, 20, 0.0, "FAILS"),
+    ],
+)
+def test_a_bound_holds_where_the_limit_lies_inside(hits: int, count: int, most: float, held: str) -> None:
+    line = Line("alarm", hits / count, *limits(hits, count), count, Bound("alarm", most=most))
+    assert line.held == held
+    at_least = Line("covered", 1 - hits / count, *limits(count - hits, count), count, Bound("covered", least=1 - most))
+    if most:
+        assert at_least.held == held
+
+
+def test_a_scenario_without_experiments_has_no_data() -> None:
+    scenario = Scenario("name", "group", SCENARIO.setup, (Bound("alarm", most=0.05),))
+    assert [line.held for line in lines_of(scenario, Tally())] == ["no data"]
+
+
+def test_every_scenario_has_a_name_of_its_own() -> None:
+    keys = [one.key for one in scenarios()]
+    assert len(set(keys)) == len(keys)
+
+
+def test_a_record_survives_its_file(tmp_path: Path) -> None:
+    tally = Tally(2, 0.5, {"alarm": (1, 2)}, {"median blocks": [9.0]}, {"equivalent": 1}, {"fixed": (1, 0, 1)}, ["odd"])
+    record = records.Record(QUICK, "a", "b", "c", 1, 0, tally)
+    records.append(tmp_path / "file", record)
+    assert records.read(tmp_path / "file") == [record]
+    assert msgspec.json.decode(msgspec.json.encode(record), type=records.Record) == record
