@@ -322,7 +322,7 @@ def judge_folder(plan: Plan, rules: Rules, state: Account, trials: dict[int, Tri
     variants = [variant.name for variant in plan.experiment.variants]
     counted = [trials[number] for number in state.judged(variants) if number in trials]
     several = len(plan.experiment.machines) > 1
-    hosts = {trial.number: host_of(plan.experiment, trial.block) for trial in counted} if several else None
+    hosts = {one.trial: host_of(plan.experiment, one.block) for one in state.started.values()} if several else None
     return judge_all(
         sorted(counted, key=lambda trial: trial.number),
         rules,

@@ -151,7 +151,7 @@ def _all_series(
         seen[trial.variant] = None
     compared = [name for name in (seen if variants is None else variants) if name != baseline]
     found = []
-    around = surroundings_of(trial for own in cells.values() for trial in own)
+    around = surroundings_of((trial for own in cells.values() for trial in own), hosts)
     for cell, own in cells.items():
         blocks = blocks_of(own)
         finished = finished_of(blocks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,12 +35,27 @@ def machine_of(unit: Units, blocks: int) -> Machine:
     if carry is not None and carry.shown[0]:  # what a trial leaves to the next one makes two levels, too
         return alone
     sign = -1.0 if unit.higher_is_better else 1.0
-    added, two = within_speed(sign * np.log(old)[None, :], sign * np.log(new)[None, :])
+    logs = sign * np.log([old, new])
+    level = logs.mean(axis=0) - within_hosts(logs.mean(axis=0), unit.hosts)  # hosts may differ in speed: not one in two
+    added, two = within_speed((logs[0] - level)[None, :], (logs[1] - level)[None, :])
     return Machine(carry, added[0], bool(two[0]))
 
 
 def _carry(unit: Units, blocks: int) -> Carry | None:
-    if len(unit.contrast) < blocks or unit.hosts or unit.unit != "blocks":
+    """The carry-over; over hosts from what differs inside each, since a host's own change is no carry-over."""
+    if len(unit.contrast) < blocks or unit.unit != "blocks":
         return None
-    found = carry_rows(unit.d[None, :blocks], unit.contrast[None, :blocks])
+    d, contrast = unit.d[:blocks], unit.contrast[:blocks]
+    share = contrast.mean()
+    inside = within_hosts(contrast, unit.hosts) + share
+    found = carry_rows(within_hosts(d, unit.hosts)[None, :], inside[None, :])
     return found if np.isfinite(found.half[0]) else None
+
+
+def within_hosts(values: Floats, hosts: Sequence[str]) -> Floats:
+    """``values``, one per block, less the mean of their host; as they are on one host."""
+    if not hosts:
+        return values
+    _, which = np.unique(hosts[: len(values)], return_inverse=True)
+    means = np.bincount(which, weights=values) / np.bincount(which)
+    return np.asarray(values - means[which])

@@ -20,8 +20,8 @@ FLAGS = "noise."
 
 class Surroundings(msgspec.Struct, frozen=True):
     """What the trials of one cell cannot say themselves: ``previous`` has, by trial number, the variant that ran just
-    before; ``conditioning`` the trials of superblocks that do not count, by block and variant; ``arms`` how many
-    variants a block has."""
+    before on the same host; ``conditioning`` the trials of superblocks that do not count, by block and variant;
+    ``arms`` how many variants a block has."""
 
     previous: Mapping[int, str] = {}
     conditioning: Mapping[int, Mapping[str, Trial]] = {}
@@ -97,24 +97,40 @@ def series_of(
     name = cell if cell is not None else own[0].cell if own else ""
     blocks = blocks_of(own)
     found = finished_of(blocks)
-    around = surroundings_of(own).get(name, NOTHING)
+    around = surroundings_of(own, hosts).get(name, NOTHING)
     return series_from(
         blocks, metric, baseline, variant, cell=name, finished=found, boots=boots, hosts=hosts, around=around
     )
 
 
-def surroundings_of(trials: Iterable[Trial]) -> dict[str, Surroundings]:
-    """The surroundings of every cell, from all trials of an experiment."""
+def surroundings_of(trials: Iterable[Trial], hosts: Mapping[int, str] | None = None) -> dict[str, Surroundings]:
+    """The surroundings of every cell, from all trials of an experiment. ``hosts`` may name those of other trials, too:
+    a trial that does not count ran before the next one all the same."""
     ordered = sorted(trials, key=lambda trial: trial.number)
     variant_at = {trial.number: trial.variant for trial in ordered}
+    before_it = _previous(variant_at, hosts or {})
     arms = len({trial.variant for trial in ordered})
     previous: dict[str, dict[int, str]] = {}
     conditioning: dict[str, dict[int, dict[str, Trial]]] = {}
     for trial in ordered:
-        previous.setdefault(trial.cell, {})[trial.number] = variant_at.get(trial.number - 1, "")
+        before = before_it.get(trial.number, trial.number - 1)
+        previous.setdefault(trial.cell, {})[trial.number] = variant_at.get(before, "")
         if trial.conditioning:
             conditioning.setdefault(trial.cell, {}).setdefault(trial.block, {})[trial.variant] = trial
-    return {cell: Surroundings(before, conditioning.get(cell, {}), arms) for cell, before in previous.items()}
+    return {cell: Surroundings(own, conditioning.get(cell, {}), arms) for cell, own in previous.items()}
+
+
+def _previous(numbers: Iterable[int], hosts: Mapping[int, str]) -> dict[int, int]:
+    """By trial number the trial before it on the same host; nothing where all trials are on one."""
+    if len(set(hosts.values())) < 2:
+        return {}
+    found: dict[int, int] = {}
+    last: dict[str, int] = {}
+    for number in sorted({*numbers, *hosts}):
+        host = hosts.get(number, "")
+        found[number] = last.get(host, 0)
+        last[host] = number
+    return found
 
 
 def blocks_of(trials: Iterable[Trial]) -> dict[int, Block]:

@@ -137,7 +137,10 @@ class Units:
         with np.errstate(divide="ignore"):
             logs = np.log(values)
         worse = np.nan_to_num(-logs if self.higher_is_better else logs, posinf=LARGEST, neginf=-LARGEST)
-        return tuple(int(at[place]) for place in stalled_trials(worse))
+        hosts = np.array(self.hosts[: len(worse)] or [""] * len(worse))
+        own = [np.flatnonzero(hosts == host) for host in dict.fromkeys(hosts)]  # each has a level of its own
+        places = [place for rows in own for place in rows[list(stalled_trials(worse[rows]))]]
+        return tuple(int(at[place]) for place in sorted(places))
 
     def arms(self, blocks: int) -> Arms:
         """Both arms' contributions to a total, worse over better, for ``blocks`` units; shape (1, blocks)."""
@@ -256,7 +259,11 @@ def _contrast(series: Series, count: int) -> Floats:
     if series.variant_after and series.baseline_after:
         after = np.array(series.variant_after[:count]) - np.array(series.baseline_after[:count])
         return np.asarray(after, dtype=float)
-    return contrast_of(np.array(series.baseline_first[:count], dtype=bool)) if count else NO_WEIGHTS
+    found, first = np.zeros(count), np.array(series.baseline_first[:count], dtype=bool)
+    hosts = np.array(series.hosts if len(series.hosts) == count else [""] * count)
+    for host in np.unique(hosts):  # each has orders of its own
+        found[hosts == host] = contrast_of(first[hosts == host])
+    return found
 
 
 def _direct(series: Series, count: int) -> Floats:
