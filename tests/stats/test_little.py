@@ -92,9 +92,9 @@ def test_latency_that_rises_without_a_loss_of_iops_is_an_effect_of_its_own() -> 
 def test_a_few_noisy_blocks_leave_it_open() -> None:
     rng = np.random.default_rng(3)
     found = together(rng.normal(0, 0.05, 8), rng.normal(0, 0.05, 8), margin=0.01)
-    assert found.effects == "undecided"
+    assert found.effects == "inconclusive"
     alone = together([0.1], [0.3], margin=0.01)
-    assert (alone.effects, alone.low, alone.high) == ("undecided", None, None)
+    assert (alone.effects, alone.low, alone.high) == ("inconclusive", None, None)
     with pytest.raises(ValueError, match="same blocks"):
         together([0.1, 0.2], [0.1], margin=0.01)
 

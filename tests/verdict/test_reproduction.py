@@ -29,9 +29,9 @@ CASES = [
     # there, half width, here, half width, word
     (-0.64, 0.02, -0.26, 0.02, "same direction, not the same size"),  # the report that this is modelled on
     (-0.64, 0.02, -0.63, 0.02, "reproduced"),
-    (-0.64, 0.02, -0.64, 0.70, "same direction, size undecided"),
+    (-0.64, 0.02, -0.64, 0.70, "same direction, size inconclusive"),
     (-0.64, 0.02, -0.10, 0.50, "not seen here"),
-    (-0.64, 0.90, -0.30, 0.70, "undecided"),
+    (-0.64, 0.90, -0.30, 0.70, "inconclusive"),
     (-0.64, 0.02, -0.001, 0.002, "not seen here"),
     (-0.64, 0.02, +0.30, 0.02, "other direction"),
     (-0.64, 0.02, +0.005, 0.001, "not seen here"),
@@ -39,14 +39,14 @@ CASES = [
     (-0.02, 0.003, -0.022, 0.003, "reproduced"),
     (-0.02, 0.003, -0.008, 0.001, "same direction, not the same size"),
     (-0.02, 0.003, -0.015, 0.002, "reproduced"),
-    (-0.02, 0.003, -0.02, 0.012, "same direction, size undecided"),
+    (-0.02, 0.003, -0.02, 0.012, "same direction, size inconclusive"),
     (-0.02, 0.003, +0.0, 0.002, "not seen here"),
     (+0.30, 0.01, +0.31, 0.01, "reproduced"),
     (+0.30, 0.01, -0.31, 0.01, "other direction"),
     (-0.001, 0.002, +0.001, 0.003, "reproduced"),
     (-0.001, 0.002, -0.05, 0.01, "seen only here"),
-    (-0.001, 0.002, -0.005, 0.02, "undecided"),
-    (-0.005, 0.05, -0.30, 0.01, "undecided"),
+    (-0.001, 0.002, -0.005, 0.02, "inconclusive"),
+    (-0.005, 0.05, -0.30, 0.01, "inconclusive"),
 ]
 
 
@@ -68,7 +68,7 @@ def test_where_nothing_was_shown_there_is_nothing_to_reproduce() -> None:
 
 def test_an_interval_that_few_blocks_cannot_have_leaves_it_open() -> None:
     unknown = Estimate(math.log(0.7), -math.inf, math.inf, 0.95, 3)
-    assert reproduction(change(-0.3, 0.01), unknown, MARGIN).word == "undecided"
+    assert reproduction(change(-0.3, 0.01), unknown, MARGIN).word == "inconclusive"
     assert not reproduction(unknown, change(-0.3, 0.01), MARGIN).asked
 
 
@@ -114,7 +114,7 @@ def failed(shares: dict[str, float]) -> float:
     return sum(
         share
         for word, share in shares.items()
-        if word not in ("reproduced", "undecided", "same direction, size undecided")
+        if word not in ("reproduced", "inconclusive", "same direction, size inconclusive")
     )
 
 
@@ -161,7 +161,7 @@ STALLING = (
     (QUIET, LOST, QUIET, LOST, "reproduced", "total"),
     (QUIET, LOST, QUIET, QUIET, "not seen here", "total"),
     (QUIET, QUIET, QUIET, LOST, "seen only here", "total"),
-    (QUIET, QUIET, QUIET, change(-0.03, 0.05), "undecided", "total"),
+    (QUIET, QUIET, QUIET, change(-0.03, 0.05), "inconclusive", "total"),
     (QUIET, QUIET, QUIET, QUIET, "reproduced", "typical"),
     (LOST, LOST, LOST, change(-0.30, 0.02), "same direction, not the same size", "total"),
     (LOST, LOST, LOST, change(-0.09, 0.20), "reproduced", "typical"),
@@ -182,7 +182,7 @@ def test_no_change_is_reproduced_only_by_trials_that_exclude_stalls(few: tuple[i
     """The rule of three, as for "equivalent": 29 trials on both sides for stalls in 10 % of trials."""
     there, here = (both(QUIET, QUIET, trials) for trials in few)
     found = reproduced(there, here, MARGIN)
-    assert found.word == "undecided"
+    assert found.word == "inconclusive"
     assert f"{min(few)} trials do not exclude stalls" in found.says
     assert reproduced(both(QUIET, QUIET, 29), both(QUIET, QUIET, 29), MARGIN).word == "reproduced"
     assert reproduced(both(LOST, LOST, 12), both(LOST, LOST, 12), MARGIN).word == "reproduced"

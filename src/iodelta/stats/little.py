@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from iodelta.stats.effect import Estimate, hodges_lehmann
 from iodelta.trial import Direction, Finding, Quantity, Trial
 
-Effects = Literal["one", "two", "undecided"]
+Effects = Literal["one", "two", "inconclusive"]
 
 SLACK = 0.02
 """How far the product may miss the depth: fio counts the I/Os of the first and last moment on one side only."""
@@ -99,7 +99,7 @@ def together(worse_iops: ArrayLike, worse_latency: ArrayLike, *, margin: float, 
         return _together("two", change, "IOPS and latency moved apart: more I/Os were in flight than before")
     if change.high < 0:
         return _together("two", change, "IOPS and latency moved apart: fewer I/Os were in flight than before")
-    return _together("undecided", change, "it is open whether the number of I/Os in flight changed too")
+    return _together("inconclusive", change, "it is open whether the number of I/Os in flight changed too")
 
 
 def _together(effects: Effects, change: Estimate, phrase: str) -> Together:

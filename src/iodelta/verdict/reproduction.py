@@ -23,11 +23,11 @@ from iodelta.stats.stalls import excluded, trials_needed
 Word = Literal[
     "reproduced",
     "same direction, not the same size",
-    "same direction, size undecided",
+    "same direction, size inconclusive",
     "other direction",
     "not seen here",
     "seen only here",
-    "undecided",
+    "inconclusive",
 ]
 
 Estimand = Literal["typical", "total"]
@@ -37,7 +37,7 @@ WORK = {"typical": "a typical trial", "total": "all work together"}
 STALLS = 0.1
 """Share of stalled trials that "no change" must exclude on both sides."""
 
-OPEN: tuple[Word, ...] = ("undecided", "same direction, size undecided")
+OPEN: tuple[Word, ...] = ("inconclusive", "same direction, size inconclusive")
 
 HALF = 0.5
 
@@ -106,7 +106,7 @@ def _if_enough(found: Reproduction, there: Measured, here: Measured, stalls: flo
         f"no change there and none here, but {trials} trials do not exclude stalls in up to "
         f"{100 * excluded(0, trials):.0f} % of them: {needed} are needed on both sides"
     )
-    return msgspec.structs.replace(found, word="undecided", says=says)
+    return msgspec.structs.replace(found, word="inconclusive", says=says)
 
 
 def tolerance(there: Estimate, margin: float) -> float:
@@ -130,21 +130,22 @@ def reproduction(there: Estimate, here: Estimate, margin: float) -> Reproduction
 
     if not _shown(there):
         if not _within(there, delta):
-            nothing = made("undecided", "nothing was shown there: its interval holds no change as well as one")
+            says = "the original shows nothing: its interval includes no change as well as a change"
+            nothing = made("inconclusive", says)
             return msgspec.structs.replace(nothing, asked=False)
         if _within(here, delta):
             return made("reproduced", "no change beyond the margin there, and none here")
         if _changed(here, delta):
             return made("seen only here", "no change beyond the margin there")
-        return made("undecided", "no change there; here one cannot be ruled out")
+        return made("inconclusive", "no change there; a change here cannot be ruled out")
     sign = 1.0 if there.value > 0.0 else -1.0
     same_direction = sign * (here.low if sign > 0 else here.high) > 0.0
     if _within(found, same):
         return made("reproduced", "the difference is within the tolerance")
     if found.low <= 0.0 <= found.high:
         if same_direction:
-            return made("same direction, size undecided", "the difference is not known finely enough")
-        return made("undecided", "neither the change seen there nor none can be ruled out here")
+            return made("same direction, size inconclusive", "the difference is not known finely enough")
+        return made("inconclusive", "here neither the original change nor no change can be ruled out")
     if same_direction:
         size = "smaller" if sign * found.value < 0.0 else "larger"
         return made("same direction, not the same size", f"{size} here: the interval of the difference excludes zero")

@@ -21,7 +21,7 @@ from iodelta.verdict.reproduction import WORK, Estimand
 from iodelta.workload.fio import command_of
 
 WIDTH = 80
-STYLES = {"reproduced": "green", "undecided": "yellow", "same direction, size undecided": "yellow"}
+STYLES = {"reproduced": "green", "inconclusive": "yellow", "same direction, size inconclusive": "yellow"}
 COMMANDS = 6
 """fio command lines that are shown in full."""
 ONE_SIDED = 6
