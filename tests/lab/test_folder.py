@@ -12,7 +12,7 @@ import pytest
 
 from iodelta.errors import MeasureError, RequestError
 from iodelta.lab.folder import EXPERIMENT, JOURNAL, Ended, Finished, Folder, Started
-from iodelta.lab.lines import sealed_lines
+from iodelta.lab.journal import sealed_lines
 
 
 def started(trial: int) -> Started:

@@ -24,7 +24,7 @@ from iodelta.bisect.model import Answer
 from iodelta.bisect.question import Question
 from iodelta.errors import MeasureError, RequestError
 from iodelta.lab.folder import now
-from iodelta.lab.lines import LineWriter, broken_line, decoded, sealed_lines
+from iodelta.lab.journal import Journal
 from iodelta.lab.seal import sha256
 from iodelta.probe.environment import sound
 
@@ -105,7 +105,7 @@ class SearchFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._log = LineWriter(path / LOG, self._failed)
+        self._log = Journal(path / LOG, _decoder, self._failed)
 
     @classmethod
     def make(cls, path: Path, question: Question, version: str, identifier: str) -> SearchFolder:
@@ -171,17 +171,9 @@ class SearchFolder:
 
     def events(self) -> list[Event]:
         """Every whole line of the log, in order. Raises MeasureError naming a line that is damaged or was changed."""
-        data, seal = sealed_lines(self._bytes)
-        if seal.broken:
-            raise broken_line(self.path / LOG, seal)
-        remedy = "put back a copy of the folder, if there is one; iodelta changes no line of it"
-        return decoded(data, _decoder, place=self.path / LOG, remedy=remedy)
-
-    def _bytes(self) -> bytes:
-        try:
-            return (self.path / LOG).read_bytes()
-        except OSError as error:
-            raise MeasureError(f"cannot read: {os.strerror(error.errno or 0)}", place=str(self.path / LOG)) from error
+        events = self._log.events()
+        self._log.check()
+        return events
 
     def answers(self) -> list[Answered]:
         """The answers that count, in order."""

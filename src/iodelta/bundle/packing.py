@@ -26,7 +26,7 @@ from iodelta.experiment import Experiment
 from iodelta.lab.account import Account
 from iodelta.lab.folder import CALIBRATION, EXPERIMENT, JOURNAL, PLAN, RAW, Folder
 from iodelta.lab.integrity import integrity
-from iodelta.lab.lines import whole
+from iodelta.lab.journal import whole
 from iodelta.lab.plan import Plan
 from iodelta.lab.seal import body_of, chained, file_seal
 from iodelta.lab.session import read_plan

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from iodelta.errors import MeasureError
-from iodelta.lab.lines import LineWriter, sealed_lines
+from iodelta.lab.journal import Journal
 
 
 class Added(msgspec.Struct, frozen=True, tag="added"):
@@ -100,6 +100,7 @@ class NightBegun(msgspec.Struct, frozen=True, tag="night"):
 
 
 Entry = Added | Ordered | Opened | Confirming | Confirmed | Decided | Annotated | NightBegun
+_decoder: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Entry)
 
 
 class Log:
@@ -107,7 +108,7 @@ class Log:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._writer = LineWriter(path, self._failed)
+        self._journal = Journal(path, _decoder, self._failed, owner="log")
 
     def append(self, *entries: Entry) -> None:
         """On disk when this returns; another writer is waited for. Raises MeasureError, also for a log in which a line
@@ -116,24 +117,19 @@ class Log:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise self._failed(error) from error
-        with self._writer.held(wait=True):
+        with self._journal.held(wait=True):
             for entry in entries:
-                self._writer.append(entry)
+                self._journal.append(entry)
 
     def entries(self) -> tuple[list[Entry], list[int]]:
-        """Every whole entry, and the numbers of lines that are none: what a kill left of one, or damage."""
-        found: list[Entry] = []
-        torn = []
-        for number, line in enumerate(self._bytes().splitlines(), 1):
-            try:
-                found.append(msgspec.json.decode(line, type=Entry))
-            except msgspec.MsgspecError:
-                torn.append(number)
-        return found, torn
+        """Every entry, and the numbers of lines that are damaged. Raises MeasureError."""
+        entries, damaged = self._journal.readable()
+        return list(entries.values()), list(damaged)
 
     def broken(self) -> int:
-        """The first line that is not what was written there; 0 when there is none."""
-        return sealed_lines(self._bytes)[1].broken
+        """The first line that is not what was written there; 0 when there is none. Raises MeasureError."""
+        self._journal.readable()
+        return self._journal.seal.broken
 
     def added(self) -> dict[str, Added]:
         """What was last said of every experiment's folder."""
@@ -142,16 +138,6 @@ class Log:
     def folders(self) -> dict[str, str]:
         """The last place of every experiment."""
         return {identifier: entry.folder for identifier, entry in self.added().items()}
-
-    def _bytes(self) -> bytes:
-        try:
-            return self.path.read_bytes()
-        except FileNotFoundError:
-            return b""
-        except OSError as error:
-            raise MeasureError(
-                f"cannot read the log of the history: {os.strerror(error.errno or 0)}", place=str(self.path)
-            ) from error
 
     def _failed(self, error: OSError) -> MeasureError:
         return MeasureError(

@@ -42,8 +42,8 @@ from iodelta.lab.events import (
     Session,
     Started,
 )
-from iodelta.lab.lines import LineWriter, broken_line, decoded, sealed_lines, whole
-from iodelta.lab.seal import FileSeal, Seal, altered, file_seal, read_seal, sha256
+from iodelta.lab.journal import Journal
+from iodelta.lab.seal import FileSeal, Seal, altered, file_seal, sha256
 
 __all__ = [
     "Abandoned",
@@ -93,10 +93,9 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._journal = LineWriter(path / JOURNAL, self._failed)
+        self._journal = Journal(path / JOURNAL, _decoder, self._failed, read=self._journal_bytes)
         self._unsealed: dict[str, FileSeal] = {}
         """Written since the last line of the journal, which the next one seals."""
-        self._seal: Seal | None = None
         self._read: set[str] = set()
         """Names of the files that were read and found to be as they were sealed."""
 
@@ -291,28 +290,23 @@ class Folder:
 
         Raises MeasureError naming a damaged line.
         """
-        if not self.has(JOURNAL):
-            self._seal = Seal()
-            return []
-        data, self._seal = sealed_lines(lambda: self._bytes(JOURNAL))
-        found = decoded(data, _decoder, place=self.path / JOURNAL, remedy=_DAMAGED)
-        return found[: self._seal.lines]
+        return self._journal.events()
 
     @property
     def seal(self) -> Seal:
         """What the journal vouches for, as of the last time that its events were read. Raises MeasureError."""
-        if self._seal is None:
-            self.events()
-        return self._seal or Seal()
+        return self._journal.seal
+
+    def _journal_bytes(self) -> bytes:
+        return self._bytes(JOURNAL) if self.has(JOURNAL) else b""
 
     def check_journal(self) -> None:
         """Raises MeasureError when a line of the journal is not what was written there."""
-        if self.seal.broken:
-            raise broken_line(self.path / JOURNAL, self.seal)
+        self._journal.check()
 
     def chain_at(self, lines: int) -> str:
         """The chain of the journal's line of that number. Raises MeasureError."""
-        return read_seal(whole(self._bytes(JOURNAL))[:lines]).digest
+        return self._journal.chain_at(lines)
 
     def altered(self) -> dict[str, str]:
         """Name -> reason of every sealed file that is missing or not what was written; what was read is not read

@@ -23,7 +23,7 @@ import msgspec
 from iodelta.errors import LostError, MachineError, MeasureError, RequestError
 from iodelta.knob import Restored, Saved, knob, restore_all
 from iodelta.knob.script import restore_script
-from iodelta.lab.lines import whole
+from iodelta.lab.journal import readable
 from iodelta.lab.workdir import sweep
 from iodelta.machine import LocalMachine, Lock, Machine, literal
 from iodelta.probe.topology import Target
@@ -375,13 +375,7 @@ def _read(data: bytes) -> _Log:
     A torn last line was never followed by a write to a knob. Without the first line, which was there before the log had
     its name, it is not the log that was written: then line 1 counts as damaged.
     """
-    entries: dict[int, Entry] = {}
-    damaged: dict[int, str] = {}
-    for number, line in enumerate(whole(data), 1):
-        try:
-            entries[number] = _decoder.decode(line)
-        except msgspec.MsgspecError as error:
-            damaged[number] = str(error)
+    entries, damaged = readable(data, _decoder)
     head = entries.get(1)
     if not isinstance(head, Head):
         damaged.setdefault(1, "it does not say whose log this is")

@@ -1,0 +1,192 @@
+"""A journal: a file of JSON lines that only grows. One writer at a time; each line is on disk before the next step.
+
+A torn last line (a kill while it was written) is ignored by readers and cut by the next writer. Every line carries the
+chain of the seal (``lab/seal.py``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Generic, TypeVar
+
+import msgspec
+
+from iodelta.errors import MeasureError, RequestError
+from iodelta.lab.seal import FileSeal, Seal, body_of, chained, read_seal
+
+Event = TypeVar("Event")
+"""What a line says: a struct, or a union of tagged ones."""
+
+NO_FILES: Mapping[str, FileSeal] = MappingProxyType({})
+
+READINGS = 3
+"""Times that lines which do not hold together are read: a writer may have cut a torn line while they were read."""
+
+
+def whole(data: bytes) -> list[bytes]:
+    """The lines that were written to their end."""
+    return data[: data.rfind(b"\n") + 1].splitlines()
+
+
+def readable(data: bytes, decoder: msgspec.json.Decoder[Event]) -> tuple[dict[int, Event], dict[int, str]]:
+    """Every whole line by its number, and why the others cannot be read."""
+    events: dict[int, Event] = {}
+    damaged: dict[int, str] = {}
+    for number, line in enumerate(whole(data), 1):
+        try:
+            events[number] = decoder.decode(line)
+        except msgspec.MsgspecError as error:
+            damaged[number] = str(error)
+    return events, damaged
+
+
+def sealed_lines(read: Callable[[], bytes]) -> tuple[bytes, Seal]:
+    """What ``read`` returns of a file that may grow meanwhile, and its seal."""
+    data = read()
+    seal = read_seal(whole(data))
+    for _ in range(READINGS):
+        if not seal.broken:
+            break
+        later = read()
+        if later == data:
+            break
+        data, seal = later, read_seal(whole(later))
+    return data, seal
+
+
+class Journal(Generic[Event]):
+    """One journal. Reading needs no lock; ``held`` takes it.
+
+    ``failed`` says what an error of writing means to the user, ``owner`` what the user calls that which it belongs to;
+    ``read`` is another way to its bytes, as of a folder in an archive.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        decoder: msgspec.json.Decoder[Event],
+        failed: Callable[[OSError], MeasureError],
+        *,
+        owner: str = "folder",
+        read: Callable[[], bytes] | None = None,
+    ) -> None:
+        self.path = path
+        self._decoder = decoder
+        self._failed = failed
+        self._bytes = read or self._file
+        self._owner = owner
+        self._remedy = f"put back a copy of the {owner}, if there is one; iodelta never changes a line it has written"
+        self._descriptor: int | None = None
+        self._chain = ""
+        self._end = 0
+        self._seal: Seal | None = None
+
+    # ----------------------------------------------------------------------------------------------- reading
+
+    def readable(self) -> tuple[dict[int, Event], dict[int, str]]:
+        """Every whole line by its number, and why the others cannot be read. Raises MeasureError."""
+        data, self._seal = sealed_lines(self._bytes)
+        return readable(data, self._decoder)
+
+    def events(self) -> list[Event]:
+        """Every whole line, in order, up to the first that is not what was written there; none before there is a file.
+
+        Raises MeasureError naming a damaged line.
+        """
+        events, damaged = self.readable()
+        for number, why in damaged.items():
+            raise MeasureError(f"damaged: {why}", place=f"{self.path}:{number}", remedy=self._remedy)
+        return list(events.values())[: self.seal.lines]
+
+    @property
+    def seal(self) -> Seal:
+        """What the lines vouch for, as of the last time that they were read. Raises MeasureError."""
+        if self._seal is None:
+            self.readable()
+        return self._seal or Seal()
+
+    def check(self) -> None:
+        """Raises MeasureError when a line is not what was written there."""
+        self._refuse_broken(self.seal)
+
+    def chain_at(self, lines: int) -> str:
+        """The chain of the line of that number. Raises MeasureError."""
+        return read_seal(whole(self._bytes())[:lines]).digest
+
+    def _file(self) -> bytes:
+        try:
+            return self.path.read_bytes()
+        except FileNotFoundError:
+            return b""
+        except OSError as error:
+            raise MeasureError(f"cannot read: {os.strerror(error.errno or 0)}", place=str(self.path)) from error
+
+    def _refuse_broken(self, seal: Seal) -> None:
+        if seal.broken:
+            raise MeasureError(
+                "not the line that was written there: a line was edited, removed, doubled or moved",
+                place=f"{self.path}:{seal.broken}",
+                remedy=self._remedy,
+            )
+
+    # ----------------------------------------------------------------------------------------------- writing
+
+    @contextlib.contextmanager
+    def held(self, *, wait: bool = False) -> Iterator[None]:
+        """Hold it for writing; a torn last line is cut. Raises RequestError when another process holds it, unless it
+        shall ``wait``, and MeasureError when a line is not what was written: nothing is added to such a file."""
+        try:
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise self._failed(error) from error
+        try:
+            self._lock(descriptor, wait)
+            data = self.path.read_bytes()
+            seal = read_seal(whole(data))
+            self._refuse_broken(seal)
+            self._chain, self._end = seal.digest, data.rfind(b"\n") + 1
+            os.ftruncate(descriptor, self._end)
+            self._descriptor = descriptor
+            yield
+        finally:
+            self._descriptor = None
+            os.close(descriptor)
+
+    def _lock(self, descriptor: int, wait: bool) -> None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise RequestError(
+                f"another iodelta is writing to this {self._owner}",
+                place=str(self.path.parent),
+                remedy="wait for it, or end it",
+            ) from error
+
+    def append(self, event: Event, *, files: Mapping[str, FileSeal] = NO_FILES, sync: bool = True) -> None:
+        """Append a line that seals ``files``, and sync it. Raises MeasureError (a full disk), leaves whole lines only.
+
+        A line that may be lost with what comes after it, as that of a trial in flight, needs no ``sync`` of its own.
+        """
+        if self._descriptor is None:
+            raise RuntimeError("append() outside held()")
+        line, chain = chained(self._chain, body_of(event, files))
+        line += b"\n"
+        try:
+            # What an earlier failure left there, if it could not be cut then.
+            if os.fstat(self._descriptor).st_size > self._end:
+                os.ftruncate(self._descriptor, self._end)
+            if os.write(self._descriptor, line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            if sync:
+                os.fdatasync(self._descriptor)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._descriptor, self._end)
+            raise self._failed(error) from error
+        self._chain, self._end = chain, self._end + len(line)
