@@ -14,16 +14,20 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from playwright.sync_api import sync_playwright
 
 from iodelta.lab.folder import Folder
 from iodelta.report.cache import Charts
 from iodelta.report.derived import charted
-from iodelta.report.formats.render import Told, rendered
-from iodelta.report.html.told import charts_of, html_of
+from iodelta.report.formats.html.told import charts_of, html_of
+from iodelta.report.formats.render import rendered
 from iodelta.study.comparison import compare
 from iodelta.study.paths import read_one
+
+if TYPE_CHECKING:
+    from iodelta.report.stories.kinds import Told
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

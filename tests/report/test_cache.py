@@ -13,9 +13,9 @@ from test_console import account, experiment
 import iodelta
 from iodelta.lab.folder import Folder
 from iodelta.report import cache
-from iodelta.report.charts import figures
-from iodelta.report.charts.sources import of_account
-from iodelta.report.html.told import html_of
+from iodelta.report.formats.charts import figures
+from iodelta.report.formats.charts.sources import of_account
+from iodelta.report.formats.html.told import html_of
 from iodelta.study.experiment import Account
 
 

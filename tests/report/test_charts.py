@@ -15,12 +15,22 @@ import pytest
 from test_console import account, experiment, trials
 
 from iodelta.lab.plan import make_plan
-from iodelta.report.charts import Figure, Source, distribution, figures, forest, members, order, percentiles, sweep
-from iodelta.report.charts.__main__ import specifications
-from iodelta.report.charts.export import export
-from iodelta.report.charts.model import labels
-from iodelta.report.charts.sources import members_of, of_account
-from iodelta.report.charts.specs import FOLDER, alone, filled
+from iodelta.report.formats.charts import (
+    Figure,
+    Source,
+    distribution,
+    figures,
+    forest,
+    members,
+    order,
+    percentiles,
+    sweep,
+)
+from iodelta.report.formats.charts.__main__ import specifications
+from iodelta.report.formats.charts.export import export
+from iodelta.report.formats.charts.model import labels
+from iodelta.report.formats.charts.sources import members_of, of_account
+from iodelta.report.formats.charts.specs import FOLDER, alone, filled
 from iodelta.study.views import views
 from iodelta.trial import Background, Direction, Histogram, Latency, Quantity, Trial, bin_index
 

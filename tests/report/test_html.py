@@ -19,9 +19,9 @@ from test_console import account, experiment
 from test_inert import ATTACKS, hostile_account, hostile_runs
 
 from iodelta.report.cache import Charts
-from iodelta.report.charts import figures
-from iodelta.report.charts.sources import of_account, verdicts_of
-from iodelta.report.html.told import html_of
+from iodelta.report.formats.charts import figures
+from iodelta.report.formats.charts.sources import of_account, verdicts_of
+from iodelta.report.formats.html.told import html_of
 from iodelta.study.experiment import Account
 
 ARGUMENTS = (

@@ -21,10 +21,10 @@ from iodelta.audit import audit
 from iodelta.experiment import parse
 from iodelta.experiment.order import in_order
 from iodelta.lab.plan import make_plan
-from iodelta.report.charts import order, shift
-from iodelta.report.charts.sources import verdicts_of
 from iodelta.report.comparison import console as comparing
 from iodelta.report.foreign import table
+from iodelta.report.formats.charts import order, shift
+from iodelta.report.formats.charts.sources import verdicts_of
 from iodelta.report.formats.columns import columns
 from iodelta.report.formats.console import lines
 from iodelta.report.formats.render import rendered

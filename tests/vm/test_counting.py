@@ -20,7 +20,12 @@ from iodelta.path.output import CellOutput, Counts, read
 from iodelta.path.plan import SEEDS, Arm, BootPlan, PathPlan, Purpose
 from iodelta.path.settings import settings
 from iodelta.path.tables import Timed, in_flight, table
-from iodelta.report.path import headline, lines, rendered
+from iodelta.report.formats.html.told import html_of
+from iodelta.report.formats.render import TEXTS, rendered
+from iodelta.report.formats.terminal import lines
+from iodelta.report.stories.path import headline, of_path
+from iodelta.report.stories.story import Detail
+from iodelta.study.counted import counted
 from iodelta.vm.kernels import Kernel
 
 QUESTION = """
@@ -75,7 +80,7 @@ def folder(place: Path, says: Says, *, row: tuple[str, ...] = ("old", "new")) ->
 
 
 def account(place: Path, says: Says, **options: tuple[str, ...]) -> PathAccount:
-    return judge(folder(place, says, **options))
+    return counted(folder(place, says, **options))
 
 
 def shifted(by: int, *, sweep: int = 0) -> Says:
@@ -124,8 +129,9 @@ def test_one_boot_that_differs_from_its_twin_refuses_the_whole_report(tmp_path: 
     found = account(tmp_path / "twins", says)
     assert (found.self_check, found.shifts, found.counts, found.exit_code) == ("different", (), (), 4)
     assert headline(found).startswith("Refused")
-    for format_ in ("mail", "markdown", "html", "json"):
+    for format_ in ("mail", "markdown", "json"):
         assert b"7,00" not in rendered(found, format_)
+    assert b"7,00" not in html_of(found, ())
 
 
 def test_a_panicking_kernel_and_a_missing_module_are_results_with_reasons(tmp_path: Path) -> None:
@@ -141,8 +147,10 @@ def test_a_panicking_kernel_and_a_missing_module_are_results_with_reasons(tmp_pa
 
 def test_every_format_says_what_is_not_seen_and_none_says_iops(tmp_path: Path) -> None:
     found = account(tmp_path / "told", shifted(400))
-    texts = {name: rendered(found, name, functions=True) for name in ("mail", "markdown", "html", "csv", "json")}
-    texts["console"] = "\n".join(line.plain for line in lines(found, functions=True)).encode()
+    detail = Detail(functions=True)
+    texts = {name: rendered(found, name, detail) for name in TEXTS}
+    texts["html"] = html_of(found, (), detail)
+    texts["console"] = "\n".join(line.plain for line in lines(of_path(found, detail))).encode()
     for name, text in texts.items():
         squeezed = b" ".join(text.replace(b"&#39;", b"'").split())
         assert BLIND.encode()[:60] in squeezed, name
@@ -163,8 +171,21 @@ def test_a_row_of_kernels_is_told_as_steps_from_one_to_the_next(tmp_path: Path) 
         "6.57 against 6.43: path longer in 1 of 1 cells (+13 instructions per I/O). "
         "6.85 against 6.43: path longer in 1 of 1 cells (+22 instructions per I/O)."
     )
-    drawn = [line.plain for line in lines(found) if "+-" in line.plain]
+    drawn = [line.plain for line in lines(of_path(found)) if "+-" in line.plain]
     assert drawn[0].endswith("+13 longer")
+
+
+def test_every_format_says_how_to_count_it_again(tmp_path: Path) -> None:
+    """A row of kernels by the kernels at its ends, since its experiment file would compare all with the first."""
+    levels = {"6.43": 6764, "6.57": 6777, "6.69": 6786}
+    row = account(tmp_path / "row", lambda v, p, s: output(levels[v]), row=tuple(levels))
+    assert row.again == ("iodelta kernel sweep 6-43..6-69 -- --rw=randread --direct=1",)
+    found = account(tmp_path / "two", shifted(400))
+    assert found.again == ("iodelta run FOLDER/experiment.toml",)
+    for one in (row, found):
+        texts = [rendered(one, name).decode() for name in ("mail", "markdown", "json")]
+        texts += [html_of(one, ()).decode(), "\n".join(line.plain for line in lines(of_path(one)))]
+        assert all(one.again[0][:40] in text for text in texts)
 
 
 def test_a_folder_of_counts_is_no_folder_of_times(tmp_path: Path) -> None:

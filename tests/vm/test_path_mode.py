@@ -14,7 +14,7 @@ from iodelta.path import functions, plan, run
 from iodelta.path.judge import judge
 from iodelta.path.output import read
 from iodelta.path.plan import make_plan
-from iodelta.report.path import derive
+from iodelta.report.derived import derive_counts
 from iodelta.vm import boot, guest, kernels
 from iodelta.vm.cpio import program
 
@@ -74,7 +74,7 @@ def test_a_setting_that_shortens_the_path_is_found_to_the_function_and_a_run_goe
     assert run.go(made, second, stop=second.stop) == run.COMPLETE
     assert not set(first.made) & set(second.made)
 
-    found = derive(Folder(made.path))
+    found = derive_counts(Folder(made.path))
     assert found.self_check == "identical"
     assert [one.word for one in found.shifts] == ["shorter"]
     assert all(-300 < (one.change or 0) < -100 for one in found.shifts)
@@ -92,7 +92,7 @@ def test_a_setting_that_shortens_the_path_is_found_to_the_function_and_a_run_goe
 
     verdict = (made.path / "verdict.json").read_bytes()
     assert json.loads(verdict)["schema"] == "iodelta.path/1"
-    derive(Folder(made.path))
+    derive_counts(Folder(made.path))
     assert (made.path / "verdict.json").read_bytes() == verdict
     assert judge(made).exit_code == 0
 

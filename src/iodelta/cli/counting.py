@@ -12,6 +12,7 @@ import click
 from iodelta.errors import pasted
 from iodelta.lab.folder import Booted, Folder
 from iodelta.lab.signals import stop_on_signals
+from iodelta.report.stories.story import Detail
 from iodelta.study.words import duration, inert
 
 if TYPE_CHECKING:
@@ -41,11 +42,11 @@ def begin(
 def go_on(folder: Folder, format_: str) -> NoReturn:
     """Make the boots that are left, and say what they say. Ends with the account's exit code."""
     from iodelta.path import run
-    from iodelta.report.path import derive
+    from iodelta.report.derived import derive_counts
 
     with stop_on_signals() as stop:
         run.go(folder, _Lines(), stop=stop)
-    account = derive(folder)
+    account = derive_counts(folder)
     _tell(account, format_, functions=False)
     if format_ == "console":
         click.echo(f"Folder: {inert(pasted(folder.path))}")
@@ -54,9 +55,9 @@ def go_on(folder: Folder, format_: str) -> NoReturn:
 
 def rebuild(folder: Folder, format_: str) -> None:
     """Derived files from the boots' raw output."""
-    from iodelta.report.path import derive
+    from iodelta.report.derived import derive_counts
 
-    account = derive(folder)
+    account = derive_counts(folder)
     if format_ == "json":
         from iodelta.report.answers import RebuildAnswer
         from iodelta.report.documents import written
@@ -70,28 +71,36 @@ def report(folder: Folder, format_: str, output: Path | None, *, functions: bool
     """The account in a format. Ends with 0, or with ``gate`` with its exit code."""
     from iodelta.cli.files import write
     from iodelta.cli.report import reported
-    from iodelta.path.judge import judge
-    from iodelta.report.path import rendered
+    from iodelta.study.counted import counted
 
-    account = judge(folder)
+    account = counted(folder)
     if output is None:
         _tell(account, format_, functions=functions)
     else:
-        write(output, rendered(account, format_, functions=functions), "the report", force=force)
+        write(output, _encoded(account, format_, Detail(functions=functions)), "the report", force=force)
     sys.exit(reported(account.exit_code, gate=gate))
 
 
 def _tell(account: PathAccount, format_: str, *, functions: bool) -> None:
-    from iodelta.report.path import rendered, story
-
     if format_ != "console":
-        sys.stdout.buffer.write(rendered(account, format_, functions=functions))
+        sys.stdout.buffer.write(_encoded(account, format_, Detail(functions=functions)))
         return
     from rich.console import Console
 
     from iodelta.report.formats.terminal import show
+    from iodelta.report.stories.kinds import story_of
 
-    show(Console(), story(account, functions=functions))
+    show(Console(), story_of(account, Detail(functions=functions)))
+
+
+def _encoded(account: PathAccount, format_: str, detail: Detail) -> bytes:
+    if format_ == "html":
+        from iodelta.report.formats.html.told import html_of
+
+        return html_of(account, (), detail)
+    from iodelta.report.formats.render import rendered
+
+    return rendered(account, format_, detail)
 
 
 def _show(plan: PathPlan) -> None:

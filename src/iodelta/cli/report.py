@@ -21,7 +21,7 @@ from iodelta.study.words import inert
 if TYPE_CHECKING:
     from iodelta.ingest.layouts import Layout
     from iodelta.report.cache import Charts
-    from iodelta.report.formats.render import Told
+    from iodelta.report.stories.kinds import Told
     from iodelta.study.comparison import Comparison
 
 FORMATS = ("console", "mail", "markdown", "html", "csv", "json")
@@ -214,7 +214,7 @@ def deliver(
 ) -> None:
     """Print it, or write it to ``output``; ``charts`` is where its pictures go. Raises MeasureError, RequestError."""
     if charts is not None:
-        from iodelta.report.charts.export import export
+        from iodelta.report.formats.charts.export import export
 
         made = export((figure for _, own in draw() for figure in own), charts)
         click.echo(f"{len(made)} pictures in {inert(str(charts))}", err=True)
@@ -222,7 +222,7 @@ def deliver(
         tell(told, verbose=verbose)
         return
     if format_ == "html":
-        from iodelta.report.html.told import html_of
+        from iodelta.report.formats.html.told import html_of
 
         data = html_of(told, draw())
     else:
@@ -256,8 +256,8 @@ def tell(told: Told, *, verbose: bool = False) -> None:
 
     from iodelta.report.comparison import console as comparing
     from iodelta.report.formats import console
-    from iodelta.report.formats.render import story_of
     from iodelta.report.formats.terminal import show, width_of
+    from iodelta.report.stories.kinds import story_of
     from iodelta.study.comparison import Comparison
     from iodelta.study.experiment import Account
 
@@ -312,6 +312,6 @@ def charts_of(
     found: Comparison, layouts: Sequence[Layout], paths: Sequence[str], baseline: str | None = None
 ) -> Charts:
     """The charts of a comparison."""
-    from iodelta.report.html import told
+    from iodelta.report.formats.html import told
 
     return told.charts_of(found, layouts, paths, baseline)

@@ -175,8 +175,8 @@ def _show(
 ) -> None:
     from rich.console import Console
 
-    from iodelta.report.again.plan import show_plan
     from iodelta.report.reproduction.console import command_lines, plan_lines
+    from iodelta.report.stories.plan import show_plan
     from iodelta.study.words import inert
 
     console = Console(stderr=error, highlight=False)
@@ -191,8 +191,8 @@ def _show(
 
 def _print_plan(prepared: Prepared, refused: RefusedError | None) -> None:
     """What would be run and set, for programs."""
-    from iodelta.report.again.plan import plan_answer
     from iodelta.report.documents import written
+    from iodelta.study.planned import plan_answer
 
     dangers = [f"{one.place}: {one.what}" for one in prepared.dangers]
     sys.stdout.buffer.write(written(plan_answer(prepared.plan, [prepared.found], refused, prepared.notes, dangers)))

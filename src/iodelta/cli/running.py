@@ -26,8 +26,9 @@ from iodelta.lab.setup import Survey, target_of, unsettable
 from iodelta.lab.signals import stop_on_signals
 from iodelta.lab.undo import state_directory
 from iodelta.machine import Machine
-from iodelta.report.again.plan import plan_answer, show_plan
 from iodelta.report.documents import written
+from iodelta.report.stories.plan import show_plan
+from iodelta.study.planned import plan_answer
 from iodelta.study.words import inert
 
 

@@ -240,7 +240,7 @@ def _rehearse(one: Scenario, kernels: tuple[str, ...], named: str, target: str, 
     """Say what a run would make, ask and take. Raises IodeltaError."""
     from iodelta.experiment import parse
     from iodelta.lab.plan import make_plan
-    from iodelta.report.again.plan import question_lines, wrapped_lines
+    from iodelta.report.stories.plan import question_lines, wrapped_lines
     from iodelta.study.words import size
 
     missing: Sequence[Need] = ()

@@ -359,11 +359,12 @@ def deliver(account: SearchAccount | AttributionAccount, options: dict[str, obje
 def _tell(account: SearchAccount | AttributionAccount) -> None:
     from rich.console import Console
 
-    from iodelta.report.formats.render import story_of
     from iodelta.report.formats.terminal import show
+    from iodelta.report.stories.kinds import story_of
+    from iodelta.report.stories.story import Detail
 
     folder = inert(pasted(account.folder))
-    show(Console(), story_of(account, folder))
+    show(Console(), story_of(account, Detail(folder)))
     click.echo(f"\nFolder: {folder}")
 
 
@@ -371,7 +372,7 @@ def _encoded(account: SearchAccount | AttributionAccount, format_: str) -> bytes
     if format_ == "git" and account.schema == "iodelta.bisect/2":
         return account.git_log.encode()
     if format_ == "html":
-        from iodelta.report.html.told import html_of
+        from iodelta.report.formats.html.told import html_of
 
         return html_of(account, ())
     from iodelta.report.formats.render import rendered

@@ -137,6 +137,8 @@ class PathAccount(msgspec.Struct, frozen=True):
     """Whether the variants are a row of kernels, oldest first."""
     deep: bool = False
     """Whether some cell has several I/Os in flight: a latency then holds the path of those before it too."""
+    again: tuple[str, ...] = ()
+    """Commands that count it again."""
 
     @property
     def exit_code(self) -> int:

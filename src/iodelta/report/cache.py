@@ -19,7 +19,7 @@ import zstandard
 import iodelta
 from iodelta.errors import MeasureError
 from iodelta.lab.folder import JOURNAL, PLAN, RAW, Folder
-from iodelta.report.charts.model import Figure
+from iodelta.report.formats.charts.model import Figure
 from iodelta.study.experiment import Account
 
 FILE = "report.cache"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -11,14 +12,18 @@ from iodelta.lab.account import OVER
 from iodelta.lab.folder import Folder
 from iodelta.lab.integrity import VERDICT
 from iodelta.report.cache import Charts, keep, kept, key_of
-from iodelta.report.charts import figures
-from iodelta.report.charts.sources import of_account
 from iodelta.report.documents import written
+from iodelta.report.formats.charts import figures
+from iodelta.report.formats.charts.sources import of_account
 from iodelta.report.stories.statements import method
+from iodelta.report.stories.story import Detail
 from iodelta.study.changed import refuse_changed
 from iodelta.study.experiment import Account, headline
 from iodelta.study.judging import Judged, judged
 from iodelta.trial import Trial
+
+if TYPE_CHECKING:
+    from iodelta.path.judge import PathAccount
 
 TRIALS = "trials.parquet"
 PAGE = "report.html"
@@ -69,7 +74,7 @@ def derive(folder: Folder, *, unchanged: bool = False) -> Account:
     With ``unchanged`` nothing is written for a folder that is not what was measured: the files of before may show what
     was changed. Raises MeasureError.
     """
-    from iodelta.report.html.told import html_of
+    from iodelta.report.formats.html.told import html_of
 
     key = key_of(folder)
     seen = judged(folder)
@@ -81,6 +86,17 @@ def derive(folder: Folder, *, unchanged: bool = False) -> Account:
     folder.write(PAGE, html_of(seen.account, charts))
     keep(folder, seen.account, charts, key)
     return seen.account
+
+
+def derive_counts(folder: Folder) -> PathAccount:
+    """Make ``verdict.json`` and ``report.html`` of a folder with counts of instructions. Raises MeasureError."""
+    from iodelta.report.formats.html.told import html_of
+    from iodelta.study.counted import counted
+
+    account = counted(folder)
+    folder.write(VERDICT, written(account))
+    folder.write(PAGE, html_of(account, (), Detail(functions=True)))
+    return account
 
 
 def document(account: Account) -> Document:

@@ -27,7 +27,7 @@ PLACES = {
     "iodelta.show/1": ("iodelta.study.runs", "Shown", "iodelta show"),
     "iodelta.audit/1": ("iodelta.study.audited", "Audited", "iodelta audit"),
     "iodelta.audit-rules/1": ("iodelta.study.audited", "RulesAnswer", "iodelta audit --rules"),
-    "iodelta.plan/1": ("iodelta.report.again.plan", "PlanAnswer", "iodelta run --dry-run, iodelta reproduce --dry-run"),
+    "iodelta.plan/1": ("iodelta.study.planned", "PlanAnswer", "iodelta run --dry-run, iodelta reproduce --dry-run"),
     "iodelta.path-plan/1": ("iodelta.path.plan", "PathPlanAnswer", "iodelta run --dry-run with the instruction clock"),
     "iodelta.search-plan/1": (
         "iodelta.study.search",

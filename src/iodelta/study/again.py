@@ -106,11 +106,7 @@ def run_line(experiment: Experiment, seed: int) -> str:
 def _shorthand(experiment: Experiment, seed: int) -> list[str] | None:
     design, default = experiment.design, type(experiment.design)()
     variants = [_setting(one) for one in experiment.variants if not (design.placebo and one.name == "placebo")]
-    conditions = [
-        f"{one.name}:{shlex.join(one.background)}" if one.background else one.name
-        for one in experiment.conditions
-        if one.name
-    ]
+    conditions = _conditions(experiment)
     top = {"question": experiment.question, "baseline": experiment.baseline, "margin": f"{100 * experiment.margin:g}%"}
     target = {"path": experiment.target.path, "size": experiment.target.size}
     given: dict[str, str | int] = {
@@ -122,7 +118,7 @@ def _shorthand(experiment: Experiment, seed: int) -> list[str] | None:
     if design.blocks != default.blocks:
         given["blocks"] = design.blocks
     placebo: dict[str, str | int] = {"placebo": True} if design.placebo else {}
-    fio = _fio_words(experiment)
+    fio = fio_words(experiment)
     text = shorthand(
         variants=variants, fio=fio, conditions=conditions, top=top, target=target, design={**given, **placebo}
     )
@@ -130,7 +126,7 @@ def _shorthand(experiment: Experiment, seed: int) -> list[str] | None:
     if msgspec.structs.replace(same, design=msgspec.structs.replace(same.design, seed=design.seed)) != experiment:
         return None
     words = [word for value in variants for word in ("--variant", value)]
-    words += [word for value in conditions for word in ("--condition", value)]
+    words += condition_words(experiment)
     tables: dict[str, str | int] = {**top, "target": target["path"], "size": target["size"], **given}
     if experiment.baseline == experiment.variants[0].name:
         tables["baseline"] = ""
@@ -138,7 +134,20 @@ def _shorthand(experiment: Experiment, seed: int) -> list[str] | None:
     return [*words, *(["--placebo"] if placebo else []), "--", *fio]
 
 
-def _fio_words(experiment: Experiment) -> list[str]:
+def condition_words(experiment: Experiment) -> list[str]:
+    """``--condition`` for each condition."""
+    return [word for value in _conditions(experiment) for word in ("--condition", value)]
+
+
+def _conditions(experiment: Experiment) -> list[str]:
+    return [
+        f"{one.name}:{shlex.join(one.background)}" if one.background else one.name
+        for one in experiment.conditions
+        if one.name
+    ]
+
+
+def fio_words(experiment: Experiment) -> list[str]:
     """Each option once for every value it takes over the cells, in the order of the cells."""
     values: dict[str, dict[str | None, None]] = {}
     for cell in experiment.cells:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from iodelta.errors import pasted
 from iodelta.report.formats.spreadsheet import csv_text
 
 if TYPE_CHECKING:
+    from iodelta.path.judge import PathAccount
+    from iodelta.report.stories.kinds import Told
     from iodelta.study.attribution import AttributionAccount
     from iodelta.study.comparison import Comparison
     from iodelta.study.experiment import Account
     from iodelta.study.runs import Row, Shown
     from iodelta.study.search import Changed, SearchAccount
     from iodelta.verdict import Verdict
+
+
+def csv_of(told: Told) -> str:
+    """Any result as rows."""
+    rows: str = SHEETS[type(told).__name__](told)
+    return rows
+
 
 VERDICTS = (
     *("cell", "condition", "metric", "unit", "better", "baseline", "variant", "verdict", "phrase", "blocks"),
@@ -201,3 +210,34 @@ def _numbered(patches: Iterable[int]) -> str:
 
 def _ends(change: Changed) -> tuple[float | None, ...]:
     return change.value, change.low, change.high
+
+
+COUNTED = (
+    *("cell", "direction", "unit", "baseline", "variant", "path", "baseline_count", "variant_count"),
+    *("change", "low", "high", "bar", "reason", "not_seen"),
+)
+"""Of counted instructions."""
+
+
+def of_path(account: PathAccount) -> str:
+    """One row per cell, direction and pair of kernels."""
+    return csv_text(COUNTED, _counted(account))
+
+
+def _counted(account: PathAccount) -> Iterator[tuple[object, ...]]:
+    for one in account.shifts:
+        yield (
+            *(one.cell, one.kind, "instructions per I/O", account.baseline, one.variant, one.word, one.baseline),
+            *(one.value, one.change, one.low, one.high, one.bar, one.reason, account.blind),
+        )
+
+
+SHEETS: dict[str, Callable[[Any], str]] = {
+    "Account": of_account,
+    "AttributionAccount": of_attribution,
+    "Comparison": of_comparison,
+    "PathAccount": of_path,
+    "SearchAccount": of_search,
+    "Shown": of_shown,
+}
+"""Struct of a result -> its rows."""

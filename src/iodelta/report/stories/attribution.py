@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from iodelta.report.stories.search import steps
-from iodelta.report.stories.story import Cell, Row, Story, Table, section
+from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Story, Table, section
 from iodelta.study.attribution import AttributionAccount, Switched
 from iodelta.study.search import Changed
 from iodelta.study.words import inert, interval, percent, quantity
@@ -16,8 +16,8 @@ SHOWN = 16
 HEADS = ("change", "interval", "p", "shown")
 
 
-def of_attribution(found: AttributionAccount, folder: str = "FOLDER") -> Story:
-    """What each patch costs; ``folder`` is as a shell takes it."""
+def of_attribution(found: AttributionAccount, detail: Detail = PLAIN) -> Story:
+    """What each patch costs."""
     answer = f"{found.answer[:1].upper()}{inert(found.answer[1:])}."
     if found.whole:
         answer = f"All patches together: {found.question.metric} {_told(found.whole)}. {answer}"
@@ -32,7 +32,7 @@ def of_attribution(found: AttributionAccount, folder: str = "FOLDER") -> Story:
             *section("Method", _method(found)),
             *section("System", system or ("nothing is recorded of the machine",)),
             *section("Next", (f"Not finished ({inert(found.state)}): {inert(found.next)}.",) if found.next else ()),
-            *section("To do it again", (f"iodelta attribute {folder}", *steps(found.question)), commands=True),
+            *section("To do it again", (f"iodelta attribute {detail.folder}", *steps(found.question)), commands=True),
         ),
     )
 

@@ -12,13 +12,13 @@ from iodelta.report.stories.statements import (
     findings,
     visible,
 )
-from iodelta.report.stories.story import Cell, Row, Section, Story, Table, section
+from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Section, Story, Table, section
 from iodelta.study.comparison import Compared, Comparison
 from iodelta.study.runs import Number
 from iodelta.study.words import digits, inert, percent, quantity, scatter
 
 
-def of_comparison(found: Comparison) -> Story:
+def of_comparison(found: Comparison, detail: Detail = PLAIN) -> Story:
     """Results from anywhere, compared: differences, what they are based on, what else differs."""
     told = {name: tuple(differing(own)) or ("nothing that is known",) for name, own in found.differences.items()}
     alike = len(set(told.values())) == 1

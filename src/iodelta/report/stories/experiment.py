@@ -18,7 +18,7 @@ from iodelta.report.stories.statements import (
     open_questions,
     recommendation,
 )
-from iodelta.report.stories.story import Cell, Row, Section, Story, Table, section
+from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Section, Story, Table, section
 from iodelta.study.again import Again
 from iodelta.study.confounders import Differing
 from iodelta.study.experiment import Account, headline
@@ -33,7 +33,7 @@ BLOCKS = "n counts blocks: one trial of every variant, next to each other in tim
 RATIOS = "the change is taken from the ratios inside blocks, not from these medians"
 
 
-def of_account(account: Account) -> Story:
+def of_account(account: Account, detail: Detail = PLAIN) -> Story:
     """An experiment: verdicts, what else is known, system, method, findings, how to do it again."""
     answer = " ".join(part for part in (headline(account), recommendation(account)) if part)
     more = (*not_measured(account), *beyond(account), *open_questions(account))

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator
 
 from iodelta.bisect.question import Question
-from iodelta.report.stories.story import Cell, Row, Section, Story, Table, section
+from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Section, Story, Table, section
 from iodelta.study.search import Changed, Found, Left, Level, Proof, SearchAccount
 from iodelta.study.words import duration, inert, interval, percent, quantity
 
@@ -20,22 +20,22 @@ SHOWN = 14
 """Measured items listed; of more, those nearest to a culprit."""
 
 
-def of_search(account: SearchAccount, folder: str = "FOLDER") -> Story:
-    """A search of a line, by measured values or by a person's words; ``folder`` is as a shell takes it."""
+def of_search(account: SearchAccount, detail: Detail = PLAIN) -> Story:
+    """A search of a line, by measured values or by a person's words."""
     system = tuple(f"{name}: {value}" for name, value in account.system)
     if not system and account.machine:
         system = (f"kernel: {inert(account.machine)}",)
     return Story(
         question="",
         answer=headline(account),
-        lead=tuple(_lead(account, folder)),
+        lead=tuple(_lead(account, detail.folder)),
         tables=(*_parts(account), *_levels(account), *_answers(account)),
         sections=(
             *section("Skipped, never called bad", _skipped(account)),
             *section("Method", _method(account)),
             *section("System", system or ("nothing is recorded of the machine",)),
             *section("Next", _next(account)),
-            *section("To do it again", _again(account, folder), commands=True),
+            *section("To do it again", _again(account, detail.folder), commands=True),
         ),
     )
 

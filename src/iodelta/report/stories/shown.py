@@ -10,13 +10,13 @@ from iodelta.report.stories.comparison import quoted
 from iodelta.report.stories.statements import (
     findings,
 )
-from iodelta.report.stories.story import Cell, Row, Story, Table, section
+from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Story, Table, section
 from iodelta.study.runs import Row as RunRow
 from iodelta.study.runs import Shown
 from iodelta.study.words import inert
 
 
-def of_shown(found: Shown) -> Story:
+def of_shown(found: Shown, detail: Detail = PLAIN) -> Story:
     """What is in foreign results, nothing compared: the rows of ``iodelta show``."""
     runs = f"{found.runs} run{'s' if found.runs != 1 else ''}"
     return Story(

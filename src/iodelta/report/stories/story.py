@@ -69,6 +69,18 @@ class Story(msgspec.Struct, frozen=True):
         return any(cell.best for table in self.tables for row in table.rows for cell in row.cells)
 
 
+class Detail(msgspec.Struct, frozen=True):
+    """How much of a result is told, and what its folder is called in commands."""
+
+    folder: str = "FOLDER"
+    """As a shell takes it."""
+    functions: bool = False
+    """Of counted instructions: the kernel's functions too."""
+
+
+PLAIN = Detail()
+
+
 BEST = "the best, or tied with it, as far as these trials show; where nothing is marked they are not told apart"
 
 

@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from rich.text import Text
-
-from iodelta.lab.folder import Folder
-from iodelta.path.judge import PathAccount, Shift, judge
+from iodelta.path.judge import PathAccount, Shift
 from iodelta.path.tables import FunctionTable
-from iodelta.report.formats.terminal import WIDTH
-from iodelta.report.formats.terminal import lines as on_terminal
-from iodelta.report.stories.story import Cell, Row, Section, Story, Table, section
+from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Story, Table, section
 from iodelta.study.words import duration, inert
 
 SHORT = 10
@@ -59,11 +54,6 @@ def _range(shifts: list[Shift]) -> str:
     return f" ({values[0]:+,.0f} to {values[-1]:+,.0f} instructions per I/O)"
 
 
-def lines(account: PathAccount, width: int = WIDTH, *, functions: bool = False) -> Iterator[Text]:
-    """The account on a terminal."""
-    return on_terminal(story(account, functions=functions), width)
-
-
 def _legend(account: PathAccount) -> Iterator[str]:
     yield "Instructions from submission to completion, medians over I/Os; layouts: between any two address layouts."
     if account.deep:
@@ -87,45 +77,47 @@ def _rows(table: FunctionTable) -> Iterator[tuple[str, str, str, str]]:
         yield name, f"{a:,.1f}", f"{b:,.1f}", f"{b - a:+,.1f}"
 
 
-def story(account: PathAccount, *, functions: bool = False) -> Story:
-    """The account for the formats that share one."""
-    rows = [
-        Row(
-            _named(one, account),
-            tuple(
-                Cell(text)
-                for text in (
-                    *(_count(one.baseline), _count(one.value), _change(one)),
-                    *(_share(one), _layouts(one), one.word),
-                )
-            ),
-            inert(one.reason),
-        )
-        for one in account.shifts
-    ]
-    heads = (*_sides(account), "change", "%", "over layouts", "path")
-    tables = [Table("Instructions per I/O (medians)", "cell", heads, tuple(rows))] if rows else []
+def of_path(account: PathAccount, detail: Detail = PLAIN) -> Story:
+    """Counts of instructions: what got longer, what this cannot see, what it rests on."""
+    functions = detail.functions
+    tables = [_shifts(account)] if account.shifts else []
     if functions:
-        for table in account.functions:
-            found = tuple(Row(name, tuple(map(Cell, values))) for name, *values in _rows(table))
-            columns = (inert(account.baseline), inert(table.variant), "change")
-            tables.append(Table(_heading(table, account), "function", columns, found, words=False))
-    reads = [
-        f"{inert(one.cell)}, {inert(one.variant)}: "
-        + ", ".join(f"{inert(name)} {count:,}" for name, count in one.reads.items())
-        for one in account.counts
-        if one.reads
-    ]
-    sections: tuple[Section, ...] = (
+        tables += [_costs(table, account) for table in account.functions]
+    sections = (
         *section("Steps", steps(account) if account.row else (), drawing=True),
         *section("What this cannot see", [account.blind]),
         *section("What it rests on", (*_legend(account), *_rests_on(account))),
         *section("System", _system(account)),
-        *section("Reads served by each member", reads),
+        *section("Reads served by each member", _reads(account)),
         *section("Could not be measured", map(inert, account.problems)),
         *section("Functions", _about_functions(account) if functions else []),
+        *section("To do it again", map(inert, account.again), commands=True),
     )
     return Story(inert(account.question), headline(account), tuple(tables), sections)
+
+
+def _shifts(account: PathAccount) -> Table:
+    heads = (*_sides(account), "change", "%", "over layouts", "path")
+    rows = tuple(_shift(one, account) for one in account.shifts)
+    return Table("Instructions per I/O (medians)", "cell", heads, rows)
+
+
+def _shift(one: Shift, account: PathAccount) -> Row:
+    texts = (_count(one.baseline), _count(one.value), _change(one), _share(one), _layouts(one), one.word)
+    return Row(_named(one, account), tuple(map(Cell, texts)), inert(one.reason))
+
+
+def _costs(table: FunctionTable, account: PathAccount) -> Table:
+    heads = (inert(account.baseline), inert(table.variant), "change")
+    rows = tuple(Row(name, tuple(map(Cell, values))) for name, *values in _rows(table))
+    return Table(_heading(table, account), "function", heads, rows, words=False)
+
+
+def _reads(account: PathAccount) -> Iterator[str]:
+    for count in account.counts:
+        if count.reads:
+            members = ", ".join(f"{inert(name)} {number:,}" for name, number in count.reads.items())
+            yield f"{inert(count.cell)}, {inert(count.variant)}: {members}"
 
 
 def _about_functions(account: PathAccount) -> list[str]:
@@ -216,50 +208,3 @@ def _share(one: Shift) -> str:
 
 def _layouts(one: Shift) -> str:
     return "-" if one.low is None or one.high is None else f"{one.low:+,.0f} .. {one.high:+,.0f}"
-
-
-def rendered(account: PathAccount, format_: str, *, functions: bool = False) -> bytes:
-    """The account as ``mail``, ``markdown``, ``html``, ``csv`` or ``json``."""
-    if format_ == "json":
-        from iodelta.report.documents import written
-
-        return written(account)
-    if format_ == "csv":
-        return _csv(account).encode()
-    told = story(account, functions=functions)
-    if format_ == "html":
-        from iodelta.report.html.page import page
-        from iodelta.report.html.write import report
-
-        return report(page(told, None, ()))
-    if format_ == "mail":
-        from iodelta.report.formats.mail import mail
-
-        return mail(told).encode("ascii")
-    from iodelta.report.formats.markdown import markdown
-
-    return markdown(told).encode("utf-8", "backslashreplace")
-
-
-def _csv(account: PathAccount) -> str:
-    from iodelta.report.formats.spreadsheet import csv_text
-
-    heads = ("cell", "direction", "unit", "baseline", "variant", "path", "baseline_count", "variant_count")
-    return csv_text(
-        (*heads, "change", "low", "high", "bar", "reason", "not_seen"),
-        (
-            (
-                *(one.cell, one.kind, "instructions per I/O", account.baseline, one.variant, one.word, one.baseline),
-                *(one.value, one.change, one.low, one.high, one.bar, one.reason, account.blind),
-            )
-            for one in account.shifts
-        ),
-    )
-
-
-def derive(folder: Folder) -> PathAccount:
-    """Make ``verdict.json`` and ``report.html`` of a path folder again. Raises MeasureError."""
-    account = judge(folder)
-    folder.write("verdict.json", rendered(account, "json"))
-    folder.write("report.html", rendered(account, "html", functions=True))
-    return account

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from iodelta.report.charts.distribution import place
-from iodelta.report.charts.forest import margins
-from iodelta.report.charts.model import Figure, Source, frame, label, percent_of, some
+from iodelta.report.formats.charts.distribution import place
+from iodelta.report.formats.charts.forest import margins
+from iodelta.report.formats.charts.model import Figure, Source, frame, label, percent_of, some
 from iodelta.stats.shift import ShiftFunction
 from iodelta.study.words import interval, percent
 
@@ -20,7 +20,7 @@ def chart() -> alt.LayerChart:
     """Percentiles from left to right; pale ones come from counts of all blocks together."""
     import altair as alt
 
-    from iodelta.report.charts import build
+    from iodelta.report.formats.charts import build
 
     at = alt.X(
         field="percentile",

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from iodelta.report.charts.model import Figure, Source, label, number, percent_of, some
-from iodelta.report.charts.order import rates, relative
+from iodelta.report.formats.charts.model import Figure, Source, label, number, percent_of, some
+from iodelta.report.formats.charts.order import rates, relative
 from iodelta.study.words import metric_name
 from iodelta.verdict import Metric
 
@@ -21,7 +21,7 @@ def chart() -> alt.LayerChart:
     """A tick per trial; the bar is one standard deviation each way."""
     import altair as alt
 
-    from iodelta.report.charts import build
+    from iodelta.report.formats.charts import build
 
     rows = build.names("cell")
     shown = build.by_variant(shape=False)

@@ -8,7 +8,7 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from iodelta.report.charts.model import Figure, Source, label, number
+from iodelta.report.formats.charts.model import Figure, Source, label, number
 from iodelta.stats.knee import Knee
 from iodelta.study.words import metric_name, quantity
 from iodelta.verdict import Metric
@@ -23,7 +23,7 @@ def chart(*, latency: bool = False) -> alt.LayerChart:
     """Medians over blocks with the range of their middle half; the knee as a ring on the curve, with its interval."""
     import altair as alt
 
-    from iodelta.report.charts import build
+    from iodelta.report.formats.charts import build
 
     axis = alt.Axis(values=["@depths"], format="d", grid=False)
     depth = alt.X(

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from iodelta.ingest.layouts import Layout
 from iodelta.report.cache import Charts
-from iodelta.report.charts import figures, sources
-from iodelta.report.formats.render import Told, story_of
-from iodelta.report.html import pages
-from iodelta.report.html.page import page
-from iodelta.report.html.write import report
+from iodelta.report.formats.charts import figures, sources
+from iodelta.report.formats.html import pages
+from iodelta.report.formats.html.page import page
+from iodelta.report.formats.html.write import report
+from iodelta.report.stories.kinds import story_of
+from iodelta.report.stories.story import PLAIN, Detail
 from iodelta.study.comparison import Comparison
 from iodelta.study.experiment import Account
 
+if TYPE_CHECKING:
+    from iodelta.report.stories.kinds import Told
 
-def html_of(told: Told, charts: Charts) -> bytes:
+
+def html_of(told: Told, charts: Charts, detail: Detail = PLAIN) -> bytes:
     """The page of any result. The same contents give the same bytes."""
     if isinstance(told, Account):
         return report(pages.of_account(told, sources.of_account(told, (), {}), charts))
     if isinstance(told, Comparison):
         return report(pages.of_comparison(told, sources.verdicts_of(told), charts))
-    return report(page(story_of(told), None, ()))
+    return report(page(story_of(told, detail), None, ()))
 
 
 def charts_of(

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from iodelta.report.html.write import report
+from iodelta.report.formats.html.write import report
 
 __all__ = ["report"]

@@ -1,8 +1,8 @@
 """Specifications: stored as altair made them, filled with a figure's data and words when a report is written.
 
 altair takes 0.3 s to import and 10-20 ms for a chart, a third of what a whole report takes. So each family's ``chart``
-is run when the project is built (``python -m iodelta.report.charts``), a test holds the stored files to it, and a
-report only puts values where the specification says ``@name``.
+is run when the project is built (``python -m iodelta.report.formats.charts``), a test holds the stored files to it, and
+a report only puts values where the specification says ``@name``.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from iodelta.report.charts.model import Figure
-from iodelta.report.charts.theme import LIGHT, config
+from iodelta.report.formats.charts.model import Figure
+from iodelta.report.formats.charts.theme import LIGHT, config
 
 FOLDER = Path(__file__).with_name("specs")
 

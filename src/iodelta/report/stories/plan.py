@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import Literal
 
-import msgspec
 from rich.console import Console
 
 from iodelta.errors import RefusedError
@@ -14,71 +12,12 @@ from iodelta.lab.plan import Plan, carry_over, trials_of_a_variant, warnings
 from iodelta.lab.setup import Survey
 from iodelta.lab.superblocks import kinds_of
 from iodelta.stats.stalls import trials_needed
+from iodelta.study.planned import at_most, refusal_text, rounds
 from iodelta.study.words import duration, inert, size
-from iodelta.trial import Finding
 
 SHOWN = 12
 WIDTH = 80
 INDENT = 10
-
-
-class PlanAnswer(msgspec.Struct, frozen=True):
-    """What a run would measure, in which order and by which rules, and what was seen of its machines. Nothing was
-    changed to find it out. Seconds and bytes."""
-
-    plan: Plan
-    surveys: tuple[Survey, ...]
-    """What each machine offers, in the order of the experiment's machines; of this one where it names none."""
-    rounds: int
-    """Blocks of every cell that the budget pays for."""
-    at_most: float
-    """Seconds of wall time that it takes at most."""
-    findings: tuple[Finding, ...]
-    """What is odd about the plan itself."""
-    notes: tuple[str, ...] = ()
-    """Of somebody else's experiment: what is not as it was there."""
-    dangers: tuple[str, ...] = ()
-    """Of somebody else's experiment: what in it could do more than I/O on the target."""
-    calibrations: tuple[str, ...] = ()
-    """What `iodelta calibrate` found of these workloads on this machine and disk, a sentence each."""
-    refused: str = ""
-    """Why the run would not write to its target, as the same command without `--dry-run` says it; empty when it would,
-    or when nothing is written."""
-    schema: Literal["iodelta.plan/1"] = "iodelta.plan/1"
-
-
-def plan_answer(
-    plan: Plan,
-    surveys: Sequence[Survey],
-    refused: RefusedError | None = None,
-    notes: Sequence[str] = (),
-    dangers: Sequence[str] = (),
-    calibrations: Sequence[str] = (),
-) -> PlanAnswer:
-    """The plan as data."""
-    return PlanAnswer(
-        plan,
-        tuple(surveys),
-        _rounds(plan),
-        _at_most(plan),
-        tuple(warnings(plan)),
-        tuple(notes),
-        tuple(dangers),
-        tuple(calibrations),
-        _refused(refused),
-    )
-
-
-def _refused(error: RefusedError | None) -> str:
-    return f"{error.place}: {error.what}" if error else ""
-
-
-def _rounds(plan: Plan) -> int:
-    return min(plan.rules.max_blocks, max(1, int(plan.budget_rounds)))
-
-
-def _at_most(plan: Plan) -> float:
-    return min(plan.experiment.design.budget, plan.rules.max_blocks * plan.per_round * plan.trial_seconds)
 
 
 def show_plan(
@@ -130,15 +69,15 @@ def _rules(plan: Plan) -> list[str]:
         f"Metrics   {', '.join(metric.name for metric in rules.metrics)}; margin {100 * rules.margin:g} %, "
         f"level {100 * (1 - rules.alpha):g} %",
         f"Blocks    looks at {', '.join(map(str, rules.looks))}; "
-        f"the budget pays for about {_rounds(plan)} of every cell",
+        f"the budget pays for about {rounds(plan)} of every cell",
         f"Reach     p {rules.smallest_p:.2g} at the least; {_stalls(plan)}",
         *([f"Carry     {inert(carry)}"] if (carry := carry_over(plan)) else ()),
     ]
 
 
 def _time(plan: Plan) -> str:
-    each, at_most = duration(plan.trial_seconds), duration(_at_most(plan))
-    return f"Time      {each} a trial, {plan.per_round} trials a round, at most {at_most}"
+    each, longest = duration(plan.trial_seconds), duration(at_most(plan))
+    return f"Time      {each} a trial, {plan.per_round} trials a round, at most {longest}"
 
 
 def _lines(plan: Plan, found: Survey, refused: RefusedError | None, *, whole: bool) -> list[str]:
@@ -200,7 +139,7 @@ def _target(found: Survey) -> str:
 
 def _writes(found: Survey, refused: RefusedError | None) -> str:
     if refused is not None:
-        return f"refused: {inert(_refused(refused))}"
+        return f"refused: {inert(refusal_text(refused))}"
     if not found.writes:
         return "nothing is written" + (" but the scratch file" if found.scratch else "")
     if found.target.kind == "directory" and not found.scratch:

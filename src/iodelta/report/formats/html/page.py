@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from iodelta.report.cache import Charts
-from iodelta.report.charts import Figure, Source
-from iodelta.report.charts.model import Effect
+from iodelta.report.formats.charts import Figure, Source
+from iodelta.report.formats.charts.model import Effect
 from iodelta.report.stories.story import Section, Story, Table
 from iodelta.study.words import inert, interval, percent, quantity
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from statistics import median
 from typing import TYPE_CHECKING
 
-from iodelta.report.charts.model import Figure, Source, label, number, percent_of
-from iodelta.report.charts.sweep import scale
+from iodelta.report.formats.charts.model import Figure, Source, label, number, percent_of
+from iodelta.report.formats.charts.sweep import scale
 from iodelta.study.words import quantity
 from iodelta.trial import Trial
 
@@ -19,7 +19,7 @@ def chart() -> alt.LayerChart:
     """A point per trial."""
     import altair as alt
 
-    from iodelta.report.charts import build
+    from iodelta.report.formats.charts import build
 
     point = (
         alt.Chart()

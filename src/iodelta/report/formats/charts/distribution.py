@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from iodelta.report.charts.model import Figure, Source, label, number, some
-from iodelta.report.charts.sweep import scale
+from iodelta.report.formats.charts.model import Figure, Source, label, number, some
+from iodelta.report.formats.charts.sweep import scale
 from iodelta.study.words import quantity
 from iodelta.trial import BINS, Histogram, Kind, Trial, bin_edges
 
@@ -30,7 +30,7 @@ def chart() -> alt.LayerChart:
     """Share of I/Os per step of latency, both axes logarithmic, so that the tail is seen."""
     import altair as alt
 
-    from iodelta.report.charts import build
+    from iodelta.report.formats.charts import build
 
     line = alt.Chart().mark_line(interpolate="step-after", strokeWidth=1.6)
     return build.layered(

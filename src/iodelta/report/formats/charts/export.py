@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from iodelta.errors import MeasureError
-from iodelta.report.charts.model import Figure
-from iodelta.report.charts.specs import alone
+from iodelta.report.formats.charts.model import Figure
+from iodelta.report.formats.charts.specs import alone
 
 PIXELS = 2.0
 """Pixels of a PNG for each of its units: legible on a dense screen, and in print."""

@@ -1,4 +1,4 @@
-"""``python -m iodelta.report.html``: store the scripts of Vega, Vega-Lite and Vega-Embed that reports carry.
+"""``python -m iodelta.report.formats.html``: store the scripts of Vega, Vega-Lite and Vega-Embed that reports carry.
 
 They are stored, not made when a report is written: making them takes 3 s, and a report must be the same bytes whichever
 release of vl-convert is installed.
@@ -10,7 +10,7 @@ import re
 
 import vl_convert
 
-from iodelta.report.html.write import HERE
+from iodelta.report.formats.html.write import HERE
 
 NOTICE = """/*! Vega {vega}, Vega-Lite {lite}, Vega-Embed {embed}: https://vega.github.io
 Copyright (c) 2015-2025 University of Washington Interactive Data Lab and contributors. All rights reserved.

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 from typing import TYPE_CHECKING
 
-from iodelta.report.charts.distribution import place
-from iodelta.report.charts.model import Figure, Source, label, percent_of, some
+from iodelta.report.formats.charts.distribution import place
+from iodelta.report.formats.charts.model import Figure, Source, label, percent_of, some
 from iodelta.stats.cost import is_resolved, switches_per_io, system_ns_per_io
 from iodelta.study.words import percent, quantity
 from iodelta.trial import Trial
@@ -34,7 +34,7 @@ def chart() -> alt.LayerChart:
     """A row per counter; the rule is the middle half of the blocks."""
     import altair as alt
 
-    from iodelta.report.charts import build
+    from iodelta.report.formats.charts import build
 
     rows = build.names("counter")
     span = (

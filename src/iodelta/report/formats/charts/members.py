@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from iodelta.report.charts.distribution import place
-from iodelta.report.charts.model import Figure, Source, label, number, some
+from iodelta.report.formats.charts.distribution import place
+from iodelta.report.formats.charts.model import Figure, Source, label, number, some
 
 if TYPE_CHECKING:
     import altair as alt
@@ -19,7 +19,7 @@ def chart() -> alt.LayerChart:
     """A bar per variant, its parts named; shades of one ink tell the members apart."""
     import altair as alt
 
-    from iodelta.report.charts import build
+    from iodelta.report.formats.charts import build
 
     rows = build.names("variant")
     low = alt.X(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import TYPE_CHECKING
 
-from iodelta.report.charts.model import Figure, Source, label, number, percent_of
+from iodelta.report.formats.charts.model import Figure, Source, label, number, percent_of
 from iodelta.study.words import metric_name, percent
 from iodelta.trial import Trial
 from iodelta.verdict import Metric
@@ -27,7 +27,7 @@ def chart() -> alt.LayerChart:
     """A point per trial; the line is the running median over all variants."""
     import altair as alt
 
-    from iodelta.report.charts import build
+    from iodelta.report.formats.charts import build
 
     at = build.x("trial", "trial, in the order in which they were run", grid=False)
     level = build.y("value", "@y")

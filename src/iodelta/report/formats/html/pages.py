@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iodelta.report.cache import Charts
-from iodelta.report.charts import Source
-from iodelta.report.html.page import Page, page
+from iodelta.report.formats.charts import Source
+from iodelta.report.formats.html.page import Page, page
 from iodelta.report.stories import comparison, experiment
 from iodelta.report.stories.statements import recommendation
 from iodelta.study.comparison import Comparison

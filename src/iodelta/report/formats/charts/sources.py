@@ -11,7 +11,7 @@ import msgspec
 
 from iodelta.ingest.layouts import Entry, Layout
 from iodelta.ingest.layouts.order import ended
-from iodelta.report.charts.model import Effect, Source
+from iodelta.report.formats.charts.model import Effect, Source
 from iodelta.report.stories.comparison import name_of, says_of
 from iodelta.study.comparison import Comparison
 from iodelta.study.experiment import Account

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from iodelta.report.charts.model import LONG, Effect, Figure, Source, frame, label, labels, percent_of, some
+from iodelta.report.formats.charts.model import LONG, Effect, Figure, Source, frame, label, labels, percent_of, some
 from iodelta.study.words import interval, percent
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def chart() -> alt.LayerChart:
     """One row per comparison; the mark's shape and colour are the word."""
     import altair as alt
 
-    from iodelta.report.charts import build
+    from iodelta.report.formats.charts import build
 
     tips = build.tips("row=comparison", "said=change", "word")
     scale = alt.Scale(domain=list(build.WORDS), range="ordinal")

@@ -1,6 +1,7 @@
 """Building blocks of the altair specifications: the same axes, marks and channels in every chart.
 
-Only the specifications' own tests and ``python -m iodelta.report.charts`` import altair: a report fills stored ones.
+Only the specifications' own tests and ``python -m iodelta.report.formats.charts`` import altair: a report fills
+stored ones.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iodelta.report.charts import (
+from iodelta.report.formats.charts import (
     background,
     counters,
     distribution,
@@ -17,7 +17,7 @@ from iodelta.report.charts import (
     spread,
     sweep,
 )
-from iodelta.report.charts.model import Effect, Figure, Source
+from iodelta.report.formats.charts.model import Effect, Figure, Source
 
 FAMILIES = {
     "Change": forest,

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import TYPE_CHECKING
 
-from iodelta.report.charts.distribution import place
-from iodelta.report.charts.model import Figure, Source, label, number, some
-from iodelta.report.charts.sweep import scale
+from iodelta.report.formats.charts.distribution import place
+from iodelta.report.formats.charts.model import Figure, Source, label, number, some
+from iodelta.report.formats.charts.sweep import scale
 from iodelta.study.words import quantity
 from iodelta.trial import Direction, Kind, Latency, Trial
 
@@ -26,7 +26,7 @@ def chart() -> alt.LayerChart:
     """A row per percentile, the variants below each other in it."""
     import altair as alt
 
-    from iodelta.report.charts import build
+    from iodelta.report.formats.charts import build
 
     rows = build.names("percentile")
     span = (

@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 
 from iodelta import __version__
-from iodelta.report.charts import Figure
-from iodelta.report.charts.specs import filled
-from iodelta.report.charts.theme import DARK, LIGHT, config, named
-from iodelta.report.html.page import TABLED, Page
+from iodelta.report.formats.charts import Figure
+from iodelta.report.formats.charts.specs import filled
+from iodelta.report.formats.charts.theme import DARK, LIGHT, config, named
+from iodelta.report.formats.html.page import TABLED, Page
 
 HERE = Path(__file__).parent
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from statistics import median
 from typing import TYPE_CHECKING
 
-from iodelta.report.charts.model import Figure, Source, label, number
+from iodelta.report.formats.charts.model import Figure, Source, label, number
 
 if TYPE_CHECKING:
     import altair as alt
@@ -16,7 +16,7 @@ def chart() -> alt.LayerChart:
     """Mean over CPUs and samples, and the range from the slowest to the fastest."""
     import altair as alt
 
-    from iodelta.report.charts import build
+    from iodelta.report.formats.charts import build
 
     at = build.x("trial", "trial, in the order in which they were run", grid=False)
     shown = build.by_variant(gap=build.TALL)

@@ -1,4 +1,4 @@
-"""``python -m iodelta.report.charts``: store every family's altair specification where reports take it from."""
+"""``python -m iodelta.report.formats.charts``: store every family's altair specification where reports take it from."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import altair as alt
 import msgspec
 
-from iodelta.report.charts import FAMILIES, sweep
-from iodelta.report.charts.specs import FOLDER
+from iodelta.report.formats.charts import FAMILIES, sweep
+from iodelta.report.formats.charts.specs import FOLDER
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 """Whatever release of altair made them."""

@@ -1,0 +1,35 @@
+"""Any result as a story: which module tells which kind."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from iodelta.report.stories.story import PLAIN, Detail, Story
+
+if TYPE_CHECKING:  # a quick command loads the kind that it prints, and no other
+    from iodelta.path.judge import PathAccount
+    from iodelta.study.attribution import AttributionAccount
+    from iodelta.study.comparison import Comparison
+    from iodelta.study.experiment import Account
+    from iodelta.study.runs import Shown
+    from iodelta.study.search import SearchAccount
+
+    Told = Account | Comparison | Shown | SearchAccount | AttributionAccount | PathAccount
+
+STORIES = {
+    "Account": ("experiment", "of_account"),
+    "AttributionAccount": ("attribution", "of_attribution"),
+    "Comparison": ("comparison", "of_comparison"),
+    "PathAccount": ("path", "of_path"),
+    "SearchAccount": ("search", "of_search"),
+    "Shown": ("shown", "of_shown"),
+}
+"""Struct of a result -> module of this package, and the function that makes a story of it."""
+
+
+def story_of(told: Told, detail: Detail = PLAIN) -> Story:
+    """Any result as a story."""
+    module, function = STORIES[type(told).__name__]
+    story: Story = getattr(importlib.import_module(f"iodelta.report.stories.{module}"), function)(told, detail)
+    return story

@@ -1,0 +1,28 @@
+"""Counts of instructions with how to count them again."""
+
+from __future__ import annotations
+
+import shlex
+
+import msgspec
+
+from iodelta.lab.folder import Folder
+from iodelta.path.judge import PathAccount, judge
+from iodelta.path.plan import PathPlan
+from iodelta.study.again import condition_words, fio_words
+
+
+def counted(folder: Folder) -> PathAccount:
+    """What the boots of a folder say. Raises MeasureError."""
+    return msgspec.structs.replace(judge(folder), again=_again(folder.read_plan(PathPlan)))
+
+
+def _again(plan: PathPlan) -> tuple[str, ...]:
+    """The command that counts the same; a row of kernels is named by its first and last."""
+    if not plan.row:
+        return ("iodelta run FOLDER/experiment.toml",)
+    experiment = plan.experiment
+    first, last = experiment.variants[0].name, experiment.variants[-1].name
+    target = ["--target", experiment.target.path] if experiment.target.path else []
+    words = ["iodelta", "kernel", "sweep", f"{first}..{last}", *condition_words(experiment), *target]
+    return (shlex.join([*words, "--", *fio_words(experiment)]),)

@@ -1,0 +1,75 @@
+"""What a run would measure, before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from iodelta.errors import RefusedError
+from iodelta.lab.plan import Plan, warnings
+from iodelta.lab.setup import Survey
+from iodelta.trial import Finding
+
+
+class PlanAnswer(msgspec.Struct, frozen=True):
+    """What a run would measure, in which order and by which rules, and what was seen of its machines. Nothing was
+    changed to find it out. Seconds and bytes."""
+
+    plan: Plan
+    surveys: tuple[Survey, ...]
+    """What each machine offers, in the order of the experiment's machines; of this one where it names none."""
+    rounds: int
+    """Blocks of every cell that the budget pays for."""
+    at_most: float
+    """Seconds of wall time that it takes at most."""
+    findings: tuple[Finding, ...]
+    """What is odd about the plan itself."""
+    notes: tuple[str, ...] = ()
+    """Of somebody else's experiment: what is not as it was there."""
+    dangers: tuple[str, ...] = ()
+    """Of somebody else's experiment: what in it could do more than I/O on the target."""
+    calibrations: tuple[str, ...] = ()
+    """What `iodelta calibrate` found of these workloads on this machine and disk, a sentence each."""
+    refused: str = ""
+    """Why the run would not write to its target, as the same command without `--dry-run` says it; empty when it would,
+    or when nothing is written."""
+    schema: Literal["iodelta.plan/1"] = "iodelta.plan/1"
+
+
+def plan_answer(
+    plan: Plan,
+    surveys: Sequence[Survey],
+    refused: RefusedError | None = None,
+    notes: Sequence[str] = (),
+    dangers: Sequence[str] = (),
+    calibrations: Sequence[str] = (),
+) -> PlanAnswer:
+    """The plan as data."""
+    return PlanAnswer(
+        plan,
+        tuple(surveys),
+        rounds(plan),
+        at_most(plan),
+        tuple(warnings(plan)),
+        tuple(notes),
+        tuple(dangers),
+        tuple(calibrations),
+        refusal_text(refused),
+    )
+
+
+def refusal_text(error: RefusedError | None) -> str:
+    """What the guard refuses, with its place; empty where it refuses nothing."""
+    return f"{error.place}: {error.what}" if error else ""
+
+
+def rounds(plan: Plan) -> int:
+    """Blocks of every cell that the budget pays for."""
+    return min(plan.rules.max_blocks, max(1, int(plan.budget_rounds)))
+
+
+def at_most(plan: Plan) -> float:
+    """Seconds of wall time that it takes at most."""
+    return min(plan.experiment.design.budget, plan.rules.max_blocks * plan.per_round * plan.trial_seconds)
