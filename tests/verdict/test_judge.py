@@ -61,7 +61,7 @@ def test_the_word_follows_from_the_interval(theta: float, half: float, word: str
 
 
 @pytest.mark.parametrize(
-    ("stalled", "blocks", "needed"), [(0, 29, 29), (1, 45, 46), (1, 46, 46), (2, 60, 61), (3, 80, 76)]
+    ("stalled", "blocks", "needed"), [(0, 29, 29), (1, 51, 52), (1, 52, 52), (2, 60, 68), (3, 80, 83)]
 )
 def test_equivalent_counts_the_stalls_that_were_seen(stalled: int, blocks: int, needed: int) -> None:
     """Stalls that move neither change out of a wide margin still leave open a tenth of stalls."""
@@ -78,6 +78,43 @@ def test_equivalent_counts_the_stalls_that_were_seen(stalled: int, blocks: int, 
         bound = f"stalls in up to {100 * verdict.stalls.not_excluded:.0f} % of them are not excluded"
         assert f"{stalled} of {blocks} trials stalled: {bound}" in verdict.phrase
         assert f"about {needed} trials in all, without another stall, would exclude 10 %" in verdict.phrase
+
+
+@pytest.mark.parametrize(("arm", "side"), [("variant", "low"), ("baseline", "high")])
+def test_the_total_holds_the_stalls_that_its_trials_do_not_exclude(arm: str, side: str) -> None:
+    """3 stalls of 90 % in 80 trials: 3.5 % of variants that stall in every tenth trial show no more, so -9 % (or, of
+    the baseline's stalls, 1 / 0.91 - 1) is not excluded. Where both arms stalled alike, it is the machine."""
+    one = exact(0.0, 0.002, 80)
+    places = [10, 33, 61]
+
+    def stalled(values: tuple[float, ...], at: list[int]) -> tuple[float, ...]:
+        return tuple(0.1 * value if place in at else value for place, value in enumerate(values))
+
+    columns = {"variant": one.variant_values, "baseline": one.baseline_values}
+    once = msgspec.structs.replace(one, **{f"{arm}_values": stalled(columns[arm], places)})
+    verdict = judge(once, rules(80, margin=0.05))
+    assert verdict.total is not None
+    reached = getattr(verdict.total, side)
+    assert reached < -0.09 if side == "low" else reached > 1 / 0.91 - 1
+    both = {
+        "variant_values": stalled(one.variant_values, places),
+        "baseline_values": stalled(one.baseline_values, [5, 47, 72]),
+    }
+    alike = judge(msgspec.structs.replace(one, **both), rules(80, margin=0.05)).total
+    assert alike is not None
+    assert getattr(alike, side) == pytest.approx(-0.08 if side == "low" else 0.08, abs=0.03)
+
+
+def test_a_stall_that_could_be_more_of_them_is_not_equivalent() -> None:
+    """One stall of 45 % in 60 trials moves the total by 0.75 %; 8.5 % of such stalls are not excluded, and would move
+    it by 3.8 %, out of a margin of 3 %."""
+    one = exact(0.0, 0.002, 60)
+    values = [0.55 * value if place == 30 else value for place, value in enumerate(one.variant_values)]
+    verdict = judge(msgspec.structs.replace(one, variant_values=tuple(values)), rules(60, margin=0.03))
+    assert verdict.word == "inconclusive"
+    assert verdict.phrase.startswith("inside the margin so far; 1 of 60 trials of ")
+    assert verdict.phrase.endswith("% of them are not excluded, and so many would take the total out of it")
+    assert judge(one, rules(60, margin=0.03)).word == "equivalent"
 
 
 def test_a_change_is_told_in_the_metrics_own_sign() -> None:

@@ -27,7 +27,7 @@ from iodelta.lab.undo import state_directory
 from iodelta.machine import Machine
 from iodelta.probe.topology import Target
 from iodelta.stats.calibration import Noise, alarms_beyond, false_alarm_bound, noise_sources, smallest_change
-from iodelta.stats.stalls import excluded, stalled_trials
+from iodelta.stats.stalls import CONFIDENCE, excluded, stalled_trials
 from iodelta.trial import Finding, Trial
 from iodelta.verdict import Judgement, Metric, value_of
 
@@ -103,7 +103,7 @@ class Calibration(msgspec.Struct, frozen=True):
     @property
     def stall_bound(self) -> float:
         """95 % upper bound of the share of trials that stall: about 3 / trials where none did."""
-        return excluded(self.stalled, self.trials)
+        return excluded(self.stalled, self.trials, CONFIDENCE)
 
 
 def shares(budget: float, *, aftermath: bool, injections: bool) -> tuple[float, float, float]:

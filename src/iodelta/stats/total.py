@@ -60,6 +60,17 @@ def log_total(arms: Arms) -> tuple[Floats, Floats]:
     return np.asarray(value[:, 0]), error
 
 
+def mean_with(values: Floats, weights: Floats, stalled: NDArray[np.bool_], share: float) -> float:
+    """The mean of one arm, its values over its weights, if ``share`` of its trials were like the ``stalled`` ones."""
+    if not stalled.any() or stalled.all():
+        return float(values.sum() / weights.sum())
+
+    def mixed(column: Floats) -> float:
+        return float((1.0 - share) * column[~stalled].mean() + share * column[stalled].mean())
+
+    return max(mixed(values), TINY) / mixed(weights)
+
+
 def _error(squares: Floats, n: int) -> Floats:
     """From the sum of squares of influences, which are relative to sums, the error of the mean of n of them."""
     return np.asarray(np.sqrt(np.maximum(squares, 1e-24) * n / max(n - 1, 1)))

@@ -252,7 +252,7 @@ def _phrase(unit: Units, trace: Trace, outcome: Outcome, numbers: Numbers, word:
     if word == "inconclusive" and withheld is not None:
         return explain.withheld(withheld, unit.variant)
     if word == "inconclusive" and trace.few_trials:
-        return explain.few_trials(stalls_of(unit, used), unit.trials_by(used), rules.stalls)
+        return _few_trials(unit, used, rules)
     if word == "equivalent":
         bound = excluded(stalls_of(unit, used), unit.trials_by(used))
         return explain.equivalent(numbers.typical.low, numbers.typical.high, rules.margin, bound)
@@ -261,6 +261,16 @@ def _phrase(unit: Units, trace: Trace, outcome: Outcome, numbers: Numbers, word:
         typical = _change(numbers.typical, unit)
         return explain.by_total(word, typical, _change(numbers.total, unit), stalls, unit.variant, used)
     return explain.phrase_of(word, numbers.typical.low, numbers.typical.high, margin)
+
+
+def _few_trials(unit: Units, used: int, rules: Rules) -> str:
+    stalled, trials = stalls_of(unit, used), unit.trials_by(used)
+    if trials < trials_needed(rules.stalls, stalled=stalled):
+        return explain.few_trials(stalled, trials, rules.stalls)
+    more, fewer = unit.stalled_by(used) or ((), ())
+    if len(fewer) > len(more):
+        return explain.stalls_reach(unit.baseline, len(fewer), trials)
+    return explain.stalls_reach(unit.variant, stalled, trials)
 
 
 def _so_far(job: Job, rules: Rules) -> str:

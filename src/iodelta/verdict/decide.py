@@ -26,6 +26,7 @@ from iodelta.stats.stalls import trials_needed
 from iodelta.verdict.looks import Seen, Tested, seen_at
 from iodelta.verdict.machine import Machine, machine_of
 from iodelta.verdict.model import Word
+from iodelta.verdict.rare import stalls_fit
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.units import Units
 
@@ -181,6 +182,9 @@ def _take(
     trace.at = look
     word, basis, few = _word(unit, seen, row, blocks, claimed, trace.claim, (each, rules))
     alone, alone_basis, _ = _word(unit, seen, row, blocks, each, Claim(trace.claim.plan, each), (each, rules))
+    if "equivalent" in (word, alone) and not _stalls_fit(unit, trace, look, blocks, each, rules):
+        few = True
+        word, alone = (_unless_equivalent(found) for found in (word, alone))
     trace.few_trials = few
     for found in dict.fromkeys((word, alone)):
         if found != "inconclusive" and _made_by_carry(unit, found, trace.machine.get(look), blocks, rules):
@@ -217,6 +221,19 @@ def _word(
         if shown:
             return word, names[shown[0]], False
     return "inconclusive", "typical", False
+
+
+def _stalls_fit(unit: Units, trace: Trace, look: int, blocks: int, tail: float, rules: Rules) -> bool:
+    """Whether the total stays inside the margin if as many trials stall as are not excluded."""
+    merged, machine = trace.merged.get(look), trace.machine.get(look)
+    if machine is None:
+        return True
+    d = np.array(merged.batches) if merged is not None and merged.clean else unit.d[:blocks] - machine.added
+    return stalls_fit(unit, d, blocks, tail, math.log1p(rules.margin))
+
+
+def _unless_equivalent(word: Word) -> Word:
+    return "inconclusive" if word == "equivalent" else word
 
 
 def stalls_of(unit: Units, blocks: int) -> int:

@@ -56,6 +56,13 @@ def few_trials(stalled: int, trials: int, share: float) -> str:
     return f"inside the margin so far; {seen} are not excluded; {more}"
 
 
+def stalls_reach(arm: str, stalled: int, trials: int) -> str:
+    """Why a total inside the margin is not yet ``equivalent``: one arm stalled more often than the other."""
+    bound = 100.0 * excluded(stalled, trials)
+    seen = f"{stalled} of {trials} trials of {arm} stalled: stalls in up to {bound:.0f} % of them are not excluded"
+    return f"inside the margin so far; {seen}, and so many would take the total out of it"
+
+
 def withheld(word: Word, variant: str) -> str:
     """Why carry-over takes a word back."""
     return (

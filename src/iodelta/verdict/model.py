@@ -65,7 +65,7 @@ class Stalls(msgspec.Struct, frozen=True):
     trials: int
     """Trials of the variant up to the look, those of other cells too."""
     not_excluded: float
-    """Upper bound (95 %) of the share of its trials that stall."""
+    """Upper bound (95 %, 97 % where one stalled) of the share of its trials that stall."""
 
 
 class Flags(msgspec.Struct, frozen=True):

@@ -20,6 +20,7 @@ from iodelta.verdict.decide import Trace, over_hosts
 from iodelta.verdict.family import Outcome
 from iodelta.verdict.machine import machine_of
 from iodelta.verdict.model import Flags
+from iodelta.verdict.rare import with_stalls
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.units import Units
 
@@ -60,7 +61,7 @@ def numbers_of(unit: Units, trace: Trace, outcome: Outcome, rules: Rules) -> Num
     d = np.array(merged.batches) if merged is not None and merged.clean else clean
     tail = _tail(trace, outcome, rules)
     typical = _typical(unit, d, 1.0 - 2.0 * tail)
-    total = _total(unit, used, tail if outcome.word == "equivalent" else tail / TOTAL_PAYS, rules)
+    total = _total(unit, used, tail if outcome.word == "equivalent" else tail / TOTAL_PAYS, rules, typical)
     sd = spread_of(d)
     basis = total if trace.basis == "total" and total is not None else typical
     shown = _honest(basis, trace, sd, rules) if outcome.word in ("regression", "improvement") else basis
@@ -124,15 +125,16 @@ def _typical(unit: Units, d: Floats, level: float) -> Estimate:
     return Estimate(found.value, found.low - wide, found.high + wide, level, found.n)
 
 
-def _total(unit: Units, used: int, tail: float, rules: Rules) -> Estimate | None:
+def _total(unit: Units, used: int, tail: float, rules: Rules, typical: Estimate) -> Estimate | None:
     if len(unit.baseline_values) < used:
         return None
     arms = unit.arms(used)
     coins = unit.coins[:used]
     value = float(log_total(arms)[0][0])
     low, high = bounds(arms, patterns(coins, rules.seed), tail, exact=len(set(coins)) <= EXACT_COINS)
+    found = with_stalls(Estimate(value, low, high, 1.0 - 2.0 * tail, used), typical, unit, used)
     wide = unit.resolution
-    return Estimate(value, low - wide, high + wide, 1.0 - 2.0 * tail, used)
+    return Estimate(value, found.low - wide, found.high + wide, found.level, used)
 
 
 def _honest(estimate: Estimate, trace: Trace, sd: float, rules: Rules) -> Estimate:

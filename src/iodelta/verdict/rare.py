@@ -1,0 +1,61 @@
+"""Rare stalls in the total: what stalls that a run's trials do not exclude could add to it.
+
+The interval of a total comes from swapping the arms of blocks. Of three stalls in 80 trials it knows the size, but not
+that they might as well have been eight. Where one arm stalled more often than the other, the total therefore reaches as
+far as it would if that arm stalled, at the size seen, in as many of its trials as are not excluded. Where both stalled
+alike it is the machine that stalls, and the swapped arms hold that already.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iodelta.stats.effect import Estimate, hodges_lehmann
+from iodelta.stats.stalls import excluded
+from iodelta.stats.total import log_total, mean_with
+from iodelta.verdict.units import Units
+
+Floats = NDArray[np.float64]
+
+
+def with_stalls(total: Estimate, typical: Estimate, unit: Units, blocks: int) -> Estimate:
+    """``total`` with the stalls that are not excluded; what a typical trial leaves open comes on top."""
+    more = _unseen(unit, blocks)
+    low, high = total.low, total.high
+    if more > 0.0:
+        high = max(high, total.value + more + (typical.high - typical.value))
+    elif more < 0.0:
+        low = min(low, total.value + more - (typical.value - typical.low))
+    return Estimate(total.value, low, high, total.level, total.n)
+
+
+def stalls_fit(unit: Units, d: Floats, blocks: int, tail: float, margin: float) -> bool:
+    """Whether the total stays inside ``margin`` with the stalls that are not excluded. ``d`` are the log-ratios judged
+    and ``tail`` the one-sided level of the look."""
+    if _unseen(unit, blocks) == 0.0:
+        return True
+    value = float(log_total(unit.arms(blocks))[0][0])
+    alone = Estimate(value, value, value, 1.0 - 2.0 * tail, blocks)
+    found = with_stalls(alone, hodges_lehmann(d, 1.0 - 2.0 * tail), unit, blocks)
+    room = margin - unit.resolution
+    return -room <= found.low and found.high <= room
+
+
+def _unseen(unit: Units, blocks: int) -> float:
+    """The log-ratio that stalls not excluded could add to the total: positive where the variant stalled more often."""
+    stalled = unit.stalled_by(blocks)
+    if stalled is None or len(stalled[0]) == len(stalled[1]):
+        return 0.0
+    arms = unit.arms(blocks)
+    by_variant = len(stalled[0]) > len(stalled[1])
+    numbers, at = (stalled[0], unit.variant_at) if by_variant else (stalled[1], unit.baseline_at)
+    # A rate's total is baseline over variant, a latency's variant over baseline.
+    values, weights = (
+        (arms.old, arms.old_weight) if by_variant == unit.higher_is_better else (arms.new, arms.new_weight)
+    )
+    places = np.isin(at[:blocks], numbers)
+    share = max(excluded(len(numbers), unit.trials_by(blocks)), float(places.mean()))
+    seen = mean_with(values[0], weights[0], places, float(places.mean()))
+    more = abs(float(np.log(mean_with(values[0], weights[0], places, share) / seen)))
+    return more if by_variant else -more
