@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.bisect.peers import bayesect, git_bisect_run
+from benchmarks.bisect.simulate import History, found, history, play
 from iodelta.bisect.model import Rules
-from iodelta.bisect.simulate import History, found, history, play
 
 POSITIONS = 1000
 MARGIN = 0.5

@@ -8,8 +8,8 @@ import sys
 import numpy as np
 
 from benchmarks.bisect.__main__ import CASES, MARGIN, POSITIONS
+from benchmarks.bisect.simulate import found, history, play
 from iodelta.bisect.model import Rules
-from iodelta.bisect.simulate import found, history, play
 
 
 def row(case: int, seed: int, reps: int, rest: float) -> str:

@@ -16,9 +16,9 @@ from scipy.stats import chi2
 
 from benchmarks.history import rules
 from benchmarks.history.nights import BLOCK, SESSION, SESSIONS, Series, Session, series
+from benchmarks.noise import experiments, white
 from iodelta.stats import changepoints, levels
 from iodelta.stats.changepoints import CANDIDATE, REPORT
-from iodelta.stats.noise import experiments, white
 from iodelta.verdict import Rules, judge_series, metric
 from iodelta.verdict import Series as Arms
 

@@ -20,7 +20,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from iodelta.policy.gist import GROUPS, POLICIES, PUBLISHED, Column, table
+from benchmarks.policy.published import PUBLISHED
+from iodelta.policy.gist import GROUPS, POLICIES, Column, table
 from iodelta.policy.model import Layout, Run, Workload, World, disk
 from iodelta.policy.simulate import simulate
 

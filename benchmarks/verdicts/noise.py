@@ -1,4 +1,4 @@
-"""The noise every rule is run on: the six models of ``iodelta.stats.noise`` and A/A series recorded from real runs."""
+"""The noise every rule is run on: the six models of ``benchmarks.noise`` and A/A series recorded from real runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from iodelta.stats.noise import MODELS, Noise
+from benchmarks.noise import MODELS, Noise
 
 Floats = NDArray[np.float64]
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.noise import Noise, experiments
 from benchmarks.verdicts.noise import in_sessions
 from benchmarks.verdicts.peers import RULES, Rule, arms
-from iodelta.stats.noise import Noise, experiments
 from iodelta.verdict import Rules, Series, Verdict, judge_series, metric
 
 Floats = NDArray[np.float64]

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.bisect.simulate import History, play
 from iodelta.bisect.model import Rules
 from iodelta.bisect.remainder import remainder
 from iodelta.bisect.search import Search
-from iodelta.bisect.simulate import History, play
 
 from .toy import READ, Toy, bisect, log
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
+from benchmarks.bisect.simulate import History, found, history, play
 from iodelta.bisect.model import Answer, Ask, Line, Outcome, Rules
 from iodelta.bisect.search import Search
-from iodelta.bisect.simulate import History, found, history, play
 
 MARGIN = 0.5
 """Half of a run's noise: what matters in these histories, whose unit is that noise."""

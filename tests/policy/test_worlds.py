@@ -6,8 +6,9 @@ import random
 
 import pytest
 
+from benchmarks.policy.published import PUBLISHED
 from iodelta.errors import RequestError
-from iodelta.policy.gist import GROUPS, POLICIES, PUBLISHED, Column, table, world
+from iodelta.policy.gist import GROUPS, POLICIES, Column, table, world
 from iodelta.policy.model import (
     GIB,
     MIB,

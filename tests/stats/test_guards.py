@@ -7,6 +7,7 @@ import pytest
 import scipy.stats
 import statsmodels.api as sm
 
+from benchmarks.noise import orientations
 from iodelta.stats.guards import (
     MIN_BATCHES,
     balance,
@@ -16,7 +17,6 @@ from iodelta.stats.guards import (
     order_trend,
     suspicion,
 )
-from iodelta.stats.noise import orientations
 
 RNG = np.random.default_rng(99)
 

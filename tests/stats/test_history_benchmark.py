@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))  # the benchmarks are run from the repository and not installed
-
-from benchmarks.history import __main__ as bench  # noqa: E402
-from benchmarks.history import nights, rules  # noqa: E402
+from benchmarks.history import __main__ as bench
+from benchmarks.history import nights, rules
 
 
 class Never(bench.Confirmations):

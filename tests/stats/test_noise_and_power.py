@@ -9,16 +9,14 @@ import pytest
 import scipy.stats
 from statsmodels.stats.power import TTestPower
 
+from benchmarks.noise import MODELS, experiments, orientations, white
 from iodelta.stats.calibration import (
     alarms_beyond,
-    blocks_for,
     false_alarm_bound,
     noise_sources,
     power_of,
     smallest_change,
-    swapped_labels,
 )
-from iodelta.stats.noise import MODELS, experiments, orientations, white
 from iodelta.stats.steady import mser5, steadiness, window_slope
 
 
@@ -41,11 +39,11 @@ def test_a_bound_needs_comparisons() -> None:
 @pytest.mark.parametrize(
     ("cv", "blocks"), [(0.01, (24, 8, 4)), (0.02, (87, 24, 9)), (0.03, (192, 50, 18)), (0.005, (8, 4, 3))]
 )
-def test_blocks_for_1_2_and_3_5_percent_are_the_tabled_ones(cv: float, blocks: tuple[int, int, int]) -> None:
-    """Independent pairs, 90 % power, two-sided 5 %."""
+def test_the_tabled_blocks_show_1_2_and_3_5_percent(cv: float, blocks: tuple[int, int, int]) -> None:
+    """Independent pairs, 90 % power, two-sided 5 %: a block more is enough, two fewer are not."""
     for change, tabled in zip((0.01, 0.02, 0.035), blocks, strict=True):
-        found = blocks_for(change, cv * math.sqrt(2))
-        assert found == pytest.approx(tabled, abs=1)
+        assert power_of(change, cv * math.sqrt(2), tabled + 1) >= 0.9
+        assert power_of(change, cv * math.sqrt(2), tabled - 2) < 0.9
 
 
 @pytest.mark.parametrize(("change", "sd", "n"), [(0.01, 0.02, 30), (0.02, 0.02, 12), (0.0, 0.02, 9)])
@@ -60,7 +58,6 @@ def test_the_smallest_change_is_the_inverse_of_power() -> None:
     assert power_of(seen, 0.02, 30) == pytest.approx(0.8, abs=1e-6)
     assert smallest_change(1, 0.02) is None
     assert smallest_change(30, 0.0) == 0.0
-    assert blocks_for(0.0, 0.02) is None
 
 
 def test_noise_is_told_apart_by_source() -> None:
@@ -76,13 +73,6 @@ def test_noise_is_told_apart_by_source() -> None:
     assert found.pairing == pytest.approx(1 + 4 + 0.03**2 / 12 / 1e-4, rel=0.15)
     with pytest.raises(ValueError, match="4 blocks"):
         noise_sources([1.0] * 3, [1.0] * 3)
-
-
-def test_swapped_labels_hide_a_true_change() -> None:
-    d = np.full(31, 0.05)
-    swapped = swapped_labels(d, seed=3)
-    assert abs(np.sum(swapped > 0) - 15.5) == 0.5
-    assert np.array_equal(swapped, swapped_labels(d, seed=3))
 
 
 def test_mser_5_finds_where_the_run_settles() -> None:

@@ -15,7 +15,7 @@ from iodelta.stats.size import honest, projection
 from iodelta.stats.speeds import within_speed
 from iodelta.stats.spread import fisher_exact
 from iodelta.stats.stalls import excluded, stalled_trials, trials_needed
-from iodelta.stats.total import Arms, bounds, log_total, studentised
+from iodelta.stats.total import Arms, Replay, bounds, log_total
 from iodelta.verdict import LOOKS
 
 RNG = np.random.default_rng(11)
@@ -36,7 +36,7 @@ def test_every_replay_of_a_total_is_the_total_of_swapped_arms() -> None:
     old_ios, new_ios = RNG.uniform(50, 100, 6), RNG.uniform(10, 100, 6)
     arms = Arms(*(column[None, :] for column in (old * old_ios, new * new_ios, old_ios, new_ios)))
     signs = np.array(list(itertools.product((1.0, -1.0), repeat=6)))
-    t = studentised(arms, signs)[:, 0]
+    t = Replay(arms, 0, signs).centre
     for row, sign in enumerate(signs):
         kept = sign > 0
         value, error = by_hand(

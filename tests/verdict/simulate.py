@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from iodelta.stats.noise import Noise, experiments
+from benchmarks.noise import Noise, experiments
 from iodelta.trial import Direction, Latency, Quantity, Trial
 from iodelta.verdict import Judgement, Rules, Series, judge_series, metric, next_step
 

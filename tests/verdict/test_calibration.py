@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from simulate import live_matrix, many
 
-from iodelta.stats.noise import MODELS, white
+from benchmarks.noise import MODELS, white
 from iodelta.verdict import Rules, judge_series, metric
 
 pytestmark = pytest.mark.slow

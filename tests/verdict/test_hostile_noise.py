@@ -7,20 +7,15 @@ The seeds are fixed, so a rate changes only when the engine does; one that leave
 from __future__ import annotations
 
 import math
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))  # the benchmarks are run from the repository and not installed
-
-from benchmarks.verdicts.disturbances import normal, whole_trials  # noqa: E402
-from benchmarks.verdicts.experiments import Setup, printed, simulate, typical_truth  # noqa: E402
-from benchmarks.verdicts.lines import lines_of  # noqa: E402
-from benchmarks.verdicts.measures import experiment, seed_of, tally_of, truth_of  # noqa: E402
-from benchmarks.verdicts.scenarios import scenarios  # noqa: E402
+from benchmarks.verdicts.disturbances import normal, whole_trials
+from benchmarks.verdicts.experiments import Setup, printed, simulate, typical_truth
+from benchmarks.verdicts.lines import lines_of
+from benchmarks.verdicts.measures import experiment, seed_of, tally_of, truth_of
+from benchmarks.verdicts.scenarios import scenarios
 
 SCENARIOS = {f"{one.group}: {one.name}": one for one in scenarios()}
 

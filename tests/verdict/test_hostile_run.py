@@ -3,21 +3,17 @@ its experiments show."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import msgspec
 import pytest
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))  # the benchmarks are run from the repository and not installed
-
-from benchmarks.verdicts import hostile, records  # noqa: E402
-from benchmarks.verdicts.hostile_table import markdown  # noqa: E402
-from benchmarks.verdicts.lines import Line, limits, lines_of  # noqa: E402
-from benchmarks.verdicts.measures import Tally  # noqa: E402
-from benchmarks.verdicts.records import Results  # noqa: E402
-from benchmarks.verdicts.scenarios import Bound, Scenario, scenarios  # noqa: E402
+from benchmarks.verdicts import hostile, records
+from benchmarks.verdicts.hostile_table import markdown
+from benchmarks.verdicts.lines import Line, limits, lines_of
+from benchmarks.verdicts.measures import Tally
+from benchmarks.verdicts.records import Results
+from benchmarks.verdicts.scenarios import Bound, Scenario, scenarios
 
 QUICK = "No change, short plans: 6 blocks: normal, CV 2 %"
 SCENARIO = next(one for one in scenarios() if one.key == QUICK)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from simulate import many, run, series
 
-from iodelta.stats.noise import white
+from benchmarks.noise import white
 from iodelta.verdict import Judgement, Rules, Series, Verdict, judge_all, judge_series, metrics_for, next_step
 from iodelta.verdict.judge import judge
 

@@ -16,10 +16,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import mannwhitneyu, ttest_ind, ttest_ind_from_stats
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))  # the benchmarks are run from the repository and not installed
+from benchmarks.verdicts import noise, peers, race
 
-from benchmarks.verdicts import noise, peers, race  # noqa: E402
+ROOT = Path(__file__).parents[2]
 
 Floats = NDArray[np.float64]
 RULES = {rule.name: rule for rule in peers.RULES}

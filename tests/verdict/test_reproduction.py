@@ -8,9 +8,9 @@ from collections import Counter
 import pytest
 from simulate import many
 
+from benchmarks.noise import MODELS
 from iodelta.stats.difference import difference
 from iodelta.stats.effect import Estimate, hodges_lehmann
-from iodelta.stats.noise import MODELS
 from iodelta.verdict import Rules, judge_series, metric
 from iodelta.verdict.reproduction import Measured, blocks_needed, reproduced, reproduction, tolerance
 

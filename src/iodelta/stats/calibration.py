@@ -13,8 +13,6 @@ from iodelta.stats.effect import log_ratios
 
 Floats = NDArray[np.float64]
 
-MOST_BLOCKS = 1_000_000
-
 
 class Noise(msgspec.Struct, frozen=True):
     """Sources of noise in one A/A stream, as sd of the logarithm of one run: inside a block (what pairing leaves),
@@ -62,19 +60,6 @@ def power_of(change: float, sd: float, blocks: int, alpha: float = 0.05) -> floa
     return min(1.0, max(0.0, seen)) if math.isfinite(seen) else 1.0
 
 
-def blocks_for(change: float, sd: float, *, power: float = 0.9, alpha: float = 0.05) -> int | None:
-    """Fewest blocks at which ``power_of`` reaches ``power``; None when a million would not do."""
-    low, high = 1, 2
-    while power_of(change, sd, high, alpha) < power:
-        low, high = high, high * 2
-        if high > MOST_BLOCKS:
-            return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if power_of(change, sd, middle, alpha) >= power else (middle, high)
-    return high
-
-
 def smallest_change(blocks: int, sd: float, *, power: float = 0.9, alpha: float = 0.05) -> float | None:
     """Smallest log-ratio that ``blocks`` blocks show with ``power``; None below two blocks."""
     if blocks < 2:
@@ -113,14 +98,3 @@ def noise_sources(first: ArrayLike, second: ArrayLike) -> Noise:
     unpaired = within2 + between2 + drift**2 / 12
     pairing = unpaired / within2 if within2 > 0.0 else math.inf
     return Noise(math.sqrt(within2), math.sqrt(between2), drift, block_sd, pairing, n)
-
-
-def swapped_labels(d: ArrayLike, seed: int) -> Floats:
-    """A/A from existing data: the log-ratios with labels swapped in a random half of the blocks (the odd one by a
-    coin). What is then called a change is a false alarm of the code; a true change only adds spread."""
-    row = np.asarray(d, dtype=float)
-    rng = np.random.default_rng(seed)
-    signs = np.ones(len(row))
-    half = len(row) // 2 + (int(rng.integers(0, 2)) if len(row) % 2 else 0)
-    signs[rng.permutation(len(row))[:half]] = -1.0
-    return np.asarray(row * signs)

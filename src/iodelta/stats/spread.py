@@ -85,11 +85,6 @@ def spread_change(baseline: Floats, variant: Floats, *, level: float = 0.95, see
     )
 
 
-def brown_forsythe(one: Floats, other: Floats) -> float:
-    """P value of Brown and Forsythe (1974): equal spread of two samples, from distances to their medians."""
-    return _equal_means_p(np.abs(one - np.median(one)), np.abs(other - np.median(other)))
-
-
 def blocks_needed(found: Spread, ratio: float = 1.5) -> int:
     """Blocks at which a spread ``ratio`` times as wide would be seen with 80 % probability, at this noise."""
     error = (found.high - found.low) / 2 / float(ndtri(0.5 + found.level / 2))

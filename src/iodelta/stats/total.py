@@ -76,12 +76,6 @@ def _error(squares: Floats, n: int) -> Floats:
     return np.asarray(np.sqrt(np.maximum(squares, 1e-24) * n / max(n - 1, 1)))
 
 
-def studentised(arms: Arms, signs: Floats) -> Floats:
-    """The log-ratio over its error under each pattern of ``signs``, shape (patterns, comparisons)."""
-    rows = [Replay(arms, row, signs).centre for row in range(len(arms.old))]
-    return np.array(rows).T
-
-
 class Replay:
     """One comparison under every pattern of ``signs``, whose row i and row -1 - i are mirror images, and any shift.
 

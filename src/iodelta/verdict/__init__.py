@@ -10,7 +10,7 @@ from iodelta.verdict.rules import LOOKS, Rules, Screen
 from iodelta.verdict.series import Series, series_of
 
 if TYPE_CHECKING:
-    from iodelta.verdict.judge import judge_all, judge_series, next_step, select_cells
+    from iodelta.verdict.judge import judge_all, judge_series, next_step
 
 __all__ = [
     "LOOKS",
@@ -31,7 +31,6 @@ __all__ = [
     "metric",
     "metrics_for",
     "next_step",
-    "select_cells",
     "series_of",
     "value_of",
 ]

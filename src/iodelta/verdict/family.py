@@ -110,17 +110,6 @@ def _finish(unit: Units, blocks: int) -> float:
     return unit.finished[blocks - 1] if len(unit.finished) >= blocks else math.inf
 
 
-def kept_cells(units: Sequence[Units], signs: Sequence[tuple[float, float]], rules: Rules) -> tuple[str, ...]:
-    """Cells that go on to stage 2, those with the strongest sign first, then the ones always kept."""
-    best: dict[str, float] = {}
-    for unit, sign in zip(units, signs, strict=True):
-        if min(sign) < rules.screen.keep:
-            best[unit.cell] = min(best.get(unit.cell, 1.0), *sign)
-    seen = {unit.cell for unit in units}
-    always = [cell for cell in rules.screen.always if cell in seen and cell not in best]
-    return (*sorted(best, key=best.__getitem__), *always)
-
-
 def _screened(units: Sequence[Units], rules: Rules, ended: Sequence[int]) -> tuple[list[Job], int | None]:
     first, spent = rules.screen.blocks, 1.0 - rules.reserve
     stage_1 = stage_1_end(units, rules)

@@ -35,12 +35,10 @@ from iodelta.verdict.decide import Claim, replay
 from iodelta.verdict.family import (
     Job,
     jobs_of,
-    kept_cells,
     one_look,
     plan_of,
     questions_of,
     resolve,
-    signs_of,
     stage_1_end,
 )
 from iodelta.verdict.metrics import SYNC
@@ -102,19 +100,6 @@ def judge_all(
     numbers to boot and host ids. Untrustworthy input becomes findings; no exception, no verdict.
     """
     return judge_series(_all_series(trials, rules, baseline, variants, boots, hosts), rules, ended=ended)
-
-
-def select_cells(
-    trials: Iterable[Trial],
-    rules: Rules,
-    *,
-    baseline: str,
-    variants: Sequence[str] | None = None,
-) -> tuple[str, ...]:
-    """The cells that go on to stage 2 of a screen, judged on each cell's first ``rules.screen.blocks`` complete blocks;
-    those with the strongest sign first, then the ``always`` ones. Call it once every cell has these blocks."""
-    units = [units_of(one, rules) for one in _all_series(trials, rules, baseline, variants, None, None)]
-    return kept_cells(units, signs_of(units, rules), rules)
 
 
 def next_step(verdicts: Iterable[Verdict]) -> Step:

@@ -149,19 +149,6 @@ def prepare_directory(
     return Layout(path, total, made=after != before, ours=True, seconds=time.monotonic() - begun, findings=holes)
 
 
-def direct_refusal(machine: Machine, path: str, block: int = 4096) -> str | None:
-    """Why ``path`` (an existing file or device) cannot be read with direct=1, or None. Reads one block."""
-    said = machine.run(
-        ["dd", f"if={path}", "of=/dev/null", "iflag=direct", f"bs={block}", "count=1", "status=none"],
-        timeout=60,
-        env={"LC_ALL": "C"},
-    )
-    if said.returncode == 0:
-        return None
-    reason = said.stderr.decode(errors="replace").strip().rpartition(": ")[2] or "no answer within 60 s"
-    return f"{path} cannot be read with direct=1: {reason}"
-
-
 def _common(workdir: str) -> list[str]:
     return [
         *(f"--output={workdir}/layout.json", "--output-format=json", "--eta=never", "--name=iodelta"),

@@ -1,7 +1,7 @@
 """Run-to-run noise as storage machines show it: the six models that verdicts are held to, in units of their sd.
 
 Each takes the number of runs, of independent series and a generator, and returns an array (series, runs): what is
-added to the logarithm of a run's value, in run order. Used by tests, the benchmark harness and calibration.
+added to the logarithm of a run's value, in run order. Used by the benchmarks and by tests.
 """
 
 from __future__ import annotations
