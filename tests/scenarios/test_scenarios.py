@@ -12,19 +12,31 @@ from typing import cast
 import pytest
 from click.testing import CliRunner
 from fakes import PaperMachine
+from jsonschema import Draft202012Validator
 
+from iodelta.cli import scenario as scenario_command
 from iodelta.cli.main import cli
-from iodelta.errors import MeasureError, RequestError
+from iodelta.cli.watching import PlainWatcher
+from iodelta.errors import MeasureError, RefusedError, RequestError
 from iodelta.experiment import Experiment, parse
 from iodelta.lab.guard import check_write
+from iodelta.lab.plan import make_plan, warnings
 from iodelta.lab.undo import restore_pending
 from iodelta.machine import LocalMachine, Machine
 from iodelta.machine.vm import VmMachine
-from iodelta.probe.topology import resolve, resolve_tree
-from iodelta.scenarios import catalogue, jbod_mmap, queue_depth_sweep, raid10_governor, ublk_null_affinity
+from iodelta.probe.topology import Target, resolve, resolve_tree
+from iodelta.report.documents import schema
+from iodelta.scenarios import (
+    catalogue,
+    jbod_mmap,
+    queue_depth_sweep,
+    raid10_governor,
+    read_policy_order,
+    ublk_null_affinity,
+)
 from iodelta.scenarios.catalogue import scenario
 from iodelta.scenarios.model import Scenario
-from iodelta.scenarios.stage import Stage, guest_disks, part_of
+from iodelta.scenarios.stage import Stage, guest_disks, part_of, staged
 from iodelta.study.words import size
 from iodelta.vm.spec import parse as parse_guest
 
@@ -53,9 +65,9 @@ def experiment(one: Scenario, *, full: bool) -> Experiment:
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_a_small_run_takes_two_minutes_at_most_and_a_full_one_asks_no_less(name: str) -> None:
+def test_a_small_run_takes_three_minutes_at_most_and_a_full_one_asks_no_less(name: str) -> None:
     small, full = (experiment(scenario(name), full=full) for full in (False, True))
-    assert small.design.budget <= 120
+    assert small.design.budget <= 180
     assert full.design.budget > small.design.budget
     assert {cell.name for cell in small.cells} <= {cell.name for cell in full.cells}
     assert [variant.name for variant in small.variants] == [variant.name for variant in full.variants]
@@ -107,11 +119,15 @@ def test_the_governor_to_compare_with_is_what_a_distribution_would_have_instead(
     assert raid10_governor.other_governor(PaperMachine({policy: offered})) == other
 
 
+def disk(name: str) -> Target:
+    return cast(Target, SimpleNamespace(path=f"/dev/{name}", device=name))
+
+
 def test_each_set_of_cpus_is_a_variant_once() -> None:
     queues = {f"/sys/block/ublkb0/mq/{n}/cpu_list": f"{2 * n}-{2 * n + 1}\n" for n in range(4)}
     machine = PaperMachine({"/sys/devices/system/cpu/online": "0-7\n", **queues})
-    text = ublk_null_affinity._variants(machine, "ublkb0")
-    found = parse("[workload]\nrw = 'randread'\n[variant.anywhere]\n" + text)
+    one = scenario("ublk-null-affinity")
+    found = parse(one.text(one.foreseen(cast(Machine, machine), False, disk("ublkb0")), full=False))
     assert {variant.name: variant.knobs.get("cpus") for variant in found.variants} == {
         "anywhere": None,
         "device-queues": "device-queues",
@@ -119,7 +135,8 @@ def test_each_set_of_cpus_is_a_variant_once() -> None:
         "other-half": "4-7",
     }
     alone = PaperMachine({"/sys/devices/system/cpu/online": "0-1\n", "/sys/block/loop0/mq/0/cpu_list": "0, 1\n"})
-    assert "first-half" not in ublk_null_affinity._variants(alone, "loop0"), "it is the queue's CPU"
+    text = one.foreseen(cast(Machine, alone), False, disk("loop0"))["variants"]
+    assert "first-half" not in text, "it is the queue's CPU"
 
 
 @pytest.mark.parametrize(
@@ -135,7 +152,7 @@ def test_the_plan_names_the_device_that_takes_the_place_of_ublks_and_its_queues(
 ) -> None:
     machine = PaperMachine({"/sys/devices/system/cpu/online": "0-3\n", **here}, {"rublk --help": ""})
     one = scenario("ublk-null-affinity")
-    values = one.foreseen(cast(Machine, machine), False)
+    values = one.foreseen(cast(Machine, machine), False, None)
     assert device in parse(one.text(values, full=False), one.name).question
 
 
@@ -337,8 +354,129 @@ def test_a_small_jbod_is_made_measured_and_removed_and_made_again_to_go_on(
     assert restore_pending(LocalMachine()) == []
 
 
-@pytest.mark.parametrize("full", [False, True], ids=["small", "full"])
-@pytest.mark.parametrize("name", [one.name for one in catalogue.SCENARIOS])
+SIZES = pytest.mark.parametrize("full", [False, True], ids=["small", "full"])
+EVERY = pytest.mark.parametrize("name", [one.name for one in catalogue.SCENARIOS])
+BIG = PaperMachine(
+    {
+        "/sys/devices/system/cpu/online": "0-63\n",
+        "/sys/devices/system/node/node0/cpulist": "0-7,16-47\n",
+        "/sys/devices/system/node/node1/cpulist": "8-15,48-63\n",
+        "/dev/ublk-control": "",
+    },
+    {"rublk --help": ""},
+)
+"""A machine with more CPUs than queues and nodes that are no halves, where the most sets of CPUs differ."""
+
+
+def plan_of(one: Scenario, text: str) -> list[str]:
+    """The rules of the warnings of a plan, which must reach its first look."""
+    plan = make_plan(parse(text, one.name))
+    found = {finding.rule: finding for finding in warnings(plan)}
+    assert int(plan.budget_rounds) >= plan.rules.looks[0], (plan.budget_rounds, plan.rules.looks)
+    assert "plan.budget" not in found
+    assert "hard" not in {finding.severity for finding in found.values()}
+    return list(found)
+
+
+@SIZES
+@EVERY
+def test_every_plan_reaches_its_first_look_and_a_word(name: str, full: bool) -> None:
+    """Two small plans paid for fewer blocks than come before the first look: two minutes of measuring for no word."""
+    one = scenario(name)
+    for machine in (LocalMachine(), cast(Machine, BIG)):
+        found = plan_of(one, one.text(one.foreseen(machine, full, None), full=full))
+        if (name, full) == ("btrfs-read-policy", False):
+            assert found == ["verdict.too-few-blocks"], "112 comparisons on 6 blocks, as its description says"
+        else:
+            assert "verdict.too-few-blocks" not in found
+
+
+@pytest.mark.usefixtures("known")
+@SIZES
+@pytest.mark.parametrize("name", [one.name for one in catalogue.SCENARIOS if one.in_guest is not None])
+def test_every_plan_of_booted_kernels_reaches_its_first_look(name: str, full: bool) -> None:
+    one = scenario(name)
+    for kernels in (("6.1", "6.12"), ("5.10", "5.15", "6.1", "6.12")):
+        values = scenario_command._of_kernels(one, kernels, full=full)
+        found = plan_of(one, "machine = 'vm'\n" + one.text(values, full=full))
+        assert "verdict.too-few-blocks" not in found
+
+
+@pytest.mark.root
+@EVERY
+def test_a_rehearsal_names_the_variants_of_the_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On two CPUs and a loop device it named ``first-half`` where the run had ``device-queues``."""
+    one, machine = scenario(name), LocalMachine()
+    if missing := one.missing(machine):
+        pytest.skip("; ".join(need.reason for need in missing))
+    monkeypatch.setattr(read_policy_order, "benchmark", lambda *given: [])
+    words = ["scenario", "run", name, "--dry-run", "--format", "json"]
+    answer = json.loads(CliRunner().invoke(cli, words).stdout)
+    with staged(machine, PlainWatcher(print), full=False, target=None, home=str(tmp_path), stop=lambda: False) as stage:
+        made = parse(one.made(stage, machine=""), name)
+    planned = answer["plan"]["plan"]["experiment"]
+    assert [variant["name"] for variant in planned["variants"]] == [variant.name for variant in made.variants]
+    assert planned["question"] == made.question
+    assert planned["design"]["budget"] == made.design.budget
+
+
+@pytest.mark.root
+@pytest.mark.fio
+@pytest.mark.parametrize("format_", ["console", "json"])
+def test_a_rehearsal_on_a_disk_of_the_user_s_own_is_the_plan_of_a_run(format_: str, tmp_path: Path) -> None:
+    data, words = tmp_path / "db.img", ["scenario", "run", "queue-depth-sweep", "--dry-run", "--format", format_]
+    data.write_bytes(b"records " * (1 << 17))
+    done = CliRunner().invoke(cli, [*words, "--target", str(data)])
+    assert done.exit_code in (0, 2), done.output
+    if format_ == "console":
+        for part in ("Target ", "Writes    nothing is written", "Knob      block.scheduler", "Order (seed"):
+            assert part in done.stdout
+        return
+    document = json.loads(done.stdout)
+    Draft202012Validator(schema("iodelta.scenario-plan/1")).validate(document)
+    assert document["plan"]["surveys"][0]["target"]["path"] == str(data)
+    assert (document["home"], document["space"], document["makes"]) == ("", 0, "")
+
+
+@pytest.mark.root
+@pytest.mark.fio
+def test_a_scenario_asks_the_guard_with_the_consent_that_it_was_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``--destroy`` was not passed on, so that no scenario could write to a disk of the user's own."""
+    data, writing = tmp_path / "db.img", queue_depth_sweep.TEMPLATE.replace('"randread"', '"randwrite"')
+    data.write_bytes(b"records " * (1 << 17))
+    small = {
+        **queue_depth_sweep.SCENARIO.small,
+        "depths": "[1]",
+        "budget": "4s",
+        "variants": "[variant.a]\n[variant.b]",
+    }
+    small |= {"baseline": "a", "new": "b"}
+    one = dataclasses.replace(queue_depth_sweep.SCENARIO, template=writing, small=small)
+    monkeypatch.setattr(catalogue, "SCENARIOS", (one,))
+    words = ["scenario", "run", one.name, "--target", str(data), "--folder", str(tmp_path / "made")]
+    for more in ([], ["--dry-run"]):
+        refused = CliRunner().invoke(cli, [*words, *more])
+        assert isinstance(refused.exception, RefusedError), refused.output
+        assert f"--destroy {data}" in str(refused.exception)
+    assert data.read_bytes() == b"records " * (1 << 17)
+    planned = CliRunner().invoke(cli, [*words, "--destroy", str(data), "--dry-run"])
+    assert planned.exit_code == 0, planned.output
+    assert f"YES: {data} will be overwritten" in " ".join(planned.stdout.split())
+    done = CliRunner().invoke(cli, [*words, "--destroy", str(data)])
+    assert done.exit_code in (0, 1, 3), done.output
+
+
+def test_a_rehearsal_has_two_formats() -> None:
+    for more in (["--format", "mail"], ["-o", "report.html"]):
+        done = CliRunner().invoke(cli, ["scenario", "run", "read-policy-order", "--dry-run", *more])
+        assert isinstance(done.exception, RequestError)
+        assert "a plan is no report" in str(done.exception)
+
+
+@SIZES
+@EVERY
 def test_a_dry_run_plans_what_would_be_asked_says_the_space_and_makes_nothing(
     name: str, full: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -349,8 +487,14 @@ def test_a_dry_run_plans_what_would_be_asked_says_the_space_and_makes_nothing(
     one = scenario(name)
     assert done.exit_code == (4 if one.missing(LocalMachine()) else 0), done.output
     said = " ".join(done.stdout.split())
-    for part in ("Makes ", "Space ", "Cells ", "Variants ", "Blocks ", "Time "):
+    for part in ("Makes ", "Space ", "Target ", "Cells ", "Variants ", "Blocks ", "Time ", "Writes ", "Order (seed "):
         assert part in said
+    for finding in warnings(make_plan(parse(one.text(one.foreseen(LocalMachine(), full, None), full=full)))):
+        assert finding.remedy in said
+    document = json.loads(CliRunner().invoke(cli, [*words, "--format", "json"]).stdout)
+    Draft202012Validator(schema("iodelta.scenario-plan/1")).validate(document)
+    assert document["space"] == one.space[full]
+    assert {need["what"] for need in document["missing"]} == {need.what for need in one.missing(LocalMachine())}
     if one.space[full]:
         assert f"up to {size(one.space[full])}; " in said
     assert not list(tmp_path.iterdir())

@@ -17,7 +17,7 @@ from rich.console import Console
 from iodelta.cli.checkout import checked_out
 from iodelta.cli.contact import contacts
 from iodelta.cli.turn import in_turn
-from iodelta.errors import RequestError
+from iodelta.errors import RefusedError, RequestError
 from iodelta.experiment import Experiment, overridden, parse, seconds, shorthand
 from iodelta.lab.booting import look, refusal
 from iodelta.lab.folder import CALIBRATION, Folder
@@ -28,7 +28,7 @@ from iodelta.lab.undo import state_directory
 from iodelta.machine import Machine
 from iodelta.report.documents import written
 from iodelta.report.stories.plan import show_plan
-from iodelta.study.planned import plan_answer
+from iodelta.study.planned import PlanAnswer, plan_answer
 from iodelta.study.words import inert
 
 
@@ -189,19 +189,32 @@ def _show(folder: Folder, asked: Asked) -> NoReturn:
     sys.exit(account.exit_code)
 
 
-def planned(
-    machines: Sequence[Machine],
-    experiment: Experiment,
-    *,
-    leave_out: bool,
-    dry_run: bool,
-    format_: str,
-    destroy: Sequence[str] = (),
-) -> Plan:
-    """The plan for what can run on all the machines, shown to the user.
+@dataclasses.dataclass(frozen=True)
+class Looked:
+    """A plan, and what a look at its machines found."""
 
-    Raises RequestError, and RefusedError for what may not be written to: of a dry run after its plan.
-    """
+    plan: Plan
+    seen: Sequence[Survey]
+    """In the order of the machines."""
+    refused: RefusedError | None
+    """What the guard says of what it would write to."""
+    known: tuple[str, ...]
+    """What calibrations found of these workloads, a sentence each."""
+
+    @property
+    def answer(self) -> PlanAnswer:
+        """The plan as a document."""
+        return plan_answer(self.plan, self.seen, self.refused, calibrations=self.known)
+
+    def show(self, console: Console, *, whole: bool) -> None:
+        """Print the plan."""
+        show_plan(console, self.plan, self.seen[0], self.refused, whole=whole, calibrations=self.known)
+
+
+def looked(
+    machines: Sequence[Machine], experiment: Experiment, *, leave_out: bool, destroy: Sequence[str] = ()
+) -> Looked:
+    """The plan for what can run on all the machines. Raises RequestError."""
     if leave_out and not experiment.boots:
         seen_there = (unsettable(machine, experiment, target_of(machine, experiment)) for machine in machines)
         experiment = _left_out(experiment, {name: why for found in seen_there for name, why in found.items()})
@@ -215,16 +228,33 @@ def planned(
         refusal(machine, plan.experiment, found, destroy) for machine, found in zip(machines, seen, strict=True)
     )
     refused = next(filter(None, refusals), None)
-    if refused is not None and not dry_run:
-        raise refused
-    known = () if experiment.boots else _calibrated(machines[0], seen[0], plan.experiment)
+    known = () if experiment.boots or refused else _calibrated(machines[0], seen[0], plan.experiment)
+    return Looked(plan, seen, refused, known)
+
+
+def planned(
+    machines: Sequence[Machine],
+    experiment: Experiment,
+    *,
+    leave_out: bool,
+    dry_run: bool,
+    format_: str,
+    destroy: Sequence[str] = (),
+) -> Plan:
+    """The plan for what can run on all the machines, shown to the user.
+
+    Raises RequestError, and RefusedError for what may not be written to: of a dry run after its plan.
+    """
+    found = looked(machines, experiment, leave_out=leave_out, destroy=destroy)
+    if found.refused is not None and not dry_run:
+        raise found.refused
     if dry_run and format_ == "json":
-        sys.stdout.buffer.write(written(plan_answer(plan, seen, refused, calibrations=known)))
+        sys.stdout.buffer.write(written(found.answer))
     else:
-        show_plan(Console(stderr=format_ == "json"), plan, seen[0], refused, whole=dry_run, calibrations=known)
-    if refused is not None:
-        raise refused
-    return plan
+        found.show(Console(stderr=format_ == "json"), whole=dry_run)
+    if found.refused is not None:
+        raise found.refused
+    return found.plan
 
 
 def _calibrated(machine: Machine, found: Survey, experiment: Experiment) -> tuple[str, ...]:

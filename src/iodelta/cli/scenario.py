@@ -20,6 +20,7 @@ from iodelta.cli.turn import in_turn, waits
 from iodelta.study.words import inert
 
 if TYPE_CHECKING:
+    from iodelta.cli.rehearsing import Rehearsal
     from iodelta.lab.folder import Folder
     from iodelta.machine import Machine
     from iodelta.probe.topology import Target
@@ -148,10 +149,13 @@ def run(
         raise RequestError("a kernel is given twice", place="--kernel", remedy="each is a variant of its own")
     if kernels and not vm:
         raise RequestError("a kernel is booted in a guest", place="--kernel", remedy="say --vm too")
+    if dry_run and (format_ not in ("console", "json") or charts is not None):
+        raise RequestError("a plan is no report", place="--dry-run", remedy="its formats are console and json")
     if vm:
         machine, target = _guest(one, kernels, machine, target, full=full)
     if dry_run:
-        _rehearse(one, kernels, machine, target, full=full)
+        found = _rehearse(one, kernels, machine, target, full=full, destroy=destroy)
+        found.show(format_, output, force=force)
         return
     if len(kernels) > 1:
         made = _booted(one, kernels, machine, beside, full=full, folder=folder, format_=format_)
@@ -233,41 +237,22 @@ def _of_kernels(one: Scenario, kernels: tuple[str, ...], *, full: bool) -> dict[
     variants = "\n".join(f"[variant.{json.dumps(kernel)}]\nkernel = {json.dumps(kernel)}\n" for kernel in kernels)
     values = {**(one.in_guest or {}), **one.of_guest(kernels)}
     values |= {"variants": variants, "baseline": kernels[0], "new": kernels[-1]}
-    return values | dict({} if full else one.small_boots or {})
+    return values | dict({} if full else one.small_boots(len(kernels)))
 
 
-def _rehearse(one: Scenario, kernels: tuple[str, ...], named: str, target: str, *, full: bool) -> None:
-    """Say what a run would make, ask and take. Raises IodeltaError."""
-    from iodelta.experiment import parse
-    from iodelta.lab.plan import make_plan
-    from iodelta.report.stories.plan import question_lines, wrapped_lines
-    from iodelta.study.words import size
+def _rehearse(
+    one: Scenario, kernels: tuple[str, ...], named: str, target: str, *, full: bool, destroy: tuple[str, ...]
+) -> Rehearsal:
+    """What a run would make, ask and take. Raises IodeltaError."""
+    from iodelta.cli.rehearsing import Rehearsal, planned_here, planned_only
 
-    missing: Sequence[Need] = ()
-    free, guest = "", named.startswith("vm:")
     machine = f"machine = {json.dumps(named)}\n" * bool(named)
     if len(kernels) > 1:
-        values: Mapping[str, str] = _of_kernels(one, kernels, full=full)
-    else:
-        with contact(named) as place:
-            own = _own(one, place, target)
-            missing = one.missing(place, makes=own is None)
-            home = target if target and own is None else place.directory
-            blocks, each = place.run(["stat", "-f", "-c", "%a %S", "--", home]).text.split()
-            free = f"; {size(int(blocks) * int(each))} are free in {inert(home)}"
-            values = {**one.foreseen(place, full), **({"target": own.path, "device": f"{own.device}"} if own else {})}
-            guest = guest or own is not None
-    plan = make_plan(parse(machine + one.text(values, full=full), one.name))
-    lines = [
-        f"Asks      {inert(plan.experiment.question)}",
-        f"Makes     {'nothing here' if guest else one.makes}",
-        f"Space     {'none here' if guest or not one.space[full] else f'up to {size(one.space[full])}{free}'}",
-        *question_lines(plan),
-        *(f"Not here  {inert(need.what)}: {inert(need.reason)}; {inert(need.remedy)}" for need in missing),
-    ]
-    for line in wrapped_lines(lines):
-        click.echo(line)
-    sys.exit(4 if missing else 0)
+        return Rehearsal(planned_only(one, machine + one.text(_of_kernels(one, kernels, full=full), full=full)))
+    with contact(named) as place:
+        own = _own(one, place, target)
+        text = machine + one.text(one.foreseen(place, full, own), full=full)
+        return planned_here(one, place, text, own, target or place.directory, full=full, destroy=destroy)
 
 
 def _own(one: Scenario, machine: Machine, target: str) -> Target | None:
@@ -311,7 +296,9 @@ def _measured(
             if stop():
                 raise MeasureError("stopped before the first trial", place=one.name)
             watching.note(parse(text, one.name).question)
-            plan = planned((machine,), parse(text, one.name), leave_out=True, dry_run=False, format_=format_)
+            plan = planned(
+                (machine,), parse(text, one.name), leave_out=True, dry_run=False, format_=format_, destroy=destroy
+            )
             where = folder or _new(one)
 
             def starting() -> Folder:

@@ -149,11 +149,11 @@ def make_plan(experiment: Experiment) -> Plan:
 
 def warnings(plan: Plan) -> tuple[Finding, ...]:
     """What the user should know before the start: a verdict out of reach, cells that measure the page cache."""
-    found = []
-    if unreachable := plan.rules.reachable():
-        found.append(unreachable)
+    never = list(_never_equivalent(plan))
+    unreachable = plan.rules.reachable(equivalence=not never)
+    found = [unreachable] if unreachable else []
     share = int(plan.budget_rounds)
-    if not unreachable and share < plan.rules.looks[0]:
+    if not (unreachable and unreachable.severity == "hard") and share < plan.rules.looks[0]:
         found.append(
             Finding(
                 "plan.budget",
@@ -163,7 +163,7 @@ def warnings(plan: Plan) -> tuple[Finding, ...]:
                 "give a larger budget, shorter trials or fewer cells",
             )
         )
-    found += _never_equivalent(plan)
+    found += never
     buffered = [c.name for c in plan.experiment.cells if c.option("direct") in (None, "0", "")]
     engines_cached = [c.name for c in plan.experiment.cells if c.option("ioengine") == "mmap"]
     if buffered and not engines_cached:

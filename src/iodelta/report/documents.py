@@ -59,6 +59,11 @@ PLACES = {
     "iodelta.history-check/1": ("iodelta.history.answers", "HistoryCheckAnswer", "iodelta history check"),
     "iodelta.history-rebuild/1": ("iodelta.history.answers", "HistoryRebuildAnswer", "iodelta history rebuild"),
     "iodelta.scenario-list/1": ("iodelta.scenarios.answers", "ScenarioListAnswer", "iodelta scenario list"),
+    "iodelta.scenario-plan/1": (
+        "iodelta.study.rehearsed",
+        "ScenarioPlanAnswer",
+        "iodelta scenario run --dry-run",
+    ),
     "iodelta.scenario/1": ("iodelta.scenarios.answers", "ScenarioAnswer", "iodelta scenario show"),
 }
 """Schema -> module and struct it is made from, and who prints it. Imported only when it is asked for."""

@@ -21,6 +21,7 @@ from iodelta.probe.devices import btrfs_of
 from iodelta.probe.made import record
 from iodelta.probe.native import INSTALL, installed
 from iodelta.probe.sysfs import attribute
+from iodelta.probe.topology import Target
 from iodelta.scenarios import slowing
 from iodelta.scenarios.model import Need, Scenario, Values
 from iodelta.scenarios.needs import loops, programs
@@ -102,7 +103,7 @@ DISK = (640 * MIB, 64 << 30)
 """Bytes of each disk, small and in full."""
 
 
-def foreseen(machine: Machine, full: bool) -> Values:
+def foreseen(machine: Machine, full: bool, target: Target | None) -> Values:
     """As ``prepare``, for a kernel that has the policy ``pid`` alone."""
     variants = variants_of(("pid",), ("/dev/loopN", "/dev/loopM"))
     tables = "".join(variant_table(name, knobs) for name, knobs in variants.items())
@@ -171,7 +172,8 @@ SCENARIO = Scenario(
     " 1 and 32, sequential 1M at 16, 1 and 4 jobs, with and without defragmentation; and what its readers asked for:"
     " a 70/30 mix, a queue that counts reads only, two devices. Policies that this kernel has are measured on btrfs,"
     " the others by a mirror in user space on the same disks. A small run is of paces, not of disks: limits that the"
-    " kernel keeps, without seeks; it takes half an hour and more.",
+    " kernel keeps, without seeks; it takes half an hour and more, and can say equivalent but no change: six blocks are"
+    " too few for 98 comparisons.",
     makes="Two loop devices of 640 MiB (--full: 64 GiB), slowed to 900 and 300 I/Os and 90 and 30 MiB a second, with a"
     " btrfs raid1 on their first halves and members of the mirror on the second.",
     template=TEMPLATE,

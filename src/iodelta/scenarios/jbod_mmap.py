@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from iodelta.machine import Machine
+from iodelta.probe.topology import Target
 from iodelta.scenarios.model import Scenario, Values
 from iodelta.scenarios.needs import partitions
 from iodelta.scenarios.stage import Stage, part_of
@@ -84,7 +85,7 @@ def _sizes(full: bool) -> tuple[int, int, int]:
     return disks, file_size, FILES * file_size + (64 << 20 if file_size < 1 << 30 else 1 << 30)  # ext4's own
 
 
-def foreseen(machine: Machine, full: bool) -> Values:
+def foreseen(machine: Machine, full: bool, target: Target | None) -> Values:
     """As ``prepare``."""
     disks, file_size, _ = _sizes(full)
     jobs, size = str(PROCESSES * PARTS * disks), str(FILES * file_size)
@@ -127,7 +128,7 @@ SCENARIO = Scenario(
         "disks": ",".join(["disk=384m:kept"] * 2),
         "files": str(FILES),
         "trial": "400ms",
-        "budget": "100s",
+        "budget": "2m",
         "tiobench": "# --full adds the four phases of tiobench.",
     },
     full={

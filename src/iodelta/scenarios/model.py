@@ -13,6 +13,7 @@ import msgspec
 from iodelta.errors import RequestError
 from iodelta.lab.folder import Folder
 from iodelta.machine import Machine
+from iodelta.probe.topology import Target
 from iodelta.scenarios.stage import Stage
 
 Values = Mapping[str, str]
@@ -67,13 +68,14 @@ class Scenario:
     template: str
     """An experiment file with gaps ``@NAME@``: those of ``small`` and ``full``, and those that ``prepare`` fills."""
     small: Values
-    """The shortest run that shows whether the question can be asked here: of most a minute or two."""
+    """The shortest run that shows whether the question can be asked here: of most two or three minutes."""
     full: Values
     """The size of the question as it was posted."""
     prepare: Callable[[Stage], Values]
     """Makes what is measured, through the stage alone, and returns the rest of the values."""
-    foreseen: Callable[[Machine, bool], Values]
-    """What ``prepare`` will return, as far as it is known before anything is made, small or in full: for a plan."""
+    foreseen: Callable[[Machine, bool, Target | None], Values]
+    """What ``prepare`` will return, as far as it is known before anything is made, small or in full: for a plan. With
+    the same variants. The target is one of the user's own, which then is measured."""
     space: tuple[int, int] = (0, 0)
     """Bytes of data that it may write where it makes things, small and in full."""
     needs: Callable[[Machine], Iterable[Need]] = lambda machine: ()
@@ -87,8 +89,8 @@ class Scenario:
     """What fills the gaps where kernels are the variants, each booted in such a guest; None where they cannot be."""
     of_guest: Callable[[Sequence[str]], Values] = lambda kernels: {}
     """What fills gaps of ``guest`` and template according to the kernels that are asked for, and to what is here."""
-    small_boots: Values | None = None
-    """What a small run has instead of ``small`` then: every trial is a boot."""
+    small_boots: Callable[[int], Values] = lambda kernels: {}
+    """What a small run of so many kernels has instead of ``small`` then: every trial is a boot."""
     measures: tuple[str, ...] = ()
     """Kinds of ``--target`` that may be measured instead of what it would make: ``block``, ``file``."""
     tell: Callable[[Folder], Iterable[str]] | None = None

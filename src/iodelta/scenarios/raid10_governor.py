@@ -10,6 +10,7 @@ from iodelta.lab.folder import Folder
 from iodelta.lab.runner import usable_trials
 from iodelta.machine import Machine, throw_away
 from iodelta.probe.sysfs import attribute
+from iodelta.probe.topology import Target
 from iodelta.scenarios.model import Need, Scenario, Values
 from iodelta.scenarios.needs import governors, loops, md
 from iodelta.scenarios.stage import Stage
@@ -64,14 +65,20 @@ def building(machine: Machine) -> Iterator[Need]:
     yield from md(machine)
 
 
+def _foreseen(layout: str, machine: Machine, target: Target | None) -> Values:
+    """All that is known before there is an array."""
+    where = " In this guest it sets no clock: no difference is the truth." if throw_away(machine) else ""
+    path = target.path if target else "/dev/mdN"
+    return {"other": other_governor(machine), "layout": layout, "where": where, "target": path}
+
+
 def prepare_with(layout: str) -> Callable[[Stage], Values]:
     """An array of that layout, as mdadm spells it, unless the user has one."""
 
     def prepare(stage: Stage) -> Values:
-        where = " In this guest it sets no clock: no difference is the truth." if throw_away(stage.machine) else ""
-        values = {"other": other_governor(stage.machine), "layout": layout, "where": where}
+        values = _foreseen(layout, stage.machine, stage.target)
         if stage.target is not None:
-            return {**values, "target": stage.target.path}
+            return values
         size = SIZES[stage.full]
         stage.room(DISKS * size)
         disks = [stage.disk(f"disk{n}", size) for n in range(1, DISKS + 1)]
@@ -105,12 +112,10 @@ def _scenario(name: str, layout: str, title: str) -> Scenario:
         " performance. Every trial records the clocks that it saw; how steady a variant is has a verdict of its own.",
         makes="4 loop devices over files of 256 MiB (--full: 16 GiB) and an array of them, unless --target names one.",
         template=TEMPLATE,
-        small={"trial": "500ms", "ramp": "100ms", "budget": "2m"},
+        small={"trial": "500ms", "ramp": "100ms", "budget": "3m"},
         full={"trial": "10s", "ramp": "2s", "budget": "4h"},
         prepare=prepare_with(layout),
-        foreseen=lambda machine, full: {
-            **{"target": "/dev/mdN", "layout": layout, "where": "", "other": other_governor(machine)}
-        },
+        foreseen=lambda machine, full, target: _foreseen(layout, machine, target),
         space=(DISKS * SIZES[False], DISKS * SIZES[True]),
         needs=governors,
         building=building,

@@ -20,6 +20,7 @@ from iodelta.policy.mirror import Request
 from iodelta.policy.order import DEPTHS, SERIES, Rates, Series, measured, requests, simulated
 from iodelta.probe.native import INSTALL, installed
 from iodelta.probe.sysfs import attribute
+from iodelta.probe.topology import Target
 from iodelta.scenarios import slowing
 from iodelta.scenarios.model import Need, Scenario, Values
 from iodelta.scenarios.needs import loops
@@ -95,7 +96,7 @@ def _variants(members: Sequence[str]) -> str:
     )
 
 
-def foreseen(machine: Machine, full: bool) -> Values:
+def foreseen(machine: Machine, full: bool, target: Target | None) -> Values:
     """As ``prepare``, without the benchmark that it makes."""
     return {"target": "/dev/loopN", "as_made": "", "variants": _variants(("/dev/loopN", "/dev/loopM"))}
 
@@ -167,7 +168,7 @@ SCENARIO = Scenario(
     makes="Two loop devices of 16 GiB that take no room, slowed to 600 and 200 reads/s, and one above each, whose page"
     " cache is the cache.",
     template=TEMPLATE,
-    small={"trial": "1s", "budget": "4m"},
+    small={"trial": "1s", "budget": "6m"},
     full={"trial": "5s", "budget": "1h"},
     prepare=prepare,
     foreseen=foreseen,

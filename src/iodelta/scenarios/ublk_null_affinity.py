@@ -9,6 +9,7 @@ from iodelta.experiment.io_uring import IO_URING
 from iodelta.machine import Machine
 from iodelta.probe.queues import Cpus, first_cpus, nodes, numbers, queues, spelled
 from iodelta.probe.sysfs import attribute, boot_id
+from iodelta.probe.topology import Target
 from iodelta.scenarios.model import Need, Scenario, Values
 from iodelta.scenarios.needs import loops, root
 from iodelta.scenarios.stage import Stage
@@ -58,6 +59,8 @@ cpus = "node:0"
 
 QUEUES = 16
 NULL = "null_blk"
+SECONDS_A_SET = 90
+"""Of a small run, for each set of CPUs: t/io_uring counts whole seconds, and drops one at either end."""
 CONFIGFS = "/sys/kernel/config/nullb"
 
 REMOVE_NULL = '[ ! -d "$1" ] || { echo 0 >"$1/power"; rmdir -- "$1"; }'
@@ -76,29 +79,44 @@ SERVERS = {"kublk": ("-t", "null"), "rublk": ("null",)}
 def prepare(stage: Stage) -> Values:
     """ublk's null device where it can be had, else null_blk, else a loop device; and the sets of CPUs."""
     if stage.target is not None:
-        path, device = stage.target.path, f"{stage.target.device}"
-        disk = device
-    else:
-        path, device = _ublk(stage) or _null(stage) or _loop(stage)
-        disk = path.removeprefix("/dev/")
-    return {"target": path, "device": device, **_asked(stage.machine, disk, stage.full)}
+        return _of_target(stage.machine, stage.target, stage.full)
+    path, device = _ublk(stage) or _null(stage) or _loop(stage)
+    feeding = queues(stage.machine, path.removeprefix("/dev/")).feeding
+    return {"target": path, "device": device, **_asked(stage.machine, feeding, stage.full)}
 
 
-def _asked(machine: Machine, disk: str, full: bool) -> Values:
+def _of_target(machine: Machine, target: Target, full: bool) -> Values:
+    device = f"{target.device}"
+    return {"target": target.path, "device": device, **_asked(machine, queues(machine, device).feeding, full)}
+
+
+def _asked(machine: Machine, feeding: Sequence[Cpus], full: bool) -> Values:
+    """The question on a device whose queues are fed by these CPUs."""
     tool = built_fio() is not None
+    sets = _sets(machine, feeding)
+    small = {"budget": f"{SECONDS_A_SET * len(sets)}s"} if tool else {"trial": "400ms"}
     return {
         "tool": 'tool = "t/io_uring"' if tool else "# `iodelta fio build` makes t/io_uring; until then this is fio.",
         "what": "the CPUs of the tasks",
         "baseline": "anywhere",
-        "variants": "[variant.anywhere]\n\n" + _variants(machine, disk),
-        **({} if tool or full else {"trial": "400ms"}),
+        "variants": "\n".join(f"[variant.{name}]\n{line}\n" for name, line in sets.items()),
+        **({} if full else small),
     }
 
 
-def foreseen(machine: Machine, full: bool) -> Values:
-    """As ``prepare``, but for the variant of the device's queues, which are not known yet."""
+def foreseen(machine: Machine, full: bool, target: Target | None) -> Values:
+    """As ``prepare``; which CPUs feed a queue is not known yet, and is taken to be even."""
+    if target is not None:
+        return _of_target(machine, target, full)
     device = ublk_device(machine) if _server(machine) else null_device(machine) if _has_null(machine) else LOOP
-    return {"target": "/dev/null-device", "device": device, **_asked(machine, "", full)}
+    feeding = _even(machine, 1 if device == LOOP else _most(machine))
+    return {"target": "/dev/null-device", "device": device, **_asked(machine, feeding, full)}
+
+
+def _even(machine: Machine, count: int) -> tuple[Cpus, ...]:
+    """The CPUs dealt to so many queues, neighbours to the same one."""
+    cpus = sorted(_online(machine))
+    return tuple(frozenset(cpus[len(cpus) * n // count : len(cpus) * (n + 1) // count]) for n in range(count))
 
 
 LOOP = (
@@ -119,7 +137,11 @@ def null_device(machine: Machine) -> str:
 
 def _most(machine: Machine) -> int:
     """Queues that a device gets here: a kernel gives it no more than there are CPUs."""
-    return min(QUEUES, len(numbers(attribute(machine, "/sys/devices/system/cpu/online") or "0")))
+    return min(QUEUES, len(_online(machine)))
+
+
+def _online(machine: Machine) -> Cpus:
+    return numbers(attribute(machine, "/sys/devices/system/cpu/online") or "0")
 
 
 def _counted(queues: int) -> str:
@@ -184,21 +206,22 @@ def _loop(stage: Stage) -> tuple[str, str]:
     return stage.disk("disk", 1 << 30), LOOP
 
 
-def _variants(machine: Machine, disk: str) -> str:
-    """A variant for each set of CPUs that is another one: of the queues, of the first two nodes, of each half."""
-    everywhere = numbers(attribute(machine, "/sys/devices/system/cpu/online") or "0")
-    sets: dict[str, tuple[str, Cpus]] = {"device-queues": ("device-queues", first_cpus(queues(machine, disk).feeding))}
+def _sets(machine: Machine, feeding: Sequence[Cpus]) -> dict[str, str]:
+    """A variant for each set of CPUs that is another one, and its line: anywhere, the CPUs of the queues, of the first
+    two nodes, of each half."""
+    everywhere = _online(machine)
+    sets: dict[str, tuple[str, Cpus]] = {"device-queues": ("device-queues", first_cpus(feeding))}
     sets |= {f"node-{node}": (f"node:{node}", cpus) for node, cpus in list(nodes(machine).items())[:2]}
     ordered, middle = sorted(everywhere), len(everywhere) // 2
     for name, half in (("first-half", ordered[:middle]), ("other-half", ordered[middle:])):
         sets[name] = (spelled(half), frozenset(half))
     seen: list[Cpus] = [frozenset(), everywhere]
-    lines = []
+    lines = {"anywhere": ""}
     for name, (value, cpus) in sets.items():
         if cpus not in seen:
             seen.append(cpus)
-            lines.append(f'[variant.{name}]\ncpus = "{value}"\n')
-    return "\n".join(lines)
+            lines[name] = f'cpus = "{value}"\n'
+    return lines
 
 
 def of_guest(kernels: Sequence[str]) -> Values:
@@ -220,7 +243,7 @@ def building(machine: Machine) -> Iterator[Need]:
 
 def needs(machine: Machine) -> Iterator[Need]:
     """More than one CPU, or there is nothing to compare."""
-    if len(numbers(attribute(machine, "/sys/devices/system/cpu/online") or "0")) < 2:
+    if len(_online(machine)) < 2:
         yield Need("CPUs", "there is one CPU: tasks cannot be bound elsewhere", "a machine with more CPUs")
 
 
@@ -242,6 +265,6 @@ SCENARIO = Scenario(
     guest="cpus=@CPUS@,nodes=2,memory=768,target=@MADE@",
     of_guest=of_guest,
     in_guest={"target": PLACE, "what": "kernels", "tool": f'tool = "{IO_URING}"', "conditions": CPU_SETS},
-    small_boots={"budget": "20m"},
+    small_boots=lambda kernels: {"budget": f"{10 * kernels}m"},
     measures=("block",),
 )

@@ -190,8 +190,11 @@ class Rules(msgspec.Struct, frozen=True):
         """The smallest two-sided p value that the planned blocks can reach: 2 x 2^-n."""
         return 2.0 * 0.5 ** (self.looks + self.extension)[-1]
 
-    def reachable(self) -> Finding | None:
-        """None when a verdict can be reached; else why not and how many blocks it takes, to be shown before a start."""
+    def reachable(self, *, equivalence: bool = True) -> Finding | None:
+        """None when a verdict can be reached; else why not and how many blocks it takes, to be shown before a start.
+
+        ``equivalence``: whether the trials are planned that it needs beyond its blocks.
+        """
         if self._can_change():
             return None
         equal, have = smallest_blocks(self.spendable), (self.looks + self.extension)[-1]
@@ -199,10 +202,11 @@ class Rules(msgspec.Struct, frozen=True):
         needed = next((rules.looks[-1] for rules in longer if rules._can_change()), 10 * MANY)
         if self.family == "screen":  # stage 2 is paid for by the cells that stage 1 drops
             needed = self.screen.blocks + math.ceil(PROMISING * needed)
-        what = "no verdict" if have < equal else "no regression or improvement, only equivalence,"
+        none = have < equal or not equivalence
+        what = "no verdict" if none else "no regression or improvement, only equivalence,"
         return Finding(
             "verdict.too-few-blocks",
-            "hard" if have < equal else "warning",
+            "hard" if none else "warning",
             "rules",
             f"{what} can be reached: {have} blocks give a p value no smaller than {self.smallest_p:.2g}",
             f"plan for at least {needed} blocks per cell: a larger budget, shorter trials or fewer cells",

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 
 from iodelta.errors import RefusedError
+from iodelta.experiment import Experiment
 from iodelta.lab.plan import Plan, carry_over, trials_of_a_variant, warnings
 from iodelta.lab.setup import Survey
 from iodelta.lab.superblocks import kinds_of
@@ -35,7 +36,7 @@ def show_plan(
     """
     known = [f"Known     {sentence}" for sentence in calibrations]
     lines = wrapped_lines([*_lines(plan, found, refused, whole=whole), *known])
-    for line in (*lines, *(_whole(plan) if whole else ())):
+    for line in (*lines, *(order_lines(plan) if whole else ())):
         console.print(line, soft_wrap=True, highlight=False, markup=False)
 
 
@@ -81,34 +82,52 @@ def _time(plan: Plan) -> str:
 
 
 def _lines(plan: Plan, found: Survey, refused: RefusedError | None, *, whole: bool) -> list[str]:
-    experiment = plan.experiment
-    lines = [
-        *(f"Machine   {inert(name)}" for name in experiment.machines),
+    return [
+        *(f"Machine   {inert(name)}" for name in plan.experiment.machines),
         f"Target    {_target(found)}",
         *(question_lines(plan) if whole else (*_asked(plan), _time(plan))),
         f"Writes    {_writes(found, refused)}",
+        *_at_stake(found, refused),
+        *setting_lines(plan.experiment),
+        *_against(found),
+        *warning_lines(plan),
     ]
+
+
+def _at_stake(found: Survey, refused: RefusedError | None) -> Iterator[str]:
+    """What a write destroys, and what is rebooted."""
     if found.holds:
         only = f"; only --destroy {inert(found.target.path)} lets it be overwritten" if refused else ", which is lost"
-        lines.append(f"Holds     {found.holds}{only}")
+        yield f"Holds     {found.holds}{only}"
     if found.reboots:
-        lines.append(f"Reboots   for every variant of a block, by {found.reboots}; a boot serves each cell once")
+        yield f"Reboots   for every variant of a block, by {found.reboots}; a boot serves each cell once"
+
+
+def setting_lines(experiment: Experiment) -> Iterator[str]:
+    """What is set, and which commands run."""
     for name in experiment.knob_names():
         values = [f"{inert(v.name)}: {inert(v.knobs.get(name, 'as it is'))}" for v in experiment.variants]
-        lines.append(f"Knob      {name} ({'; '.join(values)}); restored at the end")
+        yield f"Knob      {name} ({'; '.join(values)}); restored at the end"
     for text in (*experiment.runs_commands(), *experiment.looks_closer()):
-        lines.append(f"Command   {inert(text)}")
+        yield f"Command   {inert(text)}"
+
+
+def _against(found: Survey) -> Iterator[str]:
+    """What stands against it on its machine."""
     for against in found.reasons:
-        lines.append(f"Against   {inert(against.place)} {inert(against.what)}: {inert(against.remedy)}")
+        yield f"Against   {inert(against.place)} {inert(against.what)}: {inert(against.remedy)}"
     for name, reason in (*found.unavailable.items(), *found.unmeasurable.items()):
-        lines.append(f"Not here  {inert(name)}: {inert(reason)}")
+        yield f"Not here  {inert(name)}: {inert(reason)}"
     for odd in (finding for findings in found.placement.values() for finding in findings):
-        lines.append(f"{odd.severity.capitalize():<9} {inert(odd.explanation)}; {inert(odd.remedy)}")
-    for note in experiment.notes:
-        lines.append(f"Note      {inert(note)}")
+        yield f"{odd.severity.capitalize():<9} {inert(odd.explanation)}; {inert(odd.remedy)}"
+
+
+def warning_lines(plan: Plan) -> Iterator[str]:
+    """What is odd about the plan itself."""
+    for note in plan.experiment.notes:
+        yield f"Note      {inert(note)}"
     for finding in warnings(plan):
-        lines.append(f"{finding.severity.capitalize():<9} {finding.explanation}; {finding.remedy}")
-    return lines
+        yield f"{finding.severity.capitalize():<9} {finding.explanation}; {finding.remedy}"
 
 
 def _stalls(plan: Plan) -> str:
@@ -117,7 +136,8 @@ def _stalls(plan: Plan) -> str:
     return f'"equivalent" takes {needed} trials of a variant, the budget pays for about {trials}'
 
 
-def _whole(plan: Plan) -> list[str]:
+def order_lines(plan: Plan) -> list[str]:
+    """Every cell with its options, and the order of the first rounds."""
     lines = ["", "Cells"]
     for cell in plan.experiment.cells:
         options = " ".join(f"--{name}" if value is None else f"--{name}={inert(value)}" for name, value in cell.options)
