@@ -18,8 +18,7 @@ import sqlalchemy as sa
 from nights import key, night
 
 from iodelta.errors import MeasureError, RequestError
-from iodelta.history.schema import VERSION, VERSIONS
-from iodelta.history.store import Store
+from iodelta.history.store import VERSIONS, Store
 
 NOBODY = 65534
 WRITER = """
@@ -148,7 +147,7 @@ def test_a_history_of_a_newer_iodelta_is_refused(store: Store, url: str) -> None
         connection.execute(VERSIONS.update().values(version=99))
     engine.dispose()
     for ask in (store.prepare, store.lines, store.experiments):
-        with pytest.raises(RequestError, match=f"has version 99; this iodelta knows {VERSION}"):
+        with pytest.raises(RequestError, match="has version 99; this iodelta knows 1"):
             ask()
 
 

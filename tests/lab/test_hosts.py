@@ -12,12 +12,14 @@ from iodelta.errors import RequestError
 from iodelta.experiment import parse
 from iodelta.lab.folder import Started
 from iodelta.lab.hosts import host_of
+from iodelta.lab.plan import make_plan, smallest_p, warnings
+from iodelta.trial import Finding
 
 HOSTS = ("ssh:a", "ssh:b")
 TEXT = "[workload]\nrw = 'read'\n[variant.x]\n'fio.bs' = '4k'\n[variant.y]\n'fio.bs' = '8k'\n"
 
 
-def test_hosts_take_turns_by_pairs_of_blocks_whose_orders_mirror_each_other() -> None:
+def test_hosts_take_turns_by_twos() -> None:
     two = parse("machine = ['ssh:a', 'ssh:b']\n" + TEXT)
     assert [host_of(two, block) for block in range(6)] == ["ssh:a", "ssh:a", "ssh:b", "ssh:b", "ssh:a", "ssh:a"]
     assert host_of(parse(TEXT), 3) == ""
@@ -51,6 +53,38 @@ def test_a_change_on_all_hosts_is_found_and_none_is_not(
     paper = Paper(tmp_path / "folder", rate, monkeypatch, blocks=60, machines=machines)
     (verdict,) = paper.run().judgement.verdicts
     assert verdict.word == ("regression" if both else "equivalent")
+
+
+def warned(hosts: int, blocks: int) -> dict[str, Finding]:
+    names = ", ".join(f"'ssh:h{n}'" for n in range(hosts))
+    text = f"machine = [{names}]\n{TEXT}[design]\nblocks = {blocks}\nbudget = '10h'\n"
+    return {finding.rule: finding for finding in warnings(make_plan(parse(text)))}
+
+
+def test_a_plan_whose_hosts_make_too_few_blocks_says_that_no_word_can_be_reached() -> None:
+    found = warned(4, 10)["verdict.few-host-blocks"]
+    assert found.severity == "hard"
+    assert "10 blocks over 4 hosts give 1 of them as many" in found.explanation
+    assert "at least 12 blocks" in found.remedy
+    assert "verdict.few-host-blocks" not in warned(4, 12)
+    assert "verdict.few-host-blocks" in warned(4, 11)
+
+
+def test_a_plan_of_two_or_three_hosts_says_how_little_they_can_show_and_how_many_it_takes() -> None:
+    found = warned(2, 80)["verdict.few-hosts"]
+    assert "14 standard errors" in found.explanation
+    assert "less than 0.6 %" in found.explanation
+    assert "at least 4 hosts" in found.remedy
+    assert "verdict.few-hosts" in warned(3, 80)
+    assert "verdict.few-hosts" not in warned(4, 80)
+    assert not warned(1, 80).keys() & {"verdict.few-hosts", "verdict.few-host-blocks"}
+
+
+def test_the_smallest_p_of_hosts_is_that_of_their_replay() -> None:
+    one = make_plan(parse(TEXT + "[design]\nblocks = 80\nbudget = '10h'\n"))
+    two = make_plan(parse("machine = ['ssh:a', 'ssh:b']\n" + TEXT + "[design]\nblocks = 80\nbudget = '10h'\n"))
+    assert smallest_p(one) == pytest.approx(2 * 0.5**80)
+    assert smallest_p(two) == pytest.approx(2 / 4097)
 
 
 @pytest.mark.parametrize("value", ['["ssh:a", "ssh:a"]', "3", '[""]', "[1]"])

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from statsmodels.stats.meta_analysis import combine_effects
 from statsmodels.stats.multitest import multipletests
 
-from iodelta.stats.boots import boot_means, random_effects, runs_per_boot
+from iodelta.stats.boots import boot_means, runs_per_boot
 from iodelta.stats.families import benjamini_hochberg, holm
 
 PS = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=30)
@@ -58,39 +57,3 @@ def test_runs_per_boot_follow_cost_and_spread(
     boot_cost: float, run_cost: float, run_sd: float, boot_sd: float, runs: int
 ) -> None:
     assert runs_per_boot(boot_cost, run_cost, run_sd, boot_sd) == runs
-
-
-def test_the_mean_over_hosts_is_paule_mandel_with_the_hartung_knapp_interval() -> None:
-    effects, variances = np.array([0.02, 0.05, -0.01, 0.03, 0.04]), np.array([1e-4, 2e-4, 1e-4, 4e-4, 1e-4])
-    theirs = combine_effects(effects, variances, method_re="iterated")
-    found = random_effects(effects, variances, 0.95)
-    assert found.tau**2 == pytest.approx(theirs.tau2, rel=1e-4)
-    assert found.value == pytest.approx(theirs.mean_effect_re, rel=1e-4)
-    assert found.error == pytest.approx(theirs.sd_eff_w_re_hksj, rel=2e-3)
-    assert found.high - found.value == pytest.approx(2.7764 * found.error, rel=1e-4)
-    assert found.spare == 4
-
-
-def test_two_hosts_that_agree_still_say_little() -> None:
-    """Twice the same effect does not make the interval shorter than t with one degree of freedom allows."""
-    found = random_effects([0.02, 0.02], [1e-6, 1e-6], 0.95)
-    assert found.tau == 0.0
-    assert found.high - found.value == pytest.approx(12.706 * math.sqrt(1e-6 / 2), rel=1e-3)
-
-
-def test_hosts_that_differ_are_covered_at_the_stated_level() -> None:
-    rng = np.random.default_rng(31)
-    covered = 0
-    for _ in range(1000):
-        variances = rng.uniform(0.5, 2.0, 4)
-        found = random_effects(rng.normal(0, 1, 4) + rng.normal(0, np.sqrt(variances)), variances, 0.9)
-        covered += found.low <= 0 <= found.high
-    assert covered / 1000 >= 0.87
-
-
-@pytest.mark.parametrize(
-    ("effects", "variances"), [([0.1], [1.0]), ([0.1, 0.2], [1.0, 0.0]), ([0.1, math.nan], [1, 1])]
-)
-def test_one_host_or_no_variance_is_no_mean_over_hosts(effects: list[float], variances: list[float]) -> None:
-    with pytest.raises(ValueError, match="two hosts"):
-        random_effects(effects, variances)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from scipy.signal import lfilter
 
 from iodelta.stats import levels
-from iodelta.stats.boots import random_effects
 
 ONE = np.zeros(40, dtype=int)
 
@@ -40,7 +39,6 @@ def test_the_scatter_between_nights_solves_its_equation(seed: int) -> None:
         return float(np.sum((y - mean) ** 2 / variances)) - 39
 
     assert levels.between(y, se, ONE) == pytest.approx(scipy.optimize.brentq(excess, 1e-4, 0.1), rel=1e-6)
-    assert levels.between(y, se, ONE) == pytest.approx(random_effects(y, se**2).tau, rel=1e-6)
 
 
 def test_equal_errors_have_the_closed_form_inside_segments() -> None:

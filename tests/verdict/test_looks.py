@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from iodelta.stats.effect import tails_rows
 from iodelta.stats.total import Arms
 from iodelta.verdict import looks
 
@@ -17,7 +16,7 @@ def look(d: np.ndarray, parts: int, *, metrics: int = 1) -> looks.Seen:
     rows = np.tile(d, (metrics, 1))
     ones = np.ones_like(rows)
     tested = looks.Tested(rows, Arms(ones, np.exp(rows), ones, ones), tuple(range(d.size)), True, 1)
-    return looks.seen_at(tested, margin=0.02, level=LEVEL, parts=parts, tails=tails_rows)
+    return looks.seen_at(tested, margin=0.02, level=LEVEL, parts=parts)
 
 
 @pytest.mark.parametrize("blocks", [9, 20])

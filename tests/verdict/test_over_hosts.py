@@ -12,6 +12,8 @@ from iodelta.verdict.series import surroundings_of
 
 RULES = Rules.for_blocks(80, metrics_for(["read"])[:1], comparisons=1, margin=0.02)
 
+RULES_40 = Rules.for_blocks(40, RULES.metrics, comparisons=1, margin=0.02)
+
 
 def over_hosts(
     hosts: int,
@@ -80,3 +82,39 @@ def test_hosts_of_different_speed_are_no_machine_with_two_speeds_and_no_stalls()
     assert not found.two_speeds
     assert found.stalls is not None
     assert (found.stalls.variant, found.stalls.baseline) == ((), ())
+
+
+def test_hosts_that_change_by_different_amounts_ask_for_more_hosts_and_alike_ones_for_more_blocks() -> None:
+    rng = np.random.default_rng(7)
+    apart = judged(*over_hosts(3, rng, apart=0.1))
+    assert "more hosts would settle it, not more blocks" in apart.phrase
+    assert (apart.needed, apart.reachable_margin) == (None, None)
+    few = judged(*over_hosts(5, rng, blocks=9))
+    assert few.phrase.startswith("no mean over 5 hosts yet")
+    assert few.change is not None
+    assert (few.change.low, few.change.high) == (None, None)
+    assert few.p == 1.0
+
+
+@pytest.mark.parametrize("hosts", [2, 3, 8])
+def test_a_variant_compared_with_itself_over_hosts_is_seldom_called_a_change(hosts: int) -> None:
+    """Hosts whose own changes scatter by 1 % around none: at most 5 % of experiments."""
+    rng = np.random.default_rng(hosts)
+    words = [judged(*over_hosts(hosts, rng, blocks=40, apart=0.01), RULES_40).word for _ in range(60)]
+    assert sum(word in ("regression", "improvement") for word in words) <= 8  # binomial, 99.9 %
+
+
+def test_a_loss_by_stalls_on_every_host_is_called_one_by_its_total() -> None:
+    """A sixth of the variant's trials lose half: a typical trial is equal, the total is 8 % less."""
+    rules = Rules.for_blocks(160, RULES.metrics, comparisons=1, margin=0.02)
+    run = over_hosts(10, np.random.default_rng(8), blocks=160, sd=0.002, stalls=1 / 6, depth=0.5)
+    found = judged(*run, rules)
+    assert (found.word, found.basis) == ("regression", "total")
+    assert found.total is not None
+    assert found.total.low is not None
+    assert found.total.high is not None
+    assert found.total.low < -1 / 12 < found.total.high
+    assert found.typical is not None
+    assert found.typical.low is not None
+    assert found.typical.high is not None
+    assert found.typical.low < 0 < found.typical.high

@@ -297,7 +297,7 @@ def _foreign(path: str) -> tuple[Told, int, Callable[[], Charts]]:
         layout = read_one(path)
     if not layout.entries and not layout.refusals:
         raise RequestError(
-            "not an experiment folder (it has no experiment.toml), and it contains no result",
+            "not an experiment folder (it has no experiment.toml), and there is no result in it",
             place=path,
             remedy="give the folder that `iodelta run` printed, or results that `iodelta show` can read",
         )

@@ -1,14 +1,62 @@
-"""Several hosts in one experiment: a block is made on one of them, so that the host is a blocking factor."""
+"""Several hosts in one experiment: which of them makes a block, and how far so many hosts can get."""
 
 from __future__ import annotations
 
+import math
+
 from iodelta.experiment import Experiment
+from iodelta.trial import Finding
+from iodelta.verdict import Rules
+
+ENOUGH = 2.0
+"""Hosts are few where a change must be this many times as sure as on one machine."""
 
 
 def host_of(experiment: Experiment, block: int) -> str:
     """Name of the machine that makes a block; empty for this one.
 
-    By twos: orders come in pairs that mirror each other, and each host is to see both.
+    By twos: older plans drew the orders of two blocks at once, and each host was to see both. Every block now has a
+    draw of its own, but a folder must go on as it began.
     """
     names = experiment.machines
     return names[block // 2 % len(names)] if names else ""
+
+
+def reach(experiment: Experiment, rules: Rules, blocks: int) -> Finding | None:
+    """None when so many ``blocks`` over these hosts can lead to a word; else why not, and what it takes."""
+    if len(experiment.machines) < 2:
+        return None
+    from iodelta.stats.hosts import FEWEST_BLOCKS, smallest_t  # with scipy, which other plans do without
+
+    counted = _counted(experiment, blocks, FEWEST_BLOCKS)
+    if counted < 2:
+        needed = next(n for n in range(1, 10**6) if _counted(experiment, n, FEWEST_BLOCKS) > 1)
+        return Finding(
+            "verdict.few-host-blocks",
+            "hard",
+            "machine",
+            f"no word can be reached: a host counts from its {FEWEST_BLOCKS}th block, and {blocks} blocks over "
+            f"{len(experiment.machines)} hosts give {counted} of them as many; a mean over hosts takes two",
+            f"plan for at least {needed} blocks per cell: a larger budget, shorter trials or fewer hosts",
+        )
+    level = rules.spendable / 2
+    t, one = smallest_t(counted, level), smallest_t(10**6, level)
+    if t <= ENOUGH * one:
+        return None
+    needed = next(n for n in range(2, 1000) if smallest_t(n, level) <= ENOUGH * one)
+    spread = math.log1p(rules.margin) * math.sqrt(blocks) / t
+    return Finding(
+        "verdict.few-hosts",
+        "warning",
+        "machine",
+        f"{counted} hosts hardly ever give a word: their mean change must be {t:.0f} standard errors from 0 (on one "
+        f"machine {one:.1f}), so {blocks} blocks settle {100 * rules.margin:g} % only where they spread by less than "
+        f"{100 * spread:.1g} % and all hosts change alike",
+        f"name at least {needed} hosts, or ask about one host at a time",
+    )
+
+
+def _counted(experiment: Experiment, blocks: int, fewest: int) -> int:
+    """Hosts that make at least so many of the first ``blocks`` blocks."""
+    made = [host_of(experiment, block) for block in range(blocks)]
+    return sum(made.count(name) >= fewest for name in experiment.machines)

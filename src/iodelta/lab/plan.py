@@ -11,9 +11,11 @@ import msgspec
 from iodelta.experiment import Cell, Experiment, size_bytes
 from iodelta.experiment.io_uring import TOOL
 from iodelta.jobfile import canonical
+from iodelta.lab.hosts import reach
 from iodelta.lab.quality import Quality
 from iodelta.lab.schedule import Schedule, make_schedule
 from iodelta.lab.superblocks import carry_of, explained, kinds_of
+from iodelta.stats.replay import smallest_share
 from iodelta.stats.stalls import trials_needed
 from iodelta.trial import Finding
 from iodelta.verdict import Metric, Rules, metric, metrics_for
@@ -163,6 +165,8 @@ def warnings(plan: Plan) -> tuple[Finding, ...]:
                 "give a larger budget, shorter trials or fewer cells",
             )
         )
+    if few := reach(plan.experiment, plan.rules, min(plan.rules.max_blocks, max(1, share))):
+        found.append(few)
     found += never
     buffered = [c.name for c in plan.experiment.cells if c.option("direct") in (None, "0", "")]
     engines_cached = [c.name for c in plan.experiment.cells if c.option("ioengine") == "mmap"]
@@ -203,6 +207,13 @@ def trials_of_a_variant(plan: Plan) -> int:
     """Counted trials of one variant that blocks and budget allow, all cells together."""
     blocks = min(plan.rules.max_blocks, max(1, int(plan.budget_rounds)))
     return blocks * len(plan.experiment.cells)
+
+
+def smallest_p(plan: Plan) -> float:
+    """The smallest two-sided p value that the planned blocks can reach; a mean over hosts is always replayed."""
+    if len(plan.experiment.machines) < 2:
+        return plan.rules.smallest_p
+    return 2.0 * smallest_share((plan.rules.looks + plan.rules.extension)[-1])
 
 
 def carry_over(plan: Plan) -> str:

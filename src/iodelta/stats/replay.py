@@ -23,6 +23,11 @@ DRAWS = 4096
 """Patterns replayed beyond that, drawn from the recorded seed; with each goes its mirror image."""
 
 
+def smallest_share(draws: int) -> float:
+    """The smallest one-sided p value that a replay of so many draws can give."""
+    return 0.5**draws if draws <= EXACT_COINS else 1.0 / (DRAWS + 1)
+
+
 @lru_cache(maxsize=16)
 def _coins(count: int, seed: int) -> Floats:
     """Rows of +-1, shape (patterns, count), read-only; row i and row -1 - i are mirror images."""

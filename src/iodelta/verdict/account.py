@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from iodelta.stats.effect import Estimate
+from iodelta.stats.replay import smallest_share
 from iodelta.stats.sequential import nominal_tails
 from iodelta.stats.size import projection
 from iodelta.stats.stalls import excluded, trials_needed
@@ -18,6 +19,7 @@ from iodelta.verdict import explain
 from iodelta.verdict.decide import Trace, stalls_of
 from iodelta.verdict.doubts import doubts_of
 from iodelta.verdict.family import Job, Outcome
+from iodelta.verdict.hosts import typical_over
 from iodelta.verdict.model import LARGEST, Carry, Change, Look, Needed, Stalls, Verdict, Word, relative
 from iodelta.verdict.numbers import Numbers, flagged_blocks, flags_of, numbers_of
 from iodelta.verdict.rules import Rules
@@ -90,7 +92,7 @@ def _account(job: Job, trace: Trace, outcome: Outcome, numbers: Numbers | None, 
         flags=flags_of(unit, used),
         unflagged=_change(numbers.unflagged, unit) if numbers and numbers.unflagged else None,
         two_speeds=numbers is not None and numbers.two_speeds,
-        smallest_p=min(1.0, 2.0 * 0.5 ** len(set(unit.coins[:used]))) if used else None,
+        smallest_p=_smallest_p(unit, used, rules) if used else None,
         sd=numbers.sd if numbers and math.isfinite(numbers.sd) else None,
         p=numbers.p if numbers else None,
         p_looks=outcome.p_looks,
@@ -139,6 +141,13 @@ def _stalls(unit: Units, used: int) -> Stalls | None:
     return Stalls(*found, trials, excluded(len(found[0]), trials))
 
 
+def _smallest_p(unit: Units, used: int, rules: Rules) -> float:
+    """Of the draws behind the units: exact where ranks are counted, else that of a replay."""
+    draws = len(set(unit.coins[:used]))
+    replayed = bool(unit.hosts) or rules.order == "mirrored"
+    return min(1.0, 2.0 * (smallest_share(draws) if replayed else 0.5**draws))
+
+
 def _levels(unit: Units, used: int, *, total: bool) -> tuple[float | None, float | None]:
     """Both variants' values as the row shows them: medians over blocks, or the means behind a total."""
     old, new = unit.baseline_values[:used], unit.variant_values[:used]
@@ -169,18 +178,23 @@ def _needed(
     margin = math.log1p(rules.margin)
     used = plan.blocks[outcome.at]
     n = len(numbers.d)
+    mean = typical_over(numbers.d, job.unit.hosts) if job.unit.hosts else None
+    if job.unit.hosts and (mean is None or mean.error[0] > mean.within[0]):
+        return None, None  # more hosts would settle it, not more blocks
+    sd = numbers.sd if mean is None else float(mean.within[0]) * math.sqrt(n)
     per_unit = used / n
     single = trace.critical.get(outcome.at, 0.0) / max(nominal_tails(plan, job.claim.alpha)[outcome.at], 1e-12)
     claimed, each = nominal_tails(plan, job.claim.alpha), nominal_tails(plan, rules.alpha / 2)
     rate = max(job.unit.trials_by(used), 1) / used
     ahead = [max(1, round(plan.blocks[look] / per_unit)) for look in later]
+    spare = [units - 1 if mean is None else mean.spare for units in ahead]
     found = projection(
         numbers.typical.value,
-        numbers.sd,
+        sd,
         n,
         ahead,
-        change=[_critical(claimed[look] * single, units) for look, units in zip(later, ahead, strict=True)],
-        equal=[_critical(each[look], units) for look, units in zip(later, ahead, strict=True)],
+        change=[_critical(claimed[look] * single, free) for look, free in zip(later, spare, strict=True)],
+        equal=[_critical(each[look], free) for look, free in zip(later, spare, strict=True)],
         margin=margin,
         least=math.ceil(trials_needed(rules.stalls, stalled=stalls_of(job.unit, used)) / rate / per_unit),
         seed=rules.seed,
@@ -198,9 +212,9 @@ def _needed(
     return None, relative(reach) if reach > margin else None
 
 
-def _critical(tail: float, units: int) -> float:
+def _critical(tail: float, spare: int) -> float:
     """The t value that a one-sided test of few units at ``tail`` takes, as the exact tests do."""
-    return -float(stdtrit(max(units - 1, 1), max(tail, 1e-12)))
+    return -float(stdtrit(max(spare, 1), max(tail, 1e-12)))
 
 
 def _next_look(job: Job, outcome: Outcome, rules: Rules) -> int | None:
@@ -253,6 +267,8 @@ def _phrase(unit: Units, trace: Trace, outcome: Outcome, numbers: Numbers, word:
         return explain.withheld(withheld, unit.variant)
     if word == "inconclusive" and trace.few_trials:
         return _few_trials(unit, used, rules)
+    if word == "inconclusive" and unit.hosts:
+        return explain.hosts(typical_over(numbers.d, unit.hosts), len(set(unit.hosts)))
     if word == "equivalent":
         bound = excluded(stalls_of(unit, used), unit.trials_by(used))
         return explain.equivalent(numbers.typical.low, numbers.typical.high, rules.margin, bound)

@@ -10,19 +10,17 @@ counted; a change needs one that excludes 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr
 
-from iodelta.stats.boots import Combined, random_effects
-from iodelta.stats.effect import tails_rows
 from iodelta.stats.guards import Merged, lag1_rows, merge_until_clean
 from iodelta.stats.sequential import Schedule, nominal_tails
 from iodelta.stats.stalls import trials_needed
+from iodelta.verdict.hosts import seen_over_hosts, typical_over
 from iodelta.verdict.looks import Seen, Tested, seen_at
 from iodelta.verdict.machine import Machine, machine_of
 from iodelta.verdict.model import Word
@@ -31,7 +29,6 @@ from iodelta.verdict.rules import Rules
 from iodelta.verdict.units import Units
 
 Floats = NDArray[np.float64]
-Tails = Callable[[Floats, float], tuple[Floats, Floats]]
 Basis = Literal["typical", "total"]
 
 GUARD = 0.01
@@ -42,9 +39,6 @@ SHOWN_WITHOUT = 2.4
 
 SLIGHT = 0.25
 """A carry-over that makes up at most this share of a change, or of the margin, does not take a word back."""
-
-MIN_PER_HOST = 4
-"""Blocks a host must have before its own effect and spread count."""
 
 
 @dataclass(frozen=True)
@@ -134,13 +128,11 @@ def _replay_set(units: list[Units], traces: list[Trace], rules: Rules, parts: in
             if len(unit.baseline_values) >= blocks:  # the mean over cells has no values
                 trace.machine[look] = machine_of(unit, blocks)
         tested = _tested(units, [trace.machine.get(look) for trace in traces], blocks, rules)
-        seen = seen_at(
-            tested,
-            margin=margin,
-            level=max(each[look], claimed[look]),
-            parts=parts,
-            tails=host_tails(units[0].hosts) if units[0].hosts else tails_rows,
-        )
+        level = max(each[look], claimed[look])
+        if hosts := units[0].hosts[:blocks]:
+            seen = seen_over_hosts(tested, hosts, margin=margin, level=level, parts=parts)
+        else:
+            seen = seen_at(tested, margin=margin, level=level, parts=parts)
         _guard(units, tested, seen, traces, look, margin, last=look == taken - 1)
         for row, (unit, trace) in enumerate(zip(units, traces, strict=True)):
             if not trace.settled:
@@ -252,7 +244,8 @@ def _made_by_carry(unit: Units, word: Word, machine: Machine | None, blocks: int
     if rules.carry != "tested" or machine is None or machine.carry is None:
         return False
     carry, d = machine.carry, unit.d[:blocks] - machine.added
-    change, share = float(np.median(d)), float(carry.share[0])
+    change, noise = _plain(unit, d)
+    share = float(carry.share[0])
     adjusted = float(carry.adjusted(np.array([change]))[0])
     most = abs(share) * (abs(float(carry.value[0])) + float(carry.half[0]))
     size = math.log1p(rules.margin) if word == "equivalent" else abs(change)
@@ -262,8 +255,16 @@ def _made_by_carry(unit: Units, word: Word, machine: Machine | None, blocks: int
     side = 1.0 if word == "regression" else -1.0
     if shown and side * share * float(carry.value[0]) > 0:
         return True
-    error = math.hypot(float(d.std()) / math.sqrt(blocks), share * float(carry.half[0]) / 2)
+    error = math.hypot(noise, share * float(carry.half[0]) / 2)
     return side * adjusted <= (SHOWN_WITHOUT * error if word == "improvement" else 0.0)
+
+
+def _plain(unit: Units, d: Floats) -> tuple[float, float]:
+    """The change with its carry-over, and its standard error; over hosts their mean."""
+    mean = typical_over(d, unit.hosts) if unit.hosts else None
+    if mean is not None:
+        return float(mean.value[0]), float(mean.error[0])
+    return float(np.median(d)), float(d.std()) / math.sqrt(len(d))
 
 
 def _guard(
@@ -278,7 +279,7 @@ def _guard(
 ) -> None:
     """Where neighbouring blocks resemble each other, take the typical p values from batches of blocks instead; where
     no batching helps, nothing is settled at this look."""
-    if units[0].hosts:
+    if units[0].hosts:  # a host is one value there, however its blocks resemble each other
         return
     lively = (np.minimum(seen.above, seen.below).min(axis=0) < 0.05) | (seen.within.max(axis=0) < 0.05)
     rows = np.flatnonzero(lively | last)
@@ -289,32 +290,3 @@ def _guard(
         traces[row].merged[look] = merged
         batches = np.array([merged.batches]) if merged.clean else None
         seen.replace_typical(int(row), batches, margin, tested)
-
-
-def over_hosts(d: Floats, hosts: Sequence[str], level: float = 0.95) -> Combined | None:
-    """Random-effects mean of the hosts' own mean effects; None unless two hosts have 4 blocks and some spread."""
-    effects, variances = [], []
-    for host in dict.fromkeys(hosts):
-        own = d[[name == host for name in hosts]]
-        if len(own) >= MIN_PER_HOST and np.ptp(own) > 0.0:
-            effects.append(float(own.mean()))
-            variances.append(float(own.var(ddof=1)) / len(own))
-    return random_effects(effects, variances, level) if len(effects) > 1 else None
-
-
-def host_tails(hosts: Sequence[str]) -> Tails:
-    """One-sided p values of the random-effects mean over ``hosts`` (one name per block), row by row."""
-
-    def tails(part: Floats, mu: float) -> tuple[Floats, Floats]:
-        pairs = [_host_tail(row, hosts[: part.shape[1]], mu) for row in part]
-        return np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])
-
-    return tails
-
-
-def _host_tail(d: Floats, hosts: Sequence[str], mu: float) -> tuple[float, float]:
-    combined = over_hosts(d, hosts)
-    if combined is None or not math.isfinite(combined.error):
-        return 1.0, 1.0
-    t = (combined.value - mu) / combined.error
-    return float(stdtr(combined.spare, -t)), float(stdtr(combined.spare, t))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from iodelta.stats.hosts import FEWEST_BLOCKS, Mean
 from iodelta.stats.stalls import excluded, trials_needed
 from iodelta.trial import Finding
 from iodelta.verdict.model import Change, Look, Needed, Stalls, Word
@@ -63,6 +64,16 @@ def stalls_reach(arm: str, stalled: int, trials: int) -> str:
     return f"inside the margin so far; {seen}, and so many would take the total out of it"
 
 
+def hosts(mean: Mean | None, count: int) -> str:
+    """What keeps a mean over hosts from a word."""
+    if mean is None:
+        return f"no mean over {count} hosts yet: two of them must have made {FEWEST_BLOCKS} blocks"
+    counted = mean.spare + 1
+    if mean.error[0] > mean.within[0]:
+        return f"{counted} hosts changed by different amounts: more hosts would settle it, not more blocks"
+    return f"{counted} hosts changed alike, but neither a change of their mean nor equivalence is shown"
+
+
 def withheld(word: Word, variant: str) -> str:
     """Why carry-over takes a word back."""
     return (
@@ -87,10 +98,10 @@ def rule_of(word: Word, change: Change, margin: float, look: Look, looks: int, u
     bounds = interval(change)
     limit = f"{100.0 * margin:.3g} %"
     if word == "equivalent":
-        return f"the interval {bounds} is inside the margin of {limit} both ways, {where}"
+        return f"the interval {bounds} lies within the margin of {limit} both ways, {where}"
     if word in ("regression", "improvement"):
         side = "worse" if word == "regression" else "better"
-        return f"the interval {bounds} is entirely on the {side} side of 0 and reaches the margin of {limit}, {where}"
+        return f"the interval {bounds} lies wholly on the {side} side of 0 and reaches the margin of {limit}, {where}"
     return f"the interval {bounds} settles neither 0 nor the margin of {limit}, {where}"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -16,7 +15,6 @@ from iodelta.stats.replay import EXACT_COINS, critical, joint, patterns, share_o
 from iodelta.stats.total import TOTAL_PAYS, Arms, Replay, log_total
 
 Floats = NDArray[np.float64]
-Tails = Callable[[Floats, float], tuple[Floats, Floats]]
 
 WORTH_REPLAYING = 0.1
 """A p value above this settles nothing: the quick approximation stands for the replay."""
@@ -98,40 +96,39 @@ class Seen:
         self.within[0, row] = max(map(float, inside)) if width < margin else 1.0
 
 
-def seen_at(tested: Tested, *, margin: float, level: float, parts: int, tails: Tails) -> Seen:
+def seen_at(tested: Tested, *, margin: float, level: float, parts: int) -> Seen:
     """The p values of one look. ``level`` is the largest that a p value will be held against, ``parts`` a factor for
-    statistics of the same cell and variant that cannot be replayed with these, ``tails`` the typical test."""
-    typical = _typical(tested, tails)
-    # Over hosts the sum is no estimate of what another host would see: it only has to lie inside the margin.
-    total = _total(tested) if tails is tails_rows else None
+    statistics of the same cell and variant that cannot be replayed with these."""
+    typical = _typical(tested)
+    total = _total(tested)
     above = np.array([typical[0], *([np.minimum(1.0, TOTAL_PAYS * total[0])] if total else [])])
     below = np.array([typical[1], *([np.minimum(1.0, TOTAL_PAYS * total[1])] if total else [])])
     statistics = len(tested.d) * (1.0 + (1.0 / TOTAL_PAYS if total else 0.0))
     smallest = None
-    if tails is tails_rows and min(above.min(), below.min()) <= WORTH_REPLAYING / 2:
+    if min(above.min(), below.min()) <= WORTH_REPLAYING / 2:
         smallest = _smallest(tested)
         above, below = (joint(smallest, p, statistics=statistics, exact=tested.exact) for p in (above, below))
     else:
         above, below = statistics * above, statistics * below
     above, below = np.minimum(1.0, parts * above), np.minimum(1.0, parts * below)
-    within = [_typical_within(tested, margin, tails)]
+    within = [_typical_within(tested, margin)]
     if tested.totals is not None:
         within.append(_total_within(tested, margin, level))
     return Seen(above, below, np.array(within), statistics, parts, smallest, tested.exact)
 
 
-def _typical(tested: Tested, tails: Tails) -> tuple[Floats, Floats]:
+def _typical(tested: Tested) -> tuple[Floats, Floats]:
     """Signed-rank p values of "worse" and "better" than 0, beyond what the source's resolution may have added."""
     width = tested.width()
     if not width.any():
-        return _rank_tails(tested, np.zeros(len(width)), tails)
-    return _rank_tails(tested, width, tails)[0], _rank_tails(tested, -width, tails)[1]
+        return _rank_tails(tested, np.zeros(len(width)))
+    return _rank_tails(tested, width)[0], _rank_tails(tested, -width)[1]
 
 
-def _rank_tails(tested: Tested, mu: Floats, tails: Tails) -> tuple[Floats, Floats]:
+def _rank_tails(tested: Tested, mu: Floats) -> tuple[Floats, Floats]:
     """The p values of "above mu" and "below mu", from ranks where blocks were drawn one by one, else from replays."""
-    if tails is not tails_rows or tested.independent:
-        return tails(tested.d - mu[:, None], 0.0)
+    if tested.independent:
+        return tails_rows(tested.d - mu[:, None], 0.0)
     ranked = signed_ranks(tested.d - mu[:, None])
     replayed = tested.signs @ ranked.T
     seen = ranked.sum(axis=1)
@@ -146,10 +143,10 @@ def signed_ranks(d: Floats) -> Floats:
     return np.asarray(np.sign(d) * ranks)
 
 
-def _typical_within(tested: Tested, margin: float, tails: Tails) -> Floats:
+def _typical_within(tested: Tested, margin: float) -> Floats:
     """The larger p value of "above -margin" and "below margin", the resolution taken off the margin."""
     room = margin - tested.width()
-    inside = np.maximum(_rank_tails(tested, -room, tails)[0], _rank_tails(tested, room, tails)[1])
+    inside = np.maximum(_rank_tails(tested, -room)[0], _rank_tails(tested, room)[1])
     return np.where(room > 0, inside, 1.0)
 
 

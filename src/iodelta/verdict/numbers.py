@@ -11,13 +11,15 @@ from scipy.special import ndtri
 
 from iodelta.stats.carry import Carry
 from iodelta.stats.effect import Estimate, hodges_lehmann, sign_flip_p_rows
+from iodelta.stats.hosts import places_of, smallest_t
 from iodelta.stats.replay import EXACT_COINS, patterns
 from iodelta.stats.sequential import nominal_tails
 from iodelta.stats.size import honest
 from iodelta.stats.spread import fisher_exact
 from iodelta.stats.total import TOTAL_PAYS, bounds, log_total
-from iodelta.verdict.decide import Trace, over_hosts
+from iodelta.verdict.decide import Trace
 from iodelta.verdict.family import Outcome
+from iodelta.verdict.hosts import estimate_of, p_over_hosts, total_over, typical_over
 from iodelta.verdict.machine import machine_of
 from iodelta.verdict.model import Flags
 from iodelta.verdict.rare import with_stalls
@@ -64,19 +66,18 @@ def numbers_of(unit: Units, trace: Trace, outcome: Outcome, rules: Rules) -> Num
     total = _total(unit, used, tail if outcome.word == "equivalent" else tail / TOTAL_PAYS, rules, typical)
     sd = spread_of(d)
     basis = total if trace.basis == "total" and total is not None else typical
-    shown = _honest(basis, trace, sd, rules) if outcome.word in ("regression", "improvement") else basis
-    direct = unit.direct[:used][np.isfinite(unit.direct[:used])]
+    shown = _honest(basis, unit, trace, sd, rules) if outcome.word in ("regression", "improvement") else basis
     return Numbers(
         shown=shown,
         typical=typical,
         total=total,
-        direct=hodges_lehmann(direct, 1.0 - 2.0 * tail) if len(direct) else None,
-        unflagged=_unflagged(unit, clean, tail),
+        direct=_of_some(unit, unit.direct[:used], np.isfinite(unit.direct[:used]), 1.0 - 2.0 * tail),
+        unflagged=_unflagged(unit, clean, 1.0 - 2.0 * tail),
         carry=machine.carry,
         d=d,
         two_speeds=machine.two_speeds,
         sd=sd,
-        p=float(sign_flip_p_rows(d[None, :], rules.seed)[0]),
+        p=_p(unit, d, rules),
     )
 
 
@@ -115,12 +116,10 @@ def _tail(trace: Trace, outcome: Outcome, rules: Rules) -> float:
 
 
 def _typical(unit: Units, d: Floats, level: float) -> Estimate:
-    """Hodges-Lehmann, over hosts their random-effects mean; the source's resolution is part of the interval."""
+    """Hodges-Lehmann, over hosts the mean of their own; the source's resolution is part of the interval."""
     found = hodges_lehmann(d, level)
     if unit.hosts:
-        combined = over_hosts(d, unit.hosts[: len(d)], level)
-        if combined is not None:
-            found = Estimate(combined.value, combined.low, combined.high, level, len(d))
+        found = estimate_of(typical_over(d, unit.hosts), found.value, level, len(d))
     wide = unit.resolution
     return Estimate(found.value, found.low - wide, found.high + wide, level, found.n)
 
@@ -131,16 +130,24 @@ def _total(unit: Units, used: int, tail: float, rules: Rules, typical: Estimate)
     arms = unit.arms(used)
     coins = unit.coins[:used]
     value = float(log_total(arms)[0][0])
-    low, high = bounds(arms, patterns(coins, rules.seed), tail, exact=len(set(coins)) <= EXACT_COINS)
-    found = with_stalls(Estimate(value, low, high, 1.0 - 2.0 * tail, used), typical, unit, used)
+    level = 1.0 - 2.0 * tail
+    if unit.hosts:
+        found = estimate_of(total_over(arms, unit.hosts), value, level, used)
+    else:
+        low, high = bounds(arms, patterns(coins, rules.seed), tail, exact=len(set(coins)) <= EXACT_COINS)
+        found = Estimate(value, low, high, level, used)
+    found = with_stalls(found, typical, unit, used)
     wide = unit.resolution
-    return Estimate(value, found.low - wide, found.high + wide, found.level, used)
+    return Estimate(found.value, found.low - wide, found.high + wide, level, used)
 
 
-def _honest(estimate: Estimate, trace: Trace, sd: float, rules: Rules) -> Estimate:
+def _honest(estimate: Estimate, unit: Units, trace: Trace, sd: float, rules: Rules) -> Estimate:
     """``estimate`` at its honest size, no nearer to 0 than its interval."""
     error = 1.05 * sd / math.sqrt(estimate.n)  # Hodges-Lehmann has 95 % of a mean's efficiency under normal noise
-    if trace.basis == "total" and math.isfinite(estimate.high - estimate.low):
+    if unit.hosts:
+        places = places_of(unit.hosts[: estimate.n])
+        error = (estimate.high - estimate.low) / 2 / smallest_t(len(places), (1.0 - estimate.level) / 2)
+    elif trace.basis == "total" and math.isfinite(estimate.high - estimate.low):
         error = (estimate.high - estimate.low) / 2 / max(-float(ndtri((1.0 - estimate.level) / 2)), 1e-9)
     value = honest(estimate.value, error, math.log1p(rules.margin))
     if estimate.low > 0.0:
@@ -150,8 +157,23 @@ def _honest(estimate: Estimate, trace: Trace, sd: float, rules: Rules) -> Estima
     return Estimate(value, estimate.low, estimate.high, estimate.level, estimate.n)
 
 
-def _unflagged(unit: Units, d: Floats, tail: float) -> Estimate | None:
+def _unflagged(unit: Units, d: Floats, level: float) -> Estimate | None:
     flagged = flagged_blocks(unit, len(d))
-    if len(flagged) != len(d) or not flagged.any() or flagged.all():
+    return _of_some(unit, d, ~flagged, level) if len(flagged) == len(d) and flagged.any() else None
+
+
+def _of_some(unit: Units, values: Floats, chosen: NDArray[np.bool_], level: float) -> Estimate | None:
+    """The typical change of some blocks; None of no block."""
+    if not chosen.any():
         return None
-    return hodges_lehmann(d[~flagged], 1.0 - 2.0 * tail)
+    found = hodges_lehmann(values[chosen], level)
+    if not unit.hosts:
+        return found
+    hosts = [host for host, kept in zip(unit.hosts, chosen.tolist(), strict=False) if kept]
+    return estimate_of(typical_over(values[chosen], hosts), found.value, level, found.n)
+
+
+def _p(unit: Units, d: Floats, rules: Rules) -> float:
+    if unit.hosts:
+        return p_over_hosts(d, unit.hosts, unit.coins, rules.seed)
+    return float(sign_flip_p_rows(d[None, :], rules.seed)[0])

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from iodelta.errors import RefusedError
 from iodelta.experiment import Experiment
-from iodelta.lab.plan import Plan, carry_over, trials_of_a_variant, warnings
+from iodelta.lab.plan import Plan, carry_over, smallest_p, trials_of_a_variant, warnings
 from iodelta.lab.setup import Survey
 from iodelta.lab.superblocks import kinds_of
 from iodelta.stats.stalls import trials_needed
@@ -71,7 +71,7 @@ def _rules(plan: Plan) -> list[str]:
         f"level {100 * (1 - rules.alpha):g} %",
         f"Blocks    looks at {', '.join(map(str, rules.looks))}; "
         f"the budget pays for about {rounds(plan)} of every cell",
-        f"Reach     p {rules.smallest_p:.2g} at the least; {_stalls(plan)}",
+        f"Reach     p {smallest_p(plan):.2g} at the least; {_stalls(plan)}",
         *([f"Carry     {inert(carry)}"] if (carry := carry_over(plan)) else ()),
     ]
 

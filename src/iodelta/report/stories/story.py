@@ -81,7 +81,7 @@ class Detail(msgspec.Struct, frozen=True):
 PLAIN = Detail()
 
 
-BEST = "the best, or tied with it, as far as these trials show; without a mark they are indistinguishable"
+BEST = "the best, or tied with it, as far as these trials show; where nothing is marked they are not told apart"
 
 
 def section(title: str, items: Iterable[str], *, commands: bool = False, drawing: bool = False) -> tuple[Section, ...]:
