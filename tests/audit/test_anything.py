@@ -13,7 +13,11 @@ from iodelta.audit.statements import check_statements
 from iodelta.errors import RequestError
 from iodelta.ingest import Disk, Run, Sampler, Workload
 from iodelta.ingest.prose import rows
-from iodelta.report.foreign.audit import lines, mended
+from iodelta.report.formats.mended import mended
+from iodelta.report.formats.render import TEXTS, rendered
+from iodelta.report.formats.terminal import lines
+from iodelta.report.stories.audit import of_audit
+from iodelta.report.stories.story import Detail
 from iodelta.study.audited import audited
 from iodelta.trial import Direction, Latency, Place, Quantity
 
@@ -109,9 +113,10 @@ def test_any_runs_are_judged_and_the_judgement_is_printed(runs: list[Run]) -> No
     said = audited(found, (), (), ())
     assert said.exit_code in (0, 1, 4)
     assert all(0 <= index < len(runs) for hit in found.hits for index in hit.runs)
-    for line in lines(said, whole=True):
+    for line in lines(of_audit(said, Detail(whole=True))):
         assert "\x1b" not in line.plain
     mended(said)
+    assert all(rendered(said, format_) for format_ in TEXTS)
 
 
 @settings(max_examples=100)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -64,7 +65,7 @@ def test_claims_are_checked_against_the_table(tmp_path: Path) -> None:
     text = " ".join(said.stdout.decode().split())
     assert said.returncode == 1
     assert "claim 'queue has the highest IOPS in QD32': holds" in text
-    assert "! claim 'pid is 25 % below queue in SeqRead': false: the table shows 20.0 % below" in text
+    assert "hard: claim 'pid is 25 % below queue in SeqRead': false: the table shows 20.0 % below" in text
     assert "claim 'pid is 20% below queue': holds" in text
 
 
@@ -103,6 +104,33 @@ def test_json_carries_rows_rules_and_repairs(tmp_path: Path) -> None:
     assert found["failed"] == [1, 2, 3]
     assert {hit["finding"]["rule"] for hit in found["hits"]} >= {"little.mismatch", "percentile.unit"}
     assert found["repairs"][0]["mended"] == "25.6"
+
+
+@pytest.mark.parametrize("format_", ["console", "mail", "markdown", "html"])
+def test_every_format_says_reason_remedy_system_and_how_to_do_it_again(tmp_path: Path, format_: str) -> None:
+    said = iodelta(
+        "audit", table(tmp_path), "--claims", "queue has the highest IOPS", "--format", format_, cwd=tmp_path
+    )
+    text = " ".join(said.stdout.decode().replace("\\", "").replace("&#39;", "'").replace("<!-- -->", "").split())
+    assert said.returncode == 1
+    for expected in (
+        "4 rows: 3 of them fail a hard rule",
+        "little.mismatch",
+        "take the mean from fio's 'lat' line",
+        "The machine is not recorded in these results.",
+        "iodelta audit table.md --claims 'queue has the highest IOPS'",
+    ):
+        assert expected in text
+
+
+def test_the_ending_of_a_file_implies_the_format_and_csv_has_a_row_for_each_finding(tmp_path: Path) -> None:
+    assert iodelta("audit", table(tmp_path), "-o", "audit.csv", cwd=tmp_path).returncode == 1
+    found = json.loads(iodelta("audit", "table.md", "--format", "json", cwd=tmp_path).stdout)
+    rows = list(csv.DictReader((tmp_path / "audit.csv").read_text().splitlines()))
+    assert len(rows) == len(found["hits"]) + len(found["findings"])
+    assert [row["rule"] for row in rows if row["kind"] == "rule"] == [hit["finding"]["rule"] for hit in found["hits"]]
+    assert sum(int(row["mended"]) for row in rows) >= len(found["repairs"])
+    assert iodelta("audit", "table.md", "-o", "audit.csv", cwd=tmp_path).returncode == 2
 
 
 def test_every_rule_is_listed_with_what_it_needs(tmp_path: Path) -> None:
@@ -147,7 +175,8 @@ class TestSeeds:
 
     def test_numbers_that_pass_littles_law(self) -> None:
         code, text = self.audit("000")
-        assert (code, text) == (0, "6 rows: none fails a hard rule.")
+        assert code == 0
+        assert text.startswith("6 rows: none fails a hard rule. System The machine is not recorded")
 
     def test_up_to_25_percent_is_more_than_is_shown(self) -> None:
         code, text = self.audit("002")

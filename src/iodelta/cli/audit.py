@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,13 +13,12 @@ import click
 
 from iodelta.cli.awaiting import awaited
 from iodelta.cli.files import check_free, write
-from iodelta.cli.files import force as force_option
-from iodelta.errors import RequestError
+from iodelta.cli.report import FORMATS, deliver, printed
+from iodelta.errors import RequestError, pasted
+from iodelta.report.stories.story import Detail
 from iodelta.study.words import inert
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from iodelta.study.audited import Audited
 
 EXAMPLES = """
@@ -28,6 +28,7 @@ Examples:
   iodelta audit blog-table.md --repair mended.md
   iodelta audit table.txt --claims 'queue has the highest IOPS in QD1; pid is 25 % below queue in SeqRead'
   iodelta audit mail.txt --claims '20 % and 30 % make more than 40 %'
+  iodelta audit results/ -o audit.html
   iodelta audit --rules
 """
 
@@ -43,11 +44,11 @@ PROSE = 1 << 20
 @click.option(
     "--repair", type=click.Path(path_type=Path), help="Write the corrected tables to PATH, with every change marked."
 )
-@force_option
+@printed
 @click.option("--all", "whole", is_flag=True, help="List every place, not only examples.")
 @click.option("--rules", is_flag=True, help="List the rules and exit.")
 @click.option("--name-pattern", help="How to read file names, such as '{variant}/{cell}-{replicate}.json'.")
-@click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
+@click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
 def command(
     paths: tuple[str, ...],
     claims: str,
@@ -57,19 +58,17 @@ def command(
     rules: bool,
     name_pattern: str | None,
     format_: str,
+    output: Path | None,
 ) -> None:
     """Find impossible, inconsistent and unsafe numbers in PATHS: fio results, tables, prose, archives, iodelta's own
     folders; - is standard input.
 
     Exit codes: 0 no hard finding, 1 a hard finding or a false claim, 2 the request is wrong, 4 nothing to check.
     """
-    from rich.console import Console
-
-    from iodelta.report.foreign.audit import lines
-
-    console = Console(highlight=False)
     if rules:
-        _rules(console, format_)
+        from iodelta.study.audited import rules_answer
+
+        deliver(rules_answer(), tuple, format_, output, force=force)
         return
     if not paths:
         raise RequestError(
@@ -81,28 +80,8 @@ def command(
         found = _audited(paths, claims, name_pattern)
     if repair is not None:
         _repair(found, repair, force=force)
-    if format_ == "json":
-        from iodelta.report.documents import written
-
-        sys.stdout.buffer.write(written(found))
-    else:
-        for line in lines(found, whole=whole):
-            console.print(line, soft_wrap=True)
+    deliver(found, tuple, format_, output, force=force, detail=Detail(whole=whole))
     sys.exit(found.exit_code)
-
-
-def _rules(console: Console, format_: str) -> None:
-    """Every rule, without reading anything."""
-    from iodelta.report.foreign.audit import rule_lines
-    from iodelta.study.audited import rules_answer
-
-    if format_ == "json":
-        from iodelta.report.documents import written
-
-        sys.stdout.buffer.write(written(rules_answer()))
-        return
-    for line in rule_lines():
-        console.print(line, soft_wrap=True)
 
 
 def _audited(paths: tuple[str, ...], claims: str, pattern: str | None) -> Audited:
@@ -110,7 +89,7 @@ def _audited(paths: tuple[str, ...], claims: str, pattern: str | None) -> Audite
     from iodelta.audit.statements import check_statements
     from iodelta.bundle.packed import is_own
     from iodelta.study.audited import audited
-    from iodelta.study.paths import own_findings, read_all
+    from iodelta.study.paths import own_audit, read_all
 
     own = [path for path in paths if path != "-" and is_own(path)]
     others = [path for path in paths if path not in own]
@@ -121,13 +100,27 @@ def _audited(paths: tuple[str, ...], claims: str, pattern: str | None) -> Audite
     statements = [
         finding for path, text in texts.items() for finding in check_statements(text, path, measured=path in measured)
     ]
-    experiments = [own_findings(Path(path)) for path in own]
-    statements += [finding for _, findings in experiments for finding in findings]
+    experiments = [own_audit(Path(path)) for path in own]
+    for experiment in experiments:
+        statements += experiment.findings
     words = Path(claims[1:]).read_text(encoding="utf-8") if claims.startswith("@") else claims
     spoken = {finding.place.rpartition(":")[0] for finding in statements}
     refusals = [refusal for refusal in layout.refusals if refusal.place.file not in spoken]
-    trials = sum(count for count, _ in experiments)
-    return audited(found, check_claims(words, found), statements, refusals, trials)
+    return audited(
+        found,
+        check_claims(words, found),
+        statements,
+        refusals,
+        trials=sum(experiment.trials for experiment in experiments),
+        system=experiments[0].system if len(experiments) == 1 and not others else (),
+        again=_again(paths, claims, pattern),
+    )
+
+
+def _again(paths: Sequence[str], claims: str, pattern: str | None) -> str:
+    options = {"--claims": "; ".join(claims.splitlines()), "--name-pattern": pattern or ""}
+    words = [word for name, value in options.items() if value for word in (name, value)]
+    return " ".join(["iodelta audit", *map(pasted, (*paths, *words))])
 
 
 def _prose(path: str, data: bytes) -> str | None:
@@ -145,7 +138,7 @@ def _prose(path: str, data: bytes) -> str | None:
 
 
 def _repair(found: Audited, path: Path, *, force: bool) -> None:
-    from iodelta.report.foreign.audit import mended
+    from iodelta.report.formats.mended import mended
 
     text = mended(found)
     if not text:

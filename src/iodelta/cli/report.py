@@ -16,6 +16,7 @@ from iodelta.cli.awaiting import awaited
 from iodelta.cli.files import check_free, check_free_of_pictures, write
 from iodelta.cli.files import force as force_option
 from iodelta.errors import RequestError
+from iodelta.report.stories.story import PLAIN, Detail
 from iodelta.study.words import inert
 
 if TYPE_CHECKING:
@@ -63,33 +64,47 @@ def reported(exit_code: int, *, gate: bool) -> int:
 
 
 def delivered(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say where a report goes; what cannot go there is refused before anything is measured or read."""
+    """The options that say where a report and its charts go; what cannot go there is refused before anything else."""
 
     @functools.wraps(command)
-    def checked(*, format_: str, output: Path | None, charts: Path | None, force: bool, **others: Any) -> Any:
+    def checked(*, charts: Path | None, force: bool, **others: Any) -> Any:
+        if charts is not None:
+            check_free_of_pictures(charts, force=force)
+        return command(charts=charts, force=force, **others)
+
+    return _into_file(_charts_option(force_option(checked)))
+
+
+def printed(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say where a report without charts goes."""
+    return _into_file(force_option(command))
+
+
+_charts_option = click.option(
+    "--charts", type=click.Path(path_type=Path), metavar="DIR", help="Write every chart as SVG and PNG."
+)
+
+_output_option = click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the report to FILE. The extension selects the format: .html, .md, .csv, .json, .txt (mail).",
+)
+
+
+def _into_file(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--output, which may imply the format; a file that is there already is refused."""
+
+    @functools.wraps(command)
+    def checked(*, format_: str, output: Path | None, force: bool, **others: Any) -> Any:
         if output is not None:
             if not others.get("reproducer"):
                 format_ = _format_of(output, format_)
             check_free(output, force=force)
-        if charts is not None:
-            check_free_of_pictures(charts, force=force)
-        return command(format_=format_, output=output, charts=charts, force=force, **others)
+        return command(format_=format_, output=output, force=force, **others)
 
-    for option in (
-        force_option,
-        click.option(
-            "--charts", type=click.Path(path_type=Path), metavar="DIR", help="Write every chart as SVG and PNG."
-        ),
-        click.option(
-            "--output",
-            "-o",
-            type=click.Path(path_type=Path),
-            metavar="FILE",
-            help="Write the report to FILE. The extension selects the format: .html, .md, .csv, .json, .txt (mail).",
-        ),
-    ):
-        checked = option(checked)
-    return checked
+    return _output_option(checked)
 
 
 def _format_of(output: Path, format_: str) -> str:
@@ -188,7 +203,7 @@ def command(
     drawn = format_ == "html" or charts is not None
     told, exit_code, draw = _folder(Path(path), cell, drawn=drawn) if own else _foreign(path)
     if told is not None:
-        deliver(told, draw, format_, output, charts, force=force, verbose=verbose)
+        deliver(told, draw, format_, output, charts, force=force, detail=Detail(whole=verbose))
     sys.exit(reported(exit_code, gate=gate))
 
 
@@ -210,7 +225,7 @@ def deliver(
     charts: Path | None = None,
     *,
     force: bool = False,
-    verbose: bool = False,
+    detail: Detail = PLAIN,
 ) -> None:
     """Print it, or write it to ``output``; ``charts`` is where its pictures go. Raises MeasureError, RequestError."""
     if charts is not None:
@@ -219,24 +234,24 @@ def deliver(
         made = export((figure for _, own in draw() for figure in own), charts)
         click.echo(f"{len(made)} pictures in {inert(str(charts))}", err=True)
     if format_ == "console":
-        tell(told, verbose=verbose)
+        tell(told, detail)
         return
     if format_ == "html":
         from iodelta.report.formats.html.told import html_of
 
-        data = html_of(told, draw())
+        data = html_of(told, draw(), detail)
     else:
         from iodelta.report.formats.render import rendered
 
-        data = rendered(told, format_)
+        data = rendered(told, format_, detail)
     if output is None:
         sys.stdout.buffer.write(data)
         return
     write(output, data, "the report", force=force)
 
 
-def tell(told: Told, *, verbose: bool = False) -> None:
-    """Print it for a terminal; an experiment on one screen unless ``verbose``."""
+def tell(told: Told, detail: Detail = PLAIN) -> None:
+    """Print it for a terminal; an experiment on one screen unless all of it is asked for."""
     from iodelta.study.runs import Shown
 
     if isinstance(told, Shown):  # quick: it needs no statistics
@@ -267,9 +282,9 @@ def tell(told: Told, *, verbose: bool = False) -> None:
             terminal.print(line, soft_wrap=True)
         return
     if isinstance(told, Account):
-        console.show(Console(), told, verbose=verbose)
+        console.show(Console(), told, verbose=detail.whole)
         return
-    show(Console(), story_of(told))
+    show(Console(), story_of(told, detail))
 
 
 def _folder(path: Path, cell: str, *, drawn: bool) -> tuple[Told | None, int, Callable[[], Charts]]:

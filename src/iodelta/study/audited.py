@@ -9,9 +9,16 @@ import msgspec
 
 from iodelta.audit import RULES, Audit, Repair
 from iodelta.audit.claims import Checked
-from iodelta.audit.model import Hit
+from iodelta.audit.model import Hit, Rule
 from iodelta.ingest import Refusal, Run
 from iodelta.trial import Finding, Severity
+
+RANK = ("hard", "warning", "note")
+
+
+def rule_named(name: str) -> Rule:
+    """The rule that a finding refers to."""
+    return next(rule for rule in RULES if rule.id == name)
 
 
 class Audited(msgspec.Struct, frozen=True):
@@ -32,6 +39,41 @@ class Audited(msgspec.Struct, frozen=True):
     refusals: tuple[Refusal, ...]
     trials: int = 0
     """Of iodelta's own experiments, whose findings are among ``findings``."""
+    system: tuple[tuple[str, str], ...] = ()
+    """What the machine was, where one of iodelta's own experiments recorded it: name and value."""
+    again: str = ""
+    """The command that audits the same."""
+
+    @property
+    def rows(self) -> int:
+        """How many runs are rows of a table that somebody made."""
+        return sum(run.format == "table" for run in self.runs)
+
+    @property
+    def bad(self) -> int:
+        """How many runs fail a hard rule, or hard findings of iodelta's own trials."""
+        own = sum(finding.severity == "hard" for finding in self.findings) if self.trials else 0
+        return len(self.failed) or own
+
+    def by_table(self) -> dict[str, tuple[int, int]]:
+        """Title of each table -> its rows, and how many of them fail."""
+        counts: dict[str, tuple[int, int]] = {}
+        failed = set(self.failed)
+        for index, run in enumerate(self.runs):
+            if run.format == "table":
+                rows, failing = counts.get(run.table, (0, 0))
+                counts[run.table] = (rows + 1, failing + (index in failed))
+        return counts
+
+    def by_rule(self) -> list[list[Hit]]:
+        """The hits of each rule and severity, hard ones first, else in the order of their first hit."""
+        groups: dict[tuple[int, int, str], list[Hit]] = {}
+        first: dict[str, int] = {}
+        for number, hit in enumerate(self.hits):
+            finding = hit.finding
+            place = first.setdefault(finding.rule, number)
+            groups.setdefault((RANK.index(finding.severity), place, finding.rule), []).append(hit)
+        return [groups[key] for key in sorted(groups)]
 
     @property
     def exit_code(self) -> int:
@@ -49,6 +91,8 @@ def audited(
     statements: Sequence[Finding],
     refusals: Sequence[Refusal],
     trials: int = 0,
+    system: tuple[tuple[str, str], ...] = (),
+    again: str = "",
 ) -> Audited:
     """What the rules, the readers, the claims and the prose (or own trials) came to."""
     return Audited(
@@ -61,6 +105,8 @@ def audited(
         audit.repairs(),
         tuple(refusals),
         trials,
+        system,
+        again,
     )
 
 

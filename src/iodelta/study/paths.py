@@ -92,8 +92,17 @@ def own_folder(path: Path) -> Layout:
     return Layout(OWN, tuple(entries), findings=changed)
 
 
-def own_findings(path: Path) -> tuple[int, tuple[Finding, ...]]:
-    """How many trials an experiment folder has, and what the rules find in them. Raises MeasureError."""
+class OwnAudit(msgspec.Struct, frozen=True):
+    """What the rules make of an experiment folder."""
+
+    trials: int
+    findings: tuple[Finding, ...]
+    system: tuple[tuple[str, str], ...]
+    """What the machine was: name and value."""
+
+
+def own_audit(path: Path) -> OwnAudit:
+    """What the rules find in the trials of an experiment folder. Raises MeasureError."""
     from iodelta.lab.account import Account
     from iodelta.lab.folder import ENVIRONMENT
     from iodelta.lab.integrity import integrity
@@ -101,10 +110,12 @@ def own_findings(path: Path) -> tuple[int, tuple[Finding, ...]]:
     from iodelta.lab.session import read_plan
     from iodelta.probe.environment import sound
     from iodelta.study.facts import facts_of
+    from iodelta.study.system import system
 
     folder = opened(path)
-    facts = facts_of(read_plan(folder), sound(folder.read_struct(ENVIRONMENT, dict[str, Any])))
+    environment = sound(folder.read_struct(ENVIRONMENT, dict[str, Any]))
+    facts = facts_of(read_plan(folder), environment)
     journal = Account(folder.events())
     trials = usable_trials(folder, journal)
     found = audit_trials((trials[number] for number in sorted(trials)), facts)
-    return len(trials), (*integrity(folder, journal), *found)
+    return OwnAudit(len(trials), (*integrity(folder, journal), *found), system(environment))

@@ -65,11 +65,13 @@ def _section(section: Section) -> Iterator[str]:
     yield "=" * len(title)
     for item in section.items:
         if section.drawing:
-            yield f"{INDENT}{plain(item)}"
+            yield f"{INDENT}{plain(item.text)}"
         elif section.commands:
-            yield from _command(plain(item))
+            yield from _command(plain(item.text))
         else:
-            yield from paragraph(item, "- ")
+            yield from paragraph(item.text, "- ")
+            for text in item.below:
+                yield from paragraph(text, f"{INDENT}- ")
 
 
 def paragraph(text: str, mark: str = "") -> Iterator[str]:

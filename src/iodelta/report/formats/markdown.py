@@ -67,9 +67,11 @@ def _section(section: Section) -> Iterator[str]:
     yield f"### {escaped(section.title)}"
     yield ""
     if not (section.commands or section.drawing):
-        yield from (f"- {first(item)}" for item in section.items)
+        for item in section.items:
+            yield f"- {first(item.text)}"
+            yield from (f"  - {first(below)}" for below in item.below)
         return
-    text = "\n".join(section.items)
+    text = "\n".join(item.text for item in section.items)
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
     yield f"{fence}{'sh' if section.commands else 'text'}"
     yield text

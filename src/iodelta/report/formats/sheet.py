@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from iodelta.path.judge import PathAccount
     from iodelta.report.stories.kinds import Told
     from iodelta.study.attribution import AttributionAccount
+    from iodelta.study.audited import Audited, RulesAnswer
     from iodelta.study.comparison import Comparison
     from iodelta.study.experiment import Account
     from iodelta.study.runs import Row, Shown
     from iodelta.study.search import Changed, SearchAccount
+    from iodelta.trial import Finding
     from iodelta.verdict import Verdict
 
 
@@ -232,11 +234,49 @@ def _counted(account: PathAccount) -> Iterator[tuple[object, ...]]:
         )
 
 
+AUDITED = ("kind", "severity", "rule", "place", "explanation", "remedy", "mended", "repeat", "schema")
+"""Of an audit. Kind: rule, reader, claim or not read; mended is how many cells have a repair."""
+
+
+def of_audit(found: Audited) -> str:
+    """One row per finding, claim and file that was not read."""
+    constant = (found.again, "iodelta.audit.csv/1")
+    return csv_text(AUDITED, ((*row, *constant) for row in _audited(found)))
+
+
+def _audited(found: Audited) -> Iterator[tuple[object, ...]]:
+    for hit in found.hits:
+        yield ("rule", *_finding(hit.finding), len(hit.repairs))
+    for finding in found.findings:
+        yield ("reader", *_finding(finding), 0)
+    for claim in found.claims:
+        wrong = claim.finding()
+        yield ("claim", *(_finding(wrong) if wrong else ("", "claim.holds", claim.sentence, claim.explanation, "")), 0)
+    for refusal in found.refusals:
+        yield ("not read", "", "", f"{refusal.place.file}:{refusal.place.line}", refusal.reason, "", 0)
+
+
+def _finding(finding: Finding) -> tuple[object, ...]:
+    return finding.severity, finding.rule, finding.place, finding.explanation, finding.remedy
+
+
+RULES = ("rule", "severity", "says", "needs", "remedy", "schema")
+"""Of the rules of the audit."""
+
+
+def of_rules(answer: RulesAnswer) -> str:
+    """One row per rule."""
+    schema = "iodelta.audit-rules.csv/1"
+    return csv_text(RULES, ((one.id, one.severity, one.says, one.needs, one.remedy, schema) for one in answer.rules))
+
+
 SHEETS: dict[str, Callable[[Any], str]] = {
     "Account": of_account,
     "AttributionAccount": of_attribution,
+    "Audited": of_audit,
     "Comparison": of_comparison,
     "PathAccount": of_path,
+    "RulesAnswer": of_rules,
     "SearchAccount": of_search,
     "Shown": of_shown,
 }

@@ -24,6 +24,7 @@ STYLES = {
     "shorter": "bold green",
     "same": "green",
 }
+GRADED = {"hard": "bold red", "warning": "yellow", "note": "dim"}
 
 
 def show(console: Console, story: Story) -> None:
@@ -58,9 +59,11 @@ def _section(section: Section, width: int) -> Iterator[Text]:
     yield from _wrapped(section.title, width, style="bold")
     for item in section.items:
         if section.commands or section.drawing:
-            yield Text(f"{INDENT}{item}")
-        else:
-            yield from _wrapped(item, width, before=INDENT)
+            yield Text(f"{INDENT}{item.text}")
+            continue
+        yield from _wrapped(item.text, width, before=INDENT, style=GRADED.get(item.grade, ""))
+        for text in item.below:
+            yield from _wrapped(text, width, before=INDENT * 2)
 
 
 def _table(table: Table, width: int) -> Iterator[Text]:

@@ -22,10 +22,9 @@ def of_comparison(found: Comparison, detail: Detail = PLAIN) -> Story:
     """Results from anywhere, compared: differences, what they are based on, what else differs."""
     told = {name: tuple(differing(own)) or ("nothing that is known",) for name, own in found.differences.items()}
     alike = len(set(told.values())) == 1
-    what_else = [
-        Section("What else differs" if alike else f"What else differs: {inert(name)}", items)
-        for name, items in list(told.items())[: 1 if alike else None]
-    ]
+    what_else: list[Section] = []
+    for name, items in list(told.items())[: 1 if alike else None]:
+        what_else += section("What else differs" if alike else f"What else differs: {inert(name)}", items)
     words = " ".join(map(quoted, found.paths))
     return Story(
         question="",

@@ -10,18 +10,21 @@ from iodelta.report.stories.story import PLAIN, Detail, Story
 if TYPE_CHECKING:  # a quick command loads the kind that it prints, and no other
     from iodelta.path.judge import PathAccount
     from iodelta.study.attribution import AttributionAccount
+    from iodelta.study.audited import Audited, RulesAnswer
     from iodelta.study.comparison import Comparison
     from iodelta.study.experiment import Account
     from iodelta.study.runs import Shown
     from iodelta.study.search import SearchAccount
 
-    Told = Account | Comparison | Shown | SearchAccount | AttributionAccount | PathAccount
+    Told = Account | AttributionAccount | Audited | Comparison | PathAccount | RulesAnswer | SearchAccount | Shown
 
 STORIES = {
     "Account": ("experiment", "of_account"),
+    "Audited": ("audit", "of_audit"),
     "AttributionAccount": ("attribution", "of_attribution"),
     "Comparison": ("comparison", "of_comparison"),
     "PathAccount": ("path", "of_path"),
+    "RulesAnswer": ("audit", "of_rules"),
     "SearchAccount": ("search", "of_search"),
     "Shown": ("shown", "of_shown"),
 }

@@ -313,10 +313,10 @@ def all_findings(account: Account) -> list[Finding]:
     return [*account.findings, *account.judgement.findings, *judged]
 
 
-def findings(found: Iterable[Finding]) -> Iterator[str]:
-    """One sentence per rule and severity, hard ones first."""
+def findings(found: Iterable[Finding], common: str = "") -> Iterator[str]:
+    """One sentence per rule and severity, hard ones first; ``common`` is the folder that all places lie in."""
     for finding, count in grouped(found):
         times = f" ({count} times)" if count > 1 else ""
         remedy = f"; {inert(finding.remedy)}" if finding.remedy else ""
-        said = f"{finding.severity}: {inert(finding.place)}: {inert(finding.explanation)}"
+        said = f"{finding.severity}: {inert(finding.place.removeprefix(common))}: {inert(finding.explanation)}"
         yield f"{said}{times}{remedy} [{inert(finding.rule)}]"

@@ -43,12 +43,29 @@ class Table(msgspec.Struct, frozen=True):
     """Whether the last column holds words."""
 
 
+GRADES = ("hard", "warning", "note")
+"""What an item about a finding begins with, and a colon; a format may set such an item off."""
+
+
+class Item(msgspec.Struct, frozen=True):
+    """A paragraph, and the smaller ones that belong below it."""
+
+    text: str
+    below: tuple[str, ...] = ()
+
+    @property
+    def grade(self) -> str:
+        """How grave a finding is that this is about; empty for everything else."""
+        grade = self.text.partition(": ")[0]
+        return grade if grade in GRADES else ""
+
+
 class Section(msgspec.Struct, frozen=True):
     """Paragraphs under a title. With ``commands`` each is a line to be typed, which nothing may be put into; with
     ``drawing`` each is a line of a picture of characters, at most 70 of them, all as wide as each other."""
 
     title: str
-    items: tuple[str, ...]
+    items: tuple[Item, ...]
     commands: bool = False
     drawing: bool = False
 
@@ -74,6 +91,8 @@ class Detail(msgspec.Struct, frozen=True):
 
     folder: str = "FOLDER"
     """As a shell takes it."""
+    whole: bool = False
+    """Everything, in place of examples."""
     functions: bool = False
     """Of counted instructions: the kernel's functions too."""
 
@@ -84,9 +103,11 @@ PLAIN = Detail()
 BEST = "the best, or tied with it, as far as these trials show; where nothing is marked they are not told apart"
 
 
-def section(title: str, items: Iterable[str], *, commands: bool = False, drawing: bool = False) -> tuple[Section, ...]:
+def section(
+    title: str, items: Iterable[str | Item], *, commands: bool = False, drawing: bool = False
+) -> tuple[Section, ...]:
     """The section, or nothing when it has no items."""
-    found = tuple(item for item in items if item)
+    found = tuple(Item(item) if isinstance(item, str) else item for item in items if item)
     return (Section(title, found, commands, drawing),) if found else ()
 
 

@@ -1,0 +1,123 @@
+"""An audit as a story: how much can be believed, which rule says why, what can be mended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from iodelta.audit.claims import Checked
+from iodelta.audit.model import Hit
+from iodelta.ingest import Run
+from iodelta.report.stories.sources import machine, not_read
+from iodelta.report.stories.statements import findings
+from iodelta.report.stories.story import PLAIN, Cell, Detail, Item, Row, Story, Table, section
+from iodelta.study.audited import Audited, AuditRule, RulesAnswer, rule_named
+from iodelta.study.runs import shared_folder
+from iodelta.study.words import inert
+
+EXAMPLES = 2
+"""Places quoted for a rule that fired many times."""
+
+FILES = 8
+"""Files that are named for a rule that fired in many."""
+
+CLAIMS = {"holds": "", "false": "hard: ", "untestable": "warning: "}
+"""How a claim begins, by what became of it."""
+
+
+def of_audit(found: Audited, detail: Detail = PLAIN) -> Story:
+    """What the rules, the readers and the claims came to."""
+    common = shared_folder(run.place.file for run in found.runs)
+    fired = [_fired(found, hits, common, whole=detail.whole) for hits in found.by_rule()]
+    return Story(
+        question="",
+        answer=_answer(found),
+        tables=tuple(_tables(found)),
+        sections=(
+            *section("Rules that found something", fired),
+            *section("Findings", findings(found.findings, common)),
+            *section("Claims", map(_claim, found.claims)),
+            *section("Not read", not_read(found.refusals, common)),
+            *section("System", machine((run.fio_version for run in found.runs), found.system)),
+            *section("To do it again", (inert(found.again),), commands=True),
+        ),
+    )
+
+
+def of_rules(answer: RulesAnswer, detail: Detail = PLAIN) -> Story:
+    """Every rule with what it needs and what to do."""
+    return Story("", f"{len(answer.rules)} rules.", (), section("Rules", map(_described, answer.rules)))
+
+
+def _described(rule: AuditRule) -> Item:
+    return Item(f"{rule.id} ({rule.severity})", (f"{_sentence(rule.says)} Needs {rule.needs}. To do: {rule.remedy}.",))
+
+
+def _answer(found: Audited) -> str:
+    counts = ((found.rows, "row"), (len(found.runs) - found.rows, "run"), (found.trials, "trial"))
+    counted = [f"{count} {noun}{'' if count == 1 else 's'}" for count, noun in counts if count]
+    if not counted:
+        return "No run and no table to judge."
+    verdict = f"{found.bad} of them fail a hard rule" if found.bad else "none fails a hard rule"
+    return f"{' and '.join(counted)}: {verdict}."
+
+
+def _tables(found: Audited) -> Iterator[Table]:
+    """How many rows of each table fail, where there are several."""
+    counts = found.by_table()
+    if len(counts) < 2:
+        return
+    rows = tuple(
+        Row(inert(title or "(no title)"), (Cell(str(count)), Cell(str(failing))))
+        for title, (count, failing) in counts.items()
+    )
+    yield Table("Rows that fail a hard rule", "table", ("rows", "failing"), rows, words=False)
+
+
+def _fired(found: Audited, hits: Sequence[Hit], common: str, *, whole: bool) -> Item:
+    """One rule: where, with examples, and what to do."""
+    rule = rule_named(hits[0].finding.rule)
+    below = []
+    if len(hits) > 1:
+        runs = sorted({run for hit in hits for run in hit.runs})
+        below.append(f"{len(hits)} times: {_places([found.runs[run] for run in runs], common)}")
+    shown = hits if whole else hits[: EXAMPLES if len(hits) > 1 else 1]
+    for hit in shown:
+        below.append(f"{inert(hit.finding.place.removeprefix(common))}: {inert(hit.finding.explanation)}")
+    mends = sum(len(hit.repairs) for hit in hits)
+    tail = f" {mends} {'cell' if mends == 1 else 'cells'} can be mended (--repair)." if mends else ""
+    below.append(f"To do: {rule.remedy}.{tail}")
+    return Item(f"{hits[0].finding.severity}: {_sentence(rule.says)[:-1]} [{rule.id}]", tuple(below))
+
+
+def _claim(claim: Checked) -> str:
+    return f"{CLAIMS[claim.outcome]}claim {inert(claim.sentence)!r}: {claim.outcome}: {inert(claim.explanation)}"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _places(runs: Sequence[Run], common: str) -> str:
+    """``a.txt: lines 277, 312-326``: rows by line, runs by file."""
+    files: dict[str, list[int]] = {}
+    for run in runs:
+        files.setdefault(inert(run.place.file.removeprefix(common)), []).append(run.place.line)
+    parts = []
+    for file, numbers in files.items():
+        by_line = len(files) == 1 or len(numbers) > 1
+        parts.append(f"{file}: {_ranges(sorted(numbers))}" if by_line else file)
+    left = len(parts) - FILES
+    return "; ".join(parts[:FILES]) + (f"; and {left} files more" if left > 0 else "")
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """``lines 251-255, 268``."""
+    groups = [[numbers[0], numbers[0]]]
+    for before, now in pairwise(numbers):
+        if now - before <= 1:
+            groups[-1][1] = now
+        else:
+            groups.append([now, now])
+    shown = [f"{first}" if first == last else f"{first}-{last}" for first, last in groups]
+    return f"line{'s' if len(numbers) > 1 else ''} {', '.join(shown)}"
