@@ -28,7 +28,7 @@ class Binding(Knob):
         raise NotImplementedError
 
     def named(self, value: str) -> frozenset[int]:
-        """The numbers that a value stands for; none for one that says nothing."""
+        """The numbers that a value means; none for an empty one."""
         return numbers(value)
 
     def available(self) -> str | None:

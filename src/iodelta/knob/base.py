@@ -1,4 +1,4 @@
-"""What every knob can do, and what is kept so that its original value can be put back.
+"""What every knob can do, and the record from which its original value is restored.
 
 Order of use: ``save`` every knob of an experiment and make the records durable before the first ``apply``; then
 ``iodelta.knob.turn`` before each trial; at the end, after a crash or at the next start ``iodelta.knob.restore_all``.
@@ -93,7 +93,7 @@ class Knob(ABC):
 
     @classmethod
     def danger(cls, name: str) -> str:
-        """Why a stranger's use of it needs consent of its own; empty for one that can only change how I/O is done."""
+        """Why its use by a stranger needs separate consent; empty if it can only change how I/O is done."""
         return "" if cls.harmless else NOT_ONLY_IO
 
     @classmethod
@@ -142,7 +142,7 @@ class Knob(ABC):
 
     @abstractmethod
     def verify(self, value: str) -> None:
-        """Read back and compare. Raises KnobError that says what was asked for and what is there."""
+        """Read back and compare. Raises KnobError with the requested and the actual value."""
 
     def record(self, values: Sequence[tuple[str, str]], *, volatile: bool = True, disks: Sequence[str] = ()) -> Saved:
         """What ``save`` returns, with the present boot and the present identity of ``disks``."""

@@ -83,7 +83,7 @@ class Command(Knob):
             return "nothing to do: the commands were run on another machine"
         commands = list(stored_commands(saved))
         failed = []
-        for words in commands:  # nobody knows which were applied: one that cannot be undone does not keep the others
+        for words in commands:  # which were applied is unknown: one that cannot be undone does not prevent the others
             try:
                 _run(machine, "restore", words)
             except (KnobError, MachineError) as error:
@@ -145,7 +145,7 @@ def stored_commands(saved: Saved) -> Iterator[Words]:
 
 
 def _short(words: Words) -> str:
-    """A command for a reader: of a script of several lines only what it was about."""
+    """A command for a reader: only the beginning of a script of several lines."""
     return " ".join(f"({len(word.splitlines())} lines)" if "\n" in word else word for word in words)
 
 

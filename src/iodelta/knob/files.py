@@ -152,7 +152,7 @@ class ResettingKnob(FileKnob):
 
     @abstractmethod
     def resets(self, path: str) -> tuple[str, ...]:
-        """The files that a write to ``path`` resets, in the order in which they must be put back."""
+        """The files that a write to ``path`` resets, in the order in which they must be restored."""
 
     @classmethod
     @abstractmethod
@@ -199,7 +199,7 @@ def _differing(family: type[FileKnob], machine: Machine, saved: Saved) -> Iterab
 
 
 def _another_disk(machine: Machine, pinned: tuple[tuple[str, str], ...], path: str) -> str:
-    """Says so when ``path`` now belongs to another disk than the one whose setting was saved; else empty."""
+    """A message if ``path`` now belongs to another disk than the one whose setting was saved; else empty."""
     for disk, before in pinned:
         if f"/{sysfs_name(disk)}/" in path:
             now = attachment(machine, disk)

@@ -21,17 +21,17 @@ from iodelta.probe.topology import Target
 from iodelta.vm import kernels
 
 LIMIT = 900.0
-"""Seconds within which a host must be back from a reboot unless told otherwise: big ones look at their memory first."""
+"""Default seconds within which a host must be back from a reboot: big ones test their memory first."""
 
 PANIC = "panic=30"
 """Given to a kernel that kexec starts, unless it has one: where it panics the machine resets itself."""
 
 HEADER = 66048
-"""Bytes of a bzImage in which its version is told."""
+"""Bytes of a bzImage that contain its version."""
 
 
 class Started(msgspec.Struct, frozen=True):
-    """A boot that came up as it was asked for."""
+    """A boot that came up as requested."""
 
     boot_id: str
     release: str
@@ -43,7 +43,7 @@ class Started(msgspec.Struct, frozen=True):
 class Kernel(Knob):
     """``kernel``: a release installed there (``6.12``: the newest that begins so), or ``IMAGE:INITRD``, paths there.
 
-    A value is booted for every block anew, by kexec, else by the boot loader's entry for one boot (``grub-reboot``,
+    A value is booted again for every block, by kexec, else by the boot loader's entry for one boot (``grub-reboot``,
     ``bootctl set-oneshot``); release, boot id and command line are verified. The default entry stays, so a reset (by
     hand, or by a watchdog) ends a kernel that hangs; kexec adds ``panic=30``. At the end, and by ``iodelta restore``,
     the kernel that ran before is booted again. ``kernel.cmdline`` adds boot parameters, where kexec is the way. Of
@@ -170,7 +170,7 @@ class Kernel(Knob):
 
     @property
     def way(self) -> Way:
-        """How the machine is started anew. ``available`` says whether there is one."""
+        """How the machine reboots. ``available`` says whether there is a way."""
         return ways(self.machine)[0][0]
 
     def _medium(self) -> str:
@@ -206,7 +206,7 @@ class Kernel(Knob):
 
 
 def installed(machine: Machine) -> dict[str, Image]:
-    """The kernels in /boot, and those that lie with their modules, by release and in order of it."""
+    """The kernels in /boot and in the directories of their modules, by release, in its order."""
     found: dict[str, Image] = {}
     files = set(machine.glob("/boot/init*"))
     for path in (*machine.glob("/lib/modules/*/vmlinuz"), *machine.glob("/boot/vmlinuz-*")):
@@ -219,7 +219,7 @@ def installed(machine: Machine) -> dict[str, Image]:
 
 
 def _reboot(machine: Machine, way: Way, image: Image, cmdline: str, limit: float) -> None:
-    """Start a machine anew and see that it came up so. Raises KnobError, LostError."""
+    """Reboot a machine and verify the result. Raises KnobError, LostError."""
     if not isinstance(machine, SshMachine):
         raise KnobError(
             f"{_uname(machine)[0]} runs, and {image.release} did before a run started this machine anew",

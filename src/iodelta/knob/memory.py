@@ -17,7 +17,7 @@ COUNTERS = {"1": ("drop_pagecache",), "2": ("drop_slab",), "3": ("drop_pagecache
 
 
 class DropCaches(Knob):
-    """``memory.drop_caches``: an action before each trial, with nothing to put back.
+    """``memory.drop_caches``: an action before each trial, with nothing to restore.
 
     Only clean pages can be dropped, so the target is written back first. It reaches no cache below the block layer
     (bcache, dm-cache, a controller's memory), nor the page cache of another machine that serves the disk.

@@ -28,7 +28,7 @@ KNOWN = frozenset(
     "clat_percentiles log_avg_msec per_job_logs allow_file_create ioengine norandommap thread invalidate "
     "filename rw bs iodepth numjobs direct rwmixread rwmixwrite size runtime ramp_time randseed write_iops_log".split()
 )
-"""fio options that the mirror follows, or that ask for what it does anyway."""
+"""fio options that the mirror supports, or that request what it does anyway."""
 MODES = {
     "read": (False, 100),
     "randread": (True, 100),
@@ -129,7 +129,7 @@ class MirrorPolicy(Knob):
         """Nothing is set on the machine: the launcher reads as this policy says."""
 
     def verify(self, value: str) -> None:
-        """The mirror itself fails when it cannot do what it is told."""
+        """The mirror fails if it cannot do what is set."""
 
     def launcher(self, value: str) -> tuple[str, ...]:
         policy, *members = split_command(value, self.name)

@@ -2,7 +2,7 @@
 
 Source: mount(8), Documentation/admin-guide/ext4.rst, btrfs(5). A remount keeps those of the filesystem's own options
 that it does not name, and clears those of the VFS; an option at its default is not shown. So only options whose
-default is known here can be set: their originals can be put back.
+default is known here can be set: their originals can be restored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ VFS = frozenset("rw ro nosuid nodev noexec nosymfollow sync dirsync mand".split(
 
 
 class Option(msgspec.Struct, frozen=True):
-    """An option that can be set and put back."""
+    """An option that can be set and restored."""
 
     default: str
     """The word for what holds while none is shown."""

@@ -42,7 +42,7 @@ class Way(ABC):
     cmdline: ClassVar[bool] = False
     """Whether the kernel's command line can be chosen too."""
     go: ClassVar[str]
-    """Code for sh that starts the machine anew, once ``choose`` was run."""
+    """Code for sh that reboots the machine, after ``choose``."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
@@ -81,7 +81,7 @@ class Kexec(Way):
 
     name = "kexec"
     cmdline = True
-    # Without systemd nobody unmounts what is mounted: it is made read-only, which is on disk then.
+    # Without systemd nothing unmounts filesystems: it is made read-only, which is on disk then.
     go = f"{SYSTEMD.format(verb='kexec')}; sync; echo u >/proc/sysrq-trigger; sleep 1; exec kexec -e"
 
     def missing(self) -> str:

@@ -88,8 +88,8 @@ def check(knobs: Mapping[str, Knob], settings: Mapping[str, str]) -> None:
 def turn(knobs: Mapping[str, Knob], saved: Mapping[str, Saved], settings: Mapping[str, str]) -> tuple[str, ...]:
     """Bring the machine from any variant to the one with ``settings``; returns the words to put before the load.
 
-    ``knobs`` are all those of the experiment, each with its record in ``saved``, on disk already. What the variant
-    does not set goes back to its original value; what it sets is applied and read back. Call it before every trial.
+    ``knobs`` are all those of the experiment, each with its record in ``saved``, on disk already. Knobs that the
+    variant does not set get their original value; the others are applied and read back. Call it before every trial.
     Raises KnobError.
     """
     words: tuple[str, ...] = ()

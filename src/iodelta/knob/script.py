@@ -1,4 +1,4 @@
-"""The originals as a script for sh: whoever stands before a machine without iodelta can put them back."""
+"""The originals as a script for sh: it restores them on a machine without iodelta."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def in_disks(file: str) -> Output:
 
 
 def line_text(line: Line) -> str:
-    """A line as it stands in a script. Raises RequestError for data that no line can hold."""
+    """A line of a script. Raises RequestError for data that no line can hold."""
     return " ".join(map(_text, line))
 
 

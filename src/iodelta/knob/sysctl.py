@@ -94,7 +94,7 @@ def _other_spellings(name: str) -> tuple[str, ...]:
 
 
 def _relative(name: str) -> str:
-    """Dots separate, and a slash stands for a dot, unless a slash comes first (sysctl(8)). Raises RequestError."""
+    """Dots separate, and a slash means a dot, unless a slash comes first (sysctl(8)). Raises RequestError."""
     text = name.removeprefix("sysctl.")
     first = next((c for c in text if c in "./"), ".")
     path = text if first == "/" else text.translate(str.maketrans("./", "/."))

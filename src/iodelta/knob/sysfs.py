@@ -17,7 +17,7 @@ OWN = {
     "/scaling_governor": "cpu.governor",
     **{f"{ROOT}/{path}": f"sysctl.{path.replace('/', '.')}" for pair in EITHER for path in pair},
 }
-"""What has a knob of its own because a write to it changes other settings."""
+"""Files with their own knob, because a write to them changes other settings."""
 
 
 class Sysfs(FileKnob):

@@ -140,7 +140,7 @@ class Booted(msgspec.Struct, frozen=True, tag="booted"):
 
 
 class Rebooted(msgspec.Struct, frozen=True, tag="rebooted"):
-    """A host was started anew for a variant, and came up as it was asked for."""
+    """A host was rebooted for a variant and came up as requested."""
 
     at: float
     machine: str

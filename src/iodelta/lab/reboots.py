@@ -1,4 +1,4 @@
-"""A host that is started anew for every variant of a block: the boot is the unit, and serves each cell once."""
+"""A host that is rebooted for every variant of a block: the boot is the unit, and serves each cell once."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class Survey(msgspec.Struct, frozen=True):
     unmeasurable: dict[str, str]
     """Cell -> why it cannot be measured under any variant."""
     reboots: str = ""
-    """The way by which the host is started anew for every variant of a block; empty where it is not."""
+    """How the host is rebooted for every variant of a block; empty if it is not."""
     placement: dict[str, tuple[Finding, ...]] = {}
     """Variant -> what is odd about the CPUs that it binds its tasks to."""
     holds: str = ""

@@ -136,7 +136,7 @@ class UndoLog:
         return restored
 
     def hold(self) -> None:
-        """Lock it again on a machine that was started anew, which let go of it. Raises MeasureError."""
+        """Lock it again on a machine that was rebooted, which released it. Raises MeasureError."""
         held = self._machine.lock(self._path)
         if held is None:
             raise MeasureError(

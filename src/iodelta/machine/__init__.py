@@ -12,7 +12,7 @@ __all__ = ["Completed", "LocalMachine", "Lock", "Machine", "Process", "literal",
 
 
 def throw_away(machine: Machine) -> bool:
-    """Whether nothing of it outlives its use, so that nothing has to be put back."""
+    """Whether the machine ends with its use, so that nothing needs to be restored."""
     return machine.name.partition(":")[0] == "vm"
 
 

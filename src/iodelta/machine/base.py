@@ -133,8 +133,7 @@ class Machine(Protocol):
         """Unix seconds by the clock of that machine."""
 
     def together(self, *name: str) -> AbstractContextManager[None]:
-        """What is read or globbed in this block may be asked for at once, when it begins.
-
-        ``name`` says which blocks ask for much the same: over a network the second of a name costs one round trip.
-        Within it a value is as old as the beginning of the block, or as the last thing done in it that was no asking.
+        """Reads and globs in this block may be answered together, when it begins. Blocks of one ``name`` read much the
+        same: over a network the second of a name costs one round trip. A value in the block is as old as its
+        beginning, or as the last action in it.
         """

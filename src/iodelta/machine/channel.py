@@ -45,7 +45,7 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 def quoted(text: str) -> str:
-    """One word for a POSIX sh, whatever is in it, and never a keyword. Raises MachineError for a NUL."""
+    """``text`` as one word of a POSIX sh, never a keyword. Raises MachineError for a NUL."""
     if "\0" in text:
         raise MachineError(f"a word has a NUL in it: {text!r}")
     return "'" + text.replace("'", "'\\''") + "'"

@@ -24,16 +24,16 @@ from iodelta.errors import LostError, MachineError, RequestError
 from iodelta.machine.channel import Channel
 
 HOST = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.+-]*@)?[A-Za-z0-9_\[:][A-Za-z0-9_.:%\]-]*")
-"""What ssh may be told as a host: it must start no option, and be no text that a ProxyCommand could run."""
+"""Hosts that may be given to ssh: none that starts an option, or that a ProxyCommand could run."""
 
 MARKER = "IODELTA_CONNECTION"
 """Environment variable of everything that was started over there; grandchildren inherit it."""
 
 SHELL = 30.0
-"""Seconds until a login there must have come to a shell."""
+"""Seconds within which a login must reach a shell."""
 
 TAIL = 65536
-"""Bytes that are kept of what somebody says who may go on without end."""
+"""Bytes kept of output that may never end."""
 
 ALIVE = (5, 3)
 """Unless the user's configuration says more: seconds between questions whether the host is there, and how many may
@@ -96,7 +96,7 @@ class Connection:
         self._interval, self._limit = 0, 0
 
     def open(self) -> None:
-        """Connect, once. Raises MachineError when there is no shell to be had."""
+        """Connect, once. Raises MachineError when no shell answers."""
         try:
             self._open()
         except BaseException:
@@ -250,7 +250,7 @@ class Connection:
                     stream.close()
 
     def _greet(self) -> None:
-        """Send the guardian, and read past whatever banner or start-up file talks before it answers."""
+        """Send the guardian, and skip output of banners and start-up files before its answer."""
         script = GUARDIAN.format(token=self._token, limit=self._limit, marker=MARKER)
         with contextlib.suppress(BrokenPipeError):
             os.write(self._pipes()[0], script.encode())
@@ -298,7 +298,7 @@ class Connection:
         return lines[-1] if lines else ""
 
     def _told(self) -> bytes:
-        """The end of what ssh said, without moving the place at which it goes on."""
+        """The end of ssh's output; the file position stays."""
         said = self._said.fileno()
         return os.pread(said, TAIL, max(0, os.fstat(said).st_size - TAIL))
 

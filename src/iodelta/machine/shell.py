@@ -28,7 +28,7 @@ from iodelta.machine.spelling import (
 )
 
 LOOKS = frozenset({"getconf", "id", "readlink", "stat", "test"})
-"""Programs that only look: what they say may be asked for ahead."""
+"""Programs that change nothing: their output may be read ahead."""
 
 BUILTIN = frozenset({"kill", "test"})
 """What a shell has itself, and no package may have besides."""
@@ -158,7 +158,7 @@ class ShellMachine:
         self._connection = line
         self._connected = False
         self._gone: LostError | None = None
-        """Why there is no connection any more, where it did not just end."""
+        """Why the connection was lost, unless it just ended."""
         self._idle: list[Channel] = []
         self._channels: list[Channel] = []
         """All of them; in those that are not idle something may still run."""

@@ -27,7 +27,7 @@ def text_of(path: str, reply: Reply) -> bytes | MachineError:
 
 
 def texts_of(paths: Sequence[str], reply: Reply, separator: bytes) -> list[bytes | MachineError | None]:
-    """The text of each file, why there is none, or None where that cannot be told."""
+    """The text of each file, why it has none, or None if that is unknown."""
     pieces = reply.stdout.split(separator) if separator else []
     if len(pieces) != len(paths):
         return [None] * len(paths)
@@ -45,7 +45,7 @@ def texts_of(paths: Sequence[str], reply: Reply, separator: bytes) -> list[bytes
 
 def listing(pattern: str) -> str:
     """Code that prints what matches, each ended by a NUL, and one NUL more in the end."""
-    # Only glob characters keep their meaning; all else, a newline too, stands for itself.
+    # Only glob characters keep their meaning; everything else, even a newline, is literal.
     spelt = "".join(
         "'\n'" if c == "\n" else c if re.match(r"[\w/.:,@%+*?\[\]!^-]", c, re.ASCII) or ord(c) > 127 else f"\\{c}"
         for c in pattern

@@ -12,10 +12,10 @@ from iodelta.machine.shell import ShellMachine
 from iodelta.machine.spelling import command, exit_code
 
 LEAVING = 5.0
-"""Seconds to hear that the command which starts a host anew has failed; of one that works nothing is heard."""
+"""Seconds to wait for a failure of the command that reboots a host; success gives no answer."""
 
 DOWN = 240.0
-"""Seconds in which a host that was told to must have gone down: its services may take their time to stop."""
+"""Seconds within which a host must go down for a reboot: its services may stop slowly."""
 
 PAUSE = 1.0
 """Seconds between tries to find it again."""
@@ -34,10 +34,10 @@ class SshMachine(ShellMachine):
         self._host = host
 
     def reboot(self, words: Sequence[str], *, limit: float) -> None:
-        """Run ``words``, which start the host anew, and find it again, in another boot, within ``limit`` seconds.
+        """Run ``words``, which reboot the host, and reconnect to its next boot within ``limit`` seconds.
 
         Locks and processes of the boot before are gone. Raises MachineError when it stays in that boot, LostError when
-        it does not come back or another machine answers; then there is no connection any more.
+        it does not come back or another machine answers; then the connection is closed.
         """
         before, own, begun = self._separator, self._identity(), time.monotonic()
         self._send_down(words)

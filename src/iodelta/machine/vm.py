@@ -34,7 +34,7 @@ CALM = "no_timer_check tsc=nowatchdog"
 TSC for a clock that costs more."""
 
 BOOT = 180.0
-"""Seconds until the guest must have come to a shell: on a busy machine without KVM that takes 10."""
+"""Seconds within which the guest must reach a shell: a busy machine without KVM takes 10."""
 
 BEAT, PATIENCE = 3.0, 90.0
 """Seconds between questions whether the guest is there, and after which one that does not answer is given up."""
@@ -50,7 +50,7 @@ PROGRAMS = tuple(
     "sh fio base64 cat chmod date dd env head id ln ls mkdir mktemp readlink rm stat sync tee timeout tr truncate "
     "uname flock setsid mount umount".split()
 )
-"""Programs of this machine that a guest has beside busybox, whose own differ in what they say and take."""
+"""Programs of this machine that a guest has besides busybox, whose versions differ in output and options."""
 WELCOME = ("taskset", "blkid", "blockdev", "numactl", "findmnt", "lsblk", "fallocate")
 """Those that it has where this machine has them."""
 
@@ -67,7 +67,7 @@ while [ $number -lt 16 ]; do
 done
 wait
 """
-"""What a boot does: a sh on each pair of ports, which is no busybox: that runs its own dd whatever PATH says."""
+"""The init script: a sh on each pair of ports, not busybox's, which runs its own dd regardless of PATH."""
 
 
 class GuestLine:
@@ -198,7 +198,7 @@ class GuestLine:
         return ("-acpitable", f"file={table}")
 
     def _connect(self, place: Path) -> None:
-        """Reach every port before the guest does: a port that nobody has open reads as ended."""
+        """Reach every port before the guest does: a port that is not open reads as ended."""
         end = time.monotonic() + 30
         for name in self._names():
             one = self._sockets[name] = socket.socket(socket.AF_UNIX)
@@ -276,7 +276,7 @@ class GuestLine:
 
 
 class VmMachine(ShellMachine):
-    """``text`` is what stands after ``vm:`` (``iodelta.vm.spec``)."""
+    """``text`` is the text after ``vm:`` (``iodelta.vm.spec``)."""
 
     def __init__(self, text: str = "", *, spec: Spec | None = None) -> None:
         self.spec = spec or parse(text)

@@ -97,7 +97,7 @@ class Symbols:
         return bool(self._addresses)
 
     def name(self, address: int) -> str:
-        """The function an address lies in."""
+        """The function that contains an address."""
         if address < USER_END:
             return USER
         at = bisect.bisect_right(self._addresses, address) - 1

@@ -157,7 +157,7 @@ def _check_options(experiment: Experiment) -> None:
 
 
 def target(experiment: Experiment) -> spec.Spec:
-    """What is measured in the guest, as in ``md-raid10:layout=f2``; null_blk unless told otherwise. Raises
+    """What is measured in the guest, as in ``md-raid10:layout=f2``; default: null_blk. Raises
     RequestError."""
     made = spec.parse(f"target={experiment.target.path or 'null_blk'}")
     targets.find(made.target)

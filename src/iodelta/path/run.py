@@ -29,7 +29,7 @@ COMPLETE, INTERRUPTED, REFUSED = "complete", "interrupted", "refused"
 
 
 class Watcher(Protocol):
-    """Told of each boot."""
+    """Called for each boot."""
 
     def begin(self, plan: PathPlan, folder: str, done: int) -> None:
         """``done`` boots were made before."""
@@ -54,7 +54,7 @@ def alike(folder: Folder, plan: PathPlan, done: dict[int, Booted]) -> bool | Non
 
 
 def go(folder: Folder, watcher: Watcher, *, stop: Callable[[], bool]) -> str:
-    """Make the boots that are left; how it ended. Raises IodeltaError; boots on disk are kept whatever happens."""
+    """Make the boots that are left; how it ended. Raises IodeltaError; boots on disk are always kept."""
     plan = folder.read_plan(PathPlan)
     if boot.available() != plan.qemu:
         raise RequestError(

@@ -13,7 +13,7 @@ Costs = Mapping[str, float]
 """Function -> instructions per I/O."""
 
 TOTAL = 0.01
-"""Share of the kernel's instructions by which table and medians may differ: what the kernel does beside the I/O (its
+"""Share of the kernel's instructions by which table and medians may differ: the kernel's work besides the I/O (its
 ticks, an interrupt's end, a system call's way back) is in the one and not in the other. Measured: up to 28 of 6,600."""
 
 IDLE = 0.9
@@ -21,7 +21,7 @@ IDLE = 0.9
 
 
 ASYNCHRONOUS = frozenset({"libaio", "io_uring", "posixaio"})
-"""fio's engines that keep several I/Os in flight; of others there is one, whatever ``iodepth`` says."""
+"""fio's engines that keep several I/Os in flight; the others keep one, regardless of ``iodepth``."""
 
 
 class Function(msgspec.Struct, frozen=True):

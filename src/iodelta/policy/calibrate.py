@@ -30,10 +30,10 @@ DEPTHS = (1, 2, 4, 8, 16, 32, 64)
 LARGE_DEPTHS = (1, 4, 16)
 WRITE_DEPTHS = (1, 8, 32)
 MIX = 70
-"""Percent of reads where reads are measured beside writes."""
+"""Percent of reads in mixed measurements."""
 
 CLOSURE = 0.10
-"""A simulated member that misses its own curve by more than this is no model of it."""
+"""A simulated member that misses its own curve by more than this is not a model of it."""
 
 HELD_OUT = (("queue", 8), ("round-robin", 8))
 """Policies and depth of the runs that nothing is fitted to."""
@@ -214,7 +214,7 @@ def stored(calibration: Calibration) -> bytes:
 
 
 def load(path: Path) -> Calibration:
-    """Raises RequestError for what is no calibration."""
+    """Raises RequestError if it is not a calibration."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=Calibration)
     except (OSError, msgspec.DecodeError) as error:
@@ -252,7 +252,7 @@ def _curve(base: Request, depths: Sequence[int], destroy: Sequence[str] = ()) ->
 
 
 def _beside(base: Request, destroy: Sequence[str]) -> tuple[Curve, Curve]:
-    """Reads beside writes, and writes beside reads, by the depth of both."""
+    """Reads during writes, and writes during reads, by the depth of both."""
     found: tuple[list[Tally], list[Tally]] = ([], [])
     for number, depth in enumerate(WRITE_DEPTHS):
         done = _measured(msgspec.structs.replace(base, iodepth=depth, seed=base.seed + number), destroy)

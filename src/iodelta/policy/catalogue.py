@@ -15,7 +15,7 @@ class Parameter(msgspec.Struct, frozen=True):
     default: str
     """Value when none is given."""
     meaning: str
-    """What it stands for."""
+    """Its meaning."""
 
 
 class PolicyInfo(msgspec.Struct, frozen=True):

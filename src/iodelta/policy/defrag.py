@@ -1,4 +1,5 @@
-"""A defragmentation that finds as much to do in its hundredth pass as in its first: a load to measure policies beside.
+"""A defragmentation that finds as much to do in its hundredth pass as in its first: a background load for measuring
+policies.
 
 ``btrfs filesystem defrag -r`` of a benchmark's own directory moves the very file that is measured, and has nothing
 left to do after a pass. Here a file of small extents is kept, and each pass defragments a clone of it, which shares its
@@ -77,7 +78,7 @@ def workplace(directory: Path, size: int) -> Iterator[Path]:
 
 
 def fragment(path: Path, size: int) -> None:
-    """A file of that size in extents of 16 KiB, none beside its neighbour: the even ones are written, then the odd."""
+    """A file of that size in extents of 16 KiB, none next to its neighbour: the even ones are written, then the odd."""
     with open(path, "xb", buffering=0) as file:
         for first in (0, 1):
             for offset in range(first * EXTENT, size - EXTENT + 1, 2 * EXTENT):

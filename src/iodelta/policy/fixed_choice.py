@@ -158,7 +158,7 @@ def convoy_of_turns(given: str, array: Array) -> Explanation | None:
 
 
 def convoy(given: str, array: Array) -> Explanation:
-    """Every member gets the same part, whatever it can do."""
+    """Every member gets the same part, regardless of its speed."""
     if array.flying == 1:
         return _one_after_another(array)
     bound = f"{array.copies} x the slowest member"

@@ -126,9 +126,9 @@ class MirrorRun(msgspec.Struct, frozen=True):
 def run(request: Request, *, destroy: Sequence[str] = (), guarded: Sequence[str] = ()) -> MirrorRun:
     """Run the mirror to its end. Raises RequestError, RefusedError when the guard refuses a write, MeasureError.
 
-    Writes go to members that ``destroy`` names and to iodelta's own scratch files, whatever the others seem to hold;
-    and to those in ``guarded``, real paths, for which the caller holds a permit. A signal ends it early, and what its
-    handler raised comes out of here.
+    Writes go to members that ``destroy`` names and to iodelta's own scratch files, regardless of the contents of the
+    others; and to those in ``guarded``, real paths, for which the caller holds a permit. A signal ends it
+    early, and the exception of its handler is raised here.
     """
     machine = LocalMachine()
     check_policy(request.policy)

@@ -88,9 +88,9 @@ class Empirical(msgspec.Struct, frozen=True):
     write: Curve | None = None
     """Writes; None where they were not measured."""
     read_beside: Curve | None = None
-    """Small reads beside writes, by the depth of both; None where that was not measured."""
+    """Small reads during writes, by the depth of both; None if not measured."""
     write_beside: Curve | None = None
-    """Writes beside reads, by the depth of both."""
+    """Writes during reads, by the depth of both."""
     slice: float = 0.0
     """Seconds of work at the full rate that a throttle lets through at once after a pause; 0 without one. With one it
     decides when an I/O passes; of the curves count the greatest depth and the median at depth 1."""
@@ -156,7 +156,8 @@ class Workload(msgspec.Struct, frozen=True):
     pids: tuple[int, ...]
     read_percent: int = 100
     rate: float = 0.0
-    """Requests per second of all jobs that arrive at random (Poisson), whatever is in flight; 0: a closed loop."""
+    """Requests per second of all jobs that arrive at random (Poisson), independently of the number in flight; 0: a
+    closed loop."""
 
 
 class Run(msgspec.Struct, frozen=True):

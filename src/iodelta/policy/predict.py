@@ -33,10 +33,10 @@ RATES = {7200: 170, 5400: 85, 4200: 55}
 """Media rate in MiB/s of a usual disk of that speed."""
 
 WORKING_SET = 50 * GIB
-"""Bytes that are used when nobody says."""
+"""Default working set in bytes."""
 
 CAPACITY = 1 << 40
-"""Bytes of a modelled disk when nobody says."""
+"""Default size of a modelled disk in bytes."""
 
 BACKLOG = 20
 BACKLOG_SHARE = 0.05
@@ -135,7 +135,7 @@ def _layout(asked: Asked) -> tuple[Layout, int]:
     if layout.kind == "raid10":
         layout = msgspec.structs.replace(layout, pairs=max(1, len(asked.members) // 2))
     size = asked.size or WORKING_SET
-    # A chunk lies at a random place: a working set of one chunk has short seeks, one of many seeks over the whole disk.
+    # A chunk is at a random place: a working set of one chunk has short seeks, one of many seeks over the whole disk.
     return msgspec.structs.replace(layout, chunks=-(-size // layout.chunk)), size
 
 

@@ -259,7 +259,7 @@ def active(given: str, array: Array) -> Explanation | None:
 
 
 def stream(given: str, array: Array) -> Explanation:
-    """A stream on ZFS, and the second way in which it can go on."""
+    """A stream on ZFS, and the second way in which it can continue."""
     spinning = number(given, "rotating_seek", 0, ROTATING_SEEK)
     flash = number(given, "flash_seek", 2, FLASH_SEEK)
     text = (

@@ -65,7 +65,7 @@ class Outcome(msgspec.Struct, frozen=True):
 def simulate(worlds: Sequence[World], threads: int | None = None) -> tuple[tuple[Outcome, ...], ...]:
     """The outcomes of each world's runs. Raises RequestError for a world that cannot be, MeasureError without the core.
 
-    The same worlds give the same outcomes to the last digit on whatever number of threads.
+    The same worlds give the same outcomes to the last digit on any number of threads.
     """
     count = threads or os.cpu_count() or 1
     try:

@@ -1,4 +1,4 @@
-"""What lies on a device or in a file that is to be overwritten: said by name where it has one, else by its looks."""
+"""The contents of a device or file that may be overwritten: by name of its format, else by appearance."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ ENOUGH = 1 << 18
 
 
 class Contents(msgspec.Struct, frozen=True):
-    """What was seen of it. Nothing seen is no proof that nothing is there."""
+    """What was found. Finding nothing does not prove that it is empty."""
 
     signatures: tuple[str, ...]
     looks: str
     """``text``, ``random bytes``, ``data``; empty where every byte that was read is zero."""
     places: int
-    """Blocks that were read, besides those where signatures stand."""
+    """Blocks that were read, besides those with signatures."""
 
     @property
     def said(self) -> str:
@@ -45,7 +45,7 @@ class Contents(msgspec.Struct, frozen=True):
 
 
 def look(machine: Machine, target: Target) -> Contents:
-    """Read what lies on a block device or in a file; writes nothing. Raises MachineError when it cannot be read."""
+    """Read the contents of a block device or file; writes nothing. Raises MachineError when it cannot be read."""
     if not target.size_bytes:
         return Contents((), "", 0)
     found, ends = read_signatures(machine, target.real_path, target.size_bytes)

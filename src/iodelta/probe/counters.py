@@ -20,7 +20,7 @@ from iodelta.probe.sysfs import attribute
 from iodelta.probe.topology import Target
 
 SECTOR = 512
-"""Bytes of the unit that diskstats counts in, whatever the device's block size."""
+"""Bytes of the unit of diskstats, regardless of the device's block size."""
 
 DISK_FIELDS = (
     *("read_ios", "read_merges", "read_bytes", "read_ms", "write_ios", "write_merges", "write_bytes", "write_ms"),
@@ -201,7 +201,7 @@ class Counters:
 
 
 def parse_read_stats(text: str) -> dict[str, float]:
-    """The numbers of a btrfs ``read_stats`` file, whatever its layout: words before a number are its name.
+    """The numbers of a btrfs ``read_stats`` file, in any layout: words before a number are its name.
 
     Two layouts are known, both of an out-of-tree series: 6.12 (``cumulative ios``, ``checkpoint wait``, ``age``...)
     and 6.18 (``ios``, ``health avg``, ``score``...). The first word of ``cumulative ios`` holds for the ``wait`` and

@@ -1,4 +1,4 @@
-"""Block devices by kernel name: what lies above and below each, read from sysfs; nothing is opened.
+"""Block devices by kernel name: the devices above and below each, read from sysfs; opens nothing.
 
 Sources: Documentation/ABI/stable/sysfs-block, Documentation/ABI/testing/sysfs-fs-btrfs.
 """

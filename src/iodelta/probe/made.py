@@ -31,7 +31,7 @@ class _Seen(msgspec.Struct, frozen=True):
 
 
 def record_path(path: str) -> str:
-    """Where the record of a file lies."""
+    """Where the record of a file is."""
     folder, name = posixpath.split(path)
     return f"{folder}/.{name}.iodelta"
 
@@ -63,9 +63,8 @@ def made_file(machine: Machine, path: str) -> bool:
 
 
 def made(machine: Machine, target: Target) -> bool:
-    """Whether nothing but what iodelta made lies on ``target``: such a file, or a device whose bytes are in such files.
-
-    Of a throw-away guest everything: its disks end with it.
+    """Whether ``target`` holds only what iodelta made: such a file, or a device whose bytes are in such files. Always
+    true in a throw-away guest: its disks end with it.
     """
     if throw_away(machine):
         return True

@@ -11,7 +11,7 @@ from iodelta.probe.topology import Target, resolve
 from iodelta.trial import Finding
 
 SAMPLE = 64
-"""Random MiB that are compared before a run, beside both ends."""
+"""Random MiB that are compared before a run, besides both ends."""
 
 
 def inspect(

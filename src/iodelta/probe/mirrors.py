@@ -64,7 +64,7 @@ class Mirrors:
             self._pids.update(children(self._machine, pid) or (pid,))
 
     def account(self) -> dict[str, float]:
-        """By dotted name, of the readers seen since the last account; empty for what is no mirrored btrfs.
+        """By dotted name, of the readers seen since the last account; empty unless it is a mirrored btrfs.
 
         ``btrfs.copies.2+1.bytes``: bytes of the target in chunks whose stripes are devids 2 and 1, in this order;
         ``btrfs.copies.bytes``: of all, 0 when it cannot be known.
@@ -84,7 +84,7 @@ class Mirrors:
         return found | {f"btrfs.devid{devid}.pid_share": share for devid, share in shares.items()}
 
     def findings(self, account: Mapping[str, float]) -> tuple[Finding, ...]:
-        """Notes: nobody can say where the bytes lie; ``pid`` is active and takes nearly all reads from one member."""
+        """Notes: the place of the bytes is unknown; ``pid`` is active and takes nearly all reads from one member."""
         if account.get("btrfs.copies.bytes") == 0:
             text = "which members hold its bytes is not known: filefrag or btrfs inspect-internal said nothing"
             remedy = "install e2fsprogs and btrfs-progs, and run as root"
@@ -115,7 +115,7 @@ class Mirrors:
             return self._machine.run(words, timeout=TIMEOUT, env={"LC_ALL": "C"}).text
         except LostError:
             raise
-        except MachineError:  # there is no such program
+        except MachineError:  # the program does not exist
             return ""
 
 

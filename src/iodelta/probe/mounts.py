@@ -28,7 +28,7 @@ def mounts(machine: Machine) -> tuple[Mount, ...]:
 
 
 def mount_of(real_path: str, table: Iterable[Mount]) -> Mount | None:
-    """The mount that a resolved path lies on: the deepest mount point above it, the latest where several stack."""
+    """The mount of a resolved path: the deepest mount point above it, the latest where several stack."""
     found: Mount | None = None
     for mount in table:
         prefix = mount.point.rstrip("/") + "/"
@@ -65,7 +65,7 @@ def _layer_directories(mount: Mount) -> Iterable[str]:
 def swaps(machine: Machine) -> tuple[str, ...]:
     """Paths of the devices and files that are swapped on. Raises MachineError."""
     lines = machine.read("/proc/swaps").splitlines()[1:]
-    # An unlinked swap file is listed with a suffix that is no part of its name.
+    # An unlinked swap file is listed with a suffix that does not belong to its name.
     return tuple(_unescape(line.split()[0]).removesuffix(" (deleted)") for line in lines if line.strip())
 
 

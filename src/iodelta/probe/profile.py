@@ -1,8 +1,8 @@
 """Where CPU time goes while a load runs, by perf(1): counts of events, and the kernel's functions, each per I/O.
 
-Of the load's own code nothing is said: fio spends much of a short run on calibrating its clock. Sources: perf-stat(1)
+The load's own code is left out: fio spends much of a short run calibrating its clock. Sources: perf-stat(1)
 (CSV format), perf-report(1). Without hardware counters, as in most virtual machines, perf samples the CPU clock
-instead: nanoseconds then stand for cycles.
+instead: nanoseconds then replace cycles.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class Queues(msgspec.Struct, frozen=True):
 
 
 def numbers(text: str) -> Cpus:
-    """``0-3,8`` -> {0, 1, 2, 3, 8}; empty for a text that is no such list."""
+    """``0-3,8`` -> {0, 1, 2, 3, 8}; empty for any other text."""
     if not _LIST.fullmatch(text):
         return frozenset()
     ends = [part.partition("-") for part in text.split(",")]

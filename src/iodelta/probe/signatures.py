@@ -101,10 +101,10 @@ MAGICS: tuple[tuple[str, bytes, tuple[int, ...]], ...] = (
     ("LZ4", b"\x04\x22\x4d\x18", (0,)),
     ("SQLite database", b"SQLite format 3\x00", (0,)),
 )
-"""Name, bytes, and where they stand; negative offsets count from the end of the device."""
+"""Name, bytes, and their offset; negative offsets count from the end of the device."""
 
 At = Callable[[int, int], bytes]
-"""The bytes at an offset, as many as asked for."""
+"""A number of bytes at an offset."""
 
 
 def _is_postgres(at: At) -> bool:
@@ -142,7 +142,7 @@ def ranges(size: int) -> tuple[tuple[int, int], ...]:
 def detect(pieces: Mapping[int, bytes], size: int) -> tuple[str, ...]:
     """Names of what is recognised in ``pieces`` (offset -> bytes, as ``ranges`` asks) of a device of ``size`` bytes.
 
-    A name stands once. Nothing recognised is no proof that nothing is there.
+    Each name appears once. Recognising nothing does not prove that it is empty.
     """
 
     def at(offset: int, length: int) -> bytes:

@@ -1,4 +1,4 @@
-"""What stands against writing to a device or file, as sysfs and procfs know it: nothing is opened or read of it."""
+"""Reasons against writing to a device or file, from sysfs and procfs: opens and reads nothing of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iodelta.probe.sysfs import Stat, attribute, kernel_name, statuses, sysfs_na
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """One thing that stands against writing."""
+    """One reason against writing."""
 
     place: str
     """``/dev/NAME`` or the path of a file."""
@@ -108,7 +108,8 @@ def key(found: Stat) -> str:
 
 
 def device_reasons(machine: Machine, name: str, uses: Uses) -> tuple[Reason, ...]:
-    """What stands against writing to the block device ``name``: its own users and those of whatever shares its bytes.
+    """Reasons against writing to the block device ``name``: its own users and those of all devices that share its
+    bytes.
 
     That is its disk, partitions that overlap it, what is behind a loop device, and other paths to the same disk.
     """
@@ -140,7 +141,7 @@ def _other_paths(machine: Machine, disk: str) -> Iterator[str]:
     }
     own = known.get(sysfs_name(disk))
     for entry, wwid in known.items():
-        # The paths below a native NVMe multipath disk are listed, but are no devices of their own.
+        # The paths below a native NVMe multipath disk are listed, but are not separate devices.
         if own and wwid == own and kernel_name(entry) != disk and attribute(machine, f"/sys/block/{entry}/dev"):
             yield kernel_name(entry)
 
@@ -168,7 +169,7 @@ def _claims(machine: Machine, this: Device, uses: Uses) -> Iterator[Reason]:
     if fsid and not points:
         yield Reason(node, f"is a member of the mounted btrfs {fsid}", "unmount that filesystem first", True)
     if not points and not fsid:
-        # ext4, xfs, f2fs and others list what they have mounted by device, in whatever mount namespace.
+        # ext4, xfs, f2fs and others list what they have mounted by device, in any mount namespace.
         for entry in machine.glob(f"/sys/fs/*/{sysfs_name(this.name)}"):
             yield Reason(node, f"is mounted ({entry.split('/')[3]}) where we cannot see it", "unmount it first", True)
     for path, number in uses.swapped.items():

@@ -1,4 +1,4 @@
-"""A scenario's folder goes on: what it measured is made anew in the place where it was."""
+"""Continue a scenario's folder: make its devices again in the same place."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def remade(folder: Folder, machine: Machine, watcher: Watcher, *, stop: Callable
         return
     origin = folder.read_struct(ORIGIN, Origin)
     one = scenario(origin.name)
-    with folder.writing():  # nobody else goes on with it
+    with folder.writing():  # no other process continues it
         settle_pending(machine, watcher)
     watcher.note(f"{one.name} makes again: {one.makes}")
     asked = folder.read(EXPERIMENT).decode()

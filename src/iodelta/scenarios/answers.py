@@ -37,7 +37,7 @@ class ScenarioAnswer(msgspec.Struct, frozen=True):
     missing: tuple[Need, ...]
     """What this machine lacks for it; empty when it can run."""
     experiment: str
-    """The experiment file; ``@NAME@`` stands for what is known only once everything was made."""
+    """The experiment file; ``@NAME@`` marks what is known only after everything was made."""
     schema: str = "iodelta.scenario/1"
 
 

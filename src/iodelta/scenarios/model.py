@@ -25,7 +25,7 @@ ORIGIN = "scenario.json"
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """How a scenario was asked for."""
+    """The options of a scenario."""
 
     name: str
     full: bool = False
@@ -79,7 +79,7 @@ class Scenario:
     space: tuple[int, int] = (0, 0)
     """Bytes of data that it may write where it makes things, small and in full."""
     needs: Callable[[Machine], Iterable[Need]] = lambda machine: ()
-    """What this machine lacks for it, whatever is measured."""
+    """What this machine lacks for it, for every target."""
     building: Callable[[Machine], Iterable[Need]] = lambda machine: ()
     """What this machine lacks to make what is measured."""
     guest: str = ""
@@ -88,7 +88,7 @@ class Scenario:
     in_guest: Values | None = None
     """What fills the gaps where kernels are the variants, each booted in such a guest; None where they cannot be."""
     of_guest: Callable[[Sequence[str]], Values] = lambda kernels: {}
-    """What fills gaps of ``guest`` and template according to the kernels that are asked for, and to what is here."""
+    """What fills gaps of ``guest`` and template according to the requested kernels and to what this machine has."""
     small_boots: Callable[[int], Values] = lambda kernels: {}
     """What a small run of so many kernels has instead of ``small`` then: every trial is a boot."""
     measures: tuple[str, ...] = ()

@@ -112,7 +112,7 @@ def benchmark(stage: Stage, members: Sequence[str], devices: Sequence[str]) -> l
 
 
 def warming(stage: Stage, devices: Sequence[str], runs: Sequence[Request], series: Series, number: int) -> Rates:
-    """One series from a cold cache on, made again when somebody on the machine has emptied all caches meanwhile."""
+    """One series from a cold cache on, repeated if somebody on the machine emptied all caches meanwhile."""
 
     def begin(part: float) -> None:
         if stage.stop():
@@ -136,7 +136,7 @@ def _drops(machine: Machine) -> str:
 
 
 def tell(folder: Folder) -> Iterator[str]:
-    """The benchmark as it was made, real and simulated, and what the blocks say beside it."""
+    """The benchmark as published, real and simulated, and the result of the blocks."""
     yield ""
     yield "The same mirror measured as the benchmark was made, in one order and by the clock."
     yield f"IOPS of its five slots, measured / simulated; disks of {PACES[0]} and {PACES[1]} reads/s:"

@@ -75,7 +75,7 @@ class Laying(TypedDict):
 
 
 class Stage:
-    """A directory on a machine, and what is made in it and beside it for one scenario."""
+    """A directory on a machine, and what one scenario makes in it and next to it."""
 
     def __init__(
         self,
@@ -94,12 +94,12 @@ class Stage:
         self.directory = directory
         """Exists once something was made in it."""
         self.token = directory.rsplit("-", 1)[1]
-        """16 random hexadecimal digits, this stage's alone: for the names of what is made beside the directory."""
+        """16 random hexadecimal digits, this stage's alone: for the names of what is made next to the directory."""
         self.full = full
         self.target = target
         """What the user wants measured instead of what the scenario would make; None for the latter."""
         self.asked = asked
-        """The experiment file of the folder that all this is made anew for; empty the first time."""
+        """The experiment file of the folder that is continued; empty the first time."""
         self.watcher = watcher
         self.stop = stop
         self.environment = marked(identifier)
@@ -199,7 +199,7 @@ class Stage:
         return disk
 
     def steady(self, path: str, name: str = "target") -> str:
-        """A path in the stage for what was made: the same when it is made anew, whatever number it has then."""
+        """A path in the stage for what was made: the same when it is made again, regardless of its number then."""
         if path.startswith(f"{self.directory}/"):
             return path
         link = f"{self.place()}/{name}"
@@ -252,7 +252,7 @@ def staged(
     """A stage with its directory in ``home``; leaving removes all that was made.
 
     ``identifier`` is that of an earlier one whose place it takes, ``asked`` the experiment file that was made
-    there. Raises MeasureError. Whatever cannot be removed is said to the watcher, and stays pending for
+    there. Raises MeasureError. The watcher is told what cannot be removed; it stays pending for
     ``iodelta restore``.
     """
     identifier = identifier or f"{random.SystemRandom().getrandbits(64):016x}"

@@ -73,7 +73,7 @@ UBLK_NUMBERS = range(1000, 1 << 20)
 """Far from those that are given one after the other, and minor numbers of the kernel's."""
 
 SERVERS = {"kublk": ("-t", "null"), "rublk": ("null",)}
-"""Servers of a ublk null device: the kernel's own selftest, and rublk; how each is asked for it."""
+"""Servers of a ublk null device: the kernel's own selftest, and rublk; how to start each."""
 
 
 def prepare(stage: Stage) -> Values:

@@ -21,7 +21,7 @@ def cache(*parts: str) -> Path:
 
 @contextlib.contextmanager
 def held(directory: Path) -> Iterator[None]:
-    """One build at a time in a directory. Raises MeasureError while another goes on."""
+    """One build at a time in a directory. Raises MeasureError while another build runs."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         try:

@@ -1,7 +1,7 @@
 """A static fio and ``t/io_uring``, from the distribution's source of fio, in the cache.
 
-Static, and for no CPU in particular, so that the same file runs in a guest that has nothing else. ``t/io_uring`` is in
-no distribution's fio package. A build that was interrupted goes on; one that is whole is kept with its files' sums.
+Static, and for no CPU in particular, so that the same file runs in a guest that has nothing else. No distribution's
+fio package has ``t/io_uring``. An interrupted build continues; one that is whole is kept with its files' sums.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def built_fio() -> BuiltFio | None:
 def build_fio(
     *, source: Path | None = None, on_step: Callable[[str, float | None], None] = lambda text, share: None
 ) -> BuiltFio:
-    """Make them, or finish what an interrupted build began; a build of the same version is made anew.
+    """Make them, or finish what an interrupted build began; a build of the same version is replaced.
 
     ``source`` is an unpacked tree of fio; without one the distribution's source package is fetched. ``on_step`` is told
     what is being done, and the share of it that is done where that can be known. Raises MeasureError for what is

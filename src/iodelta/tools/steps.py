@@ -12,7 +12,7 @@ from pathlib import Path
 from iodelta.errors import MeasureError
 
 TAIL = 6
-"""Lines of a failed command that are told."""
+"""Lines of a failed command that the message repeats."""
 
 
 def step(

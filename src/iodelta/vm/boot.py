@@ -36,7 +36,7 @@ EMULATED = "QEMU TCG CPU"
 some eighty boots, with nonsense in the flags (its AVX and BMI were new then)."""
 
 QUIET = "console=ttyS0 quiet panic=-1 oops=panic nokaslr randomize_kstack_offset=off mitigations=off"
-"""Boot parameters without which two boots need not be alike."""
+"""Boot parameters without which two boots may differ."""
 
 
 class Boot(msgspec.Struct, frozen=True):
@@ -49,7 +49,7 @@ class Boot(msgspec.Struct, frozen=True):
     """MiB."""
     cpus: int = 1
     nodes: int = 1
-    """NUMA nodes, each with as many of the CPUs and as much of the memory; told to the kernel by ACPI."""
+    """NUMA nodes, each with as many of the CPUs and as much of the memory; described to the kernel by ACPI."""
     clock: Literal["instructions", "wall"] = "wall"
     kvm: bool = False
     """Only with the wall clock, and only where ``kvm_works``."""

@@ -60,7 +60,7 @@ class Recipe(msgspec.Struct, frozen=True):
     jobs: int = 1
 
     def digest(self, tree: str = "") -> str:
-        """Six digits for configuration and compiler, and for the tree when no commit stands for it."""
+        """Six digits for configuration and compiler, and for the tree if no commit describes it."""
         whole = "\0".join((BASE.read_text(), self.config, compiler_version(self.compiler), tree))
         return hashlib.sha256(whole.encode()).hexdigest()[:6]
 
@@ -71,7 +71,7 @@ class Source(msgspec.Struct, frozen=True):
     tree: str
     """An absolute path. Nothing is written to it."""
     commit: str = ""
-    """Full hash of what lies there; empty when that is not all committed, or not in git."""
+    """Full hash of the tree's commit; empty if it has uncommitted changes or is not in git."""
 
 
 class Build(msgspec.Struct, frozen=True):
@@ -243,7 +243,7 @@ def _kept(source: Source, recipe: Recipe, suffix: str, work: Path, steps: int, s
 
 
 def _check_tree(tree: str) -> None:
-    """Raises RequestError for what is no kernel source, or has been built in."""
+    """Raises RequestError unless it is a kernel source that was not built in place."""
     if not Path(tree, "Makefile").is_file():
         raise RequestError("no Makefile here: not a source tree of Linux", place=tree)
     if Path(tree, ".config").exists() or Path(tree, "include/config").is_dir():

@@ -103,7 +103,7 @@ def order(text: str) -> tuple[int, ...]:
 
 
 def within(version: tuple[int, ...], first: tuple[int, ...], last: tuple[int, ...]) -> bool:
-    """Whether a version lies in a row; its ends may leave out numbers: 6.12.117-1 is in 6.12.100..6.12.117."""
+    """Whether a version is in a range; its ends may leave out numbers: 6.12.117-1 is in 6.12.100..6.12.117."""
     return first <= version[: len(first)] and version[: len(last)] <= last
 
 
@@ -148,7 +148,7 @@ def _tree(place: Path, name: str) -> Kernel:
 
 
 def recorded(place: Path) -> str:
-    """Name and version from what ``fetch`` wrote beside a kernel; empty where it did not. Raises MeasureError."""
+    """Name and version from the record of ``fetch`` next to a kernel; empty without one. Raises MeasureError."""
     if not place.is_file():
         return ""
     try:

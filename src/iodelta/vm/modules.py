@@ -23,7 +23,7 @@ class Needed(msgspec.Struct, frozen=True):
     load: tuple[str, ...] = ()
     """Files to insert, in this order."""
     missing: dict[str, str] = {}
-    """Module asked for -> why it cannot be had."""
+    """Requested module -> why it is unavailable."""
 
 
 class Modules:

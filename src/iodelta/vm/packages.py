@@ -19,7 +19,7 @@ from iodelta.vm.kernels import KERNELS, Kernel, find, matches, order, recorded, 
 
 TIMEOUT = 900.0
 _IMAGE = re.compile(r"Package: (linux-image-(\d+\.\d+\.\d+[\w.+~-]*-cloud-\w+))\n")
-"""Debug symbols and unsigned images have longer names, and a name that is only a series is no kernel."""
+"""Debug symbols and unsigned images have longer names, and a name that is only a series is not a kernel."""
 
 
 class Package(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ class Package(msgspec.Struct, frozen=True):
 
 
 def available() -> list[Package]:
-    """Kernels that the system's package manager knows, by version. Raises MeasureError where there is no apt.
+    """Kernels that the system's package manager knows, by version. Raises MeasureError without apt.
 
     Only what is made for virtual machines (Debian's ``cloud`` flavour): small, and with every block driver needed.
     """

@@ -11,7 +11,7 @@ import msgspec
 from iodelta.errors import RequestError
 
 MEMORY = 384
-"""MiB unless told otherwise: ten boots in a row stay below half a GiB at a time."""
+"""Default MiB: ten boots in a row stay below half a GiB at a time."""
 
 FORM = (
     "vm[:KERNEL][,memory=MIB][,cpus=N][,nodes=N][,cpufreq=MHZ:MHZ...][,cmdline=WORDS][,modules=NAME:...][,programs=NAME:...]"
@@ -43,9 +43,9 @@ class Spec(msgspec.Struct, frozen=True):
     """Clocks of every CPU in MHz, falling, of which cpufreq has the choice; they change nothing."""
     cmdline: str = ""
     modules: tuple[str, ...] = ()
-    """Loaded beside what disks and target take."""
+    """Loaded in addition to the modules of disks and target."""
     programs: tuple[str, ...] = ()
-    """Of this machine, to have beside what every guest has."""
+    """Programs of this machine, in addition to those of every guest."""
     disks: tuple[Disk, ...] = ()
     target: str = ""
     """Kind of the target that is made in the guest; empty for none."""
@@ -62,7 +62,7 @@ LARGEST = 1 << 50
 
 
 def parse(text: str) -> Spec:
-    """What stands after ``vm:``. Raises RequestError with the form."""
+    """The text after ``vm:``. Raises RequestError with the form."""
     spec = _parsed(text)
     _check(spec)
     return spec

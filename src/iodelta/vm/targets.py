@@ -42,7 +42,7 @@ disk() {  # disk N [ATTRIBUTE=VALUE]...: one null_blk, its own attributes before
     echo 1 >"$place/power" || fail 'null_blk: the device does not start'
     made=/dev/${place##*/}; [ -b "$made" ] || made=/dev/nullb$(cat "$place/index")
 }
-members() {  # members MIB: as many as are asked for, each with memory of its own
+members() {  # members MIB: the requested number, each with its own memory
     list=; n=0
     while [ $n -lt $disks ]; do disk $n memory_backed=1 size=$1; list="$list $made"; n=$((n + 1)); done
 }

@@ -1,1 +1,1 @@
-"""How a trial is made and read back: fio, its target files, and the background load beside it."""
+"""How a trial is made and read back: fio, its target files, and the background load during it."""

@@ -1,4 +1,4 @@
-"""A load that runs beside the trials of a condition: started, kept running, accounted for, and surely stopped."""
+"""A load that runs during the trials of a condition: started, kept running, recorded, and reliably stopped."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ _ERROR_LINE = r"err=|error|fail|unable|can't|cannot|no such|permission|unrecogni
 
 
 def ending(run: FioRun, said: Sequence[str]) -> list[Finding]:
-    """Why fio did not come to a good end, if it did not: ``fio.stopped``, ``fio.timeout`` or ``fio.failed``."""
+    """Why fio did not end well, if so: ``fio.stopped``, ``fio.timeout`` or ``fio.failed``."""
     tool = run.request.tool
     if run.ended == "stopped":
         return [finding(run, "fio.stopped", "hard", "the run was stopped before its end")]

@@ -83,7 +83,7 @@ def command_of(request: FioRequest) -> list[str]:
 
 
 def target_words(target: str, kind: str, files: str = "") -> tuple[str, ...]:
-    """How fio is told of a target; ``files`` as in ``FioRequest``. Raises RequestError for a path it would misread."""
+    """fio's options for a target; ``files`` as in ``FioRequest``. Raises RequestError for a path it would misread."""
     place = "directory" if kind == "directory" else "filename"
     format_ = (f"--filename_format={files}",) if files else ()
     return (f"--{place}={named(target)}", *format_)
@@ -99,7 +99,7 @@ def option_words(options: Sequence[Option]) -> tuple[str, ...]:
 
 
 def reads_only(options: Sequence[Option]) -> bool:
-    """Whether ``rw`` says read: then fio can be told to be read-only."""
+    """Whether ``rw`` only reads: then fio can run with ``--readonly``."""
     modes = [value for name, value in options if canonical(name) == "rw"]
     return not modes or (modes[-1] or "").split(":")[0] in READS
 
@@ -153,7 +153,7 @@ def _check_reach(machine: Machine, request: FioRequest) -> None:
 
 
 def _reach(request: FioRequest, whole: int) -> float:
-    """The end of what the workload touches in a file of ``whole`` bytes; infinite where that cannot be told."""
+    """The end of what the workload touches in a file of ``whole`` bytes; infinite if unknown."""
     given = {canonical(name): (value or "").strip() for name, value in request.options}
     if any(given.get(name, "0") != "0" for name in ("fill_device", "file_append", "filesize", "zonemode")):
         return math.inf

@@ -79,12 +79,12 @@ def _brace_line(output: bytes, brace: bytes, at: int) -> int:
 
 
 def read_document(document: bytes) -> FioDocument:
-    """Read one document. Raises ValueError when it is no fio JSON, has bins that fio cannot have written, or is of fio
+    """Read one document. Raises ValueError when it is not fio JSON, has bins that fio cannot have written, or is of fio
     < 3.0, whose units differ."""
     try:
         raw = decoded(document)
     except msgspec.DecodeError as error:
-        try:  # "%f" prints nan and inf bare, which is no JSON
+        try:  # "%f" prints nan and inf bare, which is not JSON
             raw = decoded(re.sub(rb":\s*-?(nan|inf)\b", b": 0", document))
         except msgspec.DecodeError:
             raise ValueError(f"not the JSON of fio: {error}") from error

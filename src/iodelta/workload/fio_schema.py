@@ -149,7 +149,7 @@ class RawMember(msgspec.Struct):
 
 
 class RawMirror(msgspec.Struct):
-    """What the user-space mirror adds when it stands in for fio."""
+    """What the user-space mirror adds when it replaces fio."""
 
     members: list[RawMember] = []
 
@@ -283,7 +283,7 @@ def latency(raw: RawLatency | None, ios: int, *, microseconds: bool = False) -> 
 
 @lru_cache(maxsize=256)
 def _percent(key: str) -> float:
-    """0 for what is no percent, such as the keys "0.00" with which fio < 3.4 pads its list."""
+    """0 for a key that is not a percentage, such as the keys "0.00" with which fio < 3.4 pads its list."""
     try:
         percent = float(key)
     except ValueError:

@@ -64,8 +64,8 @@ def prepare(
 ) -> Layout:
     """Have a file of at least ``size`` bytes at ``path``; a file that is large enough is used as it is.
 
-    A new one is a whole number of MiB, written beside it and renamed when complete and synced, so a half-made one is
-    never measured; a small record beside it (``.NAME.iodelta``) lets iodelta replace its own file later, and nobody
+    A new one is a whole number of MiB, written next to it and renamed when complete and synced, so a half-made one is
+    never measured; a small record next to it (``.NAME.iodelta``) lets iodelta replace its own file later, and nobody
     else's. ``size`` must be the largest that any cell uses. Raises RequestError (not a regular file; too small and not
     made by iodelta; not enough space), MeasureError (no space left meanwhile, stopped, fio failed).
     """
@@ -121,7 +121,7 @@ def prepare_directory(
     """Have the files that fio will use in the directory ``path`` under ``options`` (numjobs, nrfiles, sizes).
 
     fio's own file names are used (``iodelta.JOB.FILE``). A mark in the directory says that a layout is under way; one
-    that is found at the start means the files are half made, and they are made again. ``size`` is that of one job.
+    that is found at the start means the files are half made, and are written again. ``size`` is that of one job.
     Raises as ``prepare`` does.
     """
     there = _stat(machine, path)

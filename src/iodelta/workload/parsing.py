@@ -47,7 +47,7 @@ def check(machine: Machine, jobs: Sequence[Job], workdir: str, *, fio: str = "fi
 def _refused(machine: Machine, jobs: Sequence[Job], workdir: str, fio: str) -> tuple[Job, str] | None:
     """The first job that this fio does not accept, with all that fio says of it; None when it accepts every one.
 
-    Starting fio takes 0.2 s and a job more next to nothing, so all are asked for at once and halved only to find one.
+    Starting fio takes 0.2 s and a job more next to nothing, so all are checked at once and halved only to find one.
     """
     if not jobs:
         return None

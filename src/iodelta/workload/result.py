@@ -14,7 +14,7 @@ from iodelta.workload.fio_json import FioDocument, FioJob, documents, merged, re
 from iodelta.workload.model import FioRequest, FioResult, FioRun
 
 SHORT = 0.98
-"""A run that measured less than this share of the time it was asked for is not a trial."""
+"""A run that measured less than this share of the requested time is not a trial."""
 
 INCOMPLETE = 0.001
 """More short or dropped I/Os than this share make a run unusable; a single one is a warning."""
