@@ -45,6 +45,8 @@ class Effect(msgspec.Struct, frozen=True):
     """The change of all work done, as the verdict has it; None where it is not known."""
     trials: int = 0
     """Trials of the variant behind it, in all cells; 0: ``n``."""
+    stalled: int = 0
+    """How many of these trials stalled."""
 
     @property
     def shown(self) -> bool:
@@ -58,7 +60,7 @@ class Effect(msgspec.Struct, frozen=True):
         typical = _logarithm(self.value, self.low, self.high, LEVEL, self.n)
         total = self.total
         known = None if total is None else _logarithm(total.value, total.low, total.high, total.level, self.n)
-        return Measured(typical, known, self.trials or self.n)
+        return Measured(typical, known, self.trials or self.n, self.stalled)
 
     def of(self, estimand: Estimand) -> Estimate:
         """The logarithm of variant over baseline, of a typical trial or of all work."""
@@ -170,6 +172,7 @@ def _effect(verdict: Verdict) -> Effect | None:
         "blocks",
         verdict.total if verdict.total is not None and verdict.total.value > -1.0 else None,
         verdict.stalls.trials if verdict.stalls is not None else verdict.blocks,
+        verdict.stalls.stalled if verdict.stalls is not None else 0,
     )
 
 
@@ -248,7 +251,9 @@ def planned_blocks(there: Side, margin: float) -> int:
     """Blocks of a cell that will probably tell the size of every change shown there, as far as that can be told."""
     own = [effect for effect in there.effects if effect.cell != "*"]
     needed = [blocks_needed(effect.of("typical"), margin) for effect in own]
-    equal = [trials_needed(STALLS) for effect in own if not effect.shown]  # trials of all cells count
+    equal = [
+        trials_needed(STALLS, stalled=effect.stalled) for effect in own if not effect.shown
+    ]  # trials of all cells count
     for_stalls = math.ceil(max(equal, default=0) / max(1, len({effect.cell for effect in own})))
     return max((count for count in (*needed, for_stalls) if count is not None), default=0)
 

@@ -13,16 +13,17 @@ from iodelta.stats.effect import Estimate
 from iodelta.stats.replay import smallest_share
 from iodelta.stats.sequential import nominal_tails
 from iodelta.stats.size import projection
-from iodelta.stats.stalls import excluded, trials_needed
+from iodelta.stats.stalls import trials_needed
 from iodelta.trial import Finding
 from iodelta.verdict import explain
-from iodelta.verdict.decide import Trace, stalls_of
+from iodelta.verdict.decide import Trace
 from iodelta.verdict.doubts import doubts_of
 from iodelta.verdict.family import Job, Outcome
 from iodelta.verdict.hosts import typical_over
 from iodelta.verdict.model import LARGEST, Carry, Change, Look, Needed, Stalls, Verdict, Word, relative
 from iodelta.verdict.numbers import Numbers, flagged_blocks, flags_of, numbers_of
 from iodelta.verdict.rules import Rules
+from iodelta.verdict.stalled import counted
 from iodelta.verdict.units import Units
 
 Floats = NDArray[np.float64]
@@ -134,11 +135,10 @@ def _carry(numbers: Numbers | None, unit: Units) -> Carry | None:
 
 def _stalls(unit: Units, used: int) -> Stalls | None:
     """The stalled trials of both arms; None where there are no values of single trials."""
-    found = unit.stalled_by(used)
-    if found is None:
+    if not unit.singles:
         return None
-    trials = unit.trials_by(used)
-    return Stalls(*found, trials, excluded(len(found[0]), trials))
+    own, everywhere = unit.stalled_by(used) or ((), ()), counted(unit, used)
+    return Stalls(*own, everywhere.trials, everywhere.bound, everywhere.stalled)
 
 
 def _smallest_p(unit: Units, used: int, rules: Rules) -> float:
@@ -185,7 +185,7 @@ def _needed(
     per_unit = used / n
     single = trace.critical.get(outcome.at, 0.0) / max(nominal_tails(plan, job.claim.alpha)[outcome.at], 1e-12)
     claimed, each = nominal_tails(plan, job.claim.alpha), nominal_tails(plan, rules.alpha / 2)
-    rate = max(job.unit.trials_by(used), 1) / used
+    seen = counted(job.unit, used)
     ahead = [max(1, round(plan.blocks[look] / per_unit)) for look in later]
     spare = [units - 1 if mean is None else mean.spare for units in ahead]
     found = projection(
@@ -196,7 +196,7 @@ def _needed(
         change=[_critical(claimed[look] * single, free) for look, free in zip(later, spare, strict=True)],
         equal=[_critical(each[look], free) for look, free in zip(later, spare, strict=True)],
         margin=margin,
-        least=math.ceil(trials_needed(rules.stalls, stalled=stalls_of(job.unit, used)) / rate / per_unit),
+        least=math.ceil(trials_needed(rules.stalls, stalled=seen.stalled) * used / max(seen.trials, 1) / per_unit),
         seed=rules.seed,
     )
     if found is not None and math.isfinite(found.low):
@@ -270,8 +270,7 @@ def _phrase(unit: Units, trace: Trace, outcome: Outcome, numbers: Numbers, word:
     if word == "inconclusive" and unit.hosts:
         return explain.hosts(typical_over(numbers.d, unit.hosts), len(set(unit.hosts)))
     if word == "equivalent":
-        bound = excluded(stalls_of(unit, used), unit.trials_by(used))
-        return explain.equivalent(numbers.typical.low, numbers.typical.high, rules.margin, bound)
+        return explain.equivalent(numbers.typical.low, numbers.typical.high, rules.margin, counted(unit, used).bound)
     if trace.basis == "total" and numbers.total is not None:
         stalls = _stalls(unit, used)
         typical = _change(numbers.typical, unit)
@@ -280,13 +279,13 @@ def _phrase(unit: Units, trace: Trace, outcome: Outcome, numbers: Numbers, word:
 
 
 def _few_trials(unit: Units, used: int, rules: Rules) -> str:
-    stalled, trials = stalls_of(unit, used), unit.trials_by(used)
-    if trials < trials_needed(rules.stalls, stalled=stalled):
-        return explain.few_trials(stalled, trials, rules.stalls)
+    seen = counted(unit, used)
+    if not seen.enough_for(rules.stalls):
+        return explain.few_trials(seen.stalled, seen.trials, rules.stalls)
     more, fewer = unit.stalled_by(used) or ((), ())
     if len(fewer) > len(more):
-        return explain.stalls_reach(unit.baseline, len(fewer), trials)
-    return explain.stalls_reach(unit.variant, stalled, trials)
+        return explain.stalls_reach(unit.baseline, len(fewer), used)
+    return explain.stalls_reach(unit.variant, len(more), used)
 
 
 def _so_far(job: Job, rules: Rules) -> str:

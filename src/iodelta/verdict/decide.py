@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from iodelta.stats.guards import Merged, lag1_rows, merge_until_clean
 from iodelta.stats.sequential import Schedule, nominal_tails
-from iodelta.stats.stalls import trials_needed
 from iodelta.verdict.hosts import seen_over_hosts, typical_over
 from iodelta.verdict.looks import Seen, Tested, seen_at
 from iodelta.verdict.machine import Machine, machine_of
 from iodelta.verdict.model import Word
 from iodelta.verdict.rare import stalls_fit
 from iodelta.verdict.rules import Rules
+from iodelta.verdict.stalled import counted
 from iodelta.verdict.units import Units
 
 Floats = NDArray[np.float64]
@@ -201,7 +201,7 @@ def _word(
     limit, rules = each[0] * (1 + 1e-9), each[1]
     inside = (seen.within[:, row] <= limit).tolist()
     if all(inside):
-        enough = unit.trials_by(blocks) >= trials_needed(rules.stalls, stalled=stalls_of(unit, blocks))
+        enough = counted(unit, blocks).enough_for(rules.stalls)
         return ("equivalent" if enough else "inconclusive"), "typical", not enough
     names: tuple[Basis, Basis] = ("typical", "total")
     words: tuple[tuple[Word, bool, Floats], ...] = (
@@ -226,12 +226,6 @@ def _stalls_fit(unit: Units, trace: Trace, look: int, blocks: int, tail: float, 
 
 def _unless_equivalent(word: Word) -> Word:
     return "inconclusive" if word == "equivalent" else word
-
-
-def stalls_of(unit: Units, blocks: int) -> int:
-    """How many of the variant's trials were seen to stall in ``blocks`` units; 0 where single trials are not known."""
-    stalled = unit.stalled_by(blocks)
-    return len(stalled[0]) if stalled else 0
 
 
 def _made_by_carry(unit: Units, word: Word, machine: Machine | None, blocks: int, rules: Rules) -> bool:

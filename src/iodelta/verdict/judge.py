@@ -45,6 +45,7 @@ from iodelta.verdict.metrics import SYNC
 from iodelta.verdict.model import FamilySummary, Judgement, Look, Step, Verdict
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.series import Series, blocks_of, finished_of, series_from, surroundings_of
+from iodelta.verdict.stalled import with_others
 from iodelta.verdict.units import Units, units_of
 
 KINDS = ("read", "write", "trim", SYNC)
@@ -71,7 +72,7 @@ def judge(series: Series, rules: Rules, look: Look | None = None) -> Verdict:
 def judge_series(series: Sequence[Series], rules: Rules, *, ended: Sequence[int] = ()) -> Judgement:
     """As ``judge_all``, from series already drawn."""
     at = _trials_at(series)
-    units = [units_of(one, rules, ended, trials_at=at[one.variant]) for one in series]
+    units = with_others([units_of(one, rules, ended, trials_at=at[one.variant]) for one in series])
     jobs, kept = jobs_of(units, rules, ended)
     verdicts = _verdicts(jobs, rules)
     worse = sum(verdict.word == "regression" for verdict in verdicts)
@@ -217,6 +218,8 @@ def _mean_unit(members: Sequence[Units], ended: Sequence[int], rules: Rules) -> 
         variant_at=new_at,
         ended=tuple(dict.fromkeys(int(np.count_nonzero(last_at <= number)) for number in ended)),
         unit=f"blocks of {len(members)} cells",
+        trials_at=head.trials_at,
+        others=tuple(single for member in members for single in member.singles),
     )
 
 

@@ -58,14 +58,18 @@ class Carry(msgspec.Struct, frozen=True):
 
 
 class Stalls(msgspec.Struct, frozen=True):
-    """Trials that stalled, by number, and the share of stalls that ``trials`` trials of the variant do not exclude."""
+    """Trials of this cell that stalled, by number, and the share of stalls that ``trials`` trials of the variant do not
+    exclude."""
 
     variant: tuple[int, ...]
     baseline: tuple[int, ...]
     trials: int
-    """Trials of the variant up to the look, those of other cells too."""
+    """Trials of the variant up to the look, those of other cells too; of this cell alone where some stalled here and
+    that leaves more open."""
     not_excluded: float
     """Upper bound (95 %, 97 % where one stalled) of the share of its trials that stall."""
+    stalled: int = 0
+    """How many of ``trials`` stalled."""
 
 
 class Flags(msgspec.Struct, frozen=True):

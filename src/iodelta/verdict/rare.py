@@ -55,7 +55,7 @@ def _unseen(unit: Units, blocks: int) -> float:
         (arms.old, arms.old_weight) if by_variant == unit.higher_is_better else (arms.new, arms.new_weight)
     )
     places = np.isin(at[:blocks], numbers)
-    share = max(excluded(len(numbers), unit.trials_by(blocks)), float(places.mean()))
+    share = max(excluded(len(numbers), blocks), float(places.mean()))
     seen = mean_with(values[0], weights[0], places, float(places.mean()))
     more = abs(float(np.log(mean_with(values[0], weights[0], places, share) / seen)))
     return more if by_variant else -more

@@ -68,12 +68,13 @@ class Reproduction(msgspec.Struct, frozen=True):
 
 
 class Measured(msgspec.Struct, frozen=True):
-    """A change on one side: log-ratios of a typical trial and of all work (None: not known), and the trials of the
-    variant; stalled ones are not counted out."""
+    """A change on one side: log-ratios of a typical trial and of all work (None: not known), the trials of the variant
+    and how many of them stalled."""
 
     typical: Estimate
     total: Estimate | None
     trials: int
+    stalled: int = 0
 
     def of(self, basis: Estimand) -> Estimate:
         """One of both; the typical one where no total is known."""
@@ -99,12 +100,17 @@ def reproduced(there: Measured, here: Measured, margin: float, stalls: float = S
 
 def _if_enough(found: Reproduction, there: Measured, here: Measured, stalls: float) -> Reproduction:
     """``found``, but "no change, as there" only where both sides have trials enough to exclude rare stalls."""
-    trials, needed = min(there.trials, here.trials), trials_needed(stalls)
-    if not found.held or _shown(there.of(found.basis)) or trials >= needed:
+    if not found.held or _shown(there.of(found.basis)):
         return found
+    least = max((there, here), key=lambda side: excluded(side.stalled, side.trials))
+    needed = trials_needed(stalls, stalled=least.stalled)
+    if least.trials >= needed:
+        return found
+    seen = f"{least.trials} trials" + (f", {least.stalled} of which stalled," if least.stalled else "")
     says = (
-        f"no change there and none here, but {trials} trials do not exclude stalls in up to "
-        f"{100 * excluded(0, trials):.0f} % of them: {needed} are needed on both sides"
+        f"no change there and none here, but {seen} do not exclude stalls in up to "
+        f"{100 * excluded(least.stalled, least.trials):.0f} % of them: {needed} are needed on "
+        + ("both sides" if not least.stalled else "that side, none of the others stalled")
     )
     return msgspec.structs.replace(found, word="inconclusive", says=says)
 

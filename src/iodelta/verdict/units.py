@@ -28,6 +28,10 @@ NOTHING_DONE = math.log(1e6)
 """The log-ratio of a trial that did no I/O to one that did: worse than any other, and a number."""
 
 
+Stalled = tuple[tuple[int, ...], tuple[int, ...]]
+"""Numbers of the trials of the variant and of the baseline that stalled."""
+
+
 @dataclass(frozen=True)
 class Units:
     """One comparison: ``d`` has one log-ratio per unit (block, or boot pair) in run order, positive = worse (nan only
@@ -65,7 +69,11 @@ class Units:
     baseline_flags: tuple[tuple[str, ...], ...] = ()
     variant_flags: tuple[tuple[str, ...], ...] = ()
     trials_at: Floats = field(default_factory=lambda: NO_WEIGHTS)
-    """Numbers of all trials of the variant, those of other cells too, ascending; empty: those of this cell."""
+    """Numbers of all trials of the variant, those of other cells too, ascending; empty: those of ``singles``."""
+    others: tuple[Units, ...] = ()
+    """What holds the trials of the variant one by one: this quantity in all cells, the blocks behind boot pairs. Empty:
+    the units themselves."""
+    _found: dict[int, Stalled] = field(default_factory=dict, init=False, repr=False, compare=False)
     findings: tuple[Finding, ...] = ()
     refusal: Finding | None = None
     forever: bool = False
@@ -116,22 +124,41 @@ class Units:
             ended=ended,
         )
 
+    @property
+    def singles(self) -> tuple[Units, ...]:
+        """The units whose values are those of single trials: its own, else those behind it."""
+        return (self,) if self.unit == "blocks" else self.others
+
     def trials_by(self, unit: int) -> int:
         """How many trials of the variant had been run, in any cell, when ``unit`` units were complete."""
-        if not len(self.trials_at) or not unit:
-            return unit
-        last = max(self.baseline_at[unit - 1], self.variant_at[unit - 1])
-        return int(np.searchsorted(self.trials_at, last, side="right"))
+        if not unit:
+            return 0
+        if not len(self.trials_at):
+            return sum(single.until(self._last(unit)) for single in self.singles)
+        return int(np.searchsorted(self.trials_at, self._last(unit), side="right"))
 
-    def stalled_by(self, unit: int) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    def stalls_by(self, unit: int) -> int:
+        """How many of these trials had stalled by then, judged by what was known then."""
+        if not unit:
+            return 0
+        last = self._last(unit)
+        stalled = (single.stalled_by(single.until(last)) for single in self.others or self.singles)
+        return len(set().union(*(variant for variant, _ in filter(None, stalled))))
+
+    def _last(self, unit: int) -> int:
+        return int(max(self.baseline_at[unit - 1], self.variant_at[unit - 1]))
+
+    def stalled_by(self, unit: int) -> Stalled | None:
         """Numbers of the trials of the variant and of the baseline that stalled in the first ``unit`` units; None where
         there are no values of single trials."""
         if len(self.baseline_values) < unit or self.unit != "blocks":
             return None
-        return (
-            self._stalled(self.variant_values[:unit], self.variant_at),
-            self._stalled(self.baseline_values[:unit], self.baseline_at),
-        )
+        if unit not in self._found:
+            self._found[unit] = (
+                self._stalled(self.variant_values[:unit], self.variant_at),
+                self._stalled(self.baseline_values[:unit], self.baseline_at),
+            )
+        return self._found[unit]
 
     def _stalled(self, values: Floats, at: Floats) -> tuple[int, ...]:
         with np.errstate(divide="ignore"):
@@ -337,6 +364,7 @@ def _by_boot(units: Units, boots: tuple[tuple[str, str], ...], last_at: NDArray[
         baseline_flags=(),
         variant_flags=(),
         unit="boot pairs",
+        others=(units,),
         refusal=refusal,
     )
 

@@ -122,8 +122,9 @@ def _stalls(verdict: Verdict) -> Iterator[str]:
             more = f" and {len(numbers) - NAMED} more" if len(numbers) > NAMED else ""
             named = ", ".join(map(str, numbers[:NAMED]))
             yield f"{len(numbers)} of {verdict.blocks} trials of {inert(name)} stalled: number {named}{more}"
+    held = f", {stalls.stalled} of which stalled," if stalls.stalled else ""
     yield (
-        f"{stalls.trials} trials of {inert(verdict.variant)} do not exclude stalls in up to "
+        f"{stalls.trials} trials of {inert(verdict.variant)}{held} do not exclude stalls in up to "
         f"{100 * stalls.not_excluded:.0f} % of its trials, if stalls come singly; "
         "the total change holds those that were seen"
     )

@@ -1,0 +1,48 @@
+"""How many trials of a variant were seen, how many of them stalled, and which share of stalls that leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from iodelta.stats.stalls import excluded, trials_needed
+from iodelta.verdict.units import Units
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Trials of the variant, and those of them that stalled."""
+
+    stalled: int
+    trials: int
+
+    @property
+    def bound(self) -> float:
+        """The share of stalls that they do not exclude."""
+        return excluded(self.stalled, self.trials)
+
+    def enough_for(self, share: float) -> bool:
+        """Whether they exclude stalls in ``share`` of trials."""
+        return self.trials >= trials_needed(share, stalled=self.stalled)
+
+
+def counted(unit: Units, units: int) -> Counted:
+    """The trials of all cells together. Where some of this cell stalled it may be the cell that makes them, so that its
+    trials stand for themselves if that leaves more open."""
+    everywhere = Counted(unit.stalls_by(units), unit.trials_by(units))
+    own = unit.stalled_by(units)
+    if own is None or not own[0]:
+        return everywhere
+    return max(Counted(len(own[0]), units), everywhere, key=lambda one: one.bound)
+
+
+def with_others(units: Sequence[Units]) -> list[Units]:
+    """``units``, each with those of the same variant and quantity: reads and writes of one trial stall alike."""
+    places: dict[tuple[str, str], list[Units]] = {}
+    for unit in units:
+        places.setdefault(_quantity(unit), []).extend(one for one in unit.singles if one.refusal is None)
+    return [replace(unit, others=tuple(places[_quantity(unit)]) or unit.others) for unit in units]
+
+
+def _quantity(unit: Units) -> tuple[str, str]:
+    return unit.variant, unit.metric.name.partition(".")[2]

@@ -1,0 +1,97 @@
+"""Stalls that were seen: in which cell, and how many trials it takes after them."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+import pytest
+from simulate import series
+
+from iodelta.stats.effect import Estimate
+from iodelta.stats.stalls import excluded
+from iodelta.verdict import Rules, Series, judge_series, metric
+from iodelta.verdict.judge import judge
+from iodelta.verdict.reproduction import Measured, reproduced
+
+RULES = Rules(metrics=(metric("read.iops"),), margin=0.05, looks=(20,), comparisons=3, family="each")
+
+
+def cell(number: int, *, stalled: tuple[int, ...] = (), blocks: int = 20, cells: int = 3) -> Series:
+    """One of several cells whose blocks take turns; the variant loses 20 % in the blocks ``stalled``."""
+    rng = np.random.default_rng(number)
+    old, new = 1e5 * np.exp(0.002 * rng.standard_normal((2, blocks)))
+    new[list(stalled)] *= 0.8
+    places = [cells * block + number for block in range(blocks)]
+    return series(old, new, rng.integers(0, 2, blocks).astype(bool), cell=f"cell {number}", at=places)
+
+
+def test_sixty_trials_in_three_cells_without_a_stall_are_enough_for_each() -> None:
+    judged = judge_series([cell(n) for n in range(3)], RULES)
+    assert {one.word for one in judged.verdicts} == {"equivalent"}
+    last = judged.verdicts[-1].stalls
+    assert last is not None
+    assert (last.trials, last.stalled) == (60, 0)
+
+
+def test_a_cell_that_stalled_is_held_against_its_own_trials() -> None:
+    """Two stalls in 20 trials of one cell: as two in 60 they would leave 11 % open, as two in 20 they leave a third."""
+    judged = judge_series([cell(n, stalled=(4, 15) if n == 1 else ()) for n in range(3)], RULES)
+    words = [one.word for one in judged.verdicts]
+    assert words[1] == "inconclusive"
+    own = judged.verdicts[1].stalls
+    assert own is not None
+    assert (len(own.variant), own.trials, own.stalled) == (2, 20, 2)
+    assert own.not_excluded == pytest.approx(excluded(2, 20))
+
+
+def test_stalls_of_another_cell_count_against_the_trials_of_all() -> None:
+    judged = judge_series([cell(n, stalled=(2, 9, 15) if n == 1 else ()) for n in range(3)], RULES)
+    other = judged.verdicts[2].stalls
+    assert other is not None
+    assert (other.variant, other.stalled, other.trials) == ((), 3, 60)
+    assert judged.verdicts[2].word == "inconclusive"
+    assert "3 of 60 trials stalled" in judged.verdicts[2].phrase
+
+
+def test_a_stall_that_came_later_changes_no_word_that_was_said() -> None:
+    early = judge_series([cell(n) for n in range(3)], RULES)
+    longer = [cell(0), cell(1, blocks=40, stalled=(25, 30, 35)), cell(2)]
+    assert judge_series(longer, RULES).verdicts[0].stalls == early.verdicts[0].stalls
+
+
+def test_the_mean_over_cells_counts_the_stalls_of_all() -> None:
+    judged = judge_series([cell(n, stalled=(2, 9, 15) if n == 1 else ()) for n in range(3)], RULES)
+    (overall,) = judged.overall
+    assert overall.stalls is not None
+    assert (overall.stalls.stalled, overall.stalls.trials) == (3, 60)
+    assert overall.word != "equivalent"
+
+
+def test_boot_pairs_count_the_trials_and_stalls_inside_their_boots() -> None:
+    """Four trials in each of ten boots a variant: forty trials, not ten."""
+    boots = tuple((f"old {n // 4}", f"new {n // 4}") for n in range(40))
+    ten = msgspec.structs.replace(RULES, looks=(10,))
+    quiet = judge(msgspec.structs.replace(cell(0, blocks=40, cells=1), boots=boots), ten)
+    assert quiet.stalls is not None
+    assert (quiet.stalls.trials, quiet.stalls.stalled, quiet.word) == (40, 0, "equivalent")
+    stalling = judge(msgspec.structs.replace(cell(0, blocks=40, cells=1, stalled=(8, 21, 33)), boots=boots), ten)
+    assert stalling.stalls is not None
+    assert (stalling.stalls.trials, stalling.stalls.stalled) == (40, 3)
+    assert stalling.word != "equivalent"
+
+
+@pytest.mark.parametrize(
+    ("trials", "stalled", "held"), [(29, 0, True), (28, 0, None), (29, 1, None), (51, 1, None), (52, 1, True)]
+)
+def test_no_change_is_reproduced_by_trials_that_exclude_stalls_after_those_seen(
+    trials: int, stalled: int, held: bool | None
+) -> None:
+    none = Estimate(0.0, -0.002, 0.002, 0.95, 80)
+    there, here = Measured(none, none, 200), Measured(none, none, trials, stalled)
+    for found in (reproduced(there, here, 0.01), reproduced(here, there, 0.01)):
+        assert found.held is held
+        assert ("of which stalled" in found.says) == (held is None and stalled > 0)
+    changed = Estimate(math.log(0.9), math.log(0.89), math.log(0.91), 0.95, 80)
+    assert reproduced(Measured(changed, changed, 9, 3), Measured(changed, changed, 9, 3), 0.01).held
