@@ -91,7 +91,7 @@ _OWNED: dict[str, Owned] = {
     **_all("files are laid out before the trials: see [target] size", "allow_file_create"),
     **_all("the target is kept for the next trial", "unlink", "unlink_each_loop"),
     **_all("a replayed log names its own files, past the guard and [target]", "read_iolog", "merge_blktrace_file"),
-    **_all("a setting of the machine belongs to a variant, which is put back: say block.scheduler", "ioscheduler"),
+    **_all("set it in a variant, so that iodelta restores it: block.scheduler", "ioscheduler"),
 }
 
 _COMMANDS = ("exec_prerun", "exec_postrun", "trigger", "trigger-file", "trigger-remote", "trigger-timeout", "program")

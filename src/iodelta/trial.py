@@ -131,7 +131,7 @@ class Histogram(msgspec.Struct, frozen=True, dict=True):
         ``[low, high)``. Measured error against the exact sample quantile at 200 000 samples: 0.03 % at p50.
         """
         if not 0.0 < p < 1.0:
-            raise ValueError(f"a quantile lies between 0 and 1, not at {p}")
+            raise ValueError(f"a quantile is between 0 and 1, not {p}")
         rank, at = p * self.total, self.place(p)
         if not self.total or at == len(self.counts):
             return float("nan")

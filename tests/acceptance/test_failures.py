@@ -411,7 +411,7 @@ def folder(stand: Stand, complete: Path) -> Path:
 
 def test_rules_that_were_changed_after_the_fact_are_noticed(stand: Stand, folder: Path) -> None:
     for name, command in (("plan.json", "run"), ("plan.json", "report"), ("experiment.toml", "rebuild")):
-        remedy = "put back a copy of the folder" if name == "plan.json" else "put the original back"
+        remedy = "restore a copy of the folder" if name == "plan.json" else "put the original back"
         original = (folder / name).read_bytes()
         (folder / name).write_bytes(original.replace(b"old", b"new", 1))
         says(stand.run(command, "folder"), 4, name, "changed since the run began", remedy)

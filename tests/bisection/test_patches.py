@@ -73,7 +73,7 @@ def test_a_combination_that_does_not_apply_or_run_is_left_out_and_what_that_cost
     assert found["shares"][0] is None
     assert "costs 20 % by itself" in found["answer"], "what the first does is known all the same"
     assert [one["over"] for one in found["alone"]] == [[], [1], []]
-    assert "cannot be told" not in found["answer"]
+    assert "indistinguishable" not in found["answer"]
 
 
 def test_guilty_patches_of_which_one_does_not_apply_without_the_other_are_not_called_harmless(

@@ -72,7 +72,7 @@ def test_a_guilty_patch_that_does_not_apply_without_another_is_not_called_harmle
 
 def test_patches_that_need_each_other_are_named_with_what_they_cost_and_that_they_cannot_be_told_apart() -> None:
     found, _ = replayed(3, lambda on: 0.08 * ({2, 3} <= on), noise=0.005, runs=lambda on: (2 in on) == (3 in on))
-    assert said(found).startswith("patch 2 with 3 costs 8 %; they cannot be told apart")
+    assert said(found).startswith("patch 2 with 3 costs 8 %; they are indistinguishable")
     assert list(untold(found)) == ["which of patch 2 and 3 it is"]
 
 

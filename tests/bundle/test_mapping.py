@@ -122,7 +122,7 @@ def test_an_experiment_written_out_is_the_same_experiment(text: str) -> None:
 
 
 def test_the_target_must_be_named_unless_it_was_a_scratch_file(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="only you know what stands for that here") as caught:
+    with pytest.raises(RequestError, match="only you know its counterpart here") as caught:
         prepare(bundle(tmp_path), LocalMachine())
     assert "1000204886016 bytes" in str(caught.value)
     assert "--target" in caught.value.remedy

@@ -42,7 +42,7 @@ def test_64_percent_there_and_26_here_is_the_same_direction_and_not_the_same_siz
     assert one.found.word == "same direction, not the same size"
     assert headline(found) == "Same direction, not the same size, as printed."
     assert "30 % of it" in " ".join(text_of(found).split())
-    assert "single run, whose scatter nobody knows" in " ".join(text_of(found).split())
+    assert "single run, of unknown spread" in " ".join(text_of(found).split())
     assert found.exit_code == 3
 
 

@@ -25,7 +25,7 @@ def test_the_load_runs_on_the_named_cpus_and_nothing_else_is_bound(machine: Loca
     done = machine.run([*cpus.launcher(one), "nproc"])
     assert done.text.strip() == "1"
     assert os.sched_getaffinity(0) == mine
-    assert "nothing to put back" in knob.restore(machine, cpus.save())
+    assert "nothing to restore" in knob.restore(machine, cpus.save())
 
 
 @pytest.mark.parametrize("value", ["", "0-", "a", "0,,1", "0-99999", "100000", "999999999999", "0-3:2", " 0", "٣"])

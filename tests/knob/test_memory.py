@@ -31,7 +31,7 @@ def test_a_file_that_was_just_written_is_on_the_disk_alone_afterwards(machine: L
     drop.apply("1")
     drop.verify("1")
     assert cached_bytes(machine, file) == 0
-    assert "nothing to put back" in knob.restore(machine, saved)
+    assert "nothing to restore" in knob.restore(machine, saved)
 
 
 def test_a_kernel_that_drops_nothing_is_caught(tmp_path: Path) -> None:

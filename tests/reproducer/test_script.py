@@ -150,7 +150,7 @@ def test_a_fio_load_is_on_the_target_of_the_reader_and_writes_only_when_it_says_
 
 def test_what_no_script_can_hold_is_refused(tmp_path: Path) -> None:
     files = "[variant.a]\n'sysfs:/etc/passwd' = '1'\n[variant.b]\n'sysfs:/etc/passwd' = '2'"
-    with pytest.raises(RequestError, match="no path below /sys or /proc/sys"):
+    with pytest.raises(RequestError, match="not a path below /sys or /proc/sys"):
         written(tmp_path, plan_of(variants=files), str(tmp_path))
 
 

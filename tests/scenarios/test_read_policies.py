@@ -247,6 +247,6 @@ def test_a_small_run_ends_with_the_benchmark_s_own_tables_and_leaves_nothing(
     assert "99.9% Lat (ms)" in table
     policies = re.findall(r"^(?:RandRead 4k QD32)? +1 +([\w.-]+) +[\d,]+", table, re.MULTILINE)
     assert policies == ["pid", "pid.mirror", "queue", "placebo"]
-    assert "The load beside it moved" in said
+    assert "The background load moved" in said
     assert "Reads that each device served" in said
     assert left(tmp_path) == []

@@ -142,7 +142,7 @@ def test_each_set_of_cpus_is_a_variant_once() -> None:
 @pytest.mark.parametrize(
     ("here", "device"),
     [
-        ({}, "which stands in for ublk's null device (neither ublk nor null_blk is here; a guest has them: --vm"),
+        ({}, "used in place of ublk's null device (neither ublk nor null_blk is here; a guest has them: --vm"),
         ({"/sys/module/null_blk": ""}, "a null_blk device of 4 queues, not 16: one for each CPU (there is no ublk)"),
         ({"/dev/ublk-control": ""}, "a ublk null device of 4 queues, not 16: one for each CPU"),
     ],
@@ -162,7 +162,7 @@ def test_a_rehearsal_says_what_stands_in_and_how_to_ask_the_question_itself(monk
     monkeypatch.setattr(ublk_null_affinity, "_has_null", lambda machine: False)
     done = CliRunner().invoke(cli, ["scenario", "run", "ublk-null-affinity", "--dry-run"])
     text = " ".join(done.output.split())
-    assert "a loop device over an empty file, which stands in for ublk's null device" in text
+    assert "a loop device over an empty file, used in place of ublk's null device" in text
     assert "--vm --kernel 6.12" in text
 
 

@@ -82,7 +82,7 @@ def test_a_pulled_cable_costs_the_trial_in_flight_and_nothing_more(stand: Stand,
         host.cable("up")
     assert done.code == 4, done
     assert "ssh:there: the connection is lost" in done.err
-    assert "iodelta run folder` puts back what was set there and goes on" in done.err
+    assert "iodelta run folder` restores what was set there and continues" in done.err
     kept = finished(stand.place / "folder")
     assert kept
     assert pending(host)

@@ -148,7 +148,7 @@ def test_variants_that_cannot_be_told_apart_have_no_winner() -> None:
     cells = {f"c{at}": {"a": 100.0, "b": 100.0, "c": 100.0} for at in range(3)}
     found = recommend(matrix(cells, seed=1), RULES)
     assert found.variants == ()
-    assert "cannot be told apart in any of 3 cells" in found.sentence
+    assert "are indistinguishable in any of 3 cells" in found.sentence
     assert "at most" in found.sentence
 
 

@@ -77,7 +77,7 @@ class Replay(Generic[S, R]):
                 raise MeasureError(
                     f"answer {number} in the log is about {answered.item[:12]}, which this version did not ask for",
                     place="log.jsonl",
-                    remedy="go on with the version that the log's first line names",
+                    remedy="continue with the version that the log's first line names",
                 )
             self.send(answered)
 
@@ -227,7 +227,7 @@ def scattered(scatter: Scatter, title: str) -> str:
     promised, apart = (100 * math.expm1(size) for size in (scatter.exact, scatter.apart))
     return (
         f"Runs were to repeat to within {promised:.2g} %, but two of {title} are {apart:.2g} % apart. That promise is "
-        "dropped: the search goes on as for a measure with noise, and what it rested on is tested again"
+        "dropped: the search continues as for a measurement with noise, and what it rested on is tested again"
     )
 
 

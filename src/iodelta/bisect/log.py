@@ -215,5 +215,5 @@ class SearchFolder:
         return MeasureError(
             f"cannot write to the folder: {os.strerror(error.errno or 0)}",
             place=str(self.path),
-            remedy="make room or make it writable, then give the folder again to go on; nothing measured is lost",
+            remedy="make room or make it writable, then give the folder again to continue; nothing measured is lost",
         )

@@ -85,7 +85,7 @@ def check_room(path: Path, text: str = "") -> None:
         raise MeasureError(
             "the disk is full",
             place=str(path),
-            remedy="make room, then give the folder again to go on; no commit was skipped for it",
+            remedy="make room, then give the folder again to continue; no commit was skipped for it",
         )
 
 
@@ -97,7 +97,7 @@ def keep_artifacts(tree: Path, names: Sequence[str], place: Path) -> None:
         for name in names:
             source, target = tree / name, draft / name
             if not source.resolve().is_relative_to(tree.resolve()):
-                raise Unbuildable(f"the artifact {name} lies outside the tree")
+                raise Unbuildable(f"the artifact {name} is outside the tree")
             if not source.exists():
                 raise Unbuildable(f"the build left no {name}")
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -92,7 +92,7 @@ class Site:
                 f"{error}" + ("; it was measured before" if known else ""),
                 place=self._kind.title(ask.item),
                 remedy=(
-                    "something else than the item has changed: look at the machine, then give the folder again to go on"
+                    "something else has changed: check the machine, then give the folder again to continue"
                     if known
                     else f"an end of the range has to work; {self._path / OUTPUT} has what the commands said"
                 ),

@@ -172,7 +172,7 @@ def onto(experiment: Experiment, text: str, target: str, size: str, given: Maps,
         raise RequestError(
             f"this machine has no {'; '.join(missing)} (cpus {here['cpus']}, numa {here['numa']})",
             place="--map",
-            remedy="say what stands for each, as in --map cpus=0-31:0-1, or --leave-out to go on without",
+            remedy="say what replaces each, as in --map cpus=0-31:0-1, or --leave-out to continue without",
         )
     notes += [f"{kind}: {value} there, {mine} here" for (kind, value), mine in sets.items() if value != mine]
     changed = _moved(experiment, Target(target, size or experiment.target.size), sets)

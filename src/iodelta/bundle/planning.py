@@ -101,7 +101,7 @@ def prepare(
 
 def _no_target(bundle: Packed, experiment: Experiment) -> RequestError:
     return RequestError(
-        f"it was measured on {_described(bundle, experiment)}, and only you know what stands for that here",
+        f"it was measured on {_described(bundle, experiment)}; only you know its counterpart here",
         place=str(bundle.path),
         remedy="name a block device, file or directory with --target",
     )
@@ -112,7 +112,7 @@ def _unsettable(absent: dict[str, str], place: str) -> RequestError:
     return RequestError(
         f"not every variant can be set here: {reasons}",
         place=place,
-        remedy="--leave-out goes on without these, and says so",
+        remedy="--leave-out continues without these, and the result says so",
     )
 
 

@@ -62,7 +62,7 @@ def _settle(machine: Machine) -> None:
     from iodelta.lab.undo import restore_pending
     from iodelta.study.words import inert
 
-    for outcome in restore_pending(machine, own="nobody waits for a run that may be alive"):
+    for outcome in restore_pending(machine, own="iodelta does not wait for a run that may still be alive"):
         for record in outcome.restored:
             account = inert(record.account or record.error)
             click.echo(f"{inert(record.saved.knob)}, left changed by {inert(outcome.folder)}: {account}", err=True)

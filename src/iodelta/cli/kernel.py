@@ -106,7 +106,7 @@ Examples:
     "revs",
     multiple=True,
     metavar="REV|A..B",
-    help="Build this commit, or A, B and all between (default: what lies in TREE now). Repeatable.",
+    help="Build this commit, or A, B and all between (default: the current state of TREE). Repeatable.",
 )
 @click.option("--compiler", default="gcc", show_default=True, help="The C compiler.")
 @click.option("--jobs", type=click.IntRange(1), help="How many compilers run at once (default: the number of CPUs).")

@@ -312,7 +312,7 @@ def _foreign(path: str) -> tuple[Told, int, Callable[[], Charts]]:
         layout = read_one(path)
     if not layout.entries and not layout.refusals:
         raise RequestError(
-            "not an experiment folder (it has no experiment.toml), and there is no result in it",
+            "not an experiment folder (it has no experiment.toml), and it contains no result",
             place=path,
             remedy="give the folder that `iodelta run` printed, or results that `iodelta show` can read",
         )

@@ -213,7 +213,7 @@ def _accepted(prepared: Prepared, bundle: Packed, place: Path, *, yes: bool, all
     nothing = "nothing was run, set or written"
     if not sys.stdin.isatty():
         raise RequestError(
-            f"not accepted, {nothing}", place=str(bundle.path), remedy="say --yes where nobody can be asked"
+            f"not accepted, {nothing}", place=str(bundle.path), remedy="use --yes where no question can be answered"
         )
     try:
         agreed = click.confirm("Run this here?", default=False, err=True)
@@ -265,7 +265,7 @@ def _measure(
         click.echo("")
         if account.state not in ("complete", "budget"):
             click.echo(
-                f"It is not at its end. To go on, then to compare:\n  iodelta run {pasted(place)}\n"
+                f"It is not complete. To continue, then to compare:\n  iodelta run {pasted(place)}\n"
                 f"  iodelta reproduce {pasted(bundle.path)} --against {pasted(place)}\n"
             )
     return side_by_side(there, own_side(folder, account), margin, prepared.notes)

@@ -75,7 +75,7 @@ def _agreed(left: Sequence[Outcome], *, yes: bool, error: bool) -> None:
     from iodelta.lab.undo import lost
     from iodelta.study.words import inert
 
-    click.echo("Given up, and never put back by iodelta:" if yes else "To give up, never to be put back:", err=error)
+    click.echo("Given up; iodelta will not restore:" if yes else "To give up; iodelta will not restore:", err=error)
     for outcome in left:
         for sentence in lost(outcome):
             click.echo(f"  {inert(sentence)}", err=error)
@@ -83,7 +83,7 @@ def _agreed(left: Sequence[Outcome], *, yes: bool, error: bool) -> None:
         return
     if not _can_ask():
         raise RequestError(
-            "not accepted, nothing was given up", place="--forget", remedy="say --yes where nobody can be asked"
+            "not accepted, nothing was given up", place="--forget", remedy="use --yes where no question can be answered"
         )
     try:
         agreed = click.confirm("Give it up?", default=False, err=True)

@@ -14,7 +14,7 @@ EXAMPLES = """
 \b
 Examples:
   iodelta run experiment.toml
-  iodelta run iodelta-20260102-030405          # goes on after a kill, Ctrl-C or reboot
+  iodelta run iodelta-20260102-030405          # continues after a kill, Ctrl-C or reboot
   iodelta run --target /dev/sdb --variant none:block.scheduler=none \\
       --variant dl:block.scheduler=mq-deadline -- --rw=randread --bs=4k --direct=1 --iodepth=1,32
   iodelta run --dry-run --variant a:fio.ioengine=libaio --variant b:fio.ioengine=io_uring \\

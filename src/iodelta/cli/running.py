@@ -222,7 +222,7 @@ def looked(
     unavailable = {variant: reason for found in seen for variant, reason in found.unavailable.items()}
     if unavailable and not leave_out:
         reasons = "; ".join(f"{variant}: {reason}" for variant, reason in unavailable.items())
-        raise RequestError(f"not every variant can run here: {reasons}", remedy="--leave-out goes on without these")
+        raise RequestError(f"not every variant can run here: {reasons}", remedy="--leave-out continues without these")
     plan = make_plan(_left_out(experiment, unavailable))
     refusals = (
         refusal(machine, plan.experiment, found, destroy) for machine, found in zip(machines, seen, strict=True)

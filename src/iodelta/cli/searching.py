@@ -235,7 +235,7 @@ class Lines:
     def __init__(self, folder: Path, question: Question) -> None:
         self._question = question
         kind = "attribute" if isinstance(question.subject, Patches) else "bisect"
-        self.note(f"Ctrl-C ends it cleanly; to go on: iodelta {kind} {pasted(folder)}")
+        self.note(f"Ctrl-C ends it cleanly; to continue: iodelta {kind} {pasted(folder)}")
 
     def note(self, text: str) -> None:
         click.echo(inert(text), err=True)
@@ -261,7 +261,7 @@ def open_folder(path: Path, fio: tuple[str, ...], options: dict[str, object]) ->
         raise RequestError(
             "the question is in the folder already",
             place=str(path),
-            remedy="to go on, only --plan, --undo, --show, --rest and --format can be given"
+            remedy="to continue, only --plan, --undo, --show, --rest and --format can be given"
             + (f", not --{wrong[0].rstrip('_')}" if not fio else ""),
         )
     folder = SearchFolder.open(path)

@@ -154,7 +154,7 @@ class LiveWatcher:
         others = [v.name for v in plan.experiment.variants if v.name != plan.experiment.baseline]
         self._head = f"{', '.join(others)} against {plan.experiment.baseline}"
         again = f"; {done} trials already there" if done else ""
-        self.note(f"Folder {pasted(folder)}{again}. Ctrl-C ends it cleanly; to go on: iodelta run {pasted(folder)}")
+        self.note(f"Folder {pasted(folder)}{again}. Ctrl-C ends it cleanly; to continue: iodelta run {pasted(folder)}")
         self._start()
 
     def note(self, text: str) -> None:

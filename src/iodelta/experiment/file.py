@@ -219,7 +219,7 @@ def _check_limits(source: Source, design: Design) -> None:
         source.refuse("level must lie between 50 % and 100 %, as in 95 %", "design", "level")
     for cell, weight in design.weights.items():
         if not 0 <= weight <= 1e6:
-            source.refuse(f"a weight lies between 0 and a million, not at {weight:g}", "design", "weights", cell)
+            source.refuse(f"a weight is between 0 and a million, not {weight:g}", "design", "weights", cell)
 
 
 def _instruments(source: Source, table: Any) -> tuple[str, ...]:

@@ -117,11 +117,11 @@ class Summary:
             text = f"{self._damaged} rows are cut or damaged and were left out"
             yield self._finding("read.damaged", "warning", text)
         if self._of.endswith("lat") and version is None:
-            text = "nothing beside this log says which fio wrote it: its latencies are ns, or us of a fio before 2.99"
-            yield self._finding("read.unit-unknown", "warning", text, "put fio's own report beside the log")
+            text = "no file next to this log says which fio wrote it: its latencies are ns, or us of a fio before 2.99"
+            yield self._finding("read.unit-unknown", "warning", text, "put fio's report next to the log")
         if rows == "unclear" or (rows == "averages" and self._sized and not sure and self._of == "bw"):
             text = "nothing says whether rows are single I/Os or averages of a fio before 2.10"
-            remedy = "put fio's own report or the iops log of the same job beside it"
+            remedy = "put fio's own report or the iops log of the same job next to it"
             yield self._finding("read.log-unclear", "warning", text, remedy)
         if rows == "ones":
             text = "every row of the iops log is 1: fio averaged single I/Os (log_compression), or did one I/O a second"

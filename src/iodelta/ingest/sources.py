@@ -350,7 +350,7 @@ def _zip(stream: BinaryIO | Readable, head: bytes, name: str, depth: int) -> Ite
     else:
         data = head + _fill(stream, LARGEST_INNER_ZIP + 1 - len(head))
         if len(data) > LARGEST_INNER_ZIP:
-            yield Refusal(_place(name), f"a zip archive of more than {LARGEST_INNER_ZIP >> 20} MiB that is no file")
+            yield Refusal(_place(name), f"a zip archive of more than {LARGEST_INNER_ZIP >> 20} MiB that is not a file")
             return
         file = io.BytesIO(data)
     whole = file.seek(0, os.SEEK_END)

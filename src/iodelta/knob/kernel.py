@@ -154,7 +154,7 @@ class Kernel(Knob):
         found = known[max(matching, key=kernels.order)]
         if not found.initrd:
             raise MeasureError(
-                f"kernel {found.release} has no initrd beside it",
+                f"kernel {found.release} has no initrd next to it",
                 place=f"{self.machine.name}: {found.image}",
                 remedy="make one; for a kernel that needs none give the path of its image as the value",
             )
@@ -194,7 +194,7 @@ class Kernel(Knob):
     def restore(cls, machine: Machine, saved: Saved) -> str:
         values = dict(saved.values)
         if values["machine"] != (attribute(machine, "/etc/machine-id") or ""):
-            return "nothing to do: another machine was started anew"
+            return "nothing to do: another machine was rebooted"
         way = next(way for way in WAYS if way.name == values["way"])(machine)
         own = msgspec.convert({name: values[name] for name in Image.__struct_fields__}, Image)
         way.forget()
@@ -222,9 +222,9 @@ def _reboot(machine: Machine, way: Way, image: Image, cmdline: str, limit: float
     """Reboot a machine and verify the result. Raises KnobError, LostError."""
     if not isinstance(machine, SshMachine):
         raise KnobError(
-            f"{_uname(machine)[0]} runs, and {image.release} did before a run started this machine anew",
+            f"{_uname(machine)[0]} runs, and {image.release} did before a run rebooted this machine",
             place="kernel",
-            remedy="run the script beside the undo log (in pending/), which reboots; or reboot, and come again",
+            remedy="run the script next to the undo log (in pending/), which reboots; or reboot and try again",
         )
     way.prepare(image, cmdline)
     try:

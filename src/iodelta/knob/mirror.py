@@ -146,4 +146,4 @@ class MirrorPolicy(Knob):
 
     @classmethod
     def restore(cls, machine: Machine, saved: Saved) -> str:
-        return "nothing was set: nothing to put back"
+        return "nothing was set: nothing to restore"

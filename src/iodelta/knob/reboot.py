@@ -121,7 +121,7 @@ class Grub(_OneShot):
         if not self._program("reboot"):
             return "needs grub-reboot (package grub2-common)"
         if "next_entry" not in text:
-            return "its grub.cfg knows no next_entry (set GRUB_DEFAULT=saved, and make it anew)"
+            return "its grub.cfg does not use next_entry (set GRUB_DEFAULT=saved and regenerate it)"
         for kind, refused in (("abstraction", "."), ("fs", "btrfs|zfs")):
             if probe := self._program("probe"):
                 said = self.machine.run([probe, f"--target={kind}", place]).text.strip()

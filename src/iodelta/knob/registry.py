@@ -114,7 +114,7 @@ def restore(machine: Machine, saved: Saved) -> str:
             "this version of iodelta does not know the knob", place=saved.knob, remedy=f"by hand: {saved.values}"
         )
     if saved.volatile and saved.boot != boot_id(machine):
-        return "nothing to do: the machine was started anew since, which undid the setting"
+        return "nothing to do: the machine was rebooted since, which undid the setting"
     return family(saved.knob).restore(machine, saved)
 
 

@@ -62,7 +62,7 @@ class Sysfs(FileKnob):
 
 def _outside(name: str) -> RequestError:
     return RequestError(
-        "is no path below /sys or /proc/sys", place=name, remedy="as in sysfs:/sys/block/sda/queue/add_random"
+        "is not a path below /sys or /proc/sys", place=name, remedy="as in sysfs:/sys/block/sda/queue/add_random"
     )
 
 

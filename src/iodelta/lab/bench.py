@@ -222,7 +222,7 @@ class Bench:
         return MeasureError(
             "the target has vanished, or is another device now",
             place=self.target.path,
-            remedy=f"bring it back, then `iodelta run {pasted(self._folder.path)}` goes on",
+            remedy=f"bring it back, then `iodelta run {pasted(self._folder.path)}` continues it",
         )
 
     def background(self, condition: Condition) -> BackgroundLoad:

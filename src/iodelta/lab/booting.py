@@ -62,7 +62,7 @@ def boots_of(machine: Machine) -> type[Boots]:
 def _host(machine: Machine) -> SshMachine:
     if not isinstance(machine, SshMachine):
         raise RequestError(
-            "this machine cannot be started anew under what runs on it",
+            "iodelta cannot reboot the machine that it runs on",
             place="kernel",
             remedy="boot kernels in throw-away guests (--machine vm), or on a host over SSH (--machine ssh:HOST)",
         )

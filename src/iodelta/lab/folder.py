@@ -82,7 +82,7 @@ LARGEST_RAW = 256 << 20
 """Bytes that a raw file may unpack to: a folder may come from a stranger. fio writes tens of kilobytes."""
 
 
-_DAMAGED = "put back a copy of the folder, if there is one; iodelta changes nothing that it has written once"
+_DAMAGED = "restore a copy of the folder, if you have one; iodelta changes nothing that it has written once"
 
 _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 _T = TypeVar("_T")

@@ -206,7 +206,7 @@ def _file_reasons(machine: Machine, target: Target, uses: Uses, size: int | None
     mount = mount_of(path, uses.mounts)
     reasons = []
     if (mount and mount.fstype in KERNEL_FILESYSTEMS) or path.startswith(("/proc/", "/sys/")):
-        reasons.append(Reason(path, "is no stored file but an interface of the kernel", "choose another target", True))
+        reasons.append(Reason(path, "is an interface of the kernel, not a stored file", "choose another target", True))
     if mount and mount.point == "/dev":
         reasons.append(Reason(path, "is a plain file below /dev", "is the name of the device spelt right?", True))
     if mount and "ro" in mount.options:
@@ -266,7 +266,7 @@ def _content_reasons(machine: Machine, target: Target, held: int | None) -> tupl
         found = look(machine, target)
     except MachineError as error:
         raise RefusedError(
-            f"cannot be read, so nobody knows what it holds: {error.what}",
+            f"cannot be read, so its contents are unknown: {error.what}",
             place=target.path,
             remedy="run as root; if the device is failing, write nothing to it",
         ) from error

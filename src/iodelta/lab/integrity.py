@@ -11,7 +11,7 @@ from iodelta.trial import Finding
 
 VERDICT = "verdict.json"
 
-_COPY = "put back a copy of the folder, if there is one"
+_COPY = "restore a copy of the folder, if you have one"
 
 
 class Sealed(msgspec.Struct, frozen=True):

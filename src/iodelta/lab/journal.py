@@ -81,7 +81,7 @@ class Journal(Generic[Event]):
         self._failed = failed
         self._bytes = read or self._file
         self._owner = owner
-        self._remedy = f"put back a copy of the {owner}, if there is one; iodelta never changes a line it has written"
+        self._remedy = f"restore a copy of the {owner}, if you have one; iodelta never changes a line it has written"
         self._descriptor: int | None = None
         self._chain = ""
         self._end = 0

@@ -236,7 +236,7 @@ class Runner:
             if not isinstance(error, NotBootedError) or not self._goes_on_without(variant):
                 raise
             self._append(LeftOut(now(), variant, str(error)))
-            self._watcher.note(f"{variant} is left out, the others go on: {error}")
+            self._watcher.note(f"{variant} is left out, the others continue: {error}")
             return None
         if trial is not None:
             self._append(Finished(now(), number, self._lap(), problem_of(trial)))

@@ -100,7 +100,7 @@ def go(
     try:
         return _go(folder, (machine, *others), watcher, stop=stop, destroy=destroy, budget=budget, remade=remade)
     except LostError as error:
-        on = "goes on in a new guest" if throw_away(machine) else "puts back what was set there and goes on"
+        on = "goes on in a new guest" if throw_away(machine) else "restores what was set there and continues"
         raise LostError(
             error.what, place=error.place, remedy=f"finished trials are kept; `iodelta run {pasted(folder.path)}` {on}"
         ) from error
@@ -198,7 +198,7 @@ def settle_pending(machine: Machine, watcher: Watcher, own: str = "") -> None:
             watcher.note(f"{record.saved.knob}, left changed by {outcome.folder}: {record.account or record.error}")
         if not outcome.done:
             raise RequestError(
-                "an earlier run left settings that cannot be put back, or processes that do not end",
+                "an earlier run left settings that cannot be restored, or processes that do not end",
                 place=outcome.folder,
                 remedy="`iodelta restore` says why; `iodelta restore --forget` gives them up",
             )
@@ -211,7 +211,7 @@ def _extend(folder: Folder, plan: Plan, state: Account, budget: float) -> None:
             raise RequestError(
                 "this experiment has not come to its end, so there is nothing to extend",
                 place=str(folder.path),
-                remedy="let it go on first, without --budget",
+                remedy="continue it first, without --budget",
             )
         return
     if state.extended is not None:

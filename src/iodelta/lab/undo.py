@@ -140,9 +140,9 @@ class UndoLog:
         held = self._machine.lock(self._path)
         if held is None:
             raise MeasureError(
-                "is gone, or held by another: somebody else has come to this machine since it was started anew",
+                "is gone, or held by another: somebody else uses this machine since it was rebooted",
                 place=f"{self._machine.name}: {self._path}",
-                remedy="let them end; the same command goes on",
+                remedy="wait until they end; the same command continues",
             )
         self._held = held
 
@@ -166,7 +166,7 @@ def undo_log(machine: Machine, experiment: str, folder: Path) -> Iterator[UndoLo
     path = f"{_pending(machine)}/{experiment}.jsonl"
     if machine.glob(literal(path)):
         raise RequestError(
-            "this experiment left settings that could not be put back",
+            "this experiment left settings that could not be restored",
             place=path,
             remedy="`iodelta restore` says why; `iodelta restore --forget` gives them up",
         )
@@ -307,7 +307,7 @@ def _delete(machine: Machine, path: str) -> None:
     try:
         _checked(machine, "rm", "-f", "--", path, _script(path))
     except MachineError as error:
-        raise _cannot("delete the undo log, though all is put back", error, path) from error
+        raise _cannot("delete the undo log, although everything is restored", error, path) from error
 
 
 def _restore_log(machine: Machine, path: str) -> Outcome:

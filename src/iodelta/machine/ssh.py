@@ -53,11 +53,11 @@ class SshMachine(ShellMachine):
                 self.__exit__()
                 if REFUSED in error.what:
                     raise self._given_up(
-                        f"another host key answers since it was started anew: {error.what}", error.remedy
+                        f"another host key answers since the reboot: {error.what}", error.remedy
                     ) from error
                 if late > limit:
                     raise self._given_up(
-                        f"did not come back within {limit:.0f} s after it was started anew (the last try: "
+                        f"did not come back within {limit:.0f} s after the reboot (last try: "
                         f"{error.what}). If it hangs, reset it by its console, BMC or power: it then boots its default "
                         "entry",
                         f"once it is back: `iodelta restore --machine {self.name}`",
@@ -66,7 +66,7 @@ class SshMachine(ShellMachine):
             if any(one and other and one != other for one, other in zip(own, found, strict=True)):
                 self.__exit__()
                 raise self._given_up(
-                    "another machine answers since it was started anew (its machine-id, or board's UUID, is another)",
+                    "another machine answers since the reboot (its machine-id or board UUID differs)",
                     "has its address changed hands? Nothing was done to the one that answers",
                 )
             if self._separator != before:
@@ -88,7 +88,7 @@ class SshMachine(ShellMachine):
             if reply is not None and (reply.word == "missing" or 0 < exit_code(reply.word) < 128):
                 self.give(channel)
                 said = reply.stderr.decode(errors="replace").split()
-                raise MachineError(f"cannot be started anew: {' '.join(said)}", place=f"{self.name}: {' '.join(words)}")
+                raise MachineError(f"cannot be rebooted: {' '.join(said)}", place=f"{self.name}: {' '.join(words)}")
 
     def _identity(self) -> tuple[bytes, ...]:
         return tuple(self._read_one(path).strip() for path in IDENTITY)

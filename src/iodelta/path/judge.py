@@ -167,7 +167,7 @@ def judge(folder: Folder) -> PathAccount:
         functions = tuple(_functions(folder, plan, outputs))
         shifts = tuple(_shifts(plan, counts, outputs))
     for name, why in folder.altered().items():  # files that nothing has read so far, such as consoles
-        raise MeasureError(why, place=f"{folder.path}/{name}", remedy="put back a copy of the folder, if there is one")
+        raise MeasureError(why, place=f"{folder.path}/{name}", remedy="restore a copy of the folder, if you have one")
     ends = [event.reason for event in events if isinstance(event, Ended)]
     state = ends[-1] if ends else "running"
     return PathAccount(

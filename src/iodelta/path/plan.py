@@ -106,7 +106,7 @@ def make_plan(experiment: Experiment, *, row: bool = False) -> PathPlan:
     _check_options(experiment)
     arms = tuple(_arm(experiment, variant) for variant in experiment.variants)
     boot.enough_memory(max(arm.memory for arm in arms))
-    why = "a row of kernels is told without it" if row else why_not()
+    why = "a series of kernels is reported without it" if row else why_not()
     boots = _boots(experiment.baseline, [arm.variant for arm in arms], functions=not why)
     fio = kernels.digest(guest.find_program("fio"))
     identifier = f"{random.SystemRandom().getrandbits(64):016x}"
@@ -127,7 +127,7 @@ def _boots(baseline: str, variants: list[str], *, functions: bool) -> tuple[Boot
 def _refuse(experiment: Experiment) -> None:
     if any(condition.background or condition.background_fio for condition in experiment.conditions):
         raise RequestError(
-            "a background load has no place beside the instruction clock",
+            "the instruction clock allows no background load",
             place="[condition]",
             remedy="path mode counts one path at a time on one CPU; measure loads with clock = wall",
         )
@@ -211,7 +211,7 @@ def initrd(plan: PathPlan, arm: Arm, place: Path, *, functions: bool = False) ->
             "kernel, modules, programs or iodelta are not those of the plan: boots of before and after could not be "
             "compared",
             place=f"variant {arm.variant}",
-            remedy="put back what was changed, or begin a new experiment",
+            remedy="undo the change, or begin a new experiment",
         )
     place.write_bytes(_initramfs(plan.experiment, arm.variant, arm.kernel, functions=True) if functions else data)
 

@@ -219,7 +219,7 @@ def load(path: Path) -> Calibration:
         return msgspec.json.decode(path.read_bytes(), type=Calibration)
     except (OSError, msgspec.DecodeError) as error:
         raise RequestError(
-            f"is no calibration of members: {error}", place=str(path), remedy="iodelta policy calibrate makes one"
+            f"is not a calibration of members: {error}", place=str(path), remedy="iodelta policy calibrate makes one"
         ) from error
 
 

@@ -50,7 +50,7 @@ def lottery(given: str, array: Array) -> Explanation:
         numbers |= {"slowest outcome": min(totals), "quickest outcome": max(totals)}
     confirm = "run it again: the rate jumps between these values, and with the pid modulo the copies the mirror changes"
     if array.jobs % array.copies == 0:
-        confirm = f"{READS}: no member stands still, in any run"
+        confirm = f"{READS}: no member is idle, in any run"
     return Explanation("pid lottery", text, confirm, numbers)
 
 
@@ -77,7 +77,7 @@ def preferred(given: str, array: Array) -> Explanation:
     devid = number(given, "id", 0, 1)
     if 1 <= devid <= array.copies:
         return alone("preferred member", f"every read goes to devid {devid}, at any depth", devid - 1, array)
-    why = f"no copy lies on devid {devid}, so every read goes to the first stripe"
+    why = f"no copy is on devid {devid}, so every read goes to the first stripe"
     return alone("preferred member", why, 0, array)
 
 
@@ -142,7 +142,7 @@ def _at_work(run: int, array: Array) -> tuple[dict[str, float], str]:
     if flying < whole:
         text = f"; with {flying} in flight at least 2 of {array.copies} members of one speed work at a time"
         return numbers, f"{text}, all from about {whole}"
-    return numbers, f"; with {flying} in flight all members have work all the time, as far as their speeds are alike"
+    return numbers, f"; with {flying} in flight all members have work all the time, if their speeds are equal"
 
 
 def aliasing_within_limit(given: str, array: Array) -> Explanation:

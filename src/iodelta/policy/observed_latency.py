@@ -60,7 +60,7 @@ def lock_in_for_ever(given: str, array: Array) -> Explanation:
     if array.rates:
         text += f". {_locked_in(array)}"
     numbers = _locked(array) if array.rates else {}
-    return Explanation("latency lock-in", text, f"{READS}: one of them stands still", numbers)
+    return Explanation("latency lock-in", text, f"{READS}: one of them is idle", numbers)
 
 
 def _locked(array: Array) -> dict[str, float]:
@@ -248,7 +248,7 @@ def exploration(given: str, array: Array) -> Explanation:
     part = explored(given)
     if not part:
         text = "nothing is explored: a member that once was slow may not be read again, as long as the others are quick"
-        return Explanation("exploration", text, f"{READS}: one of them stands still")
+        return Explanation("exploration", text, f"{READS}: one of them is idle")
     between = array.copies / part
     text = f"each member is read at least once in {between:.0f} reads, whatever is known of it"
     numbers = {"reads between": between}

@@ -44,7 +44,7 @@ def main(words: Sequence[str]) -> int:
         options = options_of(given)
         request = _request(mine, options)
         if request.read_percent < 100 and "readonly" in options:
-            raise RequestError("the workload writes, and fio was told to be read-only", place="mirror")
+            raise RequestError("the workload writes, and fio runs read-only", place="mirror")
         done = _permitted(request, os.path.realpath(options.get("filename", "").replace("\\:", ":")))
     except IodeltaError as error:
         sys.stderr.write(f"mirror: error: {error}\n")

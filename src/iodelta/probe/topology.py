@@ -89,7 +89,7 @@ def resolve_tree(machine: Machine, path: str) -> Target:
     """A directory whose entries may be links to others: with the devices below all of them. As ``resolve``."""
     target = resolve(machine, path)
     if target.kind != "directory":
-        raise RequestError("is no directory, so it holds no files", place=path, remedy="leave [target] files out")
+        raise RequestError("is not a directory", place=path, remedy="leave [target] files out")
     found = machine.run(
         ["readlink", "-f", "--", target.real_path, *machine.glob(f"{literal(target.real_path)}/*")]
     ).text

@@ -37,7 +37,7 @@ COMMAND = (sys.executable, "-c", "from iodelta.cli.main import main; main()")
 """This very iodelta, also where it is not in the path."""
 
 TEMPLATE = """
-question = "Which read policy suits a mirror of two unequal disks, idle and beside a defragmentation?"
+question = "Which read policy suits a mirror of two unequal disks, idle and during a defragmentation?"
 baseline = "pid"
 margin = "5%"
 
@@ -167,7 +167,7 @@ def tell(folder: Folder) -> Iterator[str]:
 
 SCENARIO = Scenario(
     name="btrfs-read-policy",
-    title="Five btrfs read policies and the thread's wishes, idle and beside a defragmentation, with a placebo",
+    title="Five btrfs read policies and the thread's wishes, idle and during a defragmentation, with a placebo",
     about="After the benchmark of May 2025 of pid, round-robin, latency, latency-rr and queue: random 4k reads at depth"
     " 1 and 32, sequential 1M at 16, 1 and 4 jobs, with and without defragmentation; and what its readers asked for:"
     " a 70/30 mix, a queue that counts reads only, two devices. Policies that this kernel has are measured on btrfs,"

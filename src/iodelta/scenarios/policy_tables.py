@@ -39,7 +39,7 @@ def tables(experiment: Experiment, trials: Sequence[Trial]) -> Iterator[str]:
     rates = [trial.background.rate for trial in trials if trial.background is not None and trial.background.rate]
     if rates:
         low, middle, high = (value / 2**20 for value in (min(rates), statistics.median(rates), max(rates)))
-        yield f"The load beside it moved {middle:.1f} MiB/s ({low:.1f} to {high:.1f}) over {len(rates)} trials."
+        yield f"The background load moved {middle:.1f} MiB/s ({low:.1f} to {high:.1f}) over {len(rates)} trials."
     yield ""
     yield "Reads that each device served in a trial, its counter after less before: median (least-most)"
     yield from _devices(experiment, by_arm)

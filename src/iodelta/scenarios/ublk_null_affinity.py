@@ -120,7 +120,7 @@ def _even(machine: Machine, count: int) -> tuple[Cpus, ...]:
 
 
 LOOP = (
-    "a loop device over an empty file, which stands in for ublk's null device (neither ublk nor null_blk is here;"
+    "a loop device over an empty file, used in place of ublk's null device (neither ublk nor null_blk is here;"
     " a guest has them: --vm --kernel 6.12)"
 )
 

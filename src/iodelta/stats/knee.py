@@ -180,5 +180,5 @@ def _no_knee(bend: _Bend, knee: float, slope: float, place: str) -> Finding:
         what = f"IOPS do not rise with iodepth from {shallowest} on: saturated at the first depth, or depth ignored"
         remedy = "begin at iodepth 1, with an asynchronous engine"
     else:
-        what, remedy = f"IOPS still rise at iodepth {deepest}: the knee lies beyond", f"go deeper than {deepest}"
+        what, remedy = f"IOPS still rise at iodepth {deepest}: the knee is beyond", f"go deeper than {deepest}"
     return Finding("knee.outside", "note", place, what, remedy)

@@ -123,7 +123,7 @@ def fisher_exact(first: int, first_of: int, second: int, second_of: int) -> floa
     ``second`` of ``second_of``. Tables no more likely than the one seen are added up (Fisher 1934). Raises
     ValueError for counts that cannot be."""
     if not 0 <= first <= first_of or not 0 <= second <= second_of:
-        raise ValueError("a count lies between 0 and what it is counted of")
+        raise ValueError("a count is between 0 and its total")
     drawn, whole = first + second, first_of + second_of
     ways = [
         math.comb(first_of, k) * math.comb(second_of, drawn - k)

@@ -82,7 +82,7 @@ def refusal(histogram: Histogram, p: float, *, place: str = "") -> Finding | Non
             "tails.cap-bin",
             "warning",
             place,
-            f"{name(p)} lies in fio's last latency bin, which holds everything longer than 17 s",
+            f"{name(p)} is in fio's last latency bin, which holds everything longer than 17 s",
             "lower the load until latencies stay under 17 s",
         )
     return None

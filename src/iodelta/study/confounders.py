@@ -140,7 +140,7 @@ CONFOUNDERS = (
     Confounder(
         "settings",
         r"sysctl\..+",
-        "writeback, watchdogs and NUMA balancing run beside or in the way of I/O",
+        "writeback, watchdogs and NUMA balancing run during I/O or delay it",
         False,
     ),
     Confounder("identity", r"host\..+|target\..+|kernel\..+|filesystem\..+|cpu\..+", "names, sizes and places", False),

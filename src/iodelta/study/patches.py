@@ -104,7 +104,7 @@ def _on_top(found: Attribution, question: Question, term: Term, another: str) ->
     where = f" on top of {listed(term.over)}, without which it was not run" if term.over else ""
     if not term.over and not several and len(found.shares) > 1:
         where = " by itself"
-    apart = "; they cannot be told apart" if several else ""
+    apart = "; they are indistinguishable" if several else ""
     return f"{bundle(term.fresh)} {_sized(question, term.effect, another if several else '')}{where}{apart}"
 
 
@@ -161,7 +161,7 @@ def _idle(found: Attribution, question: Question, named: list[Term]) -> Iterator
     if open_ and named:
         yield f"of patch {listed(tuple(open_))} no cost is shown, and up to {size(question, bound)} is not excluded"
     if bundled and named:
-        yield f"patch {listed(tuple(bundled))} cannot be told from others"
+        yield f"patch {listed(tuple(bundled))} cannot be separated from others"
 
 
 def _distinct(steps: tuple[Step | None, ...]) -> list[Step]:

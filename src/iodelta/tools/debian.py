@@ -39,7 +39,7 @@ def fetch_source(package: str, place: Path, log: Path, on_line: Callable[[str], 
         (own / name).mkdir(parents=True, exist_ok=True)
     _write_lists(own / "parts")
     apt = ["apt-get", *_options(own)]
-    network = "are the archives of /etc/apt reachable from here? the same command goes on where this one stopped"
+    network = "are the archives of /etc/apt reachable from here? the same command continues where this one stopped"
     step([*apt, "update"], place, log, remedy=network, on_line=on_line)
     step([*apt, "source", "--download-only", package], place, log, remedy=network, on_line=on_line)
     found = sorted(place.glob(f"{package}_*.dsc"), key=lambda path: path.stat().st_mtime)

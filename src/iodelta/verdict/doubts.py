@@ -127,7 +127,7 @@ def _not_interleaved(unit: Units, used: int, typical: Estimate) -> Finding | Non
         "verdict.order-trend",
         "hard",
         unit.place,
-        f"the variants did not run interleaved, and a drift over time{size} cannot be told from the change",
+        f"the variants did not run interleaved, and a drift over time{size} cannot be separated from the change",
         "run both variants in each block, in random order",
     )
 

@@ -98,10 +98,10 @@ def rule_of(word: Word, change: Change, margin: float, look: Look, looks: int, u
     bounds = interval(change)
     limit = f"{100.0 * margin:.3g} %"
     if word == "equivalent":
-        return f"the interval {bounds} lies within the margin of {limit} both ways, {where}"
+        return f"the interval {bounds} is inside the margin of {limit} both ways, {where}"
     if word in ("regression", "improvement"):
         side = "worse" if word == "regression" else "better"
-        return f"the interval {bounds} lies wholly on the {side} side of 0 and reaches the margin of {limit}, {where}"
+        return f"the interval {bounds} is entirely on the {side} side of 0 and reaches the margin of {limit}, {where}"
     return f"the interval {bounds} settles neither 0 nor the margin of {limit}, {where}"
 
 

@@ -87,7 +87,7 @@ def metric(name: str) -> Metric:
     if (kind, family) == (SYNC, "lat") and (point == "mean" or _percent(point) is not None):
         return Metric(name, "lower", "ns")
     raise RequestError(
-        f"there is no metric called {name!r}",
+        f"unknown metric {name!r}",
         remedy="use read, write or trim, then .iops, .bandwidth, .jitter, .lat.mean or a percentile such as .lat.p99; "
         "or sync.lat.mean, sync.lat.p99; or cpu.system, cpu.switches",
     )

@@ -152,7 +152,7 @@ def _choose(
         cost = max(tally.bound for tally in ordered)
         tail = f"; choosing any costs at most {_percent(cost)}" if cost < VACUOUS else "; run more blocks"
         sure = where if where == "the one cell" else f"{where} at the level that holds for all at once"
-        return (), f"No variant is recommended: {len(ordered)} variants cannot be told apart in {sure}{tail}."
+        return (), f"No variant is recommended: {len(ordered)} variants are indistinguishable in {sure}{tail}."
     if not math.isfinite(ordered[0].bound):
         return (), f"No variant is recommended: none has a bounded loss in {where}; run more blocks."
     least = ordered[0].bound

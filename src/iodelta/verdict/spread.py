@@ -136,9 +136,9 @@ def _phrase(word: Word, found: Spread, needed: int, unit: str) -> str:
     times = math.exp(found.log_ratio)
     bounds = f"{math.exp(found.low):.2f} to {math.exp(found.high):.2f}"
     if word == "regression":
-        return f"results are {times:.2f} times as spread ({bounds}): more erratic, whatever their level"
+        return f"results are {times:.2f} times as spread ({bounds}): more erratic, regardless of their level"
     if word == "improvement":
-        return f"results are {times:.2f} times as spread ({bounds}): steadier, whatever their level"
+        return f"results are {times:.2f} times as spread ({bounds}): steadier, regardless of their level"
     if word == "equivalent":
         return f"the spread is the same within a factor of {1 + MARGIN:g} ({bounds})"
     return (

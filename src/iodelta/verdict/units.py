@@ -341,7 +341,7 @@ def _by_boot(units: Units, boots: tuple[tuple[str, str], ...], last_at: NDArray[
         refusal = _hard(
             "few-boots",
             units.place,
-            f"{pairs} boots per variant: what differs from boot to boot cannot be told from the change",
+            f"{pairs} boots per variant: what differs from boot to boot cannot be separated from the change",
             f"boot each variant at least {MIN_BOOTS} times; more runs in one boot do not help",
         )
     return replace(

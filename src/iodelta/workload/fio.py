@@ -146,7 +146,7 @@ def _check_reach(machine: Machine, request: FioRequest) -> None:
     said = machine.run(["stat", "-L", "-c", "%s", "--", request.target]).text.strip()
     if said and _reach(request, int(said)) > int(said):
         raise RequestError(
-            f"the workload may write past its {said} bytes, and fio would make the file anew",
+            f"the workload may write past its {said} bytes, and fio would recreate the file",
             place=request.target,
             remedy="let [target] size be the largest size of any cell; write sizes in bytes, k, m, g or %",
         )

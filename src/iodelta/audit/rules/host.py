@@ -67,7 +67,7 @@ def throttled(evidence: Evidence) -> Iterator[Mark]:
 @rule(
     "cpu.clock",
     "note",
-    says="the CPUs ran at different clocks in runs that should be alike",
+    says="the CPUs ran at different clocks in runs that should be equal",
     needs="the machine's counters over several runs of one variant",
     remedy="set the governor to performance, or make it the variant that is compared",
 )

@@ -21,7 +21,7 @@ Named = tuple[str, Quantity]
     "hard",
     says="minimum, mean, percentiles and maximum of a latency are out of order",
     needs="two of them of the same latency",
-    remedy="read them again from fio's own output: a number stands in another's place, or in another unit",
+    remedy="read them again from fio's own output: a number is in the wrong place or in another unit",
 )
 def out_of_order(evidence: Evidence) -> Iterator[Mark]:
     for index, name, found in _latencies(evidence):

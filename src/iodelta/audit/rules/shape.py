@@ -163,7 +163,7 @@ def capped(evidence: Evidence) -> Iterator[Mark]:
                 percentiles = spread.percentiles if spread is not None else {}
                 capped.update(percent for percent, value in percentiles.items() if value.value >= CAP)
             if capped:
-                text = f"from p{min(capped):g} on every I/O lies in fio's last bin (17 s and longer)"
+                text = f"from p{min(capped):g} on every I/O is in fio's last bin (17 s and longer)"
                 yield Mark((index,), f"{direction.kind}: {text}")
 
 

@@ -70,7 +70,7 @@ def order_of(baseline: Sequence[Entry], variant: Sequence[Entry]) -> Ordered:
 
 def order_finding(found: Ordered, place: str) -> Finding | None:
     """The risk that lies in the order; None where the runs were interleaved."""
-    remedy = "run the variants interleaved, in random order: drift and warm-up then fall on both alike"
+    remedy = "run the variants interleaved, in random order: drift and warm-up then affect both equally"
     if found.order == "interleaved":
         return None
     if found.order == "unknown":

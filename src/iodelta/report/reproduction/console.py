@@ -110,7 +110,7 @@ def _detail(one: Matched) -> str:
             f"the same size is x{math.exp(-found.tolerance):.3g} .. x{math.exp(found.tolerance):.3g}"
         )
     if not one.scatter_known:
-        text += "; one side is a single run, whose scatter nobody knows"
+        text += "; one side is a single run, of unknown spread"
     return text
 
 

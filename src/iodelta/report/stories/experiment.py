@@ -45,7 +45,7 @@ def of_account(account: Account, detail: Detail = PLAIN) -> Story:
             *section("Further observations", more),
             *section("Evidence", _evidence(account)),
             *section(
-                "Under instruments, in runs that are no trials", looked(account.instruments, account.plan.experiment)
+                "Under instruments, in runs that are not trials", looked(account.instruments, account.plan.experiment)
             ),
             *section("System", (f"{name}: {value}" for name, value in account.system)),
             *_changed(account.changed),

@@ -16,7 +16,7 @@ WIDTH = 72
 def mail(account: SearchAccount) -> str:
     """One mail for every culprit; a text that says why there is none otherwise."""
     if not account.culprits:
-        return f"No culprit was confirmed, so there is nobody to write to: {account.refused or account.state}.\n"
+        return f"No culprit was confirmed, so there is no author to write to: {account.refused or account.state}.\n"
     return "\n\n".join("\n".join(_lines(account, found)) for found in account.culprits) + "\n"
 
 

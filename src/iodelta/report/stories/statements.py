@@ -293,9 +293,9 @@ def method(account: Account, folder: str = "FOLDER") -> Iterator[str]:
         yield "Not calibrated here for these workloads: `iodelta calibrate` says what this machine can see."
     if account.state != "complete":
         yield {
-            "running": f"It is still running, or was killed: `iodelta run {folder}` goes on.",
-            "budget": f"The budget ended it: `iodelta run {folder} --budget TIME` goes on once more.",
-            "interrupted": f"It was interrupted: `iodelta run {folder}` goes on.",
+            "running": f"It is still running, or was killed: `iodelta run {folder}` continues it.",
+            "budget": f"The budget ended it: `iodelta run {folder} --budget TIME` extends it once.",
+            "interrupted": f"It was interrupted: `iodelta run {folder}` continues it.",
         }.get(account.state, f"It ended early: {inert(account.state)}.")
 
 

@@ -100,7 +100,7 @@ class Detail(msgspec.Struct, frozen=True):
 PLAIN = Detail()
 
 
-BEST = "the best, or tied with it, as far as these trials show; where nothing is marked they are not told apart"
+BEST = "the best, or tied with it, as far as these trials show; without a mark they are indistinguishable"
 
 
 def section(
