@@ -79,7 +79,7 @@ def test_a_folder_is_added_once_found_when_moved_and_rebuilt(place: Path) -> Non
     assert iodelta(place, "history", "add", FOLDER).stdout == "known: night, 2 points\n"
     assert points(place) == before
     shown = iodelta(place, "history", "show").stdout
-    assert shown.startswith("1 experiments, 2 series\n")
+    assert shown.startswith("1 experiment, 2 series\n")
     assert "against the reference" in shown
     assert iodelta(place, "history", "scan").stdout == "no candidate\n"
     assert iodelta(place, "history", "check").returncode == 0
@@ -129,7 +129,7 @@ def test_what_the_log_alone_knows_is_said_and_rebuilt(place: Path) -> None:
 def test_requests_that_are_wrong_say_what_to_do(tmp_path: Path) -> None:
     for words, said in [
         (["show"], "there is no history"),
-        (["add", "nothing"], "not an experiment folder"),
+        (["add", "nothing"], "nothing: cannot read it: No such file"),
         (["show", "--history", "mysql://x/y", "--log", "l"], "not a database that a history can be in"),
         (["show", "--history", "postgresql://x/y"], "give --log FILE"),
     ]:

@@ -37,7 +37,7 @@ def test_entries_come_back_in_order(log: Log) -> None:
     log.append(added(1, "/elsewhere"))
     assert log.entries() == ([added(1), added(2), Decided(3.0, "a1", "expected", "a fix of data corruption"),
                               added(1, "/elsewhere")], [])  # fmt: skip
-    assert log.folders() == {"experiment-1": "/elsewhere", "experiment-2": "/runs/2"}
+    assert log.added() == {"experiment-1": added(1, "/elsewhere"), "experiment-2": added(2)}
     assert log.broken() == 0
 
 

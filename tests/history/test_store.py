@@ -18,7 +18,8 @@ import sqlalchemy as sa
 from nights import key, night
 
 from iodelta.errors import MeasureError, RequestError
-from iodelta.history.store import VERSIONS, Store
+from iodelta.history.schema import VERSION, VERSIONS
+from iodelta.history.store import Store
 
 NOBODY = 65534
 WRITER = """
@@ -147,7 +148,7 @@ def test_a_history_of_a_newer_iodelta_is_refused(store: Store, url: str) -> None
         connection.execute(VERSIONS.update().values(version=99))
     engine.dispose()
     for ask in (store.prepare, store.lines, store.experiments):
-        with pytest.raises(RequestError, match="has version 99; this iodelta knows 1"):
+        with pytest.raises(RequestError, match=f"has version 99; this iodelta knows {VERSION}"):
             ask()
 
 

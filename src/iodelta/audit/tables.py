@@ -6,10 +6,13 @@ import re
 from collections.abc import Hashable, Iterator
 from typing import Literal
 
+import msgspec
+
 from iodelta.audit.columns import naming
 from iodelta.audit.model import Evidence
 from iodelta.audit.numbers import known, number, parts
 from iodelta.ingest import Run
+from iodelta.ingest.layouts import Entry, Layout
 
 _LOADED = re.compile(r"\b(?:with|on|loaded|load|busy)\b", re.IGNORECASE)
 _IDLE = re.compile(r"\b(?:no|without|off|idle|unloaded)\b", re.IGNORECASE)
@@ -89,3 +92,16 @@ def rate(run: Run) -> float | None:
         return None
     total = sum(direction.iops.value for direction in parts(run))
     return total if total > 0 else None
+
+
+def with_tables_named(layout: Layout) -> Layout:
+    """The layout with rows of tables called what their tables call them: their cells name variant and cell."""
+    return msgspec.structs.replace(layout, entries=tuple(map(_named, layout.entries)))
+
+
+def _named(entry: Entry) -> Entry:
+    run = entry.run
+    if run.format != "table" or variant_column(run) is None:
+        return entry
+    place = ": ".join(part for part in (run.table, ", ".join(cell(run))) if part)
+    return msgspec.structs.replace(entry, cell=place or "table", variant=variant(run))

@@ -19,7 +19,7 @@ from typing import Any
 Literals = dict[str, str]
 """Text -> kind."""
 
-SERIALS = frozenset("serial wwid uuid partition_uuid wwn eui nguid fsid".split())
+SERIALS = frozenset("serial wwid uuid machine_id partition_uuid wwn eui nguid fsid".split())
 """Last parts of the keys under which environments and identities keep what a device is called."""
 
 SECRETS = re.compile(r"(?i)password|passwd|passphrase|secret|token|credential|(api|access|private)[_-]?key")

@@ -106,3 +106,21 @@ def inert(text: object) -> str:
     from iodelta.study.words import inert as of_text
 
     return of_text(str(text))
+
+
+def counted(count: int, what: str) -> str:
+    """``1 night``, ``2 nights``."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def moment_of(text: str) -> float | None:
+    """Unix seconds of a time as ISO 8601 has it; UTC where no zone is said. Raises RequestError."""
+    from datetime import UTC, datetime
+
+    if not text:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise RequestError(f"not a time: {text!r}", place="--at", remedy="write it as 2026-11-22T02:00Z") from None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()

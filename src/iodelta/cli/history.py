@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,10 +14,12 @@ from iodelta.cli.histories import (
     FORMAT,
     HISTORY,
     LOG,
+    counted,
     day,
     inert,
     is_url,
     log_of,
+    moment_of,
     night_said,
     opened,
     print_document,
@@ -28,7 +29,7 @@ from iodelta.errors import MeasureError, RequestError
 
 if TYPE_CHECKING:
     from iodelta.history.answers import Candidate, HistorySeries, NightAdded
-    from iodelta.history.log import Added, Log
+    from iodelta.history.log import Log
     from iodelta.history.points import Night
     from iodelta.history.store import Line, Store
 
@@ -52,20 +53,35 @@ def command() -> None:
 @HISTORY
 @LOG
 @FORMAT
-def add(paths: tuple[Path, ...], place: str, log: Path | None, format_: str) -> None:
-    """Add experiment folders or bundles. A folder that is there already is added once; one that grew is replaced."""
-    from iodelta.history.answers import HistoryAddAnswer, NightAdded
-    from iodelta.history.points import night_of
+@click.option("--machine", default="", help="For results of other tools: where they were measured.")
+@click.option("--at", "moment", default="", metavar="TIME", help="For those: when, such as 2026-11-22T02:00Z.")
+@click.option("--describe", default="", help="For those: the build, such as v6.12.")
+@click.option("--commit", default="", help="For those: its commit.")
+def add(
+    paths: tuple[Path, ...],
+    place: str,
+    log: Path | None,
+    format_: str,
+    machine: str,
+    moment: str,
+    describe: str,
+    commit: str,
+) -> None:
+    """Add experiment folders or bundles, and any result that `iodelta show` reads, each as one night.
+
+    A folder that is there already is added once; one that grew is replaced. Results of other tools are flagged as
+    foreign: they are series of their own.
+    """
+    from iodelta.history.answers import HistoryAddAnswer
 
     store, written = opened(place, log, write=True)
-    added: list[NightAdded] = []
+    from iodelta.history.adding import add as added_to
+    from iodelta.history.log import Given
+
+    given = Given(machine, moment_of(moment), describe, commit)
+    added = []
     for path in paths:
-        night = night_of(path)
-        # The log comes first: a folder that only the log knows is found by check, and rebuild adds it.
-        last = written.added().get(night.identifier)
-        if last is None or (last.sha, last.folder) != (night.sha, night.folder):
-            written.append(_entry(night))
-        added.append(NightAdded(str(path), store.add(night), len(night.points), dict(night.left_out)))
+        added.append(added_to(path, given, store, written))
         if format_ == "console":
             _say_added(added[-1])
     if format_ == "json":
@@ -91,12 +107,12 @@ def show(place: str, log: Path | None, format_: str) -> None:
 
         print_document(HistoryShowAnswer(len(store.experiments()), tuple(map(_series, lines))))
         return
-    click.echo(f"{len(store.experiments())} experiments, {len(lines)} series")
+    click.echo(f"{counted(len(store.experiments()), 'experiment')}, {len(lines)} series")
     for line in lines:
         last = line.points[-1] if line.points else None
         epochs = len({point.epoch for point in line.points})
         words = [line.key.machine, line.cell, line.variant, line.key.metric]
-        said = f"{len(line.points)} nights, {epochs} {'epoch' if epochs == 1 else 'epochs'}"
+        said = f"{counted(len(line.points), 'night')}, {counted(epochs, 'epoch')}"
         if last is not None:
             said += f", {day(last)}: {math.exp(last.y):.4g} {line.unit}"
             said += f", {math.expm1(last.r):+.2%} against the reference" if last.r is not None else ""
@@ -153,13 +169,14 @@ def check(place: str, log: Path | None, format_: str) -> None:
 @FORMAT
 def rebuild(place: str, log: Path | None, format_: str) -> None:
     """Rebuild the database from the log and the folders. iodelta refuses while a folder is missing."""
-    from iodelta.history.points import night_of
-
     store_class()  # before the folders are read
+    from iodelta.history.reading import logged
+
     written = log_of(place, log)
-    nights = [night_of(Path(folder)) for folder in written.folders().values()]
+    nights = logged(written)
     if not nights:
         raise RequestError("the log names no folder", place=str(written.path), remedy="give the log with --log")
+    folders = len({night.folder for night in nights})
     if not is_url(place):
         _fresh(Path(place), nights)
     else:
@@ -168,9 +185,9 @@ def rebuild(place: str, log: Path | None, format_: str) -> None:
     if format_ == "json":
         from iodelta.history.answers import HistoryRebuildAnswer
 
-        print_document(HistoryRebuildAnswer(len(nights)))
+        print_document(HistoryRebuildAnswer(folders))
     else:
-        click.echo(f"rebuilt from {len(nights)} folder{'' if len(nights) == 1 else 's'}")
+        click.echo(f"rebuilt from {counted(folders, 'folder')}")
 
 
 def _series(line: Line) -> HistorySeries:
@@ -202,7 +219,8 @@ def _fresh(directory: Path, nights: list[Night]) -> None:
 
 
 def _problems(store: Store, written: Log) -> list[str]:
-    from iodelta.history.points import night_of
+    from iodelta.history.log import Given
+    from iodelta.history.reading import nights_of
 
     _, torn = written.entries()
     damage = store.damage()
@@ -217,7 +235,9 @@ def _problems(store: Store, written: Log) -> list[str]:
         if name not in logged:
             problems.append(f"not in the log: {row['folder']}")
         try:
-            if night_of(Path(row["folder"])).sha != row["sha"]:
+            given = logged[name].given if name in logged else Given()
+            found = {night.identifier: night.sha for night in nights_of(Path(row["folder"]), given, written)}
+            if found.get(name) != row["sha"]:
                 problems.append(f"changed since it was added: {row['folder']}")
         except (RequestError, MeasureError) as error:
             problems.append(f"cannot be read: {row['folder']}: {error.what}")
@@ -232,9 +252,3 @@ def _said(candidate: Candidate) -> str:
     between = f"between {night_said(candidate.last_good)} and {night_said(candidate.first_bad)}"
     size = f"{abs(math.expm1(candidate.size)):.2%} {way} {by}"
     return inert(f"candidate: {'  '.join(words)}: {size}, {between}, z {candidate.z:.1f}{doubt}")
-
-
-def _entry(night: Night) -> Added:
-    from iodelta.history.log import Added
-
-    return Added(time.time(), night.identifier, night.sha, night.folder)

@@ -47,6 +47,9 @@ class HistoryPoint(msgspec.Struct, frozen=True):
     """Mean log-ratio to the reference variant in the same blocks, positive where it is worse."""
     r_se: float | None
     """Its standard error."""
+    flags: tuple[str, ...] = ()
+    """``foreign`` (another program measured it), ``no-error`` (its standard error is not known and stands as 0),
+    ``counted`` (instructions, which have no error)."""
 
 
 class HistorySeries(msgspec.Struct, frozen=True):

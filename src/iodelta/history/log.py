@@ -12,13 +12,43 @@ from iodelta.errors import MeasureError
 from iodelta.lab.journal import Journal
 
 
-class Added(msgspec.Struct, frozen=True, tag="added"):
+class Given(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a person said of results that do not say it themselves."""
+
+    machine: str = ""
+    """On which machine they were measured."""
+    at: float | None = None
+    """When, in Unix seconds."""
+    describe: str = ""
+    """Name of the build."""
+    commit: str = ""
+    """Its commit."""
+
+
+class Added(msgspec.Struct, frozen=True, tag="added", omit_defaults=True):
     """A folder became part of the history, or was found again at another place or with more in it."""
 
     at: float
     identifier: str
     sha: str
     folder: str
+    given: Given = Given()
+
+
+class Named(msgspec.Struct, frozen=True, tag="machine"):
+    """A machine was seen for the first time: what it is called in this history from then on."""
+
+    at: float
+    identity: str
+    name: str
+
+
+class Removed(msgspec.Struct, frozen=True, tag="removed"):
+    """An experiment is no longer part of the history. Its folder stays where it is."""
+
+    at: float
+    identifier: str
+    reason: str
 
 
 class LoggedCommit(msgspec.Struct, frozen=True):
@@ -99,7 +129,7 @@ class NightBegun(msgspec.Struct, frozen=True, tag="night"):
     commit: str = ""
 
 
-Entry = Added | Ordered | Opened | Confirming | Confirmed | Decided | Annotated | NightBegun
+Entry = Added | Named | Removed | Ordered | Opened | Confirming | Confirmed | Decided | Annotated | NightBegun
 _decoder: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Entry)
 
 
@@ -132,12 +162,24 @@ class Log:
         return self._journal.seal.broken
 
     def added(self) -> dict[str, Added]:
-        """What was last said of every experiment's folder."""
-        return {entry.identifier: entry for entry in self.entries()[0] if isinstance(entry, Added)}
+        """The last entry of every experiment that was not removed since, in the order in which they were added."""
+        found: dict[str, Added] = {}
+        for entry in self.entries()[0]:
+            if isinstance(entry, Added):
+                found[entry.identifier] = entry
+            elif isinstance(entry, Removed):
+                found.pop(entry.identifier, None)
+        return found
 
-    def folders(self) -> dict[str, str]:
-        """The last place of every experiment."""
-        return {identifier: entry.folder for identifier, entry in self.added().items()}
+    def machines(self) -> dict[str, str]:
+        """Identity of a machine -> its name in this history: the one it had first. Where two machines had the same,
+        the later one has a part of its identity added."""
+        found: dict[str, str] = {}
+        for entry in self.entries()[0]:
+            if isinstance(entry, Named) and entry.identity not in found:
+                taken = entry.name in found.values()
+                found[entry.identity] = f"{entry.name}-{entry.identity[:8]}" if taken else entry.name
+        return found
 
     def _failed(self, error: OSError) -> MeasureError:
         return MeasureError(

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from iodelta.bundle.packed import opened
+from iodelta.bundle.packed import Packed, opened
 from iodelta.errors import RequestError
 from iodelta.experiment import Cell, Experiment, Subject, Variant
 from iodelta.experiment.io_uring import TOOL
@@ -66,6 +66,8 @@ class Point(msgspec.Struct, frozen=True):
     lag1: float
     r: float | None = None
     r_se: float | None = None
+    flags: tuple[str, ...] = ()
+    """See ``HistoryPoint.flags``."""
 
 
 class Night(msgspec.Struct, frozen=True):
@@ -84,6 +86,8 @@ class Night(msgspec.Struct, frozen=True):
     points: tuple[Point, ...]
     left_out: dict[str, str] = {}
     """Why a series has no point in this night."""
+    identity: str = ""
+    """Of the machine, which outlives its name; empty where none was recorded."""
 
 
 def night_of(path: Path) -> Night:
@@ -115,14 +119,20 @@ def night_of(path: Path) -> Night:
         sha=hashlib.sha256(folder.read("journal.jsonl")).hexdigest(),
         t=journal.sessions[0].at,
         machine=where,
-        epoch=hashlib.sha256(msgspec.json.encode(sorted(facts.items()))).hexdigest()[:16],
+        epoch=epoch_of(facts),
         facts=facts,
         subject=plan.experiment.subject,
         folder=str(path.resolve()),
         state=journal.state,
         points=points,
         left_out=left_out,
+        identity="" if isinstance(folder, Packed) else environment.get("host", {}).get("machine_id", ""),
     )
+
+
+def epoch_of(facts: Mapping[str, str]) -> str:
+    """The name of the epoch with these facts."""
+    return hashlib.sha256(msgspec.json.encode(sorted(facts.items()))).hexdigest()[:16]
 
 
 def facts_of(environment: Mapping[str, Any]) -> dict[str, str]:
@@ -154,14 +164,18 @@ def points_of(
                     found.append(point)
                 else:
                     left_out[f"{cell.name}, {variant.name}, {metric.name}"] = point
-    shared = Counter(point.key for point in found)
-    told_apart = [
+    return apart(found), left_out
+
+
+def apart(points: Sequence[Point]) -> tuple[Point, ...]:
+    """Points of one night, those of one key told apart by the names of their variants."""
+    shared = Counter(point.key for point in points)
+    return tuple(
         msgspec.structs.replace(point, key=msgspec.structs.replace(point.key, twin=point.variant))
         if shared[point.key] > 1
         else point
-        for point in found
-    ]
-    return tuple(told_apart), left_out
+        for point in points
+    )
 
 
 def key_of(experiment: Experiment, cell: Cell, variant: Variant, metric: Metric, machine: str, target: str) -> Key:

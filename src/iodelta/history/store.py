@@ -13,47 +13,12 @@ from sqlalchemy.exc import DBAPIError
 
 from iodelta.errors import MeasureError, RequestError
 from iodelta.history.answers import HistoryPoint
+from iodelta.history.place import network_of
 from iodelta.history.points import Key, Night, Point
+from iodelta.history.schema import EXPERIMENTS, POINTS, SERIES, TABLES, VERSION, VERSIONS, migrate
 
-VERSION = 1
 _LOCK = 0x696F64656C7461
 """Advisory lock of PostgreSQL that writers take in turn."""
-
-_tables = sa.MetaData()
-VERSIONS = sa.Table("iodelta_history", _tables, sa.Column("version", sa.Integer, nullable=False))
-EXPERIMENTS = sa.Table(
-    "experiment",
-    _tables,
-    sa.Column("id", sa.Text, primary_key=True),
-    sa.Column("sha", sa.Text, nullable=False),
-    sa.Column("t", sa.Double, nullable=False, index=True),
-    sa.Column("machine", sa.Text, nullable=False),
-    sa.Column("epoch", sa.Text, nullable=False),
-    sa.Column("facts", sa.Text, nullable=False),
-    sa.Column("subject", sa.Text, nullable=False),
-    sa.Column("folder", sa.Text, nullable=False),
-    sa.Column("state", sa.Text, nullable=False),
-)
-SERIES = sa.Table(
-    "series",
-    _tables,
-    sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
-    sa.Column("key", sa.Text, nullable=False),
-    sa.Column("cell", sa.Text, nullable=False),
-    sa.Column("variant", sa.Text, nullable=False),
-    sa.Column("better", sa.Text, nullable=False),
-    sa.Column("unit", sa.Text, nullable=False),
-)
-POINTS = sa.Table(
-    "point",
-    _tables,
-    sa.Column("series", sa.BigInteger, sa.ForeignKey("series.id"), primary_key=True),
-    sa.Column("experiment", sa.Text, sa.ForeignKey("experiment.id", ondelete="CASCADE"), primary_key=True),
-    *(sa.Column(name, sa.Double, nullable=False) for name in ("y", "se", "lag1")),
-    sa.Column("n", sa.Integer, nullable=False),
-    *(sa.Column(name, sa.Double) for name in ("r", "r_se")),
-)
-sa.Index("point_experiment", POINTS.c.experiment)
 
 Outcome = Literal["added", "replaced", "moved", "known"]
 
@@ -91,12 +56,14 @@ class Store:
         return not self.is_file or Path(self.url.database or "").exists()
 
     def prepare(self) -> None:
-        """Make the tables where there are none. Raises RequestError for a history of a newer iodelta."""
+        """Make the tables where there are none, and bring older ones up to date. Raises RequestError for a history of a
+        newer iodelta, and for a file on a network file system."""
+        self._check_place()
         with self._writing() as connection:
             if sa.inspect(connection).has_table(VERSIONS.name):
-                self._check_version(connection)
+                migrate(connection, self._version(connection))
                 return
-            _tables.create_all(connection)
+            TABLES.create_all(connection)
             connection.execute(VERSIONS.insert().values(version=VERSION))
 
     def add(self, night: Night) -> Outcome:
@@ -111,6 +78,14 @@ class Store:
                 connection.execute(table.delete())
             for night in nights:
                 self._add(connection, night)
+
+    def remove(self, identifiers: list[str]) -> None:
+        """These nights and their points, and the series that have none left, in one transaction."""
+        with self._writing() as connection:
+            for one in identifiers:
+                connection.execute(POINTS.delete().where(POINTS.c.experiment == one))
+                connection.execute(EXPERIMENTS.delete().where(EXPERIMENTS.c.id == one))
+            connection.execute(SERIES.delete().where(SERIES.c.id.not_in(sa.select(POINTS.c.series))))
 
     def experiments(self) -> list[dict[str, Any]]:
         """Every experiment, oldest first."""
@@ -154,6 +129,7 @@ class Store:
                     one["se"],
                     one["r"],
                     one["r_se"],
+                    tuple(one["flags"].split()),
                 )
             )
         key = msgspec.json.decode(row["key"], type=Key)
@@ -178,7 +154,7 @@ class Store:
             connection.execute(POINTS.insert().values(**_point(point, night)))
         return "added" if before is None else "replaced"
 
-    def _check_version(self, connection: sa.Connection) -> None:
+    def _version(self, connection: sa.Connection) -> int:
         try:
             version = connection.scalar(sa.select(VERSIONS.c.version))
         except DBAPIError as error:
@@ -187,19 +163,35 @@ class Store:
                 place=self.place,
                 remedy="where it was one, `iodelta history rebuild` makes it again; else name another with --history",
             ) from error
-        if version is None or version > VERSION:
+        if version is None or not 1 <= version <= VERSION:
             raise RequestError(
                 f"this history has version {version}; this iodelta knows {VERSION}",
                 place=self.place,
                 remedy="use the iodelta that wrote it, or a newer one",
+            )
+        return int(version)
+
+    def _check_place(self) -> None:
+        """WAL needs memory that all processes share, which a network file system does not give."""
+        kind = network_of(Path(self.url.database or "")) if self.is_file else ""
+        if kind:
+            raise RequestError(
+                f"{kind} is a network file system: SQLite's write-ahead log would be damaged there",
+                place=self.place,
+                remedy="name a directory on a local disk with --history, or use postgresql://",
             )
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
         if not self.exists:
             raise RequestError("there is no history", place=self.place, remedy="`iodelta history add FOLDER` makes one")
+        self._check_place()
         with self._telling(), self._engine.connect() as connection:
-            self._check_version(connection)
+            is_old = self._version(connection) < VERSION
+            connection.rollback()
+        if is_old:
+            self.prepare()
+        with self._telling(), self._engine.connect() as connection:
             yield connection
 
     @contextlib.contextmanager
@@ -270,4 +262,5 @@ def _series(point: Point) -> dict[str, Any]:
 def _point(point: Point, night: Night) -> dict[str, Any]:
     columns = ("y", "se", "lag1", "n", "r", "r_se")
     values = {name: getattr(point, name) for name in columns}
-    return {"series": point.key.number, "experiment": night.identifier, **values}
+    where = {"series": point.key.number, "experiment": night.identifier}
+    return {**where, **values, "flags": " ".join(point.flags)}

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import msgspec
-
 from iodelta.audit import Audit, audit, audit_trials
-from iodelta.audit.tables import cell, variant, variant_column
+from iodelta.audit.tables import with_tables_named
 from iodelta.bundle.packed import is_own, opened
 from iodelta.ingest import Run
 from iodelta.ingest.layouts import Entry, Layout, read_layout
@@ -36,19 +34,7 @@ def read_one(path: str, *, stdin: BinaryIO | None = None, pattern: str | None = 
     """What is in one path: an experiment folder of iodelta, or anything else."""
     if is_own(path):
         return own_folder(Path(path))
-    layout = read_layout(path, stdin=stdin, pattern=pattern)
-    if not any(entry.run.format == "table" for entry in layout.entries):
-        return layout
-    return msgspec.structs.replace(layout, entries=tuple(map(_named, layout.entries)))
-
-
-def _named(entry: Entry) -> Entry:
-    """A table's row by what the table calls it: its cells name variant and cell."""
-    run = entry.run
-    if run.format != "table" or variant_column(run) is None:
-        return entry
-    place = ": ".join(part for part in (run.table, ", ".join(cell(run))) if part)
-    return msgspec.structs.replace(entry, cell=place or "table", variant=variant(run))
+    return with_tables_named(read_layout(path, stdin=stdin, pattern=pattern))
 
 
 def own_folder(path: Path) -> Layout:

@@ -1,0 +1,82 @@
+"""Counts of instructions as nights: one of an experiment, or one of each kernel in a row."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+
+import msgspec
+
+from iodelta.errors import RequestError
+from iodelta.experiment import Subject
+from iodelta.history.points import Key, Night, Point, apart, epoch_of
+from iodelta.jobfile import canonical
+from iodelta.lab.events import Booted
+from iodelta.lab.folder import Folder
+from iodelta.path.judge import Count, PathAccount, judge
+from iodelta.path.plan import CERTAIN, PathPlan
+from iodelta.stats.changepoints import CANDIDATE
+
+COUNTED = "counted"
+GUEST = "guest"
+"""The machine of all counts: the same on every host."""
+
+
+def nights_of(folder: Folder) -> tuple[Night, ...]:
+    """The nights in a folder of counts. Raises RequestError where nothing may be said of it."""
+    account, plan = judge(folder), folder.read_plan(PathPlan)
+    if not account.counts:
+        raise RequestError("nothing was counted that repeats to the instruction", place=str(folder.path))
+    begun = min(event.at for event in folder.events() if isinstance(event, Booted))
+    facts = {"qemu.version": plan.qemu, "fio.version": plan.fio}
+    sha = hashlib.sha256(folder.read("journal.jsonl")).hexdigest()
+    whole = Night(
+        identifier=plan.identifier,
+        sha=sha,
+        t=begun,
+        machine=GUEST,
+        epoch=epoch_of(facts),
+        facts=facts,
+        subject=plan.experiment.subject,
+        folder=str(folder.path.resolve()),
+        state=account.state,
+        points=apart([_point(plan, account, count) for count in account.counts]),
+    )
+    return _row(whole, account) if plan.row else (whole,)
+
+
+def _row(whole: Night, account: PathAccount) -> tuple[Night, ...]:
+    """A night for each kernel, a second apart, the oldest first."""
+    nights = []
+    for number, side in enumerate(account.sides):
+        own = [point for point in whole.points if point.variant == side.variant]
+        points = tuple(msgspec.structs.replace(p, key=msgspec.structs.replace(p.key, twin="")) for p in own)
+        subject = Subject(whole.subject.repo, "", side.package or side.release)
+        replaced = {"identifier": f"{whole.identifier}-{number}", "t": whole.t + number, "subject": subject}
+        nights.append(msgspec.structs.replace(whole, points=points, **replaced))
+    return tuple(night for night in nights if night.points)
+
+
+def _point(plan: PathPlan, account: PathAccount, count: Count) -> Point:
+    """An exact count has no error of its own. What another layout of memory changes is no change of the path: with
+    this error, a step as large as that is just not a candidate."""
+    experiment = plan.experiment
+    cell = next(one for one in experiment.cells if one.name == count.cell)
+    variant = next(one for one in experiment.variants if one.name == count.variant)
+    options = {canonical(name): value for name, value in (*cell.options, *variant.options)}
+    condition = experiment.condition(cell.condition)
+    knobs = {name: value for name, value in variant.knobs.items() if name != "kernel"}
+    key = Key(
+        machine=GUEST,
+        options=(("tool", "fio"), *sorted(options.items())),
+        condition=tuple(sorted(condition.knobs.items())),
+        knobs=tuple(sorted(knobs.items())),
+        role=variant.role,
+        metric=f"{count.kind}.instructions",
+        target=account.target,
+    )
+    bar = max(CERTAIN, count.high - count.low) / count.median
+    error = bar / (CANDIDATE * math.sqrt(2))
+    n = 1 + len(count.layouts)
+    y = math.log(count.median)
+    return Point(key, count.cell, count.variant, "lower", "instructions", y, error, n, 0.0, flags=(COUNTED,))
