@@ -15,7 +15,6 @@ from iodelta.cli.histories import (
     HISTORY,
     LOG,
     counted,
-    day,
     inert,
     is_url,
     log_of,
@@ -25,13 +24,14 @@ from iodelta.cli.histories import (
     print_document,
     store_class,
 )
+from iodelta.cli.history_show import show
 from iodelta.errors import MeasureError, RequestError
 
 if TYPE_CHECKING:
-    from iodelta.history.answers import Candidate, HistorySeries, NightAdded
+    from iodelta.history.answers import Candidate, NightAdded
     from iodelta.history.log import Log
     from iodelta.history.points import Night
-    from iodelta.history.store import Line, Store
+    from iodelta.history.store import Store
 
 _EXAMPLES = """
 \b
@@ -94,29 +94,7 @@ def _say_added(night: NightAdded) -> None:
         click.echo(f"  left out: {inert(series)}: {inert(reason)}")
 
 
-@command.command("show", epilog="\b\nExamples:\n  iodelta history show\n")
-@HISTORY
-@LOG
-@FORMAT
-def show(place: str, log: Path | None, format_: str) -> None:
-    """List the series with their nights, epochs and newest values."""
-    store, _ = opened(place, log)
-    lines = store.lines()
-    if format_ == "json":
-        from iodelta.history.answers import HistoryShowAnswer
-
-        print_document(HistoryShowAnswer(len(store.experiments()), tuple(map(_series, lines))))
-        return
-    click.echo(f"{counted(len(store.experiments()), 'experiment')}, {len(lines)} series")
-    for line in lines:
-        last = line.points[-1] if line.points else None
-        epochs = len({point.epoch for point in line.points})
-        words = [line.key.machine, line.cell, line.variant, line.key.metric]
-        said = f"{counted(len(line.points), 'night')}, {counted(epochs, 'epoch')}"
-        if last is not None:
-            said += f", {day(last)}: {math.exp(last.y):.4g} {line.unit}"
-            said += f", {math.expm1(last.r):+.2%} against the reference" if last.r is not None else ""
-        click.echo("  " + inert("  ".join(words)) + ": " + inert(said))
+command.add_command(show)
 
 
 @command.command("scan", epilog="\b\nExamples:\n  iodelta history scan\n")
@@ -188,20 +166,6 @@ def rebuild(place: str, log: Path | None, format_: str) -> None:
         print_document(HistoryRebuildAnswer(folders))
     else:
         click.echo(f"rebuilt from {counted(folders, 'folder')}")
-
-
-def _series(line: Line) -> HistorySeries:
-    from iodelta.history.answers import HistorySeries
-
-    return HistorySeries(
-        line.key.machine,
-        line.cell,
-        line.variant,
-        line.key.metric,
-        line.unit,
-        line.better,
-        line.points,
-    )
 
 
 def _fresh(directory: Path, nights: list[Night]) -> None:

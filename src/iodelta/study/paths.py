@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import msgspec
+
 from iodelta.audit import Audit, audit, audit_trials
 from iodelta.audit.tables import with_tables_named
 from iodelta.bundle.packed import is_own, opened

@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 import msgspec
 
-from iodelta.report.formats.charts import FAMILIES, sweep
+from iodelta.report.formats.charts import FAMILIES, course, sweep
 from iodelta.report.formats.charts.specs import FOLDER
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
@@ -18,6 +18,7 @@ def specifications() -> dict[str, dict[str, Any]]:
     """Name -> specification, validated by altair against Vega-Lite's schema, without looks."""
     made = {family.__name__.rpartition(".")[2]: family.chart() for family in FAMILIES.values()}
     made["sweep-latency"] = sweep.chart(latency=True)
+    made["course"] = course.chart()
     return {name: _plain(chart) for name, chart in made.items()}
 
 

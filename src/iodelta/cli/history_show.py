@@ -1,0 +1,165 @@
+"""``iodelta history show``: the series of a history for a terminal, a program or a browser."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from click.core import ParameterSource
+
+from iodelta.cli.files import check_free, write
+from iodelta.cli.files import force as force_option
+from iodelta.cli.histories import HISTORY, LOG, counted, inert, opened, print_document
+from iodelta.errors import RequestError
+
+if TYPE_CHECKING:
+    from iodelta.history.courses import Course
+    from iodelta.history.store import Store
+
+FORMATS = ("console", "json", "html", "markdown", "mail")
+ENDINGS = {".html": "html", ".htm": "html", ".md": "markdown", ".json": "json", ".txt": "mail"}
+
+_EXAMPLES = """
+\b
+Examples:
+  iodelta history show
+  iodelta history show --only stor3 --only read.iops
+  iodelta history show -o page.html
+"""
+
+
+@click.command("show", epilog=_EXAMPLES)
+@HISTORY
+@LOG
+@click.option("--only", multiple=True, metavar="TEXT", help="Only series with TEXT in machine, cell, variant, metric.")
+@click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write to FILE. The extension selects the format: .html, .md, .json, .txt (mail).",
+)
+@force_option
+def show(place: str, log: Path | None, only: tuple[str, ...], format_: str, output: Path | None, force: bool) -> None:
+    """Show every series with its nights, epochs and steps: bars in a terminal, charts in a page (--format html).
+
+    Below the bars ~ marks nights between which a step lies, ^ the first night that is surely after it, and | another
+    epoch of the machine.
+    """
+    if output is not None:
+        format_ = _format_of(output, format_)
+        check_free(output, force=force)
+    store, _ = opened(place, log)
+    if format_ == "json" and output is None:
+        print_document(_document(store, only))
+        return
+    from iodelta.history.courses import courses
+
+    found = courses(store, only)
+    if format_ == "console":
+        _print(found, len(store.experiments()))
+        return
+    data = _rendered(found, store, only, format_)
+    if output is None:
+        sys.stdout.buffer.write(data)
+    else:
+        write(output, data, "the page", force=force)
+
+
+def _format_of(output: Path, format_: str) -> str:
+    """The format that was asked for, else the one that the file's name implies. Raises RequestError."""
+    asked = click.get_current_context().get_parameter_source("format_") is ParameterSource.COMMANDLINE
+    if asked and format_ != "console":
+        return format_
+    if output.suffix.lower() not in ENDINGS:
+        raise RequestError(
+            "the ending of this file's name implies no format",
+            place=str(output),
+            remedy=f"add --format, or let it end in {', '.join(ENDINGS)}",
+        )
+    return ENDINGS[output.suffix.lower()]
+
+
+def _document(store: Store, only: tuple[str, ...]) -> object:
+    from iodelta.history.answers import HistorySeries, HistoryShowAnswer
+    from iodelta.history.courses import is_wanted
+
+    lines = [line for line in store.lines() if is_wanted(line, only)]
+    series = [
+        HistorySeries(one.key.machine, one.cell, one.variant, one.key.metric, one.unit, one.better, one.points)
+        for one in lines
+    ]
+    return HistoryShowAnswer(len(store.experiments()), tuple(series))
+
+
+def _rendered(found: list[Course], store: Store, only: tuple[str, ...], format_: str) -> bytes:
+    from iodelta.report.stories.course import of_courses
+
+    story = of_courses(found, len(store.experiments()))
+    if format_ == "html":
+        from iodelta.report.formats.charts.course import charts_of
+        from iodelta.report.formats.html.page import page
+        from iodelta.report.formats.html.write import report
+
+        return report(page(story, None, charts_of(found)))
+    if format_ == "json":
+        from iodelta.report.documents import written
+
+        return written(_document(store, only))
+    if format_ == "mail":
+        from iodelta.report.formats.mail import mail
+
+        return mail(story).encode("ascii")
+    from iodelta.report.formats.markdown import markdown
+
+    return markdown(story).encode("utf-8", "backslashreplace")
+
+
+def _print(found: list[Course], experiments: int) -> None:
+    from iodelta.report.formats.spark import BARS, PLAIN, spark
+    from iodelta.report.stories.course import day, said
+
+    click.echo(f"{counted(experiments, 'experiment')}, {len(found)} series")
+    for course in found:
+        click.echo(f"  {inert(course.name)}: {inert(_newest(course))}")
+        for line in spark(course, BARS if _draws(BARS) else PLAIN):
+            if line.strip():
+                click.echo(f"    {line}")
+        for epoch in course.epochs:
+            click.echo(f"    another epoch from {day(epoch.t)}: {inert('; '.join(epoch.differs))}")
+        for step in course.steps:
+            click.echo(f"    candidate: {inert(said(course, step))}")
+
+
+def _newest(course: Course) -> str:
+    points = course.line.points
+    text = f"{counted(len(points), 'night')}, {counted(len(course.epochs) + 1, 'epoch')}"
+    if not points:
+        return text
+    from iodelta.report.stories.course import day as night
+    from iodelta.study.words import percent
+
+    last = points[-1]
+    log = course.log_ratio(last)
+    against = f", {percent(math.expm1(log), last.r_se)} against the reference" if log is not None else ""
+    return f"{text}, {night(last.t)}: {_value(last.y, course.line.unit)}{against}"
+
+
+def _value(log: float, unit: str) -> str:
+    from iodelta.study.words import quantity
+
+    text = quantity(math.exp(log), unit)
+    return text if unit in ("ns", "B/s") else f"{text} {unit}"
+
+
+def _draws(text: str) -> bool:
+    """Whether the terminal's encoding has these characters."""
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

@@ -1,0 +1,125 @@
+"""The course of each series: its points as a reader thinks of them, its epochs, and the steps in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from iodelta.history.answers import Candidate, HistoryPoint
+from iodelta.history.scan import followed, scan
+from iodelta.history.store import Line, Store
+from iodelta.stats import levels
+
+NAMED = 6
+"""Differences between two epochs that are named."""
+
+
+class Epoch(msgspec.Struct, frozen=True):
+    """Where another epoch begins in a series, and what differs from the one before."""
+
+    t: float
+    differs: tuple[str, ...]
+
+
+class Flat(msgspec.Struct, frozen=True):
+    """The level between two steps, as a factor or a log value like the points."""
+
+    first: float
+    last: float
+    value: float
+
+
+class Course(msgspec.Struct, frozen=True):
+    """One series. ``value`` of a point is what was measured; ``ratio`` that over the reference's value, where there is
+    one; both rise where the number rises, whether that is better or worse."""
+
+    line: Line
+    by: str
+    epochs: tuple[Epoch, ...]
+    """All but the first."""
+    steps: tuple[Candidate, ...]
+    """Oldest first."""
+    flats: tuple[Flat, ...]
+    """Levels of what is followed: logarithms of values, or of ratios."""
+
+    @property
+    def name(self) -> str:
+        """Machine, cell, variant and metric; and what is special about it."""
+        parts = (*_name(self.line), f"({self.line.key.role})" if self.line.key.role else "")
+        return "  ".join(filter(None, parts))
+
+    @property
+    def rises(self) -> float:
+        """1 where a rising number of the point's ``r`` is a rising number of the metric, else -1."""
+        return -1.0 if self.line.better == "higher" else 1.0
+
+    def log_ratio(self, point: HistoryPoint) -> float | None:
+        """The logarithm of the value over the reference's."""
+        return None if point.r is None else self.rises * point.r
+
+    def shown(self, point: HistoryPoint) -> float | None:
+        """The logarithm that is followed."""
+        return self.log_ratio(point) if self.by == "ratio" else point.y
+
+
+def courses(store: Store, words: Sequence[str] = ()) -> list[Course]:
+    """Every series whose machine, cell, variant and metric contain all ``words``; those with steps first."""
+    experiments = {row["id"]: row for row in store.experiments()}
+    lines = [line for line in store.lines() if is_wanted(line, words)]
+    steps: dict[tuple[str, str, str, str], list[Candidate]] = {}
+    for one in scan(lines):
+        steps.setdefault((one.machine, one.cell, one.variant, one.metric), []).append(one)
+    found = [_course(line, steps.get(_name(line), []), experiments) for line in lines]
+    return sorted(found, key=lambda course: -max((step.z for step in course.steps), default=0.0))
+
+
+def _name(line: Line) -> tuple[str, str, str, str]:
+    return line.key.machine, line.cell, line.variant, line.key.metric
+
+
+def is_wanted(line: Line, words: Sequence[str]) -> bool:
+    """Whether its machine, cell, variant and metric contain all ``words``."""
+    text = " ".join(_name(line))
+    return all(word in text for word in words)
+
+
+def _course(line: Line, steps: Iterable[Candidate], experiments: Mapping[str, Mapping[str, Any]]) -> Course:
+    own = {point.experiment for point in line.points}
+    mine = [step for step in steps if step.first_bad.experiment in own and step.first_bad in line.points]
+    ordered = tuple(sorted(mine, key=lambda step: step.first_bad.t))
+    by = followed(line, list(line.points))[2]
+    course = Course(line, by, tuple(_epochs(line, experiments)), ordered, ())
+    return msgspec.structs.replace(course, flats=tuple(_flats(course)))
+
+
+def _epochs(line: Line, experiments: Mapping[str, Mapping[str, Any]]) -> Iterable[Epoch]:
+    for before, after in zip(line.points, line.points[1:], strict=False):
+        if before.epoch != after.epoch:
+            facts = [msgspec.json.decode(experiments[one.experiment]["facts"]) for one in (before, after)]
+            yield Epoch(after.t, tuple(_differs(*facts)))
+
+
+def _differs(before: Mapping[str, str], after: Mapping[str, str]) -> Iterable[str]:
+    names = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
+    for name in names[:NAMED]:
+        yield f"{name}: {before.get(name, 'not recorded')} -> {after.get(name, 'not recorded')}"
+    if len(names) > NAMED:
+        yield f"{len(names) - NAMED} more"
+
+
+def _flats(course: Course) -> Iterable[Flat]:
+    """The weighted mean between two cuts, which are steps and epochs."""
+    cuts = sorted({step.first_bad.t for step in course.steps} | {epoch.t for epoch in course.epochs})
+    for low, high in zip([-math.inf, *cuts], [*cuts, math.inf], strict=True):
+        part = [one for one in course.line.points if low <= one.t < high]
+        errors = [one.r_se if course.by == "ratio" else one.se for one in part]
+        pairs = [(value, se) for value, se in zip(map(course.shown, part), errors, strict=True) if value is not None]
+        if not pairs:
+            continue
+        values, known = np.asarray(pairs, dtype=float).T
+        tau = levels.between(values, known, np.zeros(len(values), dtype=np.intp))
+        yield Flat(part[0].t, part[-1].t, levels.level(values, known, tau).value)

@@ -1,0 +1,171 @@
+"""Course: a series of a history night by night, with its epochs and the ranges of its steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from iodelta.history.answers import HistoryPoint
+from iodelta.history.courses import Course
+from iodelta.report.formats.charts.model import Figure, label, number
+from iodelta.report.stories.course import MOST, day
+from iodelta.study.words import inert, percent, quantity
+
+if TYPE_CHECKING:
+    import altair as alt
+
+Z95 = 1.959963984540054
+
+SCALES = {"ns": ((1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s"))}
+SCALES["B/s"] = ((1.0, "B/s"), (2.0**10, "KiB/s"), (2.0**20, "MiB/s"), (2.0**30, "GiB/s"))
+
+ABOUT = (
+    "A point is one night, with the 95 % interval of its blocks. Shaded: the nights between which a step lies; a line: "
+    "the level between steps; dotted: another epoch of the machine begins, and nothing is compared across it."
+)
+
+
+def chart() -> alt.LayerChart:
+    """Points with intervals of 95 %; the range of each step shaded, the level between steps as a line."""
+    import altair as alt
+
+    from iodelta.report.formats.charts import build
+
+    axis = alt.Axis(grid=False, labelOverlap="greedy", labelSeparation=8, tickCount=8)
+    night = alt.X(field="t", type="temporal", title="night (UTC)", scale=alt.Scale(type="utc"), axis=axis)
+    value = build.y("value", "@y")
+    steps = alt.Chart(build.data("steps")).mark_rect(style="margin", opacity=0.16)
+    epochs = alt.Chart(build.data("epochs")).mark_rule(style="trend", strokeDash=[2, 3], strokeWidth=1.2)
+    flats = alt.Chart(build.data("flats")).mark_rule(style="trend", strokeWidth=2)
+    spans = alt.Chart().mark_rule(style="trend", strokeWidth=1, opacity=0.45)
+    points = alt.Chart().mark_point(style="trend", filled=True, size=24)
+    return build.layered(
+        steps.encode(x=night, x2=alt.X2("t2"), tooltip=build.tips("said=step")),
+        epochs.encode(x=night, tooltip=build.tips("said=another epoch")),
+        spans.encode(x=night, y=build.y("low", "@y"), y2=alt.Y2("high")),
+        flats.encode(x=night, x2=alt.X2("t2"), y=value),
+        points.encode(x=night, y=value, tooltip=build.tips("night", "build", "said=value", "flags")),
+        height=230,
+    )
+
+
+def charts_of(courses: Sequence[Course]) -> tuple[tuple[str, tuple[Figure, ...]], ...]:
+    """A chapter for each series: its ratio to the reference, and its value."""
+    return tuple((label(course.name), tuple(_figures(place, course))) for place, course in enumerate(courses[:MOST], 1))
+
+
+def _figures(place: int, course: Course) -> Iterator[Figure]:
+    if any(point.r is not None for point in course.line.points):
+        yield _ratio(place, course)
+    yield _value(place, course)
+
+
+def _ratio(place: int, course: Course) -> Figure:
+    rows = []
+    for point in course.line.points:
+        log = course.log_ratio(point)
+        if log is not None:
+            half = Z95 * (point.r_se or 0.0)
+            ends = [100 * math.expm1(one) for one in (log, log - half, log + half)]
+            rows.append(_row(point, ends, percent(math.expm1(log), half)))
+    name = inert(course.line.key.metric)
+    return Figure(
+        name=f"course-{place}-ratio",
+        spec="course",
+        title=f"{name} against the reference in the same blocks",
+        alt=_seen(course) if course.by == "ratio" else "Too few nights have a reference: steps are looked for below.",
+        about=ABOUT,
+        rows=rows,
+        texts={"y": f"{name} against the reference, %"},
+        extra=_drawn(course, 1.0, by="ratio"),
+        wide=True,
+    )
+
+
+def _value(place: int, course: Course) -> Figure:
+    unit, scale = _unit(course.line.unit, [math.exp(point.y) for point in course.line.points])
+    rows = []
+    for point in course.line.points:
+        half = Z95 * point.se
+        ends = [math.exp(one) / scale for one in (point.y, point.y - half, point.y + half)]
+        rows.append(_row(point, ends, quantity(math.exp(point.y), course.line.unit)))
+    name = inert(course.line.key.metric)
+    return Figure(
+        name=f"course-{place}-value",
+        spec="course",
+        title=f"{name} as measured",
+        alt=_seen(course) if course.by == "level" else "What the night did to all variants is in these values too.",
+        about=ABOUT,
+        rows=rows,
+        texts={"y": f"{name}, {unit}"},
+        extra=_drawn(course, scale, by="level"),
+        head=("night", "build", "value", "95 % interval", "against the reference", "95 % interval", "flags"),
+        table=[_told(course, point) for point in course.line.points],
+        wide=True,
+    )
+
+
+def _unit(unit: str, values: Sequence[float]) -> tuple[str, float]:
+    """The unit of an axis and its size, by the middle value."""
+    middle = sorted(values)[len(values) // 2] if values else 1.0
+    fitting = [(name, size) for size, name in SCALES.get(unit, ()) if middle >= size]
+    return fitting[-1] if fitting else (unit, 1.0)
+
+
+def _row(point: HistoryPoint, ends: Sequence[float], said: str) -> dict[str, Any]:
+    value, low, high = map(number, ends)
+    return {
+        "t": round(1000 * point.t),
+        "value": value,
+        "low": low,
+        "high": high,
+        "night": day(point.t),
+        "build": inert(point.describe or point.commit[:12] or "not known"),
+        "said": said,
+        "flags": ", ".join(point.flags) or "none",
+    }
+
+
+def _drawn(course: Course, scale: float, *, by: str) -> dict[str, list[dict[str, Any]]]:
+    """Epochs; and where this is what steps are looked for in, those and the levels between them."""
+    epochs = [{"t": round(1000 * one.t), "said": inert("; ".join(one.differs))} for one in course.epochs]
+    if by != course.by:
+        return {"epochs": epochs, "steps": [], "flats": []}
+    steps = [
+        {
+            "t": round(1000 * step.last_good.t),
+            "t2": round(1000 * step.first_bad.t),
+            "said": f"{percent(math.expm1(course.rises * step.size), step.error)}, z {step.z:.1f}",
+        }
+        for step in course.steps
+    ]
+    flats = [
+        {
+            "t": round(1000 * flat.first),
+            "t2": round(1000 * flat.last),
+            "value": number(100 * math.expm1(flat.value) if by == "ratio" else math.exp(flat.value) / scale),
+        }
+        for flat in course.flats
+    ]
+    return {"epochs": epochs, "steps": steps, "flats": flats}
+
+
+def _seen(course: Course) -> str:
+    nights = len(course.line.points)
+    steps = "no step" if not course.steps else "one step" if len(course.steps) == 1 else f"{len(course.steps)} steps"
+    epochs = "" if not course.epochs else f" in {len(course.epochs) + 1} epochs"
+    return f"{nights} {'night' if nights == 1 else 'nights'}{epochs}, {steps}."
+
+
+def _told(course: Course, point: HistoryPoint) -> tuple[str, ...]:
+    unit, half = course.line.unit, Z95 * point.se
+    ends = [quantity(math.exp(point.y + sign * half), unit) for sign in (-1, 1)]
+    between = "not known" if "no-error" in point.flags else " .. ".join(ends)
+    log, ratio_half = course.log_ratio(point), Z95 * (point.r_se or 0.0)
+    against = ("-", "-")
+    if log is not None:
+        bounds = [percent(math.expm1(log + sign * ratio_half), ratio_half) for sign in (-1, 1)]
+        against = (percent(math.expm1(log), ratio_half), " .. ".join(bounds))
+    build = inert(point.describe or point.commit[:12] or "-")
+    return day(point.t), build, quantity(math.exp(point.y), unit), between, *against, ", ".join(point.flags) or "-"

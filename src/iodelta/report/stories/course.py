@@ -1,0 +1,101 @@
+"""A history as a story: its series with the newest values, the steps and their ranges, and the epochs."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+
+from iodelta.history.answers import Candidate, HistoryPoint
+from iodelta.history.courses import Course
+from iodelta.report.stories.story import Cell, Row, Story, Table, section
+from iodelta.study.words import inert, percent, quantity
+
+MOST = 24
+"""Series that get charts; those with the clearest steps, where there are more."""
+
+
+def of_courses(courses: Sequence[Course], experiments: int) -> Story:
+    """The series of a history."""
+    return Story(
+        question="",
+        answer=headline(courses, experiments),
+        lead=section("Steps", map(inert, _steps(courses))),
+        tables=(_table(courses),),
+        sections=(
+            *section("Epochs", map(inert, _epochs(courses))),
+            *section("How to read it", _method(courses)),
+        ),
+    )
+
+
+def headline(courses: Sequence[Course], experiments: int) -> str:
+    """How much there is, and how much of it stands out."""
+    nights = "one experiment" if experiments == 1 else f"{experiments} experiments"
+    series = "one series" if len(courses) == 1 else f"{len(courses)} series"
+    moved = sum(bool(course.steps) for course in courses)
+    steps = sum(len(course.steps) for course in courses)
+    found = "no step" if not steps else "one step" if steps == 1 else f"{steps} steps in {moved} of them"
+    return f"{nights}, {series}: {found}.".capitalize()
+
+
+def _table(courses: Sequence[Course]) -> Table:
+    heads = ("nights", "epochs", "newest", "against the reference", "steps")
+    return Table("Series", "series", heads, tuple(map(_row, courses)))
+
+
+def _row(course: Course) -> Row:
+    points = course.line.points
+    newest = points[-1] if points else None
+    value = quantity(math.exp(newest.y), course.line.unit) if newest else "-"
+    log = course.log_ratio(newest) if newest else None
+    against = percent(math.expm1(log), newest.r_se) if newest and log is not None else "-"
+    steps = "none" if not course.steps else str(len(course.steps))
+    cells = (str(len(points)), str(len(course.epochs) + 1), value, against, steps)
+    return Row(inert(course.name), tuple(map(Cell, cells)))
+
+
+def _steps(courses: Sequence[Course]) -> Iterator[str]:
+    for course in courses:
+        for step in course.steps:
+            yield f"{course.name}: {said(course, step)}"
+
+
+def said(course: Course, step: Candidate) -> str:
+    """A step in a sentence: its size, its range, and how sure it is."""
+    way = "worse" if step.size > 0.0 else "better"
+    by = "against the reference" if step.by == "ratio" else "of the level alone"
+    doubt = "; suspected: so few nights say little of how nights differ" if step.few else ""
+    size = percent(math.expm1(course.rises * step.size), step.error)
+    return f"{size} ({way}) {by}, between {_night(step.last_good)} and {_night(step.first_bad)}, z {step.z:.1f}{doubt}."
+
+
+def _night(point: HistoryPoint) -> str:
+    build = point.describe or point.commit[:12]
+    return f"{day(point.t)} ({build})" if build else day(point.t)
+
+
+def _epochs(courses: Sequence[Course]) -> Iterator[str]:
+    seen: dict[str, None] = {}
+    for course in courses:
+        for epoch in course.epochs:
+            seen[f"{course.line.key.machine}, from {day(epoch.t)}: {'; '.join(epoch.differs)}."] = None
+    yield from seen
+
+
+def _method(courses: Sequence[Course]) -> Iterator[str]:
+    yield (
+        "A step is a candidate, not a verdict: series without a step have one to five in 1000 nights. Measure both "
+        "builds in one experiment (`iodelta run`) before you act on it."
+    )
+    yield (
+        "The range holds the step with a probability of 97 % if all places were as likely before. Nights of two epochs "
+        "are never compared."
+    )
+    if len(courses) > MOST:
+        yield f"Charts of the {MOST} series with the clearest steps are shown, of {len(courses)}."
+
+
+def day(t: float) -> str:
+    """A night in UTC, as tables and charts name it."""
+    return time.strftime("%Y-%m-%d %H:%M", time.gmtime(t))
