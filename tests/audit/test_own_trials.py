@@ -56,16 +56,22 @@ def found(*args: Any, **more: Any) -> list[Finding]:
     [("noise.steal", {"cpu_steal_ms": 2000.0}), ("noise.other-io", {"reads": 300_000, "members": (150_000, 150_000)})],
 )
 def test_a_fact_that_the_trials_tell_themselves_is_not_told_again_by_another_rule(
-    carried: str, counted: dict[str, Any]
+    carried: str, counted: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """noise.steal and cpu.stolen stood under one another in the same report."""
     spoilt = counters(**counted)
+    if carried == "noise.other-io":  # after a ramp the trials alone can tell
+        monkeypatch.setitem(globals(), "FACTS", Facts(dict.fromkeys(ARMS, OPTIONS), ("md0",), ("sda", "sdb")))
     alone = found(counters=spoilt)
     assert {one.place for one in alone} == {"cell 4k, a", "cell 4k, b"}, alone
     own = (Finding(carried, "warning", "trial 1", "the trial's own words", ""),)
     assert found(counters=spoilt, findings=own) == []
     halved = found(counters=spoilt, findings=lambda number: own if number % 2 else ())
     assert {one.place for one in halved} == {"cell 4k, a"}, "of the other arm nothing was told yet"
+
+
+def test_a_ramp_of_the_trials_own_is_no_other_io_whatever_its_rate() -> None:
+    assert found(counters=counters(reads=3_000_000, members=(1_500_000, 1_500_000))) == []
 
 
 def test_sound_trials_have_no_finding() -> None:

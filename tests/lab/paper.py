@@ -67,7 +67,7 @@ class PaperBench:
             return paper_trial(identity, said[0], said[1:])
         if isinstance(said, tuple):
             made = paper_trial(identity, fmean(said), series=said)
-            return msgspec.structs.replace(made, findings=noise(made, Quality(), ramp=0.0, margin=0.01, device=None))
+            return msgspec.structs.replace(made, findings=noise(made, Quality(), margin=0.01, device=None, moved={}))
         findings = (said,) if isinstance(said, Finding) else ()
         return paper_trial(identity, float(said) if isinstance(said, float | int) else 1000.0, findings)
 

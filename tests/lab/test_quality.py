@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import numpy as np
 import pytest
+from fakes import PaperMachine
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from iodelta.lab.quality import Quality, drift, noise
+from iodelta.machine import Machine
+from iodelta.probe.counters import Counters, Snapshot
+from iodelta.probe.topology import Target
 from iodelta.trial import Direction, Quantity, Trial
 
 MIB = 1 << 20
@@ -42,30 +51,48 @@ def _direction(kind: str, mib: float) -> Direction:
     return Direction(kind, ios=1000, bytes=int(mib * MIB), runtime_ms=5000, iops=rate, bandwidth=rate)  # type: ignore[arg-type]
 
 
-def rules(one: Trial, device: str | None = "sdx", ramp: float = 1.0) -> list[str]:
-    return [finding.rule for finding in noise(one, LIMITS, ramp=ramp, margin=0.01, device=device)]
+def rules(one: Trial, device: str | None = "sdx") -> list[str]:
+    found = noise(one, LIMITS, margin=0.01, device=device, moved=one.counters)
+    return [finding.rule for finding in found]
 
 
 def moved(read: float, write: float = 0.0) -> dict[str, float]:
     return {"disk.sdx.read_bytes": read * MIB, "disk.sdx.write_bytes": write * MIB}
 
 
-def test_a_device_that_does_what_fio_asks_for_is_quiet_its_ramp_included() -> None:
-    assert rules(trial(counters=moved(120))) == []
-    assert rules(trial(counters=moved(100)), ramp=0.0) == []
+def test_a_device_that_does_what_fio_asks_for_is_quiet() -> None:
+    assert rules(trial(counters=moved(100))) == []
+    assert rules(trial(counters=moved(100 + 25))) == [], "and a little more is nothing"
 
 
 def test_somebody_who_reads_half_as_much_beside_fio_is_noticed() -> None:
-    assert rules(trial(counters=moved(180 + 60))) == ["noise.other-io"]
+    assert rules(trial(counters=moved(100 + 50))) == ["noise.other-io"]
 
 
-def test_a_trial_that_was_faster_in_its_ramp_is_not_taken_for_a_disturbed_one() -> None:
-    assert rules(trial(counters=moved(100 + 4 * 20))) == []
+@given(
+    ramp=st.lists(st.floats(0, 1e4), min_size=1, max_size=12),
+    counted=st.lists(st.floats(0, 1e4), min_size=1, max_size=12),
+    other=st.lists(st.floats(0, 1e4), min_size=24, max_size=24),
+)
+def test_no_rate_in_the_ramp_accuses_anybody_and_the_rest_is_no_more_than_what_others_did(
+    ramp: list[float], counted: list[float], other: list[float]
+) -> None:
+    """A second a tick: what is noted first after the ramp bounds what others did since then."""
+    rates = [*ramp, *counted]
+    counters = Counters(cast(Machine, PaperMachine({})), cast(Target, SimpleNamespace(devices=(), disks=(), fstype="")))
+    done = [sum(rates[:n]) + sum(other[:n]) for n in range(len(rates) + 1)]
+    counters._notes = [(float(n), {"disk.sdx.read_bytes": value}) for n, value in enumerate(done[:-1])]
+    after = Snapshot(float(len(rates)), {"disk.sdx.read_bytes": done[-1]}, {}, ())
+    seen = counters.since(len(ramp), after)["disk.sdx.read_bytes"] / 512
+    assert seen - sum(counted) <= sum(other[: len(rates)]) + 1e-6
+    assert seen == pytest.approx(sum(counted) + sum(other[len(ramp) : len(rates)]), abs=1e-6)
+    counters._notes = [(0.0, {"disk.sdx.read_bytes": 0.0})]
+    assert counters.since(0.5, after) == {}, "nothing was noted after the ramp"
 
 
 def test_writes_beside_a_load_that_only_reads_are_noticed() -> None:
-    assert rules(trial(counters=moved(120, 40))) == ["noise.other-io"]
-    assert rules(trial(counters=moved(120, 0.9))) == [], "the odd superblock is not"
+    assert rules(trial(counters=moved(100, 40))) == ["noise.other-io"]
+    assert rules(trial(counters=moved(100, 0.9))) == [], "the odd superblock is not"
 
 
 def test_where_the_device_cannot_be_said_other_io_is_not_judged() -> None:
@@ -108,7 +135,7 @@ def test_a_change_over_the_window_is_relative_to_its_beginning_and_never_below_a
 
 def test_a_run_that_begins_with_nothing_is_told_without_a_percentage() -> None:
     begun = trial(series=[0.0] * 6 + [100.0] * 6)
-    (found,) = noise(begun, LIMITS, ramp=1.0, margin=0.01, device=None)
+    (found,) = noise(begun, LIMITS, margin=0.01, device=None, moved={})
     assert "rose from 0 over the measured window" in found.explanation
 
 

@@ -9,6 +9,7 @@ import msgspec
 from iodelta.audit.engine import RULES, judge
 from iodelta.audit.model import Evidence, Hit
 from iodelta.ingest import Disk, Run
+from iodelta.ingest.numbers import seconds
 from iodelta.ingest.options import workload
 from iodelta.trial import Finding, Place, Quantity, Trial
 
@@ -45,7 +46,7 @@ def audit_trials(trials: Iterable[Trial], facts: Facts) -> tuple[Finding, ...]:
         carried.update((finding.rule, trial.cell, trial.variant) for finding in trial.findings)
     for hit in judge(evidence, RULES):
         cell, variant = evidence.arms[hit.runs[0]]
-        if (SAME_FACT.get(hit.finding.rule), cell, variant) in carried:
+        if (SAME_FACT.get(hit.finding.rule), cell, variant) in carried or _judged(hit, evidence):
             continue
         grouped.setdefault((hit.finding.rule, hit.finding.severity, cell, variant), []).append(hit)
     totals = {arm: len(indexes) for arm, indexes in evidence.of_arm().items()}
@@ -53,6 +54,12 @@ def audit_trials(trials: Iterable[Trial], facts: Facts) -> tuple[Finding, ...]:
     for (_, _, cell, variant), hits in grouped.items():
         findings.append(_finding(hits, f"cell {cell}, {variant}", totals[cell, variant]))
     return tuple(findings)
+
+
+def _judged(hit: Hit, evidence: Evidence) -> bool:
+    """Whether its trials have judged that already, by what the disks did after their ramp: no rule can here."""
+    runs = (evidence.runs[index] for index in hit.runs)
+    return hit.finding.rule == "device.other-io" and any(seconds(run.options.get("ramp_time", "")) for run in runs)
 
 
 def _finding(hits: list[Hit], place: str, total: int) -> Finding:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 import msgspec
@@ -257,7 +258,7 @@ class Bench:
 
         def tick(seconds: float) -> None:
             self._counters.sample()
-            if cell.option(TOOL):
+            if cell.option(TOOL) or self._experiment.design.ramp:
                 self._counters.note()
             self._mirrors.sample(*load)
             on_tick(seconds)
@@ -279,6 +280,7 @@ class Bench:
         known = (*self._placement.get(variant.name, ()), *odd, *self._standing)
         findings = (*findings, *known, *self._mirrors.findings(copies))
         guesses = io_uring.windows(made, starts) if cell.option(TOOL) else ()
+        moved = {} if guesses else self._counters.since(_ramp_end(starts, made, result), after)
         counted = self._counters.within(guesses, before, after) if guesses else {}
         record = Record(
             run=msgspec.structs.replace(done, output=b""),
@@ -295,9 +297,9 @@ class Bench:
         disturbed = noise(
             trial,
             self._plan.quality,
-            ramp=self._experiment.design.ramp,
             margin=self._experiment.margin,
             device=lone_device(cell, variant, condition, self.target),
+            moved=moved if self._experiment.design.ramp else trial.counters,
         )
         record = msgspec.structs.replace(record, findings=(*record.findings, *disturbed))
         self._folder.write_raw(
@@ -354,6 +356,13 @@ class Bench:
             words = " ".join(background.words)
             return None, (Finding("background.gone", "hard", words, f"the background load is gone: {error.what}"),)
         return account, background_findings(account)
+
+
+def _ramp_end(starts: Sequence[float], made: Sequence[FioRun], result: FioResult) -> float:
+    """When fio began to count, by the clock of ``starts``; infinite where it did not say, or ran several times."""
+    if result.window is None or len(made) > 1:
+        return math.inf
+    return starts[0] + result.window[0] - made[0].started
 
 
 def pause(seconds: float, stop: Callable[[], bool]) -> None:

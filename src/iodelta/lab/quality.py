@@ -8,7 +8,7 @@ that is made again for one would have that loss repeated away. More blocks pay f
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -17,10 +17,6 @@ from iodelta.trial import Finding, Kind, Trial
 
 SLACK = 1 << 20
 """Bytes of other I/O that are never too much: a superblock, a directory, a probe of udev's."""
-
-RAMP_RATE = 4.0
-"""fio does not count what it moves in its ramp. That may have gone so many times as fast as what it counts: were the
-same rate assumed, a trial that turned slow would be taken for a disturbed one, and repeated for its value."""
 
 _NORMAL_MEDIAN, _NORMAL_99 = 0.6745, 2.576
 """Median of |z|, and its 99 % point, of a standard normal z."""
@@ -41,18 +37,21 @@ class Quality(msgspec.Struct, frozen=True):
     """Seconds from which the measured window is long enough to ask whether it was steady."""
 
 
-def noise(trial: Trial, quality: Quality, *, ramp: float, margin: float, device: str | None) -> tuple[Finding, ...]:
+def noise(
+    trial: Trial, quality: Quality, *, margin: float, device: str | None, moved: Mapping[str, float]
+) -> tuple[Finding, ...]:
     """What disturbed a trial, and whether it was unsteady.
 
     ``device`` names the disk whose I/O should be fio's alone, None where that cannot be said: buffered I/O, several
-    devices, a filesystem that adds its own to what is written, a background load. ``ramp`` in seconds.
+    devices, a filesystem that adds its own to what is written, a background load. ``moved`` are the counters of the
+    disks over time in which fio counted all that it did, its ramp left out: how fast that was nobody knows.
     """
     found = []
     place = f"trial {trial.number}"
-    if device is not None and (other := _other_io(trial, ramp, device)) is not None:
+    if device is not None and (other := _other_io(trial, moved, device)) is not None:
         own, foreign = other
         if foreign > quality.other_io * own + SLACK:
-            amount = f"{foreign / 2**20:.1f} MiB of I/O on {device} during the trial"
+            amount = f"at least {foreign / 2**20:.1f} MiB of I/O on {device} during the trial"
             text = f"other processes did {amount}, {100 * foreign / own:.0f} % of fio's own"
             found.append(_finding("noise.other-io", place, text, "find out who uses the device: iotop, lsof"))
     counters = trial.counters
@@ -88,19 +87,18 @@ def drift(series: Sequence[float]) -> float:
     return last / first - 1 if first > 0 else math.inf
 
 
-def _other_io(trial: Trial, ramp: float, device: str) -> tuple[float, float] | None:
+def _other_io(trial: Trial, moved: Mapping[str, float], device: str) -> tuple[float, float] | None:
     """Bytes that fio counted, and those that others moved for certain; None when nothing was counted."""
     own = foreign = 0.0
     kinds: tuple[Kind, ...] = ("read", "write")
     for kind in kinds:
         direction = trial.direction(kind)
-        moved = trial.counters.get(f"disk.{device}.{kind}_bytes")
-        if moved is None:
+        all_ = moved.get(f"disk.{device}.{kind}_bytes")
+        if all_ is None:
             return None
         ours = direction.bytes if direction else 0
-        most = ours * (1 + RAMP_RATE * 1000 * ramp / max(1, direction.runtime_ms)) if direction else 0.0
         own += ours
-        foreign += max(0.0, moved - most)
+        foreign += max(0.0, all_ - ours)
     return (own, foreign) if own else None
 
 

@@ -165,6 +165,18 @@ class Counters:
                 found[name] = round(min(did)) * (SECTOR if name.endswith("_bytes") else 1)
         return found
 
+    def since(self, begin: float, after: Snapshot) -> dict[str, float]:
+        """What the disks did from the first note after ``begin``, by the monotonic clock; empty without one. Drops the
+        notes."""
+        notes, self._notes = self._notes, []
+        noted = next((counters for at, counters in notes if at >= begin), {})
+        grown = {name: _grown(value, after.counters.get(name, 0.0)) for name, value in noted.items()}
+        return {
+            name: value * (SECTOR if name.endswith("_bytes") else 1)
+            for name, value in grown.items()
+            if value is not None
+        }
+
     def _text(self, path: str) -> str:
         try:
             return self._machine.read(path)

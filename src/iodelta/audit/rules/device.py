@@ -178,13 +178,13 @@ def _device_bytes(moved: Moved, runs: list[Run]) -> int:
     "device.other-io",
     "warning",
     says="the device did I/O that is not fio's",
-    needs="fio's disk statistics, or the machine's",
+    needs="fio's disk statistics, or the machine's, and a ramp no longer than the run",
     remedy="find who else uses the device, stop it, and repeat the run",
 )
 def other_io(evidence: Evidence) -> Iterator[Mark]:
     for indexes, runs, disks in _shared(evidence):
-        if any("latency_target" in run.options for run in runs):
-            continue  # fio forgets its counts at every depth it tries
+        if any("latency_target" in run.options for run in runs) or _stretch(runs) > 1 + RAMP_RATE:
+            continue  # fio forgets its counts at every depth it tries, and does not count its ramp
         for kind in ("read",) if any(map(_synced, runs)) else ("read", "write"):
             text = _foreign(_moved(runs, disks, kind), runs, kind)
             if text:
