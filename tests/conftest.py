@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,3 +40,22 @@ def workshop(tmp_path: Path) -> Iterator[Workshop]:
         yield made
     finally:
         made.close()
+
+
+NOBODY = 65534
+"""Number of a user who owns nothing."""
+
+
+@pytest.fixture
+def unprivileged() -> Iterator[Path]:
+    """A directory of an ordinary user, as whom the test runs: root may write everywhere."""
+    root = os.geteuid() == 0
+    with tempfile.TemporaryDirectory(prefix="iodelta-history-", dir="/tmp") as place:
+        if root:
+            os.chown(place, NOBODY, NOBODY)
+            os.seteuid(NOBODY)
+        try:
+            yield Path(place)
+        finally:
+            if root:
+                os.seteuid(0)

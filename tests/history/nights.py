@@ -7,6 +7,9 @@ import numpy as np
 from iodelta.experiment import Subject
 from iodelta.history.points import Key, Night, Point
 
+NOBODY = 65534
+"""Number of a user who owns nothing."""
+
 
 def key(metric: str = "read.iops", **other: str) -> Key:
     """Of random reads on one machine."""

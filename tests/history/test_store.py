@@ -15,17 +15,20 @@ from pathlib import Path
 import msgspec
 import pytest
 import sqlalchemy as sa
-from nights import key, night
+from nights import NOBODY, key, night
 
 from iodelta.errors import MeasureError, RequestError
+from iodelta.history.alert_tables import keep
+from iodelta.history.alerts import history
 from iodelta.history.schema import VERSION, VERSIONS
 from iodelta.history.store import Store
 
-NOBODY = 65534
 WRITER = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from nights import night
+from iodelta.history.alert_tables import keep
+from iodelta.history.alerts import history
 from iodelta.history.store import Store
 store = Store(sys.argv[2])
 store.prepare()
@@ -152,6 +155,20 @@ def test_a_history_of_a_newer_iodelta_is_refused(store: Store, url: str) -> None
             ask()
 
 
+def test_alerts_are_exactly_those_of_the_last_scan(store: Store, url: str) -> None:
+    for number in range(40):
+        store.add(night(number, r=0.02 * (number >= 20)))
+    found = history(store.lines(), []).alerts
+    for alerts in (found, found, ()):
+        keep(store, alerts)
+        engine = sa.create_engine(url)
+        with engine.connect() as connection:
+            rows = connection.execute(sa.text("SELECT alert.id, step.z FROM alert JOIN step ON alert.id = step.alert"))
+            assert [tuple(row) for row in rows] == [(one.id, one.steps[0].z) for one in alerts]
+        engine.dispose()
+    assert len(found) == 1
+
+
 def test_writers_take_turns_and_all_is_there(store: Store, url: str) -> None:
     others = [writer(url, 100 * number, 100 * number + 15) for number in range(3)]
     assert [other.wait(120) for other in others] == [0, 0, 0]
@@ -213,21 +230,6 @@ def test_nothing_is_made_by_asking(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="there is no history"):
         Store(f"sqlite:///{tmp_path / 'history.db'}").lines()
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.fixture
-def unprivileged() -> Iterator[Path]:
-    """A directory of an ordinary user, as whom the test runs: root may write everywhere."""
-    root = os.geteuid() == 0
-    with tempfile.TemporaryDirectory(prefix="iodelta-history-", dir="/tmp") as place:
-        if root:
-            os.chown(place, NOBODY, NOBODY)
-            os.seteuid(NOBODY)
-        try:
-            yield Path(place)
-        finally:
-            if root:
-                os.seteuid(0)
 
 
 def test_a_file_that_cannot_be_written_is_said(unprivileged: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,16 +18,16 @@ from iodelta.cli.histories import (
     is_url,
     log_of,
     moment_of,
-    night_said,
     opened,
     print_document,
     store_class,
 )
+from iodelta.cli.history_alerts import alert, annotate, decide, recorded, scan
 from iodelta.cli.history_show import show
 from iodelta.errors import MeasureError, RequestError
 
 if TYPE_CHECKING:
-    from iodelta.history.answers import Candidate, NightAdded
+    from iodelta.history.answers import NightAdded
     from iodelta.history.log import Log
     from iodelta.history.points import Night
     from iodelta.history.store import Store
@@ -46,6 +45,10 @@ _PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path(path_t
 @click.group("history", cls=Group, epilog=_EXAMPLES)
 def command() -> None:
     """Follow results over many nights: collect experiment folders, and find the steps between them."""
+
+
+for own in (scan, alert, decide, annotate, show):
+    command.add_command(own)
 
 
 @command.command("add", epilog="\b\nExamples:\n  iodelta history add iodelta-20260102-030405\n")
@@ -94,35 +97,6 @@ def _say_added(night: NightAdded) -> None:
         click.echo(f"  left out: {inert(series)}: {inert(reason)}")
 
 
-command.add_command(show)
-
-
-@command.command("scan", epilog="\b\nExamples:\n  iodelta history scan\n")
-@HISTORY
-@LOG
-@FORMAT
-def scan(place: str, log: Path | None, format_: str) -> None:
-    """Find steps in every series, each epoch by itself.
-
-    A step found here is a candidate, not a verdict: measure both builds in one experiment before you act on it. Exit
-    codes: 0 no candidate, 3 candidates.
-    """
-    store, _ = opened(place, log)
-    from iodelta.history.scan import scan as scanned  # after the store, which says what is not installed
-
-    found = scanned(store.lines())
-    if format_ == "json":
-        from iodelta.history.answers import HistoryScanAnswer
-
-        print_document(HistoryScanAnswer(tuple(found)))
-    else:
-        for candidate in found:
-            click.echo(_said(candidate))
-        if not found:
-            click.echo("no candidate")
-    sys.exit(3 if found else 0)
-
-
 @command.command("check", epilog="\b\nExamples:\n  iodelta history check\n")
 @HISTORY
 @LOG
@@ -160,6 +134,7 @@ def rebuild(place: str, log: Path | None, format_: str) -> None:
     else:
         store, _ = opened(place, log, write=True)
         store.replace_all(nights)
+    recorded(*opened(place, log))
     if format_ == "json":
         from iodelta.history.answers import HistoryRebuildAnswer
 
@@ -206,13 +181,3 @@ def _problems(store: Store, written: Log) -> list[str]:
         except (RequestError, MeasureError) as error:
             problems.append(f"cannot be read: {row['folder']}: {error.what}")
     return problems
-
-
-def _said(candidate: Candidate) -> str:
-    way = "worse" if candidate.size > 0.0 else "better"
-    by = "against the reference" if candidate.by == "ratio" else "of the level alone"
-    doubt = f"; suspected: {candidate.nights} nights say little of how nights differ" if candidate.few else ""
-    words = [candidate.machine, candidate.cell, candidate.variant, candidate.metric]
-    between = f"between {night_said(candidate.last_good)} and {night_said(candidate.first_bad)}"
-    size = f"{abs(math.expm1(candidate.size)):.2%} {way} {by}"
-    return inert(f"candidate: {'  '.join(words)}: {size}, {between}, z {candidate.z:.1f}{doubt}")

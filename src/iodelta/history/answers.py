@@ -50,6 +50,8 @@ class HistoryPoint(msgspec.Struct, frozen=True):
     flags: tuple[str, ...] = ()
     """``foreign`` (another program measured it), ``no-error`` (its standard error is not known and stands as 0),
     ``counted`` (instructions, which have no error)."""
+    repo: str = ""
+    """The repository of the commit."""
 
 
 class HistorySeries(msgspec.Struct, frozen=True):
@@ -109,7 +111,88 @@ class Candidate(msgspec.Struct, frozen=True):
     inflation: float
     """Long-run variance of the nights over their variance: by how much neighbours resemble each other."""
     few: bool
-    """Whether the epoch has too few nights to know how much they resemble each other."""
+    """Whether there are too few nights to know how much they resemble each other."""
+    series: int = 0
+    """The number of the series in the database."""
+    order: str = "time"
+    """What nights follow: ``commits`` by first parent, or ``time``."""
+    order_word: str = ""
+    """Why they do not follow the commits."""
+    placebo: bool = False
+    """Whether the series is of a build that stays the same: then the machine changed."""
+
+
+class AlertCommit(msgspec.Struct, frozen=True):
+    """A commit in the range of an alert."""
+
+    sha: str
+    """Full hash."""
+    t: float
+    """Unix seconds at which it was committed."""
+    author: str
+    """Name of its author."""
+    subject: str
+    """First line of its message."""
+
+
+class AlertExperiment(msgspec.Struct, frozen=True):
+    """A fresh experiment of both builds."""
+
+    at: float
+    """Unix seconds at which it ended."""
+    folder: str
+    """Its folder."""
+    word: str
+    """``regression``, ``improvement``, ``equivalent``, ``inconclusive``, or ``contradicted``: the other direction."""
+    verdicts: tuple[str, ...]
+    """What it found in each cell, a sentence each."""
+
+
+class FalseAlarms(msgspec.Struct, frozen=True):
+    """How often the rule of an alert speaks without a change."""
+
+    rule: str
+    """The rule in words."""
+    per_1000: float
+    """Expected in 1000 points without a change (simulated: benchmarks/history)."""
+    placebo_points: int
+    """Points of this machine's own series without a change."""
+    placebo_candidates: int
+    """Candidates among them."""
+
+
+class Alert(msgspec.Struct, frozen=True):
+    """All series that step where one change may have made them step."""
+
+    id: str
+    """Stays the same for as long as the alert is known."""
+    kind: str
+    """``step``; ``incident`` (gone within five points); ``shifted`` (as many I/Os more as fewer); ``machine`` (a build
+    that stays the same stepped)."""
+    state: str
+    """``candidate``, ``confirmed``, ``closed`` (equivalent), ``inconclusive``, ``contradicted``, ``over`` (an incident)
+    or ``withdrawn`` (more nights say that there is none)."""
+    triage: str
+    """``new``, or the last word that a person decided."""
+    why: str
+    """The reason that the person gave."""
+    opened: float
+    """Unix seconds at which it was first seen."""
+    last_good: HistoryPoint | None
+    """The newest night that was surely before the step; none where its folder is gone."""
+    first_bad: HistoryPoint | None
+    """The oldest night that was surely after it."""
+    commits: tuple[AlertCommit, ...]
+    """Commits between them by first parent, oldest first."""
+    range_word: str
+    """Why there are none to list."""
+    steps: tuple[Candidate, ...]
+    """The series, the clearest first."""
+    experiments: tuple[AlertExperiment, ...]
+    """Fresh experiments of both builds, oldest first."""
+    false_alarms: FalseAlarms
+    """How often this rule is wrong."""
+    schema: str = "iodelta.history-alert/1"
 
 
 class HistoryScanAnswer(msgspec.Struct, frozen=True):
@@ -117,7 +200,21 @@ class HistoryScanAnswer(msgspec.Struct, frozen=True):
 
     candidates: tuple[Candidate, ...]
     """The largest z first."""
+    alerts: tuple[Alert, ...] = ()
+    """The candidates by what may have made them, with the alerts of before; the newest first."""
     schema: str = "iodelta.history-scan/1"
+
+
+class HistoryNoteAnswer(msgspec.Struct, frozen=True):
+    """A note that was kept."""
+
+    text: str
+    """What it says."""
+    t: float | None
+    """Unix seconds at which it stands; none where it stands at a commit."""
+    commit: str
+    """The commit at which it stands; empty where it stands at a time."""
+    schema: str = "iodelta.history-note/1"
 
 
 class HistoryCheckAnswer(msgspec.Struct, frozen=True):

@@ -27,6 +27,9 @@ from iodelta.stats.guards import merge_until_clean
 from iodelta.trial import Trial
 from iodelta.verdict import Metric, series_of
 
+PLACEBO = "placebo"
+"""Name of the variant that is the baseline once more."""
+
 _HARDWARE = ("vendor", "product", "board", "bios")
 _DISK = ("model", "vendor", "rev", "firmware", "firmware_rev", "serial", "wwid", "size_bytes")
 
@@ -159,7 +162,8 @@ def points_of(
         for variant in experiment.variants:
             for metric in plan.rules.metrics:
                 key = key_of(experiment, cell, variant, metric, machine, target)
-                point = _point(own, key, cell.name, variant.name, metric, reference)
+                against = experiment.baseline if variant.name == PLACEBO else reference
+                point = _point(own, key, cell.name, variant.name, metric, against)
                 if isinstance(point, Point):
                     found.append(point)
                 else:

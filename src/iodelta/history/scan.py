@@ -2,47 +2,138 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
+import msgspec
 import numpy as np
 
 from iodelta.history.answers import Candidate, HistoryPoint
+from iodelta.history.commits import Arranged, Order, Span
+from iodelta.history.placebo import NIGHTS, Placebos, is_quiet
 from iodelta.history.store import Line
 from iodelta.stats import changepoints, levels
 
 ENOUGH = 0.8
 """Share of points that need a ratio to the reference for the series to be followed by it."""
 
-NIGHTS = 60
-"""Below so many points in an epoch, how much nights resemble each other is hardly known."""
+STANDS = 10
+"""A candidate of the newest nights stands for so many points; then the whole series has to show it."""
 
 
-def scan(lines: Iterable[Line]) -> list[Candidate]:
+class Found(msgspec.Struct, frozen=True):
+    """A candidate, and where its change almost certainly lies."""
+
+    candidate: Candidate
+    span: Span
+
+
+class Gone(msgspec.Struct, frozen=True):
+    """A change of a series that went away within five points."""
+
+    series: int
+    span: Span
+    size: float
+
+
+class Scanned(msgspec.Struct, frozen=True):
+    """What stands out in all series."""
+
+    found: tuple[Found, ...]
+    """The largest z first."""
+    gone: tuple[Gone, ...]
+
+
+def scan(lines: Iterable[Line], order: Order | None = None) -> list[Candidate]:
     """Candidates of all series, each epoch by itself, the largest z first."""
-    found = [
-        candidate
-        for line in lines
-        for _, points in groupby(line.points, key=lambda point: point.epoch)
-        for candidate in _epoch(line, list(points))
-    ]
-    return sorted(found, key=lambda one: (-one.z, one.cell, one.variant, one.metric))
+    return [one.candidate for one in scanned(lines, order or Order()).found]
 
 
-def _epoch(line: Line, points: list[HistoryPoint]) -> list[Candidate]:
-    y, se, by = followed(line, points)
-    kept = [point for point in points if by == "level" or point.r is not None]
-    first = changepoints.segments(y, se)
-    numbers = changepoints.numbered(first.starts, len(y)) if len(y) else np.zeros(0, dtype=np.intp)
-    inflation = levels.inflation(y, se, first.tau, numbers)
-    steps = {step.at: step for step in changepoints.segments(y, se, inflation=inflation).steps}
-    for step in changepoints.online(y, se, threshold=changepoints.CANDIDATE, inflation=inflation)[-1:]:
-        if not any(step.low <= at <= step.high for at in steps) and step.found == len(y) - 1:
-            steps[step.at] = step
-    return [_candidate(line, kept, step, by, inflation) for step in steps.values()]
+def scanned(lines: Iterable[Line], order: Order) -> Scanned:
+    """Candidates and incidents of all series, each epoch by itself."""
+    lines = list(lines)
+    placebos = Placebos(lines)
+    found: list[Found] = []
+    gone: list[Gone] = []
+    for line in lines:
+        for _, points in groupby(line.points, key=lambda point: point.epoch):
+            epoch = _Epoch(line, order.arranged(tuple(points)), order, placebos)
+            found += epoch.found()
+            gone += epoch.gone()
+    return Scanned(tuple(sorted(found, key=lambda one: _clearest(one.candidate))), tuple(gone))
 
 
-def followed(line: Line, points: list[HistoryPoint]) -> tuple[levels.Floats, levels.Floats, str]:
+def _clearest(one: Candidate) -> tuple[float, str, str, str]:
+    return -one.z, one.cell, one.variant, one.metric
+
+
+class _Epoch:
+    """The points of a series that can be compared."""
+
+    def __init__(self, line: Line, arranged: Arranged, order: Order, placebos: Placebos) -> None:
+        self._line, self._arranged, self._order = line, arranged, order
+        self._y, self._se, self._by = followed(line, arranged.points)
+        self._points = [point for point in arranged.points if self._by == "level" or point.r is not None]
+        self._inflation, self._nights = self._resemblance(placebos)
+        self._segments = changepoints.segments(self._y, self._se, inflation=self._inflation)
+
+    def found(self) -> list[Found]:
+        """The steps of the whole series, and the newest candidate where these have not got it yet."""
+        steps = {step.at: step for step in self._segments.steps}
+        y, se = self._y, self._se
+        for step in changepoints.online(y, se, threshold=changepoints.CANDIDATE, inflation=self._inflation)[-1:]:
+            is_told = any(step.first <= at <= step.last for at in steps)
+            if not is_told and len(y) - step.found <= STANDS and not self._is_gone(step):
+                steps[step.at] = step
+        return [self._found(step) for step in steps.values()]
+
+    def gone(self) -> list[Gone]:
+        """What went away."""
+        return [
+            Gone(self._line.key.number, self._span(max(one.at - 1, 0), one.end - 1), one.size)
+            for one in self._segments.incidents
+        ]
+
+    def _is_gone(self, step: changepoints.Step) -> bool:
+        return any(one.at <= step.last and step.first <= one.end for one in self._segments.incidents)
+
+    def _resemblance(self, placebos: Placebos) -> tuple[float, int]:
+        """Long-run inflation, and the nights that it is known from: of the machine's placebo, else of the series."""
+        if known := placebos.inflation(self._line, self._by):
+            return known
+        y, se = self._y, self._se
+        first = changepoints.segments(y, se)
+        numbers = changepoints.numbered(first.starts, len(y)) if len(y) else np.zeros(0, dtype=np.intp)
+        return levels.inflation(y, se, first.tau, numbers), len(y)
+
+    def _span(self, good: int, bad: int) -> Span:
+        return self._order.span(self._points[good], self._points[bad])
+
+    def _found(self, step: changepoints.Step) -> Found:
+        line = self._line
+        candidate = Candidate(
+            machine=line.key.machine,
+            cell=line.cell,
+            variant=line.variant,
+            metric=line.key.metric,
+            by=self._by,
+            size=step.size,
+            error=step.error,
+            z=step.z,
+            last_good=self._points[max(step.low - 1, 0)],
+            first_bad=self._points[step.high],
+            nights=len(self._points),
+            inflation=self._inflation,
+            few=self._nights < NIGHTS,
+            series=line.key.number,
+            order=self._arranged.by,
+            order_word=self._arranged.word,
+            placebo=is_quiet(line),
+        )
+        return Found(candidate, self._span(max(step.first - 1, 0), step.last))
+
+
+def followed(line: Line, points: Sequence[HistoryPoint]) -> tuple[levels.Floats, levels.Floats, str]:
     """Values that are higher where it is worse, with their errors, and whether they are ratios or levels."""
     ratios = [(point.r, point.r_se) for point in points if point.r is not None and point.r_se is not None]
     if ratios and len(ratios) >= ENOUGH * len(points):
@@ -51,21 +142,3 @@ def followed(line: Line, points: list[HistoryPoint]) -> tuple[levels.Floats, lev
         worse = -1.0 if line.better == "higher" else 1.0
         pairs, by = np.asarray([(worse * point.y, point.se) for point in points], dtype=float).reshape(-1, 2), "level"
     return pairs[:, 0], pairs[:, 1], by
-
-
-def _candidate(line: Line, points: list[HistoryPoint], step: changepoints.Step, by: str, inflation: float) -> Candidate:
-    return Candidate(
-        machine=line.key.machine,
-        cell=line.cell,
-        variant=line.variant,
-        metric=line.key.metric,
-        by=by,
-        size=step.size,
-        error=step.error,
-        z=step.z,
-        last_good=points[max(step.low - 1, 0)],
-        first_bad=points[step.high],
-        nights=len(points),
-        inflation=inflation,
-        few=len(points) < NIGHTS,
-    )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import quote
 
 import msgspec
 import sqlalchemy as sa
@@ -40,7 +42,7 @@ class Store:
     def __init__(self, url: str) -> None:
         self.url = sa.make_url(url)
         self.place = self.url.render_as_string(hide_password=True)
-        self._engine = sa.create_engine(self.url)
+        self._engine = sa.create_engine(self._as_read_only() if self.is_file else self.url)
         if self.is_file:
             sa.event.listen(self._engine, "connect", _set_up)
             sa.event.listen(self._engine, "begin", _begin)
@@ -49,6 +51,15 @@ class Store:
     def is_file(self) -> bool:
         """Whether it is a file of SQLite."""
         return self.url.get_backend_name() == "sqlite"
+
+    def _as_read_only(self) -> sa.URL:
+        """The file as one that nobody writes, where its directory is read-only: there SQLite could not share its log
+        with writers, and opens nothing."""
+        file = Path(self.url.database or "").absolute()
+        log = file.with_name(f"{file.name}-wal")
+        if os.access(file.parent, os.W_OK, effective_ids=True) or not file.exists() or log.exists():
+            return self.url
+        return self.url.set(database=f"file:{quote(str(file))}", query={"immutable": "1", "uri": "true"})
 
     @property
     def exists(self) -> bool:
@@ -59,7 +70,7 @@ class Store:
         """Make the tables where there are none, and bring older ones up to date. Raises RequestError for a history of a
         newer iodelta, and for a file on a network file system."""
         self._check_place()
-        with self._writing() as connection:
+        with self.writing() as connection:
             if sa.inspect(connection).has_table(VERSIONS.name):
                 migrate(connection, self._version(connection))
                 return
@@ -68,12 +79,12 @@ class Store:
 
     def add(self, night: Night) -> Outcome:
         """One transaction: all of the night, or nothing."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             return self._add(connection, night)
 
     def replace_all(self, nights: list[Night]) -> None:
         """Exactly these nights, in one transaction."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             for table in (POINTS, SERIES, EXPERIMENTS):
                 connection.execute(table.delete())
             for night in nights:
@@ -81,7 +92,7 @@ class Store:
 
     def remove(self, identifiers: list[str]) -> None:
         """These nights and their points, and the series that have none left, in one transaction."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             for one in identifiers:
                 connection.execute(POINTS.delete().where(POINTS.c.experiment == one))
                 connection.execute(EXPERIMENTS.delete().where(EXPERIMENTS.c.id == one))
@@ -130,6 +141,7 @@ class Store:
                     one["r"],
                     one["r_se"],
                     tuple(one["flags"].split()),
+                    repo=subject.get("repo", ""),
                 )
             )
         key = msgspec.json.decode(row["key"], type=Key)
@@ -195,7 +207,7 @@ class Store:
             yield connection
 
     @contextlib.contextmanager
-    def _writing(self) -> Iterator[sa.Connection]:
+    def writing(self) -> Iterator[sa.Connection]:
         with self._telling(), self._engine.connect().execution_options(writes=True) as connection, connection.begin():
             if not self.is_file:
                 connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})

@@ -56,6 +56,8 @@ PLACES = {
     "iodelta.history-add/1": ("iodelta.history.answers", "HistoryAddAnswer", "iodelta history add"),
     "iodelta.history-show/1": ("iodelta.history.answers", "HistoryShowAnswer", "iodelta history show"),
     "iodelta.history-scan/1": ("iodelta.history.answers", "HistoryScanAnswer", "iodelta history scan"),
+    "iodelta.history-alert/1": ("iodelta.history.answers", "Alert", "iodelta history alert, iodelta history decide"),
+    "iodelta.history-note/1": ("iodelta.history.answers", "HistoryNoteAnswer", "iodelta history annotate"),
     "iodelta.history-check/1": ("iodelta.history.answers", "HistoryCheckAnswer", "iodelta history check"),
     "iodelta.history-rebuild/1": ("iodelta.history.answers", "HistoryRebuildAnswer", "iodelta history rebuild"),
     "iodelta.scenario-list/1": ("iodelta.scenarios.answers", "ScenarioListAnswer", "iodelta scenario list"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 import numpy as np
@@ -26,6 +26,9 @@ REPORT = 4.5
 SURE = 0.97
 """Posterior probability that a location set holds the first point after the step."""
 
+CERTAIN = 0.99999
+"""Probability that the wide set holds it: steps of hundreds of series are one step where all these sets meet."""
+
 WARM_UP = 10
 """No candidate before so many points: the scatter between nights is not known."""
 
@@ -39,8 +42,9 @@ _ROUNDS = 10
 
 
 class Step(msgspec.Struct, frozen=True):
-    """``at`` is the first point of the new level, between ``low`` and ``high``; ``size`` is new less old level, with
-    its standard ``error``. ``found`` is the point at which it was found."""
+    """``at`` is the first point of the new level, between ``low`` and ``high``, and almost certainly between ``first``
+    and ``last``; ``size`` is new less old level, with its standard ``error``. ``found`` is the point at which it was
+    found."""
 
     at: int
     low: int
@@ -49,6 +53,8 @@ class Step(msgspec.Struct, frozen=True):
     error: float
     z: float
     found: int
+    first: int
+    last: int
 
 
 class Incident(msgspec.Struct, frozen=True):
@@ -88,10 +94,11 @@ def online(
         if now == begin:
             continue
         seen = slice(begin, now + 1)
-        clean[seen] = levels.clipped(y[seen], se[seen], tau, np.zeros(now + 1 - begin, dtype=np.intp)).values
+        outcome = levels.clipped(y[seen], se[seen], tau, np.zeros(now + 1 - begin, dtype=np.intp))
+        clean[seen] = outcome.values
         tau, z = _newest(clean[: now + 1], se[: now + 1], starts, tau, inflation)
         if z >= threshold:
-            step = _step(clean[seen], se[seen], tau, inflation, begin)
+            step = _step(clean[seen], se[seen], tau, inflation, outcome.lone, begin)
             found.append(msgspec.structs.replace(step, z=z))
             starts.append(step.at)
     return tuple(found)
@@ -103,10 +110,14 @@ def _newest(y: Floats, se: Floats, starts: Sequence[int], tau: float, inflation:
     split = begin + int(np.argmax(np.abs(_scores(y[begin:], se[begin:], tau)))) + 1
     tau = levels.between(y, se, numbered([*starts, split], n))
     z = float(np.max(np.abs(_scores(y[begin:], se[begin:], tau, inflation))))
-    # The scatter between nights was estimated, the errors are known: a scale of both has more degrees of freedom.
+    return tau, _as_known(z, se, tau, n - len(starts) - 1, inflation)
+
+
+def _as_known(z: float, se: Floats, tau: float, spare: int, inflation: float) -> float:
+    """z as if the scatter between nights were known. It was estimated from ``spare`` points; the errors are known, so
+    a scale of both has more degrees of freedom."""
     share = tau**2 / (tau**2 + float(np.mean(se**2)) + levels.RESOLUTION**2)
-    spare = (n - len(starts) - 1) / max(share**2, 1e-9) / inflation
-    return tau, levels.as_normal(z, spare)
+    return levels.as_normal(z, spare / max(share**2, 1e-9) / inflation)
 
 
 def _scores(y: Floats, se: Floats, tau: float, inflation: float = 1.0) -> Floats:
@@ -118,12 +129,13 @@ def _scores(y: Floats, se: Floats, tau: float, inflation: float = 1.0) -> Floats
     return np.asarray(difference * np.sqrt(left * right / sums[-1]))
 
 
-def _step(y: Floats, se: Floats, tau: float, inflation: float, offset: int = 0) -> Step:
+def _step(y: Floats, se: Floats, tau: float, inflation: float, lone: Collection[int], offset: int = 0) -> Step:
     """The most likely step among points that hold one, and the set of its possible places."""
     z = _scores(y, se, tau, inflation)
     at = int(np.argmax(np.abs(z))) + 1
     old, new = (levels.level(y[part], se[part], tau, inflation) for part in (slice(0, at), slice(at, None)))
-    low, high = location(z)
+    low, high = _vouched(location(z), lone, len(y))
+    first, last = _vouched(location(z, CERTAIN), lone, len(y))
     return Step(
         at=offset + at,
         low=offset + low,
@@ -132,6 +144,8 @@ def _step(y: Floats, se: Floats, tau: float, inflation: float, offset: int = 0) 
         error=math.hypot(old.error, new.error),
         z=float(abs(z[at - 1])),
         found=offset + len(y) - 1,
+        first=offset + first,
+        last=offset + last,
     )
 
 
@@ -145,6 +159,17 @@ def location(z: ArrayLike, sure: float = SURE) -> tuple[int, int]:
     needed = int(np.searchsorted(held, sure * held[-1])) + 1
     places = order[: min(needed, len(order))]
     return int(places.min()) + 1, int(places.max()) + 1
+
+
+def _vouched(places: tuple[int, int], lone: Collection[int], points: int) -> tuple[int, int]:
+    """The places up to points that were not drawn in: such a point says neither that the step was before it nor that
+    it was not, as where two steps are a point apart."""
+    low, high = places
+    while low > 1 and low - 1 in lone:
+        low -= 1
+    while high < points - 1 and high in lone:
+        high += 1
+    return low, high
 
 
 def partition(values: ArrayLike, weights: ArrayLike, penalty: float) -> tuple[int, ...]:
@@ -197,8 +222,27 @@ def segments(values: ArrayLike, errors: ArrayLike, *, inflation: float = 1.0) ->
         settled = found == starts and math.isclose(now, tau, rel_tol=1e-3, abs_tol=levels.RESOLUTION)
         tau, starts = now, found
         if settled:
-            break
+            hidden = _hidden(clean, se, starts, tau, inflation)
+            if hidden is None:
+                break
+            tau = hidden
     return _described(clean, se, tau, inflation, starts, lone)
+
+
+def _hidden(y: Floats, se: Floats, starts: tuple[int, ...], tau: float, inflation: float) -> float | None:
+    """The scatter between nights, where one more split makes it so much smaller that this split is a step: a step that
+    was taken for scatter hides itself. None where there is none."""
+    n = len(y)
+    for begin, end in itertools.pairwise([*starts, n]):
+        if end - begin < 2:
+            continue
+        part = slice(begin, end)
+        split = begin + int(np.argmax(np.abs(_scores(y[part], se[part], tau)))) + 1
+        inside = levels.between(y, se, numbered(sorted([*starts, split]), n))
+        z = float(np.max(np.abs(_scores(y[part], se[part], inside, inflation))))
+        if inside < tau and _as_known(z, se, inside, n - len(starts) - 1, inflation) >= math.sqrt(penalty(n)):
+            return inside
+    return None
 
 
 def numbered(starts: Sequence[int], points: int) -> Indices:
@@ -215,16 +259,20 @@ def _described(
         found.append(levels.level(y[points], se[points], tau, inflation))
         if number:
             both = np.concatenate([inside[number - 1], points])
-            steps.append(_between(y, se, tau, inflation, both, int(points[0])))
+            steps.append(_between(y, se, tau, inflation, both, int(points[0]), lone))
     return Segments(tuple(int(points[0]) for points in inside), tuple(found), tuple(steps), tuple(incidents), lone, tau)
 
 
-def _between(y: Floats, se: Floats, tau: float, inflation: float, both: Indices, at: int) -> Step:
+def _between(
+    y: Floats, se: Floats, tau: float, inflation: float, both: Indices, at: int, lone: Collection[int]
+) -> Step:
     """The step before point ``at`` among the points ``both`` of the two segments it lies between."""
     z = _scores(y[both], se[both], tau, inflation)
     place = int(np.searchsorted(both, at))
     old, new = (levels.level(y[part], se[part], tau, inflation) for part in (both[:place], both[place:]))
-    low, high = location(z)
+    drawn = {place for place, point in enumerate(both) if point in lone}
+    low, high = _vouched(location(z), drawn, len(both))
+    first, last = _vouched(location(z, CERTAIN), drawn, len(both))
     return Step(
         at=at,
         low=int(both[low]),
@@ -233,6 +281,8 @@ def _between(y: Floats, se: Floats, tau: float, inflation: float, both: Indices,
         error=math.hypot(old.error, new.error),
         z=float(abs(z[place - 1])),
         found=int(both[-1]),
+        first=int(both[first]),
+        last=int(both[last]),
     )
 
 

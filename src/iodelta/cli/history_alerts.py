@@ -1,0 +1,208 @@
+"""``iodelta history scan | alert | decide | annotate``: what stands out, and what a person says of it."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from iodelta.cli.histories import FORMAT, HISTORY, LOG, inert, moment_of, night_said, opened, print_document
+from iodelta.errors import MeasureError, RequestError
+
+if TYPE_CHECKING:
+    from iodelta.history.alerts import History
+    from iodelta.history.answers import Alert, Candidate
+    from iodelta.history.log import Log
+    from iodelta.history.store import Store
+
+SHOWN = 8
+"""Series and commits of an alert that a scan lists; ``history alert`` lists all."""
+
+_ALERT = click.argument("name", metavar="ALERT")
+
+
+@click.command("scan", epilog="\b\nExamples:\n  iodelta history scan\n")
+@HISTORY
+@LOG
+@FORMAT
+def scan(place: str, log: Path | None, format_: str) -> None:
+    """Find steps in every series, each epoch by itself, and group those that one change may have made.
+
+    A candidate is not a verdict: `iodelta history confirm` measures both builds in one experiment. Exit codes: 0
+    nothing waits for you, 1 a regression is confirmed, 3 candidates.
+    """
+    store, written = opened(place, log)
+    found = recorded(store, written)
+    if format_ == "json":
+        from iodelta.history.answers import HistoryScanAnswer
+
+        print_document(HistoryScanAnswer(found.candidates, found.alerts))
+    else:
+        _show(found)
+    sys.exit(code_of(found.alerts))
+
+
+@click.command("alert", epilog="\b\nExamples:\n  iodelta history alert 3f2a91c4\n")
+@_ALERT
+@HISTORY
+@LOG
+@FORMAT
+def alert(name: str, place: str, log: Path | None, format_: str) -> None:
+    """Show an alert whole: its series, its commits, what was measured and decided."""
+    found = chosen(recorded(*opened(place, log)), name)
+    if format_ == "json":
+        print_document(found)
+    else:
+        for line in alert_lines(found, shown=None):
+            click.echo(line)
+
+
+@click.command("decide", epilog='\b\nExamples:\n  iodelta history decide 3f2a91c4 expected --why "fixes data loss"\n')
+@_ALERT
+@click.argument("word", type=click.Choice(["new", "investigating", "expected", "fixed", "wontfix", "noise", "ignored"]))
+@click.option("--why", default="", help="The reason, in a sentence.")
+@HISTORY
+@LOG
+@FORMAT
+def decide(name: str, word: str, why: str, place: str, log: Path | None, format_: str) -> None:
+    """Say what is to become of an alert. `new` takes an earlier word back."""
+    store, written = opened(place, log)
+    found = chosen(recorded(store, written), name)
+    from iodelta.history.log import Decided
+
+    written.append(Decided(time.time(), found.id, word, why))
+    now = chosen(recorded(store, written), found.id)
+    if format_ == "json":
+        print_document(now)
+    else:
+        click.echo(f"{now.id}: {inert(state_said(now))}")
+
+
+@click.command("annotate", epilog='\b\nExamples:\n  iodelta history annotate "new firmware" --at 2026-11-22T03:00\n')
+@click.argument("text")
+@click.option("--at", "when", default="", metavar="TIME", help="When, in UTC, such as 2026-11-22T03:00.")
+@click.option("--commit", default="", help="At which commit.")
+@HISTORY
+@LOG
+@FORMAT
+def annotate(text: str, when: str, commit: str, place: str, log: Path | None, format_: str) -> None:
+    """Note what happened at a time (default: now) or at a commit."""
+    import re
+
+    from iodelta.history.log import Annotated
+
+    _, written = opened(place, log)
+    if when and commit:
+        raise RequestError("a note is at a time or at a commit", place="--at", remedy="leave one of the two out")
+    if commit and not re.fullmatch(r"[0-9a-f]{7,64}", commit):
+        raise RequestError("not the hash of a commit: 7 to 64 of 0-9 and a-f", place="--commit")
+    moment = moment_of(when)
+    t = None if commit else time.time() if moment is None else moment
+    written.append(Annotated(time.time(), text, t, commit))
+    if format_ == "json":
+        from iodelta.history.answers import HistoryNoteAnswer
+
+        print_document(HistoryNoteAnswer(text, t, commit))
+    else:
+        click.echo("noted")
+
+
+def recorded(store: Store, written: Log) -> History:
+    """All alerts, new ones written to the log and all to the database. Where these cannot be written, that is said and
+    the alerts are shown all the same."""
+    from iodelta.history.alert_tables import keep
+    from iodelta.history.alerts import history
+
+    found = history(store.lines(), written.entries()[0])
+    try:
+        if found.opened:
+            written.append(*found.opened)
+        keep(store, found.alerts)
+    except MeasureError as error:
+        click.echo(f"alerts were not recorded: {inert(error)}", err=True)
+    return found
+
+
+def chosen(found: History, name: str) -> Alert:
+    """The alert of that identifier, or of which these are the first characters. Raises RequestError."""
+    named = [one for one in found.alerts if name and one.id.startswith(name)]
+    if len(named) == 1:
+        return named[0]
+    known = ", ".join(one.id for one in found.alerts[:SHOWN]) or "none"
+    what = f"{len(named)} alerts begin with {name!r}" if named else f"not an alert: {name!r}"
+    raise RequestError(what, place="ALERT", remedy=f"alerts: {known}; `iodelta history scan` lists them")
+
+
+def code_of(alerts: tuple[Alert, ...]) -> int:
+    """1 for a confirmed regression that nobody decided, 3 for what is not measured yet, else 0."""
+    from iodelta.history.alerts import is_asking
+
+    asking = [one for one in alerts if is_asking(one)]
+    if any(one.state == "confirmed" and one.experiments[-1].word == "regression" for one in asking):
+        return 1
+    return 3 if any(one.state in ("candidate", "inconclusive") for one in asking) else 0
+
+
+def _show(found: History) -> None:
+    from iodelta.history.alerts import is_asking
+
+    asking = [one for one in found.alerts if is_asking(one)]
+    for one in asking:
+        for line in alert_lines(one, shown=SHOWN):
+            click.echo(line)
+    if not asking:
+        click.echo("no candidate")
+    others = len(found.alerts) - len(asking)
+    if others:
+        click.echo(f"{others} alert{'s' * (others > 1)} closed, decided or over: `iodelta history alert ID` shows one")
+        for one in [one for one in found.alerts if one not in asking]:
+            click.echo(f"  {one.id}: {inert(state_said(one))}")
+
+
+def alert_lines(alert: Alert, *, shown: int | None) -> list[str]:
+    """An alert in lines; of long lists the first so many."""
+    lines = [f"alert {alert.id}: {state_said(alert)}"]
+    if alert.last_good and alert.first_bad:
+        lines[0] += f", between {night_said(alert.last_good)} and {night_said(alert.first_bad)}"
+    lines += [f"  {step_said(step)}" for step in alert.steps[:shown]]
+    if shown is not None and len(alert.steps) > shown:
+        lines.append(f"  and {len(alert.steps) - shown} more series")
+    commits = [f"    {one.sha[:12]} {one.subject} ({one.author})" for one in alert.commits]
+    lines.append(f"  commits: {alert.range_word or f'{len(commits)}, oldest first'}")
+    lines += commits[:shown] + ([f"    and {len(commits) - shown} more"] if shown and len(commits) > shown else [])
+    for one in alert.experiments:
+        lines.append(f"  measured: {one.word} ({one.folder})")
+        lines += [f"    {verdict}" for verdict in one.verdicts[:shown]]
+    lines.append(f"  {false_alarms_said(alert)}")
+    return [inert(line) for line in lines]
+
+
+def state_said(alert: Alert) -> str:
+    """Kind, state and what a person decided."""
+    kind = {"step": "", "machine": " of the machine: a build that stays the same stepped"}.get(
+        alert.kind, f" ({alert.kind})"
+    )
+    decided = "" if alert.triage == "new" else f", {alert.triage}" + (f": {alert.why}" if alert.why else "")
+    return f"{alert.state}{kind}{decided}"
+
+
+def step_said(candidate: Candidate) -> str:
+    """A series and its step."""
+    way = "worse" if candidate.size > 0.0 else "better"
+    by = "against the reference" if candidate.by == "ratio" else "of the level alone"
+    doubt = "; suspected: too few nights without a change say how nights differ" if candidate.few else ""
+    words = "  ".join([candidate.machine, candidate.cell, candidate.variant, candidate.metric])
+    between = f"between {night_said(candidate.last_good)} and {night_said(candidate.first_bad)}"
+    return f"{words}: {abs(math.expm1(candidate.size)):.2%} {way} {by}, {between}, z {candidate.z:.1f}{doubt}"
+
+
+def false_alarms_said(alert: Alert) -> str:
+    """How often the rule of an alert is wrong: expected, and as counted on this machine."""
+    alarms = alert.false_alarms
+    measured = f"{alarms.placebo_candidates} candidates in {alarms.placebo_points} points"
+    said = f"{measured} of the machine's own series without a change" if alarms.placebo_points else "no placebo series"
+    return f"false alarms: {alarms.per_1000:g} expected in 1000 points ({alarms.rule}); measured: {said}"

@@ -1,0 +1,231 @@
+"""Alerts: all series that step where one change may have made them step, with what was measured and decided of them.
+
+An alert follows from the points and the log alone, so a history that is made again says the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from iodelta.history.answers import Alert, AlertCommit, AlertExperiment, Candidate, FalseAlarms, HistoryPoint
+from iodelta.history.commits import Order
+from iodelta.history.log import Confirmed, Decided, Entry, Opened
+from iodelta.history.placebo import Placebos
+from iodelta.history.scan import Found, Scanned, scanned
+from iodelta.history.store import Line
+
+TRIAGE = ("new", "investigating", "expected", "fixed", "wontfix", "noise", "ignored")
+"""What a person may decide; ``new`` takes a word back."""
+
+OPEN = ("new", "investigating")
+"""Words after which an alert still asks for something."""
+
+CANDIDATE_RATES = {"ratio": 1.4, "level": 4.8}
+"""Candidates in 1000 points without a step: the worst of the simulated nights of each kind (benchmarks/history)."""
+
+CONFIRMED_RATE = 0.04
+"""Upper bound of those that a fresh experiment confirmed, over all simulated nights (benchmarks/history)."""
+
+STATES = {
+    "regression": "confirmed",
+    "improvement": "confirmed",
+    "equivalent": "closed",
+    "inconclusive": "inconclusive",
+    "contradicted": "contradicted",
+}
+"""State of an alert by the word of its last experiment."""
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Candidates that one change may have made, the clearest first."""
+
+    members: tuple[Found, ...]
+
+    @property
+    def first(self) -> Candidate:
+        """The clearest."""
+        return self.members[0].candidate
+
+
+class History(msgspec.Struct, frozen=True):
+    """What a history amounts to."""
+
+    candidates: tuple[Candidate, ...]
+    alerts: tuple[Alert, ...]
+    """The newest first."""
+    opened: tuple[Opened, ...]
+    """Alerts that the log does not have yet."""
+
+
+def history(lines: Iterable[Line], entries: Sequence[Entry]) -> History:
+    """All alerts, and which of them the log is to hold."""
+    lines = list(lines)
+    order, seen = Order(entries), {point.experiment: point for line in lines for point in line.points}
+    found = scanned(lines, order)
+    known = [entry for entry in entries if isinstance(entry, Opened)]
+    matched, unknown = _matched(grouped(found.found), known, seen, order)
+    fresh = tuple(_opened(group) for group in unknown if _opened(group).alert not in {one.alert for one in known})
+    matched |= {_opened(group).alert: group for group in unknown}
+    teller = _Teller(lines, found, order, entries, seen)
+    alerts = [teller.alert(entry, matched.get(entry.alert)) for entry in (*known, *fresh)]
+    alerts.sort(key=lambda alert: (-(alert.first_bad.t if alert.first_bad else 0.0), alert.id))
+    return History(tuple(one.candidate for one in found.found), tuple(alerts), fresh)
+
+
+def grouped(found: Sequence[Found]) -> list[Group]:
+    """The clearest candidate, and of every other series the clearest whose change may be the same; then the clearest
+    of what is left. A series that steps twice is in two groups."""
+    left = list(found)
+    groups = []
+    while left:
+        anchor = left[0]
+        members = {anchor.candidate.series: anchor}
+        for one in left[1:]:
+            if one.span.meets(anchor.span):
+                members.setdefault(one.candidate.series, one)
+        groups.append(Group(tuple(members.values())))
+        taken = set(map(id, members.values()))
+        left = [one for one in left if id(one) not in taken]
+    return groups
+
+
+def _matched(
+    groups: Sequence[Group], known: Sequence[Opened], seen: dict[str, HistoryPoint], order: Order
+) -> tuple[dict[str, Group], list[Group]]:
+    """The groups of alerts that the log has, by identifier, and the others."""
+    found: dict[str, Group] = {}
+    unknown = []
+    for group in groups:
+        alert = next((one.alert for one in known if one.alert not in found and _is_of(group, one, seen, order)), "")
+        if alert:
+            found[alert] = group
+        elif not any(_is_of(group, one, seen, order) for one in known):
+            unknown.append(group)
+    return found, unknown
+
+
+def _is_of(group: Group, entry: Opened, seen: dict[str, HistoryPoint], order: Order) -> bool:
+    if entry.last_good not in seen or entry.first_bad not in seen:
+        return False
+    span = order.span(seen[entry.last_good], seen[entry.first_bad])
+    return any(one.candidate.series in entry.series and one.span.meets(span) for one in group.members)
+
+
+def _opened(group: Group) -> Opened:
+    first = group.first
+    named = (first.machine, str(first.series), first.last_good.experiment, first.first_bad.experiment)
+    alert = hashlib.sha256("\0".join(named).encode()).hexdigest()[:8]
+    series = tuple(sorted(one.candidate.series for one in group.members))
+    return Opened(time.time(), alert, series, first.last_good.experiment, first.first_bad.experiment)
+
+
+class _Teller:
+    """What is known of an alert."""
+
+    def __init__(
+        self,
+        lines: Sequence[Line],
+        found: Scanned,
+        order: Order,
+        entries: Sequence[Entry],
+        seen: dict[str, HistoryPoint],
+    ) -> None:
+        self._placebos, self._found, self._order, self._seen = Placebos(lines), found, order, seen
+        self._machines = {line.key.number: line.key.machine for line in lines}
+        self._experiments: dict[str, list[AlertExperiment]] = {}
+        self._decided: dict[str, Decided] = {}
+        for entry in entries:
+            if isinstance(entry, Confirmed):
+                experiment = AlertExperiment(entry.at, entry.folder, entry.word, entry.verdicts)
+                self._experiments.setdefault(entry.alert, []).append(experiment)
+            elif isinstance(entry, Decided):
+                self._decided[entry.alert] = entry
+
+    def alert(self, entry: Opened, group: Group | None) -> Alert:
+        experiments = tuple(self._experiments.get(entry.alert, ()))
+        decided = self._decided.get(entry.alert)
+        steps = tuple(one.candidate for one in group.members) if group else ()
+        good = steps[0].last_good if steps else self._seen.get(entry.last_good)
+        bad = steps[0].first_bad if steps else self._seen.get(entry.first_bad)
+        commits, word = ((), "its nights are gone") if good is None or bad is None else self._order.between(good, bad)
+        is_over = group is None and self._is_over(entry)
+        return Alert(
+            id=entry.alert,
+            kind="incident" if is_over else kind_of(steps),
+            state=_state(experiments, is_there=group is not None, is_over=is_over),
+            triage=decided.word if decided else "new",
+            why=decided.why if decided else "",
+            opened=entry.at,
+            last_good=good,
+            first_bad=bad,
+            commits=tuple(AlertCommit(one.sha, one.t, one.author, one.subject) for one in commits),
+            range_word=word,
+            steps=steps,
+            experiments=experiments,
+            false_alarms=self._false_alarms(entry, steps, experiments),
+        )
+
+    def _is_over(self, entry: Opened) -> bool:
+        """Whether what was seen went away within five points."""
+        if entry.last_good not in self._seen or entry.first_bad not in self._seen:
+            return False
+        span = self._order.span(self._seen[entry.last_good], self._seen[entry.first_bad])
+        return any(one.series in entry.series and one.span.meets(span) for one in self._found.gone)
+
+    def _false_alarms(
+        self, entry: Opened, steps: Sequence[Candidate], experiments: Sequence[AlertExperiment]
+    ) -> FalseAlarms:
+        by = steps[0].by if steps else "ratio"
+        machines = [self._machines[series] for series in entry.series if series in self._machines]
+        points, candidates = self._placebos.count(machines, by)
+        if any(STATES.get(one.word) == "confirmed" for one in experiments):
+            rule, rate = "a candidate that a fresh experiment of both builds confirmed", CONFIRMED_RATE
+        else:
+            rule, rate = f"a candidate at z 3.5 {BY_WORDS[by]}", CANDIDATE_RATES[by]
+        return FalseAlarms(rule, rate, points, candidates)
+
+
+BY_WORDS = {"ratio": "against the reference", "level": "of the level alone"}
+
+
+def _state(experiments: Sequence[AlertExperiment], *, is_there: bool, is_over: bool) -> str:
+    last = STATES.get(experiments[-1].word, "inconclusive") if experiments else "candidate"
+    if last in ("confirmed", "closed", "contradicted") or is_there:
+        return last
+    return "over" if is_over else "withdrawn"
+
+
+def kind_of(steps: Sequence[Candidate]) -> str:
+    """Whether a build or the machine changed, or I/Os only moved."""
+    if steps and all(step.placebo for step in steps):
+        return "machine"
+    return "shifted" if _is_shifted(steps) else "step"
+
+
+def _is_shifted(steps: Sequence[Candidate]) -> bool:
+    """Whether one cell lost as many I/Os of one kind as it gained of another. Cells run after each other, so I/Os do
+    not move between them."""
+    cells: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
+    for step in steps:
+        if step.metric.endswith(".iops"):
+            before = math.exp(step.last_good.y)
+            moved = (before * math.expm1(-step.size), before * step.error)
+            cells.setdefault((step.machine, step.cell, step.variant), []).append(moved)
+    return bool(cells) and all(map(_balanced, cells.values()))
+
+
+def _balanced(moved: Sequence[tuple[float, float]]) -> bool:
+    changes = [change for change, _ in moved]
+    if min(changes) >= 0.0 or max(changes) <= 0.0:
+        return False
+    return abs(sum(changes)) <= 2.0 * math.hypot(*(error for _, error in moved))
+
+
+def is_asking(alert: Alert) -> bool:
+    """Whether an alert waits for a measurement or a person."""
+    return alert.triage in OPEN and alert.state in ("candidate", "inconclusive", "confirmed")

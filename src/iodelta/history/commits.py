@@ -1,0 +1,173 @@
+"""The commits that were measured, by first parent: read from a repository once, then kept in the log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from iodelta.bisect.git import Repository
+from iodelta.history.answers import HistoryPoint
+from iodelta.history.log import Entry, LoggedCommit, Ordered
+
+BY_TIME = "time"
+BY_COMMITS = "commits"
+
+Place = tuple[int, float]
+"""Rank on the line of commits (0 where it is not known), then time."""
+
+
+class Span(msgspec.Struct, frozen=True):
+    """From after the good night up to the bad one, on the line of a repository or in time."""
+
+    repo: str
+    after: Place
+    until: Place
+    began: float
+    ended: float
+
+    def meets(self, other: Span) -> bool:
+        """Whether one change may lie in both. On one line of commits these say so, otherwise the times."""
+        if self.repo and self.repo == other.repo:
+            return max(self.after, other.after) < min(self.until, other.until)
+        return max(self.began, other.began) < min(self.ended, other.ended)
+
+
+class Arranged(msgspec.Struct, frozen=True):
+    """Points in the order in which builds followed each other, and why it is not that of commits."""
+
+    points: tuple[HistoryPoint, ...]
+    by: str
+    word: str = ""
+
+
+class Order:
+    """Lines of commits, as the log has them."""
+
+    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+        self._lines: dict[str, list[LoggedCommit]] = {}
+        self._words: dict[tuple[str, str], str] = {}
+        for entry in entries:
+            if isinstance(entry, Ordered):
+                self._take(entry)
+        self._ranks = {
+            repo: {commit.sha: rank for rank, commit in enumerate(line, 1)} for repo, line in self._lines.items()
+        }
+
+    def arranged(self, points: Sequence[HistoryPoint]) -> Arranged:
+        """Points of one epoch by their commits where all of them are on one line, else by time."""
+        by_time = tuple(sorted(points, key=lambda point: (point.t, point.experiment)))
+        word = self._why_not(by_time)
+        if word or not points:
+            return Arranged(by_time, BY_TIME, word)
+        return Arranged(tuple(sorted(by_time, key=self._place)), BY_COMMITS)
+
+    def span(self, good: HistoryPoint, bad: HistoryPoint) -> Span:
+        """What lies between two nights."""
+        after, until = sorted((self._place(good), self._place(bad)))
+        known = self._rank(good) and self._rank(bad) and good.repo == bad.repo
+        began, ended = sorted((good.t, bad.t))
+        return Span(good.repo if known else "", after, until, began, ended)
+
+    def between(self, good: HistoryPoint, bad: HistoryPoint) -> tuple[tuple[LoggedCommit, ...], str]:
+        """The commits after the good night's up to the bad night's, oldest first; or why they cannot be listed."""
+        if good.commit and good.commit == bad.commit and good.repo == bad.repo:
+            return (), "both nights measured one commit: what changed is not in this repository"
+        if word := self._why_not((good, bad)):
+            return (), word
+        first, last = self._rank(good), self._rank(bad)
+        if first > last:
+            return (), "the slower build is the older one: the commits between them were taken back"
+        return tuple(self._lines[good.repo][first:last]), ""
+
+    def extended(self, repository: Repository, name: str, measured: Sequence[str]) -> Ordered | None:
+        """What the log is to hold of the commits ``measured`` of the repository called ``name``; None for nothing new.
+        Raises RequestError, MeasureError."""
+        known = self._ranks.get(name, {})
+        there = {sha: _full(repository, sha) for sha in measured}
+        line = _line(repository, [full for full in there.values() if full])
+        places = {sha: number for number, sha in enumerate(line)}
+        on_it = sorted(places[full] for full in there.values() if full in places)
+        words = {sha: _why(repository, full, line) for sha, full in there.items() if full not in places}
+        news = {sha: word for sha, word in words.items() if self._words.get((name, sha)) != word}
+        wanted = line[on_it[0] : on_it[-1] + 1] if on_it else []
+        if all(sha in known for sha in wanted):
+            wanted = []
+        if not wanted and not news:
+            return None
+        after = max((sha for sha in wanted if sha in known), key=lambda sha: places[sha], default="")
+        fresh = wanted[wanted.index(after) + 1 :] if after else wanted
+        return Ordered(time.time(), name, after, tuple(_described(repository, fresh)), news)
+
+    def _take(self, entry: Ordered) -> None:
+        line = self._lines.setdefault(entry.repo, [])
+        shas = [commit.sha for commit in line]
+        keep = shas.index(entry.after) + 1 if entry.after in shas else 0 if entry.commits else len(shas)
+        self._lines[entry.repo] = [*line[:keep], *entry.commits]
+        self._words |= {(entry.repo, sha): word for sha, word in entry.words.items()}
+
+    def _why_not(self, points: Sequence[HistoryPoint]) -> str:
+        """Why these points have no order by commits; empty when they have."""
+        repos = {point.repo for point in points}
+        if len(repos) > 1:
+            return f"commits of {len(repos)} repositories: {', '.join(sorted(repo or 'unnamed' for repo in repos))}"
+        for point in points:
+            if not point.commit:
+                return "the commit of a night is not known"
+            if not self._rank(point):
+                word = self._words.get((point.repo, point.commit), "its repository was not read: add --repo")
+                return f"commit {point.commit[:12]}: {word}"
+        return ""
+
+    def _rank(self, point: HistoryPoint) -> int:
+        ranks = self._ranks.get(point.repo, {})
+        if point.commit in ranks or len(point.commit) >= 40 or not point.commit:
+            return ranks.get(point.commit, 0)
+        return next((rank for sha, rank in ranks.items() if sha.startswith(point.commit)), 0)
+
+    def _place(self, point: HistoryPoint) -> Place:
+        return self._rank(point), point.t
+
+
+def _full(repository: Repository, sha: str) -> str:
+    done = repository.git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{sha}^{{commit}}")
+    return "" if done.returncode else done.text.strip()
+
+
+def _line(repository: Repository, measured: Sequence[str]) -> list[str]:
+    """The first-parent line, oldest first, that holds most of the measured commits: of HEAD, or of the last one."""
+    best: list[str] = []
+    for tip in dict.fromkeys(["HEAD", *measured[-1:]]):
+        done = repository.git("rev-list", "--first-parent", "--reverse", tip, "--")
+        line = [] if done.returncode else done.text.split()
+        if not best or len(set(measured) & set(line)) > len(set(measured) & set(best)):
+            best = line
+    return best
+
+
+def _why(repository: Repository, full: str, line: Sequence[str]) -> str:
+    """Why a commit is not on the line."""
+    if not full:
+        return "not in the repository: fetch it, or it was rebased away"
+    own = _identity(repository, full)
+    done = repository.git("log", "--first-parent", "--format=%H%x00%an%x00%at%x00%s", line[-1] if line else "HEAD")
+    for text in done.text.splitlines():
+        sha, _, identity = text.partition("\0")
+        if identity == own:
+            return f"rebased: it is {sha[:12]} now"
+    return "not on the line of first parents: it came in by a merge, or lies on another branch"
+
+
+def _identity(repository: Repository, sha: str) -> str:
+    return repository.git("log", "-1", "--format=%an%x00%at%x00%s", sha, "--").text.rstrip("\n")
+
+
+def _described(repository: Repository, shas: Sequence[str]) -> Iterable[LoggedCommit]:
+    if not shas:
+        return
+    asked = "".join(f"{sha}\n" for sha in shas).encode()
+    done = repository.git("log", "--no-walk=unsorted", "--stdin", "--format=%H%x00%ct%x00%an%x00%s", stdin=asked)
+    for text in done.text.splitlines():
+        sha, at, author, subject = text.split("\0", 3)
+        yield LoggedCommit(sha, float(at), author, subject)

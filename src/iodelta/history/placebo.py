@@ -1,0 +1,76 @@
+"""Series of a machine in which nothing changes: what they say of its nights, and of how often a rule is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+import numpy as np
+
+from iodelta.history.points import PLACEBO
+from iodelta.history.store import Line
+from iodelta.stats import changepoints, levels
+
+NIGHTS = 60
+"""Below so many points, how much nights resemble each other is hardly known."""
+
+
+class Quiet(msgspec.Struct, frozen=True):
+    """One such series: by ``ratio`` a placebo against its baseline, by ``level`` the reference build."""
+
+    machine: str
+    cell: str
+    metric: str
+    by: str
+    nights: int
+    inflation: float
+    candidates: int
+
+
+class Placebos:
+    """All such series of a history."""
+
+    def __init__(self, lines: Iterable[Line]) -> None:
+        self.found = [quiet for line in lines if (quiet := _quiet(line)) is not None]
+
+    def inflation(self, line: Line, by: str) -> tuple[float, int] | None:
+        """Long-run inflation of this machine's nights and from how many it is known: of the same cell and metric, else
+        the largest of the machine; None where it has no series without a change."""
+        own = [one for one in self.found if (one.machine, one.by) == (line.key.machine, by)]
+        same = [one for one in own if (one.cell, one.metric) == (line.cell, line.key.metric)]
+        best = max(same or own, key=lambda one: one.inflation, default=None)
+        return None if best is None else (best.inflation, best.nights)
+
+    def count(self, machines: Iterable[str], by: str) -> tuple[int, int]:
+        """Points of these machines without a change, and candidates among them."""
+        wanted = set(machines)
+        own = [one for one in self.found if one.machine in wanted and one.by == by]
+        return sum(one.nights for one in own), sum(one.candidates for one in own)
+
+
+def is_quiet(line: Line) -> bool:
+    """Whether nothing changes in a series but the machine."""
+    return line.variant == PLACEBO or line.key.role == "reference"
+
+
+def _quiet(line: Line) -> Quiet | None:
+    by = "ratio" if line.variant == PLACEBO else "level"
+    if not is_quiet(line):
+        return None
+    points = [point for point in line.points if by == "level" or point.r is not None]
+    values = [point.y if by == "level" else point.r for point in points]
+    errors = [point.se if by == "level" else point.r_se for point in points]
+    y, se = np.asarray(values, dtype=float), np.asarray(errors, dtype=float)
+    epochs = _numbered([point.epoch for point in points])
+    inflation = levels.inflation(y, se, levels.between(y, se, epochs), epochs) if len(y) else 1.0
+    candidates = 0
+    for epoch in np.unique(epochs):
+        own = epochs == epoch
+        candidates += len(changepoints.online(y[own], se[own], threshold=changepoints.CANDIDATE, inflation=inflation))
+    return Quiet(line.key.machine, line.cell, line.key.metric, by, len(y), inflation, candidates)
+
+
+def _numbered(epochs: Sequence[str]) -> levels.Indices:
+    """A number for each point that changes where the epoch does."""
+    changes = [number > 0 and epoch != epochs[number - 1] for number, epoch in enumerate(epochs)]
+    return np.asarray(np.cumsum(changes), dtype=np.intp)
