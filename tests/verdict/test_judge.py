@@ -329,11 +329,25 @@ def test_all_of_a_then_all_of_b_is_refused_where_drift_could_do_it() -> None:
     assert "interleaved" in verdict.phrase
 
 
+@pytest.mark.parametrize("blocks", [1, 2, 3, 5])
+@pytest.mark.parametrize("first", [True, False])
+def test_few_blocks_in_one_order_ran_interleaved_all_the_same(*, blocks: int, first: bool) -> None:
+    """Each block ended before the next began. Of one block nothing can be said, and that is what is said."""
+    values = 1e5 * np.exp(0.01 * RNG.standard_normal((2, blocks)))
+    verdict = judge(series(values[0], values[1], [first] * blocks), rules(blocks))
+    assert verdict.look is not None
+    assert rules_of(verdict) == (["verdict.one-block"] if blocks == 1 else [])
+    assert "interleaved" not in verdict.phrase
+    assert verdict.word == "inconclusive"
+
+
 def test_an_order_that_never_changes_is_a_warning_with_the_verdict() -> None:
     d = 0.03 + 0.005 * RNG.standard_normal(20)
     verdict = judge(series(np.full(20, 1e5), 1e5 * np.exp(-d), [True] * 20), RULES)
     assert verdict.word == "regression"
     assert rules_of(verdict) == ["verdict.order-fixed"]
+    assert "old ran first in all 9 blocks" in verdict.findings[0].explanation
+    assert "one in 256" in verdict.findings[0].explanation
 
 
 def test_a_second_place_that_suffers_is_a_warning() -> None:

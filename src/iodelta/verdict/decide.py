@@ -282,5 +282,4 @@ def _guard(
     for row in rows[lag1_rows(tested.d[rows])[1] < GUARD]:
         merged = merge_until_clean(tested.d[row], level=GUARD)
         traces[row].merged[look] = merged
-        batches = np.array([merged.batches]) if merged.clean else None
-        seen.replace_typical(int(row), batches, margin, tested)
+        seen.replace_typical(int(row), merged.size if merged.clean else 0, margin, tested)

@@ -15,6 +15,8 @@ from iodelta.verdict.decide import Trace
 from iodelta.verdict.numbers import Numbers, flags_of
 from iodelta.verdict.units import Units
 
+Floats = NDArray[np.float64]
+
 SUSPECT = 0.001
 """Level at which an effect of the order becomes a finding."""
 
@@ -31,6 +33,7 @@ def doubts_of(
     """All of them, and whether one forbids a word."""
     first = np.array(unit.baseline_first[:used], dtype=bool)
     found = _order_fixed(unit, used, first) or _place(unit, used, first)
+    found += _one_block(unit, used)
     found += _carry(unit, trace, at, numbers)
     found += _flags(unit, used)
     found += _correlated(unit, trace, at)
@@ -48,8 +51,9 @@ def _order_fixed(unit: Units, used: int, first: NDArray[np.bool_]) -> list[Findi
             "verdict.order-fixed",
             "warning",
             unit.place,
-            f"{leader} ran first in every block: what the first run leaves behind counts as part of the change",
-            "draw the order at random in each block; where it was, chance did this, and more blocks end it",
+            f"{leader} ran first in all {used} blocks: what running first does counts as part of the change "
+            f"(of orders drawn block by block, one in {2 ** (used - 1)} is like this)",
+            "run more blocks, each in an order drawn by itself",
         )
     ]
 
@@ -116,6 +120,8 @@ def _not_interleaved(unit: Units, used: int, typical: Estimate) -> Finding | Non
     values = np.concatenate([unit.baseline_values[:used], unit.variant_values[:used]])
     if len(unit.baseline_values) < used or not (np.isfinite(values) & (values > 0)).all():
         return None
+    if _one_by_one(old_at, new_at):
+        return None
     span = max(old_at.max(), new_at.max()) - min(old_at.min(), new_at.min())
     if abs(float(new_at.mean() - old_at.mean())) <= APART * span:
         return None
@@ -130,6 +136,27 @@ def _not_interleaved(unit: Units, used: int, typical: Estimate) -> Finding | Non
         f"the variants did not run interleaved, and a drift over time{size} cannot be separated from the change",
         "run both variants in each block, in random order",
     )
+
+
+def _one_by_one(old_at: Floats, new_at: Floats) -> bool:
+    """Whether each block ended before the next began, so that the variants took turns. Of one block that is all there
+    is to say."""
+    first, last = np.minimum(old_at, new_at), np.maximum(old_at, new_at)
+    return bool((last[:-1] < first[1:]).all())
+
+
+def _one_block(unit: Units, used: int) -> list[Finding]:
+    if used != 1 or unit.unit != "blocks":
+        return []
+    return [
+        Finding(
+            "verdict.one-block",
+            "warning",
+            unit.place,
+            "one block: whether the variants differ, or the machine did from one trial to the next, cannot be told",
+            "run more blocks; the plan says how many a word takes",
+        )
+    ]
 
 
 def _correlated(unit: Units, trace: Trace, at: int) -> list[Finding]:

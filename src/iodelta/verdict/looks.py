@@ -83,17 +83,37 @@ class Seen:
         """As ``critical_at`` without a replay."""
         return level / (self.statistics * self.parts)
 
-    def replace_typical(self, row: int, batches: Floats | None, margin: float, tested: Tested) -> None:
-        """The typical p values of one metric from ``batches`` of blocks; 1 where there are none."""
-        if batches is None:
+    def replace_typical(self, row: int, batch: int, margin: float, tested: Tested) -> None:
+        """The typical p values of one metric from batches of so many blocks; 1 where ``batch`` is 0."""
+        if not batch:
             self.above[:, row] = self.below[:, row] = self.within[:, row] = 1.0
             return
         width = float(tested.width()[row])
-        above, below = tails_rows(batches, width)[0], tails_rows(batches, -width)[1]
-        self.above[0, row] = min(1.0, self.statistics * self.parts * float(above[0]))
-        self.below[0, row] = min(1.0, self.statistics * self.parts * float(below[0]))
-        inside = (tails_rows(batches, width - margin)[0][0], tails_rows(batches, margin - width)[1][0])
-        self.within[0, row] = max(map(float, inside)) if width < margin else 1.0
+        above, below = _batch_tails(tested, row, batch, width)[0], _batch_tails(tested, row, batch, -width)[1]
+        self.above[0, row] = min(1.0, self.statistics * self.parts * above)
+        self.below[0, row] = min(1.0, self.statistics * self.parts * below)
+        inside = (
+            _batch_tails(tested, row, batch, width - margin)[0],
+            _batch_tails(tested, row, batch, margin - width)[1],
+        )
+        self.within[0, row] = max(inside) if width < margin else 1.0
+
+
+def _batch_tails(tested: Tested, row: int, batch: int, mu: float) -> tuple[float, float]:
+    """Signed-rank p values of "above mu" and "below mu" from the means of batches, without the oldest blocks that fill
+    none. Where blocks share a draw the batches are made anew in every replay: no batch has a draw of its own."""
+    d = tested.d[row : row + 1] - mu
+    if tested.independent:
+        above, below = tails_rows(_batches(d, batch), 0.0)
+        return float(above[0]), float(below[0])
+    replayed = signed_ranks(_batches(tested.signs * d, batch)).sum(axis=1)[:, None]
+    seen = signed_ranks(_batches(d, batch)).sum(axis=1)
+    above, below = (share_of(side * replayed, side * seen, exact=tested.exact) for side in (1.0, -1.0))
+    return float(above[0]), float(below[0])
+
+
+def _batches(d: Floats, size: int) -> Floats:
+    return np.asarray(d[:, d.shape[1] % size :].reshape(len(d), -1, size).mean(axis=2))
 
 
 def seen_at(tested: Tested, *, margin: float, level: float, parts: int) -> Seen:
