@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.verdicts.disturbances import Disturbance
+from iodelta.stats.carry import MEMORIES
 from iodelta.verdict import LOOKS, Metric, Rules, Series, metric
 
 Floats = NDArray[np.float64]
@@ -26,7 +27,8 @@ LONG = 100_000
 @dataclass(frozen=True)
 class Setup:
     """What is simulated. ``change`` is the variant's own; with probability ``stalls`` one of its trials also loses
-    ``depth``. ``debt`` is what one of its trials costs the next trial, whichever it is; ``spread`` an sd that only the
+    ``depth``. ``debt`` is what one of its trials costs the next trial, whichever it is, and ``memory`` the share of
+    it that is left after each further trial; a debt below 0 is a benefit. ``spread`` an sd that only the
     variant has. ``flags``: a stall also raises a flag, as 2 % of all other trials do. ``binned``: the values are p99
     latencies as printed from fio's histogram. Cells are independent, the ``metrics`` of one cell are not."""
 
@@ -35,6 +37,7 @@ class Setup:
     stalls: float = 0.0
     depth: float = 0.0
     debt: float = 0.0
+    memory: float = 0.0
     superblocks: bool = False
     spread: float = 0.0
     flags: bool = False
@@ -63,8 +66,12 @@ class Setup:
     def total(self) -> float:
         """The true change of all work done, in the value's own sign; with superblocks that of who deploys it."""
         skew = math.exp(self.spread**2 / 2)
-        left = 1 - self.debt if self.superblocks else 1.0
-        return (1 + self.change) * (1 - self.stalls * self.depth) * skew * left - 1
+        return (1 + self.change) * (1 - self.stalls * self.depth) * skew * math.exp(self.deployed) - 1
+
+    @property
+    def deployed(self) -> float:
+        """What carry-over adds for who deploys the variant, as a log-ratio; part of the truth in superblocks alone."""
+        return math.log1p(-self.debt) / (1 - self.memory) if self.superblocks else 0.0
 
     def rules(self) -> Rules:
         """The rules it is judged by."""
@@ -117,10 +124,10 @@ def _cell(setup: Setup, rng: np.random.Generator) -> Cell:
     arm = np.repeat(np.column_stack([~first, first]).ravel(), repeats)
     machine = setup.noise(rng, len(arm))
     stalled = arm & (rng.random(len(arm)) < setup.stalls)
-    after_variant = np.concatenate([[False], arm[:-1]])
+    left = exposures(arm, setup.memory, 0.0) * math.log1p(-setup.debt)
     with np.errstate(divide="ignore"):
         logs = machine + arm * (math.log1p(setup.change) + setup.spread * rng.standard_normal(len(arm)))
-        logs = logs + np.where(stalled, np.log1p(-setup.depth), 0.0) + after_variant * math.log1p(-setup.debt)
+        logs = logs + np.where(stalled, np.log1p(-setup.depth), 0.0) + left
     rates = np.exp(logs).reshape(setup.blocks, 2, repeats)
     rows = np.arange(setup.blocks)
     old, new = rates[rows, np.where(first, 0, 1), -1], rates[rows, np.where(first, 1, 0), -1]
@@ -130,17 +137,28 @@ def _cell(setup: Setup, rng: np.random.Generator) -> Cell:
     return Cell(first, old, new, lost, np.exp(machine), direct)
 
 
+def exposures(arm: Bools, memory: float, start: float) -> Floats:
+    """How many trials of the variant ran before each trial, decayed by ``memory``."""
+    found = np.empty(len(arm))
+    now = start
+    for at, variant in enumerate(arm.tolist()):
+        found[at] = now
+        now = memory * now + variant
+    return found
+
+
 def _series(setup: Setup, cell: Cell, place: int, name: Metric, order: Bools, rng: np.random.Generator) -> Series:
     """One metric of one cell. Cells take turns block by block, so a trial follows the last one of the cell before."""
     old, new, weights, resolution = _values(setup, cell, name, rng)
     repeats = 2 if setup.superblocks else 1
     begin = 2 * repeats * (np.arange(setup.blocks) * setup.cells + place)
     early, late = begin + repeats, begin + 2 * repeats
-    before = np.concatenate([[0.5], order.T.ravel().astype(float)])[:-1]
-    entry = before[np.arange(setup.blocks) * setup.cells + place]
-    old_after, new_after = np.where(cell.first, entry, 1.0), np.where(cell.first, 0.0, entry)
-    if setup.superblocks:
-        old_after, new_after = np.zeros(setup.blocks), np.ones(setup.blocks)
+    first = order.T.ravel()
+    arms = np.repeat(np.column_stack([~first, first]).ravel(), repeats)
+    found = np.array([exposures(arms, memory, 0.5 / (1 - memory)) for memory in MEMORIES])
+    turns = found.reshape(len(MEMORIES), setup.blocks, setup.cells, 2, repeats)[:, :, place, :, -1]
+    one, other = turns[:, :, 0], turns[:, :, 1]
+    old_after, new_after = np.where(cell.first, one, other), np.where(cell.first, other, one)
     return Series(
         f"cell {place}",
         name,
@@ -154,8 +172,8 @@ def _series(setup: Setup, cell: Cell, place: int, name: Metric, order: Bools, rn
         tuple(np.where(cell.first, late, early).tolist()),
         baseline_weights=tuple(weights[0].tolist()) if weights else (),
         variant_weights=tuple(weights[1].tolist()) if weights else (),
-        baseline_after=tuple(old_after.tolist()),
-        variant_after=tuple(new_after.tolist()),
+        baseline_after=tuple(map(tuple, old_after.T.tolist())),
+        variant_after=tuple(map(tuple, new_after.T.tolist())),
         direct=tuple(map(tuple, (1000 * cell.direct).tolist())) if setup.superblocks else (),
         resolution=resolution,
         baseline_flags=_flags(np.zeros(setup.blocks, dtype=bool), rng) if setup.flags else (),
@@ -195,7 +213,7 @@ def _flags(stalled: Bools, rng: np.random.Generator) -> tuple[tuple[str, ...], .
 def typical_truth(setup: Setup) -> float:
     """The pseudo-median of the block log-ratios. Where both arms are disturbed alike, or symmetrically, it is the
     change itself; where the variant stalls, it is taken from a very long simulation."""
-    deployed = math.log1p(setup.change) + (math.log1p(-setup.debt) if setup.superblocks else 0.0)
+    deployed = math.log1p(setup.change) + setup.deployed
     if setup.stalls == 0:
         return math.expm1(deployed)
     rng = np.random.default_rng([LONG, round(1e6 * setup.stalls), round(1e6 * setup.depth)])

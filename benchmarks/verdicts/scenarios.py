@@ -182,7 +182,28 @@ def _stalls() -> list[Scenario]:
     return [*found, Scenario("-30 %, and 1 trial of 80 does nothing", "The variant stalls", zeros, bounds)]
 
 
+MEMORY = {0.0: "", 0.5: ", half of it lasts", 0.8: ", 80 % of it lasts"}
+"""How much of a debt each further trial leaves, and how that is written."""
+
+
 def _carry() -> list[Scenario]:
+    found = []
+    shown = ("equivalent",)
+    for cv in (0.01, 0.02):
+        for debt, most in ((0.03, 0.08), (0.10, 0.02)):
+            for memory, lasts in MEMORY.items():
+                if (cv, memory) == (0.02, 0.0):
+                    continue  # among those below
+                setup = Setup(normal(cv), debt=debt, memory=memory)
+                name = f"debt {debt:.0%}{lasts}, CV {cv:.0%}, plain blocks"
+                bounds = (Bound("improvement", most=most),)
+                found.append(Scenario(name, "Carry-over, the variant itself equal", setup, bounds, shown))
+                setup, name = replace(setup, debt=-debt), name.replace("debt", "benefit")
+                found.append(Scenario(name, "Carry-over, the variant itself equal", setup, (), ("regression", *shown)))
+    return [*_carry_of_one_trial(), *found]
+
+
+def _carry_of_one_trial() -> list[Scenario]:
     found = []
     for debt, most in ((0.03, 0.08), (0.10, 0.02)):
         plain = Setup(normal(0.02), debt=debt)

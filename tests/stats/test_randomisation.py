@@ -1,4 +1,4 @@
-"""The null made by the randomiser, the total change, carry-over, stalls and honest sizes, each against an oracle."""
+"""The null made by the randomiser, the total change, stalls and honest sizes, each against an oracle."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from iodelta.stats.carry import carry_rows, contrast_of
 from iodelta.stats.replay import critical, joint, patterns, share_of
 from iodelta.stats.size import honest, projection
 from iodelta.stats.speeds import within_speed
@@ -90,21 +89,6 @@ def test_a_joint_p_value_lies_between_the_single_one_and_bonferroni() -> None:
     assert corrected[1] == pytest.approx(1 - 0.99**3, rel=0.25)  # independent statistics
     level = critical(smallest, 0.05, statistics=3, exact=True)
     assert joint(smallest, np.array([level * (1 - 1e-6)]), statistics=3, exact=True)[0] <= 0.05 + 1e-12
-
-
-def test_carry_over_is_found_at_its_size_and_with_twice_the_error() -> None:
-    first = RNG.random(400) < 0.5
-    arm = np.empty(800, dtype=int)
-    arm[0::2], arm[1::2] = np.where(first, 0, 1), np.where(first, 1, 0)
-    noise = 0.01 * RNG.standard_normal(800)
-    worse = noise + 0.03 * np.concatenate([[0], arm[:-1]])  # the trial after B is 3 % worse
-    d = worse[arm == 1] - worse[arm == 0]
-    carry = carry_rows(d[None, :], contrast_of(first)[None, :])
-    assert carry.value[0] == pytest.approx(0.03, abs=0.004)
-    assert bool(carry.shown[0])
-    assert carry.share[0] == pytest.approx(-0.5, abs=0.06)
-    assert carry.adjusted(np.array([d.mean()]))[0] == pytest.approx(0.0, abs=0.004)
-    assert carry.half[0] / 1.96 == pytest.approx(2 * 0.01 * math.sqrt(2 / 400), rel=0.15)
 
 
 def test_two_speeds_are_taken_out_and_a_change_is_not() -> None:

@@ -18,11 +18,11 @@ from iodelta.experiment.io_uring import TOOL
 from iodelta.lab.setup import Survey
 from iodelta.machine import Machine
 from iodelta.probe.made import made
-from iodelta.stats.carry import carry_rows
+from iodelta.stats.carry import MEMORIES, carry_over
 from iodelta.stats.effect import log_ratios
 from iodelta.trial import Trial
 from iodelta.verdict import Metric, series_of
-from iodelta.verdict.series import surroundings_of
+from iodelta.verdict.series import Counts, surroundings_of
 
 ITSELF, AGAIN, WRITER = "a", "again", "writer"
 
@@ -43,7 +43,7 @@ class Aftermath(msgspec.Struct, frozen=True):
     value: float
     low: float
     high: float
-    """Ends of the 95 % interval."""
+    """Ends of the 95 % interval, whatever the memory of the machine (see ``stats.carry``)."""
     blocks: int
 
 
@@ -104,19 +104,30 @@ def aftermath_of(trials: Sequence[Trial], metrics: Sequence[Metric]) -> tuple[Af
     """The carry-over by each metric that has enough blocks, from the trials of such an experiment."""
     found = []
     own = [trial for trial in trials if trial.variant != WRITER]
-    previous = surroundings_of(trials)[own[0].cell].previous if own else {}
+    before = surroundings_of(trials)[own[0].cell].before if own else {}
+    after = {number: _after_writes(counts) for number, counts in before.items()}
     for metric in metrics:
         series = series_of(own, metric, ITSELF, AGAIN)
         values = np.array([series.baseline_values, series.variant_values])
         usable = np.all(np.isfinite(values) & (values > 0), axis=0)
         if not usable.any():
             continue
-        d = log_ratios(*values[:, usable], higher_is_better=metric.better == "higher")
+        higher = metric.better == "higher"
+        d = log_ratios(*values[:, usable], higher_is_better=higher)
+        level = (-1.0 if higher else 1.0) * np.log(values[:, usable]).mean(axis=0)
         places = np.array([series.baseline_at, series.variant_at])[:, usable]
-        after = np.array([[float(previous.get(int(at)) == WRITER) for at in row] for row in places])
-        carry = carry_rows(d[None, :], (after[1] - after[0])[None, :])
-        value, half = float(carry.value[0]), float(carry.half[0])
-        if math.isfinite(half):
-            low, high = math.expm1(value - half), math.expm1(value + half)
-            found.append(Aftermath(metric, math.expm1(value), low, high, len(d)))
+        exposed = np.array([[after[int(at)] for at in row] for row in places]).transpose(2, 0, 1)
+        contrast = exposed[:, 1] - exposed[:, 0]
+        carry = carry_over(d, contrast, contrast.mean(axis=1), level, exposed.mean(axis=1))
+        if carry.known:
+            value, low, high = (math.expm1(end) for end in (carry.value[carry.best], carry.low, carry.high))
+            found.append(Aftermath(metric, value, low, high, len(d)))
     return tuple(found)
+
+
+def _after_writes(counts: Counts) -> tuple[float, ...]:
+    """The exposures to the writer, less what a third of all trials come to: the first trials must not pass for a
+    trend."""
+    none = (0.0,) * len(MEMORIES)
+    wrote, one, other = (counts.get(name, none) for name in (WRITER, ITSELF, AGAIN))
+    return tuple([2 / 3 * (w - (a + b) / 2) for w, a, b in zip(wrote, one, other, strict=True)])

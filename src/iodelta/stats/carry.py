@@ -1,13 +1,17 @@
-"""Carry-over: what a trial leaves behind for the next one (dirty pages, an SSD's debt, a warm cache).
+"""Carry-over: what a trial leaves behind for those after it (dirty pages, an SSD's debt, a warm cache).
 
-With one draw per block, half of the blocks have the same order as the block before: there the baseline follows the
-variant, or the variant itself. The contrast with the other blocks estimates the carry-over c with twice the standard
-error of the change. The change itself is biased by c / 2, in favour of the arm that does the damage (Jones and Kenward,
-Design and Analysis of Cross-Over Trials, chapter 2).
+A trial of the variant leaves ``c`` to the next trial, ``rho c`` to the one after that, and so on: rho is the memory.
+What a trial found is then ``c`` times its exposure, the decayed count of the variant's trials before it. With one draw
+per block, exposures are random however the noise is, so ``c`` shows in two places: in the difference of a block, by
+the difference of its two exposures, and in the mean of a block against those of its neighbours, by the mean of the two.
+A memory of several trials hardly shows in the first and well in the second. The change itself is biased by c / 2 under
+every memory, in favour of the arm that does the damage (Jones and Kenward, Design and Analysis of Cross-Over Trials,
+chapter 2, for a memory of one trial).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,63 +20,144 @@ from scipy.special import stdtrit
 
 Floats = NDArray[np.float64]
 
+MEMORIES = (0.0, 0.5, 0.8)
+"""Shares of a debt that are left after each further trial: the next trial alone, about two trials, about five. What
+lies between them is close to one of them."""
+
 LEVEL = 0.95
-"""Level of the interval of a carry-over, at every look."""
+"""Level, at every look, at which the intervals of all memories hold together."""
 
 FAR = 4.0
-"""Robust standard deviations beyond which a difference is drawn in: one stall must not pass for a carry-over."""
+"""Robust standard deviations beyond which a value is drawn in: one stall must not pass for a carry-over."""
 
 FEWEST = 6
 """Blocks below which no carry-over is estimated."""
+
+NEIGHBOURS = 3
+"""Blocks before and after one whose mean is its level: a drift must not pass for a carry-over."""
+
+LAGS = 4
+"""Blocks over which the products of exposure and noise may be correlated."""
 
 NORMAL_MAD = 1.4826
 
 
 @dataclass(frozen=True)
 class Carry:
-    """Per comparison: ``value`` is the log-ratio by which a trial after the variant is worse than one after the
-    baseline, ``half`` the half width of its interval (infinite where the order does not tell), ``share`` the part of
-    it that lies in the change (about -1/2)."""
+    """Per memory: ``value`` is the log-ratio by which a trial right after the variant is worse than one after the
+    baseline, ``half`` the half width of its interval, ``share`` the part of it that lies in the change (about -1/2)."""
 
     value: Floats
     half: Floats
     share: Floats
 
     @property
+    def known(self) -> bool:
+        """Whether the orders tell anything."""
+        return bool(np.isfinite(self.half).all())
+
+    @property
     def shown(self) -> NDArray[np.bool_]:
-        """Where the interval excludes 0."""
+        """Under which memories the interval excludes 0."""
         return np.asarray(np.abs(self.value) > self.half)
 
-    def adjusted(self, change: Floats) -> Floats:
-        """The change without what the carry-over put into it."""
+    @property
+    def best(self) -> int:
+        """The memory that shows it best; that of one trial where none shows it."""
+        return int(np.argmax(np.abs(self.value) / np.maximum(self.half, 1e-12))) if self.shown.any() else 0
+
+    @property
+    def low(self) -> float:
+        """The lower end of the intervals of all memories."""
+        return float(np.min(self.value - self.half))
+
+    @property
+    def high(self) -> float:
+        """Their upper end."""
+        return float(np.max(self.value + self.half))
+
+    def adjusted(self, change: float) -> Floats:
+        """The change without what the carry-over put into it, under each memory."""
         return np.asarray(change - self.share * self.value)
 
 
-def carry_rows(d: Floats, contrast: Floats, level: float = LEVEL) -> Carry:
-    """The carry-over in ``d``, shape (comparisons, blocks), positive = worse.
+def carry_over(
+    d: Floats, contrast: Floats, share: Floats, level: Floats | None = None, exposure: Floats | None = None
+) -> Carry:
+    """The carry-over in the differences ``d`` of blocks in run order and in their mean ``level``, positive = worse.
 
-    ``contrast`` has, per block, how much more often the variant's trial followed a trial of the variant than the
-    baseline's did: 1 for a predecessor that was the variant, 0 for the baseline, 1/2 for any other; the difference.
-    Least squares of the winsorised differences on it, t interval.
+    ``contrast`` and ``exposure`` have, per memory and block, the difference and the mean of the exposures of the
+    variant's and the baseline's trial; ``share`` is the mean of the first over all hosts. Both estimates are weighted
+    by their precision; without levels the first stands alone.
     """
-    n = d.shape[1]
-    middle = np.median(d, axis=1, keepdims=True)
-    reach = FAR * NORMAL_MAD * np.median(np.abs(d - middle), axis=1, keepdims=True)
-    drawn_in = np.clip(d, middle - reach, middle + reach)
-    x = contrast - contrast.mean(axis=1, keepdims=True)
-    power = np.sum(x * x, axis=1)
-    share = np.asarray(contrast.mean(axis=1))
-    known = (power > 0.5) & (n >= FEWEST)
-    safe = np.where(known, power, 1.0)
-    y = drawn_in - drawn_in.mean(axis=1, keepdims=True)
-    value = np.where(known, np.sum(x * y, axis=1) / safe, 0.0)
-    left = np.sum((y - value[:, None] * x) ** 2, axis=1)
-    error = np.sqrt(left / max(n - 2, 1) / safe)
-    half = np.where(known, float(stdtrit(max(n - 2, 1), 0.5 + level / 2)) * error, np.inf)
-    return Carry(value, half, share)
+    n = len(d)
+    if n < FEWEST or np.any(np.ptp(contrast, axis=1) < 1e-9):
+        return Carry(np.zeros(len(MEMORIES)), np.full(len(MEMORIES), np.inf), share)
+    value, variance = _slope(drawn_in(d), contrast)
+    if level is not None and exposure is not None:
+        other, wide = _slope(drawn_in(_detrended(level)), _detrended(exposure), lags=LAGS)
+        weight = variance / np.maximum(variance + wide, 1e-30)
+        value = value + weight * (other - value)
+        variance = (1.0 - weight) * variance
+    quantile = float(stdtrit(n - 2, 1.0 - (1.0 - LEVEL) / 2 / len(MEMORIES)))
+    return Carry(value, quantile * np.sqrt(variance), share)
+
+
+def drawn_in(values: Floats) -> Floats:
+    """``values`` with those that are far from the middle brought nearer."""
+    middle = np.median(values)
+    reach = FAR * NORMAL_MAD * np.median(np.abs(values - middle))
+    return np.asarray(np.clip(values, middle - reach, middle + reach))
+
+
+def _slope(y: Floats, x: Floats, lags: int = 0) -> tuple[Floats, Floats]:
+    """Least squares of ``y`` on each row of ``x``, and the variances of the slopes: from the autocovariances of both up
+    to ``lags`` (Bartlett 1935), since noise and random exposures know nothing of each other."""
+    y, x = y - y.mean(), x - x.mean(axis=1, keepdims=True)
+    power = np.maximum(np.sum(x * x, axis=1), 1e-12)
+    value = x @ y / power
+    left = y - value[:, None] * x
+    spread = np.sum(left * left, axis=1)
+    together = power * spread
+    for lag in range(1, lags + 1):
+        pairs = np.sum(x[:, lag:] * x[:, :-lag], axis=1) * np.sum(left[:, lag:] * left[:, :-lag], axis=1)
+        together = together + 2 * pairs
+    together = np.maximum(together, power * spread / 2)
+    return value, together / power**2 / (len(y) - 2 - (lags > 0))
+
+
+def _detrended(values: Floats) -> Floats:
+    """Block by block what differs from the mean of the neighbourhood."""
+    n = values.shape[-1]
+    sums = np.cumsum(np.concatenate([np.zeros((*values.shape[:-1], 1)), values], axis=-1), axis=-1)
+    at = np.arange(n)
+    first, last = np.maximum(at - NEIGHBOURS, 0), np.minimum(at + NEIGHBOURS + 1, n)
+    return np.asarray(values - (sums[..., last] - sums[..., first]) / (last - first))
+
+
+def exposures(left: Sequence[float]) -> Floats:
+    """Per memory the exposures of trials in run order; ``left`` is 1 for a trial of the variant, 0 for one of the
+    baseline, 1/2 for any other. Before the first they are in the middle: a start from 0 would pass for a trend."""
+    found = np.empty((len(MEMORIES), len(left)))
+    for row, memory in enumerate(MEMORIES):
+        now = 0.5 / (1.0 - memory)
+        for at, one in enumerate(left):
+            found[row, at] = now
+            now = memory * now + one
+    return found
+
+
+def exposures_of(baseline_first: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Exposures of the baseline's and the variant's trials in blocks that follow each other without other trials
+    between them, from their orders alone; shape (memories, blocks)."""
+    n = len(baseline_first)
+    arms = np.column_stack([~baseline_first, baseline_first]).ravel()
+    found = exposures(arms.astype(float).tolist()).reshape(len(MEMORIES), n, 2)
+    early, late = found[:, :, 0], found[:, :, 1]
+    return np.where(baseline_first, early, late), np.where(baseline_first, late, early)
 
 
 def contrast_of(baseline_first: NDArray[np.bool_]) -> Floats:
-    """The contrast of blocks that follow each other without other trials between them, from their orders alone."""
+    """The difference of the exposures under a memory of one trial, from the orders alone."""
     before = np.concatenate(([0.5], baseline_first[:-1].astype(float)))
     return np.asarray(np.where(baseline_first, -before, before - 1.0))

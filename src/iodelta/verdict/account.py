@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from iodelta.stats.carry import LEVEL
 from iodelta.stats.effect import Estimate
 from iodelta.stats.replay import smallest_share
 from iodelta.stats.sequential import nominal_tails
@@ -127,9 +128,9 @@ def _change(estimate: Estimate, unit: Units) -> Change:
 def _carry(numbers: Numbers | None, unit: Units) -> Carry | None:
     if numbers is None or numbers.carry is None:
         return None
-    value, half = float(numbers.carry.value[0]), float(numbers.carry.half[0])
-    adjusted = float(numbers.carry.adjusted(np.array([numbers.typical.value]))[0])
-    estimate = Estimate(value, value - half, value + half, 0.95, len(numbers.d))
+    carry, best = numbers.carry, numbers.carry.best
+    adjusted = float(carry.adjusted(numbers.typical.value)[best])
+    estimate = Estimate(float(carry.value[best]), carry.low, carry.high, LEVEL, len(numbers.d))
     return Carry(_change(estimate, unit), relative(-adjusted if unit.higher_is_better else adjusted))
 
 

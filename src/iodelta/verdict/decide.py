@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from iodelta.stats.carry import drawn_in
 from iodelta.stats.guards import Merged, lag1_rows, merge_until_clean
 from iodelta.stats.sequential import Schedule, nominal_tails
 from iodelta.verdict.hosts import seen_over_hosts, typical_over
@@ -35,7 +36,13 @@ GUARD = 0.01
 """Level of the lag-1 guard."""
 
 SHOWN_WITHOUT = 2.4
-"""Standard errors by which an improvement must hold without its carry-over."""
+"""Standard errors by which a change must hold without the carry-over that may have made it."""
+
+WIDTH = 2.5
+"""Standard errors in half of a carry-over's interval, nearly."""
+
+LEANS = 2.0
+"""Standard errors from which a carry-over that favours a regression may have made it."""
 
 SLIGHT = 0.25
 """A carry-over that makes up at most this share of a change, or of the margin, does not take a word back."""
@@ -231,26 +238,30 @@ def _unless_equivalent(word: Word) -> Word:
 def _made_by_carry(unit: Units, word: Word, machine: Machine | None, blocks: int, rules: Rules) -> bool:
     """Whether carry-over, in plain blocks, could have made the word.
 
-    The interval of the carry-over excludes 0 on the side that favours the word and is not slight, or the change without
-    it contradicts the word. An improvement must also be shown without it: the arm that does the damage is the one that
-    gains.
+    A word must survive every memory. ``equivalent`` does not where a carry-over is shown, unless it is slight, or where
+    the change without it leaves the margin. A regression does not where the change without the carry-over has the other
+    sign, or where it is not shown without a carry-over that favours it (a warm cache). More is asked of an improvement,
+    since the arm that does the damage gains: it must always be shown without, and no carry-over may favour it.
     """
     if rules.carry != "tested" or machine is None or machine.carry is None:
         return False
     carry, d = machine.carry, unit.d[:blocks] - machine.added
     change, noise = _plain(unit, d)
-    share = float(carry.share[0])
-    adjusted = float(carry.adjusted(np.array([change]))[0])
-    most = abs(share) * (abs(float(carry.value[0])) + float(carry.half[0]))
-    size = math.log1p(rules.margin) if word == "equivalent" else abs(change)
-    shown = bool(carry.shown[0]) and most > SLIGHT * size
+    adjusted = carry.adjusted(change)
+    most = np.abs(carry.share) * (np.abs(carry.value) + carry.half)
+    margin = math.log1p(rules.margin)
+    shown = carry.shown & (most > SLIGHT * (margin if word == "equivalent" else abs(change)))
     if word == "equivalent":
-        return shown or abs(adjusted) > math.log1p(rules.margin)
+        return bool((shown | (np.abs(adjusted) > margin)).any())
     side = 1.0 if word == "regression" else -1.0
-    if shown and side * share * float(carry.value[0]) > 0:
+    favours = side * carry.share * carry.value
+    if word == "improvement" and (shown & (favours > 0)).any():
         return True
-    error = math.hypot(noise, share * float(carry.half[0]) / 2)
-    return side * adjusted <= (SHOWN_WITHOUT * error if word == "improvement" else 0.0)
+    beyond = carry.share * carry.half / WIDTH
+    asked = np.where(
+        (favours > LEANS * np.abs(beyond)) | (word == "improvement"), SHOWN_WITHOUT * np.hypot(noise, beyond), 0.0
+    )
+    return bool((side * adjusted <= asked).any())
 
 
 def _plain(unit: Units, d: Floats) -> tuple[float, float]:
@@ -258,7 +269,8 @@ def _plain(unit: Units, d: Floats) -> tuple[float, float]:
     mean = typical_over(d, unit.hosts) if unit.hosts else None
     if mean is not None:
         return float(mean.value[0]), float(mean.error[0])
-    return float(np.median(d)), float(d.std()) / math.sqrt(len(d))
+    # Carry-over makes d bimodal, and a median then says little.
+    return float(drawn_in(d).mean()), float(d.std()) / math.sqrt(len(d))
 
 
 def _guard(

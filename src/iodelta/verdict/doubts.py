@@ -80,11 +80,11 @@ def _place(unit: Units, used: int, first: NDArray[np.bool_]) -> list[Finding]:
 
 def _carry(unit: Units, trace: Trace, at: int, numbers: Numbers) -> list[Finding]:
     """Carry-over that is shown, or that took a word back."""
-    if numbers.carry is None or not (numbers.carry.shown[0] or at in trace.withheld):
+    if numbers.carry is None or not (numbers.carry.shown.any() or at in trace.withheld):
         return []
-    value, half = float(numbers.carry.value[0]), float(numbers.carry.half[0])
-    low, high = sorted(math.expm1(end) for end in (value - half, value + half))
-    part = math.expm1(abs(value * float(numbers.carry.share[0])))
+    carry, best = numbers.carry, numbers.carry.best
+    value, low, high = float(carry.value[best]), math.expm1(carry.low), math.expm1(carry.high)
+    part = math.expm1(abs(value * float(carry.share[best])))
     return [
         Finding(
             "verdict.carry-over",

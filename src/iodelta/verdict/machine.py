@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from iodelta.stats.carry import Carry, carry_rows
+from iodelta.stats.carry import Carry, carry_over
 from iodelta.stats.speeds import within_speed
 from iodelta.verdict.units import Units
 
@@ -32,7 +32,7 @@ def machine_of(unit: Units, blocks: int) -> Machine:
     old, new = unit.baseline_values[:blocks], unit.variant_values[:blocks]
     if len(old) < blocks or not (np.isfinite(old) & np.isfinite(new) & (old > 0) & (new > 0)).all():
         return alone
-    if carry is not None and carry.shown[0]:  # what a trial leaves to the next one makes two levels, too
+    if carry is not None and carry.shown.any():  # what a trial leaves to the next one makes two levels, too
         return alone
     sign = -1.0 if unit.higher_is_better else 1.0
     logs = sign * np.log([old, new])
@@ -42,20 +42,32 @@ def machine_of(unit: Units, blocks: int) -> Machine:
 
 
 def _carry(unit: Units, blocks: int) -> Carry | None:
-    """The carry-over; over hosts from what differs inside each, since a host's own change is no carry-over."""
-    if len(unit.contrast) < blocks or unit.unit != "blocks":
+    """The carry-over; over hosts from what differs inside each, since a host's own change is no carry-over. None where
+    the orders do not tell: the counted trials of superblocks all follow their own arm's."""
+    if unit.exposed.shape[-1] < blocks or unit.unit != "blocks" or len(unit.direct):
         return None
-    d, contrast = unit.d[:blocks], unit.contrast[:blocks]
-    share = contrast.mean()
-    inside = within_hosts(contrast, unit.hosts) + share
-    found = carry_rows(within_hosts(d, unit.hosts)[None, :], inside[None, :])
-    return found if np.isfinite(found.half[0]) else None
+    exposed = unit.exposed[..., :blocks]
+    contrast = exposed[:, 1] - exposed[:, 0]
+    order = np.argsort(np.array(unit.hosts[:blocks]), kind="stable") if unit.hosts else np.arange(blocks)
+    columns = (unit.d[None, :blocks], contrast, *_levels(unit, blocks, exposed))
+    (d,), inside, *levels = (within_hosts(rows, unit.hosts)[:, order] for rows in columns)
+    share = contrast.mean(axis=1)
+    found = carry_over(d, inside, share, levels[0][0] if levels else None, levels[1] if levels else None)
+    return found if found.known else None
+
+
+def _levels(unit: Units, blocks: int, exposed: Floats) -> tuple[Floats, ...]:
+    """The mean logarithm of every block, positive = worse, and its mean exposures; nothing where a value has none."""
+    arms = np.array([unit.baseline_values[:blocks], unit.variant_values[:blocks]])
+    if arms.shape[1] < blocks or not (np.isfinite(arms) & (arms > 0)).all():
+        return ()
+    return (-1.0 if unit.higher_is_better else 1.0) * np.log(arms).mean(axis=0)[None, :], exposed.mean(axis=1)
 
 
 def within_hosts(values: Floats, hosts: Sequence[str]) -> Floats:
-    """``values``, one per block, less the mean of their host; as they are on one host."""
+    """``values``, one per block (and in rows), less the mean of their host; as they are on one host."""
     if not hosts:
         return values
-    _, which = np.unique(hosts[: len(values)], return_inverse=True)
-    means = np.bincount(which, weights=values) / np.bincount(which)
-    return np.asarray(values - means[which])
+    _, which = np.unique(hosts[: values.shape[-1]], return_inverse=True)
+    own = np.eye(which.max() + 1)[which]
+    return np.asarray(values - values @ (own / own.sum(axis=0)) @ own.T)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
+from iodelta.stats.carry import MEMORIES
 from iodelta.trial import Finding, Trial
 from iodelta.verdict.metrics import Metric, Reading, reader, resolution_of, thin_tail, weight_of
 
@@ -18,12 +19,21 @@ FLAGS = "noise."
 """Rules that begin so say what disturbed a trial. A flag never removes a trial."""
 
 
-class Surroundings(msgspec.Struct, frozen=True):
-    """What the trials of one cell cannot say themselves: ``previous`` has, by trial number, the variant that ran just
-    before on the same host; ``conditioning`` the trials of superblocks that do not count, by block and variant;
-    ``arms`` how many variants a block has."""
+NONE = (0.0,) * len(MEMORIES)
 
-    previous: Mapping[int, str] = {}
+Counts = Mapping[str, tuple[float, ...]]
+"""By variant a decayed count of its trials, one for each memory."""
+
+PAUSE = 600.0
+"""Seconds without a trial after which what trials left is taken to be gone: another session."""
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """What the trials of one cell cannot say themselves: ``before`` has, by trial number, how many trials of each
+    variant ran before on the same host, in any cell, decayed by each of ``stats.carry.MEMORIES``; ``conditioning`` the
+    trials of superblocks that do not count, by block and variant; ``arms`` how many variants a block has."""
+
+    before: Mapping[int, Counts] = {}
     conditioning: Mapping[int, Mapping[str, Trial]] = {}
     arms: int = 2
 
@@ -63,10 +73,10 @@ class Series(msgspec.Struct, frozen=True):
     baseline_weights: tuple[float, ...] = ()
     """What each value counts for in a total: the I/Os of a latency. Empty: 1."""
     variant_weights: tuple[float, ...] = ()
-    baseline_after: tuple[float, ...] = ()
-    """What ran just before: 1 a trial of the variant, 0 one of the baseline, 1/2 anything else. Empty: the blocks
-    follow each other."""
-    variant_after: tuple[float, ...] = ()
+    baseline_after: tuple[tuple[float, ...], ...] = ()
+    """Exposures, block by block, one for each of ``stats.carry.MEMORIES``: what ran before, 1 for a trial of the
+    variant, 0 for one of the baseline, 1/2 for anything else, decayed. Empty: the blocks follow each other."""
+    variant_after: tuple[tuple[float, ...], ...] = ()
     direct: tuple[tuple[float, float], ...] = ()
     """In superblocks: the values of baseline and variant in two neighbouring trials that followed the same arm; nan
     where a block has none."""
@@ -107,29 +117,52 @@ def surroundings_of(trials: Iterable[Trial], hosts: Mapping[int, str] | None = N
     """The surroundings of every cell, from all trials of an experiment. ``hosts`` may name those of other trials, too:
     a trial that does not count ran before the next one all the same."""
     ordered = sorted(trials, key=lambda trial: trial.number)
-    variant_at = {trial.number: trial.variant for trial in ordered}
-    before_it = _previous(variant_at, hosts or {})
+    counts = _counts(ordered, _places([trial.number for trial in ordered], hosts or {}))
     arms = len({trial.variant for trial in ordered})
-    previous: dict[str, dict[int, str]] = {}
+    before: dict[str, dict[int, Counts]] = {}
     conditioning: dict[str, dict[int, dict[str, Trial]]] = {}
     for trial in ordered:
-        before = before_it.get(trial.number, trial.number - 1)
-        previous.setdefault(trial.cell, {})[trial.number] = variant_at.get(before, "")
+        before.setdefault(trial.cell, {})[trial.number] = counts[trial.number]
         if trial.conditioning:
             conditioning.setdefault(trial.cell, {}).setdefault(trial.block, {})[trial.variant] = trial
-    return {cell: Surroundings(own, conditioning.get(cell, {}), arms) for cell, own in previous.items()}
+    return {cell: Surroundings(own, conditioning.get(cell, {}), arms) for cell, own in before.items()}
 
 
-def _previous(numbers: Iterable[int], hosts: Mapping[int, str]) -> dict[int, int]:
-    """By trial number the trial before it on the same host; nothing where all trials are on one."""
+def _places(numbers: Sequence[int], hosts: Mapping[int, str]) -> dict[int, tuple[str, int]]:
+    """By trial number its host and its place in the order of all trials on that host."""
     if len(set(hosts.values())) < 2:
-        return {}
-    found: dict[int, int] = {}
-    last: dict[str, int] = {}
+        return {number: ("", number) for number in numbers}
+    found: dict[int, tuple[str, int]] = {}
+    done: Counter[str] = Counter()
     for number in sorted({*numbers, *hosts}):
         host = hosts.get(number, "")
-        found[number] = last.get(host, 0)
-        last[host] = number
+        done[host] += 1
+        found[number] = (host, done[host])
+    return found
+
+
+def _counts(ordered: Sequence[Trial], places: Mapping[int, tuple[str, int]]) -> dict[int, Counts]:
+    """By trial number, the decayed counts of the trials before it on its host. What ran at a missing place is not
+    known; a pause ends what was left."""
+    found: dict[int, Counts] = {}
+    last: dict[str, Trial] = {}
+    for trial in ordered:
+        host, place = places[trial.number]
+        one = last.get(host)
+        if one is None or trial.started - one.started - one.seconds > PAUSE:
+            found[trial.number] = {}
+        else:
+            found[trial.number] = _later(found[one.number], one.variant, place - places[one.number][1])
+        last[host] = trial
+    return found
+
+
+def _later(counts: Counts, variant: str, steps: int) -> Counts:
+    """The counts of a trial ``steps`` places after one of ``variant`` that had ``counts``."""
+    decay = [memory**steps for memory in MEMORIES]
+    found = {name: tuple([m * one for m, one in zip(decay, own, strict=True)]) for name, own in counts.items()}
+    own = found.get(variant, NONE)
+    found[variant] = tuple([m ** (steps - 1) + one for m, one in zip(MEMORIES, own, strict=True)])
     return found
 
 
@@ -224,10 +257,11 @@ def _weight(runs: Sequence[Trial], metric: Metric) -> float:
     return math.fsum(weight_of(trial, metric) for trial in runs)
 
 
-def _after(runs: Sequence[Trial], around: Surroundings, baseline: str, variant: str) -> float:
-    """What ran just before the first of ``runs``: 1 the variant, 0 the baseline, 1/2 anything else."""
-    before = around.previous.get(runs[0].number, "")
-    return {variant: 1.0, baseline: 0.0}.get(before, 0.5)
+def _after(runs: Sequence[Trial], around: Surroundings, baseline: str, variant: str) -> tuple[float, ...]:
+    """The exposures of the first of ``runs``: trials of neither arm, known or not, count half."""
+    before = around.before.get(runs[0].number, {})
+    arms = zip(MEMORIES, before.get(variant, NONE), before.get(baseline, NONE), strict=True)
+    return tuple([(1.0 / (1.0 - memory) + new - old) / 2.0 for memory, new, old in arms])
 
 
 def _flags(runs: Sequence[Trial]) -> tuple[str, ...]:

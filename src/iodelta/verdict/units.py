@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iodelta.stats.boots import MIN_BOOTS, boot_means
-from iodelta.stats.carry import contrast_of
+from iodelta.stats.carry import MEMORIES, exposures_of
 from iodelta.stats.effect import log_ratios
 from iodelta.stats.stalls import stalled_trials
 from iodelta.stats.total import Arms
@@ -61,8 +61,8 @@ class Units:
     """The draw that ordered each unit; units with one number changed sides together."""
     baseline_weights: Floats = field(default_factory=lambda: NO_WEIGHTS)
     variant_weights: Floats = field(default_factory=lambda: NO_WEIGHTS)
-    contrast: Floats = field(default_factory=lambda: NO_WEIGHTS)
-    """How much more often the variant's trial followed the variant than the baseline's did; empty: not known."""
+    exposed: Floats = field(default_factory=lambda: NO_WEIGHTS)
+    """What the trials before may have left: exposures by memory, arm (baseline, variant) and unit; empty: not known."""
     direct: Floats = field(default_factory=lambda: NO_WEIGHTS)
     """In superblocks the log-ratio of two neighbours that followed the same arm; nan where there are none."""
     resolution: float = 0.0
@@ -117,7 +117,7 @@ class Units:
             coins=self.coins[cut],
             baseline_weights=self.baseline_weights[cut],
             variant_weights=self.variant_weights[cut],
-            contrast=self.contrast[cut],
+            exposed=self.exposed[..., cut],
             direct=self.direct[cut],
             baseline_flags=self.baseline_flags[cut],
             variant_flags=self.variant_flags[cut],
@@ -237,7 +237,7 @@ def units_of(series: Series, rules: Rules, ended: Sequence[int] = (), *, trials_
         coins=coins_of(series.blocks[:shortest], rules.order, series.arms),
         baseline_weights=np.array(series.baseline_weights[:shortest], dtype=float),
         variant_weights=np.array(series.variant_weights[:shortest], dtype=float),
-        contrast=_contrast(series, shortest),
+        exposed=_exposed(series, shortest),
         direct=_direct(series, shortest),
         resolution=series.resolution,
         baseline_flags=series.baseline_flags[:shortest],
@@ -281,15 +281,15 @@ def _nothing_done(values: Floats, *, higher_is_better: bool) -> NDArray[np.bool_
     return values == 0 if higher_is_better else np.isinf(values)
 
 
-def _contrast(series: Series, count: int) -> Floats:
-    """See ``Units.contrast``; from the orders alone where the predecessors are not known."""
+def _exposed(series: Series, count: int) -> Floats:
+    """See ``Units.exposed``; from the orders alone where it is not known what ran before."""
     if series.variant_after and series.baseline_after:
-        after = np.array(series.variant_after[:count]) - np.array(series.baseline_after[:count])
-        return np.asarray(after, dtype=float)
-    found, first = np.zeros(count), np.array(series.baseline_first[:count], dtype=bool)
+        old, new = (np.array(after[:count], dtype=float).T for after in (series.baseline_after, series.variant_after))
+        return np.stack([old, new], axis=1)
+    found, first = np.zeros((len(MEMORIES), 2, count)), np.array(series.baseline_first[:count], dtype=bool)
     hosts = np.array(series.hosts if len(series.hosts) == count else [""] * count)
     for host in np.unique(hosts):  # each has orders of its own
-        found[hosts == host] = contrast_of(first[hosts == host])
+        found[:, :, hosts == host] = np.stack(exposures_of(first[hosts == host]), axis=1)
     return found
 
 
@@ -359,7 +359,7 @@ def _by_boot(units: Units, boots: tuple[tuple[str, str], ...], last_at: NDArray[
         coins=tuple(range(pairs)),
         baseline_weights=NO_WEIGHTS,
         variant_weights=NO_WEIGHTS,
-        contrast=NO_WEIGHTS,
+        exposed=NO_WEIGHTS,
         direct=NO_WEIGHTS,
         baseline_flags=(),
         variant_flags=(),
