@@ -7,7 +7,6 @@ time and without the noise of the writer's own trials.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import msgspec
@@ -22,6 +21,7 @@ from iodelta.stats.carry import MEMORIES, carry_over
 from iodelta.stats.effect import log_ratios
 from iodelta.trial import Trial
 from iodelta.verdict import Metric, series_of
+from iodelta.verdict.model import relative
 from iodelta.verdict.series import Counts, surroundings_of
 
 ITSELF, AGAIN, WRITER = "a", "again", "writer"
@@ -120,7 +120,7 @@ def aftermath_of(trials: Sequence[Trial], metrics: Sequence[Metric]) -> tuple[Af
         contrast = exposed[:, 1] - exposed[:, 0]
         carry = carry_over(d, contrast, contrast.mean(axis=1), level, exposed.mean(axis=1))
         if carry.known:
-            value, low, high = (math.expm1(end) for end in (carry.value[carry.best], carry.low, carry.high))
+            value, low, high = (relative(end) for end in (carry.value[carry.best], carry.low, carry.high))
             found.append(Aftermath(metric, value, low, high, len(d)))
     return tuple(found)
 

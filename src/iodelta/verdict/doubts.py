@@ -12,6 +12,7 @@ from iodelta.stats.guards import order_effect, order_trend, suspicion
 from iodelta.trial import Finding
 from iodelta.verdict import explain
 from iodelta.verdict.decide import Trace
+from iodelta.verdict.model import relative
 from iodelta.verdict.numbers import Numbers, flags_of
 from iodelta.verdict.units import Units
 
@@ -83,15 +84,17 @@ def _carry(unit: Units, trace: Trace, at: int, numbers: Numbers) -> list[Finding
     if numbers.carry is None or not (numbers.carry.shown.any() or at in trace.withheld):
         return []
     carry, best = numbers.carry, numbers.carry.best
-    value, low, high = float(carry.value[best]), math.expm1(carry.low), math.expm1(carry.high)
-    part = math.expm1(abs(value * float(carry.share[best])))
+    value = float(carry.value[best])
+    low, high, size = relative(carry.low), relative(carry.high), relative(value)
+    upper = explain.percent(high) if high <= 1.0 else "more than +100 %"
+    part = relative(abs(value * float(carry.share[best])))
     return [
         Finding(
             "verdict.carry-over",
             "warning",
             unit.place,
-            f"a trial after one of {unit.variant} is {explain.percent(math.expm1(value))} worse "
-            f"({explain.percent(low)} to {explain.percent(high)}) than one after {unit.baseline}: "
+            f"a trial after one of {unit.variant} is {explain.percent(size)} worse "
+            f"({explain.percent(low)} to {upper}) than one after {unit.baseline}: "
             f"about {100 * part:.2g} points of the change may be this",
             '[design] carry-over = "superblocks" runs each variant twice in a row and counts the second trial',
         )

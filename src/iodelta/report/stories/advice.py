@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from iodelta.errors import pasted
-from iodelta.report.stories.evidence import first_look, not_excluded
+from iodelta.report.stories.evidence import CANNOT_TELL, first_look, not_excluded
 from iodelta.report.stories.statements import (
     WHOLE,
     all_findings,
@@ -115,7 +115,8 @@ def _limits(account: Account) -> Iterator[str]:
     if stalls:
         parts.append(f"stalls in up to {100 * max(stalls):.0f} % of trials")
     if carried:
-        parts.append(f"a carry-over of up to {share(max(carried))}")
+        most = max(carried)
+        parts.append(f"a carry-over of {'any size' if most > CANNOT_TELL else f'up to {share(most)}'}")
     if parts:
         yield f"Equivalent does not exclude {' or '.join(parts)}."
 

@@ -12,6 +12,11 @@ from iodelta.verdict.model import Carry, Change, Flags
 NAMED = 12
 """Stalled trials that are named."""
 
+CANNOT_TELL = 1.0
+"""A carry-over of 100 % or more that is not excluded says nothing of what trials leave behind."""
+
+MORE = 'more blocks can, or [design] carry-over = "superblocks" keeps it out of the change'
+
 DIRECT_SHARE = 0.5
 """Share of a carry-over that is in a change under independent draws, where the two estimates do not tell it."""
 
@@ -76,6 +81,8 @@ def carried(carry: Carry, typical: Change | None) -> str:
     most = not_excluded(carry)
     if most is None:
         return said
+    if most > CANNOT_TELL:
+        return f"the data cannot tell the carry-over: {MORE}"
     points = 100 * most * share_of(carry, typical)
     return (
         f"{said}; a carry-over of up to {100 * most:.2g} % is not excluded: it could account for "

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from iodelta.lab.plan import carry_over
 from iodelta.report.stories.calibration import QUOTED, quoted
-from iodelta.report.stories.evidence import first_look, is_withheld, not_excluded, share_of
+from iodelta.report.stories.evidence import CANNOT_TELL, MORE, first_look, is_withheld, not_excluded, share_of
 from iodelta.stats.modes import Modes
 from iodelta.study.experiment import Account, grouped
 from iodelta.study.words import duration, inert, interval, metric_name, percent, quantity
@@ -94,8 +94,12 @@ def _not_excluded(account: Account) -> Iterator[str]:
     if stalls:
         yield f"Where it says equivalent, stalls in up to {100 * max(stalls):.0f} % of trials are not excluded."
     known = [(bound, v) for v in verdicts if v.carry and (bound := not_excluded(v.carry)) is not None]
-    if known:
-        most, verdict = max(known, key=lambda one: one[0])
+    bounded = [one for one in known if one[0] <= CANNOT_TELL]
+    if len(bounded) < len(known):
+        of = f" of {len(known) - len(bounded)} of {len(known)} comparisons" if bounded else ""
+        yield f"The data cannot tell the carry-over{of}: {MORE}."
+    if bounded:
+        most, verdict = max(bounded, key=lambda one: one[0])
         points = 100 * most * (share_of(verdict.carry, verdict.typical) if verdict.carry else 0.0)
         yield (
             f"A carry-over of up to {share(most)} is not excluded; it could account for {points:.2g} points of "
