@@ -73,7 +73,8 @@ def test_a_bundle_is_carried_to_a_machine_that_knows_nothing_of_it_and_measured_
         words = [one["found"]["word"] for one in matched]
         assert len(words) == 2
         assert all(word == "reproduced" or word.startswith("same direction") for word in words), done
-        assert "Not as it was there: target:" in done.out
+        assert "Not as it was there\n  target:" in done.out
+        assert done.out.endswith("iodelta reproduce theirs.iodelta.tar.zst --against mine\n")
         assert stand.pending() == []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import msgspec
@@ -12,7 +13,10 @@ from iodelta.bundle.packed import Packed
 from iodelta.bundle.packing import pack
 from iodelta.lab.folder import Folder
 from iodelta.report.documents import written
-from iodelta.report.reproduction.console import headline, lines
+from iodelta.report.formats.html.told import html_of
+from iodelta.report.formats.render import TEXTS, rendered
+from iodelta.report.formats.terminal import lines
+from iodelta.report.stories.reproduction import headline, of_reproduction
 from iodelta.study.reproduction import (
     Effect,
     Reproduced,
@@ -28,9 +32,9 @@ HERE = "| kernel | IOPS |\n|---|---|\n| before the merge | 19M |\n| 815c8e35 mer
 
 
 def text_of(found: Reproduced) -> str:
-    told = [line.plain for line in lines(found)]
-    assert max(map(len, told)) <= 80
-    return "\n".join(told)
+    told = "\n".join(line.plain for line in lines(of_reproduction(found)))
+    assert max(map(len, told.splitlines())) <= 80
+    return told
 
 
 def test_64_percent_there_and_26_here_is_the_same_direction_and_not_the_same_size(tmp_path: Path) -> None:
@@ -79,7 +83,24 @@ def test_cells_and_variants_of_one_side_are_named(tmp_path: Path) -> None:
     found = side_by_side(there, here, 0.01)
     assert "iodepth=4, slow, read.iops" in found.only_there
     assert "iodepth=8, slow, read.iops" in found.only_here
-    assert "Measured there only: iodepth=4" in text_of(found)
+    assert "There: iodepth=4" in text_of(found)
+
+
+def test_every_format_says_the_word_both_systems_and_how_to_do_it_again(tmp_path: Path) -> None:
+    again = "iodelta reproduce theirs.iodelta.tar.zst --against here"
+    sides = own_side(carried(tmp_path / "there", -0.2)), own_side(carried(tmp_path / "here", -0.2, seed=2))
+    found = side_by_side(*sides, 0.01, again=[again])
+    texts = {format_: rendered(found, format_).decode() for format_ in TEXTS} | {"html": html_of(found, ()).decode()}
+    texts["console"] = text_of(found)
+    for format_, text in texts.items():
+        flat = " ".join(text.replace("\\", "").split())
+        assert "reproduced" in flat
+        assert again in flat
+        if format_ not in ("csv", "json"):
+            assert flat.count("Testor 3000") == 2
+    rows = list(csv.DictReader(texts["csv"].splitlines()))
+    assert [row["word"] for row in rows] == [one.word for one in found.matched]
+    assert float(rows[0]["there"]) == found.matched[0].there.value
 
 
 def test_nothing_in_common_is_said(tmp_path: Path) -> None:
@@ -105,7 +126,7 @@ def test_names_of_strangers_are_inert(evil: str) -> None:
     side = Side(evil, evil, (effect,), environment, evil, evil)
     other = Side("here", "a", (effect,), {"kernel": {"release": "6.1"}, "devices": [{"name": evil}]}, "", "")
     found = side_by_side(side, other, 0.01, (evil,))
-    text = text_of(found)
+    text = "\n".join((text_of(found), *(rendered(found, name).decode() for name in ("mail", "markdown", "csv"))))
     assert not any(ord(char) < 32 and char != "\n" for char in text)
     assert "\u202e" not in text
     assert "\x1b" not in written(found).decode()

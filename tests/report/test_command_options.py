@@ -96,6 +96,8 @@ WRITERS: tuple[tuple[str, ...], ...] = (
     ("compare", "A", "B", "-o", "taken.html"),
     ("report", "table.md", "-o", "taken.html"),
     ("audit", "table.md", "--repair", "taken.html"),
+    ("audit", "table.md", "-o", "taken.html"),
+    ("reproduce", "table.md", "--against", "table.md", "-o", "taken.html"),
     ("pack", "begun", "-o", "taken.html"),
     ("report", "begun", "--reproducer", "-o", "taken.html"),
     ("policy", "calibrate", "m1", "m2", "-o", "taken.html"),

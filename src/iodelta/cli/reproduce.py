@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from iodelta.cli.contact import contact, on_machine
+from iodelta.cli.report import FORMATS, deliver, printed
 from iodelta.cli.turn import in_turn, waits
 from iodelta.errors import RefusedError, RequestError, pasted
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from iodelta.bundle.planning import Prepared
     from iodelta.lab.folder import Folder
     from iodelta.machine import Machine
-    from iodelta.study.reproduction import Reproduced, Side
+    from iodelta.study.reproduction import Side
 
 EXAMPLES = """
 \b
@@ -29,7 +31,11 @@ Examples:
   iodelta reproduce theirs.iodelta.tar.zst --target /dev/ublkb0 --map cpus=0-31:0,12,24,36
   iodelta reproduce theirs.iodelta.tar.zst --against my-folder    # measured already: side by side
   iodelta reproduce their-table.md --against my-table.md
+  iodelta reproduce their-table.md --against my-table.md --format markdown
 """
+
+REPEATED = {"machine", "target", "size", "given", "leave_out", "budget", "destroy", "allow_commands"}
+"""Options that decide what is measured."""
 
 
 @click.command("reproduce", epilog=EXAMPLES)
@@ -61,7 +67,8 @@ Examples:
     help="Also accept what is marked DANGER: commands written by the author of the bundle.",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be run and set; change nothing.")
-@click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
+@click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
+@printed
 def command(
     bundle: str,
     machine: str,
@@ -77,6 +84,8 @@ def command(
     allow_commands: bool,
     dry_run: bool,
     format_: str,
+    output: Path | None,
+    force: bool,
 ) -> None:
     """Measure the experiment of BUNDLE on this machine (or --machine) and say whether its changes appear here too, in
     direction and in size.
@@ -95,8 +104,9 @@ def command(
         notes = origin.notes if origin else ()
         if origin and origin.there.digest != there.digest:
             notes = (*notes, f"{against} is the reproduction of another bundle, {origin.there.name}")
-        _tell(side_by_side(there, here, _margin(bundle), notes), format_)
-        return
+        found = side_by_side(there, here, _margin(bundle), notes, [_compared_again(bundle, against)])
+        deliver(found, tuple, format_, output, force=force)
+        sys.exit(found.exit_code)
     there_folder = _experiment(bundle)
     there = own_side(there_folder)
     place = folder or Path(time.strftime("reproduction-%Y%m%d-%H%M%S"))
@@ -106,14 +116,38 @@ def command(
         if dry_run and format_ == "json":
             _print_plan(prepared, refused)
         else:
-            _show(prepared, there, there_folder, place, refused, error=format_ == "json")
+            _show(prepared, there, there_folder, place, refused, error=format_ != "console")
         if refused is not None:
             raise refused
         if dry_run:
             return
         _accepted(prepared, there_folder, place, yes=yes, allow_commands=allow_commands)
-        found = _measure(there_folder, there, prepared, where, place, destroy, format_, allow_commands)
-    _tell(found, format_)
+        made = _measure(there_folder, there, prepared, where, place, destroy, format_, allow_commands)
+    again = [_measured_again(), _compared_again(bundle, str(place))]
+    found = side_by_side(there, made, prepared.plan.rules.margin, prepared.notes, again)
+    deliver(found, tuple, format_, output, force=force)
+    sys.exit(found.exit_code)
+
+
+def _compared_again(bundle: str, against: str) -> str:
+    return f"iodelta reproduce {pasted(bundle)} --against {pasted(against)}"
+
+
+def _measured_again() -> str:
+    """This command with all options that decide what is measured, as they were given."""
+    context = click.get_current_context()
+    words = ["iodelta", "reproduce", str(context.params["bundle"])]
+    for option in context.command.params:
+        given = context.params.get(option.name or "")
+        if option.name not in REPEATED or not given:
+            continue
+        name = max(option.opts, key=len)
+        if given is True:
+            words.append(name)
+        else:
+            values = given if isinstance(given, tuple) else (given,)
+            words += [word for value in values for word in (name, str(value))]
+    return shlex.join(words)
 
 
 def _experiment(bundle: str) -> Packed:
@@ -175,7 +209,7 @@ def _show(
 ) -> None:
     from rich.console import Console
 
-    from iodelta.report.reproduction.console import command_lines, plan_lines
+    from iodelta.report.stories.bundle import command_lines, plan_lines
     from iodelta.report.stories.plan import show_plan
     from iodelta.study.words import inert
 
@@ -233,7 +267,8 @@ def _measure(
     destroy: tuple[str, ...],
     format_: str,
     allow_commands: bool,
-) -> Reproduced:
+) -> Side:
+    """Measure it, and show the experiment; the side that it makes."""
     import msgspec
     from rich.console import Console
 
@@ -243,7 +278,7 @@ def _measure(
     from iodelta.lab.signals import stop_on_signals
     from iodelta.report.derived import derive
     from iodelta.report.formats.console import show
-    from iodelta.study.reproduction import FILE, Origin, own_side, side_by_side
+    from iodelta.study.reproduction import FILE, Origin, own_side
 
     unavailable = survey(machine, prepared.experiment).unavailable
     if unavailable:
@@ -260,7 +295,7 @@ def _measure(
 
         folder = in_turn(starting, stop, watching.note)
     account = derive(folder)
-    if format_ != "json":
+    if format_ == "console":
         show(Console(), account)
         click.echo("")
         if account.state not in ("complete", "budget"):
@@ -268,20 +303,4 @@ def _measure(
                 f"It is not complete. To continue, then to compare:\n  iodelta run {pasted(place)}\n"
                 f"  iodelta reproduce {pasted(bundle.path)} --against {pasted(place)}\n"
             )
-    return side_by_side(there, own_side(folder, account), margin, prepared.notes)
-
-
-def _tell(found: Reproduced, format_: str) -> None:
-    from rich.console import Console
-
-    if format_ == "json":
-        from iodelta.report.documents import written
-
-        sys.stdout.buffer.write(written(found))
-    else:
-        from iodelta.report.reproduction.console import lines
-
-        console = Console(highlight=False)
-        for line in lines(found):
-            console.print(line, soft_wrap=True)
-    sys.exit(found.exit_code)
+    return own_side(folder, account)

@@ -19,6 +19,7 @@ from iodelta.study.changed import refuse_changed
 from iodelta.study.confounders import Differing, differences
 from iodelta.study.experiment import Account
 from iodelta.study.judging import judged
+from iodelta.study.system import system
 from iodelta.verdict import Verdict
 from iodelta.verdict.model import Change
 from iodelta.verdict.reproduction import STALLS, Estimand, Measured, Reproduction, blocks_needed, reproduced
@@ -80,6 +81,11 @@ class Side(msgspec.Struct, frozen=True):
     """SHA-256 of a bundle."""
     question: str = ""
 
+    @property
+    def system(self) -> tuple[tuple[str, str], ...]:
+        """What the machine was, in a few lines: name and value."""
+        return system(sound(self.environment))
+
 
 class Matched(msgspec.Struct, frozen=True):
     """One change on both sides."""
@@ -115,6 +121,8 @@ class Reproduced(msgspec.Struct, frozen=True):
     notes: tuple[str, ...]
     """What was mapped, and what was left out."""
     differing: tuple[Differing, ...]
+    again: tuple[str, ...] = ()
+    """Commands that do it again."""
 
     @property
     def exit_code(self) -> int:
@@ -222,7 +230,9 @@ def origin_of(path: str) -> Origin | None:
     return folder.read_struct(FILE, Origin) if folder is not None and folder.has(FILE) else None
 
 
-def side_by_side(there: Side, here: Side, margin: float, notes: Sequence[str] = ()) -> Reproduced:
+def side_by_side(
+    there: Side, here: Side, margin: float, notes: Sequence[str] = (), again: Sequence[str] = ()
+) -> Reproduced:
     """Match the changes of both sides and say of each whether it is the same.
 
     By cell, variant and metric. Where each side has one cell, or one variant, its name does not matter: kernels and
@@ -244,6 +254,7 @@ def side_by_side(there: Side, here: Side, margin: float, notes: Sequence[str] = 
         tuple(_named(effect) for key, effect in ours.items() if key not in theirs),
         tuple(notes),
         differences(there.environment, here.environment) if there.environment and here.environment else (),
+        tuple(again),
     )
 
 

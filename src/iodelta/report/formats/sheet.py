@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,12 @@ if TYPE_CHECKING:
     from iodelta.study.audited import Audited, RulesAnswer
     from iodelta.study.comparison import Comparison
     from iodelta.study.experiment import Account
+    from iodelta.study.reproduction import Effect, Reproduced
     from iodelta.study.runs import Row, Shown
     from iodelta.study.search import Changed, SearchAccount
     from iodelta.trial import Finding
     from iodelta.verdict import Verdict
+    from iodelta.verdict.reproduction import Estimand
 
 
 def csv_of(told: Told) -> str:
@@ -260,6 +263,40 @@ def _finding(finding: Finding) -> tuple[object, ...]:
     return finding.severity, finding.rule, finding.place, finding.explanation, finding.remedy
 
 
+REPRODUCED = (
+    *("cell", "variant", "metric", "baseline", "word", "basis", "there", "there_low", "there_high", "there_basis"),
+    *("here", "here_low", "here_high", "here_basis", "ratio", "ratio_low", "ratio_high", "same_size_up_to", "says"),
+    *("margin", "repeat", "schema"),
+)
+"""Of a reproduction. Changes are fractions; a ratio is here over there, and the same size up to that factor."""
+
+
+def of_reproduction(found: Reproduced) -> str:
+    """One row per change that both sides have; then those of one side only."""
+    constant = (found.margin, "; ".join(found.again), "iodelta.reproduction.csv/1")
+    return csv_text(REPRODUCED, ((*row, *constant) for row in _reproduced(found)))
+
+
+def _reproduced(found: Reproduced) -> Iterator[tuple[object, ...]]:
+    for one in found.matched:
+        there, here, ratio = one.there, one.here, one.found.difference
+        factors = [math.exp(value) for value in (ratio.value, ratio.low, ratio.high, one.found.tolerance)]
+        yield (
+            *(there.cell, there.variant, there.metric, found.there.baseline, one.word, one.found.basis),
+            *(*_bounds(there, one.found.basis), there.basis, *_bounds(here, one.found.basis), here.basis),
+            *(*factors, one.found.says),
+        )
+    for side, changes in (("there", found.only_there), ("here", found.only_here)):
+        for name in changes:
+            unknown = (None,) * (len(REPRODUCED) - 9)
+            yield (name, "", "", "", f"measured {side} only", "", *unknown)
+
+
+def _bounds(effect: Effect, basis: Estimand) -> tuple[float | None, ...]:
+    change = effect.total if basis == "total" and effect.total is not None else effect
+    return change.value, change.low, change.high
+
+
 RULES = ("rule", "severity", "says", "needs", "remedy", "schema")
 """Of the rules of the audit."""
 
@@ -276,6 +313,7 @@ SHEETS: dict[str, Callable[[Any], str]] = {
     "Audited": of_audit,
     "Comparison": of_comparison,
     "PathAccount": of_path,
+    "Reproduced": of_reproduction,
     "RulesAnswer": of_rules,
     "SearchAccount": of_search,
     "Shown": of_shown,

@@ -23,6 +23,12 @@ STYLES = {
     "longer": "bold red",
     "shorter": "bold green",
     "same": "green",
+    "reproduced": "green",
+    "same direction, size inconclusive": "yellow",
+    "same direction, not the same size": "bold red",
+    "other direction": "bold red",
+    "not seen here": "bold red",
+    "seen only here": "bold red",
 }
 GRADED = {"hard": "bold red", "warning": "yellow", "note": "dim"}
 
@@ -71,7 +77,8 @@ def _table(table: Table, width: int) -> Iterator[Text]:
     head = (table.first, *table.heads)
     rows = [(_name(row), *_texts(row, numbered)) for row in table.rows]
     align = "<" + ">" * (len(table.heads) - 1) + ("<" if table.words else ">")
-    title, *made = columns([head, *rows], align, width, indent=len(INDENT))
+    fold = len(table.heads) if table.words else None  # words that do not fit have a line of their own
+    title, *made = columns([head, *rows], align, width, indent=len(INDENT), fold=fold)
     yield Text()
     yield from _wrapped(table.title, min(width, WIDTH), style="bold")
     yield Text(title, style="dim")

@@ -13,10 +13,13 @@ if TYPE_CHECKING:  # a quick command loads the kind that it prints, and no other
     from iodelta.study.audited import Audited, RulesAnswer
     from iodelta.study.comparison import Comparison
     from iodelta.study.experiment import Account
+    from iodelta.study.reproduction import Reproduced
     from iodelta.study.runs import Shown
     from iodelta.study.search import SearchAccount
 
-    Told = Account | AttributionAccount | Audited | Comparison | PathAccount | RulesAnswer | SearchAccount | Shown
+    Searched = AttributionAccount | SearchAccount
+    Foreign = Audited | Comparison | RulesAnswer | Shown
+    Told = Account | Searched | Foreign | PathAccount | Reproduced
 
 STORIES = {
     "Account": ("experiment", "of_account"),
@@ -24,6 +27,7 @@ STORIES = {
     "AttributionAccount": ("attribution", "of_attribution"),
     "Comparison": ("comparison", "of_comparison"),
     "PathAccount": ("path", "of_path"),
+    "Reproduced": ("reproduction", "of_reproduction"),
     "RulesAnswer": ("audit", "of_rules"),
     "SearchAccount": ("search", "of_search"),
     "Shown": ("shown", "of_shown"),

@@ -1,1 +1,0 @@
-"""Two experiments of one question beside each other: there and here."""

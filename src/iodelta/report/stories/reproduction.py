@@ -1,0 +1,142 @@
+"""A reproduction as a story: what was seen there, what is seen here, whether that is the same, what differs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from iodelta.report.stories.sources import UNKNOWN
+from iodelta.report.stories.story import PLAIN, Cell, Detail, Item, Row, Section, Story, Table, section
+from iodelta.study.confounders import said
+from iodelta.study.reproduction import Effect, Matched, Reproduced, Side, counted
+from iodelta.study.words import digits, inert, metric_name, percent
+from iodelta.verdict import metric
+from iodelta.verdict.reproduction import WORK, Estimand
+
+ONE_SIDED = 6
+"""Changes of one side only that are named."""
+
+
+def of_reproduction(found: Reproduced, detail: Detail = PLAIN) -> Story:
+    """Both sides of one question, side by side."""
+    sides = (f"There: {_side(found.there)}", f"Here: {_side(found.here)}")
+    return Story(
+        question=inert(found.here.question),
+        answer=headline(found),
+        lead=section("Both sides", sides),
+        tables=_tables(found),
+        sections=(
+            *section("Measured on one side only", _one_sided(found)),
+            *_differences(found),
+            *section("Not as it was there", map(inert, found.notes)),
+            *section("Method", (_method(found),)),
+            *section("System", (_system("There", found.there), _system("Here", found.here))),
+            *section("To do it again", map(inert, found.again), commands=True),
+        ),
+    )
+
+
+def headline(found: Reproduced) -> str:
+    """The answer in a sentence, no stronger than the rows below it."""
+    words = counted(found.matched)
+    if not found.matched:
+        return "Nothing was measured on both sides."
+    if not words:
+        return "Nothing was shown there, so there is nothing to reproduce."
+    total = sum(words.values())
+    if len(words) == 1:
+        word = next(iter(words))
+        return f"{word.capitalize()}{f', in all {total} comparisons' if total > 1 else ''}."
+    parts = "; ".join(f"{word} in {count}" for word, count in words.items())
+    return f"{parts}, of {total} comparisons.".capitalize()
+
+
+def _side(side: Side) -> str:
+    digest = f", SHA-256 {inert(side.digest[:16])}.." if side.digest else ""
+    question = f": {inert(side.question)}" if side.question else ""
+    return f"{inert(side.name)}{digest}{question}"
+
+
+def _system(name: str, side: Side) -> Item:
+    known = tuple(f"{what}: {value}" for what, value in side.system)
+    return Item(name, known or (UNKNOWN,))
+
+
+def _tables(found: Reproduced) -> tuple[Table, ...]:
+    rows = tuple(_row(one, found.there.baseline) for one in found.matched)
+    return (Table("Changes", "metric", ("there", "here", "reproduced?"), rows),) if rows else ()
+
+
+def _row(one: Matched, baseline: str) -> Row:
+    cell, variant = one.there.cell, one.there.variant
+    place = "all cells together" if cell == "*" else inert(cell)
+    name = metric_name(metric(one.there.metric.replace("mixed.", "read.", 1)), with_kind=False)
+    texts = (_change(one.there, one.found.basis), _change(one.here, one.found.basis), one.word)
+    group = f"{place}: {inert(variant)} against {inert(baseline)}"
+    return Row(inert(name), tuple(map(Cell, texts)), inert(_detail(one)), group)
+
+
+def _change(effect: Effect, basis: Estimand) -> str:
+    """The change of the estimand that the row's word is about."""
+    change = effect.total if basis == "total" and effect.total is not None else effect
+    if change.low is None or change.high is None:
+        return f"{percent(change.value)} (no interval)"
+    half = (change.high - change.low) / 2
+    places = digits(half)
+    return f"{percent(change.value, half)} ({100 * change.low:+.{places}f} .. {100 * change.high:+.{places}f})"
+
+
+def _detail(one: Matched) -> str:
+    """What the word rests on."""
+    found = one.found
+    about_total = found.basis == "total" and found.held is not False
+    parts = [f"{WORK['total']}: {found.says}" if about_total else found.says]
+    there, here = one.there.of(found.basis), one.here.of(found.basis)
+    if found.asked and there.value:
+        parts.append(f"{100 * here.value / there.value:.0f} % of it, as logarithms")
+    ratio = found.difference
+    if math.isfinite(ratio.low) and math.isfinite(ratio.high):
+        parts.append(
+            f"here/there x{math.exp(ratio.value):.3g} (x{math.exp(ratio.low):.3g} .. x{math.exp(ratio.high):.3g}), "
+            f"the same size is x{math.exp(-found.tolerance):.3g} .. x{math.exp(found.tolerance):.3g}"
+        )
+    if not one.scatter_known:
+        parts.append("one side is a single run, of unknown spread")
+    return "; ".join(parts)
+
+
+def _one_sided(found: Reproduced) -> Iterator[str]:
+    if found.only_there:
+        yield f"There: {_named(found.only_there)}"
+    if found.only_here:
+        yield f"Here: {_named(found.only_here)}"
+
+
+def _named(changes: Sequence[str]) -> str:
+    left = len(changes) - ONE_SIDED
+    more = f" and {left} more" if left > 0 else ""
+    return f"{'; '.join(map(inert, changes[:ONE_SIDED]))}{more}."
+
+
+def _method(found: Reproduced) -> str:
+    count = sum(one.found.asked for one in found.matched)
+    by_chance = f" Of {count} comparisons one in twenty may be called not reproduced by chance." if count > 1 else ""
+    return (
+        "here/there is the ratio of both relative changes, with the interval (95 %) of the difference of their "
+        "logarithms. The same size: more than half of the change seen there, and less than half as much again."
+        f"{by_chance}"
+    )
+
+
+def _differences(found: Reproduced) -> tuple[Section, ...]:
+    """What else differs between the two machines, the likely explanations only."""
+    title = "What else differs"
+    if not (found.there.environment and found.here.environment):
+        return section(title, ("It is not known: one side has no record of its environment.",))
+    likely = [one for one in found.differing if one.likely]
+    if not likely:
+        return section(title, ("No likely confounder is known to differ between the two environments.",))
+    failed = any(one.found.held is False for one in found.matched)
+    what = "What could explain it" if failed else "What differs all the same"
+    items = [Item(f"{group}: {why}", tuple(lines)) for group, why, lines in said(likely)]
+    return section(f"{what}, the likely first (there | here)", items)
