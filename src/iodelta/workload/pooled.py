@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import msgspec
 
@@ -20,30 +21,50 @@ def pooled(results: Sequence[FioResult]) -> FioResult:
     """
     if len(results) == 1:
         return results[0]
-    directions = []
-    for kind in KINDS:
-        parts = [one for result in results for one in result.directions if one.kind == kind]
-        if parts:
-            directions.append(_after_another(parts))
-    rates = {f"run.{n}.iops": sum(d.iops.value for d in result.directions) for n, result in enumerate(results, 1)}
-    names = dict.fromkeys(name for result in results for name in result.counters)
-    summed = {name: sum(result.counters.get(name, 0.0) for result in results) for name in names}
     windows = [result.window for result in results if result.window]
     return FioResult(
-        directions=tuple(directions),
+        directions=_directions(results),
         sync=merged_latency([result.sync for result in results]),
         usr_cpu=sum(result.usr_cpu for result in results) / len(results),
         sys_cpu=sum(result.sys_cpu for result in results) / len(results),
         context_switches=sum(result.context_switches for result in results),
-        series={
-            name: tuple(value for result in results for value in result.series.get(name, ()))
-            for name in dict.fromkeys(name for result in results for name in result.series)
-        },
+        series=_joined_series(results),
         window=(windows[0][0], windows[-1][1]) if len(windows) == len(results) else None,
         fio_version=results[0].fio_version,
-        counters={**summed, **rates},
-        findings=tuple(dict.fromkeys(finding for result in results for finding in result.findings)),
+        counters={**_summed_counters(results), **_rates(results)},
+        findings=tuple(dict.fromkeys(chain.from_iterable(result.findings for result in results))),
     )
+
+
+def _directions(results: Sequence[FioResult]) -> tuple[Direction, ...]:
+    by_kind: dict[str, list[Direction]] = {kind: [] for kind in KINDS}
+    for result in results:
+        for direction in result.directions:
+            by_kind[direction.kind].append(direction)
+    return tuple(_after_another(parts) for parts in by_kind.values() if parts)
+
+
+def _rates(results: Sequence[FioResult]) -> dict[str, float]:
+    rates = {}
+    for number, result in enumerate(results, 1):
+        rates[f"run.{number}.iops"] = sum(direction.iops.value for direction in result.directions)
+    return rates
+
+
+def _summed_counters(results: Sequence[FioResult]) -> dict[str, float]:
+    summed: dict[str, float] = {}
+    for result in results:
+        for name, value in result.counters.items():
+            summed[name] = summed.get(name, 0.0) + value
+    return summed
+
+
+def _joined_series(results: Sequence[FioResult]) -> dict[str, tuple[float, ...]]:
+    joined: dict[str, tuple[float, ...]] = {}
+    for result in results:
+        for name, values in result.series.items():
+            joined[name] = joined.get(name, ()) + tuple(values)
+    return joined
 
 
 def _after_another(parts: Sequence[Direction]) -> Direction:
@@ -51,10 +72,12 @@ def _after_another(parts: Sequence[Direction]) -> Direction:
 
     def mean(rates: Sequence[Quantity]) -> Quantity:
         weighted = [(part.runtime_ms / length, rate) for part, rate in zip(parts, rates, strict=True)]
-        value, low, high = (
-            sum(share * getattr(rate, name) for share, rate in weighted) for name in ("value", "low", "high")
+        return Quantity(
+            value=sum(share * rate.value for share, rate in weighted),
+            low=sum(share * rate.low for share, rate in weighted),
+            high=sum(share * rate.high for share, rate in weighted),
+            unit=rates[0].unit,
         )
-        return Quantity(value, low, high, rates[0].unit)
 
     return msgspec.structs.replace(
         merged_direction(parts),

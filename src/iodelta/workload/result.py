@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -19,6 +20,9 @@ SHORT = 0.98
 INCOMPLETE = 0.001
 """More short or dropped I/Os than this share make a run unusable; a single one is a warning."""
 
+LOGGED: tuple[Kind, ...] = ("read", "write", "trim")
+"""Directions by their number in fio's logs."""
+
 LESSER: tuple[Severity, ...] = ("warning", "note")
 """What a line may begin with that does not end a run."""
 
@@ -33,8 +37,9 @@ def read_run(run: FioRun) -> FioResult:
     if run.request.tool != "fio":
         return io_uring.read_output(run)
     found, around = documents(run.output)
-    said = [line.strip() for line in (around + "\n" + run.stderr.decode(errors="replace")).splitlines() if line.strip()]
-    findings = ending(run, said)
+    lines = (around + "\n" + run.stderr.decode(errors="replace")).splitlines()
+    messages = [line.strip() for line in lines if line.strip()]
+    findings = ending(run, messages)
     try:
         document = read_document(found[-1]) if found else None
     except ValueError as error:
@@ -42,15 +47,14 @@ def read_run(run: FioRun) -> FioResult:
         findings.append(finding(run, "fio.cut", "hard", str(error)))
     if document is None or not document.jobs:
         if not findings:
-            findings.append(finding(run, "fio.cut", "hard", f"fio wrote no result: {words_of(said)}"))
+            findings.append(finding(run, "fio.cut", "hard", f"fio wrote no result: {words_of(messages)}"))
         return FioResult(findings=tuple(findings))
     job = merged(document.jobs)
-    if not findings and not job.error:
-        job = msgspec.structs.replace(job, directions=(*job.directions, *_idle(run, job)))
-    findings += _problems(run, job, said) if not findings else []
-    for severity in LESSER:
-        told = (line for line in said if line.startswith(f"{severity}: "))
-        findings += [finding(run, f"fio.{severity}", severity, line) for line in told]
+    if not findings:
+        if not job.error:
+            job = msgspec.structs.replace(job, directions=(*job.directions, *_idle(run, job)))
+        findings += _problems(run, job, messages)
+    findings += _messages(run, messages)
     return FioResult(
         directions=job.directions,
         sync=job.sync,
@@ -77,44 +81,78 @@ def per_second(log: str, directions: tuple[Direction, ...]) -> dict[str, tuple[f
         if found:
             second = max(1, round(int(found[1]) / 1000))
             rows.setdefault(int(found[3]), {}).setdefault(second, []).append(float(found[2]))
+    lengths = {direction.kind: direction.runtime_ms // 1000 for direction in directions}
     series = {}
-    for number, kind in enumerate(("read", "write", "trim")):
-        whole = next((d.runtime_ms // 1000 for d in directions if d.kind == kind), 0)
-        seconds = rows.get(number, {})
-        jobs = max((len(values) for values in seconds.values()), default=0)
-        if whole and len(seconds.get(whole, ())) < jobs:
-            whole -= 1
-        if seconds and whole:
-            series[f"{kind}.iops"] = tuple(sum(seconds.get(second, ())) for second in range(1, whole + 1))
+    for number, kind in enumerate(LOGGED):
+        values = _whole_seconds(rows.get(number, {}), lengths.get(kind, 0))
+        if values:
+            series[f"{kind}.iops"] = values
     return series
 
 
-def _problems(run: FioRun, job: FioJob, said: list[str]) -> list[Finding]:
+def _whole_seconds(rows: Mapping[int, Sequence[float]], length: int) -> tuple[float, ...]:
+    """I/Os of each of ``length`` seconds, by the rows of all jobs; without the last one unless every job wrote it."""
+    jobs = max((len(values) for values in rows.values()), default=0)
+    if length and len(rows.get(length, ())) < jobs:
+        length -= 1
+    if not rows:
+        return ()
+    return tuple(sum(rows.get(second, ())) for second in range(1, length + 1))
+
+
+def _messages(run: FioRun, lines: Sequence[str]) -> list[Finding]:
+    """fio's warnings and notes, as findings of that severity."""
+    found = []
+    for severity in LESSER:
+        for line in lines:
+            if line.startswith(f"{severity}: "):
+                found.append(finding(run, f"fio.{severity}", severity, line))
+    return found
+
+
+def _problems(run: FioRun, job: FioJob, messages: Sequence[str]) -> list[Finding]:
     """What is wrong with the result of a fio that ended well."""
-    if job.error:
-        return [finding(run, "fio.failed", "hard", f"fio reports error {job.error}: {words_of(said)}")]
-    killed = [line for line in said if "terminating on signal" in line or "got signal=" in line]
-    if killed:
-        return [finding(run, "fio.failed", "hard", f"part of fio was ended by a signal: {killed[0]}")]
-    if any("refusing extend" in line for line in said):
-        # libaio and io_uring count reads past the end as I/Os of no bytes: a fast result about nothing.
-        text = "the file is smaller than size: fio read past its end"
-        return [finding(run, "fio.past-end", "hard", text, "let [target] size be the largest size of any cell")]
-    if not job.directions:
-        return [finding(run, "fio.no-io", "hard", f"fio did no I/O: {words_of(said)}")]
+    useless = _useless(run, job, messages)
+    if useless:
+        return [useless]
     found: list[Finding] = []
-    missing = sorted(_expected(run.request) - {d.kind for d in job.directions})
+    missing = sorted(_expected(run.request) - {direction.kind for direction in job.directions})
     if missing:
         found.append(finding(run, "fio.direction-missing", "hard", f"no {' and no '.join(missing)} was done"))
-    asked = run.request.runtime * 1000
-    longest = max(d.runtime_ms for d in job.directions)
-    if longest < SHORT * asked:
+    return found + _wrong_length(run, job) + _incomplete(run, job)
+
+
+def _useless(run: FioRun, job: FioJob, messages: Sequence[str]) -> Finding | None:
+    """Why the whole result says nothing about the target, if so."""
+    if job.error:
+        return finding(run, "fio.failed", "hard", f"fio reports error {job.error}: {words_of(messages)}")
+    killed = [line for line in messages if "terminating on signal" in line or "got signal=" in line]
+    if killed:
+        return finding(run, "fio.failed", "hard", f"part of fio was ended by a signal: {killed[0]}")
+    if any("refusing extend" in line for line in messages):
+        # libaio and io_uring count reads past the end as I/Os of no bytes: a fast result about nothing.
+        text = "the file is smaller than size: fio read past its end"
+        return finding(run, "fio.past-end", "hard", text, "let [target] size be the largest size of any cell")
+    if not job.directions:
+        return finding(run, "fio.no-io", "hard", f"fio did no I/O: {words_of(messages)}")
+    return None
+
+
+def _wrong_length(run: FioRun, job: FioJob) -> list[Finding]:
+    requested = run.request.runtime * 1000
+    longest = max(direction.runtime_ms for direction in job.directions)
+    if longest < SHORT * requested:
         text = f"fio measured {longest / 1000:g} s of {run.request.runtime:g} s and ended by itself"
         remedy = "a limit such as io_size, number_ios or loops ends it; leave it out or shorten [design] trial"
-        found.append(finding(run, "fio.short", "hard", text, remedy))
-    elif longest > asked / SHORT + 100:
+        return [finding(run, "fio.short", "hard", text, remedy)]
+    if longest > requested / SHORT + 100:
         text = f"fio measured {longest / 1000:g} s instead of {run.request.runtime:g} s: some I/O or thinktime hung on"
-        found.append(finding(run, "fio.long", "warning", text, "rates are over the real time; look for stalls"))
+        return [finding(run, "fio.long", "warning", text, "rates are over the real time; look for stalls")]
+    return []
+
+
+def _incomplete(run: FioRun, job: FioJob) -> list[Finding]:
+    found = []
     for direction in job.directions:
         bad = direction.short + direction.dropped
         if bad:
