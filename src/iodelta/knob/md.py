@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from iodelta.knob.base import EMPTY, refuse, whole
 from iodelta.knob.files import FileKnob
 from iodelta.knob.shell import Line, in_disks
-from iodelta.probe.devices import below
+from iodelta.probe.devices import with_below
 from iodelta.probe.sysfs import sysfs_name
 
 
@@ -18,8 +18,8 @@ class StripeCacheSize(FileKnob):
     harmless = True
 
     def disks(self) -> tuple[str, ...]:
-        every = [name for disk in self.target.disks for name in (disk, *below(self.machine, disk))]
-        return tuple(name for name in dict.fromkeys(every) if self.machine.glob(_cache_of(name)))
+        devices = with_below(self.machine, self.target.disks)
+        return tuple(name for name in devices if self.machine.glob(_cache_of(name)))
 
     def paths(self) -> tuple[str, ...]:
         return tuple(_cache_of(name) for name in self.disks())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from iodelta.machine import Machine
-from iodelta.probe.devices import below
+from iodelta.probe.devices import with_below
 from iodelta.probe.sysfs import attribute, sysfs_name
 from iodelta.probe.topology import Target
 from iodelta.trial import Finding
@@ -24,8 +24,7 @@ class CacheBelow(msgspec.Struct, frozen=True):
 
 def caches_below(machine: Machine, target: Target) -> tuple[CacheBelow, ...]:
     """Every bcache and caching device-mapper target that I/O to ``target`` goes through, nearest first."""
-    names = dict.fromkeys(name for one in target.devices for name in (one, *below(machine, one)))
-    found = (_cache(machine, name) for name in names)
+    found = (_cache(machine, name) for name in with_below(machine, target.devices))
     return tuple(one for one in found if one is not None)
 
 

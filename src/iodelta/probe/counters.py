@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import msgspec
 import numpy as np
 
 from iodelta.errors import MachineError
 from iodelta.machine import Machine
-from iodelta.probe.devices import below, btrfs_of, interrupts
+from iodelta.probe.devices import btrfs_of, interrupts, with_below
 from iodelta.probe.sysfs import attribute
 from iodelta.probe.topology import Target
 
@@ -36,6 +37,13 @@ VM_COUNTERS = frozenset(
     "workingset_refault_file workingset_refault_anon workingset_activate_file allocstall_normal allocstall_movable "
     "compact_stall thp_fault_alloc drop_pagecache numa_miss numa_pages_migrated".split()
 )
+CGROUP = {
+    "nr_throttled": ("throttles", 1.0),
+    "throttled_usec": ("throttled_ms", 1e-3),
+    "throttled_time": ("throttled_ms", 1e-6),
+}
+"""Lines of a control group's ``cpu.stat``: our counter, and its unit in theirs."""
+
 VM_LEVELS = frozenset({"nr_dirty", "nr_writeback", "nr_free_pages"})
 
 READ_STATS_COUNTERS = re.compile(r"(cumulative_)?(ios|wait)|count|ignored|vetoed|overflow")
@@ -55,14 +63,33 @@ class Snapshot(msgspec.Struct, frozen=True):
     """Clock of every CPU (policy) at each ``sample`` since the snapshot before."""
 
 
+def _read_stats_files(machine: Machine, target: Target) -> dict[str, str]:
+    """devid -> its ``read_stats`` file, of a mirrored btrfs whose kernel has them."""
+    if target.fstype != "btrfs":
+        return {}
+    filesystems = {btrfs_of(machine, name) for name in target.devices}
+    found = {}
+    for fsid in sorted(filter(None, filesystems)):
+        for path in machine.glob(f"/sys/fs/btrfs/{fsid}/devinfo/*/read_stats"):
+            found[path.split("/")[-2]] = path
+    return found
+
+
+def _grown_within(windows: Sequence[tuple[float, float]], times: Sequence[float], values: Sequence[float]) -> float:
+    """How far a counter grew in these windows, as if evenly between its readings ``values`` at ``times``."""
+    grown = 0.0
+    for begin, end in windows:
+        grown += float(np.interp(end, times, values) - np.interp(begin, times, values))
+    return grown
+
+
 class Counters:
     """Counters of one machine for one target: what has to be looked up is looked up once, here."""
 
     def __init__(self, machine: Machine, target: Target) -> None:
         """Raises MachineError when the target's devices have vanished."""
         self._machine = machine
-        lower = [name for device in target.devices for name in (device, *below(machine, device))]
-        disks = dict.fromkeys((*lower, *target.disks))
+        disks = dict.fromkeys((*with_below(machine, target.devices), *target.disks))
         self.disks = tuple(disks)
         """The target's devices and every member below them, by kernel name."""
         self._tick_ms = _tick_ms(machine)
@@ -70,14 +97,7 @@ class Counters:
         self._clocks = tuple(machine.glob("/sys/devices/system/cpu/cpufreq/policy*/scaling_cur_freq"))
         self._throttled = _throttle_files(machine)
         self._cgroup = _cpu_stat_file(machine)
-        filesystems = {
-            fsid for name in target.devices if target.fstype == "btrfs" and (fsid := btrfs_of(machine, name))
-        }
-        self._read_stats = {
-            path.split("/")[-2]: path
-            for fsid in sorted(filesystems)
-            for path in machine.glob(f"/sys/fs/btrfs/{fsid}/devinfo/*/read_stats")
-        }
+        self._read_stats = _read_stats_files(machine, target)
         self._mhz: list[tuple[float, ...]] = []
         self._notes: list[tuple[float, dict[str, float]]] = []
 
@@ -87,30 +107,48 @@ class Counters:
             return self._snapshot()
 
     def _snapshot(self) -> Snapshot:
+        counters: dict[str, float] = {}
         levels: dict[str, float] = {}
-        counters = dict(self._disk_counters())
+        counters.update(self._disk_counters())
         counters.update(self._cpu_counters())
         counters.update(self._pressure())
+        self._read_memory(counters, levels)
+        counters.update(self._interrupt_counters())
+        counters.update(self._throttle_counters())
+        self._read_members(counters, levels)
+        clocks, self._mhz = tuple(self._mhz), []
+        return Snapshot(time.monotonic(), counters, levels, clocks)
+
+    def _read_memory(self, counters: dict[str, float], levels: dict[str, float]) -> None:
         for name, value in _pairs(self._text("/proc/vmstat")):
             if name in VM_COUNTERS:
                 counters[f"vm.{name}"] = value
             elif name in VM_LEVELS:
                 levels[f"vm.{name}"] = value
+
+    def _interrupt_counters(self) -> dict[str, float]:
+        found = {}
         for name, files in self._interrupts.items():
-            counts = (self._text(path).strip().split(",") for path in files)
-            counters[f"irq.{name}"] = float(sum(int(count) for line in counts for count in line if count))
+            counts = ",".join(self._text(path).strip() for path in files).split(",")
+            found[f"irq.{name}"] = float(sum(int(count) for count in counts if count))
+        return found
+
+    def _throttle_counters(self) -> dict[str, float]:
+        found = {}
         for kind, files in self._throttled.items():
-            counters[f"thermal.{kind}_throttles"] = sum(float(self._text(path) or 0) for path in files)
-        for name, value in _pairs(self._text(self._cgroup)) if self._cgroup else ():
-            if name in ("nr_throttled", "throttled_usec", "throttled_time"):
-                scale = {"throttled_usec": 1e-3, "throttled_time": 1e-6}.get(name, 1.0)
-                counters["cgroup.throttles" if scale == 1.0 else "cgroup.throttled_ms"] = value * scale
+            found[f"thermal.{kind}_throttles"] = sum(float(self._text(path) or 0) for path in files)
+        if self._cgroup:
+            for name, value in _pairs(self._text(self._cgroup)):
+                if name in CGROUP:
+                    counter, scale = CGROUP[name]
+                    found[f"cgroup.{counter}"] = value * scale
+        return found
+
+    def _read_members(self, counters: dict[str, float], levels: dict[str, float]) -> None:
         for devid, path in self._read_stats.items():
             for name, value in parse_read_stats(self._text(path)).items():
-                grows = READ_STATS_COUNTERS.fullmatch(name)
-                (counters if grows else levels)[f"btrfs.devid{devid}.{name}"] = value
-        seen, self._mhz = tuple(self._mhz), []
-        return Snapshot(time.monotonic(), counters, levels, seen)
+                found = counters if READ_STATS_COUNTERS.fullmatch(name) else levels
+                found[f"btrfs.devid{devid}.{name}"] = value
 
     def sample(self) -> None:
         """Note the clock of every CPU now: once a second while a trial runs, by whoever waits for it."""
@@ -135,7 +173,7 @@ class Counters:
                 if grown is not None:
                     found[name] = grown * (SECTOR if name.endswith("_bytes") else 1)
         found.update(after.levels)
-        clocks = [clock for seen in after.mhz for clock in seen]
+        clocks = list(chain.from_iterable(after.mhz))
         if clocks:
             found["cpu.mhz_min"], found["cpu.mhz_max"] = min(clocks), max(clocks)
             found["cpu.mhz_mean"] = sum(clocks) / len(clocks)
@@ -158,10 +196,7 @@ class Counters:
             grown = [_grown(before.counters[name], counters.get(name, 0.0)) for _, counters in points]
             values = [value for value in grown if value is not None]
             if len(values) == len(points):
-                did = [
-                    sum(np.interp(end, times, values) - np.interp(begin, times, values) for begin, end in windows)
-                    for windows in guesses
-                ]
+                did = [_grown_within(windows, times, values) for windows in guesses]
                 found[name] = round(min(did)) * (SECTOR if name.endswith("_bytes") else 1)
         return found
 

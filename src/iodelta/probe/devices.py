@@ -5,6 +5,8 @@ Sources: Documentation/ABI/stable/sysfs-block, Documentation/ABI/testing/sysfs-f
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from iodelta.errors import MachineError
@@ -64,6 +66,14 @@ def below(machine: Machine, name: str) -> tuple[str, ...]:
             if lower not in found and lower != name:
                 found[lower] = None
                 waiting.append(lower)
+    return tuple(found)
+
+
+def with_below(machine: Machine, names: Iterable[str]) -> tuple[str, ...]:
+    """``names``, each followed by every block device below it, without repetition."""
+    found: dict[str, None] = {}
+    for name in names:
+        found.update(dict.fromkeys((name, *below(machine, name))))
     return tuple(found)
 
 

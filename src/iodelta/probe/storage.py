@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from iodelta.errors import MachineError
-from iodelta.probe.devices import below, btrfs_of, device, interrupts
+from iodelta.probe.devices import btrfs_of, device, interrupts, with_below
 from iodelta.probe.mounts import mounts
 from iodelta.probe.reader import Reader, Section, summary
 from iodelta.probe.sysfs import sysfs_name
@@ -76,13 +77,20 @@ def filesystem(reader: Reader, target: Target) -> Section:
 def devices(reader: Reader, target: Target) -> tuple[Section, ...]:
     """The target's block devices, then every one below them, nearest first."""
     try:
-        names = dict.fromkeys(
-            name for one in (*target.devices, *target.disks) for name in (one, *below(reader.machine, one))
-        )
+        names = with_below(reader.machine, (*target.devices, *target.disks))
         return tuple(_device(reader, name) for name in names)
     except MachineError as error:
         reader.absent["devices"] = str(error)
         return ()
+
+
+def _attributes(reader: Reader, directory: str, files: Sequence[str]) -> Section:
+    """The text of each of these files that exists; a file in a subdirectory by its path with ``_`` for ``/``."""
+    found = {}
+    for file in files:
+        for text in reader.directory(f"{directory}/{file}").values():
+            found[file.replace("/", "_")] = text
+    return found
 
 
 def _device(reader: Reader, name: str) -> Section:
@@ -98,8 +106,8 @@ def _device(reader: Reader, name: str) -> Section:
     found |= _queues(reader, name, base)
     for key, texts in {
         "loop": reader.directory(f"{base}/loop/*"),
-        "md": {file.replace("/", "_"): text for file in MD for text in reader.directory(f"{base}/md/{file}").values()},
-        "bcache": {file: text for file in BCACHE for text in reader.directory(f"{base}/bcache/{file}").values()},
+        "md": _attributes(reader, f"{base}/md", MD),
+        "bcache": _attributes(reader, f"{base}/bcache", BCACHE),
         "dm": reader.directory(f"{base}/dm/name", f"{base}/dm/uuid"),
     }.items():
         found |= {f"{key}.{file}": text for file, text in texts.items()}
