@@ -6,7 +6,7 @@ What a line says and how its fields are combined: ``iodelta.workload.io_uring_li
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from iodelta.ingest.cleaning import Line
 from iodelta.ingest.model import Refusal, Run, unknown
@@ -48,45 +48,70 @@ class _Block:
             elif name not in ("tid", "node"):
                 self.options.setdefault(name, value)
 
+    def take(self, text: str) -> bool:
+        """Whether the line, which is neither of the header nor a rate, belongs to this output."""
+        if _TAIL.match(text):
+            self.ended = True
+            self.timed_out = self.timed_out or "timeout" in text
+        elif unit := _LATENCY.search(text):
+            self.spreads.append((unit[1], ""))
+        elif self.spreads and "th=[" in text:
+            name, before = self.spreads[-1]
+            self.spreads[-1] = (name, f"{before} {text}")
+        elif TROUBLE.search(text):
+            self.trouble.append(text)
+        elif errors := ERRORS.match(text):
+            self.errors += int(errors[2])
+        else:
+            return False
+        return True
+
 
 def outputs(lines: Sequence[Line], used: bytearray, file: str) -> list[Run | Refusal]:
     """Every t/io_uring output among ``lines``; their indexes are marked in ``used``."""
-    blocks: list[_Block] = []
-    command: dict[str, str] = {}
-    now: _Block | None = None
+    found = _Outputs()
     for index, line in enumerate(lines):
         text = " ".join(line.text[:2000].split())
-        if used[index] or not text:
-            continue
-        if "IOPS=" in text and (found := RATE.search(text)):
-            if now is None or now.ended:
-                now = _Block(line.number)
-                blocks.append(now)
-            now.seconds.append(Second(found))
-        elif _HEADER.match(text):
-            if now is None or now.seconds or now.ended:
-                now = _Block(line.number)
-                now.options, command = command, {}
-                blocks.append(now)
-            now.header(text)
-        elif now is not None and _TAIL.match(text):
-            now.ended = True
-            now.timed_out = now.timed_out or "timeout" in text
-        elif now is not None and (begun := _LATENCY.search(text)):
-            now.spreads.append((begun[1], ""))
-        elif now is not None and now.spreads and "th=[" in text:
-            now.spreads[-1] = (now.spreads[-1][0], f"{now.spreads[-1][1]} {text}")
-        elif now is not None and TROUBLE.search(text):
-            now.trouble.append(text)
-        elif now is not None and (errors := ERRORS.match(text)):
-            now.errors += int(errors[2])
-        elif "io_uring" in text and (called := _COMMAND.search(text)):
-            command = _command(called[1], called[2])
-        else:
-            continue
-        used[index] = 1
-    runs = (_run(block, Place(file, block.number)) for block in blocks)
+        if text and not used[index] and found.take(line.number, text):
+            used[index] = 1
+    runs = (_run(block, Place(file, block.number)) for block in found.blocks)
     return [run for run in runs if run is not None]
+
+
+class _Outputs:
+    """The starts of t/io_uring in a text, as its lines come in."""
+
+    def __init__(self) -> None:
+        self.blocks: list[_Block] = []
+        self._command: dict[str, str] = {}
+        """Options of a command line that no output has followed yet."""
+
+    def take(self, number: int, text: str) -> bool:
+        """Whether the line is t/io_uring's."""
+        now = self.blocks[-1] if self.blocks else None
+        rate = RATE.search(text) if "IOPS=" in text else None
+        if rate:
+            if now is None or now.ended:
+                now = self._begin(number)
+            now.seconds.append(Second(rate))
+            return True
+        if _HEADER.match(text):
+            if now is None or now.seconds or now.ended:
+                now = self._begin(number)
+                now.options, self._command = self._command, {}
+            now.header(text)
+            return True
+        return (now is not None and now.take(text)) or self._called(text)
+
+    def _begin(self, number: int) -> _Block:
+        self.blocks.append(_Block(number))
+        return self.blocks[-1]
+
+    def _called(self, text: str) -> bool:
+        called = _COMMAND.search(text) if "io_uring" in text else None
+        if called:
+            self._command = _command(called[1], called[2])
+        return called is not None
 
 
 def _command(switches: str, rest: str) -> dict[str, str]:
@@ -103,26 +128,8 @@ def _run(block: _Block, place: Place) -> Run | Refusal | None:
             return None
         why = f": {clean(block.trouble[0])}" if block.trouble else ""
         return Refusal(place, f"t/io_uring printed no rate{why}")
-    findings: list[Finding] = []
-    where = f"{place.file}:{place.line}"
-    counted = block.seconds[1:] or block.seconds
-    if len(block.seconds) == 1:
-        findings.append(Finding("uring.one-line", "warning", where, "a single line, which includes the warm-up"))
-    if block.trouble:
-        findings.append(Finding("uring.trouble", "warning", where, clean("; ".join(block.trouble[:3]))))
-    if block.errors:
-        text = f"{block.errors} I/Os failed; they are subtracted from the IOPS"
-        findings.append(Finding("uring.errors", "warning", where, text))
-    if any(unit == "tsc ticks" for unit, _ in block.spreads):
-        text = "its latencies are in ticks of a clock whose rate it does not say: left out"
-        findings.append(Finding("uring.ticks", "note", where, text, "give -T, the TSC rate"))
     size = _block_size(block)
-    fits = [second.fits(size) if size else second.iops for second in counted]
-    if size and None in fits:
-        text = f"IOPS and BW contradict each other for blocks of {size} bytes in some lines"
-        findings.append(Finding("uring.disagree", "warning", where, text))
-    rates = [fit or second.iops for fit, second in zip(fits, counted, strict=True)]
-    iops = mean(rates)
+    iops = mean([_rate(second, size) for second in block.seconds[1:] or block.seconds])
     options = _options(block, size)
     spread = _spread(block)
     lat = Latency(0, unknown("ns"), unknown("ns"), unknown("ns"), unknown("ns"), spread) if spread else None
@@ -135,11 +142,31 @@ def _run(block: _Block, place: Place) -> Run | Refusal | None:
         directions=(Direction("read", 0, 0, _lasted(block), iops, bandwidth, lat=lat),),
         options=clean_all(options),
         workload=workload(options),
-        series={"read.iops": tuple((second.fits(size) or second.iops).value for second in block.seconds)}
-        if size
-        else {"read.iops": tuple(second.iops.value for second in block.seconds)},
-        findings=tuple(findings),
+        series={"read.iops": tuple(_rate(second, size).value for second in block.seconds)},
+        findings=tuple(_remarks(block, size, f"{place.file}:{place.line}")),
     )
+
+
+def _rate(second: Second, size: int | None) -> Quantity:
+    """The IOPS of a line, as close as its bandwidth and the block size tell."""
+    return (second.fits(size) if size else None) or second.iops
+
+
+def _remarks(block: _Block, size: int | None, where: str) -> Iterator[Finding]:
+    if len(block.seconds) == 1:
+        yield Finding("uring.one-line", "warning", where, "a single line, which includes the warm-up")
+    if block.trouble:
+        yield Finding("uring.trouble", "warning", where, clean("; ".join(block.trouble[:3])))
+    if block.errors:
+        text = f"{block.errors} I/Os failed; they are subtracted from the IOPS"
+        yield Finding("uring.errors", "warning", where, text)
+    if any(unit == "tsc ticks" for unit, _ in block.spreads):
+        text = "its latencies are in ticks of a clock whose rate it does not say: left out"
+        yield Finding("uring.ticks", "note", where, text, "give -T, the TSC rate")
+    counted = block.seconds[1:] or block.seconds
+    if size and any(second.fits(size) is None for second in counted):
+        text = f"IOPS and BW contradict each other for blocks of {size} bytes in some lines"
+        yield Finding("uring.disagree", "warning", where, text)
 
 
 def _lasted(block: _Block) -> int:

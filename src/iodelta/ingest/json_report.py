@@ -75,22 +75,27 @@ def read_document(data: bytes, start: int, span: Extent, place: Place) -> list[R
         explanation = "only a job is left of the document: its version, time, disks and global options are missing"
         findings.append(Finding("read.cut", "warning", _where(place), explanation))
     try:
-        document = decoded(text)
-        runs = _read(document, text, place, findings)
-    except _UNDECODED:
-        try:
-            document, lost = lenient(RawDocument, tolerant(text))
-        except ValueError as error:
-            return [Refusal(place, f"its JSON cannot be read: {clean(str(error))}")]
-        if lost:
-            explanation = f"{lost} values of this JSON are not what fio writes there and were left out"
-            findings.append(Finding("read.damaged", "warning", _where(place), explanation))
-        runs = _read(document, text, place, findings)
+        document, runs = _decoded(text, place, findings)
+    except ValueError as error:
+        return [Refusal(place, f"its JSON cannot be read: {clean(str(error))}")]
     if alone and not any(map(_has_direction, document.jobs)):
         return []  # another program's
     if not runs:
         return [Refusal(place, "it ends before its first job" if span.open else "fio's JSON without any job")]
     return _cut(runs, text, span) if span.open else runs
+
+
+def _decoded(text: bytes, place: Place, findings: list[Finding]) -> tuple[RawDocument, list[Run | Refusal]]:
+    """A document and its runs; what fio does not write there is left out. Raises ValueError where nothing is left."""
+    try:
+        document = decoded(text)
+        return document, _read(document, text, place, findings)
+    except _UNDECODED:
+        document, lost = lenient(RawDocument, tolerant(text))
+    if lost:
+        explanation = f"{lost} values of this JSON are not what fio writes there and were left out"
+        findings = [*findings, Finding("read.damaged", "warning", _where(place), explanation)]
+    return document, _read(document, text, place, findings)
 
 
 def _has_direction(job: RawJob) -> bool:
@@ -99,20 +104,10 @@ def _has_direction(job: RawJob) -> bool:
 
 def _read(document: RawDocument, data: bytes, place: Place, findings: list[Finding]) -> list[Run | Refusal]:
     """Its jobs. Raises DecodeError for bins that are no integers."""
-    version = version_of(document.version)
     jobs = document.jobs or _members(document.clients)
     places = _places(data, place, len(document.jobs or document.clients))
-    stacked = [number for number, disk in enumerate(document.disks) if disk.aggr_util is not None]
-    below = min(stacked, default=len(document.disks))
-    disks = tuple(
-        (disk.hostname, _disk(disk, member=number > below and number not in stacked))
-        for number, disk in enumerate(document.disks)
-    )
-    alone = len(jobs) - len({(job.hostname, job.jobname, job.groupid) for job in jobs})
-    return [
-        _run(document, job, version, where, disks, alone == 0, tuple(findings))
-        for job, where in zip(jobs, places, strict=False)
-    ]
+    shared = _Document(document, jobs, tuple(findings))
+    return [shared.run(job, where) for job, where in zip(jobs, places, strict=False)]
 
 
 def _members(clients: list[RawJob]) -> list[RawJob]:
@@ -142,61 +137,84 @@ def _all(key: bytes, data: bytes, most: int) -> list[int]:
     return at
 
 
-def _run(
-    document: RawDocument,
-    job: RawJob,
-    version: Version | None,
-    place: Place,
-    disks: tuple[tuple[str, Disk], ...],
-    grouped: bool,
-    findings: tuple[Finding, ...],
-) -> Run | Refusal:
-    raw = [(kind, part) for kind in KINDS if (part := getattr(job, kind)) is not None]
-    try:
-        directions = [_direction(kind, part, version) for kind, part in raw if _did_io(part)]
-        sync = latency(job.sync.lat_ns, job.sync.total_ios) if job.sync else None
-        priorities = tuple(chain.from_iterable(starmap(_priorities, raw)))
-    except msgspec.DecodeError:
-        raise
-    except ValueError as error:
-        return Refusal(place, f"job {clean(job.jobname)!r} has a histogram that fio cannot have written: {error}")
-    options = {**document.options, **job.options}
-    asked = workload(options)
-    findings += tuple(_unfinished(job, place))
-    for kind, part in raw:
-        findings += tuple(_disagreement(kind, part, place))
-    concurrency = _concurrency(job, directions, asked.rw, "verify" in options) if grouped else None
-    jobs = _jobs(asked.numjobs or 1, concurrency) if grouped else 1
-    if jobs > (asked.numjobs or 1):
-        text = f"a group of {jobs} jobs of several sections, with the name of the first and the options of the last"
-        findings = (*findings, Finding("read.group", "note", _where(place), text))
-    half = _HALF if version is not None and version < _SIX_DECIMALS else 0.0
-    return Run(
-        place=place,
-        format="json+" if any(_has_bins(part) for _, part in raw) else "json",
-        jobname=clean(job.jobname),
-        group=job.groupid,
-        jobs=jobs,
-        concurrency=concurrency,
-        directions=without_sum(directions, asked.rw),
-        sync=sync,
-        options=clean_all(options),
-        workload=asked,
-        fio_version=clean(document.version).removeprefix("fio-") or None,
-        started=_started(document, job),
-        ended=document.printed,
-        elapsed=None if job.elapsed is None else float(job.elapsed),
-        host=clean(job.hostname),
-        error=job.error,
-        usr_cpu=_printed(job.usr_cpu, "%", half),
-        sys_cpu=_printed(job.sys_cpu, "%", half),
-        context_switches=job.ctx,
-        depths={clean(depth): _printed(share, "%", half) for depth, share in job.iodepth_level.items()},
-        disks=tuple(disk for host, disk in disks if host == job.hostname or not job.hostname),
-        samplers=_all_samplers(raw, half),
-        priorities=priorities,
-        findings=findings,
+class _Document:
+    """What the jobs of a document share."""
+
+    def __init__(self, document: RawDocument, jobs: Sequence[RawJob], findings: tuple[Finding, ...]) -> None:
+        self._document = document
+        self._findings = findings
+        self._version = version_of(document.version)
+        self._half = _HALF if self._version is not None and self._version < _SIX_DECIMALS else 0.0
+        self._disks = _disks(document.disks)
+        names = {(job.hostname, job.jobname, job.groupid) for job in jobs}
+        self._grouped = len(names) == len(jobs)
+        """Whether no two entries are of one group: then each is the sum of its group."""
+
+    def run(self, job: RawJob, place: Place) -> Run | Refusal:
+        """One of its jobs. Raises DecodeError for bins that are no integers."""
+        raw = [(kind, part) for kind in KINDS if (part := getattr(job, kind)) is not None]
+        try:
+            directions = [_direction(kind, part, self._version) for kind, part in raw if _did_io(part)]
+            sync = latency(job.sync.lat_ns, job.sync.total_ios) if job.sync else None
+            priorities = tuple(chain.from_iterable(starmap(_priorities, raw)))
+        except msgspec.DecodeError:
+            raise
+        except ValueError as error:
+            return Refusal(place, f"job {clean(job.jobname)!r} has a histogram that fio cannot have written: {error}")
+        options = {**self._document.options, **job.options}
+        asked = workload(options)
+        concurrency = _concurrency(job, directions, asked.rw, "verify" in options) if self._grouped else None
+        jobs = _jobs(asked.numjobs or 1, concurrency) if self._grouped else 1
+        return Run(
+            place=place,
+            format="json+" if any(_has_bins(part) for _, part in raw) else "json",
+            jobname=clean(job.jobname),
+            group=job.groupid,
+            jobs=jobs,
+            concurrency=concurrency,
+            directions=without_sum(directions, asked.rw),
+            sync=sync,
+            options=clean_all(options),
+            workload=asked,
+            fio_version=clean(self._document.version).removeprefix("fio-") or None,
+            started=_started(self._document, job),
+            ended=self._document.printed,
+            elapsed=None if job.elapsed is None else float(job.elapsed),
+            host=clean(job.hostname),
+            error=job.error,
+            usr_cpu=_printed(job.usr_cpu, "%", self._half),
+            sys_cpu=_printed(job.sys_cpu, "%", self._half),
+            context_switches=job.ctx,
+            depths=self._depths(job),
+            disks=tuple(disk for host, disk in self._disks if host == job.hostname or not job.hostname),
+            samplers=_all_samplers(raw, self._half),
+            priorities=priorities,
+            findings=(*self._findings, *_remarks(job, raw, place), *_group_of(jobs, asked.numjobs or 1, place)),
+        )
+
+    def _depths(self, job: RawJob) -> dict[str, Quantity]:
+        return {clean(depth): _printed(share, "%", self._half) for depth, share in job.iodepth_level.items()}
+
+
+def _disks(raw: Sequence[RawDisk]) -> tuple[tuple[str, Disk], ...]:
+    """Host and disk of each; the members of a stacked device follow it."""
+    stacked = [number for number, disk in enumerate(raw) if disk.aggr_util is not None]
+    first = min(stacked, default=len(raw))
+    return tuple(
+        (disk.hostname, _disk(disk, member=number > first and number not in stacked)) for number, disk in enumerate(raw)
     )
+
+
+def _remarks(job: RawJob, raw: Sequence[tuple[Kind, RawDirection]], place: Place) -> Iterator[Finding]:
+    yield from _unfinished(job, place)
+    for kind, part in raw:
+        yield from _disagreement(kind, part, place)
+
+
+def _group_of(jobs: int, numjobs: int, place: Place) -> Iterator[Finding]:
+    if jobs > numjobs:
+        text = f"a group of {jobs} jobs of several sections, with the name of the first and the options of the last"
+        yield Finding("read.group", "note", _where(place), text)
 
 
 def _unfinished(job: RawJob, place: Place) -> Iterator[Finding]:
@@ -330,16 +348,24 @@ def _cut(runs: list[Run | Refusal], text: bytes, span: Extent) -> list[Run | Ref
         left = "jobs after this one would be missing" if len(span.open) == 2 else "what follows the jobs is missing"
         finding = Finding("read.cut", "warning", _where(last.place), f"the file ends early: {left}")
         return [*runs[:-1], msgspec.structs.replace(last, findings=(*last.findings, finding))]
-    whole = last.directions
-    begun = list(re.finditer(rb'"(read|write|trim|mixed)"\s{0,20}:\s{0,20}\{', text))
-    end = len(text) - len(span.open)
-    if begun and (part := extent(text, begun[-1].end() - 1, end)) is not None and part.open:
-        whole = tuple(d for d in whole if d.kind != begun[-1][1].decode())
+    whole = _whole_directions(last, text, span)
     if not whole:
         return [*runs[:-1], Refusal(last.place, f"the file ends inside job {last.jobname!r}")]
     explanation = f"the file ends inside this job; only {' and '.join(d.kind for d in whole)} had been written whole"
     finding = Finding("read.cut", "hard", _where(last.place), explanation, "run it again, or get the whole file")
     return [*runs[:-1], msgspec.structs.replace(last, directions=whole, findings=(*last.findings, finding))]
+
+
+def _whole_directions(last: Run, text: bytes, span: Extent) -> tuple[Direction, ...]:
+    """Those of the job in which the document ends, without the one in which it does."""
+    begun = list(re.finditer(rb'"(read|write|trim|mixed)"\s{0,20}:\s{0,20}\{', text))
+    if not begun:
+        return last.directions
+    part = extent(text, begun[-1].end() - 1, len(text) - len(span.open))
+    if part is None or not part.open:
+        return last.directions
+    kind = begun[-1][1].decode()
+    return tuple(direction for direction in last.directions if direction.kind != kind)
 
 
 def _where(place: Place) -> str:
