@@ -82,20 +82,28 @@ def _names_measure(text: str) -> bool:
 
 def _layout(titles: Sequence[str], rows: Sequence[Row]) -> _Layout | None:
     for at in range(min(_LEADING, len(titles) - 1)):
-        names = [cells[at] for _, cells, _ in rows]
-        measures = [text for text in names if column(text) is not None and not has_number(text)]
-        known = [text for text in names if _names_measure(text) or several(text)]
-        if not measures or 2 * len(known) < len(names):
-            continue
-        rest = range(at + 1, len(titles))
-        if any(column(titles[place]) is not None and not is_statistic(titles[place]) for place in rest):
-            return None
-        unit = next((place for place in rest if titles[place].strip().lower() in _UNIT_TITLES), None)
-        usable = [place for place in rest if place != unit and not COMPARES.search(titles[place])]
-        statistics = tuple(place for place in usable if is_statistic(titles[place]))
-        variants = () if statistics else tuple(usable)
-        return _Layout(at, unit, statistics, variants) if statistics or variants else None
+        if _names_measures([cells[at] for _, cells, _ in rows]):
+            return _layout_after(at, titles)
     return None
+
+
+def _names_measures(names: Sequence[str]) -> bool:
+    """Whether a column names the measures of the rows: at least one is known, and half of all are names of some."""
+    is_known = any(column(text) is not None and not has_number(text) for text in names)
+    named = sum(_names_measure(text) or bool(several(text)) for text in names)
+    return is_known and 2 * named >= len(names)
+
+
+def _layout_after(at: int, titles: Sequence[str]) -> _Layout | None:
+    """The columns right of the one with the measures; None where a title names a measure of its own."""
+    rest = range(at + 1, len(titles))
+    if any(column(titles[place]) is not None and not is_statistic(titles[place]) for place in rest):
+        return None
+    unit = next((place for place in rest if titles[place].strip().lower() in _UNIT_TITLES), None)
+    usable = [place for place in rest if place != unit and not COMPARES.search(titles[place])]
+    statistics = tuple(place for place in usable if is_statistic(titles[place]))
+    variants = () if statistics else tuple(usable)
+    return _Layout(at, unit, statistics, variants) if usable else None
 
 
 class _Measures:

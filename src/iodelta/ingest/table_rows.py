@@ -16,83 +16,112 @@ from iodelta.ingest.wording import clean
 from iodelta.ingest.workload_words import facts
 from iodelta.trial import Direction, Finding, Kind, Latency, Place, Quantity, Severity
 
+Pair = tuple[Heading, str]
+"""A cell and what stands above it."""
+
+_UNITS = {"iops": "1/s", "bw": "B/s"}
+"""Of a statistic; ns for all others."""
+
 
 def row(headings: Sequence[Heading], cells: Sequence[str], place: Place, table: str, section: str = "") -> list[Run]:
     """One row as a run, or as one for each workload or variant that its columns' titles name.
 
     A row with columns of numbers but none in them is a run without directions.
     """
-    pairs = list(zip(headings, cells, strict=False))
-    part = {"section": clean(section)} if section else {}
-    labels = _cells(pairs) | part
-    names = " ".join(f"{h.title} {text}" for h, text in pairs if h.column is None)
-    asked = known(facts(labels, names), facts({}, f"{section} {table}"))
-    owners = {_key(h.asked): h.asked for h, _ in pairs if h.asked != Workload()}
-    if len(owners) == 1:  # then all columns are of it
-        asked = known(next(iter(owners.values())), asked)
-    measures = [h.column for h, _ in pairs if h.column is not None]
-    beside = len(set(measures)) < len(measures) and len({h.owner for h, _ in pairs if h.column}) > 1
-    buckets: dict[tuple[str, ...], list[tuple[Heading, str]]] = {}
-    for h, text in pairs:
-        if h.column is not None:
-            key = (*(_key(h.asked) if len(owners) > 1 else ()), h.owner if beside else "")
-            taken = [other.column for other, _ in buckets.get(key, [])]
-            buckets.setdefault((*key, h.title) if h.column in taken else key, []).append((h, text))
-    name = clean(next((text for h, text in pairs if h.column is None), ""))
-    if not beside and len(owners) < 2:
-        return [_run(own, asked, labels, name, table, place) for own in buckets.values()]
-    named = {clean(h.title): clean(text) for h, text in pairs if h.column is None and not COMPARES.search(h.title)}
-    runs = []
-    for own in buckets.values():
-        first = own[0][0]
-        if len(owners) > 1:
-            words = workload_words(first.title)
-            of = {"workload": words} if words else {}
-            runs.append(_run(own, known(first.asked, asked), of | named | _cells(own) | part, name, table, place))
-        else:
-            of = {"variant": first.owner}
-            runs.append(_run(own, asked, named | of | _cells(own) | part, first.owner or name, table, place))
-    return runs
+    return _Row(list(zip(headings, cells, strict=False)), place, table, section).runs()
 
 
-def _cells(pairs: Iterable[tuple[Heading, str]]) -> dict[str, str]:
+class _Row:
+    """A row: what its names say of all its numbers, and whose the numbers are."""
+
+    def __init__(self, pairs: list[Pair], place: Place, table: str, section: str) -> None:
+        self._place = place
+        self._table = table
+        self._section = {"section": clean(section)} if section else {}
+        self._names = [(h, text) for h, text in pairs if h.column is None]
+        self._numbers = [(h, text) for h, text in pairs if h.column is not None]
+        self._labels = _cells(pairs) | self._section
+        self._workloads = {_key(h.asked): h.asked for h, _ in pairs if h.asked != Workload()}
+        """Those that titles name."""
+        measures = {h.column for h, _ in self._numbers}
+        owners = {h.owner for h, _ in self._numbers}
+        self._has_variants = len(measures) < len(self._numbers) and len(owners) > 1
+        """Whether a measure has a column for each variant."""
+        words = " ".join(f"{h.title} {text}" for h, text in self._names)
+        asked = known(facts(self._labels, words), facts({}, f"{section} {table}"))
+        if len(self._workloads) == 1:  # then all columns are of it
+            asked = known(next(iter(self._workloads.values())), asked)
+        self._asked = asked
+
+    def runs(self) -> list[Run]:
+        name = clean(self._names[0][1]) if self._names else ""
+        groups = self._groups()
+        if len(self._workloads) > 1:
+            return [self._of_workload(group, name) for group in groups]
+        if self._has_variants:
+            return [self._of_variant(group, name) for group in groups]
+        return [self._run(group, self._asked, self._labels, name) for group in groups]
+
+    def _groups(self) -> list[list[Pair]]:
+        """The columns of each run: those of a workload or variant, and each measure once."""
+        groups: dict[tuple[str, ...], list[Pair]] = {}
+        for h, text in self._numbers:
+            workload = _key(h.asked) if len(self._workloads) > 1 else ()
+            key = (*workload, h.owner if self._has_variants else "")
+            taken = [other.column for other, _ in groups.get(key, [])]
+            groups.setdefault((*key, h.title) if h.column in taken else key, []).append((h, text))
+        return list(groups.values())
+
+    def _of_workload(self, group: list[Pair], name: str) -> Run:
+        first = group[0][0]
+        words = workload_words(first.title)
+        labels = ({"workload": words} if words else {}) | self._named() | _cells(group) | self._section
+        return self._run(group, known(first.asked, self._asked), labels, name)
+
+    def _of_variant(self, group: list[Pair], name: str) -> Run:
+        variant = group[0][0].owner
+        labels = self._named() | {"variant": variant} | _cells(group) | self._section
+        return self._run(group, self._asked, labels, variant or name)
+
+    def _named(self) -> dict[str, str]:
+        return _cells((h, text) for h, text in self._names if not COMPARES.search(h.title))
+
+    def _run(self, pairs: Sequence[Pair], asked: Workload, labels: dict[str, str], name: str) -> Run:
+        found: dict[Kind, dict[tuple[str, Stat, float], Quantity]] = {}
+        findings: list[Finding] = []
+        numbers = 0
+        for h, text in pairs:
+            if h.column is None:
+                continue
+            quantity, problem = quantity_of(h, text)
+            if problem is not None:
+                words = f"{clean(h.title)}: {clean(text)[:60]} {problem.words}"
+                where = f"{self._place.file}:{self._place.line}"
+                findings.append(Finding(problem.rule, problem.severity, where, words))
+            numbers += quantity is not None
+            parts = found.setdefault(h.column.kind or _kind_of(asked.rw), {})
+            key = (h.column.of, h.column.stat, h.column.percent)
+            if quantity is not None or key not in parts:
+                parts[key] = quantity or unknown(_UNITS.get(h.column.stat, "ns"))
+        return Run(
+            place=self._place,
+            format="table",
+            jobname=name,
+            jobs=asked.numjobs,
+            directions=tuple(_direction(kind, parts) for kind, parts in found.items()) if numbers else (),
+            workload=asked,
+            labels=labels,
+            table=clean(self._table),
+            findings=tuple(findings),
+        )
+
+
+def _cells(pairs: Iterable[Pair]) -> dict[str, str]:
     return {clean(h.title): clean(text) for h, text in pairs}
 
 
 def _key(asked: Workload) -> tuple[str, ...]:
     return tuple(str(getattr(asked, name)) for name in asked.__struct_fields__)
-
-
-def _run(
-    pairs: Sequence[tuple[Heading, str]], asked: Workload, labels: dict[str, str], name: str, table: str, place: Place
-) -> Run:
-    found: dict[Kind, dict[tuple[str, Stat, float], Quantity]] = {}
-    findings: list[Finding] = []
-    numbers = 0
-    for h, text in pairs:
-        if h.column is None:
-            continue
-        quantity, problem = quantity_of(h, text)
-        if problem is not None:
-            words = f"{clean(h.title)}: {clean(text)[:60]} {problem.words}"
-            findings.append(Finding(problem.rule, problem.severity, f"{place.file}:{place.line}", words))
-        numbers += quantity is not None
-        parts = found.setdefault(h.column.kind or _kind_of(asked.rw), {})
-        key = (h.column.of, h.column.stat, h.column.percent)
-        unit = {"iops": "1/s", "bw": "B/s"}.get(h.column.stat, "ns")
-        if quantity is not None or key not in parts:
-            parts[key] = quantity or unknown(unit)
-    return Run(
-        place=place,
-        format="table",
-        jobname=name,
-        jobs=asked.numjobs,
-        directions=tuple(_direction(kind, parts) for kind, parts in found.items()) if numbers else (),
-        workload=asked,
-        labels=labels,
-        table=clean(table),
-        findings=tuple(findings),
-    )
 
 
 class Problem(NamedTuple):
@@ -124,12 +153,22 @@ def quantity_of(h: Heading, text: str) -> tuple[Quantity | None, Problem | None]
     if printed.value < 0:
         return None, _NOT_READ  # a difference
     if h.column.stat == "iops":
-        scale = _IOPS_SUFFIX.get(suffix.lower())
-        unit_scale = (h.column.scale or 1.0) if scale == 1.0 else 1.0
-        return (None, _NOT_READ) if scale is None else (printed.quantity("1/s", scale * unit_scale), None)
+        return _iops(printed, suffix, h.column.scale)
     if h.column.stat == "bw":
         return _bandwidth(printed, suffix, h.column.scale)
-    scale = TIMES.get(suffix.lower()) if suffix else h.column.scale
+    return _time(printed, suffix, h.column.scale)
+
+
+def _iops(printed: Printed, suffix: str, scale: float | None) -> tuple[Quantity | None, Problem | None]:
+    own = _IOPS_SUFFIX.get(suffix.lower())
+    if own is None:
+        return None, _NOT_READ
+    return printed.quantity("1/s", (scale or 1.0) if own == 1.0 else own), None
+
+
+def _time(printed: Printed, suffix: str, scale: float | None) -> tuple[Quantity | None, Problem | None]:
+    if suffix:
+        scale = TIMES.get(suffix.lower())
     if scale is None:
         return None, _NOT_READ if suffix else _NO_UNIT
     return printed.quantity("ns", scale), None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 from iodelta.ingest import text_lines as say
@@ -87,48 +87,87 @@ class _Invocation:
 
 def reports(lines: Sequence[Line], used: bytearray, file: str) -> list[Run | Refusal]:
     """Every job of every normal report among ``lines``; their indexes are marked in ``used``."""
-    found: list[Run | Refusal] = []
-    now = _Invocation()
-    said: list[str] = []
-    """Since the last report."""
-    job: _Job | None = None
-    in_disks = False
+    found = _Reports(lines, file)
     for index, line in enumerate(lines):
         text = line.text.strip()
-        if not text or used[index]:
-            continue
-        if ": (g=" in text and (banner := say.BANNER.search(_window(lines, index, ": (g="))):
-            if now.jobs:
-                found += _runs(now, file)
-                now = _Invocation()
-            name = _ETA.split(banner[1])[-1].strip()
-            now.banners.append((name, int(banner[2]), banner_options(*banner.groups()[2:])))
-            job, in_disks = None, False
-        elif "(groupid=" in text and (head := say.HEAD.search(_window(lines, index, "(groupid="))):
-            if in_disks and head[1] != "All clients":  # another client, or status-interval: a report of its own
-                found += _runs(now, file)
-                now, in_disks = now.again(), False
-            job = _Job(line.number, head, text[:4000])
-            now.jobs.append(job)
-            now.names.add(job.name)
-            now.said, said = now.said + said, []
-        elif say.END.match(text):
-            job, in_disks = None, text.startswith("Disk stats")
-            said.append(text)
-        elif job is not None:
-            job.add(text[:4000])
-        elif in_disks and ": ios=" in text:
-            if disk := say.disk(_unwrapped(lines, index, text), member=now.stacked):
-                now.disks.append(disk)
-            now.stacked = now.stacked or "aggrios=" in text  # the members of a stacked device follow it
-        elif not now.jobs and (version := say.VERSION.match(text)) and (version[1] or version[2] or now.banners):
-            now.version = version[1] or version[2] or version[3]
-        else:
-            said.append(text)
-            if not say.STARTING.match(text):
-                continue
-        used[index] = 1
-    return found + _runs(now, file)
+        if text and not used[index] and found.take(index, text):
+            used[index] = 1
+    return found.end()
+
+
+class _Reports:
+    """The normal reports of a text, as its lines come in."""
+
+    def __init__(self, lines: Sequence[Line], file: str) -> None:
+        self._lines = lines
+        self._file = file
+        self._found: list[Run | Refusal] = []
+        self._now = _Invocation()
+        self._said: list[str] = []
+        """Since the last report."""
+        self._job: _Job | None = None
+        self._in_disks = False
+
+    def end(self) -> list[Run | Refusal]:
+        return self._found + _runs(self._now, self._file)
+
+    def take(self, index: int, text: str) -> bool:
+        """Whether the line, whose text is not empty, is fio's."""
+        banner = say.BANNER.search(_window(self._lines, index, ": (g=")) if ": (g=" in text else None
+        if banner:
+            self._begin(banner)
+            return True
+        head = say.HEAD.search(_window(self._lines, index, "(groupid=")) if "(groupid=" in text else None
+        if head:
+            self._report(self._lines[index].number, head, text)
+            return True
+        if say.END.match(text):
+            self._job, self._in_disks = None, text.startswith("Disk stats")
+            self._said.append(text)
+            return True
+        if self._job is not None:
+            self._job.add(text[:4000])
+            return True
+        if self._in_disks and ": ios=" in text:
+            self._disk(index, text)
+            return True
+        return self._version(text) or self._remark(text)
+
+    def _begin(self, banner: re.Match[str]) -> None:
+        """fio says what a job is going to do: of the next start where jobs were reported before."""
+        if self._now.jobs:
+            self._found += _runs(self._now, self._file)
+            self._now = _Invocation()
+        name = _ETA.split(banner[1])[-1].strip()
+        self._now.banners.append((name, int(banner[2]), banner_options(*banner.groups()[2:])))
+        self._job, self._in_disks = None, False
+
+    def _report(self, number: int, head: re.Match[str], text: str) -> None:
+        """A job's results begin."""
+        if self._in_disks and head[1] != "All clients":  # another client, or status-interval: a report of its own
+            self._found += _runs(self._now, self._file)
+            self._now, self._in_disks = self._now.again(), False
+        self._job = _Job(number, head, text[:4000])
+        self._now.jobs.append(self._job)
+        self._now.names.add(self._job.name)
+        self._now.said, self._said = self._now.said + self._said, []
+
+    def _disk(self, index: int, text: str) -> None:
+        disk = say.disk(_unwrapped(self._lines, index, text), member=self._now.stacked)
+        if disk:
+            self._now.disks.append(disk)
+        self._now.stacked = self._now.stacked or "aggrios=" in text  # the members of a stacked device follow it
+
+    def _version(self, text: str) -> bool:
+        version = None if self._now.jobs else say.VERSION.match(text)
+        if version is None or not (version[1] or version[2] or self._now.banners):
+            return False
+        self._now.version = version[1] or version[2] or version[3]
+        return True
+
+    def _remark(self, text: str) -> bool:
+        self._said.append(text)
+        return say.STARTING.match(text) is not None
 
 
 def _window(lines: Sequence[Line], index: int, landmark: str) -> str:
@@ -165,27 +204,20 @@ def _run(now: _Invocation, job: _Job, place: Place, findings: tuple[Finding, ...
     if target.strip("0.ns"):
         options = {**options, "latency_target": target}
     asked = workload(options)
-    total, short, dropped = next((got for s in statements if (got := say.issued(s))), ([], [], []))
+    issued = next((counts for s in statements if (counts := say.issued(s))), ([], [], []))
     nanoseconds = _counts_nanoseconds(statements, version)
     directions: list[Direction] = []
     for part in parts:
         if part.rates is None or (part.rates.kind == "mixed" and directions):
             continue  # 3.27 to 3.38 print zeros for the sum of the directions
-        direction = _direction(part, part.rates, (total, short, dropped), asked.bs, version, nanoseconds)
+        direction = _direction(part, part.rates, issued, asked.bs, version, nanoseconds)
         if direction.iops.value or direction.bytes:
             directions.append(direction)
             findings += _disagreement(part.rates, direction, place)
     if not directions and not job.error:
         return Refusal(place, f"the report of job {clean(job.name)!r} has no line with its rate")
-    if not total and directions:
+    if not issued[0] and directions:
         findings += (_shortened(directions, asked.rw, place),)
-    ignored = whole(fields.get("errors", {}).get("total", ""))
-    if ignored:
-        text = f"{ignored} errors were ignored (continue_on_error)"
-        findings += (Finding("fio.errors", "warning", f"{place.file}:{place.line}", text),)
-    if fields.get("steadystate", {}).get("attained") == "no":
-        text = "steady state was asked for and never attained"
-        findings += (Finding("fio.steady-state", "warning", f"{place.file}:{place.line}", text),)
     cpu, depths = fields.get("cpu", {}), fields.get("IO depths", {})
     return Run(
         place=place,
@@ -207,9 +239,19 @@ def _run(now: _Invocation, job: _Job, place: Place, findings: tuple[Finding, ...
         context_switches=whole(cpu.get("ctx", "")),
         depths={depth: _percent(share) for depth, share in depths.items()},
         disks=tuple(now.disks),
-        samplers=tuple(chain.from_iterable(_samplers(part, part.rates.kind) for part in parts if part.rates)),
-        findings=findings,
+        samplers=_all_samplers(parts),
+        findings=(*findings, *_own_remarks(fields, place)),
     )
+
+
+def _own_remarks(fields: Mapping[str, Mapping[str, str]], place: Place) -> Iterator[Finding]:
+    """What fio itself says of a job that is not its result."""
+    where = f"{place.file}:{place.line}"
+    ignored = whole(fields.get("errors", {}).get("total", ""))
+    if ignored:
+        yield Finding("fio.errors", "warning", where, f"{ignored} errors were ignored (continue_on_error)")
+    if fields.get("steadystate", {}).get("attained") == "no":
+        yield Finding("fio.steady-state", "warning", where, "steady state was asked for and never attained")
 
 
 def _shortened(directions: Sequence[Direction], rw: str | None, place: Place) -> Finding:
@@ -331,6 +373,10 @@ def _latency(part: _Part, name: str, count: int, version: Version | None, nanose
 def _percent(text: str) -> Quantity:
     found = decimals(text.removesuffix("%"))
     return unknown("%") if found is None else found.quantity("%")
+
+
+def _all_samplers(parts: Sequence[_Part]) -> tuple[Sampler, ...]:
+    return tuple(chain.from_iterable(_samplers(part, part.rates.kind) for part in parts if part.rates))
 
 
 def _samplers(part: _Part, kind: Kind) -> list[Sampler]:
