@@ -169,12 +169,17 @@ def _same(run: Run, other: Run) -> bool:
         return False
     if other.format in run.also or other.format == run.format:
         return False
-    a, b = run.directions, other.directions
-    if run.error and run.error == other.error and not (a and b):
+    if run.error and run.error == other.error and not (run.directions and other.directions):
         return True
-    if {d.kind for d in a} != {d.kind for d in b} and "mixed" not in {d.kind for d in (*a, *b)}:
+    return _same_directions(run.directions, other.directions)
+
+
+def _same_directions(some: Sequence[Direction], others: Sequence[Direction]) -> bool:
+    """Whether there are as many, of the same kinds unless one is the sum of them, and each shows the same."""
+    kinds, other_kinds = ({direction.kind for direction in each} for each in (some, others))
+    if len(some) != len(others) or (kinds != other_kinds and "mixed" not in kinds | other_kinds):
         return False
-    return len(a) == len(b) and all(_same_direction(x, y) for x, y in zip(a, b, strict=True))
+    return all(map(_same_direction, some, others))
 
 
 def _same_direction(x: Direction, y: Direction) -> bool:
@@ -250,23 +255,30 @@ def _best(first: Run, second: Run) -> Run:
     if disagree:
         text = f"the file also shows this run as {other.format}, where {'; '.join(disagree[:5])}"
         findings = (*findings, Finding("read.disagree", "warning", _at(best), text))
+    fuller = {name: getattr(best, name) or getattr(other, name) for name in _EITHER}
     return msgspec.structs.replace(
         best,
-        directions=tuple(_filled(a, b) for a, b in both) or best.directions or other.directions,
-        jobs=other.jobs if other.format == "text" else best.jobs if best.jobs is not None else other.jobs,
+        directions=tuple(starmap(_filled, both)) or best.directions or other.directions,
+        jobs=_jobs(best, other),
         pid=best.pid if best.pid is not None else other.pid,
         ended=best.ended if best.ended is not None else other.ended,
         local_time=best.local_time if best.ended is not None else other.local_time,
-        fio_version=best.fio_version or other.fio_version,
-        options=best.options or other.options,
         workload=known(best.workload, other.workload),
-        sync=best.sync or other.sync,
-        disks=best.disks or other.disks,
-        depths=best.depths or other.depths,
-        samplers=best.samplers or other.samplers,
         also=(*best.also, other.format, *(form for form in other.also if form not in best.also)),
         findings=findings,
+        **fuller,
     )
+
+
+_EITHER = ("fio_version", "options", "sync", "disks", "depths", "samplers")
+"""What is taken from the other format where the better one has none."""
+
+
+def _jobs(best: Run, other: Run) -> int | None:
+    """The normal report counts the jobs of a group; elsewhere their number is worked out."""
+    if other.format == "text" or best.jobs is None:
+        return other.jobs
+    return best.jobs
 
 
 def _filled(best: Direction, other: Direction) -> Direction:

@@ -58,22 +58,20 @@ def num2str(text: str, version: Version | None, *, kilo: int = 1000, truncated: 
     if version is not None and version < (2, 17) and prefix in ("P", "E"):
         power -= 1  # the list of prefixes had no T
     unit = float(step) ** power
+    value = whole + (int(digits) / 10 ** len(digits) if digits else 0.0)
+    half = 0.5 / 10 ** len(digits)
     if not power:
-        value = whole + (int(digits) / 10 ** len(digits) if digits else 0.0)
-        half = 0.5 / 10 ** len(digits) if digits else 0.0
-        return Printed(value, value - half, value + (half or float(truncated)))
+        return Printed(value, value - half, value + half) if digits else Printed(value, value, value + truncated)
     lost = 1 / step if power > 1 else 1 / unit  # the remainder of the division before, or the integer truncation
     if not digits:
         return Printed(whole * unit, (whole - 0.5) * unit, (whole + 0.5 + lost) * unit)
-    value = whole + int(digits) / 10 ** len(digits)
-    half = 0.5 / 10 ** len(digits)
-    low, high = value - half, value + half + lost
-    if version is None or version < (2, 20):
-        low, high = min(low, float(whole)), max(high, float(whole + 1))
-    if (version is None or (2, 20) <= version < (3, 26)) and not digits.strip("0"):
-        high = max(high, float(whole + 1) + lost)
     if version is not None and version < (2, 20):
-        value, low, high = whole + 0.5, float(whole), float(whole + 1)
+        return Printed((whole + 0.5) * unit, whole * unit, (whole + 1) * unit)
+    low, high = value - half, value + half + lost
+    if version is None:  # it may be of any of the three kinds
+        low, high = min(low, float(whole)), max(high, float(whole + 1))
+    if (version is None or version < (3, 26)) and not digits.strip("0"):
+        high = max(high, float(whole + 1) + lost)
     return Printed(value * unit, low * unit, high * unit)
 
 

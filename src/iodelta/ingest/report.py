@@ -44,7 +44,24 @@ def read_text(data: bytes, file: str) -> list[Found]:
     cleaned = lines(data)
     used = bytearray(len(cleaned))
     whole = "\n".join(line.text for line in cleaned)
-    if any(key in whole for key in ('"jobs"', '"client_stats"', '"fio version"', '"jobname"')):
+    reports += _reports_of_tools(cleaned, used, whole, file)
+    refused = other_tools.refused(whole, cleaned, file)
+    stats = read_stats.dumps(cleaned, used, file) if read_stats.HINT.search(whole) else []
+    if tables.hinted(whole) and not refused:
+        reports += [list(rows) for rows in tables.tables(cleaned, used, file)]
+    found: list[Found] = [*once(sorted(reports, key=_line)), *stats, *refused]
+    if not found and excerpts.hinted(whole):
+        found += excerpts.runs(cleaned, file)
+    return found or _told(cleaned, whole, file) or [Refusal(Place(file), _why_nothing(cleaned))]
+
+
+_OF_JSON = ('"jobs"', '"client_stats"', '"fio version"', '"jobname"')
+
+
+def _reports_of_tools(cleaned: Sequence[Line], used: bytearray, whole: str, file: str) -> list[Report]:
+    """What tools print, each in its own format; a reader looks only where the ``whole`` text hints at it."""
+    reports: list[Report] = []
+    if any(key in whole for key in _OF_JSON):
         reports += json_found.in_lines(cleaned, used, file)
     if whole.count(";") >= terse.LEAST:
         reports += terse.records(cleaned, used, file)
@@ -54,15 +71,7 @@ def read_text(data: bytes, file: str) -> list[Found]:
         reports += [[run] for run in io_uring.outputs(cleaned, used, file)]
     if "(Read/Write)" in whole:
         reports += [list(runs) for runs in kbench.summaries(cleaned, used, file)]
-    reports += other_tools.results(cleaned, used, file)
-    refused = other_tools.refused(whole, cleaned, file)
-    stats = read_stats.dumps(cleaned, used, file) if read_stats.HINT.search(whole) else []
-    if tables.hinted(whole) and not refused:
-        reports += [list(rows) for rows in tables.tables(cleaned, used, file)]
-    found: list[Found] = [*once(sorted(reports, key=_line)), *stats, *refused]
-    if not found and excerpts.hinted(whole):
-        found += excerpts.runs(cleaned, file)
-    return found or _told(cleaned, whole, file) or [Refusal(Place(file), _why_nothing(cleaned))]
+    return reports + other_tools.results(cleaned, used, file)
 
 
 def _told(cleaned: Sequence[Line], whole: str, file: str) -> list[Found]:

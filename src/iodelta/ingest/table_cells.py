@@ -63,26 +63,16 @@ def cell(text: str, *, comma: bool = False) -> tuple[Printed, str] | None:
     Groups of three after a space, apostrophe or comma are thousands; ``comma``: it is this column's decimal point.
     Nobody says whether a table was rounded or cut: up to a unit of the last place may be missing.
     """
-    text = plain(text)
-    if spread := _SPREAD.search(text):
-        text = text[: spread.start()] + (spread["unit"] or "" if text[: spread.start()][-1:].isdigit() else "")
+    text = _without_scatter(plain(text))
     if span := _RANGE.fullmatch(text):
-        ends = [cell(span[1] + (span[2] or span[4]), comma=comma), cell(span[3] + span[4], comma=comma)]
-        return _between(ends[0], ends[1]) if ends[0] and ends[1] else None
+        first, last = (cell(end, comma=comma) for end in (span[1] + (span[2] or span[4]), span[3] + span[4]))
+        return _between(first, last) if first and last else None
     comma = comma or _GERMAN.fullmatch(text) is not None
     found = _NUMBER.fullmatch(text.replace(".", "") if comma else text)
     if found is None or "~" in found[1] or "≈" in found[1]:
         return None
-    digits = found[2].lower()
-    for separator in _SPACES:
-        digits = digits.replace(separator, "")
-    mantissa, _, exponent = digits.partition("e")
-    if comma:
-        mantissa = mantissa.replace(",", ".")
-    elif _THOUSANDS.fullmatch(mantissa) or "." in mantissa:
-        mantissa = mantissa.replace(",", "")
-    else:
-        mantissa = mantissa.replace(",", ".")
+    mantissa, _, exponent = found[2].lower().partition("e")
+    mantissa = _with_point(mantissa, comma)
     if mantissa.count(".") > 1:
         return None  # either of its two marks may be the decimal one
     places = len(mantissa.partition(".")[2])
@@ -91,6 +81,23 @@ def cell(text: str, *, comma: bool = False) -> tuple[Printed, str] | None:
     if "-" in found[1]:
         value = -value
     return Printed(value, value - half, value + 2 * half), found[3]
+
+
+def _without_scatter(text: str) -> str:
+    """A cell without what says how its number scattered or changed; a unit after that is the number's."""
+    spread = _SPREAD.search(text)
+    if spread is None:
+        return text
+    number = text[: spread.start()]
+    return number + (spread["unit"] or "") if number[-1:].isdigit() else number
+
+
+def _with_point(mantissa: str, comma: bool) -> str:
+    """Digits without marks before thousands, with a point before decimals; ``comma``: that is what it is here."""
+    for separator in _SPACES:
+        mantissa = mantissa.replace(separator, "")
+    is_grouped = _THOUSANDS.fullmatch(mantissa) is not None or "." in mantissa
+    return mantissa.replace(",", "" if is_grouped and not comma else ".")
 
 
 def plain(text: str) -> str:

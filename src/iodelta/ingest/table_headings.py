@@ -284,28 +284,40 @@ def _byte_scale(text: str, words: Sequence[str]) -> float | None:
 
 
 def _latency(text: str, words: Sequence[str]) -> Column | None:
-    of = next((_LATENCIES[word] for word in words if word in _LATENCIES), None)
-    if of == "lat":
-        of = "clat" if "completion" in words else "slat" if "submission" in words else "lat"
+    of = _whose(words)
     percent = _percent(text)
     scale = _time_scale(text)
     if of is None and percent is None:  # a mean of milliseconds or less, and of nothing but the I/O
-        units = {"ms", "msec", "us", "usec", "µs", "μs", "ns", "nsec"}
-        if scale is None or scale >= 1e9 or not set(words) <= _NEUTRAL | units:
+        if scale is None or scale >= 1e9 or not set(words) <= _NEUTRAL | _SHORT_TIMES:
             return None
         return Column(_kind(words), "lat", "mean", 0, scale)
-    if of is None and scale is None and not re.fullmatch(r"\s*p\d{2,5}(?:\.\d{1,4})?\s*", text):
+    if of is None and scale is None and not _PERCENTILE_ALONE.fullmatch(text):
         return None  # a bare p99 may have its unit in the cells
     if percent is not None:
         return Column(_kind(words), of or "lat", "percentile", percent, scale)
-    high, low = (
-        not {"max", "maximum", "worst", "peak"}.isdisjoint(words),
-        not {"min", "minimum", "best"}.isdisjoint(words),
-    )
     if _BARE.search(text) or not _PERCENTILES.isdisjoint(words):
         return None  # a percentile that is not named
-    stat: Stat = "max" if high else "min" if low else "mean"
-    return Column(_kind(words), of or "lat", stat, 0, scale)
+    return Column(_kind(words), of or "lat", _extreme(words) or "mean", 0, scale)
+
+
+_SHORT_TIMES = {"ms", "msec", "us", "usec", "µs", "μs", "ns", "nsec"}
+_PERCENTILE_ALONE = re.compile(r"\s*p\d{2,5}(?:\.\d{1,4})?\s*")
+
+
+def _whose(words: Sequence[str]) -> Whose | None:
+    """Which latency is named: submission, completion or total; None where none is."""
+    of = next((_LATENCIES[word] for word in words if word in _LATENCIES), None)
+    if of == "lat" and "completion" in words:
+        return "clat"
+    if of == "lat" and "submission" in words:
+        return "slat"
+    return of
+
+
+def _extreme(words: Sequence[str]) -> Stat | None:
+    if not {"max", "maximum", "worst", "peak"}.isdisjoint(words):
+        return "max"
+    return None if {"min", "minimum", "best"}.isdisjoint(words) else "min"
 
 
 def _time_scale(text: str) -> float | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import chain
 
 import msgspec
@@ -88,6 +88,14 @@ def _begins(text: str, hints: Sequence[bool], index: int) -> bool:
         return False
     marked = "  " in text or text.count("|") > 1 or "," in text or ";" in text or text.strip().count(" ") == 1
     return hints[index] or (marked and any(hints[max(0, index - _NEAR) : index + _NEAR + 1]))
+
+
+def _numbers_of(measure: Heading, titles: Sequence[str], cells: Sequence[str]) -> Iterator[tuple[str, str, Heading]]:
+    """The title, the text and the heading of every number of ``measure`` in a row, whose name comes first."""
+    for name, text in zip(titles[1:], cells[1:], strict=False):
+        own = of_names(measure, cells[0], name)
+        if own.column is not None and cell(text) is not None and not COMPARES.search(name):
+            yield name, text, own
 
 
 class _Table:
@@ -194,16 +202,13 @@ class _Table:
             return []
         if is_statistic(grid.titles[0]) or (measure.column.of != "rate" and _has_bare_percentiles(grid)):
             return []
+        first = Heading(table_spaces.UNNAMED if corner else grid.titles[0], None)
         runs = []
         for index, cells, section in grid.rows:
             if _DERIVED.fullmatch(cells[0]):
                 continue  # it says how others differ
-            for name, text in zip(grid.titles[1:], cells[1:], strict=False):
-                own = of_names(measure, cells[0], name)
-                if COMPARES.search(name) or own.column is None or cell(text) is None:
-                    continue
-                first = table_spaces.UNNAMED if corner else grid.titles[0]
-                headings = [Heading(first, None), Heading("column", None), own]
+            for name, text, own in _numbers_of(measure, grid.titles, cells):
+                headings = [first, Heading("column", None), own]
                 runs += row(headings, [cells[0], name, text], self._place(index), title, section)
         return runs if len(runs) > 1 else []
 

@@ -68,13 +68,10 @@ def _runtime(run: Run) -> int:
 
 def _record(fields: Sequence[str], place: Place) -> Run | Refusal:
     terse = int(fields[0])
-    head = 4 if terse == 2 else 5
     version = version_of(fields[1]) if terse > 2 else None
     size = 47 if terse == 5 else 41
-    shapes = (2, 3, 1) if terse == 3 else (3, 4, 1)
-    places = product(range(head, head + _NAME), shapes)
-    fits = ((at, n) for at, n in places if _tail_at(fields, at + n * size))
-    begin, (head, blocks) = head - 3, next(fits, (head, 0))
+    begin = 1 if terse == 2 else 2
+    head, blocks = _shape(fields, terse, begin + 3, size)
     name, group, error = ";".join(fields[begin : head - 2]), whole(fields[head - 2]), _signed(fields[head - 1])
     if not blocks or group is None or error is None:
         return Refusal(place, f"a terse record of version {terse} with {len(fields)} fields: it is cut or damaged")
@@ -90,11 +87,9 @@ def _record(fields: Sequence[str], place: Place) -> Run | Refusal:
         if direction.bytes or direction.iops.value:
             directions.append(direction)
             samplers += _samplers(kind, block)
-    shares = [decimals(text.removesuffix("%")) for text in fields[tail + 5 : tail + 12]]
-    formats: dict[int, Format] = {2: "terse2", 3: "terse3", 4: "terse4", 5: "terse5"}
     return Run(
         place=place,
-        format=formats[terse],
+        format=_FORMATS[terse],
         jobname=clean(name),
         group=group,
         directions=without_sum(directions, None),
@@ -103,14 +98,29 @@ def _record(fields: Sequence[str], place: Place) -> Run | Refusal:
         usr_cpu=_exact(fields[tail].removesuffix("%"), "%"),
         sys_cpu=_exact(fields[tail + 1].removesuffix("%"), "%"),
         context_switches=whole(fields[tail + 2]),
-        depths={
-            depth: share.quantity("%")
-            for depth, share in zip(("1", "2", "4", "8", "16", "32", ">=64"), shares, strict=True)
-            if share is not None
-        },
+        depths=_depths(fields[tail + 5 : tail + 12]),
         disks=tuple(_disks(fields[tail + _TAIL :])),
         samplers=tuple(samplers),
     )
+
+
+_FORMATS: dict[int, Format] = {2: "terse2", 3: "terse3", 4: "terse4", 5: "terse5"}
+
+
+def _shape(fields: Sequence[str], terse: int, head: int, size: int) -> tuple[int, int]:
+    """Where the first direction begins, ``head`` or after as many semicolons as a name has more, and how many there
+    are; 0 of them where the record is damaged."""
+    shapes = (2, 3, 1) if terse == 3 else (3, 4, 1)
+    for at, blocks in product(range(head, head + _NAME), shapes):
+        if _tail_at(fields, at + blocks * size):
+            return at, blocks
+    return head, 0
+
+
+def _depths(fields: Sequence[str]) -> dict[str, Quantity]:
+    shares = [decimals(text.removesuffix("%")) for text in fields]
+    named = zip(("1", "2", "4", "8", "16", "32", ">=64"), shares, strict=True)
+    return {depth: share.quantity("%") for depth, share in named if share is not None}
 
 
 def _kinds(terse: int, blocks: int) -> tuple[Kind, ...]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import calendar
 import math
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from iodelta.ingest.cleaning import Line
 from iodelta.ingest.model import Disk
 from iodelta.ingest.numbers import Printed, Version, decimals, num2str, whole
 from iodelta.trial import Kind
@@ -190,3 +192,24 @@ def when(line: str) -> float | None:
     if not (1970 <= year < 3000 and 0 < day < 32):
         return None
     return float(calendar.timegm((year, _MONTHS.index(found[1]) + 1, day, hour, minute, second)))
+
+
+WRAPPED = 3
+"""Lines that one of fio's may have been wrapped into, after the first."""
+
+
+def window(lines: Sequence[Line], index: int, landmark: str) -> str:
+    """The part of a line, however long, around its first ``landmark``, and the lines it may be wrapped into."""
+    text = lines[index].text.strip()
+    at = text.find(landmark)
+    rest = " ".join(line.text[:200].strip() for line in lines[index + 1 : index + 3])
+    return f"{text[max(0, at - 500) : at + 1000]} {rest}"
+
+
+def unwrapped(lines: Sequence[Line], index: int, text: str) -> str:
+    """A line of disk statistics with what it was wrapped into: its last word is a share."""
+    for line in lines[index + 1 : index + 1 + WRAPPED]:
+        if text.endswith("%") or ": ios=" in line.text:
+            break
+        text += " " + line.text[:1000].strip()
+    return text

@@ -20,8 +20,6 @@ from iodelta.trial import Direction, Finding, Kind, Latency, Place, Quantity
 from iodelta.workload.fio_schema import rate
 
 _ETA = re.compile(r"\[eta [^\[\]]{0,40}\]|\^C")
-_WRAPPED = 3
-"""Lines that one of fio's may have been wrapped into, after the first."""
 
 
 class _Part:
@@ -50,7 +48,7 @@ class _Job:
         if say.begins(say.statement(text)):
             self.lines.append(text)
             self.wrapped = 0
-        elif self.wrapped < _WRAPPED:
+        elif self.wrapped < say.WRAPPED:
             self.lines[-1] += " " + text
             self.wrapped += 1
 
@@ -113,11 +111,11 @@ class _Reports:
 
     def take(self, index: int, text: str) -> bool:
         """Whether the line, whose text is not empty, is fio's."""
-        banner = say.BANNER.search(_window(self._lines, index, ": (g=")) if ": (g=" in text else None
+        banner = say.BANNER.search(say.window(self._lines, index, ": (g=")) if ": (g=" in text else None
         if banner:
             self._begin(banner)
             return True
-        head = say.HEAD.search(_window(self._lines, index, "(groupid=")) if "(groupid=" in text else None
+        head = say.HEAD.search(say.window(self._lines, index, "(groupid=")) if "(groupid=" in text else None
         if head:
             self._report(self._lines[index].number, head, text)
             return True
@@ -153,7 +151,7 @@ class _Reports:
         self._now.said, self._said = self._now.said + self._said, []
 
     def _disk(self, index: int, text: str) -> None:
-        disk = say.disk(_unwrapped(self._lines, index, text), member=self._now.stacked)
+        disk = say.disk(say.unwrapped(self._lines, index, text), member=self._now.stacked)
         if disk:
             self._now.disks.append(disk)
         self._now.stacked = self._now.stacked or "aggrios=" in text  # the members of a stacked device follow it
@@ -168,23 +166,6 @@ class _Reports:
     def _remark(self, text: str) -> bool:
         self._said.append(text)
         return say.STARTING.match(text) is not None
-
-
-def _window(lines: Sequence[Line], index: int, landmark: str) -> str:
-    """The part of a line, however long, around its first ``landmark``, and the lines it may be wrapped into."""
-    text = lines[index].text.strip()
-    at = text.find(landmark)
-    rest = " ".join(line.text[:200].strip() for line in lines[index + 1 : index + 3])
-    return f"{text[max(0, at - 500) : at + 1000]} {rest}"
-
-
-def _unwrapped(lines: Sequence[Line], index: int, text: str) -> str:
-    """A line of disk statistics with what it was wrapped into: its last word is a share."""
-    for line in lines[index + 1 : index + 1 + _WRAPPED]:
-        if text.endswith("%") or ": ios=" in line.text:
-            break
-        text += " " + line.text[:1000].strip()
-    return text
 
 
 def _runs(now: _Invocation, file: str) -> list[Run | Refusal]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
+from itertools import product
 
 from iodelta.lab.folder import (
     Abandoned,
@@ -138,8 +139,11 @@ class Account:
     def judged(self, variants: Iterable[str]) -> dict[int, Started]:
         """The trials that count, and the conditioning trials of their superblocks."""
         wanted = tuple(variants)
-        found = [one for attempts in self._attempts.values() for one in self._counted(attempts, wanted)]
-        return {one.trial: one for one in sorted(found, key=lambda one: one.trial)}
+        counted: list[Started] = []
+        for attempts in self._attempts.values():
+            counted += self._counted(attempts, wanted)
+        counted.sort(key=lambda started: started.trial)
+        return {started.trial: started for started in counted}
 
     def findings(self) -> tuple[Finding, ...]:
         """What a reader must know of the journal: trials that are lost, variants that were left out."""
@@ -156,8 +160,8 @@ class Account:
         names = [name for name in variants if name not in self.left_out]
         for _, begun in sorted(attempts.items()):
             usable = {(one.variant, one.conditioning): one for one in begun if self.is_usable(one.trial)}
-            kinds = (True, False) if any(one.conditioning for one in begun) else (False,)
-            wanted = [(name, kind) for name in names for kind in kinds]
-            if all(one in usable for one in wanted):
-                return [usable[one] for one in wanted]
+            is_superblock = any(one.conditioning for one in begun)
+            wanted = list(product(names, (True, False) if is_superblock else (False,)))
+            if all(key in usable for key in wanted):
+                return [usable[key] for key in wanted]
         return []

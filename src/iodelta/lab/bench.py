@@ -6,6 +6,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from types import MappingProxyType
 
 import msgspec
@@ -276,7 +277,7 @@ class Bench:
         account, findings = self._beside(background, done, result)
         copies = self._mirrors.account() if not mirrored(variant.knobs) else {}
         settings = {**condition.knobs, **variant.knobs}.items()
-        odd = (finding for name, value in settings for finding in self._odd.get(name, {}).get(value, ()))
+        odd = chain.from_iterable(self._odd.get(name, {}).get(value, ()) for name, value in settings)
         known = (*self._placement.get(variant.name, ()), *odd, *self._standing)
         findings = (*findings, *known, *self._mirrors.findings(copies))
         guesses = io_uring.windows(made, starts) if cell.option(TOOL) else ()

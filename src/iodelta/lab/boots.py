@@ -14,6 +14,7 @@ import statistics
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Self
 
 import msgspec
@@ -64,6 +65,11 @@ def settings_of(experiment: Experiment, variant: Variant, condition: str = "") -
     return {name: value for name, value in {**shared, **variant.knobs}.items() if of_boot(name)}
 
 
+def _means(boots: Sequence[Sequence[float]]) -> list[float]:
+    """The mean of each boot that has runs."""
+    return [statistics.fmean(runs) for runs in boots if runs]
+
+
 class Scatter:
     """How boots and the runs within them scatter, and so how many runs a boot is worth making.
 
@@ -91,9 +97,9 @@ class Scatter:
         return self._chosen.get(cell, 2)
 
     def _choice(self, variants: Sequence[Sequence[Sequence[float]]]) -> int:
-        within = [statistics.variance(runs) for boots in variants for runs in boots if len(runs) > 1]
+        within = [statistics.variance(runs) for runs in chain.from_iterable(variants) if len(runs) > 1]
         run = statistics.fmean(within) if within else 0.0
-        means = [[statistics.fmean(runs) for runs in boots if runs] for boots in variants]
+        means = map(_means, variants)
         between = statistics.fmean(statistics.variance(boots) for boots in means if len(boots) > 1)
         boots, runs = zip(*self._costs, strict=True)
         # Of boots the mean: where one serves several cells, the others had it for nothing.

@@ -171,7 +171,7 @@ def noise_of(trials: Sequence[Trial], metrics: Sequence[Metric], seconds_per_blo
     pairs = [pair for pair in blocks.values() if len(pair) == 2]
     found = []
     for metric in metrics:
-        values = np.array([[value_of(trial, metric)[0] for trial in pair] for pair in pairs])
+        values = np.array([_values(pair, metric) for pair in pairs])
         values = values[np.all(np.isfinite(values) & (values > 0), axis=1)] if len(values) else values
         if len(values) < 4:
             continue
@@ -185,6 +185,10 @@ def noise_of(trials: Sequence[Trial], metrics: Sequence[Metric], seconds_per_blo
         ]
         found.append(MetricNoise(metric, noise, lag1, *visible))
     return tuple(found)
+
+
+def _values(pair: Sequence[Trial], metric: Metric) -> list[float]:
+    return [value_of(trial, metric)[0] for trial in pair]
 
 
 def alarms_in(judgement: Judgement) -> tuple[int, int, bool]:

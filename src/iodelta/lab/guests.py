@@ -66,7 +66,7 @@ class Guests(Boots):
         """Keep what the guests are given of this machine, from the first to the last."""
         pairs = itertools.product(self._experiment.variants, [one.name for one in self._experiment.conditions])
         specs = [changed(self._machine.spec, settings_of(self._experiment, *pair)) for pair in pairs]
-        here, targets = given([disk for spec in specs for disk in spec.disks])
+        here, targets = given(list(itertools.chain.from_iterable(spec.disks for spec in specs)))
         self._turn = contextlib.ExitStack()
         self._turn.enter_context(nobody_else(here, targets, self._folder.path))
         return self

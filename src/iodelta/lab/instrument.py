@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from itertools import product
 
 import msgspec
 
@@ -69,7 +70,7 @@ def look_closer(
     missing = {name: reason for name in wanted if (reason := reasons[name](machine))}
     use = [name for name in wanted if name not in missing]
     looked = []
-    cases = [(cell, variant) for cell in plan.experiment.cells for variant in plan.experiment.variants]
+    cases = list(product(plan.experiment.cells, plan.experiment.variants))
     for number, (cell, variant) in enumerate(cases if use else []):
         watcher.preparing(f"instruments: {cell.name}, {variant.name}", number / len(cases))
         if stop():

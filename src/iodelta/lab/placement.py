@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 
 from iodelta.experiment import Experiment
 from iodelta.knob import Knob
@@ -28,9 +29,8 @@ def placement(
     for variant in experiment.variants:
         cpus = _cpus(variant.knobs, knobs, by_node)
         if cpus and cpus < everywhere and "irq.affinity" not in variant.knobs:
-            found[variant.name] = tuple(
-                finding for one in disks for finding in placement_findings(one, cpus, by_node, variant.name)
-            )
+            of_disks = (placement_findings(disk, cpus, by_node, variant.name) for disk in disks)
+            found[variant.name] = tuple(chain.from_iterable(of_disks))
     return {name: findings for name, findings in found.items() if findings}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Literal
 
 import msgspec
@@ -86,7 +87,7 @@ def primary_metrics(experiment: Experiment) -> tuple[Metric, ...]:
     """The metrics asked for, else the defaults of every direction done. Raises RequestError for an unknown one."""
     if experiment.design.metrics:
         return tuple(metric(name) for name in experiment.design.metrics)
-    kinds = dict.fromkeys(kind for cell in experiment.cells for kind in kinds_of(cell))
+    kinds = dict.fromkeys(chain.from_iterable(map(kinds_of, experiment.cells)))
     if experiment.cells[0].option(TOOL):  # t/io_uring has rates alone: its latencies are in ticks of an unknown clock
         return (metric("read.iops"),)
     smallest = min(_block_size(cell) for cell in experiment.cells)

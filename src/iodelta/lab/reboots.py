@@ -51,7 +51,9 @@ def look_at_host(machine: SshMachine, experiment: Experiment) -> Survey:
     first = next(iter(found.values()))
     kernel = Kernel(machine, first.target, REBOOT)
     kernel.save()
-    unavailable = {name: reason for one in found.values() for name, reason in one.unavailable.items()}
+    unavailable: dict[str, str] = {}
+    for seen in found.values():
+        unavailable |= seen.unavailable
     for variant in experiment.variants:
         try:
             releases = {kernel.image(*values).release for values in _values(experiment, variant)}

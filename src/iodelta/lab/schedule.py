@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Literal
 
 import msgspec
@@ -64,7 +65,8 @@ def mirrored_orders(variants: Sequence[str], count: int, rng: random.Random) -> 
             rows = rows[:1]  # the other is its reverse
         else:
             rng.shuffle(rows)
-        orders.extend(order for row in rows for order in (row, row[::-1]))
+        for row in rows:
+            orders += (row, row[::-1])
     return orders[:count]
 
 
@@ -86,7 +88,7 @@ def make_schedule(
             drawn = mirrored_orders(variants, rounds, random.Random(f"{seed}/{shared}"))
         else:
             drawn = variant_orders(variants, rounds, random.Random(f"{seed}/order/{shared}"))
-        orders[cell.name] = [doubled(one) for one in drawn] if superblocks else drawn
+        orders[cell.name] = list(map(doubled, drawn)) if superblocks else drawn
     planned = []
     for block in range(rounds):
         rng = random.Random(f"{seed}/{block}")
@@ -103,7 +105,7 @@ def make_schedule(
 
 def doubled(order: Sequence[str]) -> tuple[str, ...]:
     """The order of a superblock: A A B B."""
-    return tuple(name for name in order for _ in range(2))
+    return tuple(chain.from_iterable((name, name) for name in order))
 
 
 def repeated(slot: Slot, attempt: int, seed: int) -> Slot:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, product
 from typing import Literal
 
 import msgspec
@@ -83,35 +84,50 @@ def survey(machine: Machine, experiment: Experiment, *, engines: bool = True) ->
     tree = bool(experiment.target.files)
     target = target_of(machine, experiment)
     scratch = target.kind == "directory" and not tree
-    size = size_bytes(experiment.target.size) if experiment.target.size else None
-    if scratch and size is None:
-        size = SCRATCH_SIZE
-    if target.kind == "block" and size is not None and size > target.size_bytes:
+    size = _size(experiment, target, scratch)
+    writing = any_writes(experiment, target, size)
+    reasons = refuse_reasons(machine, target, None if tree else size) if writing else ()
+    holds = held_by(machine, target) if writing else ""
+    knobs = knobs_of(machine, experiment, target)
+    for condition in experiment.conditions:
+        background_words(condition, target, experiment.target.files)
+    for settings in all_settings(experiment):
+        check(knobs, settings)
+    _check_requests(experiment, target, size, version)
+    _check_tool(machine, experiment)
+    refused = _tried(machine, experiment, target, size, version) if engines else ({}, {})
+    odd = placement(machine, experiment, target, knobs)
+    return Survey(target, scratch, size, version, writing, reasons, *refused, placement=odd, holds=holds)
+
+
+def _size(experiment: Experiment, target: Target, scratch: bool) -> int | None:
+    """What fio is given as ``size``. Raises RequestError for more than the device has."""
+    if not experiment.target.size:
+        return SCRATCH_SIZE if scratch else None
+    size = size_bytes(experiment.target.size)
+    if target.kind == "block" and size > target.size_bytes:
         raise RequestError(
             f"{experiment.target.size} is asked for, the device has {target.size_bytes} bytes",
             place=target.path,
             remedy="give a smaller [target] size, or none",
         )
-    pairs = [(cell, variant) for cell in experiment.cells for variant in experiment.variants]
-    writing = any_writes(experiment, target, size)
-    reasons = refuse_reasons(machine, target, None if tree else size) if writing else ()
-    holds = held_by(machine, target) if writing else ""
-    for condition in experiment.conditions:
-        background_words(condition, target, experiment.target.files)
-    knobs = knobs_of(machine, experiment, target)
-    for condition in experiment.conditions:
-        for variant in experiment.variants:
-            check(knobs, {**condition.knobs, **variant.knobs})
+    return size
+
+
+def all_settings(experiment: Experiment) -> list[dict[str, str]]:
+    """The knobs of every variant under every condition; a variant's own replace those of the condition."""
+    pairs = product(experiment.conditions, experiment.variants)
+    return [{**condition.knobs, **variant.knobs} for condition, variant in pairs]
+
+
+def _check_requests(experiment: Experiment, target: Target, size: int | None, version: tuple[int, int]) -> None:
+    """Raises RequestError for options that cannot be passed on to fio, or that a mirror does not understand."""
     held = {condition.name: condition.knobs for condition in experiment.conditions}
-    for cell, variant in pairs:  # refuses options that cannot be passed on
+    for cell, variant in product(experiment.cells, experiment.variants):
         request = request_for(experiment, cell, variant, target, seed=1, size=size, version=version, workdir="/")
         words = command_of(request)
         if mirrored({**held.get(cell.condition, {}), **variant.knobs}):
             check_options_of_mirror(options_of(words[1:]))
-    _check_tool(machine, experiment)
-    refused = _tried(machine, experiment, target, size, version) if engines else ({}, {})
-    odd = placement(machine, experiment, target, knobs)
-    return Survey(target, scratch, size, version, writing, reasons, *refused, placement=odd, holds=holds)
 
 
 def target_of(machine: Machine, experiment: Experiment) -> Target:
@@ -154,10 +170,10 @@ def _check_tool(machine: Machine, experiment: Experiment) -> None:
     # What was built is static, and is put on another machine only once it shall run there.
     there = machine if tool.startswith("/") else LocalMachine()
     has = io_uring.usage(there, io_uring.program(there, tool))
-    options = [option for cell in experiment.cells for option in cell.options if option[0] != TOOL]
-    options += [option for variant in experiment.variants for option in variant.options]
-    for name, value in options:
-        for word in switches(name, value):
+    of_cells = (cell.options for cell in experiment.cells)
+    of_variants = (variant.options for variant in experiment.variants)
+    for name, value in chain.from_iterable((*of_cells, *of_variants)):
+        for word in switches(name, value) if name != TOOL else ():
             if word[1] not in has:
                 raise RequestError(
                     f"this t/io_uring has no option {word[:2]}",
@@ -246,7 +262,7 @@ def ready(
         target = found.target
         # First of all: after a kill it is by this log that what was started is found and ended.
         log = stack.enter_context(undo_log(machine, plan.identifier, folder.path))
-        mirrors = [resolve(machine, path) for one in plan.experiment.variants for path in members_of(one.knobs)]
+        mirrors = other_members(machine, plan.experiment, target)
         stack.enter_context(alone(machine, [target, *mirrors], folder.path))
         place = stack.enter_context(workdir(machine))
         if found.scratch:
@@ -256,17 +272,11 @@ def ready(
             size = None if target.kind == "directory" else found.size  # what is there needs no room
             permit = stack.enter_context(check_write(machine, target, destroy, size))
         permitted = _mirror_permits(machine, plan.experiment, target, destroy, stack) if found.writes else ()
-        settings = [
-            {**condition.knobs, **variant.knobs}
-            for condition in plan.experiment.conditions
-            for variant in plan.experiment.variants
-        ]
         with machine.together("knobs"):
             knobs = knobs_of(machine, plan.experiment, target)
-        values = {name: sorted({given[name] for given in settings if name in given}) for name in knobs}
+        values = _values(plan.experiment, knobs)
         odd = {name: one.findings(values[name], found.size) for name, one in knobs.items()}
-        every = (finding for each in odd.values() for findings in each.values() for finding in findings)
-        for text in dict.fromkeys(finding.explanation for finding in every if finding.severity == "warning"):
+        for text in _warnings(odd):
             watcher.note(f"warning: {text}")
         saved = {record.knob: record for record in log.keep(lambda: [knobs[n].save(values[n]) for n in knobs])}
         for record in saved.values():
@@ -292,6 +302,21 @@ def ready(
             put_back(log, folder, watcher, quiet=throw_away(machine))
 
 
+def _values(experiment: Experiment, knobs: Iterable[str]) -> dict[str, list[str]]:
+    """What each knob is set to in the course of the experiment, sorted."""
+    values: dict[str, set[str]] = {name: set() for name in knobs}
+    for settings in all_settings(experiment):
+        for name in values.keys() & settings.keys():
+            values[name].add(settings[name])
+    return {name: sorted(each) for name, each in values.items()}
+
+
+def _warnings(odd: Mapping[str, Mapping[str, Iterable[Finding]]]) -> list[str]:
+    """What is odd about values of knobs, each sentence once."""
+    found = chain.from_iterable(chain.from_iterable(of_values.values()) for of_values in odd.values())
+    return list(dict.fromkeys(finding.explanation for finding in found if finding.severity == "warning"))
+
+
 def _mirror_permits(
     machine: Machine, experiment: Experiment, target: Target, destroy: Sequence[str], stack: contextlib.ExitStack
 ) -> tuple[str, ...]:
@@ -306,8 +331,8 @@ def _mirror_permits(
 
 def other_members(machine: Machine, experiment: Experiment, target: Target) -> tuple[Target, ...]:
     """The members of the experiment's mirrors, each once and without the target. Raises RequestError."""
-    paths = [path for one in experiment.variants for path in members_of(one.knobs)]
-    members = {member.real_path: member for member in (resolve(machine, path) for path in dict.fromkeys(paths))}
+    paths = dict.fromkeys(chain.from_iterable(members_of(variant.knobs) for variant in experiment.variants))
+    members = {member.real_path: member for member in (resolve(machine, path) for path in paths)}
     members.pop(target.real_path, None)
     return tuple(members.values())
 

@@ -12,6 +12,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -86,8 +87,8 @@ def physical(machine: Machine, targets: Sequence[Target]) -> tuple[str, ...]:
     """
     found = set()
     for target in targets:
-        disks = {one for name in target.devices for one in members(machine, name)}
-        found |= {sysfs_name(one) for one in disks} or {f"filesystem-{target.identity.devno}"}
+        disks = set(chain.from_iterable(members(machine, name) for name in target.devices))
+        found |= set(map(sysfs_name, disks)) or {f"filesystem-{target.identity.devno}"}
     return tuple(sorted(found))
 
 

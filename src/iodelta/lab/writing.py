@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import product
 
 from iodelta.experiment import Experiment, Option, size_bytes
 from iodelta.jobfile import canonical
@@ -21,7 +22,7 @@ JUDGED = frozenset({"rw", "readwrite", "ioengine", *CHANGING})
 
 def any_writes(experiment: Experiment, target: Target, size: int | None = None) -> bool:
     """Whether any trial or fio background of ``experiment`` may change ``target``: ``writes`` of each."""
-    trials = ((*cell.options, *one.options) for cell in experiment.cells for one in experiment.variants)
+    trials = ((*cell.options, *variant.options) for cell, variant in product(experiment.cells, experiment.variants))
     loads = (condition.background_fio for condition in experiment.conditions if condition.background_fio)
     return any(writes(options, target, size) for options in (*trials, *loads))
 

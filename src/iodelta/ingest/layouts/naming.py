@@ -23,6 +23,8 @@ _KDEVOPS = re.compile(
     r"_jobs(?P<jobs>\d+)\.(?P<format>json|txt)"
 )
 _CBT_LEVEL = re.compile(r"((?:osd|client|raw)_ra|op_size|concurrent_procs|total_iodepth|iodepth|numjobs)-(\d+)")
+_CBT_REPETITION = re.compile(r"\d{8}")
+_CBT_FOLDERS = (_CBT_LEVEL, _CBT_REPETITION, re.compile(r"id-\w+"))
 _CBT_FILE = re.compile(r"(?P<json>json_)?output\.(?P<part>.+)")
 _PBENCH = re.compile(
     r"(?:(?P<series>.*?)/)?(?P<number>\d+)-(?P<mode>[a-z,]+)-(?P<bs>\d+)KiB(?:-(?P<device>[^/]+?))?(?:-fail\d+)?/"
@@ -68,24 +70,27 @@ def cbt(path: str) -> Spot | None:
     """
     *folders, name = path.split("/")
     found = _CBT_FILE.fullmatch(name)
-    if found is None:
+    levels = [number for number, folder in enumerate(folders) if _CBT_LEVEL.fullmatch(folder)]
+    repetitions = [number for number, folder in enumerate(folders) if _CBT_REPETITION.fullmatch(folder)]
+    if found is None or not (levels or repetitions):
         return None
-    levels = [match for folder in folders if (match := _CBT_LEVEL.fullmatch(folder))]
-    at = next((number for number, folder in enumerate(folders) if re.fullmatch(r"\d{8}", folder)), None)
-    if not levels and at is None:
-        return None
-    named = [f"{level[1]} {int(level[2])}" for level in levels]
-    first = at if at is not None else next(n for n, folder in enumerate(folders) if _CBT_LEVEL.fullmatch(folder))
-    rest = [f for f in folders[first:] if not _CBT_LEVEL.fullmatch(f) and not re.fullmatch(r"\d{8}|id-\w+", f)]
-    tests = [folder for folder in folders[first:] if folder.startswith("id-")]
-    series = [folder for folder in folders[:first] if folder != "results"]
+    first = (repetitions or levels)[0]
+    own = folders[first:]
+    named = [_cbt_level(folders[number]) for number in levels]
+    tests = [folder for folder in own if folder.startswith("id-")]
+    modes = [folder for folder in own if not any(shape.fullmatch(folder) for shape in _CBT_FOLDERS)]
     return Spot(
-        "/".join(series),
-        ", ".join([*rest, *named]) or ", ".join(tests),
-        replicate=int(folders[at]) if at is not None else None,
+        "/".join(folder for folder in folders[:first] if folder != "results"),
+        ", ".join([*modes, *named]) or ", ".join(tests),
+        replicate=int(folders[first]) if repetitions else None,
         part=found["part"],
         rank=1 if found["json"] else 0,
     )
+
+
+def _cbt_level(folder: str) -> str:
+    name, _, value = folder.rpartition("-")
+    return f"{name} {int(value)}"
 
 
 def pbench(path: str) -> Spot | None:

@@ -48,24 +48,30 @@ def ended(run: Run) -> float | None:
 
 def order_of(baseline: Sequence[Entry], variant: Sequence[Entry]) -> Ordered:
     """How the runs of two variants followed each other."""
-    runs = [(ended(entry.run), "A", entry) for entry in baseline]
-    runs += [(ended(entry.run), "B", entry) for entry in variant]
-    times = [time for time, _, _ in runs if time is not None]
-    if len(times) < len(runs) or len(set(times)) < len(times) or len({e.run.local_time for _, _, e in runs}) > 1:
+    entries = [*baseline, *variant]
+    times = [time for entry in entries if (time := ended(entry.run)) is not None]
+    clocks = {entry.run.local_time for entry in entries}
+    if len(set(times)) < len(entries) or len(clocks) > 1:
         return Ordered("unknown", "the results do not say in which order the runs were made")
-    runs.sort(key=lambda item: item[0] or 0.0)
-    letters = "".join(side for _, side, _ in runs)
-    blocks = tuple(
-        (first[2], second[2]) if first[1] == "A" else (second[2], first[2])
-        for first, second in zip(runs[::2], runs[1::2], strict=False)
-        if first[1] != second[1]
-    )
+    sides = zip(times, "A" * len(baseline) + "B" * len(variant), entries, strict=True)
+    runs = [(side, entry) for _, side, entry in sorted(sides, key=lambda item: item[0])]
+    letters = "".join(side for side, _ in runs)
+    blocks = _pairs(runs)
     shown = letters if len(letters) <= 24 else f"{letters[:21]}..."
     if len(letters) <= 2 * len(blocks) + 1 and len(blocks) > 1:
         return Ordered("interleaved", shown, blocks)
     if letters in ("A" * len(baseline) + "B" * len(variant), "B" * len(variant) + "A" * len(baseline)):
         return Ordered("one after the other", shown)
     return Ordered("mixed", shown)
+
+
+def _pairs(runs: Sequence[tuple[str, Entry]]) -> tuple[tuple[Entry, Entry], ...]:
+    """Neighbours in time, two by two, where they are of different sides: the baseline's first."""
+    pairs = []
+    for (side, first), (other, second) in zip(runs[::2], runs[1::2], strict=False):
+        if side != other:
+            pairs.append((first, second) if side == "A" else (second, first))
+    return tuple(pairs)
 
 
 def order_finding(found: Ordered, place: str) -> Finding | None:
