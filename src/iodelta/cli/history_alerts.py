@@ -6,11 +6,21 @@ import math
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from iodelta.cli.histories import FORMAT, HISTORY, LOG, inert, moment_of, night_said, opened, print_document
+from iodelta.cli.histories import (
+    FORMAT,
+    HISTORY,
+    LOG,
+    inert,
+    moment_of,
+    night_said,
+    opened,
+    print_document,
+    store_class,
+)
 from iodelta.errors import MeasureError, RequestError
 
 if TYPE_CHECKING:
@@ -29,12 +39,16 @@ _ALERT = click.argument("name", metavar="ALERT")
 @HISTORY
 @LOG
 @FORMAT
-def scan(place: str, log: Path | None, format_: str) -> None:
+@click.option("--lake", default="", metavar="DIRECTORY|s3://...", help="List candidates of an exported lake instead.")
+@click.option("--engine", default="", metavar="dask://HOST:PORT", help="Let workers of a Dask cluster scan the lake.")
+def scan(place: str, log: Path | None, format_: str, lake: str, engine: str) -> None:
     """Find steps in every series, each epoch by itself, and group those that one change may have made.
 
     A candidate is not a verdict: `iodelta history confirm` measures both builds in one experiment. Exit codes: 0
     nothing waits for you, 1 a regression is confirmed, 3 candidates.
     """
+    if lake or engine:
+        _scan_lake(lake, engine, format_)
     store, written = opened(place, log)
     found = recorded(store, written)
     if format_ == "json":
@@ -44,6 +58,25 @@ def scan(place: str, log: Path | None, format_: str) -> None:
     else:
         _show(found)
     sys.exit(code_of(found.alerts))
+
+
+def _scan_lake(lake: str, engine: str, format_: str) -> NoReturn:
+    """Candidates alone: alerts belong to the log of a history."""
+    if not lake:
+        raise RequestError("workers scan a lake", place="--engine", remedy="name it with --lake")
+    store_class()  # says what is not installed
+    from iodelta.history.answers import HistoryScanAnswer
+    from iodelta.history.lake import scan_lake
+
+    found = scan_lake(lake, engine)
+    if format_ == "json":
+        print_document(HistoryScanAnswer(tuple(found), ()))
+    else:
+        for line in map(step_said, found):
+            click.echo(line)
+        if not found:
+            click.echo("no candidate")
+    sys.exit(3 if found else 0)
 
 
 @click.command("alert", epilog="\b\nExamples:\n  iodelta history alert 3f2a91c4\n")

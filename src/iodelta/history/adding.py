@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from iodelta.history.answers import NightAdded
@@ -15,22 +16,31 @@ from iodelta.history.store import Outcome, Store
 def add(path: Path, given: Given, store: Store, log: Log) -> NightAdded:
     """All nights at ``path``. Raises RequestError, MeasureError."""
     nights = nights_of(path, given, log, write=True)
-    outcomes = [_add(night, given, store, log) for night in nights]
+    known = log.added()
+    _forget(nights, known, store, log)
+    # The log comes first: a folder that only the log knows is found by check, and rebuild adds it.
+    log.append(*(_entry(night, given) for night in nights if _is_new(night, known)))
+    outcomes = [store.add(night) for night in nights]
     left_out = {series: why for night in nights for series, why in night.left_out.items()}
     return NightAdded(str(path), _together(outcomes), sum(len(night.points) for night in nights), left_out)
 
 
-def _add(night: Night, given: Given, store: Store, log: Log) -> Outcome:
-    known = log.added()
-    for old in known.values():
-        if night.state == "foreign" and old.folder == night.folder and old.identifier != night.identifier:
-            log.append(Removed(time.time(), old.identifier, "its file has changed"))
-            store.remove([old.identifier])
+def _entry(night: Night, given: Given) -> Added:
+    return Added(time.time(), night.identifier, night.sha, night.folder, given)
+
+
+def _is_new(night: Night, known: dict[str, Added]) -> bool:
     own = known.get(night.identifier)
-    # The log comes first: a folder that only the log knows is found by check, and rebuild adds it.
-    if own is None or (own.sha, own.folder) != (night.sha, night.folder):
-        log.append(Added(time.time(), night.identifier, night.sha, night.folder, given))
-    return store.add(night)
+    return own is None or (own.sha, own.folder) != (night.sha, night.folder)
+
+
+def _forget(nights: Sequence[Night], known: dict[str, Added], store: Store, log: Log) -> None:
+    """Nights of a file of others that says something else now; experiments of our own have identifiers that stay."""
+    files = {night.folder for night in nights if night.state == "foreign"}
+    there = {night.identifier for night in nights}
+    gone = [old.identifier for old in known.values() if old.folder in files and old.identifier not in there]
+    log.append(*(Removed(time.time(), identifier, "its file has changed") for identifier in gone))
+    store.remove(gone)
 
 
 def _together(outcomes: list[Outcome]) -> str:

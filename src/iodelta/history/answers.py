@@ -231,3 +231,41 @@ class HistoryRebuildAnswer(msgspec.Struct, frozen=True):
     folders: int
     """From how many folders the database was made."""
     schema: str = "iodelta.history-rebuild/1"
+
+
+class NightPruned(msgspec.Struct, frozen=True):
+    """One night that is taken out of a history."""
+
+    experiment: str
+    """Its identifier."""
+    t: float
+    """Unix seconds at which it began."""
+    machine: str
+    """The machine's name."""
+    folder: str
+    """Where its folder is or was; nothing there is changed."""
+    reason: str
+    """Why it is taken out."""
+
+
+class HistoryPruneAnswer(msgspec.Struct, frozen=True):
+    """What ``iodelta history prune`` took out."""
+
+    pruned: tuple[NightPruned, ...]
+    """The oldest first."""
+    done: bool
+    """False where this was only asked for (``--dry-run``)."""
+    schema: str = "iodelta.history-prune/1"
+
+
+class LakeWritten(msgspec.Struct, frozen=True):
+    """What an export to a lake did."""
+
+    target: str
+    """Directory or address of the table."""
+    appended: int
+    """Experiments that it lacked."""
+    deleted: int
+    """Experiments that were replaced, or are no longer in the history."""
+    commits: int
+    """Batches that were appended."""

@@ -23,6 +23,10 @@ class Given(msgspec.Struct, frozen=True, omit_defaults=True):
     """Name of the build."""
     commit: str = ""
     """Its commit."""
+    format: str = ""
+    """Of a file that was imported."""
+    better: tuple[tuple[str, str], ...] = ()
+    """Measure -> ``higher`` or ``lower``."""
 
 
 class Added(msgspec.Struct, frozen=True, tag="added", omit_defaults=True):

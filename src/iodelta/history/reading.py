@@ -6,7 +6,7 @@ from pathlib import Path
 
 from iodelta.bundle.packed import is_own, opened
 from iodelta.errors import RequestError
-from iodelta.history import counts, foreign, points
+from iodelta.history import counts, foreign, importing, points
 from iodelta.history.log import Given, Log
 from iodelta.history.machines import named
 from iodelta.history.points import Night
@@ -15,8 +15,11 @@ from iodelta.history.points import Night
 def nights_of(path: Path, given: Given, log: Log, *, write: bool = False) -> tuple[Night, ...]:
     """The nights at ``path``, under the names that their machines have in this history; with ``write`` a new machine
     is noted there. Raises RequestError, MeasureError."""
-    if not (is_own(path) or (path / "experiment.toml").is_file()):
-        found: tuple[Night, ...] = (foreign.night_of(path, given),)
+    found: tuple[Night, ...]
+    if given.format:
+        found = importing.nights_of(path, given)
+    elif not (is_own(path) or (path / "experiment.toml").is_file()):
+        found = (foreign.night_of(path, given),)
     else:
         folder = opened(path)
         found = counts.nights_of(folder) if folder.counts_instructions() else (points.night_of(path),)

@@ -110,6 +110,17 @@ class Store:
             rows = connection.execute(sa.select(SERIES).order_by(SERIES.c.cell, SERIES.c.variant, SERIES.c.key))
             return [self._line(connection, dict(row)) for row in rows.mappings()]
 
+    def rows(self, identifiers: list[str]) -> list[dict[str, Any]]:
+        """The points of these experiments, each with its series and experiment."""
+        joined = POINTS.join(EXPERIMENTS, POINTS.c.experiment == EXPERIMENTS.c.id)
+        joined = joined.join(SERIES, POINTS.c.series == SERIES.c.id)
+        of_series = [SERIES.c[name] for name in ("key", "cell", "variant", "better", "unit")]
+        of_experiment = [EXPERIMENTS.c[name] for name in ("t", "sha", "epoch", "subject")]
+        wanted = sa.select(POINTS, *of_series, *of_experiment).select_from(joined)
+        with self._reading() as connection:
+            found = connection.execute(wanted.where(POINTS.c.experiment.in_(identifiers)))
+            return [dict(row) for row in found.mappings()]
+
     def damage(self) -> str:
         """What the database says of itself; empty when it is whole."""
         if not self.is_file:

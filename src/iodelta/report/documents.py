@@ -60,6 +60,8 @@ PLACES = {
     "iodelta.history-note/1": ("iodelta.history.answers", "HistoryNoteAnswer", "iodelta history annotate"),
     "iodelta.history-check/1": ("iodelta.history.answers", "HistoryCheckAnswer", "iodelta history check"),
     "iodelta.history-rebuild/1": ("iodelta.history.answers", "HistoryRebuildAnswer", "iodelta history rebuild"),
+    "iodelta.history-prune/1": ("iodelta.history.answers", "HistoryPruneAnswer", "iodelta history prune"),
+    "iodelta.history-export/1": ("iodelta.history.exchange", "HistoryExportAnswer", "iodelta history export --to json"),
     "iodelta.scenario-list/1": ("iodelta.scenarios.answers", "ScenarioListAnswer", "iodelta scenario list"),
     "iodelta.scenario-plan/1": (
         "iodelta.study.rehearsed",

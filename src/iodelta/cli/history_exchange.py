@@ -1,0 +1,136 @@
+"""``iodelta history import`` and ``export``: numbers of other services in, a history as tables or a lake out."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from iodelta.cli.files import check_free, write
+from iodelta.cli.files import force as force_option
+from iodelta.cli.histories import FORMAT, HISTORY, LOG, counted, inert, moment_of, opened, print_document
+from iodelta.errors import RequestError
+
+if TYPE_CHECKING:
+    from iodelta.history.store import Store
+
+SOURCES = ("bmf", "perfherder", "lnt", "csv", "parquet")
+TARGETS = ("csv", "json", "parquet", "bmf", "delta")
+
+_IMPORT = """
+\b
+Examples:
+  iodelta history import results.json --from bmf --machine stor3 --at 2026-11-22T02:00Z
+  iodelta history import old.csv --from csv
+"""
+_EXPORT = """
+\b
+Examples:
+  iodelta history export --to csv > history.csv
+  iodelta history export history.parquet --to parquet
+  iodelta history export s3://bucket/history --to delta
+"""
+
+
+@click.command("import", epilog=_IMPORT)
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+@HISTORY
+@LOG
+@FORMAT
+@click.option("--from", "source", type=click.Choice(SOURCES), required=True, help="What the files are.")
+@click.option("--machine", default="", help="Where it was measured, if the file does not say.")
+@click.option("--at", "moment", default="", metavar="TIME", help="When, such as 2026-11-22T02:00Z.")
+@click.option("--describe", default="", help="The build, such as v6.12.")
+@click.option("--commit", default="", help="Its commit.")
+@click.option("--better", multiple=True, metavar="MEASURE=higher|lower", help="What is better of a measure.")
+def import_(
+    paths: tuple[Path, ...],
+    place: str,
+    log: Path | None,
+    format_: str,
+    source: str,
+    machine: str,
+    moment: str,
+    describe: str,
+    commit: str,
+    better: tuple[str, ...],
+) -> None:
+    """Import numbers that other services keep: Bencher's metric format, Perfherder, LNT, CSV, Parquet.
+
+    Points are flagged as foreign and are series of their own. A table has the columns cell, metric and value, and where
+    known time, machine, variant, unit, better, error (relative standard error), build and commit.
+    """
+    from iodelta.history.answers import HistoryAddAnswer
+
+    ways = tuple(map(_way, better))
+    store, written = opened(place, log, write=True)
+    from iodelta.history.adding import add
+    from iodelta.history.log import Given
+
+    given = Given(machine, moment_of(moment), describe, commit, source, ways)
+    added = []
+    for path in paths:
+        added.append(add(path, given, store, written))
+        if format_ == "console":
+            click.echo(f"{added[-1].outcome}: {inert(added[-1].folder)}, {counted(added[-1].points, 'point')}")
+            for series, reason in added[-1].left_out.items():
+                click.echo(f"  left out: {inert(series)}: {inert(reason)}")
+    if format_ == "json":
+        print_document(HistoryAddAnswer(tuple(added)))
+
+
+def _way(text: str) -> tuple[str, str]:
+    measure, _, way = text.rpartition("=")
+    if not measure or way not in ("higher", "lower"):
+        raise RequestError(f"not MEASURE=higher or MEASURE=lower: {text!r}", place="--better")
+    return measure, way
+
+
+@click.command("export", epilog=_EXPORT)
+@click.argument("target", required=False)
+@HISTORY
+@LOG
+@click.option("--to", "kind", type=click.Choice(TARGETS), required=True, help="What is written.")
+@force_option
+def export(target: str | None, place: str, log: Path | None, kind: str, force: bool) -> None:
+    """Export all points as CSV, JSON or Parquet, the newest values as Bencher's metric format, or everything to a Delta
+    lake (a directory or s3://BUCKET/PATH; AWS_* variables say how to reach it).
+
+    A lake gets what it lacks, at most 1000 experiments a commit, partitioned by month and machine, then compacted.
+    """
+    if kind == "delta" and not target:
+        raise RequestError(
+            "a lake needs a place", place="export --to delta", remedy="name a directory or s3://BUCKET/PATH"
+        )
+    if target and kind != "delta":
+        check_free(Path(target), force=force)
+    store, _ = opened(place, log)
+    if kind == "delta":
+        from iodelta.history.lake import export as to_lake
+
+        done = to_lake(store, str(target))
+        click.echo(f"{inert(done.target)}: {counted(done.appended, 'experiment')} appended, {done.deleted} deleted")
+        return
+    data = _written(store, kind)
+    if target is None:
+        sys.stdout.buffer.write(data)
+    else:
+        write(Path(target), data, "the export", force=force)
+
+
+def _written(store: Store, kind: str) -> bytes:
+    import io
+
+    from iodelta.history.exchange import HistoryExportAnswer, bmf, frame, rows
+
+    lines = store.lines()
+    if kind in ("json", "bmf"):
+        from iodelta.report.documents import written
+
+        return written(HistoryExportAnswer(tuple(rows(lines))) if kind == "json" else bmf(lines))
+    made = io.BytesIO()
+    table = frame(lines)
+    table.write_csv(made) if kind == "csv" else table.write_parquet(made)
+    return made.getvalue()

@@ -1,0 +1,236 @@
+"""Numbers that other services keep, as nights: Bencher's metric format, Perfherder, LNT, and tables (CSV, Parquet)."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from iodelta.errors import RequestError
+from iodelta.experiment import Subject
+from iodelta.history.foreign import FOREIGN, NO_ERROR
+from iodelta.history.log import Given
+from iodelta.history.points import Key, Night, Point, apart, epoch_of, mean_and_error
+from iodelta.verdict import metric
+
+KNOWN = {
+    "latency": ("lower", "ns"),
+    "throughput": ("higher", "operations/s"),
+    "build-time": ("lower", "s"),
+    "file-size": ("lower", "B"),
+    "accuracy": ("higher", "%"),
+    "instructions": ("lower", "instructions"),
+    "compile_time": ("lower", "s"),
+    "execution_time": ("lower", "s"),
+}
+"""Measures that Bencher and LNT give a meaning: which way is better, and the unit."""
+
+
+class Number(msgspec.Struct, frozen=True):
+    """One result. ``values`` are replicates; ``error`` is the relative standard error of a single value."""
+
+    cell: str
+    measure: str
+    values: tuple[float, ...]
+    error: float | None = None
+    better: str = ""
+    unit: str = ""
+    variant: str = ""
+
+
+class Told(msgspec.Struct, frozen=True):
+    """Results of one moment, as far as the source says when, where and of which build."""
+
+    numbers: tuple[Number, ...]
+    at: float | None = None
+    machine: str = ""
+    build: str = ""
+    commit: str = ""
+
+
+def nights_of(path: Path, given: Given) -> tuple[Night, ...]:
+    """The nights in a file of ``given.format``. Raises RequestError."""
+    try:
+        data = path.read_bytes()
+        found = list(READERS[given.format](data))
+    except OSError as error:
+        raise RequestError(f"cannot read it: {error.strerror}", place=str(path)) from error
+    except (ValueError, TypeError, KeyError, AttributeError, msgspec.MsgspecError) as error:
+        said = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise RequestError(f"not {NAMES[given.format]}: {said}", place=str(path)) from error
+    digest = hashlib.sha256(data).hexdigest()
+    nights = tuple(_night(one, path, given, digest) for one in found if one.numbers)
+    if not nights:
+        raise RequestError("there is no number in it", place=str(path))
+    return nights
+
+
+def _night(told: Told, path: Path, given: Given, digest: str) -> Night:
+    machine = given.machine or told.machine
+    at = told.at if given.at is None else given.at
+    if not machine or at is None:
+        what, option = ("where", "--machine NAME") if not machine else ("when", "--at TIME")
+        raise RequestError(f"this does not say {what} it was measured", place=str(path), remedy=f"say it with {option}")
+    points, left_out = _points(told, machine, dict(given.better))
+    said = hashlib.sha256(msgspec.json.encode((machine, at, told.build, told.commit, given))).hexdigest()
+    return Night(
+        identifier=f"import-{digest[:12]}-{said[:12]}",
+        sha=digest,
+        t=at,
+        machine=machine,
+        epoch=epoch_of({}),
+        facts={},
+        subject=Subject(commit=given.commit or told.commit, describe=given.describe or told.build),
+        folder=str(path.resolve()),
+        state="foreign",
+        points=points,
+        left_out=left_out,
+    )
+
+
+def _points(told: Told, machine: str, better: Mapping[str, str]) -> tuple[tuple[Point, ...], dict[str, str]]:
+    found, left_out = [], {}
+    for one in told.numbers:
+        way, unit = _meaning(one, better)
+        name = f"{one.cell}, {one.measure}"
+        if not way:
+            left_out[name] = f"higher or lower may be better: say it with --better {one.measure}=higher"
+        elif not all(math.isfinite(value) and value > 0.0 for value in one.values):
+            left_out[name] = "a value that is not above zero has no logarithm"
+        else:
+            found.append(_point(one, machine, way, unit))
+    return apart(found), left_out
+
+
+def _point(one: Number, machine: str, better: str, unit: str) -> Point:
+    logs = np.log(np.asarray(one.values, dtype=float))
+    flags: tuple[str, ...] = (FOREIGN,)
+    lag1, error = 0.0, one.error
+    if len(logs) > 1:
+        _, error, lag1 = mean_and_error(logs)
+    elif error is None:
+        flags, error = (FOREIGN, NO_ERROR), 0.0
+    options = (("tool", "import"), ("cell", one.cell))
+    knobs = (("variant", one.variant),) if one.variant else ()
+    key = Key(machine, options, (), knobs, FOREIGN, one.measure, "")
+    y = float(np.mean(logs))
+    return Point(key, one.cell, one.variant, better, unit, y, error, len(logs), lag1, flags=flags)
+
+
+def _meaning(one: Number, better: Mapping[str, str]) -> tuple[str, str]:
+    """Which way is better, and the unit; empty where nobody says."""
+    way, unit = KNOWN.get(one.measure, ("", ""))
+    try:
+        known = metric(one.measure)
+        way, unit = known.better, known.unit
+    except RequestError:
+        pass
+    return better.get(one.measure) or one.better or way, one.unit or unit
+
+
+def _bmf(data: bytes) -> Iterator[Told]:
+    found = msgspec.json.decode(data, type=dict[str, dict[str, dict[str, Any]]])
+    numbers = [
+        Number(cell, measure, (float(value["value"]),))
+        for cell, measures in found.items()
+        for measure, value in measures.items()
+    ]
+    yield Told(tuple(numbers))
+
+
+def _perfherder(data: bytes) -> Iterator[Told]:
+    text = data.decode().strip().removeprefix("PERFHERDER_DATA:")
+    numbers = []
+    for suite in msgspec.json.decode(text)["suites"]:
+        own = [(str(suite["name"]), suite)] if "value" in suite else []
+        own += [(f"{suite['name']} {one['name']}", one) for one in suite.get("subtests", ())]
+        for cell, one in own:
+            values = tuple(map(float, one.get("replicates") or (one["value"],)))
+            way = "lower" if one.get("lowerIsBetter", suite.get("lowerIsBetter", True)) else "higher"
+            unit = str(one.get("unit", suite.get("unit", "")))
+            numbers.append(Number(cell, "value", values, None, way, unit))
+    yield Told(tuple(numbers))
+
+
+def _lnt(data: bytes) -> Iterator[Told]:
+    found = msgspec.json.decode(data)
+    numbers = []
+    for test in found["tests"]:
+        for name, value in test.items():
+            values = value if isinstance(value, list) else [value]
+            if name != "name" and values and all(isinstance(one, int | float) for one in values):
+                numbers.append(Number(str(test["name"]), name, tuple(map(float, values))))
+    run = found.get("run", {})
+    at = _time(str(run["start_time"])) if run.get("start_time") else None
+    machine = str(found.get("machine", {}).get("name", ""))
+    yield Told(tuple(numbers), at, machine, str(run.get("llvm_project_revision", "")))
+
+
+NEEDED = ("cell", "metric", "value")
+
+
+def _table(records: Sequence[Mapping[str, Any]]) -> Iterator[Told]:
+    """A row is a number; rows of one time, machine and build are a night."""
+    groups: dict[tuple[Any, ...], list[Number]] = {}
+    for number, row in enumerate(records, 1):
+        missing = [name for name in NEEDED if row.get(name) in (None, "")]
+        if missing:
+            raise ValueError(f"row {number} has no {missing[0]}; needed are the columns {', '.join(NEEDED)}")
+        place = (_time(row.get("time")), *(str(row.get(name) or "") for name in ("machine", "build", "commit")))
+        error = None if row.get("error") in (None, "") else float(row["error"])
+        texts = [str(row.get(name) or "") for name in ("better", "unit", "variant")]
+        one = Number(str(row["cell"]), str(row["metric"]), (float(row["value"]),), error, *texts)
+        groups.setdefault(place, []).append(one)
+    for (at, machine, build, commit), numbers in groups.items():
+        yield Told(tuple(numbers), at, machine, build, commit)
+
+
+def _csv(data: bytes) -> Iterator[Told]:
+    import csv
+
+    yield from _table(list(csv.DictReader(io.StringIO(data.decode("utf-8-sig")))))
+
+
+def _parquet(data: bytes) -> Iterator[Told]:
+    import polars as pl
+
+    try:
+        records = pl.read_parquet(io.BytesIO(data)).to_dicts()
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(str(error)) from error
+    yield from _table(records)
+
+
+def _time(value: Any) -> float | None:
+    """Unix seconds, or ISO 8601 in UTC where it says no zone."""
+    if value in (None, ""):
+        return None
+    if isinstance(value, int | float):
+        return float(value)
+    if isinstance(value, str) and value.replace(".", "", 1).isdigit():
+        return float(value)
+    found = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+
+READERS: dict[str, Callable[[bytes], Iterator[Told]]] = {
+    "bmf": _bmf,
+    "perfherder": _perfherder,
+    "lnt": _lnt,
+    "csv": _csv,
+    "parquet": _parquet,
+}
+NAMES = {
+    "bmf": "Bencher's metric format",
+    "perfherder": "data of Perfherder",
+    "lnt": "a report of LNT",
+    "csv": "a table as CSV",
+    "parquet": "a table as Parquet",
+}

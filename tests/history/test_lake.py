@@ -1,0 +1,178 @@
+"""A lake holds what the history holds, in a directory and on a real S3 server, and workers that die change nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+from nights import key, night
+
+from iodelta.cli.main import cli
+from iodelta.errors import MeasureError, RequestError
+from iodelta.history.lake import export, lines_of, machines, scan_lake
+from iodelta.history.scan import scan
+from iodelta.history.store import Store
+
+deltalake = pytest.importorskip("deltalake", reason="iodelta[lake] is not installed")
+
+MACHINES, NIGHTS, STEP = 4, 30, 20
+
+
+def fill(store: Store, nights: int = NIGHTS) -> None:
+    """Machines that run every night; half of them get 3 % slower at ``STEP``."""
+    for number in range(nights):
+        for machine in range(MACHINES):
+            one = night(1000 * machine + number, r=0.03 * (number >= STEP and machine % 2))
+            own = msgspec.structs.replace(key(), machine=f"stor{machine}")
+            points = tuple(msgspec.structs.replace(point, key=own) for point in one.points)
+            at = 1.7e9 + 86400.0 * number + machine
+            store.add(msgspec.structs.replace(one, machine=f"stor{machine}", t=at, points=points))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """A history of some machines."""
+    made = Store(f"sqlite:///{tmp_path / 'history.db'}")
+    made.prepare()
+    fill(made)
+    yield made
+    made.close()
+
+
+def test_a_lake_in_a_directory_has_every_point_once_and_the_same_steps(store: Store, tmp_path: Path) -> None:
+    target = str(tmp_path / "lake")
+    done = export(store, target, batch=50)
+    assert (done.appended, done.deleted, done.commits) == (MACHINES * NIGHTS, 0, 3)
+    assert export(store, target).appended == 0
+    there = [line for machine in machines(target) for line in lines_of(target, machine)]
+    assert sorted(there, key=lambda line: line.key.machine) == sorted(store.lines(), key=lambda line: line.key.machine)
+    found = scan_lake(target)
+    assert found == scan(store.lines())
+    assert {one.machine for one in found} == {"stor1", "stor3"}
+    partitions = {(Path(file).parts[-3], Path(file).parts[-2]) for file in deltalake.DeltaTable(target).file_uris()}
+    assert {machine for _, machine in partitions} == {f"machine=stor{number}" for number in range(MACHINES)}
+
+
+def test_what_was_replaced_or_taken_out_is_so_in_the_lake_too(store: Store, tmp_path: Path) -> None:
+    target = str(tmp_path / "lake")
+    export(store, target)
+    grown, own = night(0, r=0.5, grown=True), msgspec.structs.replace(key(), machine="stor0")
+    points = tuple(msgspec.structs.replace(point, key=own) for point in grown.points)
+    store.add(msgspec.structs.replace(grown, points=points))
+    store.remove(["experiment-1"])
+    done = export(store, target)
+    assert (done.appended, done.deleted) == (1, 2)
+    (line,) = lines_of(target, "stor0")
+    assert len(line.points) == NIGHTS - 1
+    assert line.points == next(one for one in store.lines() if one.key.machine == "stor0").points
+
+
+def test_the_command_lists_candidates_of_a_lake_and_writes_one(store: Store, tmp_path: Path) -> None:
+    place, target = tmp_path / "history", str(tmp_path / "lake")
+    place.mkdir()
+    store.close()
+    (tmp_path / "history.db").rename(place / "history.db")
+    done = CliRunner().invoke(cli, ["history", "export", target, "--to", "delta", "--history", str(place)])
+    assert done.output == f"{target}: {MACHINES * NIGHTS} experiments appended, 0 deleted\n"
+    done = CliRunner().invoke(cli, ["history", "scan", "--lake", target])
+    assert done.exit_code == 3
+    assert [line.split()[0] for line in done.output.splitlines()] == ["stor1", "stor3"]
+    assert isinstance(CliRunner().invoke(cli, ["history", "scan", "--engine", "dask://h:1"]).exception, RequestError)
+
+
+def test_wrong_places_and_engines_say_so(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="there is no lake"):
+        scan_lake(str(tmp_path / "nothing"))
+    export(store, str(tmp_path / "lake"))
+    with pytest.raises(RequestError, match="not an engine"):
+        scan_lake(str(tmp_path / "lake"), "spark://host:1")
+    (tmp_path / "file").write_text("no lake")
+    with pytest.raises(MeasureError, match="cannot use the lake"):
+        export(store, str(tmp_path / "file"))
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A bucket on an S3-compatible server of its own."""
+    pytest.importorskip("moto.server", reason="moto is not installed")
+    port = free_port()
+    server = subprocess.Popen(
+        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    address = f"http://127.0.0.1:{port}"
+    for name, value in {
+        "AWS_ENDPOINT_URL": address,
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_REGION": "us-east-1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    try:
+        made = urllib.request.Request(f"{address}/bucket", method="PUT")
+        for _ in range(600):
+            assert server.poll() is None
+            try:
+                urllib.request.urlopen(made, timeout=60).close()
+                break
+            except OSError:
+                time.sleep(0.1)
+        yield "s3://bucket/history"
+    finally:
+        server.terminate()
+        server.wait(60)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    """A Dask scheduler and three workers, each a process of its own."""
+    pytest.importorskip("distributed", reason="iodelta[lake] is not installed")
+    port = free_port()
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": tmp_path}
+    scheduler = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port)]
+    worker = [sys.executable, "-m", "distributed.cli.dask_worker", f"tcp://127.0.0.1:{port}", "--no-nanny"]
+    worker += ["--nthreads", "1", "--no-dashboard", "--death-timeout", "120"]
+    made = [subprocess.Popen([*scheduler, "--no-dashboard"], **quiet)]  # type: ignore[call-overload]
+    made += [subprocess.Popen(worker, **quiet) for _ in range(3)]  # type: ignore[call-overload]
+    try:
+        yield f"dask://127.0.0.1:{port}", made[1:]
+    finally:
+        for one in reversed(made):
+            one.kill()
+            one.wait(60)
+
+
+@pytest.mark.slow
+def test_workers_on_a_real_server_that_are_killed_find_the_same_steps(
+    store: Store, bucket: str, cluster: tuple[str, list[subprocess.Popen[bytes]]]
+) -> None:
+    engine, workers = cluster
+    expected = scan(store.lines())
+    assert export(store, bucket).appended == MACHINES * NIGHTS
+    assert scan_lake(bucket) == expected
+    assert scan_lake(bucket, engine) == expected
+    os.kill(workers[0].pid, signal.SIGKILL)
+    assert scan_lake(bucket, engine) == expected
+    # A worker that hangs in the middle of its part and then dies.
+    os.kill(workers[1].pid, signal.SIGSTOP)
+    killer = subprocess.Popen(["sh", "-c", f"sleep 2; kill -9 {workers[1].pid}"])
+    assert scan_lake(bucket, engine) == expected
+    assert killer.wait(60) == 0
