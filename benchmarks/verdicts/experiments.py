@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.verdicts.disturbances import Disturbance
+from benchmarks.verdicts.disturbances import Disturbance, normal
 from iodelta.stats.carry import MEMORIES
 from iodelta.verdict import LOOKS, Metric, Rules, Series, metric
 
@@ -19,6 +19,9 @@ Bools = NDArray[np.bool_]
 FLAG = "noise.steal"
 ENGINE_SEED = 7
 """One seed of the engine's own draws: its sign patterns are drawn once."""
+
+WIDEST = 0.2
+CVS = (0.01, 0.1)
 
 LONG = 100_000
 """Blocks behind a truth that has no closed form."""
@@ -46,11 +49,22 @@ class Setup:
     cells: int = 1
     metrics: int = 1
     margin: float = 0.02
+    drawn: bool = False
+    """Change and noise are drawn anew for every experiment: any change up to ``WIDEST``, any CV in ``CVS``."""
+
+    def settled(self, rng: np.random.Generator) -> Setup:
+        """Itself, or one of those that may be drawn: every log change and every order of magnitude of noise alike."""
+        if not self.drawn:
+            return self
+        low, high = map(math.log, CVS)
+        cv = math.exp(rng.uniform(low, high))
+        change = math.expm1(rng.uniform(-1, 1) * math.log1p(WIDEST))
+        return replace(self, noise=normal(cv), change=change, drawn=False)
 
     @property
     def null(self) -> bool:
         """Whether the variant itself is equal to the baseline."""
-        return self.change == 0 and self.stalls == 0
+        return self.change == 0 and self.stalls == 0 and not self.drawn
 
     @property
     def quiet(self) -> bool:

@@ -31,9 +31,11 @@ did, no interval of what was measured can hold the stalls to come, so *total cov
 of trials stall; the report states beside every total which share of stalls its trials do not exclude.
 
 *stops in the projected range*: at the first look a range of blocks is said that holds as near to 60 % of the replayed
-futures as the looks allow; it may be open ("or more than are planned"), or "at no planned look". Every experiment that
-is open at its first look counts. A range made from nine blocks cannot hold the same share at every true change; it is
-held to 55-65 % at each all the same."""
+futures as the looks allow, and what share that is; it may be open ("or more than are planned"), or "at no planned
+look". Every experiment that is open at its first look counts. The share is one over all changes that nine blocks leave
+possible. It is checked where the truth is drawn, any change and any noise: there an experiment stops in the range in
+55-65 % of cases, and as often as is said within 5 points. At one true change, over and over, it need not: the nine
+blocks and the range made of them err together. Those lines are shown and have no bound."""
 
 RIVALS_NOTES = """\
 What other rules say of the same experiments. *Same trials*: the interleaved trials that were judged, all planned

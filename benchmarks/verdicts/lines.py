@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import stdtrit
 from scipy.stats import beta, binom
 
-from benchmarks.verdicts.measures import VALUES, Tally
+from benchmarks.verdicts.measures import MEANS, VALUES, Tally
 from benchmarks.verdicts.scenarios import Bound, Scenario
 
 CHANCE = 0.05
@@ -60,6 +61,9 @@ def _line(measure: str, tally: Tally, bound: Bound | None, chance: float) -> Lin
     if measure in VALUES:
         values = tally.values.get(measure, [])
         return Line(measure, *middle(values, chance), len(values), bound)
+    if measure in MEANS:
+        values = tally.values.get(measure, [])
+        return Line(measure, *mean(values, chance), len(values), bound)
     hits, known = tally.rates.get(measure, (0, 0))
     if not known:
         return Line(measure, math.nan, math.nan, math.nan, 0, bound)
@@ -74,6 +78,15 @@ def middle(values: Sequence[float], chance: float = CHANCE) -> tuple[float, floa
     below = int(binom.ppf(chance, len(ordered), 0.5))
     low, high = (ordered[below - 1], ordered[-below]) if below else (-math.inf, math.inf)
     return float(np.median(ordered)), float(low), float(high)
+
+
+def mean(values: Sequence[float], chance: float = CHANCE) -> tuple[float, float, float]:
+    """The mean and its limits by Student's t."""
+    if len(values) < 2:
+        return (values[0] if values else math.nan), -math.inf, math.inf
+    centre, error = float(np.mean(values)), float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    reach = error * float(stdtrit(len(values) - 1, 1 - chance))
+    return centre, centre - reach, centre + reach
 
 
 def limits(hits: int, count: int, chance: float = CHANCE) -> tuple[float, float]:

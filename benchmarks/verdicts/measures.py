@@ -16,6 +16,7 @@ from benchmarks.verdicts.scenarios import Scenario
 from iodelta.verdict import Change, Judgement, Series, Verdict, judge_series
 
 CHANGED = ("regression", "improvement")
+PROJECTED = "stops in the projected range"
 ROUNDING = 1e-9
 
 
@@ -26,8 +27,9 @@ class Seen:
     setup: Setup
     judgement: Judgement
     typical: float
-    range_held: bool | None
-    """Whether it stopped in the range projected at the first look; None where nothing was projected."""
+    projected: tuple[bool, float] | None
+    """Whether it stopped in the range projected at the first look, and the share of futures that the range was said to
+    hold; None where nothing was projected."""
     series: list[Series]
     cells: list[Cell]
 
@@ -39,13 +41,15 @@ class Seen:
 
 def experiment(scenario: Scenario, seed: Sequence[int], typical: float) -> Seen:
     """Simulate and judge one experiment."""
-    setup, rules = scenario.setup, scenario.setup.rules()
-    series, cells = simulate(setup, np.random.default_rng([*seed]))
+    rng = np.random.default_rng([*seed])
+    setup = scenario.setup.settled(rng)
+    rules = setup.rules()
+    series, cells = simulate(setup, rng)
     judged = judge_series(series, rules)
     held = None
-    if any(bound.measure == "stops in the projected range" for bound in scenario.bounds):
+    if PROJECTED in (*scenario.shown, *(bound.measure for bound in scenario.bounds)):
         early = judge_series([cut(series[0], rules.looks[0])], rules).verdicts[0]
-        held = _range_held(early, judged.verdicts[0])
+        held = _projected(early, judged.verdicts[0])
     return Seen(setup, judged, typical, held, series, cells)
 
 
@@ -59,14 +63,15 @@ def truth_of(scenario: Scenario) -> float:
     return typical_truth(scenario.setup)
 
 
-def _range_held(early: Verdict, final: Verdict) -> bool | None:
-    if early.word != "inconclusive":
+def _projected(early: Verdict, final: Verdict) -> tuple[bool, float] | None:
+    if early.word != "inconclusive" or early.open_share is None:
         return None
-    if early.needed is None:  # "cannot be settled in the planned blocks", or nothing was projected
-        return None if early.reachable_margin is None else final.word == "inconclusive"
-    if final.word == "inconclusive":
-        return early.needed.high is None
-    return early.needed.low <= final.blocks <= (early.needed.high or math.inf)
+    never = final.word == "inconclusive"
+    if early.needed is None:  # "at no planned look"
+        return never, early.open_share
+    if never:
+        return early.needed.high is None, early.needed.share
+    return early.needed.low <= final.blocks <= (early.needed.high or math.inf), early.needed.share
 
 
 def _alarm(seen: Seen) -> bool:
@@ -121,7 +126,7 @@ RATES: dict[str, Callable[[Seen], bool | None]] = {
     "no word": lambda seen: seen.verdict.look is None,
     "equivalent in spite of the total": _in_spite,
     "direct alarm": _direct_alarm,
-    "stops in the projected range": lambda seen: seen.range_held,
+    PROJECTED: lambda seen: seen.projected[0] if seen.projected else None,
 }
 
 
@@ -147,7 +152,9 @@ def tally_of(seen: Sequence[Seen], *, count: int, errors: Sequence[str] = ()) ->
     for measure, rate in RATES.items():
         known = [answer for answer in map(rate, seen) if answer is not None]
         rates[measure] = (sum(known), len(known))
-    values = {measure: [value for one in seen for value in found(one)] for measure, found in VALUES.items()}
+    values = {
+        measure: [value for one in seen for value in found(one)] for measure, found in {**VALUES, **MEANS}.items()
+    }
     words = Counter[str](one.verdict.word for one in seen)
     return Tally(count, rates=rates, values=values, words=dict(words), errors=[*errors])
 
@@ -184,3 +191,11 @@ VALUES: dict[str, Callable[[Seen], list[float]]] = {
     "size said / true": _size_said,
 }
 """Measures of which the median over experiments is shown."""
+
+MEANS: dict[str, Callable[[Seen], list[float]]] = {
+    "share said of the range": lambda seen: [round(seen.projected[1], 4)] if seen.projected else [],
+    "stops there, less the share said": lambda seen: (
+        [round(seen.projected[0] - seen.projected[1], 4)] if seen.projected else []
+    ),
+}
+"""Measures of which the mean is shown, in percent or points."""

@@ -265,6 +265,8 @@ def test_when_no_planned_look_will_answer_the_reachable_margin_is_given() -> Non
     assert verdict.needed is None
     assert verdict.reachable_margin is not None
     assert 0.02 < verdict.reachable_margin < 0.04
+    assert verdict.open_share is not None
+    assert 0.5 < verdict.open_share <= 1.0
 
 
 def test_the_estimate_of_blocks_needed_is_about_right() -> None:

@@ -13,7 +13,11 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
+from iodelta.stats.effect import contradicting_rows, rank_cut
+
+Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
 SMALL, SMALL_SHARE = 0.75, 0.9
@@ -22,8 +26,11 @@ SMALL, SMALL_SHARE = 0.75, 0.9
 LARGE = 10.0
 """The others may be of any size: Cauchy, with this scale in margins. So a large change is left as it was measured."""
 
-DRAWS = 2000
+DRAWS = 1000
 """Futures replayed for a projection."""
+
+RANKED = 32
+"""Blocks up to which futures are tested by ranks."""
 
 CENTRAL = 0.6
 """What a projected range is to hold."""
@@ -31,12 +38,29 @@ CENTRAL = 0.6
 
 class Projection(msgspec.Struct, frozen=True):
     """After how many blocks an answer comes: the median over replayed futures, and a range that holds ``share`` of
-    them; infinite for "at no planned look"."""
+    them; infinite for "at no planned look", where ``open`` of them end.
+
+    ``share`` is what the range holds on average over the changes that the looks so far leave possible. At any one true
+    change it holds more or less, since all blocks so far err together: no range made of nine blocks can do better.
+    """
 
     median: float
     low: float
     high: float
     share: float
+    open: float
+
+
+class Doubt(msgspec.Struct, frozen=True):
+    """What may have made an estimated change (a carry-over): ``value`` of it, known to ``error``. From ``noticed`` such
+    errors on it is shown, and neither an improvement that it favours nor equivalence is said. An improvement must be
+    ``asked`` standard errors of what is left without it; so must a regression that it favours by ``leans`` errors."""
+
+    value: float
+    error: float
+    asked: float
+    noticed: float
+    leans: float
 
 
 _GRID = np.linspace(-8.0, 8.0, 801)
@@ -56,57 +80,114 @@ def honest(value: float, error: float, margin: float) -> float:
     return min(max(found, 0.0), value) if value > 0.0 else max(min(found, 0.0), value)
 
 
+class Hurdles(msgspec.Struct, frozen=True):
+    """What decides at the looks to come: the one-sided levels of a single test for a change and for equivalence, look
+    by look, the ``margin`` as a log-ratio, and the blocks below which equivalence is not said. ``spare`` has the
+    degrees of freedom of a t test at each look; empty: blocks are tested by ranks."""
+
+    change: tuple[float, ...]
+    equal: tuple[float, ...]
+    margin: float
+    least: int
+    spare: tuple[int, ...] = ()
+
+
 def projection(
-    mean: float,
-    sd: float,
-    n: int,
-    later: Sequence[int],
-    *,
-    change: Sequence[float],
-    equal: Sequence[float],
-    margin: float,
-    least: int,
-    seed: int,
+    value: float, d: Floats, later: Sequence[int], hurdles: Hurdles, *, seed: int, doubt: Doubt | None = None
 ) -> Projection | None:
     """At how many blocks an open comparison will probably be decided; None where that cannot be told.
 
-    ``mean`` and ``sd`` are of ``n`` log-ratios so far; ``later`` are the looks to come, ``change`` and ``equal`` their
-    bounds in standard errors for a change and for equivalence, ``margin`` a log-ratio, ``least`` the blocks below which
-    equivalence is not said. The true effect and spread are drawn from what was seen alone; the future is normal. (With
-    the sizes that are likely beforehand, as ``honest`` has them, a range holds less often where the effect is large.)
+    ``d`` are the log-ratios so far and ``value`` the change they show; ``later`` are the looks to come. The true effect
+    and spread are drawn from what was seen alone; the future is normal. (With the sizes that are likely beforehand, as
+    ``honest`` has them, a range holds less often where the effect is large.) ``doubt`` is taken off the change in every
+    future, and comes to be known better there, too.
     """
-    if n < 3 or not sd > 0.0 or not later:
+    n = len(d)
+    sd = float(np.std(d, ddof=1)) if n >= 3 else 0.0
+    if not sd > 0.0 or not later:
         return None
     rng = np.random.default_rng(seed)
     spread = sd * np.sqrt((n - 1) / rng.chisquare(n - 1, DRAWS))
-    effect = mean + spread / np.sqrt(n) * rng.standard_normal(DRAWS)
-    stopped = np.full(DRAWS, np.inf)
-    total, done, squares = np.full(DRAWS, mean * n), n, np.full(DRAWS, (n - 1) * sd * sd + n * mean * mean)
+    effect = value + spread / np.sqrt(n) * rng.standard_normal(DRAWS)
+    off = _Off(doubt or Doubt(0.0, 0.0, 0.0, 1.0, 1.0), n, rng)
+    values = np.repeat(d[None, :], DRAWS, axis=0)
+    total, squares = values.sum(axis=1), np.sum(values**2, axis=1)
+    stopped, done = np.full(DRAWS, np.inf), n
     for at, blocks in enumerate(later):
         fresh = blocks - done
-        added = effect * fresh + spread * np.sqrt(fresh) * rng.standard_normal(DRAWS)
-        around = spread**2 * rng.chisquare(max(fresh - 1, 1), DRAWS) * (fresh > 1)
-        squares = squares + around + added * added / fresh
-        total, done = total + added, blocks
-        centre = total / done
-        error = np.sqrt(np.maximum(squares / done - centre**2, 1e-300) / max(done - 1, 1))
-        decided = np.abs(centre) >= change[at] * error
-        decided |= (np.abs(centre) + equal[at] * error <= margin) & (done >= least)
+        if blocks <= RANKED:
+            new = effect[:, None] + spread[:, None] * rng.standard_normal((DRAWS, fresh))
+            values = np.hstack([values, new])
+            added, around = new.sum(axis=1), np.sum((new - new.mean(axis=1, keepdims=True)) ** 2, axis=1)
+        else:
+            added = effect * fresh + spread * np.sqrt(fresh) * rng.standard_normal(DRAWS)
+            around = spread**2 * rng.chisquare(max(fresh - 1, 1), DRAWS) * (fresh > 1)
+        total, squares, done = total + added, squares + around + added * added / fresh, blocks
+        look = _Look(values, blocks, (total, squares), hurdles.spare[at] if hurdles.spare else None)
+        worse, better, inside = off.survivors(look, fresh, hurdles.margin)
+        above, below = look.shown(0.0, hurdles.change[at])
+        decided = (above & worse) | (below & better)
+        if blocks >= hurdles.least:
+            decided |= inside & look.inside(hurdles.margin, hurdles.equal[at])
         stopped[decided & np.isinf(stopped)] = blocks
     return _range([*later], stopped)
 
 
+class _Look:
+    """Futures at one look."""
+
+    def __init__(self, values: Floats, blocks: int, sums: tuple[Floats, Floats], spare: int | None) -> None:
+        self._values, self.blocks = values, blocks
+        self._ranked = spare is None and values.shape[1] == blocks
+        self._spare = max(1, blocks - 1 if spare is None else spare)
+        total, squares = sums
+        self.centre = total / blocks
+        self.error = np.sqrt(np.maximum(squares / blocks - self.centre**2, 1e-300) / max(blocks - 1, 1))
+
+    def shown(self, mu: float, tail: float) -> tuple[Bools, Bools]:
+        """Where a change above ``mu`` is shown, and where one below: by ranks, which few blocks hold back, and where
+        there are more by a t test, which comes to the same."""
+        if self._ranked:
+            cut = rank_cut(self.blocks, tail)
+            not_above, not_below = contradicting_rows(self._values, mu)
+            return not_above < cut, not_below < cut
+        reach = -float(stdtrit(self._spare, max(tail, 1e-12))) * self.error
+        return self.centre - mu >= reach, mu - self.centre >= reach
+
+    def inside(self, margin: float, tail: float) -> Bools:
+        """Where both sides of the margin are excluded."""
+        return np.asarray(self.shown(-margin, tail)[0] & self.shown(margin, tail)[1])
+
+
+class _Off:
+    """A doubt over the futures."""
+
+    def __init__(self, doubt: Doubt, n: int, rng: np.random.Generator) -> None:
+        self._rng, self._n, self._doubt = rng, n, doubt
+        # Most machines carry nothing over: what was seen is drawn half way to 0.
+        self._true = doubt.value / 2 + doubt.error / math.sqrt(2) * rng.standard_normal(DRAWS)
+        self._total = np.full(DRAWS, doubt.value * n)
+
+    def survivors(self, look: _Look, fresh: int, margin: float) -> tuple[Bools, Bools, Bools]:
+        """Where it leaves a regression, an improvement and equivalence; ``fresh`` blocks are new at the look."""
+        doubt = self._doubt
+        noise = doubt.error * math.sqrt(self._n * fresh) * self._rng.standard_normal(DRAWS)
+        self._total += self._true * fresh + noise
+        off, unsure = self._total / look.blocks, doubt.error * math.sqrt(self._n / look.blocks)
+        left, asked = look.centre - off, doubt.asked * np.hypot(look.error, unsure)
+        shown = np.abs(off) > doubt.noticed * unsure
+        worse = left > np.where(off > doubt.leans * unsure, asked, 0.0)
+        better = (left < -asked) & ~(shown & (off < 0.0))
+        return worse, better, (np.abs(left) <= margin) & ~shown
+
+
 def _range(looks: list[int], stopped: Floats) -> Projection:
-    """The run of looks around the median whose share of futures is nearest to the central share; "never" comes after
-    the last look."""
+    """The shortest run of looks around the median whose share of futures is nearest to the central share; "never" comes
+    after the last look."""
     ends: list[float] = [*looks, math.inf]
     mass = [float((stopped == end).mean()) for end in ends]
     median = ends.index(float(np.quantile(stopped, 0.5, method="lower")))
-    best, chosen = np.inf, (median, median)
-    for first in range(median + 1):
-        for last in range(median, len(ends)):
-            away = abs(sum(mass[first : last + 1]) - CENTRAL)
-            if away < best - 1e-12:
-                best, chosen = away, (first, last)
+    runs = [(first, last) for first in range(median + 1) for last in range(median, len(ends))]
+    chosen = min(runs, key=lambda run: (round(abs(sum(mass[run[0] : run[1] + 1]) - CENTRAL), 9), run[1] - run[0]))
     low, high = (ends[place] for place in chosen)
-    return Projection(ends[median], low, high, sum(mass[chosen[0] : chosen[1] + 1]))
+    return Projection(ends[median], low, high, sum(mass[chosen[0] : chosen[1] + 1]), mass[-1])

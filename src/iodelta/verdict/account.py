@@ -7,22 +7,21 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from iodelta.stats.carry import LEVEL
 from iodelta.stats.effect import Estimate
 from iodelta.stats.replay import smallest_share
 from iodelta.stats.sequential import nominal_tails
-from iodelta.stats.size import projection
+from iodelta.stats.size import Doubt, Hurdles, projection
 from iodelta.stats.stalls import trials_needed
 from iodelta.trial import Finding
 from iodelta.verdict import explain
-from iodelta.verdict.decide import Trace
+from iodelta.verdict.decide import LEANS, SHOWN_WITHOUT, WIDTH, Trace
 from iodelta.verdict.doubts import doubts_of
 from iodelta.verdict.family import Job, Outcome
 from iodelta.verdict.hosts import typical_over
 from iodelta.verdict.model import LARGEST, Carry, Change, Look, Needed, Stalls, Verdict, Word, relative
-from iodelta.verdict.numbers import Numbers, flagged_blocks, flags_of, numbers_of
+from iodelta.verdict.numbers import Numbers, drawn_in, flagged_blocks, flags_of, numbers_of
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.stalled import counted
 from iodelta.verdict.units import Units
@@ -59,9 +58,9 @@ def _account(job: Job, trace: Trace, outcome: Outcome, numbers: Numbers | None, 
         findings += doubts
         if forbidden:
             word, alone, step = "inconclusive", "inconclusive", "exhausted"
-    needed = reachable = None
+    needed = reachable = left = None
     if numbers is not None and word == "inconclusive" and look is not None and numbers.sd > 0.0:
-        needed, reachable = _needed(job, trace, outcome, numbers, rules)
+        needed, reachable, left = _needed(job, trace, outcome, numbers, rules)
     change = _change(numbers.shown, unit) if numbers else None
     stalls = _stalls(unit, used) if numbers else None
     phrase, rule = _said(job, trace, outcome, numbers, word, look, findings, rules)
@@ -102,6 +101,7 @@ def _account(job: Job, trace: Trace, outcome: Outcome, numbers: Numbers | None, 
         q=outcome.q,
         needed=needed,
         reachable_margin=reachable,
+        open_share=left,
         rule=rule,
         would_change=explain.would_change(word, change, rules.margin, needed, findings),
         block_numbers=unit.numbers[:used],
@@ -171,9 +171,9 @@ def _finite(value: np.floating) -> float | None:
 
 def _needed(
     job: Job, trace: Trace, outcome: Outcome, numbers: Numbers, rules: Rules
-) -> tuple[Needed | None, float | None]:
-    """How many blocks an answer will probably take, by replaying the looks to come; and, where none of them will give
-    one, the margin that the planned blocks reach."""
+) -> tuple[Needed | None, float | None, float | None]:
+    """How many blocks an answer will probably take, by replaying the looks to come; where none of them will give one,
+    the margin that the planned blocks reach; and the share of replays in which none does."""
     plan, have = job.claim.plan, len(job.unit.d)
     later = [look for look, blocks in enumerate(plan.blocks) if blocks > have]
     margin = math.log1p(rules.margin)
@@ -181,41 +181,48 @@ def _needed(
     n = len(numbers.d)
     mean = typical_over(numbers.d, job.unit.hosts) if job.unit.hosts else None
     if job.unit.hosts and (mean is None or mean.error[0] > mean.within[0]):
-        return None, None  # more hosts would settle it, not more blocks
-    sd = numbers.sd if mean is None else float(mean.within[0]) * math.sqrt(n)
+        return None, None, None  # more hosts would settle it, not more blocks
     per_unit = used / n
     single = trace.critical.get(outcome.at, 0.0) / max(nominal_tails(plan, job.claim.alpha)[outcome.at], 1e-12)
     claimed, each = nominal_tails(plan, job.claim.alpha), nominal_tails(plan, rules.alpha / 2)
     seen = counted(job.unit, used)
     ahead = [max(1, round(plan.blocks[look] / per_unit)) for look in later]
-    spare = [units - 1 if mean is None else mean.spare for units in ahead]
-    found = projection(
-        numbers.typical.value,
-        sd,
-        n,
-        ahead,
-        change=[_critical(claimed[look] * single, free) for look, free in zip(later, spare, strict=True)],
-        equal=[_critical(each[look], free) for look, free in zip(later, spare, strict=True)],
-        margin=margin,
-        least=math.ceil(trials_needed(rules.stalls, stalled=seen.stalled) * used / max(seen.trials, 1) / per_unit),
-        seed=rules.seed,
+    least = math.ceil(trials_needed(rules.stalls, stalled=seen.stalled) * used / max(seen.trials, 1) / per_unit)
+    hurdles = Hurdles(
+        tuple(claimed[look] * single for look in later),
+        tuple(each[look] for look in later),
+        margin,
+        least,
+        () if mean is None else (mean.spare,) * len(later),
     )
+    d = drawn_in(numbers.d)
+    if mean is not None and numbers.sd > 0.0:  # what one host adds to another is no noise of its blocks
+        d = float(d.mean()) + (d - d.mean()) * float(mean.within[0]) * math.sqrt(n) / numbers.sd
+    doubt = _doubt(numbers, rules)
+    found = projection(numbers.typical.value, d, ahead, hurdles, seed=rules.seed, doubt=doubt)
     if found is not None and math.isfinite(found.low):
         middle, high = (
             None if math.isinf(end) else round(end * per_unit) + job.offset for end in (found.median, found.high)
         )
-        return Needed(middle, round(found.low * per_unit) + job.offset, high, found.share), None
+        low = round(found.low * per_unit) + job.offset
+        return Needed(middle, low, high, found.share), None, found.open
+    left = found.open if found is not None else None
     half = (numbers.typical.high - numbers.typical.low) / 2
     if not math.isfinite(half):
-        return None, None
+        return None, None, left
     last = plan.blocks[-1] if plan.blocks else rules.looks[-1]
     reach = half * math.sqrt(used / max(last, used)) + abs(numbers.typical.value)
-    return None, relative(reach) if reach > margin else None
+    return None, relative(reach) if reach > margin else None, left
 
 
-def _critical(tail: float, spare: int) -> float:
-    """The t value that a one-sided test of few units at ``tail`` takes, as the exact tests do."""
-    return -float(stdtrit(max(spare, 1), max(tail, 1e-12)))
+def _doubt(numbers: Numbers, rules: Rules) -> Doubt | None:
+    """The carry-over that a change is held against in plain blocks: under the memory that leaves most open."""
+    carry = numbers.carry
+    if carry is None or rules.carry != "tested":
+        return None
+    at = int(np.argmax(np.abs(carry.share) * carry.half))
+    share, half = float(carry.share[at]), float(carry.half[at])
+    return Doubt(share * float(carry.value[at]), abs(share) * half / WIDTH, SHOWN_WITHOUT, WIDTH, LEANS)
 
 
 def _next_look(job: Job, outcome: Outcome, rules: Rules) -> int | None:

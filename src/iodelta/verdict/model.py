@@ -162,6 +162,8 @@ class Verdict(msgspec.Struct, frozen=True):
     """Blocks an open comparison needs; None when decided or unknown."""
     reachable_margin: float | None
     """The margin that the planned blocks can settle, when ``needed`` exceeds them."""
+    open_share: float | None
+    """Share of the replayed futures in which no planned look decides; None where none were replayed."""
     rule: str
     """The rule that fired, with its numbers."""
     would_change: str

@@ -99,10 +99,13 @@ def flags_of(unit: Units, used: int) -> tuple[Flags, ...]:
 
 def spread_of(d: Floats) -> float:
     """Standard deviation of ``d``, wild values drawn in; nan for one."""
-    if len(d) < 2:
-        return math.nan
+    return float(drawn_in(d).std(ddof=1)) if len(d) > 1 else math.nan
+
+
+def drawn_in(d: Floats) -> Floats:
+    """``d`` with wild values drawn in to a distance that a standard deviation bears."""
     middle = float(np.median(d))
-    return float(np.clip(d, middle - WILD, middle + WILD).std(ddof=1))
+    return np.asarray(np.clip(d, middle - WILD, middle + WILD))
 
 
 def _tail(trace: Trace, outcome: Outcome, rules: Rules) -> float:

@@ -84,7 +84,8 @@ def _inconclusive(account: Account) -> Iterator[str]:
         needed = f"about {more} more blocks{' of each cell' if len(cells) > 1 else ''} ({duration(seconds)})"
         yield f"{name}: {needed} would decide{f', or {accept}' if accept else ''}."
     elif margins:
-        yield f"{name}: the planned blocks cannot decide this; {f'{accept}, or ' if accept else ''}reduce the noise."
+        remedy = f"{accept}, or reduce the noise" if accept else "reduce the noise"
+        yield f"{name}: the planned blocks will probably not decide this; {remedy}."
     else:
         yield f"{name}: {inert(waiting[0].phrase)}."
 

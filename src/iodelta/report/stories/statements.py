@@ -234,17 +234,19 @@ def _cost(verdict: Verdict, each: float) -> str:
     needed = verdict.needed
     if needed is not None and needed.high is None:
         text += f" needs {max(0, needed.low - verdict.blocks)} more blocks at least, perhaps more than are planned"
+        text += f" (in {100 * needed.share:.0f} % of replays)"
     elif more_blocks(verdict) and needed is not None:
         low, high = max(0, needed.low - verdict.blocks), max(0, (needed.high or 0) - verdict.blocks)
-        text += (
-            f" needs about {more_blocks(verdict)} more blocks ({low}-{high}), {duration(more_blocks(verdict) * each)}"
-        )
-    elif verdict.reachable_margin and verdict.reachable_margin >= WHOLE:
-        return f"{text} cannot be settled in the planned blocks; reduce the noise"
-    elif verdict.reachable_margin:
-        return (
-            f"{text} cannot be settled in the planned blocks; a margin of {margin_of(verdict.reachable_margin)} % can"
-        )
+        span = f"{low}-{high} in {100 * needed.share:.0f} % of replays"
+        text += f" needs about {more_blocks(verdict)} more blocks ({span}), {duration(more_blocks(verdict) * each)}"
+    elif needed is None and verdict.open_share is not None:
+        text += " will probably not be settled in the planned blocks"
+        text += f" ({100 * verdict.open_share:.0f} % of replays)"
+        if verdict.reachable_margin is None:
+            return text
+        if verdict.reachable_margin >= WHOLE:
+            return f"{text}; reduce the noise"
+        return f"{text}; a margin of {margin_of(verdict.reachable_margin)} % can"
     else:
         text += f" {inert(verdict.phrase)}"
     return text
