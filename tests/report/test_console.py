@@ -152,6 +152,19 @@ def test_an_equivalent_on_one_screen_says_what_it_does_not_exclude() -> None:
     assert f"Equivalent does not exclude stalls in up to {100 * max(bounds):.0f} % of trials" in said
 
 
+def test_a_change_on_one_screen_says_how_large_it_is_at_least_and_what_carry_over_may_have_put_into_it() -> None:
+    (cell,) = (one.name for one in experiment((1,)).cells)
+    shown = account(experiment((1,)), {(cell, "new"): -0.05})
+    called = [v for v in shown.judgement.verdicts if v.word == "regression"]
+    nearer = [min(abs(v.change.low or 0), abs(v.change.high or 0)) for v in called if v.change]
+    said = " ".join(text(shown, verbose=False).split())
+    assert f"Each of the {len(called)} changes is at least {100 * min(nearer):.2g} %; a carry-over of up to" in said
+    assert re.search(r"is not excluded, which could be [\d.]+ points of it\.", said)
+    alone = msgspec.structs.replace(shown.judgement, verdicts=(called[0],))
+    said = " ".join(text(msgspec.structs.replace(shown, judgement=alone), verbose=False).split())
+    assert f"The regression is at least {100 * nearer[0]:.2g} %;" in said
+
+
 @pytest.mark.parametrize(("sd", "part"), [(0.018, "more blocks"), (0.05, "accept a margin of")])
 def test_one_screen_says_what_an_answer_takes(sd: float, part: str) -> None:
     shown = msgspec.structs.replace(account(experiment((1,)), {}, sd=sd), state="budget")

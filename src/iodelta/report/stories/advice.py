@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from iodelta.errors import pasted
-from iodelta.report.stories.evidence import CANNOT_TELL, first_look, not_excluded
+from iodelta.report.stories.evidence import CANNOT_TELL, first_look, least_change, not_excluded, share_of
 from iodelta.report.stories.statements import (
     WHOLE,
     all_findings,
@@ -58,6 +58,7 @@ def _statements(account: Account) -> Iterator[str]:
     advised = account.views.recommendation
     if advised is not None and advised.variants:
         yield recommendation(account)
+    yield from _called(account)
     yield from _inconclusive(account)
     yield from _limits(account)
     warnings = [finding.rule for finding, _ in grouped(all_findings(account)) if finding.severity == "warning"]
@@ -105,6 +106,28 @@ def _continued(account: Account) -> Iterator[str]:
         yield f"The run is not complete; `iodelta run {folder}` continues it."
     elif account.state not in ("complete", "budget"):
         yield f"The run ended early: {inert(account.state)}."
+
+
+def _called(account: Account) -> Iterator[str]:
+    """How large the changes are at least, and what carry-over may have put into one."""
+    called = [verdict for verdict in account.judgement.verdicts if least_change(verdict) is not None]
+    if not called:
+        return
+    smallest = min(called, key=lambda verdict: least_change(verdict) or 0.0)
+    least = f"at least {share(least_change(smallest) or 0.0)}"
+    what = f"The {smallest.word} is {least}" if len(called) == 1 else f"Each of the {len(called)} changes is {least}"
+    yield f"{what}{_carry_in(called)}."
+
+
+def _carry_in(called: Sequence[Verdict]) -> str:
+    """The most that a carry-over could account for in one of these changes; empty where none was estimated."""
+    known = [(most * share_of(v.carry, v.typical), most) for v in called if v.carry and (most := not_excluded(v.carry))]
+    if not known:
+        return ""
+    part, most = max(known)
+    if most > CANNOT_TELL:
+        return "; the data cannot tell how much of it is carry-over"
+    return f"; a carry-over of up to {share(most)} is not excluded, which could be {100 * part:.2g} points of it"
 
 
 def _limits(account: Account) -> Iterator[str]:

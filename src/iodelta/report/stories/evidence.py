@@ -55,11 +55,16 @@ def _flagged(one: Flags, verdict: Verdict) -> str:
 
 def at_least(verdict: Verdict) -> str:
     """The bound of a change that was called one; empty for other words."""
+    least = least_change(verdict)
+    return f"a change of at least {100 * least:.2g} %" if least is not None else ""
+
+
+def least_change(verdict: Verdict) -> float | None:
+    """The nearer end of a change that was called one, as a share; None for other words."""
     change = verdict.change
     if verdict.word not in ("regression", "improvement") or change is None or change.low is None or change.high is None:
-        return ""
-    nearer = min(abs(change.low), abs(change.high))
-    return f"a change of at least {100 * nearer:.2g} %"
+        return None
+    return min(abs(change.low), abs(change.high))
 
 
 def note(verdict: Verdict) -> str:
