@@ -95,6 +95,12 @@ NOISES: dict[str, Disturbance] = {
 }
 
 
+OF_MANY = ("normal, CV 5 %", "GC -40 %, period 4, 2 long")
+OF_SIXTEEN = (*OF_MANY, "MA(1), sd 5 %", "drift -60 %")
+OF_SIX = (*OF_SIXTEEN, "normal, CV 2 %", "t3, CV 2 %", "AR(.9), sd 5 %", "1/f, sd 5 %")
+"""Noises of the larger matrices."""
+
+
 def scenarios() -> list[Scenario]:
     """All of them, in the order of the table."""
     return [
@@ -120,17 +126,18 @@ def _no_change() -> list[Scenario]:
 def _plans() -> list[Scenario]:
     found = []
     for blocks in (6, 8, 12, 20):
-        for name in ("normal, CV 2 %", "GC -40 %, period 4, 2 long", "MA(1), sd 5 %"):
-            setup = Setup(NOISES[name], blocks=blocks)
+        for name, noise in NOISES.items():
+            setup = Setup(noise, blocks=blocks)
             found.append(Scenario(f"{blocks} blocks: {name}", "No change, short plans", setup, QUIET))
     return found
 
 
 def _families() -> list[Scenario]:
-    sizes = {3: (1, 3), 6: (3, 2), 16: (8, 2), 64: (32, 2)}
+    """Of one comparison there is every noise above; the larger the matrix, the fewer can be paid for."""
+    sizes = {3: (1, 3, tuple(NOISES)), 6: (3, 2, OF_SIX), 16: (8, 2, OF_SIXTEEN), 64: (32, 2, OF_MANY)}
     found = []
-    for size, (cells, metrics) in sizes.items():
-        for name in ("normal, CV 5 %", "GC -40 %, period 4, 2 long"):
+    for size, (cells, metrics, names) in sizes.items():
+        for name in names:
             setup = Setup(NOISES[name], cells=cells, metrics=metrics)
             title = f"{size} comparisons ({cells} x {metrics}): {name}"
             found.append(Scenario(title, "No change, families", setup, QUIET[:1], ("alarm over all cells",)))
