@@ -382,3 +382,24 @@ def test_a_machine_that_changed_between_sessions_is_said_to_have() -> None:
     found = differences({"kernel": {"release": "6.12"}}, {"kernel": {"release": "6.18"}})
     said = " ".join(text(msgspec.structs.replace(account(experiment(), {}), changed=found)).split())
     assert "The machine changed between the sessions: kernel.release: 6.12 | 6.18 (another kernel" in said
+
+
+def test_a_trial_without_io_is_named_by_what_happened_and_ranks_worst() -> None:
+    question = experiment((1,))
+    plan = make_plan(question)
+    made = trials(plan, {}, 30)
+    stuck = next(one for one in made if one.variant == "new" and one.block == 4)
+    nothing = Quantity.exact(0.0, "IOPS")
+    (read,) = stuck.directions
+    read = msgspec.structs.replace(read, ios=0, bytes=0, iops=nothing, bandwidth=Quantity.exact(0.0, "B/s"), lat=None)
+    made[made.index(stuck)] = msgspec.structs.replace(stuck, directions=(read,))
+    shown = account(question, {}, blocks=30)
+    shown = msgspec.structs.replace(shown, judgement=judge_all(made, plan.rules, baseline="old"))
+    said = list(explain(shown, plan.experiment.cells[0].name))
+    named = [line for line in said if f"no I/O completed in trial {stuck.number}" in line]
+    assert len(named) == len(shown.judgement.verdicts), "IOPS and latencies alike"
+    sides = ["#" * 10 + "|" in line for line in named]
+    assert all(line.split()[0] == "5" for line in named)
+    assert {line.count("#") for line in named} == {10}, "it ranks worst"
+    assert any(sides), "fewer IOPS"
+    assert not any("999" in line for line in said)

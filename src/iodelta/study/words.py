@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # quick commands need no statistics
     from iodelta.verdict import Metric
 
+BEYOND = 1e4
+"""No change of a storage device is this large: one side of it did no I/O."""
+
 _LATENCY = {"lat": "latency", "clat": "completion latency", "slat": "submission latency"}
 
 
@@ -92,6 +95,8 @@ def interval(low: float | None, high: float | None) -> str:
 
 
 def _signed(value: float, places: int) -> str:
+    if value >= BEYOND:
+        return f">+{100 * BEYOND:.0e}".replace("e+0", "e")
     text = f"{100 * value:+.{places}f}"
     return text.replace("-", "+") if float(text) == 0 else text
 

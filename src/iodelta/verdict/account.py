@@ -108,6 +108,7 @@ def _account(job: Job, trace: Trace, outcome: Outcome, numbers: Numbers | None, 
         changes=tuple(np.expm1(np.minimum(sign * unit.d[:used], LARGEST)).tolist()) if numbers else (),
         baseline_first=unit.baseline_first[:used],
         findings=tuple(findings),
+        idle=unit.idle_by(used),
     )
 
 

@@ -10,11 +10,16 @@ from iodelta.stats.stalls import excluded, trials_needed
 from iodelta.trial import Finding
 from iodelta.verdict.model import Change, Look, Needed, Stalls, Word
 
+BEYOND = 1e4
+"""No change of a storage device is this large: one side of it did no I/O."""
+
 
 def percent(change: float | None) -> str:
     """``-2.03 %``; digits enough to tell it from 0; ``unbounded`` for None."""
     if change is None:
         return "unbounded"
+    if change >= BEYOND:
+        return f">+{100 * BEYOND:.0e} %".replace("e+0", "e")
     size = abs(100.0 * change)
     return f"{100.0 * change:+.{1 if size >= 10 else 2 if size >= 0.1 or size == 0 else 3}f} %"
 

@@ -173,6 +173,9 @@ class Verdict(msgspec.Struct, frozen=True):
     """Relative change of each block in the metric's own sign."""
     baseline_first: tuple[bool, ...]
     findings: tuple[Finding, ...] = ()
+    idle: tuple[tuple[int, ...], ...] = ()
+    """By block the numbers of its trials that did no I/O of this kind, so that its change is no size but the worst (or
+    best) rank; empty where all did some."""
 
 
 class FamilySummary(msgspec.Struct, frozen=True):

@@ -160,6 +160,16 @@ class Units:
             )
         return self._found[unit]
 
+    def idle_by(self, unit: int) -> tuple[tuple[int, ...], ...]:
+        """By unit the numbers of its trials that did no I/O; empty where all of the first ``unit`` did some."""
+        if len(self.baseline_values) < unit or self.unit != "blocks":
+            return ()
+        found: list[list[int]] = [[] for _ in range(unit)]
+        for values, at in ((self.baseline_values, self.baseline_at), (self.variant_values, self.variant_at)):
+            for row in np.flatnonzero(_nothing_done(values[:unit], higher_is_better=self.higher_is_better)):
+                found[row].append(int(at[row]))
+        return tuple(tuple(sorted(numbers)) for numbers in found) if any(found) else ()
+
     def _stalled(self, values: Floats, at: Floats) -> tuple[int, ...]:
         with np.errstate(divide="ignore"):
             logs = np.log(values)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from iodelta.errors import RequestError
 from iodelta.report.stories.evidence import evidence
@@ -54,13 +54,7 @@ def _verdict(verdict: Verdict) -> Iterator[str]:
     if verdict.change is not None:
         bounds = interval(verdict.change.low, verdict.change.high)
         yield f"  change at its honest size: {percent(verdict.change.value, 0.0005)} ({bounds})"
-    if verdict.changes:
-        largest = max(max(abs(change) for change in verdict.changes), 1e-9)
-        yield f"  block  first        change  {'-' * (BAR // 2)}0{'-' * (BAR // 2)} {percent(largest)} at the edge"
-        rows = zip(verdict.block_numbers, verdict.changes, verdict.baseline_first, strict=True)
-        for number, change, first in rows:
-            who = verdict.baseline if first else verdict.variant
-            yield f"  {number + 1:>5}  {inert(who)[:10]:<10} {100 * change:>+7.2f} %  {_bar(change / largest)}"
+    yield from _blocks(verdict)
     unit = verdict.metric.unit
     values = f"{quantity(verdict.baseline_value, unit)} and {quantity(verdict.variant_measured, unit)}"
     yield f"  {'means' if verdict.basis == 'total' else 'medians'} as measured: {values}"
@@ -75,6 +69,27 @@ def _verdict(verdict: Verdict) -> Iterator[str]:
     yield f"  what would change it: {verdict.would_change}"
     for finding in verdict.findings:
         yield f"  {finding.severity}: {inert(finding.explanation)} [{finding.rule}]"
+
+
+def _blocks(verdict: Verdict) -> Iterator[str]:
+    """Every block with its change; one in which a trial did no I/O has none, and stands for the worst or the best."""
+    if not verdict.changes:
+        return
+    idle = verdict.idle or ((),) * len(verdict.changes)
+    sizes = [abs(change) for change, numbers in zip(verdict.changes, idle, strict=True) if not numbers]
+    largest = max([*sizes, 1e-9])
+    yield f"  block  first        change  {'-' * (BAR // 2)}0{'-' * (BAR // 2)} {percent(largest)} at the edge"
+    rows = zip(verdict.block_numbers, verdict.changes, verdict.baseline_first, idle, strict=True)
+    for number, change, first, numbers in rows:
+        who = inert(verdict.baseline if first else verdict.variant)[:10]
+        size = f"{100 * change:>+7.2f} %" if not numbers else f"{'-':>9}"
+        bar = _bar(max(-1.0, min(1.0, change / largest)))
+        yield f"  {number + 1:>5}  {who:<10} {size}  {bar}" + (_idle(numbers, bar) if numbers else "")
+
+
+def _idle(numbers: Sequence[int], bar: str) -> str:
+    trials = f"trial {numbers[0]}" if len(numbers) == 1 else f"trials {' and '.join(map(str, numbers))}"
+    return f"{' ' * (BAR + 1 - len(bar))}no I/O completed in {trials}"
 
 
 def _ps(verdict: Verdict) -> tuple[tuple[str, float | None], ...]:
