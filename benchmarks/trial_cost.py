@@ -34,6 +34,7 @@ from iodelta.lab.account import Account
 from iodelta.lab.bench import RECORD
 from iodelta.lab.folder import Finished, Folder, Started
 from iodelta.lab.plan import make_plan
+from iodelta.lab.progress import Control
 from iodelta.lab.schedule import trial_seed
 from iodelta.machine import LocalMachine
 from iodelta.probe.counters import Counters
@@ -137,7 +138,7 @@ metrics = ["read.iops"]
         def stop() -> bool:
             return bool(events) and len(whole) >= trials
 
-        session.go(folder, MACHINE, Quiet(), stop=stop)
+        session.go(folder, MACHINE, Control(Quiet(), stop))
     count = len(whole)
     own = [total - wait for total, wait in zip(whole, seconds["fio itself"], strict=True)]
     started = seconds["fio, started and collected"]

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from iodelta.experiment import Experiment, parse
-from iodelta.lab.bench import RECORD, Record, request_for
+from iodelta.lab.bench import RECORD, Record, Requests
 from iodelta.lab.folder import Ended, Finished, Folder, Session, Started
 from iodelta.lab.plan import Plan, make_plan
 from iodelta.machine import LocalMachine
@@ -149,16 +149,9 @@ def _raw(plan: Plan, started: Started, rate: float, secret: bool) -> dict[str, b
         job["job options"]["filename"] = BY_ID
         job["hostname"] = "blofeld"
     cell = next(one for one in plan.experiment.cells if one.name == started.cell)
-    request = request_for(
-        plan.experiment,
-        cell,
-        plan.experiment.variant(started.variant),
-        _target(BY_ID if secret else "/dev/nvme0n1"),
-        seed=started.seed,
-        size=None,
-        version=(3, 33),
-        workdir="/dev/shm/work",
-    )
+    target = _target(BY_ID if secret else "/dev/nvme0n1")
+    requests = Requests(plan.experiment, target, size=None, version=(3, 33), workdir="/dev/shm/work")
+    request = requests.of(cell, plan.experiment.variant(started.variant), seed=started.seed)
     said = "fio: host blofeld, 192.0.2.77 and [2001:db8::17] via 52:54:00:ab:cd:ef\n" if secret else ""
     run = FioRun(
         request=request,

@@ -16,6 +16,7 @@ from iodelta.experiment import parse
 from iodelta.lab.bench import Bench
 from iodelta.lab.folder import Folder, KnobRestored, KnobSaved
 from iodelta.lab.plan import Plan, make_plan
+from iodelta.lab.progress import Control
 from iodelta.lab.setup import Survey, ready, remove_scratch, survey
 from iodelta.machine import LocalMachine
 
@@ -41,7 +42,8 @@ def plan_of(target: str, *, rw: str = "randread", size: str = "", knob: str = ""
 @contextlib.contextmanager
 def made_ready(plan: Plan, folder: Folder, *, destroy: tuple[str, ...] = ()) -> Iterator[Bench]:
     found = survey(MACHINE, plan.experiment)
-    with folder.writing(), ready(MACHINE, plan, found, folder, cast(Any, Quiet()), destroy, lambda: False) as bench:
+    control = Control(cast(Any, Quiet()), lambda: False, destroy)
+    with folder.writing(), ready(MACHINE, plan, found, folder, control) as bench:
         yield bench
 
 
@@ -157,7 +159,7 @@ def test_a_stop_while_the_scratch_file_is_written_leaves_no_half_file(tmp_path: 
     plan = plan_of(str(place), size="512m")
     folder = Folder.begin(tmp_path / "folder", "", plan)
     found = survey(MACHINE, plan.experiment)
-    stopped = ready(MACHINE, plan, found, folder, cast(Any, Quiet()), (), lambda: True)
+    stopped = ready(MACHINE, plan, found, folder, Control(cast(Any, Quiet()), lambda: True))
     with folder.writing(), pytest.raises(MeasureError, match="stopped"), stopped:
         pass
     assert [path.name for path in place.glob("*/*")] == ["IODELTA-SCRATCH.txt"]

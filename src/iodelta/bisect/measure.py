@@ -21,6 +21,7 @@ from iodelta.experiment import Experiment, parse
 from iodelta.lab.bench import problem_of
 from iodelta.lab.folder import Finished, Folder, Session, Started, now
 from iodelta.lab.plan import Plan, make_plan
+from iodelta.lab.progress import Control
 from iodelta.lab.schedule import Slot, trial_seed
 from iodelta.lab.session import read_plan, settle_pending
 from iodelta.lab.setup import Survey, ready, survey, target_of
@@ -172,8 +173,8 @@ class CellMeasure:
         for reason in (*found.unavailable.values(), *found.unmeasurable.values()):
             raise MeasureError(reason, place=cell.name, remedy="choose another engine")
         with self.folder.writing():
-            destroy = self._question.destroy
-            with ready(machine, plan, found, self.folder, Silent(self._say), destroy, self._stop) as bench:
+            control = Control(Silent(self._say), self._stop, self._question.destroy)
+            with ready(machine, plan, found, self.folder, control) as bench:
                 if not self._session:
                     # By sessions, not trials: a file that a line has sealed is never written again.
                     before = sum(isinstance(event, Session) for event in self.folder.events())

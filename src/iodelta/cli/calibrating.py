@@ -7,7 +7,6 @@ import shutil
 import statistics
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -34,7 +33,7 @@ from iodelta.lab.calibration import (
 )
 from iodelta.lab.folder import Folder
 from iodelta.lab.plan import make_plan
-from iodelta.lab.progress import Watcher
+from iodelta.lab.progress import Control
 from iodelta.lab.runner import Outcome, load_trials
 from iodelta.lab.session import go
 from iodelta.lab.setup import survey
@@ -98,7 +97,7 @@ def calibrate(
     with stop_on_signals() as stop, watcher(format_) as watching:
 
         def measure(name: str, question: Experiment) -> Measured:
-            return _measure(where / name, text, question, host, watching, stop, destroy)
+            return _measure(where / name, text, question, host, Control(watching, stop, destroy))
 
         alike = measure("a-against-a", a_against_a(experiment, first))
         metrics = alike.outcome.judgement.rules.metrics
@@ -134,14 +133,12 @@ def _measure(
     text: str,
     experiment: Experiment,
     machine: Machine,
-    watching: Watcher,
-    stop: Callable[[], bool],
-    destroy: tuple[str, ...],
+    control: Control,
 ) -> Measured:
     plan = make_plan(experiment)
     folder = Folder.begin(path, text, plan)
     try:
-        outcome = in_turn(lambda: go(folder, machine, watching, stop=stop, destroy=destroy), stop, watching.note)
+        outcome = in_turn(lambda: go(folder, machine, control), control.stop, control.watcher.note)
     except RequestError:
         if not Account(folder.events()).sessions:
             shutil.rmtree(path)

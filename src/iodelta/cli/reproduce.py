@@ -273,6 +273,7 @@ def _measure(
     from rich.console import Console
 
     from iodelta.cli.watching import watcher
+    from iodelta.lab.progress import Control
     from iodelta.lab.session import start
     from iodelta.lab.setup import survey
     from iodelta.lab.signals import stop_on_signals
@@ -291,7 +292,7 @@ def _measure(
 
         def starting() -> Folder:
             plan = prepared.plan
-            return start(place, prepared.text, plan, machine, watching, stop=stop, destroy=destroy, beside=beside)
+            return start(place, prepared.text, plan, machine, Control(watching, stop, destroy), beside=beside)
 
         folder = in_turn(starting, stop, watching.note)
     account = derive(folder)

@@ -117,6 +117,7 @@ def _go_on(path: Path, asked: Asked) -> None:
         return
     from iodelta.cli.watching import watcher
     from iodelta.lab.account import Account
+    from iodelta.lab.progress import Control
     from iodelta.lab.session import go, read_plan
     from iodelta.scenarios.again import remade  # with all scenarios
 
@@ -131,8 +132,8 @@ def _go_on(path: Path, asked: Asked) -> None:
     ):
 
         def going() -> None:
-            destroy = asked.destroy
-            go(folder, first, watching, stop=stop, destroy=destroy, budget=more, others=others, remade=bool(again))
+            control = Control(watching, stop, asked.destroy)
+            go(folder, first, control, budget=more, others=others, remade=bool(again))
 
         in_turn(going, stop, watching.note)
     _show(folder, asked)
@@ -165,13 +166,14 @@ def _begin(path: Path | None, asked: Asked) -> None:
 def _started(place: Path, text: str, plan: Plan, machines: Sequence[Machine], asked: Asked) -> Folder:
     """The folder of an experiment that was measured until its end."""
     from iodelta.cli.watching import watcher
+    from iodelta.lab.progress import Control
     from iodelta.lab.session import start
 
     first, *others = machines
     with stop_on_signals() as stop, watcher(asked.format_) as watching:
 
         def starting() -> Folder:
-            return start(place, text, plan, first, watching, stop=stop, destroy=asked.destroy, others=others)
+            return start(place, text, plan, first, Control(watching, stop, asked.destroy), others=others)
 
         return in_turn(starting, stop, watching.note)
 

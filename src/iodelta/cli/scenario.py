@@ -220,6 +220,7 @@ def _booted(
     from iodelta.cli.running import planned
     from iodelta.cli.watching import watcher
     from iodelta.experiment import parse
+    from iodelta.lab.progress import Control
     from iodelta.lab.session import start
     from iodelta.lab.signals import stop_on_signals
 
@@ -227,9 +228,8 @@ def _booted(
     with contacts((named,), boots=True) as (machine,), stop_on_signals() as stop, watcher(format_) as watching:
         plan = planned((machine,), parse(text, one.name), leave_out=False, dry_run=False, format_=format_)
         where = folder or _new(one)
-        return in_turn(
-            lambda: start(where, text, plan, machine, watching, stop=stop, beside=beside), stop, watching.note
-        )
+        control = Control(watching, stop)
+        return in_turn(lambda: start(where, text, plan, machine, control, beside=beside), stop, watching.note)
 
 
 def _of_kernels(one: Scenario, kernels: tuple[str, ...], *, full: bool) -> dict[str, str]:
@@ -283,6 +283,7 @@ def _measured(
     from iodelta.cli.watching import watcher
     from iodelta.errors import MeasureError
     from iodelta.experiment import parse
+    from iodelta.lab.progress import Control
     from iodelta.lab.session import settle_pending, start
     from iodelta.lab.signals import stop_on_signals
     from iodelta.scenarios.stage import staged
@@ -302,7 +303,7 @@ def _measured(
             where = folder or _new(one)
 
             def starting() -> Folder:
-                return start(where, text, plan, machine, watching, stop=stop, destroy=destroy, beside=beside)
+                return start(where, text, plan, machine, Control(watching, stop, destroy), beside=beside)
 
             return in_turn(starting, stop, watching.note)
 

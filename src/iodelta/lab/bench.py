@@ -6,8 +6,8 @@ import math
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
-from types import MappingProxyType
 
 import msgspec
 
@@ -31,7 +31,6 @@ from iodelta.trial import Background, Finding, Place, Trial
 from iodelta.workload import io_uring
 from iodelta.workload.background import BackgroundLoad, background_findings, background_fio, substitute
 from iodelta.workload.fio import reads_only, run
-from iodelta.workload.leftovers import marked
 from iodelta.workload.model import OUTPUTS, FioRequest, FioResult, FioRun
 from iodelta.workload.pooled import pooled
 from iodelta.workload.result import read_run
@@ -40,8 +39,6 @@ RECORD = "record"
 
 SEED = re.compile(rb'"randseed"\s*:\s*"?(\d+)')
 """As fio's JSON repeats it, once for the run or for each job."""
-
-NOWHERE: Mapping[str, tuple[Finding, ...]] = MappingProxyType({})
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -87,40 +84,39 @@ def assemble(identity: Started, record: Record, result: FioResult, source: str =
     )
 
 
-def request_for(
-    experiment: Experiment,
-    cell: Cell,
-    variant: Variant,
-    target: Target,
-    *,
-    seed: int,
-    size: int | None,
-    version: tuple[int, int],
-    workdir: str,
-    launcher: tuple[str, ...] = (),
-    io_uring: str = "",
-) -> FioRequest:
-    """What fio is asked for in one trial; a variant's own fio options replace the cell's.
+@dataclass(frozen=True)
+class Requests:
+    """What all trials of an experiment ask of fio alike. Sizes in bytes."""
 
-    ``io_uring`` is the path there of ``t/io_uring``, for cells that are measured by it.
-    """
-    own = dict(variant.options)
-    tool = cell.option(TOOL)
-    return FioRequest(
-        options=(*((k, v) for k, v in cell.options if k not in own and k != TOOL), *variant.options),
-        tool="t/io_uring" if tool else "fio",
-        fio=(io_uring or tool) if tool else "fio",
-        target=target.real_path,
-        target_kind="device" if target.kind == "block" else target.kind,
-        runtime=experiment.design.trial,
-        ramp=experiment.design.ramp,
-        seed=seed,
-        workdir=workdir,
-        size=size,
-        files=experiment.target.files,
-        launcher=launcher,
-        version=version,
-    )
+    experiment: Experiment
+    target: Target
+    size: int | None
+    """None for the whole of a device or file."""
+    version: tuple[int, int]
+    """fio's."""
+    workdir: str = "/"
+    io_uring: str = ""
+    """The path there of ``t/io_uring``, for cells that are measured by it."""
+
+    def of(self, cell: Cell, variant: Variant, *, seed: int = 1, launcher: tuple[str, ...] = ()) -> FioRequest:
+        """What fio is asked for in one trial; a variant's own fio options replace the cell's."""
+        own = dict(variant.options)
+        tool = cell.option(TOOL)
+        return FioRequest(
+            options=(*((k, v) for k, v in cell.options if k not in own and k != TOOL), *variant.options),
+            tool="t/io_uring" if tool else "fio",
+            fio=(self.io_uring or tool) if tool else "fio",
+            target=self.target.real_path,
+            target_kind="device" if self.target.kind == "block" else self.target.kind,
+            runtime=self.experiment.design.trial,
+            ramp=self.experiment.design.ramp,
+            seed=seed,
+            workdir=self.workdir,
+            size=self.size,
+            files=self.experiment.target.files,
+            launcher=launcher,
+            version=self.version,
+        )
 
 
 def background_words(condition: Condition, target: Target, files: str = "") -> tuple[str, ...]:
@@ -159,6 +155,25 @@ def lone_device(cell: Cell, variant: Variant, condition: Condition, target: Targ
     return target.device
 
 
+@dataclass(frozen=True)
+class Settings:
+    """The knobs that the experiment turns."""
+
+    knobs: Mapping[str, Knob]
+    saved: Mapping[str, Saved]
+    """Their originals."""
+    odd: Mapping[str, Mapping[str, tuple[Finding, ...]]]
+    """Knob -> value -> what is odd about it here."""
+    placement: Mapping[str, tuple[Finding, ...]]
+    """Variant -> what is odd about the CPUs that it binds its tasks to."""
+
+    def findings(self, condition: Condition, variant: Variant) -> tuple[Finding, ...]:
+        """What is odd about a variant as it is set under a condition."""
+        given = {**condition.knobs, **variant.knobs}.items()
+        odd = chain.from_iterable(self.odd.get(name, {}).get(value, ()) for name, value in given)
+        return (*self.placement.get(variant.name, ()), *odd)
+
+
 class Bench:
     """One machine, one target, ready to make trials of one experiment."""
 
@@ -167,34 +182,21 @@ class Bench:
         machine: Machine,
         plan: Plan,
         folder: Folder,
-        target: Target,
+        requests: Requests,
+        settings: Settings,
         *,
-        size: int | None,
-        fio_version: tuple[int, int],
-        workdir: str,
-        knobs: Mapping[str, Knob],
-        saved: Mapping[str, Saved],
         permit: WritePermit | None,
-        placement: Mapping[str, tuple[Finding, ...]] = NOWHERE,
-        odd: Mapping[str, Mapping[str, tuple[Finding, ...]]] = MappingProxyType({}),
-        io_uring: str = "",
-        env: Mapping[str, str] | None = None,
+        env: Mapping[str, str],
     ) -> None:
         self._machine = machine
         self._plan = plan
         self._experiment = plan.experiment
         self._folder = folder
-        self.target = target
-        self._size = size
-        self._version = fio_version
-        self._workdir = workdir
-        self._knobs = knobs
-        self._saved = saved
+        self.target = target = requests.target
+        self._requests = requests
+        self._settings = settings
         self._permit = permit
-        self._placement = placement
-        self._odd = odd
-        self._io_uring = io_uring
-        self._env = env or marked(plan.identifier)
+        self._env = env
         with machine.together("bench"):
             self._counters = Counters(machine, target)
             self._mirrors = Mirrors(machine, target)
@@ -230,7 +232,7 @@ class Bench:
     def background(self, condition: Condition) -> BackgroundLoad:
         """The condition's background load, to be entered. Raises RequestError for a placeholder it cannot fill."""
         words = background_words(condition, self.target, self._plan.experiment.target.files)
-        return BackgroundLoad(self._machine, words, workdir=self._workdir, env=self._env)
+        return BackgroundLoad(self._machine, words, workdir=self._requests.workdir, env=self._env)
 
     def trial(
         self,
@@ -267,7 +269,7 @@ class Bench:
         before = self._counters.snapshot()
         made: list[FioRun] = []
         while len(made) < runs and all(one.ended == "finished" for one in made):
-            request = self._request(cell, variant, identity.seed + len(made), launcher)
+            request = self._requests.of(cell, variant, seed=identity.seed + len(made), launcher=launcher)
             made.append(run(self._machine, request, stop=stop, on_start=start, on_tick=tick, env=self._env))
         after = self._counters.snapshot()
         done, *more = made
@@ -276,9 +278,7 @@ class Bench:
         result = pooled([read_run(one) for one in made])
         account, findings = self._beside(background, done, result)
         copies = self._mirrors.account() if not mirrored(variant.knobs) else {}
-        settings = {**condition.knobs, **variant.knobs}.items()
-        odd = chain.from_iterable(self._odd.get(name, {}).get(value, ()) for name, value in settings)
-        known = (*self._placement.get(variant.name, ()), *odd, *self._standing)
+        known = (*self._settings.findings(condition, variant), *self._standing)
         findings = (*findings, *known, *self._mirrors.findings(copies))
         guesses = io_uring.windows(made, starts) if cell.option(TOOL) else ()
         moved = {} if guesses else self._counters.since(_ramp_end(starts, made, result), after)
@@ -313,7 +313,12 @@ class Bench:
     ) -> FioRun:
         """The load of a trial behind further words, an instrument's: no trial, and not kept. Raises as ``trial``."""
         launcher = self._turned(self._experiment.condition(cell.condition), variant, stop)
-        return run(self._machine, self._request(cell, variant, seed, (*words, *launcher)), stop=stop, env=self._env)
+        return run(
+            self._machine,
+            self._requests.of(cell, variant, seed=seed, launcher=(*words, *launcher)),
+            stop=stop,
+            env=self._env,
+        )
 
     def _turned(self, condition: Condition, variant: Variant, stop: Callable[[], bool]) -> tuple[str, ...]:
         """The machine as the variant wants it, the target still what it was; words to put before the load."""
@@ -321,26 +326,12 @@ class Bench:
         with self._machine.together("turn", condition.name, variant.name):
             if self._attachments() != self._attached:
                 raise self._vanished()
-            launcher = turn(self._knobs, self._saved, settings)
+            launcher = turn(self._settings.knobs, self._settings.saved, settings)
         if self._permit is not None:
             self._permit.recheck()
         if settings:
             pause(self._experiment.design.settle, stop)
         return launcher
-
-    def _request(self, cell: Cell, variant: Variant, seed: int, launcher: tuple[str, ...]) -> FioRequest:
-        return request_for(
-            self._experiment,
-            cell,
-            variant,
-            self.target,
-            seed=seed,
-            size=self._size,
-            version=self._version,
-            workdir=self._workdir,
-            launcher=launcher,
-            io_uring=self._io_uring,
-        )
 
     def _beside(
         self, background: BackgroundLoad | None, done: FioRun, result: FioResult

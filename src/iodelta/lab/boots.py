@@ -25,7 +25,7 @@ from iodelta.experiment.model import of_boot
 from iodelta.lab.bench import Bench
 from iodelta.lab.folder import Folder, Started
 from iodelta.lab.plan import Plan
-from iodelta.lab.progress import Watcher
+from iodelta.lab.progress import Control
 from iodelta.lab.setup import Survey
 from iodelta.machine import Machine
 from iodelta.stats.boots import runs_per_boot
@@ -119,18 +119,14 @@ class Boots(ABC):
         machine: Machine,
         plan: Plan,
         folder: Folder,
-        watcher: Watcher,
-        destroy: Sequence[str],
-        stop: Callable[[], bool],
+        control: Control,
     ) -> None:
         self._machine = machine
         self._experiment = plan.experiment
         self._inner = msgspec.structs.replace(plan, experiment=held(plan.experiment))
         self._found: Survey | None = None
         self._folder = folder
-        self._watcher = watcher
-        self._destroy = destroy
-        self._stop = stop
+        self._control = control
         self._scatter = Scatter([variant.name for variant in plan.experiment.variants])
 
     def __enter__(self) -> Self:

@@ -80,7 +80,7 @@ class Guests(Boots):
         """The first one is looked at, and the others are like it."""
         with _booted(self._machine, self._experiment, variant, condition) as guest:
             found = self._found = self._found or _survey(guest, self._experiment, variant)
-            making = ready(guest, self._inner, found, self._folder, self._watcher, self._destroy, self._stop)
+            making = ready(guest, self._inner, found, self._folder, self._control)
             with making as bench:
                 yield guest, bench, found
 

@@ -7,7 +7,8 @@ kept in the folder (``instruments.json``) and told beside the verdicts.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import product
 
 import msgspec
@@ -17,7 +18,7 @@ from iodelta.experiment import Cell, Variant
 from iodelta.lab.bench import Bench
 from iodelta.lab.folder import Folder, Kept, now
 from iodelta.lab.plan import Plan
-from iodelta.lab.progress import Watcher
+from iodelta.lab.progress import Control
 from iodelta.lab.undo import undo_by, undo_log
 from iodelta.lab.workdir import workdir
 from iodelta.machine import Machine
@@ -56,9 +57,7 @@ class Instruments(msgspec.Struct, frozen=True):
     """Instrument -> why it could not look."""
 
 
-def look_closer(
-    machine: Machine, bench: Bench, plan: Plan, folder: Folder, watcher: Watcher, stop: Callable[[], bool]
-) -> None:
+def look_closer(machine: Machine, bench: Bench, plan: Plan, folder: Folder, control: Control) -> None:
     """Run every variant of every cell once under each instrument that the experiment asks for, and write it down.
 
     What fails is a reason in the file; only a lost machine is an error. Does nothing when it was done before.
@@ -70,14 +69,15 @@ def look_closer(
     missing = {name: reason for name in wanted if (reason := reasons[name](machine))}
     use = [name for name in wanted if name not in missing]
     looked = []
+    look = _Look(machine, bench, plan, folder, use, control.stop)
     cases = list(product(plan.experiment.cells, plan.experiment.variants))
     for number, (cell, variant) in enumerate(cases if use else []):
-        watcher.preparing(f"instruments: {cell.name}, {variant.name}", number / len(cases))
-        if stop():
+        control.watcher.preparing(f"instruments: {cell.name}, {variant.name}", number / len(cases))
+        if control.stop():
             missing["all"] = "stopped by the user before every cell was seen"
             break
         try:
-            looked.append(_look(machine, bench, plan, folder, cell, variant, use, stop))
+            looked.append(look(cell, variant))
         except LostError:
             raise
         except IodeltaError as error:
@@ -86,33 +86,37 @@ def look_closer(
     folder.append(Kept(now()))
 
 
-def _look(
-    machine: Machine,
-    bench: Bench,
-    plan: Plan,
-    folder: Folder,
-    cell: Cell,
-    variant: Variant,
-    use: list[str],
-    stop: Callable[[], bool],
-) -> Looked:
-    found = Looked(cell.name, variant.name)
-    with workdir(machine) as place:
-        if "perf" in use:
-            done = bench.unmeasured(cell, variant, SEED, profile.stat_words(f"{place}/stat"), stop=stop)
+@dataclass(frozen=True)
+class _Look:
+    """One look at a variant of a cell, with every instrument of ``use``."""
+
+    machine: Machine
+    bench: Bench
+    plan: Plan
+    folder: Folder
+    use: Sequence[str]
+    stop: Callable[[], bool]
+
+    def __call__(self, cell: Cell, variant: Variant) -> Looked:
+        found = Looked(cell.name, variant.name)
+        if "perf" in self.use:
+            found = self._perf(found, cell, variant)
+        if "block" in self.use:
+            with _instance(self.machine, self.bench, self.plan, self.folder) as instance:
+                stages.begin(self.machine, instance, self.bench.target.disks)
+                self.bench.unmeasured(cell, variant, SEED, (), stop=self.stop)
+                found = msgspec.structs.replace(found, stages=stages.end(self.machine, instance))
+        return found
+
+    def _perf(self, found: Looked, cell: Cell, variant: Variant) -> Looked:
+        with workdir(self.machine) as place:
+            done = self.bench.unmeasured(cell, variant, SEED, profile.stat_words(f"{place}/stat"), stop=self.stop)
             ios = _ios(done)
-            counts = profile.counts(machine.read(f"{place}/stat"))
-            found = msgspec.structs.replace(
-                found, counts={name: None if count is None else count / ios for name, count in counts.items()}
-            )
-            done = bench.unmeasured(cell, variant, SEED, profile.record_words(f"{place}/data"), stop=stop)
-            found = msgspec.structs.replace(found, profile=profile.profile(machine, f"{place}/data", _ios(done)))
-    if "block" in use:
-        with _instance(machine, bench, plan, folder) as instance:
-            stages.begin(machine, instance, bench.target.disks)
-            bench.unmeasured(cell, variant, SEED, (), stop=stop)
-            found = msgspec.structs.replace(found, stages=stages.end(machine, instance))
-    return found
+            counts = profile.counts(self.machine.read(f"{place}/stat"))
+            shares = {name: None if count is None else count / ios for name, count in counts.items()}
+            done = self.bench.unmeasured(cell, variant, SEED, profile.record_words(f"{place}/data"), stop=self.stop)
+            seen = profile.profile(self.machine, f"{place}/data", _ios(done))
+        return msgspec.structs.replace(found, counts=shares, profile=seen)
 
 
 def _ios(done: FioRun) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
 
 from iodelta.lab.plan import Plan
 from iodelta.lab.schedule import Slot
@@ -33,3 +34,13 @@ class Watcher(Protocol):
 
     def preparing(self, what: str, share: float) -> None:
         """Something long before the first trial: a scratch file is written, 0..1 of it done."""
+
+
+class Control(NamedTuple):
+    """How the user follows a run, stops it, and what they gave up for it."""
+
+    watcher: Watcher
+    stop: Callable[[], bool]
+    """Whether the run is to end at the next safe place."""
+    destroy: Sequence[str] = ()
+    """Targets that may be overwritten although they hold something."""

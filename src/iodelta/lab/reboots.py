@@ -121,7 +121,7 @@ class Reboots(Boots):
         self._log.hold()
         name = self._machine.name
         self._folder.append(Rebooted(now(), name, variant.name, **msgspec.structs.asdict(started)))
-        self._watcher.note(f"{name}: {started.release} was started by {started.way} in {started.seconds:.0f} s")
+        self._control.watcher.note(f"{name}: {started.release} was started by {started.way} in {started.seconds:.0f} s")
         words = "[ ! -d /run/systemd/system ] || systemctl is-system-running --wait"
         self._machine.run(["sh", "-c", words], timeout=CALM)
         end = time.monotonic() + APPEARING
@@ -135,12 +135,12 @@ class Reboots(Boots):
 
     def _ready(self, variant: Variant, found: Survey) -> contextlib.AbstractContextManager[Bench]:
         mine = msgspec.structs.replace(self._inner, experiment=alone(self._inner.experiment, variant))
-        return ready(self._machine, mine, found, self._folder, self._watcher, self._destroy, self._stop)
+        return ready(self._machine, mine, found, self._folder, self._control)
 
     def _go_back(self) -> None:
-        for restored in put_back(self._log, self._folder, self._watcher):
+        for restored in put_back(self._log, self._folder, self._control.watcher):
             if restored.account:
-                self._watcher.note(f"{self._machine.name}: {restored.account}")
+                self._control.watcher.note(f"{self._machine.name}: {restored.account}")
 
 
 def _values(experiment: Experiment, variant: Variant) -> list[tuple[str, str]]:

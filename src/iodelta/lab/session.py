@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -22,7 +22,7 @@ from iodelta.lab.hosts import host_of
 from iodelta.lab.instrument import look_closer
 from iodelta.lab.integrity import check_uncut
 from iodelta.lab.plan import Plan
-from iodelta.lab.progress import Watcher
+from iodelta.lab.progress import Control, Watcher
 from iodelta.lab.runner import Outcome, Runner, judge_folder, usable_trials
 from iodelta.lab.setup import Survey, check_same_target, ready, remove_scratch
 from iodelta.lab.undo import restore_pending
@@ -38,10 +38,8 @@ def start(
     text: str,
     plan: Plan,
     machine: Machine,
-    watcher: Watcher,
+    control: Control,
     *,
-    stop: Callable[[], bool],
-    destroy: Sequence[str] = (),
     beside: Mapping[str, bytes] = NOTHING,
     others: Sequence[Machine] = (),
 ) -> Folder:
@@ -51,7 +49,7 @@ def start(
     """
     folder = Folder.begin(path, text, plan, beside)
     try:
-        go(folder, machine, watcher, stop=stop, destroy=destroy, others=others)
+        go(folder, machine, control, others=others)
     except RequestError:
         if not Account(folder.events()).sessions:
             shutil.rmtree(path)
@@ -84,10 +82,8 @@ def without(experiment: Experiment, unavailable: dict[str, str]) -> Experiment:
 def go(
     folder: Folder,
     machine: Machine,
-    watcher: Watcher,
+    control: Control,
     *,
-    stop: Callable[[], bool],
-    destroy: Sequence[str] = (),
     budget: float | None = None,
     others: Sequence[Machine] = (),
     remade: bool = False,
@@ -98,7 +94,7 @@ def go(
     ``remade`` is of a target that was made anew, and so is another one than that of the earlier trials.
     """
     try:
-        return _go(folder, (machine, *others), watcher, stop=stop, destroy=destroy, budget=budget, remade=remade)
+        return _go(folder, (machine, *others), control, budget, remade=remade)
     except LostError as error:
         on = "goes on in a new guest" if throw_away(machine) else "restores what was set there and continues"
         raise LostError(
@@ -109,11 +105,9 @@ def go(
 def _go(
     folder: Folder,
     machines: Sequence[Machine],
-    watcher: Watcher,
-    *,
-    stop: Callable[[], bool],
-    destroy: Sequence[str],
+    control: Control,
     budget: float | None,
+    *,
     remade: bool,
 ) -> Outcome:
     plan = read_plan(folder)
@@ -121,7 +115,7 @@ def _go(
     with folder.writing():
         for machine in machines:
             if not throw_away(machine):
-                settle_pending(machine, watcher, plan.identifier)
+                settle_pending(machine, control.watcher, plan.identifier)
         state = Account(folder.events())
         if budget is not None:
             _extend(folder, plan, state, budget)
@@ -134,13 +128,13 @@ def _go(
             benches: dict[str, Bench | Boots] = {}
             looked = list(seen)
             for machine in machines if boots else ():
-                booting = stack.enter_context(boots_of(machine)(machine, plan, folder, watcher, destroy, stop))
+                booting = stack.enter_context(boots_of(machine)(machine, plan, folder, control))
                 benches[machine.name] = booting
                 with booting.booted(plan.experiment.variant(plan.experiment.baseline)) as (booted, bench, found):
                     _begin_session(folder, state, plan, booted, bench, found)
                 looked.append((machine, found))
             for machine, found in seen:
-                bench = stack.enter_context(ready(machine, plan, found, folder, watcher, destroy, stop))
+                bench = stack.enter_context(ready(machine, plan, found, folder, control))
                 benches[machine.name] = bench
                 _begin_session(folder, state, plan, machine, bench, found, remade=remade)
             runner = Runner(
@@ -148,15 +142,15 @@ def _go(
                 rules_of(plan, state),
                 folder,
                 lambda block: benches[host_of(plan.experiment, block) or machines[0].name],
-                watcher,
+                control.watcher,
                 budget=plan.experiment.design.budget + (state.extended.budget if state.extended else 0.0),
-                stop=stop,
+                stop=control.stop,
             )
-            watcher.begin(plan, str(folder.path), len(state.finished))
+            control.watcher.begin(plan, str(folder.path), len(state.finished))
             outcome = runner.run()
             first = benches[machines[0].name]
             if outcome.reason in OVER and isinstance(first, Bench):
-                look_closer(machines[0], first, plan, folder, watcher, stop)
+                look_closer(machines[0], first, plan, folder, control)
         for machine, found in looked:
             if found.scratch and not throw_away(machine) and outcome.reason in OVER:
                 remove_scratch(machine, plan, found)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, product
 from typing import Literal
 
@@ -22,13 +22,13 @@ from iodelta.experiment.model import of_boot
 from iodelta.knob import Knob, Restored, check, knob
 from iodelta.knob.mirror import PERMITTED, members_of, mirrored, options_of
 from iodelta.knob.mirror import check_options as check_options_of_mirror
-from iodelta.lab.bench import Bench, background_words, request_for
+from iodelta.lab.bench import Bench, Requests, Settings, background_words
 from iodelta.lab.folder import Folder, KnobRestored, KnobSaved, now
 from iodelta.lab.guard import MARK as SCRATCH_MARK
 from iodelta.lab.guard import check_write, held_by, make_scratch, read_only, refuse_at_once, refuse_reasons
 from iodelta.lab.placement import placement
 from iodelta.lab.plan import Plan
-from iodelta.lab.progress import Watcher
+from iodelta.lab.progress import Control, Watcher
 from iodelta.lab.turns import alone
 from iodelta.lab.undo import UndoLog, undo_log
 from iodelta.lab.workdir import workdir
@@ -93,9 +93,10 @@ def survey(machine: Machine, experiment: Experiment, *, engines: bool = True) ->
         background_words(condition, target, experiment.target.files)
     for settings in all_settings(experiment):
         check(knobs, settings)
-    _check_requests(experiment, target, size, version)
+    requests = Requests(experiment, target, size, version)
+    _check_requests(requests)
     _check_tool(machine, experiment)
-    refused = _tried(machine, experiment, target, size, version) if engines else ({}, {})
+    refused = _tried(machine, requests) if engines else ({}, {})
     odd = placement(machine, experiment, target, knobs)
     return Survey(target, scratch, size, version, writing, reasons, *refused, placement=odd, holds=holds)
 
@@ -120,12 +121,12 @@ def all_settings(experiment: Experiment) -> list[dict[str, str]]:
     return [{**condition.knobs, **variant.knobs} for condition, variant in pairs]
 
 
-def _check_requests(experiment: Experiment, target: Target, size: int | None, version: tuple[int, int]) -> None:
+def _check_requests(requests: Requests) -> None:
     """Raises RequestError for options that cannot be passed on to fio, or that a mirror does not understand."""
+    experiment = requests.experiment
     held = {condition.name: condition.knobs for condition in experiment.conditions}
     for cell, variant in product(experiment.cells, experiment.variants):
-        request = request_for(experiment, cell, variant, target, seed=1, size=size, version=version, workdir="/")
-        words = command_of(request)
+        words = command_of(requests.of(cell, variant))
         if mirrored({**held.get(cell.condition, {}), **variant.knobs}):
             check_options_of_mirror(options_of(words[1:]))
 
@@ -182,13 +183,11 @@ def _check_tool(machine: Machine, experiment: Experiment) -> None:
                 )
 
 
-def _tried(
-    machine: Machine, experiment: Experiment, target: Target, size: int | None, version: tuple[int, int]
-) -> tuple[dict[str, str], dict[str, str]]:
+def _tried(machine: Machine, requests: Requests) -> tuple[dict[str, str], dict[str, str]]:
     """Variants and cells whose ioengine is not allowed here. Raises RequestError for options that fio refuses."""
     with workdir(machine) as place:
-        variants, cells = _engines(machine, experiment, place)
-        jobs = _jobs(experiment, target, size, version, cells=cells, variants=variants)
+        variants, cells = _engines(machine, requests.experiment, place)
+        jobs = _jobs(requests, cells=cells, variants=variants)
         parsing.check(machine, jobs, place)
     return variants, cells
 
@@ -199,25 +198,16 @@ def check_options(machine: Machine, experiment: Experiment, found: Survey) -> No
     fio reads the options and does nothing else. Those that load code, or open a file by its name, must have been
     refused before.
     """
-    parsing.check(machine, _jobs(experiment, found.target, found.size, found.fio), "/")
+    parsing.check(machine, _jobs(Requests(experiment, found.target, found.size, found.fio)), "/")
 
 
-def _jobs(
-    experiment: Experiment,
-    target: Target,
-    size: int | None,
-    version: tuple[int, int],
-    *,
-    cells: Container[str] = (),
-    variants: Container[str] = (),
-) -> list[parsing.Job]:
+def _jobs(requests: Requests, *, cells: Container[str] = (), variants: Container[str] = ()) -> list[parsing.Job]:
     """The jobs of background loads and of all cells under all variants, without those ``cells`` and ``variants``."""
+    experiment, target = requests.experiment, requests.target
     jobs = []
-    for cell in experiment.cells:
-        for variant in experiment.variants:
-            if cell.option(TOOL) or cell.name in cells or variant.name in variants:
-                continue
-            request = request_for(experiment, cell, variant, target, seed=1, size=size, version=version, workdir="/")
+    for cell, variant in product(experiment.cells, experiment.variants):
+        if not (cell.option(TOOL) or cell.name in cells or variant.name in variants):
+            request = requests.of(cell, variant)
             jobs.append(parsing.job_of(f"cell {cell.name}, variant {variant.name}", request))
     for condition in experiment.conditions:
         if condition.background_fio:
@@ -250,9 +240,7 @@ def ready(
     plan: Plan,
     found: Survey,
     folder: Folder,
-    watcher: Watcher,
-    destroy: Sequence[str],
-    stop: Callable[[], bool],
+    control: Control,
 ) -> Iterator[Bench]:
     """Make the machine ready for the plan's trials; leaving puts everything back.
 
@@ -266,40 +254,30 @@ def ready(
         stack.enter_context(alone(machine, [target, *mirrors], folder.path))
         place = stack.enter_context(workdir(machine))
         if found.scratch:
-            target = _scratch_file(machine, plan, found, place, watcher, stop)
+            target = _scratch_file(machine, plan, found, place, control)
         permit = None
         if found.writes and not found.scratch:
             size = None if target.kind == "directory" else found.size  # what is there needs no room
-            permit = stack.enter_context(check_write(machine, target, destroy, size))
-        permitted = _mirror_permits(machine, plan.experiment, target, destroy, stack) if found.writes else ()
+            permit = stack.enter_context(check_write(machine, target, control.destroy, size))
+        permitted = _mirror_permits(machine, plan.experiment, target, control.destroy, stack) if found.writes else ()
         with machine.together("knobs"):
             knobs = knobs_of(machine, plan.experiment, target)
         values = _values(plan.experiment, knobs)
         odd = {name: one.findings(values[name], found.size) for name, one in knobs.items()}
         for text in _warnings(odd):
-            watcher.note(f"warning: {text}")
+            control.watcher.note(f"warning: {text}")
         saved = {record.knob: record for record in log.keep(lambda: [knobs[n].save(values[n]) for n in knobs])}
         for record in saved.values():
             folder.append(KnobSaved(now(), msgspec.to_builtins(record)))
+        tool = tool_of(plan.experiment)
+        program = io_uring.program(machine, tool, place) if tool else ""
+        requests = Requests(plan.experiment, target, found.size, found.fio, place, program)
+        settings = Settings(knobs, saved, odd, found.placement)
+        env = {**marked(plan.identifier), PERMITTED: json.dumps(permitted)}
         try:
-            yield Bench(
-                machine,
-                plan,
-                folder,
-                target,
-                size=found.size,
-                fio_version=found.fio,
-                workdir=place,
-                knobs=knobs,
-                saved=saved,
-                permit=permit,
-                placement=found.placement,
-                odd=odd,
-                io_uring=io_uring.program(machine, tool, place) if (tool := tool_of(plan.experiment)) else "",
-                env={**marked(plan.identifier), PERMITTED: json.dumps(permitted)},
-            )
+            yield Bench(machine, plan, folder, requests, settings, permit=permit, env=env)
         finally:
-            put_back(log, folder, watcher, quiet=throw_away(machine))
+            put_back(log, folder, control.watcher, quiet=throw_away(machine))
 
 
 def _values(experiment: Experiment, knobs: Iterable[str]) -> dict[str, list[str]]:
@@ -365,9 +343,7 @@ def check_same_target(before: Target, after: Target) -> None:
         )
 
 
-def _scratch_file(
-    machine: Machine, plan: Plan, found: Survey, place: str, watcher: Watcher, stop: Callable[[], bool]
-) -> Target:
+def _scratch_file(machine: Machine, plan: Plan, found: Survey, place: str, control: Control) -> Target:
     refuse_at_once(read_only(machine, found.target))
     path = f"{make_scratch(machine, found.target.real_path)}/{plan.identifier}.dat"
     prepare(
@@ -376,8 +352,8 @@ def _scratch_file(
         found.size or SCRATCH_SIZE,
         workdir=place,
         env=marked(plan.identifier),
-        on_progress=lambda done, total: watcher.preparing(f"writing {path}", done / total),
-        stop=stop,
+        on_progress=lambda done, total: control.watcher.preparing(f"writing {path}", done / total),
+        stop=control.stop,
     )
     target = resolve(machine, path)
     if target.real_path != path:

@@ -8,7 +8,7 @@ import msgspec
 
 from iodelta.errors import IodeltaError
 from iodelta.experiment import Cell, Experiment, Variant, parse, shorthand, size_bytes
-from iodelta.lab.bench import request_for
+from iodelta.lab.bench import Requests
 from iodelta.lab.plan import Plan
 from iodelta.lab.setup import SCRATCH_SIZE, tool_of
 from iodelta.probe.topology import Target
@@ -62,7 +62,7 @@ def words_of(
     """The words of fio's command line in one trial, without where it writes. Raises RequestError for a foreign plan
     whose options iodelta would not pass on."""
     size = size_of(plan.experiment, target)
-    request = request_for(plan.experiment, cell, variant, target, seed=seed, size=size, version=version, workdir=".")
+    request = Requests(plan.experiment, target, size, version, workdir=".").of(cell, variant, seed=seed)
     return [word for word in command_of(request) if not word.startswith(OURS)]
 
 

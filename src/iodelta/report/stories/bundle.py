@@ -5,9 +5,10 @@ from __future__ import annotations
 import shlex
 import textwrap
 from collections.abc import Iterator
+from itertools import product
 
 from iodelta.bundle.planning import Prepared
-from iodelta.lab.bench import request_for
+from iodelta.lab.bench import Requests
 from iodelta.study.reproduction import Side
 from iodelta.study.words import inert
 from iodelta.workload.fio import command_of
@@ -37,11 +38,9 @@ def command_lines(prepared: Prepared) -> Iterator[str]:
     """fio's command lines as they would be, directories of the run aside."""
     experiment, found = prepared.experiment, prepared.found
     told: dict[str, None] = {}
-    for cell, variant in ((cell, variant) for cell in experiment.cells for variant in experiment.variants):
-        request = request_for(
-            experiment, cell, variant, found.target, seed=1, size=found.size, version=found.fio, workdir="WORKDIR"
-        )
-        told[inert(shlex.join(command_of(request)))] = None
+    requests = Requests(experiment, found.target, found.size, found.fio, workdir="WORKDIR")
+    for cell, variant in product(experiment.cells, experiment.variants):
+        told[inert(shlex.join(command_of(requests.of(cell, variant))))] = None
     for text in list(told)[:COMMANDS]:
         yield from _plain(f"Runs      {text}")
     if len(told) > COMMANDS:
