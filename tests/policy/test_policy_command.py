@@ -214,7 +214,7 @@ def test_a_member_that_only_seems_to_be_empty_is_not_written_to_unless_it_is_nam
         (("simulate", "--member", "hdd:10000"), "no model of 10000 rpm"),
         (("simulate", "--member", "ssd", "--layout", "raid1"), "2 members are needed"),
         (("simulate", "--member", "ssd", "--member", "ssd", "--iodepth", "0"), "not a list of depths"),
-        (("simulate", "--calibration", "/nowhere"), "no calibration"),
+        (("simulate", "--calibration", "/nowhere"), "not a calibration"),
         (("mirror", "/nowhere"), "nothing at this path"),
         (("mirror", "/", "--policy", "queue"), "directory"),
         (("mirror", "/nowhere", "--policy", "quene"), "no read policy"),
@@ -227,7 +227,7 @@ def test_a_wrong_request_is_refused_with_what_is_wrong(words: tuple[str, ...], t
 def test_a_calibration_of_something_else_is_refused(tmp_path: Path) -> None:
     other = tmp_path / "other.json"
     other.write_text('{"members": 3}')
-    assert "no calibration" in refusal("simulate", "--calibration", str(other))
+    assert "not a calibration" in refusal("simulate", "--calibration", str(other))
 
 
 def test_members_that_are_no_mirror_are_named(tmp_path: Path) -> None:
@@ -255,3 +255,22 @@ def test_real_members_have_no_open_load_and_it_says_what_predicts_one(memory: Pa
     assert "cannot submit at a rate of its own" in text
     assert "policy simulate --rate" in text
     assert "--rate" not in said("mirror", "--help")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("list",),
+        ("explain", "round-robin", "pid", "--rate", "900", "--rate", "300"),
+        ("simulate", "--member", "hdd:7200", "--member", "ssd", "--policy", "queue", "--worlds", "2", "--seconds", "1"),
+    ],
+    ids=lambda words: str(words[0]),
+)
+def test_every_format_names_every_policy_and_how_to_do_it_again(words: tuple[str, ...]) -> None:
+    asked: list[str] = [word for word in ("pid", "queue", "round-robin") if word in words] or ["pid", "queue", "zfs"]
+    for format_ in ("console", "mail", "markdown", "html", "csv", "json"):
+        text = " ".join(said(*words, "--format", format_).replace("\\\n", " ").replace("\\", "").split())
+        assert all(policy in text for policy in asked), format_
+        if words[0] != "list":
+            assert f"iodelta {words[0]} " in text, format_  # the group is called without `policy` here
+            assert format_ in ("csv", "json") or "System" in text, format_

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -15,15 +15,16 @@ from iodelta.cli.files import check_free, write
 from iodelta.cli.files import force as force_option
 from iodelta.cli.groups import Group
 from iodelta.cli.policy_words import experiment_command, numbers, once, rates_per_second, reads_percent, size_of
+from iodelta.cli.report import FORMATS, deliver
 from iodelta.cli.turn import in_turn, waits
+from iodelta.cli.typed import SHOWING, typed
 from iodelta.errors import RequestError
+from iodelta.report.stories.story import Detail
 
 FIVE = ("pid", "round-robin", "latency", "latency-rr", "queue")
 """The policies of the benchmark that began it, when none are named."""
 
-_format = click.option(
-    "--format", "format_", type=click.Choice(["console", "json"]), default="console", show_default=True
-)
+_format = click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
 _bs = click.option("--bs", default="4k", show_default=True, help="Block size, in fio's units.")
 _jobs = click.option(
     "--jobs", default=1, show_default=True, help="Number of jobs, each with its own pid and that depth."
@@ -77,13 +78,7 @@ def list_(format_: str) -> None:
     from iodelta.policy.answers import PolicyListAnswer
     from iodelta.policy.catalogue import policies
 
-    found = policies()
-    if format_ == "json":
-        _json(PolicyListAnswer(found))
-        return
-    from iodelta.report.policy import catalogue
-
-    _say(catalogue(found))
+    deliver(PolicyListAnswer(policies()), tuple, format_)
 
 
 @command.command("explain")
@@ -128,12 +123,7 @@ def explain(
     copies = len(rates) or copies
     array = Array(copies=copies, rates=rates, length=length, iodepth=iodepth, jobs=jobs, raid10=raid10, iops=iops)
     found = tuple(PolicyExplanation(policy, explain(policy, array)) for policy in once(policies, "policies"))
-    if format_ == "json":
-        _json(ExplainAnswer(array, found))
-        return
-    from iodelta.report.policy import explanations
-
-    _say(explanations(found))
+    deliver(ExplainAnswer(array, found, typed()), tuple, format_)
 
 
 @command.command("simulate")
@@ -229,14 +219,8 @@ def simulate(
     predictions = predict(asked)
     closure = max((one.closure for one in measured.members), default=0.0) if measured else None
     held = measured.held_out if measured else ()
-    if format_ == "json":
-        _json(SimulationAnswer(predictions, asked.seeds, closure, held))
-        return
-    from iodelta.report.policy import predictions as lines
-    from iodelta.report.policy import trust
-
-    _say(lines(predictions, worlds))
-    _say(trust(closure, held))
+    named = tuple(one.path for one in measured.members) if measured else members
+    deliver(SimulationAnswer(predictions, asked.seeds, closure, held, named, typed()), tuple, format_)
 
 
 @command.command("calibrate")
@@ -273,12 +257,7 @@ def calibrate(
         members, seconds=seconds, seed=seed, destroy=destroy, said=lambda text: click.echo(text, err=True)
     )
     write(output, stored(found), "the calibration", force=force)
-    if format_ == "json":
-        _json(found)
-        return
-    from iodelta.report.policy import calibration
-
-    _say(calibration(found))
+    deliver(found, tuple, format_, detail=Detail(again=typed(SHOWING - {"output", "force"})))
 
 
 def _no_open_load(context: click.Context, parameter: click.Parameter, value: str) -> None:
@@ -342,7 +321,7 @@ def mirror(
     chosen = tuple(check_policy(policy) for policy in once(policies, "--policy") or FIVE)
     depths = numbers(iodepths)
     reads = reads_percent(rw, read_percent)
-    if experiment and format_ == "json":
+    if experiment and format_ != "console":
         raise RequestError("--experiment prints a command", place="--format", remedy="leave --format out")
     if experiment:
         click.echo(experiment_command(members, chosen, rw, bs, iodepths, jobs, reads, size, buffered))
@@ -374,14 +353,7 @@ def mirror(
         )
         done = run(request, destroy=destroy)
         found.append(mirrored(policy, depth, done))
-    if format_ == "json":
-        _json(MirrorAnswer(tuple(found), wrong))
-    else:
-        from iodelta.report.policy import findings, runs
-
-        _say(runs(found))
-        _say(findings((*wrong, *(finding for one in found for finding in one.findings))))
-        click.echo("One run of each, in this order: a look, no verdict. --experiment prints the command for one.")
+    deliver(MirrorAnswer(tuple(found), wrong, members, typed()), tuple, format_)
     if any(finding.severity == "hard" for one in found for finding in one.findings):
         sys.exit(4)
 
@@ -391,7 +363,7 @@ def mirror(
 @click.option(
     "--size", default="64m", show_default=True, help="Size of the file to defragment; needs three times the space."
 )
-@_format
+@click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console", show_default=True)
 def defrag(directory: Path, size: str, format_: str) -> None:
     """Defragment on a btrfs until stopped: a background load that does the same work in every pass.
 
@@ -423,11 +395,6 @@ def _alone(members: Sequence[str]) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         in_turn(lambda: stack.enter_context(alone(machine, targets_of(members, machine), Path.cwd())))
         yield
-
-
-def _say(lines: Iterable[str]) -> None:
-    for line in lines:
-        click.echo(line)
 
 
 def _json(document: object) -> None:

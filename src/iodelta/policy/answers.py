@@ -31,6 +31,8 @@ class ExplainAnswer(msgspec.Struct, frozen=True):
 
     array: Array
     policies: tuple[PolicyExplanation, ...]
+    again: str = ""
+    """The command that does it again."""
     schema: str = "iodelta.policy-explanation/1"
 
 
@@ -70,6 +72,10 @@ class SimulationAnswer(msgspec.Struct, frozen=True):
     """The largest error with which a calibrated member gives its own curve back; null for members not measured."""
     held_out: tuple[HeldOut, ...]
     """Runs of the real mirror that nothing was fitted to."""
+    members: tuple[str, ...] = ()
+    """The members as they were asked for, or the paths of measured ones."""
+    again: str = ""
+    """The command that does it again."""
     schema: str = "iodelta.policy-simulation/1"
 
 
@@ -124,6 +130,10 @@ class MirrorAnswer(msgspec.Struct, frozen=True):
     runs: tuple[Mirrored, ...]
     """One per policy and depth."""
     findings: tuple[Finding, ...]
+    members: tuple[str, ...] = ()
+    """Their paths."""
+    again: str = ""
+    """The command that does it again."""
     schema: str = "iodelta.policy-mirror/1"
 
 

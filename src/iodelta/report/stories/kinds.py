@@ -9,6 +9,8 @@ from iodelta.report.stories.story import PLAIN, Detail, Story
 
 if TYPE_CHECKING:  # a quick command loads the kind that it prints, and no other
     from iodelta.path.judge import PathAccount
+    from iodelta.policy.answers import ExplainAnswer, MirrorAnswer, PolicyListAnswer, SimulationAnswer
+    from iodelta.policy.calibrate import Calibration
     from iodelta.study.attribution import AttributionAccount
     from iodelta.study.audited import Audited, RulesAnswer
     from iodelta.study.comparison import Comparison
@@ -19,17 +21,23 @@ if TYPE_CHECKING:  # a quick command loads the kind that it prints, and no other
 
     Searched = AttributionAccount | SearchAccount
     Foreign = Audited | Comparison | RulesAnswer | Shown
-    Told = Account | Searched | Foreign | PathAccount | Reproduced
+    Policies = Calibration | ExplainAnswer | MirrorAnswer | PolicyListAnswer | SimulationAnswer
+    Told = Account | Policies | Searched | Foreign | PathAccount | Reproduced
 
 STORIES = {
     "Account": ("experiment", "of_account"),
     "Audited": ("audit", "of_audit"),
     "AttributionAccount": ("attribution", "of_attribution"),
+    "Calibration": ("policy", "of_calibration"),
     "Comparison": ("comparison", "of_comparison"),
+    "ExplainAnswer": ("policy", "of_explanations"),
+    "MirrorAnswer": ("policy", "of_mirror"),
     "PathAccount": ("path", "of_path"),
+    "PolicyListAnswer": ("policy", "of_policies"),
     "Reproduced": ("reproduction", "of_reproduction"),
     "RulesAnswer": ("audit", "of_rules"),
     "SearchAccount": ("search", "of_search"),
+    "SimulationAnswer": ("policy", "of_simulation"),
     "Shown": ("shown", "of_shown"),
 }
 """Struct of a result -> module of this package, and the function that makes a story of it."""

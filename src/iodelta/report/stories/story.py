@@ -91,6 +91,8 @@ class Detail(msgspec.Struct, frozen=True):
 
     folder: str = "FOLDER"
     """As a shell takes it."""
+    again: str = ""
+    """The command that was typed, for a result that does not hold it."""
     whole: bool = False
     """Everything, in place of examples."""
     functions: bool = False

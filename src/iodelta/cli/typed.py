@@ -1,0 +1,43 @@
+"""The command that is running, as a line that can be typed again."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection
+
+import click
+from click.core import ParameterSource
+
+SHOWING = frozenset({"format_", "output", "force", "yes", "wait", "verbose", "gate"})
+"""Options that change how a result is shown or asked for, not what it is."""
+
+
+def typed(leave_out: Collection[str] = SHOWING) -> str:
+    """The command with the options that were given; those in ``leave_out`` are not part of it."""
+    context = click.get_current_context()
+    options: list[str] = []
+    arguments: list[str] = []
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if not given or name in leave_out:
+            continue
+        value = context.params.get(name)
+        values = value if isinstance(value, tuple) else (value,)
+        if isinstance(parameter, click.Argument):
+            arguments += map(str, values)
+            continue
+        option = max(parameter.opts, key=len)
+        for one in values:
+            options += [option] if one is True else [option, str(one)]
+    return shlex.join(["iodelta", *_path(context), *arguments, *options])
+
+
+def _path(context: click.Context) -> list[str]:
+    """The names of the commands below ``iodelta``, outermost first."""
+    names: list[str] = []
+    inner: click.Context | None = context
+    while inner is not None and inner.parent is not None:
+        names.insert(0, str(inner.info_name))
+        inner = inner.parent
+    return names

@@ -1,0 +1,199 @@
+"""What ``iodelta policy`` says: the catalogue, explanations, predictions, a calibration, runs of a mirror."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from iodelta.policy.answers import (
+    ExplainAnswer,
+    MirrorAnswer,
+    Mirrored,
+    PolicyListAnswer,
+    Predicted,
+    SimulationAnswer,
+)
+from iodelta.policy.calibrate import CLOSURE, DEPTHS, MIX, Calibration, HeldOut, MemberCurve
+from iodelta.policy.catalogue import PolicyInfo
+from iodelta.policy.explain import Array, Explanation
+from iodelta.report.stories.statements import findings
+from iodelta.report.stories.story import PLAIN, Cell, Detail, Item, Row, Story, Table, section
+from iodelta.study.words import inert
+
+MODELS = "Members are models, not measured: ranking may hold, sizes are those of usual devices."
+
+NAME = 27
+"""Columns of a member's name; of a longer path the end is shown."""
+
+
+def of_policies(answer: PolicyListAnswer, detail: Detail = PLAIN) -> Story:
+    """Rule, tie-break, source and parameters of each policy."""
+    count = f"{len(answer.policies)} read policies."
+    return Story("", count, (), section("Policies", map(_described, answer.policies)))
+
+
+def _described(policy: PolicyInfo) -> Item:
+    parameters = (f"{one.name}={one.default}: {one.meaning}" for one in policy.parameters)
+    return Item(policy.name, (policy.rule, f"ties: {policy.ties}", f"source: {policy.source}", *parameters))
+
+
+def of_explanations(answer: ExplainAnswer, detail: Detail = PLAIN) -> Story:
+    """Each mechanism with what would confirm it."""
+    items = [_explained(one.policy, mechanism) for one in answer.policies for mechanism in one.explanations]
+    return Story(
+        "",
+        f"{len(items)} {'mechanism decides' if len(items) == 1 else 'mechanisms decide'} what is read from where.",
+        (),
+        (
+            *section("Mechanisms", items),
+            *section("System", _array(answer.array)),
+            *section("To do it again", (inert(answer.again),), commands=True),
+        ),
+    )
+
+
+def _explained(policy: str, one: Explanation) -> Item:
+    return Item(f"{inert(policy)}: {one.mechanism}", (f"{one.prediction}.", f"Look: {one.confirm}."))
+
+
+def _array(array: Array) -> Iterator[str]:
+    yield f"array: {array.copies} copies of each byte{', striped' if array.raid10 else ''}"
+    if array.rates:
+        yield f"rates of the members alone: {', '.join(f'{rate:,.6g}/s' for rate in array.rates)}"
+    yield f"load: {array.jobs} jobs at depth {array.iodepth}, {array.length} bytes each"
+
+
+def of_simulation(answer: SimulationAnswer, detail: Detail = PLAIN) -> Story:
+    """Predictions, one row for each policy and depth, and how far they can be believed."""
+    worlds = len(answer.seeds)
+    overloads = [_overload(one) for one in answer.predictions if one.overloaded]
+    count = len(answer.predictions)
+    return Story(
+        "",
+        f"{count} {'prediction' if count == 1 else 'predictions'} by simulation; no policy was measured.",
+        (_predictions(answer.predictions, worlds),),
+        (
+            *section("Overloaded", overloads),
+            *section("What it rests on", trust(answer.closure, answer.held_out)),
+            *section("System", (f"member {number}: {inert(one)}" for number, one in enumerate(answer.members, 1))),
+            *section("To do it again", (inert(answer.again),), commands=True),
+        ),
+    )
+
+
+def _predictions(found: Sequence[Predicted], worlds: int) -> Table:
+    load = "arrive/s" if any(one.rate is not None for one in found) else "depth"
+    heads = (load, "IOPS", "over worlds", "mean", "p99", "reads by member")
+    return Table("Predictions", "policy", heads, tuple(_predicted(one, worlds) for one in found))
+
+
+def _predicted(one: Predicted, worlds: int) -> Row:
+    asked = f"{one.iodepth}" if one.rate is None else f"{one.rate:,.6g}"
+    spread = f"{one.least:,.0f} .. {one.most:,.0f}" if worlds > 1 else ""
+    # Latencies of an overload say how long the run was, and no more.
+    times = ("-", "-") if one.overloaded else (_time(one.mean_ns), _time(one.p99_ns))
+    return _row(one.policy, (asked, f"{one.iops:,.0f}", spread, *times, _shares(one.shares)))
+
+
+def _overload(one: Predicted) -> str:
+    return (
+        f"{one.policy} does not keep up with {one.rate:,.6g} requests a second: {one.unfinished:,} had not "
+        "ended in the end. Its latencies grow with --seconds."
+    )
+
+
+def trust(closure: float | None, held_out: Iterable[HeldOut]) -> Iterator[str]:
+    """How far a prediction can be believed."""
+    if closure is None:
+        yield MODELS
+        return
+    yield f"Closure: the calibrated members give their own curves back within {100 * closure:.1f} %."
+    yield from map(_held_out, held_out)
+
+
+def _held_out(one: HeldOut) -> str:
+    mixed = f", {one.read_percent} % reads" if one.read_percent < 100 else ""
+    return (
+        f"Hold-out: {one.policy} at depth {one.iodepth}{mixed}: measured {one.measured:,.0f}, predicted "
+        f"{one.predicted:,.0f} IOPS ({100 * one.error:+.0f} %)."
+    )
+
+
+def of_calibration(found: Calibration, detail: Detail = PLAIN) -> Story:
+    """Each member's rates by depth, then the errors."""
+    good = sum(member.closure <= CLOSURE for member in found.members)
+    rows = tuple(_row(_short(member.path), tuple(f"{rate:,.0f}" for rate in member.iops)) for member in found.members)
+    table = Table("Random 4k reads per second at depth", "member", tuple(map(str, DEPTHS)), rows, words=False)
+    return Story(
+        "",
+        f"The models of {good} of {len(found.members)} members are within {100 * CLOSURE:.0f} %.",
+        (table,),
+        (
+            *section("Reads beside writes", filter(None, map(_beside_writes, found.members))),
+            *section("Models", map(_model, found.members)),
+            *section("What it rests on", map(_held_out, found.held_out)),
+            *section("Findings", findings(found.findings)),
+            *section("System", (f"member: {inert(member.path)}" for member in found.members)),
+            *section("To do it again", (inert(detail.again),), commands=True),
+        ),
+    )
+
+
+def _model(member: MemberCurve) -> str:
+    verdict = "is" if member.closure <= CLOSURE else "is NOT"
+    return f"{_short(member.path)}: its model {verdict} within {100 * CLOSURE:.0f} %: {100 * member.closure:.1f} %"
+
+
+def _beside_writes(member: MemberCurve) -> str:
+    """Where writes were measured: a read's mean latency beside them, and alone at the same depth."""
+    model = member.member.empirical
+    if model is None or model.read_beside is None:
+        return ""
+    alone = dict(zip(model.read.depths, model.read.latency, strict=True))
+    pairs = zip(model.read_beside.depths, model.read_beside.latency, strict=True)
+    parts = ", ".join(f"depth {depth} {_time(time)} ({_time(alone[depth])} alone)" for depth, time in pairs)
+    return f"{_short(member.path)}: a read beside writes, {MIX}/{100 - MIX}: {parts}"
+
+
+def of_mirror(answer: MirrorAnswer, detail: Detail = PLAIN) -> Story:
+    """One row for each run of the mirror."""
+    found = (*answer.findings, *(finding for run in answer.runs for finding in run.findings))
+    heads = ("depth", "IOPS", "mean", "p50", "p99", "p99.9", "reads by member")
+    return Story(
+        "",
+        "One run of each, in this order: a look, no verdict. --experiment prints the command for one.",
+        (Table("Runs", "policy", heads, tuple(map(_mirrored, answer.runs))),),
+        (
+            *section("Findings", findings(dict.fromkeys(found))),
+            *section("System", (f"member {number}: {inert(one)}" for number, one in enumerate(answer.members, 1))),
+            *section("To do it again", (inert(answer.again),), commands=True),
+        ),
+    )
+
+
+def _mirrored(one: Mirrored) -> Row:
+    total = sum(member.reads for member in one.members) or 1
+    times = map(_time, (one.mean_ns, one.p50_ns, one.p99_ns, one.p999_ns))
+    shares = _shares([member.reads / total for member in one.members])
+    return _row(one.policy, (str(one.iodepth), f"{one.iops:,.0f}", *times, shares))
+
+
+def _row(name: str, texts: Sequence[str]) -> Row:
+    return Row(inert(name), tuple(map(Cell, texts)))
+
+
+def _shares(parts: Sequence[float]) -> str:
+    return " ".join(f"{100 * part:.0f}" for part in parts) + " %"
+
+
+def _short(path: str) -> str:
+    plain = inert(path)
+    return plain if len(plain) < NAME else "..." + plain[3 - NAME :]
+
+
+def _time(ns: float) -> str:
+    if ns != ns:
+        return "-"
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if ns >= size:
+            return f"{ns / size:.3g} {unit}"
+    return f"{ns:.0f} ns"
