@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -68,6 +69,45 @@ def test_a_guilty_patch_that_does_not_apply_without_another_is_not_called_harmle
     assert "patch 3 costs 8 % on top of 2, without which it was not run" in said(found)
     assert "3 nothing that matters" not in said(found)
     assert list(untold(found)) == ["patch 3 without 2"]
+
+
+@pytest.mark.parametrize("cost", [0.0, 0.08])
+def test_a_patch_that_never_ran_alone_is_not_said_to_do_anything_or_nothing_alone(cost: float) -> None:
+    found, asked = replayed(3, lambda on: cost * (1 in on), noise=0.002, runs=lambda on: 3 not in on or 2 in on)
+    assert (2,) not in {run for run in asked if run in {term.patches for term in found.terms}}
+    sentence = said(found)
+    if cost:
+        assert "patch 1 costs 8 %" in sentence
+        assert "patch 2 nothing that matters, alone or on top of others" in sentence
+        assert "patch 3 nothing that matters on top of others, and was never run alone" in sentence
+    else:
+        assert "no effect of any patch or group of them that was run is both beyond doubt" in sentence
+        assert "patch 1 and 2 nothing that matters, alone or on top of others" in sentence
+        assert "patch 3 nothing that matters on top of others" in sentence
+
+
+@pytest.mark.parametrize("patches", [3, 4, 5, 6])
+@pytest.mark.parametrize("seed", range(6))
+def test_alone_is_said_only_of_what_was_run_alone_and_without_only_of_what_never_was(patches: int, seed: int) -> None:
+    """Series in which some patches need others, drawn at random: every claim of a sentence against what was run."""
+    rng = np.random.default_rng(seed)
+    needs = {n: {int(one) for one in rng.choice(range(1, n + 1), 1)} - {n} for n in range(2, patches + 1)}
+    either = int(rng.integers(2, patches + 1))
+
+    def runs(on: set[int]) -> bool:
+        return all(needs[n] <= on or (n == either and patches in on) for n in on if n > 1)
+
+    found, asked = replayed(patches, lambda on: 0.08 * (either in on), noise=0.003, seed=seed, runs=runs)
+    ran = [{n + 1 for n in run} for run in asked if runs({n + 1 for n in run})]
+    for claim in said(found).split("; "):
+        of = {int(n) for n in re.findall(r"\d+", claim.split(" nothing")[0].split(" costs")[0].split(" gains")[0])}
+        if "alone" in claim and "never" not in claim and claim.startswith("patch"):
+            assert all({n} in ran for n in of), (claim, ran)
+        if "by itself" in claim:
+            assert all({n} in ran for n in of), (claim, ran)
+        if over := re.search(r"on top of ([\d, and]+), without which", claim):
+            without = {int(n) for n in re.findall(r"\d+", over[1])}
+            assert all(without <= run for run in ran if of <= run), (claim, ran)
 
 
 def test_patches_that_need_each_other_are_named_with_what_they_cost_and_that_they_cannot_be_told_apart() -> None:

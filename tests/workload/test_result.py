@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from iodelta.machine import Machine
+from iodelta.workload.fio import run
 from iodelta.workload.model import Ended, FioRequest, FioResult, FioRun
 from iodelta.workload.result import per_second, read_run
 
@@ -70,7 +72,7 @@ def test_a_run_more_than_two_percent_short_is_none() -> None:
 
 
 def test_a_run_that_hung_on_is_kept_with_a_warning() -> None:
-    result = judged(did={"read": {**DIRECTION, "runtime": 7000}})
+    result = judged(did={"read": {**DIRECTION, "runtime": 7000}}, seconds=8.3)
     assert rules(result) == [("fio.long", "warning")]
     assert result.usable
 
@@ -93,7 +95,7 @@ def test_a_run_without_io_or_without_one_of_its_directions_that_ended_early_is_n
     mixed = (("readwrite", "randrw"),)
     assert rules(judged(did={"read": idle}, seconds=2)) == [("fio.no-io", "hard")]
     early = judged(options=mixed, did={"read": DIRECTION, "write": idle}, seconds=2)
-    assert rules(early) == [("fio.direction-missing", "hard")]
+    assert rules(early) == [("fio.direction-missing", "hard"), ("fio.no-ramp", "hard")]
     assert judged(options=mixed, did={"read": DIRECTION, "write": DIRECTION}).usable
 
 
@@ -203,3 +205,23 @@ def test_a_missing_or_broken_log_is_no_series(log: str) -> None:
 
 def test_the_log_of_a_run_is_its_series() -> None:
     assert judged(log="1000, 90, 0, 0, 0\n").series == {"read.iops": (90, 0, 0, 0)}
+
+
+def test_what_was_counted_in_the_ramp_is_no_trial() -> None:
+    """A run of 5.2 seconds cannot have had a ramp of one second and then counted for five."""
+    assert rules(judged(seconds=5.2)) == [("fio.no-ramp", "hard")]
+    assert rules(judged(seconds=6.0)) == []
+
+
+@pytest.mark.fio
+def test_a_rate_and_a_ramp_as_long_as_the_trial_end_fio_in_the_ramp(
+    machine: Machine, data: str, request_for: Callable[..., FioRequest]
+) -> None:
+    """fio reckons when the next I/O of a rate is due from its start, and ends where that is after its runtime."""
+    load = ("rw=randread", "bs=4k", "rate_iops=500", "ioengine=psync")
+    longer, shorter = (
+        read_run(run(machine, request_for(data, *load, runtime=one, ramp=two))) for one, two in ((0.5, 1.5), (1.0, 0.5))
+    )
+    assert shorter.usable
+    measured = [(finding.rule, finding.severity) for finding in longer.findings]
+    assert measured in ([("fio.no-ramp", "hard")], []), "a later fio may do the ramp"

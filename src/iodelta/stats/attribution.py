@@ -75,6 +75,8 @@ class Term(msgspec.Struct, frozen=True):
     together: Estimate
     p: float
     named: bool
+    needed: bool = False
+    """Whether the fresh ones were never run without all of ``over``."""
 
 
 class Attribution(msgspec.Struct, frozen=True):
@@ -254,7 +256,8 @@ class _Levels:
             fresh, over = self._fresh(run)
             sure = self._sure(effect, float(p))
             together = self.estimate(self.between(run, least))
-            found.append(Term(run, fresh, over, effect, together, float(p), sure))
+            needed = over is not None and all(set(over) <= set(one) for one in self._runs if set(fresh) <= set(one))
+            found.append(Term(run, fresh, over, effect, together, float(p), sure, needed))
             named = named + columns[:, n] * sure
         found.sort(key=lambda term: -abs(term.effect.value))
         return tuple(found), named if found else None

@@ -101,7 +101,9 @@ def _term(found: Attribution, question: Question, term: Term, before: list[Term]
 
 def _on_top(found: Attribution, question: Question, term: Term, another: str) -> str:
     several = len(term.fresh) > 1
-    where = f" on top of {listed(term.over)}, without which it was not run" if term.over else ""
+    where = ""
+    if term.over:
+        where = f" on top of {listed(term.over)}{', without which it was not run' if term.needed else ''}"
     if not term.over and not several and len(found.shares) > 1:
         where = " by itself"
     apart = "; they are indistinguishable" if several else ""
@@ -124,7 +126,9 @@ def size(question: Question, value: float) -> str:
 
 
 def _nothing(found: Attribution, question: Question) -> str:
-    text = "no effect of any patch, alone or together, is both beyond doubt and as large as the margin"
+    apart = all(step is not None and len(step.patches) == 1 and not step.over for step in found.alone)
+    which = "patch, alone or together," if apart else "patch or group of them that was run"
+    text = f"no effect of any {which} is both beyond doubt and as large as the margin"
     if found.whole is not None and found.whole.low > 0:
         return f"all patches together cost {size(question, found.whole.value)}, but {text}"
     return text
@@ -142,7 +146,7 @@ def _rest(found: Attribution, question: Question) -> Iterator[str]:
 
 def _idle(found: Attribution, question: Question, named: list[Term]) -> Iterator[str]:
     """Patches in no named term: nothing that matters only where both their figures exclude it."""
-    harmless, open_, bundled = [], [], []
+    harmless, carried, open_, bundled = [], [], [], []
     bound = 0.0
     for i, (first, last) in enumerate(zip(found.alone, found.last, strict=True)):
         if any(i in term.patches for term in named):
@@ -152,12 +156,15 @@ def _idle(found: Attribution, question: Question, named: list[Term]) -> Iterator
             continue
         reach = max(abs(end) for step in (first, last) for end in (step.effect.low, step.effect.high))
         if reach <= question.rules.margin:
-            harmless.append(i)
+            (carried if first.over else harmless).append(i)
         else:
             open_.append(i)
             bound = max(bound, first.effect.high, last.effect.high)
     if harmless:
         yield f"patch {listed(tuple(harmless))} nothing that matters, alone or on top of others"
+    if carried:
+        were = "were" if len(carried) > 1 else "was"
+        yield f"patch {listed(tuple(carried))} nothing that matters on top of others, and {were} never run alone"
     if open_ and named:
         yield f"of patch {listed(tuple(open_))} no cost is shown, and up to {size(question, bound)} is not excluded"
     if bundled and named:

@@ -30,7 +30,7 @@ LESSER: tuple[Severity, ...] = ("warning", "note")
 def read_run(run: FioRun) -> FioResult:
     """Read back ``run``. Never raises for what fio did or said: what is wrong is in ``findings``.
 
-    Hard findings: ``fio.failed``, ``fio.stopped``, ``fio.timeout``, ``fio.cut``, ``fio.short``, ``fio.no-io``,
+    Hard findings: ``fio.failed``, ``fio.stopped``, ``fio.timeout``, ``fio.cut``, ``fio.short``, ``fio.no-ramp``, ``fio.no-io``,
     ``fio.direction-missing``, ``fio.incomplete-ios``, ``fio.past-end``; lesser ones: ``fio.long``, ``fio.warning``,
     ``fio.note``. Of ``t/io_uring`` see ``io_uring.read_output``.
     """
@@ -119,7 +119,7 @@ def _problems(run: FioRun, job: FioJob, messages: Sequence[str]) -> list[Finding
     missing = sorted(_expected(run.request) - {direction.kind for direction in job.directions})
     if missing:
         found.append(finding(run, "fio.direction-missing", "hard", f"no {' and no '.join(missing)} was done"))
-    return found + _wrong_length(run, job) + _incomplete(run, job)
+    return found + _wrong_length(run, job) + _ramp_counted(run, job) + _incomplete(run, job)
 
 
 def _useless(run: FioRun, job: FioJob, messages: Sequence[str]) -> Finding | None:
@@ -149,6 +149,16 @@ def _wrong_length(run: FioRun, job: FioJob) -> list[Finding]:
         text = f"fio measured {longest / 1000:g} s instead of {run.request.runtime:g} s: some I/O or thinktime hung on"
         return [finding(run, "fio.long", "warning", text, "rates are over the real time; look for stalls")]
     return []
+
+
+def _ramp_counted(run: FioRun, job: FioJob) -> list[Finding]:
+    """Whether the run was too short for its ramp and what it measured: with a rate, fio ends in a ramp that is longer."""
+    ramp, longest = run.request.ramp, max(direction.runtime_ms for direction in job.directions) / 1000
+    if run.seconds >= SHORT * (ramp + longest):
+        return []
+    text = f"fio ended after {run.seconds:.1f} s, so its ramp of {ramp:g} s is among what it counted"
+    remedy = "with a rate fio ends when [design] trial is over, also in its ramp: make the ramp shorter than the trial"
+    return [finding(run, "fio.no-ramp", "hard", text, remedy)]
 
 
 def _incomplete(run: FioRun, job: FioJob) -> list[Finding]:
