@@ -25,6 +25,11 @@ class IodeltaError(Exception):
         head = f"{self.place}: {self.what}" if self.place else self.what
         return f"{head}\n  {self.remedy}" if self.remedy else head
 
+    @property
+    def sentence(self) -> str:
+        """The message in one line, for a text that it becomes a part of."""
+        return "; ".join(" ".join(line.split()) for line in str(self).split("\n  ", 1))
+
 
 def pasted(path: object) -> str:
     """A path as a word of a shell's command line, for a command that the reader is to paste."""

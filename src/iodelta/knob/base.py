@@ -84,7 +84,7 @@ class Knob(ABC):
                 return KnobInfo(self.name, "", "", reason)
             return KnobInfo(self.name, self.read(), describe(self.allowed()))
         except (KnobError, MachineError) as error:  # one file that cannot be read must not hide the other knobs
-            return KnobInfo(self.name, "", "", str(error))
+            return KnobInfo(self.name, "", "", error.sentence)
 
     @classmethod
     def covers(cls, name: str, other: str) -> bool:

@@ -132,7 +132,7 @@ class FileKnob(Knob):
                     put(machine, path, text, f"by hand: echo {text} > {path}")
                     accounts[f"{path} = {text} again"] = None
             except KnobError as error:
-                errors.append(str(error))
+                errors.append(error.sentence)
         errors += _differing(cls, machine, saved) if not errors else []
         if errors:
             raise KnobError("; ".join(errors), place=saved.knob, remedy="iodelta restore tries again")

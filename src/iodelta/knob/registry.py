@@ -127,7 +127,7 @@ def restore_all(machine: Machine, records: Iterable[Saved]) -> Iterator[Restored
         try:
             yield Restored(record, account=restore(machine, record))
         except IodeltaError as error:
-            yield Restored(record, error=str(error))
+            yield Restored(record, error=error.sentence)
 
 
 def latest_first(records: Iterable[Saved]) -> list[Saved]:

@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from itertools import product
 
+import msgspec
+
 from iodelta.lab.folder import (
     Abandoned,
     Ended,
@@ -28,6 +30,19 @@ OVER = ("complete", "budget")
 """Ends after which nothing is left to do, unless the experiment is extended."""
 
 
+class Lost(msgspec.Struct, frozen=True):
+    """Why a finished trial cannot be read any more."""
+
+    reason: str
+    """What happened to its files."""
+    remedy: str = ""
+
+    @property
+    def told(self) -> str:
+        """What follows, and what to do."""
+        return "; ".join(filter(None, ("its block counts no more", self.remedy)))
+
+
 class Account:
     """The journal, folded event by event; adding one costs the same however long it is. Trial numbers are its own."""
 
@@ -36,7 +51,7 @@ class Account:
         self.started: dict[int, Started] = {}
         self.finished: dict[int, Finished] = {}
         self.failed: dict[int, str] = {}
-        self.lost: dict[int, str] = {}
+        self.lost: dict[int, Lost] = {}
         """Finished trials whose raw files cannot be read any more, with the reason."""
         self.abandoned: dict[str, str] = {}
         """Cell -> reason."""
@@ -98,13 +113,13 @@ class Account:
         """Seconds of one trial, boots, repeats and all: as measured, once some were; ``planned`` before."""
         return self.spent / len(self.finished) if self.finished else planned
 
-    def lose(self, trial: int, reason: str) -> None:
+    def lose(self, trial: int, reason: str, remedy: str = "") -> None:
         """A finished trial turns out to be unreadable: it counts no more, and its block is open again."""
-        self.lost[trial] = reason
+        self.lost[trial] = Lost(reason, remedy)
 
     def problem(self, trial: int) -> str:
         """What spoilt a trial; empty when nothing did, or when it never finished."""
-        found = self.failed.get(trial) or self.lost.get(trial, "")
+        found = self.failed.get(trial) or (self.lost[trial].reason if trial in self.lost else "")
         return found or (self.finished[trial].problem if trial in self.finished else "")
 
     def is_usable(self, trial: int) -> bool:
@@ -148,8 +163,8 @@ class Account:
     def findings(self) -> tuple[Finding, ...]:
         """What a reader must know of the journal: trials that are lost, variants that were left out."""
         found = [
-            Finding("folder.lost", "hard", f"trial {number}", reason, "its block counts no more")
-            for number, reason in sorted(self.lost.items())
+            Finding("folder.lost", "hard", f"trial {number}", one.reason, one.told)
+            for number, one in sorted(self.lost.items())
         ]
         for variant, reason in self.left_out.items():
             found.append(Finding(LEFT_OUT, "hard", f"variant {variant}", reason, "the others were measured without it"))

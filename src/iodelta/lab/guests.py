@@ -34,7 +34,7 @@ def look_at_guests(machine: VmMachine, experiment: Experiment) -> Survey:
                 found.append(_survey(guest, experiment, variant))
                 unavailable.update(found[-1].unavailable)
         except MeasureError as error:
-            unavailable[variant.name] = str(error)
+            unavailable[variant.name] = error.sentence
     if not found:
         raise MeasureError("no variant can run here", remedy="\n  ".join(unavailable.values()))
     return msgspec.structs.replace(found[0], unavailable=unavailable)

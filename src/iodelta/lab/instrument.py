@@ -81,7 +81,7 @@ def look_closer(machine: Machine, bench: Bench, plan: Plan, folder: Folder, cont
         except LostError:
             raise
         except IodeltaError as error:
-            missing[f"{cell.name}, {variant.name}"] = str(error)
+            missing[f"{cell.name}, {variant.name}"] = error.sentence
     folder.write_struct(FILE, Instruments(tuple(looked), missing))
     folder.append(Kept(now()))
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterator
+
 import msgspec
 
 from iodelta.errors import MeasureError
@@ -61,11 +64,36 @@ def _sealing(folder: Folder, state: Account) -> tuple[Finding, ...]:
         if _trial_of(name) not in state.lost
     ]
     if not seal.broken:
-        found += [*_cut(folder, state), *_shortened(folder)]
+        found += [*_cut(folder, state), *_shortened(folder), *_added(folder, state)]
     if seal.unsealed:
         said = f"lines 1 to {seal.unsealed}, and their files, were written before folders were sealed"
         found.append(Finding("folder.unsealed", "note", JOURNAL, said))
     return tuple(found)
+
+
+def _added(folder: Folder, state: Account) -> Iterator[Finding]:
+    """Files among the raw ones that nobody wrote there: copies, and in a finished folder all that no line seals."""
+    seals = folder.seal.files
+    known = {one.sha256: name for name, one in seals.items()}
+    in_flight = state.started.keys() - state.finished.keys()
+    for name in sorted(set(folder.raw_names()) - seals.keys()):
+        copied = known.get(_digest(folder, name))
+        number = _trial_of(name)
+        if copied:
+            said = f"is a copy of {copied}, which counts once"
+        elif number in in_flight or folder.seal.unsealed or (number and state.state not in OVER):
+            continue
+        else:
+            said = "belongs to no trial of the journal"
+        yield Finding("folder.added", "hard", name, f"{said}; somebody added it", "remove it; nothing of it was judged")
+
+
+def _digest(folder: Folder, name: str) -> str:
+    """SHA-256 of a file; empty where it cannot be read."""
+    try:
+        return hashlib.sha256(folder.read(name)).hexdigest()
+    except MeasureError:
+        return ""
 
 
 def _cut(folder: Folder, state: Account) -> list[Finding]:

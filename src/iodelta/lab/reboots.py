@@ -58,7 +58,7 @@ def look_at_host(machine: SshMachine, experiment: Experiment) -> Survey:
         try:
             releases = {kernel.image(*values).release for values in _values(experiment, variant)}
         except MeasureError as error:
-            unavailable[variant.name] = str(error)
+            unavailable[variant.name] = error.sentence
         else:
             if variant.name in refused and releases == {kernel.read()}:
                 raise refused[variant.name]

@@ -83,7 +83,7 @@ class Runner:
             reason = self._rounds()
         except IodeltaError as error:
             with contextlib.suppress(IodeltaError):  # a full disk cannot take this line either
-                self._append(Ended(now(), f"failed: {error}"))
+                self._append(Ended(now(), f"failed: {error.sentence}"))
             raise
         self._append(Ended(now(), reason))
         return Outcome(reason, self._judge())
@@ -118,7 +118,7 @@ class Runner:
             except MeasureError as error:  # its cells cannot be measured; others can
                 for cell in self._cells.values():
                     if cell.condition == condition.name:
-                        self._abandon(cell.name, str(error))
+                        self._abandon(cell.name, error.sentence)
                 return ""
             abreast = self._abreast(slots)
             if abreast and not self._affordable(*abreast):
@@ -232,11 +232,11 @@ class Runner:
             )
         except IodeltaError as error:
             with contextlib.suppress(IodeltaError):
-                self._append(Failed(now(), number, str(error)))
+                self._append(Failed(now(), number, error.sentence))
             if not isinstance(error, NotBootedError) or not self._goes_on_without(variant):
                 raise
-            self._append(LeftOut(now(), variant, str(error)))
-            self._watcher.note(f"{variant} is left out, the others continue: {error}")
+            self._append(LeftOut(now(), variant, error.sentence))
+            self._watcher.note(f"{variant} is left out, the others continue: {error.sentence}")
             return None
         if trial is not None:
             self._append(Finished(now(), number, self._lap(), problem_of(trial)))
@@ -345,5 +345,5 @@ def usable_trials(folder: Folder, state: Account) -> dict[int, Trial]:
         try:
             trials[number] = read_trial(folder, identity)
         except MeasureError as error:
-            state.lose(number, str(error))
+            state.lose(number, error.what, error.remedy)
     return trials

@@ -319,7 +319,7 @@ def _restore_log(machine: Machine, path: str) -> Outcome:
     except LostError:
         raise
     except MeasureError as error:  # what it changed comes back all the same, as far as it can
-        problems.append(str(error))
+        problems.append(error.sentence)
     restored = _put_back(machine, path, found.originals, keep_script=bool(found.damaged))
     return Outcome(found.head.folder, tuple(restored), ended, "; ".join(problems), path, tuple(found.damaged))
 

@@ -80,7 +80,7 @@ def devices(reader: Reader, target: Target) -> tuple[Section, ...]:
         names = with_below(reader.machine, (*target.devices, *target.disks))
         return tuple(_device(reader, name) for name in names)
     except MachineError as error:
-        reader.absent["devices"] = str(error)
+        reader.absent["devices"] = error.sentence
         return ()
 
 

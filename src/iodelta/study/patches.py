@@ -146,7 +146,7 @@ def _rest(found: Attribution, question: Question) -> Iterator[str]:
 
 def _idle(found: Attribution, question: Question, named: list[Term]) -> Iterator[str]:
     """Patches in no named term: nothing that matters only where both their figures exclude it."""
-    harmless, carried, open_, bundled = [], [], [], []
+    harmless, carried, open_, bundled = list[int](), list[int](), list[int](), list[int]()
     bound = 0.0
     for i, (first, last) in enumerate(zip(found.alone, found.last, strict=True)):
         if any(i in term.patches for term in named):
