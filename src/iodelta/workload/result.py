@@ -30,9 +30,9 @@ LESSER: tuple[Severity, ...] = ("warning", "note")
 def read_run(run: FioRun) -> FioResult:
     """Read back ``run``. Never raises for what fio did or said: what is wrong is in ``findings``.
 
-    Hard findings: ``fio.failed``, ``fio.stopped``, ``fio.timeout``, ``fio.cut``, ``fio.short``, ``fio.no-ramp``, ``fio.no-io``,
-    ``fio.direction-missing``, ``fio.incomplete-ios``, ``fio.past-end``; lesser ones: ``fio.long``, ``fio.warning``,
-    ``fio.note``. Of ``t/io_uring`` see ``io_uring.read_output``.
+    Hard findings: ``fio.failed``, ``fio.stopped``, ``fio.timeout``, ``fio.cut``, ``fio.short``, ``fio.no-ramp``,
+    ``fio.no-io``, ``fio.direction-missing``, ``fio.incomplete-ios``, ``fio.past-end``; lesser ones: ``fio.long``,
+    ``fio.warning``, ``fio.note``. Of ``t/io_uring`` see ``io_uring.read_output``.
     """
     if run.request.tool != "fio":
         return io_uring.read_output(run)
@@ -152,7 +152,7 @@ def _wrong_length(run: FioRun, job: FioJob) -> list[Finding]:
 
 
 def _ramp_counted(run: FioRun, job: FioJob) -> list[Finding]:
-    """Whether the run was too short for its ramp and what it measured: with a rate, fio ends in a ramp that is longer."""
+    """Whether the run was too short for its ramp and what it measured: with a rate, fio may end in its ramp."""
     ramp, longest = run.request.ramp, max(direction.runtime_ms for direction in job.directions) / 1000
     if run.seconds >= SHORT * (ramp + longest):
         return []
