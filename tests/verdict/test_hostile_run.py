@@ -57,6 +57,14 @@ def test_results_of_another_engine_are_not_added(tmp_path: Path, monkeypatch: py
     assert f"| {SCENARIO.name} | feedbee | 50 | alarm |" in markdown(results)
 
 
+def test_an_engine_is_the_same_until_it_does_something_else() -> None:
+    before = '''"""A module."""\nLEVEL = 0.05\n"""A level."""\ndef judge(p):\n    "Judge."\n    return p < LEVEL\n'''
+    said = before.replace("Judge.", "Say a word.").replace("A level.", "The level.") + "# the end\n"
+    assert records.said_by(said) == records.said_by(before)
+    assert records.said_by(before.replace("p < LEVEL", "p <= LEVEL")) != records.said_by(before)
+    assert len(records.engine()) == 12
+
+
 def test_a_table_is_made_of_the_results_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, table = tmp_path / "results", tmp_path / "table.md"
 
