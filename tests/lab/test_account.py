@@ -51,11 +51,11 @@ def test_of_a_block_that_an_older_run_repeated_for_noise_the_first_attempt_count
     assert counted(first, made(3, "b", attempt=1), made(4, "a", attempt=1)) == [1, 2]
 
 
-def superblock(first: int, names: str = "aabb", attempt: int = 0, spoilt: int = -1) -> list[Event]:
+def superblock(first: int, names: str = "aabb", attempt: int = 0, spoilt: int = -1, runs: int = 2) -> list[Event]:
     """Trials from number ``first`` on, of which the one at place ``spoilt`` failed."""
     events: list[Event] = []
     for place, variant in enumerate(names):
-        number, conditioning = first + place, place % 2 == 0
+        number, conditioning = first + place, place % runs < runs - 1
         events.append(Started(1.0, number, "c", 0, attempt, place, variant, 1, conditioning))
         events.append(Finished(1.0, number, 2.0, "fio was killed" if place == spoilt else ""))
     return events
@@ -73,6 +73,13 @@ def test_a_spoilt_trial_of_a_superblock_spoils_it_a_conditioning_one_too(spoilt:
     both = Account([*superblock(1, spoilt=spoilt), *superblock(5, "bbaa", attempt=1)])
     assert list(both.counted(VARIANTS)) == [6, 8]
     assert list(both.judged(VARIANTS)) == [5, 6, 7, 8]
+
+
+@pytest.mark.parametrize("spoilt", range(6))
+def test_a_spoilt_trial_spoils_a_superblock_of_three_runs_each(spoilt: int) -> None:
+    assert counted(superblock(1, "aaabbb", spoilt=spoilt, runs=3)) == []
+    assert list(Account(superblock(1, "aaabbb", runs=3)).judged(VARIANTS)) == [1, 2, 3, 4, 5, 6]
+    assert counted(superblock(1, "aaabbb", runs=3)) == [3, 6]
 
 
 @pytest.mark.parametrize("made", range(4))

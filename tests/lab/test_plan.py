@@ -161,6 +161,9 @@ def test_the_design_decides_about_carry_over_where_it_says_so(asked: str, carry:
 
 def test_the_plan_says_what_superblocks_cost_and_what_their_absence_means() -> None:
     assert "twice the trials" in carry_over(make_plan(experiment('rw = "write"')))
+    dear = make_plan(experiment('rw = "write"', design="conditioning = 3"))
+    assert "4 times the trials: each variant runs 3 times uncounted" in carry_over(dear)
+    assert (dear.per_block, dear.schedule.rounds[0][0].order[:4]) == (8, dear.schedule.rounds[0][0].order[:1] * 4)
     assert "ignored" in carry_over(make_plan(experiment('rw = "write"', design='carry-over = "none"')))
     assert "although" in carry_over(make_plan(experiment('rw = "write"', design='carry-over = "tested"')))
     assert carry_over(make_plan(experiment())) == ""

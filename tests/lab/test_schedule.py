@@ -73,7 +73,7 @@ def test_the_orders_of_two_cells_are_drawn_apart() -> None:
 
 
 def test_in_a_superblock_every_variant_runs_twice_in_a_row_and_the_first_does_not_count() -> None:
-    plain, double = (make_schedule(experiment(3), 5, 40, superblocks=one).slots() for one in (False, True))
+    plain, double = (make_schedule(experiment(3), 5, 40, runs=runs).slots() for runs in (1, 2))
     for one, two in zip(plain, double, strict=True):
         assert two.order[::2] == two.order[1::2] == one.order, "the same draw"
         assert [two.conditioning(place) for place in range(6)] == [True, False] * 3
@@ -84,8 +84,11 @@ def test_a_superblock_that_is_repeated_is_a_superblock_with_seeds_of_its_own() -
     slot = Slot("cell", 7, ("v1", "v1", "v0", "v0"))
     again = {repeated(slot, 1, seed).order for seed in range(40)}
     assert again == {("v0", "v0", "v1", "v1"), ("v1", "v1", "v0", "v0")}
-    seeds = {trial_seed(9, slot, 0, "v0", fresh=True, conditioning=one) for one in (False, True)}
-    assert len(seeds) == 2
+    longer = repeated(Slot("cell", 7, ("v0",) * 4 + ("v1",) * 4), 1, 3)
+    assert {longer.order[:4], longer.order[4:]} == {("v0",) * 4, ("v1",) * 4}
+    assert [longer.to_come(place) for place in range(8)] == [3, 2, 1, 0] * 2
+    seeds = {trial_seed(9, slot, 0, "v0", fresh=True, to_come=to_come) for to_come in range(4)}
+    assert len(seeds) == 4
 
 
 # --------------------------------------------------------------------------------------- plans of schema 1

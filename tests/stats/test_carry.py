@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 from scipy.stats import t
 
-from iodelta.stats.carry import MEMORIES, carry_over, exposures
+from iodelta.stats.carry import MEMORIES, Levels, carry_over, exposures
 
 Floats = NDArray[np.float64]
 
 
-def lasting(noise: Floats, debt: float, memory: float, rng: np.random.Generator) -> tuple[Floats, ...]:
+def lasting(
+    noise: Floats, debt: float, memory: float, rng: np.random.Generator
+) -> tuple[Floats, Floats, Floats, Levels]:
     """Blocks of two in which a trial of B leaves a debt: differences, contrasts and their means, levels, exposures."""
     first = rng.random(len(noise) // 2) < 0.5
     arm = np.column_stack([~first, first]).ravel()
@@ -25,7 +27,8 @@ def lasting(noise: Floats, debt: float, memory: float, rng: np.random.Generator)
         owed = memory * owed + debt * variant
     found = exposures(arm.astype(float).tolist())
     contrast, exposed = found[:, arm] - found[:, ~arm], (found[:, arm] + found[:, ~arm]) / 2
-    return worse[arm] - worse[~arm], contrast, contrast.mean(axis=1), (worse[arm] + worse[~arm]) / 2, exposed
+    levels = Levels((worse[arm] + worse[~arm]) / 2, exposed, np.arange(0.5, len(noise), 2))
+    return worse[arm] - worse[~arm], contrast, contrast.mean(axis=1), levels
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
@@ -33,8 +36,8 @@ def test_carry_over_is_found_at_its_size_under_its_memory(memory: float) -> None
     """The trial after B is 3 % worse, those after it by what is left of that: B gains half of it."""
     at = MEMORIES.index(memory)
     rng = np.random.default_rng(at)
-    d, contrast, share, level, exposed = lasting(0.01 * rng.standard_normal(800), 0.03, memory, rng)
-    carry = carry_over(d, contrast, share, level, exposed)
+    d, contrast, share, levels = lasting(0.01 * rng.standard_normal(800), 0.03, memory, rng)
+    carry = carry_over(d, contrast, share, levels)
     assert carry.value[at] == pytest.approx(0.03, abs=0.004)
     assert bool(carry.shown[at])
     assert carry.best == at
@@ -47,8 +50,8 @@ def test_carry_over_is_found_at_its_size_under_its_memory(memory: float) -> None
 def test_differences_alone_tell_a_carry_over_with_twice_the_error_of_the_change() -> None:
     """Jones and Kenward, chapter 2; and nearly nothing of one that lasts."""
     rng = np.random.default_rng(5)
-    d, contrast, share, level, exposed = lasting(0.01 * rng.standard_normal(800), 0.03, 0.0, rng)
-    alone, both = carry_over(d, contrast, share), carry_over(d, contrast, share, level, exposed)
+    d, contrast, share, levels = lasting(0.01 * rng.standard_normal(800), 0.03, 0.0, rng)
+    alone, both = carry_over(d, contrast, share), carry_over(d, contrast, share, levels)
     quantile = t.ppf(1 - 0.05 / 6, 398)
     assert alone.half[0] / quantile == pytest.approx(2 * 0.01 * math.sqrt(2 / 400), rel=0.15)
     assert both.half[0] < 0.7 * alone.half[0]

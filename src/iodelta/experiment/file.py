@@ -210,7 +210,7 @@ def _design(source: Source, table: Mapping[str, Any]) -> Design:
 
 def _check_limits(source: Source, design: Design) -> None:
     limits = (("trial", 0.2, 86400), ("blocks", 1, 2000), ("budget", 1, 30 * 86400), ("ramp", 0, 86400))
-    for key, least, most in (*limits, ("boot", 1, 86400)):
+    for key, least, most in (*limits, ("boot", 1, 86400), ("conditioning", 1, 50)):
         if not least <= getattr(design, key) <= most:
             source.refuse(f"{key} must lie between {least} and {most}", "design", key)
     if not 0.01 <= design.stalls <= 0.5:

@@ -99,6 +99,8 @@ class Design(msgspec.Struct, frozen=True):
     """``equivalent`` needs as many trials of a variant as exclude stalls in this share of its trials."""
     carry_over: Literal["", "superblocks", "tested", "none"] = msgspec.field(default="", name="carry-over")
     """What is done about what one trial leaves to the next; empty: by workload (see ``iodelta.lab.superblocks``)."""
+    conditioning: int = 1
+    """In superblocks, the trials of each variant that do not count before the one that does."""
     placebo: bool = False
     """Add an arm that is the baseline under another name."""
     weights: dict[str, float] = {}

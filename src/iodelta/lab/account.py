@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
-from itertools import product
 
 import msgspec
 
@@ -174,9 +173,12 @@ class Account:
         """The usable trials of a block's first whole attempt, the conditioning ones included."""
         names = [name for name in variants if name not in self.left_out]
         for _, begun in sorted(attempts.items()):
-            usable = {(one.variant, one.conditioning): one for one in begun if self.is_usable(one.trial)}
-            is_superblock = any(one.conditioning for one in begun)
-            wanted = list(product(names, (True, False) if is_superblock else (False,)))
-            if all(key in usable for key in wanted):
-                return [usable[key] for key in wanted]
+            usable = [one for one in begun if self.is_usable(one.trial) and one.variant in names]
+            counted = {one.variant: one for one in usable if not one.conditioning}
+            uncounted = [one for one in usable if one.conditioning]
+            before = Counter(one.variant for one in uncounted)
+            alike = len({before[name] for name in names}) == 1
+            lost = any(one.conditioning for one in begun) and not uncounted
+            if counted.keys() == set(names) and alike and not lost:
+                return [*uncounted, *counted.values()]
         return []

@@ -17,7 +17,7 @@ from iodelta.experiment.io_uring import TOOL
 from iodelta.lab.setup import Survey
 from iodelta.machine import Machine
 from iodelta.probe.made import made
-from iodelta.stats.carry import MEMORIES, carry_over
+from iodelta.stats.carry import MEMORIES, Levels, carry_over
 from iodelta.stats.effect import log_ratios
 from iodelta.trial import Trial
 from iodelta.verdict import Metric, series_of
@@ -118,7 +118,8 @@ def aftermath_of(trials: Sequence[Trial], metrics: Sequence[Metric]) -> tuple[Af
         places = np.array([series.baseline_at, series.variant_at])[:, usable]
         exposed = np.array([[after[int(at)] for at in row] for row in places]).transpose(2, 0, 1)
         contrast = exposed[:, 1] - exposed[:, 0]
-        carry = carry_over(d, contrast, contrast.mean(axis=1), level, exposed.mean(axis=1))
+        levels = Levels(level, exposed.mean(axis=1), places.mean(axis=0))
+        carry = carry_over(d, contrast, contrast.mean(axis=1), levels)
         if carry.known:
             value, low, high = (relative(end) for end in (carry.value[carry.best], carry.low, carry.high))
             found.append(Aftermath(metric, value, low, high, len(d)))

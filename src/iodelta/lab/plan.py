@@ -54,13 +54,18 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def superblocks(self) -> bool:
-        """Whether every variant of a block runs a trial that does not count before the one that does."""
+        """Whether every variant of a block has trials that do not count before the one that does."""
         return self.rules.carry == "superblocks"
+
+    @property
+    def runs(self) -> int:
+        """Trials of one variant in a block, those that do not count among them."""
+        return 1 + self.experiment.design.conditioning if self.superblocks else 1
 
     @property
     def per_block(self) -> int:
         """Trials in one block of a cell."""
-        return len(self.experiment.variants) * (2 if self.superblocks else 1)
+        return len(self.experiment.variants) * self.runs
 
     @property
     def per_round(self) -> int:
@@ -74,7 +79,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     def scheduled(self, rounds: int) -> Schedule:
         """The schedule of so many rounds, which begins with the planned one."""
-        return make_schedule(self.experiment, self.seed, rounds, order=self.rules.order, superblocks=self.superblocks)
+        return make_schedule(self.experiment, self.seed, rounds, order=self.rules.order, runs=self.runs)
 
     def by_its_own_order(self) -> Plan:
         """The plan as it was made: one of schema 1 drew the orders of two blocks at once, and is judged so."""
@@ -131,8 +136,8 @@ def make_plan(experiment: Experiment) -> Plan:
     metrics = primary_metrics(experiment)
     carry = carry_of(experiment)
     comparisons = len(experiment.cells) * (len(experiment.variants) - 1)
-    per_block = len(experiment.variants) * (2 if carry == "superblocks" else 1)
-    share = design.budget / (len(experiment.cells) * per_block * trial_seconds)
+    runs = 1 + design.conditioning if carry == "superblocks" else 1
+    share = design.budget / (len(experiment.cells) * len(experiment.variants) * runs * trial_seconds)
     rounds = max(1, min(design.blocks, int(HEADROOM * share)))
     rules = Rules.for_blocks(
         rounds,
@@ -146,7 +151,7 @@ def make_plan(experiment: Experiment) -> Plan:
         carry=carry,
     )
     identifier = f"{random.SystemRandom().getrandbits(64):016x}"
-    schedule = make_schedule(experiment, seed, rules.max_blocks, superblocks=carry == "superblocks")
+    schedule = make_schedule(experiment, seed, rules.max_blocks, runs=runs)
     return Plan(experiment, rules, schedule, seed, identifier, trial_seconds)
 
 

@@ -214,11 +214,11 @@ class Runner:
 
     def _trial(self, slot: Slot, attempt: int, position: int, background: BackgroundLoad | None) -> Trial | None:
         """One trial, with its lines in the journal, and kept if it is usable; None when it was stopped."""
-        variant, conditioning = slot.order[position], slot.conditioning(position)
+        variant, to_come = slot.order[position], slot.to_come(position)
         fresh = self._experiment.design.fresh_seeds
-        seed = trial_seed(self._plan.seed, slot, attempt, variant, fresh=fresh, conditioning=conditioning)
+        seed = trial_seed(self._plan.seed, slot, attempt, variant, fresh=fresh, to_come=to_come)
         number = self._state.next_trial
-        identity = Started(now(), number, slot.cell, slot.block, attempt, position, variant, seed, conditioning)
+        identity = Started(now(), number, slot.cell, slot.block, attempt, position, variant, seed, to_come > 0)
         self._append(identity, sync=False)
         self._watcher.trial(slot, variant, number)
         try:

@@ -3,9 +3,9 @@
 Blocks put one trial of every variant side by side in time; their order is randomised so that drift, autocorrelation
 and mode switches hit all variants alike (Abedi & Brecht 2017, "randomized multiple interleaved trials"). The order of
 every block is one draw by itself, uniform over the permutations, so that the null of every test is known exactly: two
-orders of one block are equally likely whatever the other blocks are. In a superblock each variant runs twice in a row,
-first a conditioning trial that does not count. Where a boot serves all cells, all have one order. Within a round,
-conditions are the outer factor and cells are shuffled.
+orders of one block are equally likely whatever the other blocks are. In a superblock each variant runs several times in
+a row, first the conditioning trials that do not count. Where a boot serves all cells, all have one order. Within a
+round, conditions are the outer factor and cells are shuffled.
 
 Plans of schema 1 have ``mirrored`` orders: blocks in pairs, the second in the reverse order of the first, two variants
 ABBA or BAAB, more the rows of random cyclic Latin squares. Such an experiment goes on with them.
@@ -25,15 +25,19 @@ from iodelta.experiment import Experiment
 
 class Slot(msgspec.Struct, frozen=True):
     """One planned block: a cell, its number, and the order of the variants in it; in a superblock each stands there
-    twice in a row."""
+    several times in a row."""
 
     cell: str
     block: int
     order: tuple[str, ...]
 
     def conditioning(self, position: int) -> bool:
-        """Whether the trial at this place does not count: the first of the two that its variant has."""
-        return self.order[position] in self.order[position + 1 :]
+        """Whether the trial at this place does not count: its variant has another one after it."""
+        return self.to_come(position) > 0
+
+    def to_come(self, position: int) -> int:
+        """How many trials its variant has in this block after the one at this place."""
+        return self.order[position + 1 :].count(self.order[position])
 
 
 class Schedule(msgspec.Struct, frozen=True):
@@ -76,10 +80,10 @@ def make_schedule(
     rounds: int,
     *,
     order: Literal["mirrored", "independent"] = "independent",
-    superblocks: bool = False,
+    runs: int = 1,
 ) -> Schedule:
-    """``rounds`` blocks of every cell. The same seed gives the same schedule everywhere, and a longer one begins
-    with the shorter."""
+    """``rounds`` blocks of every cell, ``runs`` trials of a variant in a row. The same seed gives the same schedule
+    everywhere, and a longer one begins with the shorter."""
     variants = [variant.name for variant in experiment.variants]
     orders = {}
     for cell in experiment.cells:
@@ -88,7 +92,7 @@ def make_schedule(
             drawn = mirrored_orders(variants, rounds, random.Random(f"{seed}/{shared}"))
         else:
             drawn = variant_orders(variants, rounds, random.Random(f"{seed}/order/{shared}"))
-        orders[cell.name] = list(map(doubled, drawn)) if superblocks else drawn
+        orders[cell.name] = [in_a_row(one, runs) for one in drawn]
     planned = []
     for block in range(rounds):
         rng = random.Random(f"{seed}/{block}")
@@ -103,9 +107,9 @@ def make_schedule(
     return Schedule(seed, tuple(planned))
 
 
-def doubled(order: Sequence[str]) -> tuple[str, ...]:
-    """The order of a superblock: A A B B."""
-    return tuple(chain.from_iterable((name, name) for name in order))
+def in_a_row(order: Sequence[str], runs: int) -> tuple[str, ...]:
+    """Every variant ``runs`` times in a row: A A B B in the superblock of two."""
+    return tuple(chain.from_iterable([name] * runs for name in order))
 
 
 def repeated(slot: Slot, attempt: int, seed: int) -> Slot:
@@ -114,13 +118,13 @@ def repeated(slot: Slot, attempt: int, seed: int) -> Slot:
         return slot
     names = sorted(set(slot.order))
     random.Random(f"{seed}/{slot.cell}/{slot.block}/{attempt}").shuffle(names)
-    order = tuple(names) if len(names) == len(slot.order) else doubled(names)
-    return Slot(slot.cell, slot.block, order)
+    return Slot(slot.cell, slot.block, in_a_row(names, len(slot.order) // len(names)))
 
 
-def trial_seed(seed: int, slot: Slot, attempt: int, variant: str, *, fresh: bool, conditioning: bool = False) -> int:
-    """fio's random seed for one trial: its own by default, else one for the whole experiment."""
+def trial_seed(seed: int, slot: Slot, attempt: int, variant: str, *, fresh: bool, to_come: int = 0) -> int:
+    """fio's random seed for one trial: its own by default, else one for the whole experiment. ``to_come`` trials of
+    its variant follow in the block."""
     if not fresh:
         return random.Random(seed).getrandbits(31)
-    part = "/conditioning" if conditioning else ""
+    part = {0: "", 1: "/conditioning"}.get(to_come, f"/conditioning/{to_come}")
     return random.Random(f"{seed}/{slot.cell}/{slot.block}/{attempt}/{variant}{part}").getrandbits(31)

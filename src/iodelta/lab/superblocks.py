@@ -1,8 +1,9 @@
-"""Superblocks: where one trial may leave something behind for the next one, every variant runs twice in a row.
+"""Superblocks: where a trial may leave something behind for those after it, every variant runs several times in a row.
 
 A trial that writes, trims or fills the page cache changes what the trial after it finds: an SSD's debt, dirty pages, a
 warm cache. In a superblock (A A B B) the first trial of each variant brings the machine into that variant's state and
-does not count; the second one follows its own variant, as it does for whoever uses that variant.
+does not count; the second one follows its own variant, as it does for whoever uses that variant. What lasts for several
+trials takes several such first trials: ``[design] conditioning``.
 """
 
 from __future__ import annotations
@@ -32,10 +33,9 @@ KINDS: dict[str, tuple[Kind, ...]] = {
 DROPS = ("1", "3")
 """Values of ``memory.drop_caches`` that empty the page cache."""
 
-PRICE = (
-    "twice the trials: each variant runs once uncounted before its counted trial; "
-    '[design] carry-over = "none" turns this off'
-)
+TIMES = {1: "once", 2: "twice"}
+
+OFF = '[design] carry-over = "none" turns this off'
 
 
 def kinds_of(cell: Cell) -> tuple[Kind, ...]:
@@ -104,7 +104,10 @@ def _left_by_background(condition: Condition) -> str:
 def explained(experiment: Experiment, carry: CarryOver) -> str:
     """What the plan says of carry-over; empty where direct reads are simply tested."""
     if carry == "superblocks":
-        return f"superblocks, {PRICE}"
+        before = experiment.design.conditioning
+        price = "twice" if before == 1 else f"{before + 1} times"
+        often = TIMES.get(before, f"{before} times")
+        return f"superblocks, {price} the trials: each variant runs {often} uncounted before its counted trial; {OFF}"
     if carry == "ignored":
         return 'ignored ([design] carry-over = "none"): what a trial leaves to the next one is part of the change'
     why = leaves_state(experiment)

@@ -11,7 +11,8 @@ FIELDS = {
     "allowed": "Values that it may be set to.",
     "alone": "The word of this comparison alone, without correction for the others.",
     "alpha": "Bound of the chance to call a change where there is none, both directions, all looks.",
-    "conditioning": "Whether the trial does not count: its variant's first of a superblock.",
+    "conditioning": "Of a trial: whether it does not count, as it brings its variant's state about in a superblock. "
+    "Of a design: how many such trials each variant has.",
     "attempt": "0 for the block as planned, then one more for each repetition.",
     "background": "The command of a background load, word by word; empty without one.",
     "background_fio": "fio's options of a background load.",

@@ -127,7 +127,7 @@ def _planned(plan: Plan) -> list[Started]:
 
 
 def _begun(plan: Plan, slot: Slot, position: int) -> Started:
-    name, conditioning = slot.order[position], slot.conditioning(position)
+    name, to_come = slot.order[position], slot.to_come(position)
     fresh = plan.experiment.design.fresh_seeds
-    seed = trial_seed(plan.seed, slot, 0, name, fresh=fresh, conditioning=conditioning)
-    return Started(0.0, 0, slot.cell, slot.block, 0, position, name, seed, conditioning)
+    seed = trial_seed(plan.seed, slot, 0, name, fresh=fresh, to_come=to_come)
+    return Started(0.0, 0, slot.cell, slot.block, 0, position, name, seed, to_come > 0)

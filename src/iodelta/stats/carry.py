@@ -81,21 +81,32 @@ class Carry:
         return np.asarray(change - self.share * self.value)
 
 
-def carry_over(
-    d: Floats, contrast: Floats, share: Floats, level: Floats | None = None, exposure: Floats | None = None
-) -> Carry:
-    """The carry-over in the differences ``d`` of blocks in run order and in their mean ``level``, positive = worse.
+@dataclass(frozen=True)
+class Levels:
+    """The mean of every block, positive = worse; per memory the mean exposure of its two trials; and how many trials
+    ran before it, infinitely many where what the first trial found does not matter."""
 
-    ``contrast`` and ``exposure`` have, per memory and block, the difference and the mean of the exposures of the
-    variant's and the baseline's trial; ``share`` is the mean of the first over all hosts. Both estimates are weighted
-    by their precision; without levels the first stands alone.
+    level: Floats
+    exposure: Floats
+    before: Floats
+
+
+def carry_over(d: Floats, contrast: Floats, share: Floats, levels: Levels | None = None) -> Carry:
+    """The carry-over in the differences ``d`` of blocks in run order, positive = worse, and in their ``levels``.
+
+    ``contrast`` has, per memory and block, the difference of the exposures of the variant's and the baseline's trial;
+    ``share`` is its mean over all hosts. Both estimates are weighted by their precision; without levels the first
+    stands alone. What the machine held before the first trial is not known: what decays from there is left out.
     """
     n = len(d)
     if n < FEWEST or np.any(np.ptp(contrast, axis=1) < 1e-9):
         return Carry(np.zeros(len(MEMORIES)), np.full(len(MEMORIES), np.inf), share)
     value, variance = _slope(drawn_in(d), contrast)
-    if level is not None and exposure is not None:
-        other, wide = _slope(drawn_in(_detrended(level)), _detrended(exposure), lags=LAGS)
+    if levels is not None:
+        start = _detrended(np.array(MEMORIES)[:, None] ** levels.before)
+        rows = _without(_detrended(levels.level)[None, :], start)
+        y = np.array([drawn_in(row) for row in rows])
+        other, wide = _slope(y, _without(_detrended(levels.exposure), start), lags=LAGS)
         weight = variance / np.maximum(variance + wide, 1e-30)
         value = value + weight * (other - value)
         variance = (1.0 - weight) * variance
@@ -111,11 +122,12 @@ def drawn_in(values: Floats) -> Floats:
 
 
 def _slope(y: Floats, x: Floats, lags: int = 0) -> tuple[Floats, Floats]:
-    """Least squares of ``y`` on each row of ``x``, and the variances of the slopes: from the autocovariances of both up
-    to ``lags`` (Bartlett 1935), since noise and random exposures know nothing of each other."""
-    y, x = y - y.mean(), x - x.mean(axis=1, keepdims=True)
+    """Least squares of ``y``, or of each of its rows, on each row of ``x``, and the variances of the slopes: from the
+    autocovariances of both up to ``lags`` (Bartlett 1935), since noise and random exposures know nothing of each
+    other."""
+    y, x = (rows - rows.mean(axis=-1, keepdims=True) for rows in (y, x))
     power = np.maximum(np.sum(x * x, axis=1), 1e-12)
-    value = x @ y / power
+    value = np.sum(x * y, axis=1) / power
     left = y - value[:, None] * x
     spread = np.sum(left * left, axis=1)
     together = power * spread
@@ -123,7 +135,15 @@ def _slope(y: Floats, x: Floats, lags: int = 0) -> tuple[Floats, Floats]:
         pairs = np.sum(x[:, lag:] * x[:, :-lag], axis=1) * np.sum(left[:, lag:] * left[:, :-lag], axis=1)
         together = together + 2 * pairs
     together = np.maximum(together, power * spread / 2)
-    return value, together / power**2 / (len(y) - 2 - (lags > 0))
+    return value, together / power**2 / (x.shape[1] - 2 - 2 * (lags > 0))
+
+
+def _without(rows: Floats, nuisance: Floats) -> Floats:
+    """``rows`` without their projections on those of ``nuisance``."""
+    part = np.sum(rows * nuisance, axis=1, keepdims=True) / np.maximum(
+        np.sum(nuisance**2, axis=1, keepdims=True), 1e-12
+    )
+    return np.asarray(rows - part * nuisance)
 
 
 def _detrended(values: Floats) -> Floats:

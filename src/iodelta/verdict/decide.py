@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from iodelta.stats.carry import drawn_in
+from iodelta.stats.effect import hodges_lehmann
 from iodelta.stats.guards import Merged, lag1_rows, merge_until_clean
 from iodelta.stats.sequential import Schedule, nominal_tails
 from iodelta.verdict.hosts import seen_over_hosts, typical_over
@@ -257,11 +257,9 @@ def _made_by_carry(unit: Units, word: Word, machine: Machine | None, blocks: int
     favours = side * carry.share * carry.value
     if word == "improvement" and (shown & (favours > 0)).any():
         return True
-    beyond = carry.share * carry.half / WIDTH
-    asked = np.where(
-        (favours > LEANS * np.abs(beyond)) | (word == "improvement"), SHOWN_WITHOUT * np.hypot(noise, beyond), 0.0
-    )
-    return bool((side * adjusted <= asked).any())
+    beyond = np.abs(carry.share) * carry.half / WIDTH
+    asked = (favours > LEANS * beyond) | (word == "improvement")
+    return bool((side * adjusted <= np.where(asked, SHOWN_WITHOUT * np.hypot(noise, beyond), 0.0)).any())
 
 
 def _plain(unit: Units, d: Floats) -> tuple[float, float]:
@@ -269,8 +267,8 @@ def _plain(unit: Units, d: Floats) -> tuple[float, float]:
     mean = typical_over(d, unit.hosts) if unit.hosts else None
     if mean is not None:
         return float(mean.value[0]), float(mean.error[0])
-    # Carry-over makes d bimodal, and a median then says little.
-    return float(drawn_in(d).mean()), float(d.std()) / math.sqrt(len(d))
+    # A carry-over, or stalls, may make d bimodal: a median then says little, a pseudo-median what is typical.
+    return hodges_lehmann(d, 0.5).value, float(d.std()) / math.sqrt(len(d))
 
 
 def _guard(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from iodelta.stats.carry import Carry, carry_over
+from iodelta.stats.carry import Carry, Levels, carry_over
 from iodelta.stats.speeds import within_speed
 from iodelta.verdict.units import Units
 
@@ -49,19 +49,22 @@ def _carry(unit: Units, blocks: int) -> Carry | None:
     exposed = unit.exposed[..., :blocks]
     contrast = exposed[:, 1] - exposed[:, 0]
     order = np.argsort(np.array(unit.hosts[:blocks]), kind="stable") if unit.hosts else np.arange(blocks)
-    columns = (unit.d[None, :blocks], contrast, *_levels(unit, blocks, exposed))
-    (d,), inside, *levels = (within_hosts(rows, unit.hosts)[:, order] for rows in columns)
     share = contrast.mean(axis=1)
-    found = carry_over(d, inside, share, levels[0][0] if levels else None, levels[1] if levels else None)
+    d, inside = (within_hosts(rows, unit.hosts)[..., order] for rows in (unit.d[:blocks], contrast))
+    found = carry_over(d, inside, share, _levels(unit, blocks, exposed.mean(axis=1), order))
     return found if found.known else None
 
 
-def _levels(unit: Units, blocks: int, exposed: Floats) -> tuple[Floats, ...]:
-    """The mean logarithm of every block, positive = worse, and its mean exposures; nothing where a value has none."""
+def _levels(unit: Units, blocks: int, exposure: Floats, order: NDArray[np.intp]) -> Levels | None:
+    """The mean logarithms of the blocks, each host's by themselves; None where a value has none."""
     arms = np.array([unit.baseline_values[:blocks], unit.variant_values[:blocks]])
     if arms.shape[1] < blocks or not (np.isfinite(arms) & (arms > 0)).all():
-        return ()
-    return (-1.0 if unit.higher_is_better else 1.0) * np.log(arms).mean(axis=0)[None, :], exposed.mean(axis=1)
+        return None
+    level = (-1.0 if unit.higher_is_better else 1.0) * np.log(arms).mean(axis=0)
+    at = (unit.baseline_at[:blocks] + unit.variant_at[:blocks]) / 2
+    before = np.full(blocks, np.inf) if unit.hosts else at - at[0] + 0.5
+    level, exposure = (within_hosts(rows, unit.hosts)[..., order] for rows in (level, exposure))
+    return Levels(level, exposure, before)
 
 
 def within_hosts(values: Floats, hosts: Sequence[str]) -> Floats:

@@ -19,7 +19,7 @@ FLAGS = "noise."
 """Rules that begin so say what disturbed a trial. A flag never removes a trial."""
 
 
-NONE = (0.0,) * len(MEMORIES)
+NONE, ONE = (0.0,) * len(MEMORIES), (1.0,) * len(MEMORIES)
 
 Counts = Mapping[str, tuple[float, ...]]
 """By variant a decayed count of its trials, one for each memory."""
@@ -159,11 +159,15 @@ def _counts(ordered: Sequence[Trial], places: Mapping[int, tuple[str, int]]) -> 
 
 def _later(counts: Counts, variant: str, steps: int) -> Counts:
     """The counts of a trial ``steps`` places after one of ``variant`` that had ``counts``."""
-    decay = [memory**steps for memory in MEMORIES]
-    found = {name: tuple([m * one for m, one in zip(decay, own, strict=True)]) for name, own in counts.items()}
-    own = found.get(variant, NONE)
-    found[variant] = tuple([m ** (steps - 1) + one for m, one in zip(MEMORIES, own, strict=True)])
+    found = {name: _decayed(own, steps) for name, own in counts.items()}
+    last = zip(found.get(variant, NONE), _decayed(ONE, steps - 1), strict=True)
+    found[variant] = tuple([before + one for before, one in last])
     return found
+
+
+def _decayed(counts: tuple[float, ...], steps: int) -> tuple[float, ...]:
+    """``counts`` after so many places."""
+    return tuple([memory**steps * one for memory, one in zip(MEMORIES, counts, strict=True)])
 
 
 def blocks_of(trials: Iterable[Trial]) -> dict[int, Block]:
