@@ -120,8 +120,13 @@ def test_what_the_log_alone_knows_is_said_and_rebuilt(place: Path) -> None:
     with sqlite3.connect(place / "iodelta-history" / "history.db") as connection:
         connection.execute("DELETE FROM point")
         connection.execute("DELETE FROM experiment")
+    (place / FOLDER).rename(place / "away")
     done = iodelta(place, "history", "check")
     assert (done.returncode, "not in the database" in done.stdout) == (4, True)
+    (place / "away").rename(place / FOLDER)
+    done = iodelta(place, "history", "check")
+    assert (done.returncode, "finished adding" in done.stderr) == (0, True)
+    assert points(place) == before
     assert iodelta(place, "history", "rebuild").returncode == 0
     assert points(place) == before
 

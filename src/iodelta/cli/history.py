@@ -104,8 +104,14 @@ def _say_added(night: NightAdded) -> None:
 @LOG
 @FORMAT
 def check(place: str, log: Path | None, format_: str) -> None:
-    """Compare the database with its log and with the folders it was made from. Exit codes: 0 the same, 4 not."""
+    """Compare the database with its log and with the folders it was made from. What a kill interrupted is finished
+    first, and named. Exit codes: 0 the same, 4 not."""
     store, written = opened(place, log)
+    from iodelta.history.finishing import finish
+
+    done = () if store.damage() else finish(store, written)
+    for sentence in done:
+        click.echo(inert(sentence), err=True)
     problems = list(_problems(store, written))
     if format_ == "json":
         from iodelta.history.answers import HistoryCheckAnswer

@@ -41,9 +41,12 @@ def prune(place: str, log: Path | None, format_: str, age: str, keep: int | None
     before = time.time() - _seconds(age) if age else None
     store, written = opened(place, log)
     from iodelta.history.answers import HistoryPruneAnswer
+    from iodelta.history.finishing import finish
     from iodelta.history.pruning import chosen
     from iodelta.history.pruning import prune as take_out
 
+    if not dry_run:
+        finish(store, written)
     found = chosen(store, before=before, keep=keep, gone=gone)
     if found and not dry_run:
         take_out(found, store, written)

@@ -175,6 +175,16 @@ class Log:
                 found.pop(entry.identifier, None)
         return found
 
+    def removed(self) -> set[str]:
+        """Experiments whose last word is that they were taken out."""
+        found: set[str] = set()
+        for entry in self.entries()[0]:
+            if isinstance(entry, Removed):
+                found.add(entry.identifier)
+            elif isinstance(entry, Added):
+                found.discard(entry.identifier)
+        return found
+
     def machines(self) -> dict[str, str]:
         """Identity of a machine -> its name in this history: the one it had first. Where two machines had the same,
         the later one has a part of its identity added."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
@@ -42,6 +44,7 @@ class Store:
     def __init__(self, url: str) -> None:
         self.url = sa.make_url(url)
         self.place = self.url.render_as_string(hide_password=True)
+        self._is_local = False
         self._engine = sa.create_engine(self._as_read_only() if self.is_file else self.url)
         if self.is_file:
             sa.event.listen(self._engine, "connect", _set_up)
@@ -82,7 +85,7 @@ class Store:
         with self.writing() as connection:
             return self._add(connection, night)
 
-    def replace_all(self, nights: list[Night]) -> None:
+    def replace_all(self, nights: Iterable[Night]) -> None:
         """Exactly these nights, in one transaction."""
         with self.writing() as connection:
             for table in (POINTS, SERIES, EXPERIMENTS):
@@ -92,6 +95,8 @@ class Store:
 
     def remove(self, identifiers: list[str]) -> None:
         """These nights and their points, and the series that have none left, in one transaction."""
+        if not identifiers:
+            return
         with self.writing() as connection:
             for one in identifiers:
                 connection.execute(POINTS.delete().where(POINTS.c.experiment == one))
@@ -104,11 +109,27 @@ class Store:
             rows = connection.execute(sa.select(EXPERIMENTS).order_by(EXPERIMENTS.c.t, EXPERIMENTS.c.id))
             return [dict(row) for row in rows.mappings()]
 
-    def lines(self) -> list[Line]:
-        """Every series with its points."""
+    def lines(self, series: Sequence[int] = (), *, machine: str = "", since: float = -math.inf) -> list[Line]:
+        """Every series with its points; or those with these numbers, of one machine, with the nights ``since`` then."""
+        joined = POINTS.join(EXPERIMENTS, POINTS.c.experiment == EXPERIMENTS.c.id)
+        columns = (POINTS.c[name] for name in ("series", "experiment", "y", "se", "r", "r_se", "flags"))
+        found = sa.select(EXPERIMENTS.c.t, EXPERIMENTS.c.epoch, EXPERIMENTS.c.subject, *columns).select_from(joined)
+        described = sa.select(SERIES).order_by(SERIES.c.cell, SERIES.c.variant, SERIES.c.key)
+        if series:
+            found, described = found.where(POINTS.c.series.in_(series)), described.where(SERIES.c.id.in_(series))
+        if machine:
+            found = found.where(EXPERIMENTS.c.machine == machine)
+        if math.isfinite(since):
+            found = found.where(EXPERIMENTS.c.t >= since)
+        points: dict[int, list[HistoryPoint]] = {}
         with self._reading() as connection:
-            rows = connection.execute(sa.select(SERIES).order_by(SERIES.c.cell, SERIES.c.variant, SERIES.c.key))
-            return [self._line(connection, dict(row)) for row in rows.mappings()]
+            for t, epoch, subject, number, experiment, y, se, r, r_se, flags in connection.execute(found):
+                build = _build(subject)
+                one = HistoryPoint(t, experiment, epoch, *build[:2], y, se, r, r_se, _flags(flags), build[2])
+                points.setdefault(number, []).append(one)
+            rows = connection.execute(described).all()
+        is_whole = not machine and not math.isfinite(since)
+        return [_line(row, points.get(row.id, [])) for row in rows if is_whole or row.id in points]
 
     def rows(self, identifiers: list[str]) -> list[dict[str, Any]]:
         """The points of these experiments, each with its series and experiment."""
@@ -133,31 +154,6 @@ class Store:
         """Let go of the file or the server."""
         self._engine.dispose()
 
-    def _line(self, connection: sa.Connection, row: dict[str, Any]) -> Line:
-        joined = POINTS.join(EXPERIMENTS, POINTS.c.experiment == EXPERIMENTS.c.id)
-        wanted = sa.select(POINTS, EXPERIMENTS.c.t, EXPERIMENTS.c.epoch, EXPERIMENTS.c.subject).select_from(joined)
-        of_it = wanted.where(POINTS.c.series == row["id"]).order_by(EXPERIMENTS.c.t, EXPERIMENTS.c.id)
-        points = []
-        for one in connection.execute(of_it).mappings():
-            subject = msgspec.json.decode(one["subject"])
-            points.append(
-                HistoryPoint(
-                    one["t"],
-                    one["experiment"],
-                    one["epoch"],
-                    subject.get("commit", ""),
-                    subject.get("describe", ""),
-                    one["y"],
-                    one["se"],
-                    one["r"],
-                    one["r_se"],
-                    tuple(one["flags"].split()),
-                    repo=subject.get("repo", ""),
-                )
-            )
-        key = msgspec.json.decode(row["key"], type=Key)
-        return Line(key, row["cell"], row["variant"], row["better"], row["unit"], tuple(points))
-
     def _add(self, connection: sa.Connection, night: Night) -> Outcome:
         wanted = sa.select(EXPERIMENTS.c.sha, EXPERIMENTS.c.folder).where(EXPERIMENTS.c.id == night.identifier)
         before = connection.execute(wanted).first()
@@ -171,10 +167,12 @@ class Store:
             connection.execute(POINTS.delete().where(POINTS.c.experiment == night.identifier))
             connection.execute(EXPERIMENTS.delete().where(EXPERIMENTS.c.id == night.identifier))
         connection.execute(EXPERIMENTS.insert().values(**_experiment(night)))
-        for point in night.points:
-            if connection.scalar(sa.select(SERIES.c.id).where(SERIES.c.id == point.key.number)) is None:
-                connection.execute(SERIES.insert().values(**_series(point)))
-            connection.execute(POINTS.insert().values(**_point(point, night)))
+        numbers = {point.key.number: point for point in night.points}
+        known = set(connection.scalars(sa.select(SERIES.c.id).where(SERIES.c.id.in_(numbers))))
+        new = [_series(point) for number, point in numbers.items() if number not in known]
+        for table, rows in ((SERIES, new), (POINTS, [_point(point, night) for point in night.points])):
+            if rows:
+                connection.execute(table.insert(), rows)
         return "added" if before is None else "replaced"
 
     def _version(self, connection: sa.Connection) -> int:
@@ -196,7 +194,10 @@ class Store:
 
     def _check_place(self) -> None:
         """WAL needs memory that all processes share, which a network file system does not give."""
-        kind = network_of(Path(self.url.database or "")) if self.is_file else ""
+        if not self.is_file or self._is_local:
+            return
+        kind = network_of(Path(self.url.database or ""))
+        self._is_local = not kind
         if kind:
             raise RequestError(
                 f"{kind} is a network file system: SQLite's write-ahead log would be damaged there",
@@ -246,6 +247,7 @@ def _set_up(connection: Any, record: object) -> None:
     cursor = connection.cursor()
     cursor.execute("PRAGMA busy_timeout = 30000")
     cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.execute("PRAGMA synchronous = NORMAL")  # whole after a power cut; the log, which is synced, has the rest
     with contextlib.suppress(Exception):  # a file that is only read keeps the mode it has
         cursor.execute("PRAGMA journal_mode = WAL")
     cursor.close()
@@ -255,6 +257,24 @@ def _begin(connection: sa.Connection) -> None:
     """A writer takes its turn at once: two that read before they write would fail."""
     writes = connection.get_execution_options().get("writes")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _build(subject: str) -> tuple[str, str, str]:
+    """Commit, name and repository of a build."""
+    found = msgspec.json.decode(subject)
+    return found.get("commit", ""), found.get("describe", ""), found.get("repo", "")
+
+
+@functools.lru_cache(maxsize=1 << 8)
+def _flags(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+def _line(row: Any, points: list[HistoryPoint]) -> Line:
+    points.sort(key=lambda point: (point.t, point.experiment))
+    key = msgspec.json.decode(row.key, type=Key)
+    return Line(key, row.cell, row.variant, row.better, row.unit, tuple(points))
 
 
 def _experiment(night: Night) -> dict[str, Any]:

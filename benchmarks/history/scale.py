@@ -1,0 +1,269 @@
+"""``python -m benchmarks.history.scale``: how long a history of a million points takes, whether eight writers get
+along, and what is left when anything is killed at any time (S1 to S3)."""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from iodelta.cli import history as command
+from iodelta.experiment import Subject
+from iodelta.history.finishing import finish
+from iodelta.history.log import Added, Given, Log
+from iodelta.history.points import Key, Night, Point
+from iodelta.history.reading import nights_of
+from iodelta.history.scan import scan
+from iodelta.history.store import Store
+
+METRICS = ("read.iops", "read.lat.mean", "read.lat.p99")
+DAY = 86400.0
+
+
+def night(machine: int, number: int, cells: int) -> Night:
+    """An experiment of ``cells`` cells on one machine, with a reference; every tenth cell gets 3 % slower half-way."""
+    rng = np.random.default_rng([machine, number])
+    noise = rng.standard_normal((cells, len(METRICS), 2)) * 0.004
+    points = []
+    for cell in range(cells):
+        step = 0.03 * (cell % 10 == 0 and number >= 250)
+        for place, metric in enumerate(METRICS):
+            options = (("tool", "fio"), ("iodepth", str(cell)), ("rw", "randread"))
+            key = Key(f"stor{machine:02}", options, (), (), "", metric, "block")
+            better, unit = ("higher", "IOPS") if metric.endswith("iops") else ("lower", "ns")
+            y, r = noise[cell, place].tolist()
+            points.append(
+                Point(key, f"randread {cell}", "new", better, unit, 11.0 + y, 0.004, 12, 0.0, r + step, 0.004)
+            )
+    return Night(
+        identifier=f"experiment-{machine}-{number}",
+        sha=f"sha-{machine}-{number}",
+        t=1.7e9 + DAY * number + machine,
+        machine=f"stor{machine:02}",
+        epoch="e",
+        facts={"fio.version": "fio-3.33"},
+        subject=Subject("linux", f"{number:040x}", f"v6.{number}"),
+        folder=f"/runs/{machine}/{number}",
+        state="complete",
+        points=tuple(points),
+    )
+
+
+def milliseconds(ask: Callable[[], object], times: int = 11) -> tuple[float, float]:
+    """Median of wall and of CPU time; the first call is not counted."""
+    ask()
+    wall, cpu = [], []
+    for _ in range(times):
+        begun, used = time.perf_counter(), time.process_time()
+        ask()
+        wall.append(1000 * (time.perf_counter() - begun))
+        cpu.append(1000 * (time.process_time() - used))
+    return statistics.median(wall), statistics.median(cpu)
+
+
+def sizes(url: str, machines: int, nights: int, cells: int, folder: Path | None) -> Iterator[str]:
+    """S1: rows of a table."""
+    store = Store(url)
+    store.prepare()
+    begun = time.perf_counter()
+    store.replace_all(night(machine, number, cells) for number in range(nights) for machine in range(machines))
+    filled = time.perf_counter() - begun
+    points = machines * nights * cells * len(METRICS)
+    yield f"| all {machines * nights:,} experiments in one transaction | {filled:.0f} s | |"
+    one = night(0, 0, cells).points[0].key.number
+    since = 1.7e9 + DAY * (nights - 30)
+    asked: dict[str, Callable[[], object]] = {
+        f"one series of {nights} points": lambda: store.lines([one]),
+        f"dashboard: {cells * len(METRICS)} series x 30 nights": lambda: store.lines(machine="stor00", since=since),
+        "scan of one series": lambda: scan(store.lines([one])),
+    }
+    for name, ask in asked.items():
+        wall, cpu = milliseconds(ask)
+        yield f"| {name} | {wall:.1f} ms | {cpu:.1f} ms |"
+    more = iter(night(0, nights + number, cells) for number in range(100))
+    wall, cpu = milliseconds(lambda: store.add(next(more)))
+    made, _ = milliseconds(lambda: night(0, nights, cells))
+    name = f"add one experiment of {cells * len(METRICS)} points"
+    yield f"| {name} | {max(wall - made, 0.0):.1f} ms | {max(cpu - made, 0.0):.1f} ms |"
+    assert len(store.lines([one])[0].points) >= nights
+    if folder is not None:
+        wall, cpu = milliseconds(lambda: nights_of(folder, Given(), Log(folder / "no log")))
+        yield f"| rebuild: read one experiment folder | {wall:.0f} ms | {cpu:.0f} ms |"
+    store.close()
+    print(f"S1: {points:,} points", file=sys.stderr, flush=True)
+
+
+def _write(url: str, machine: int, nights: int, cells: int) -> None:
+    store = Store(url)
+    for number in range(nights):
+        store.add(night(machine, number, cells))
+    store.close()
+
+
+def writers(url: str, count: int, nights: int, cells: int) -> str:
+    """S2: processes that all add, and one that scans; a row of a table."""
+    store = Store(url)
+    store.prepare()
+    begun = time.perf_counter()
+    own = [multiprocessing.Process(target=_write, args=(url, machine, nights, cells)) for machine in range(count)]
+    for process in own:
+        process.start()
+    scans = 0
+    while any(process.is_alive() for process in own):
+        scan(store.lines(machine="stor00"))
+        scans += 1
+    for process in own:
+        process.join()
+    lost = sum(process.exitcode != 0 for process in own)
+    there = len(store.experiments())
+    kind = "PostgreSQL" if url.startswith("postgresql") else "SQLite"
+    seconds = time.perf_counter() - begun
+    store.close()
+    return f"| {kind} | {count} x {nights} | {there:,} | {lost} | {scans} | {seconds:.0f} s |"
+
+
+WORK = """
+import sys
+from pathlib import Path
+from benchmarks.history.scale import work
+work(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
+"""
+
+
+def work(place: Path, what: str, seed: int) -> None:
+    """What is killed: one of add, scan, rebuild and prune, as the commands do it, until the end."""
+    store, log = Store(f"sqlite:///{place / 'history.db'}"), Log(place / "decisions.jsonl")
+    store.prepare()
+    print("ready", flush=True)
+    for number in range(1_000_000):
+        one = night(1, 1000 * seed + number, 4)
+        if what == "add":
+            log.append(Added(1.0, one.identifier, one.sha, one.folder, Given()))
+            store.add(one)
+        elif what == "scan":
+            scan(store.lines())
+        elif what == "rebuild":
+            store.close()
+            command._fresh(place, [_again(entry) for entry in log.added().values()])
+        else:
+            _prune(store, log)
+            log.append(Added(1.0, one.identifier, one.sha, one.folder, Given()))
+            store.add(one)
+
+
+def _prune(store: Store, log: Log) -> None:
+    from iodelta.history.pruning import chosen, prune
+
+    prune(chosen(store, before=None, keep=20, gone=False), store, log)
+
+
+def _again(entry: Added) -> Night:
+    """The night that an entry of the log names, as if read from its folder."""
+    _, machine, number = entry.identifier.split("-")
+    return night(int(machine), int(number), 4)
+
+
+def differences(place: Path) -> list[str]:
+    """What ``history check`` finds once it has finished what was interrupted: the log against the database."""
+    begun = time.perf_counter()
+    store, log = Store(f"sqlite:///{place / 'history.db'}"), Log(place / "decisions.jsonl")
+    finish(store, log, _again)
+    experiments = store.experiments()
+    opened = time.perf_counter() - begun
+    found = [f"opened after {opened:.1f} s"] if opened > 1.0 else []
+    found += [store.damage()] if store.damage() else []
+    found += [f"line {log.broken()} was changed"] if log.broken() else []
+    logged, known = log.added(), {row["id"]: row["sha"] for row in experiments}
+    found += [f"half a night: {one}" for one, sha in known.items() if one in logged and logged[one].sha != sha]
+    found += [f"not in the log: {one}" for one in known if one not in logged]
+    whole = {one.experiment for line in store.lines() for one in line.points}
+    found += [f"without points: {one}" for one in known if one not in whole]
+    found += [f"lost: {one}" for one in logged if one not in known]
+    store.close()
+    return found
+
+
+def killed(times: int, seed: int) -> tuple[dict[str, int], list[str]]:
+    """S3: kills of each kind, and everything that was wrong afterwards."""
+    rng, kinds, wrong = random.Random(seed), ("add", "scan", "rebuild", "prune"), []
+    counts = dict.fromkeys(kinds, 0)
+    with tempfile.TemporaryDirectory(prefix="iodelta-kills-") as directory:
+        place = Path(directory)
+        store, log = Store(f"sqlite:///{place / 'history.db'}"), Log(place / "decisions.jsonl")
+        store.prepare()
+        for number in range(40):
+            one = night(0, number, 4)
+            log.append(Added(1.0, one.identifier, one.sha, one.folder, Given()))
+            store.add(one)
+        store.close()
+        for number in range(times):
+            what = kinds[number % len(kinds)]
+            words = [sys.executable, "-c", WORK, str(place), what, str(number + 1)]
+            process = subprocess.Popen(words, stdout=subprocess.PIPE)
+            assert process.stdout is not None
+            process.stdout.readline()
+            time.sleep(rng.expovariate(10.0))
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+            process.stdout.close()
+            counts[what] += 1
+            wrong += [f"{what}: {one}" for one in differences(place)]
+    return counts, wrong
+
+
+def report(machines: int, nights: int, cells: int, kills: int, postgres: str, folder: Path | None, seed: int) -> str:
+    """Everything as Markdown."""
+    lines = ["## S1: size", ""]
+    with tempfile.TemporaryDirectory(prefix="iodelta-scale-") as place:
+        points = machines * nights * cells * len(METRICS)
+        lines += [f"{points:,} points of {machines} machines in SQLite.", "", "| | wall | CPU |", "|---|---:|---:|"]
+        lines += list(sizes(f"sqlite:///{place}/history.db", machines, nights, cells, folder))
+    lines += ["", "## S2: eight writers and a scan at the same time", ""]
+    lines += ["| database | writers x nights | there | failed writers | scans meanwhile | wall |"]
+    lines += ["|---|---:|---:|---:|---:|---:|"]
+    with tempfile.TemporaryDirectory(prefix="iodelta-scale-") as place:
+        lines += [writers(f"sqlite:///{place}/history.db", 8, 200, cells // 4 or 1)]
+    if postgres:
+        lines += [writers(postgres, 8, 200, cells // 4 or 1)]
+    counts, wrong = killed(kills, seed)
+    said = ", ".join(f"{count} of {what}" for what, count in counts.items())
+    lines += ["", "## S3: kill -9", "", f"{sum(counts.values())} kills: {said}. Found wrong: {len(wrong)}.", ""]
+    return "\n".join([*lines, *(f"- {one}" for one in wrong[:20])])
+
+
+def main() -> int:
+    """Print the tables, and write them."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.history.scale", description=__doc__)
+    parser.add_argument("--machines", type=int, default=20)
+    parser.add_argument("--nights", type=int, default=500)
+    parser.add_argument("--cells", type=int, default=32)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--postgres", default="", metavar="URL", help="an empty database: postgresql+psycopg://...")
+    parser.add_argument("--folder", type=Path, help="of an experiment: how long a rebuild takes to read one")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--markdown", type=Path, help="also write it here")
+    chosen = parser.parse_args()
+    load = f"{os.getloadavg()[0]:.1f}"
+    text = report(
+        chosen.machines, chosen.nights, chosen.cells, chosen.kills, chosen.postgres, chosen.folder, chosen.seed
+    )
+    said = f"Seed {chosen.seed}, {os.cpu_count()} CPUs, load {load} at the start, {os.getloadavg()[0]:.1f} at the end."
+    print(f"{said}\n\n{text}")
+    if chosen.markdown is not None:
+        chosen.markdown.write_text(f"# A large history\n\n{said}\n\n{text.rstrip()}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
