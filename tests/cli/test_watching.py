@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from iodelta.cli import awaiting, terminal, watching
+from iodelta.cli import awaiting, progress, watching
 from iodelta.experiment import parse
 from iodelta.lab.plan import make_plan
 from iodelta.study.words import duration
@@ -40,9 +40,9 @@ def run(stream: Any, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def build(stream: Any, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr("sys.stderr", stream)
-    with terminal.step_line() as on_step:
+    with progress.Progress(log=True) as line:
         for share in (0.1, 0.6, None):
-            on_step("fetching", share)
+            line.step("fetching", share)
     return str(stream.getvalue())
 
 
@@ -70,6 +70,35 @@ def test_where_no_line_can_be_written_over_every_line_ends_and_nothing_moves_a_c
     assert "\x1b" not in said
     assert "\r" not in said
     assert work is read or said
+
+
+def test_a_terminal_has_one_line_of_a_step_and_none_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    stream = Terminal()
+    assert build(stream, monkeypatch).split("\r\x1b[K") == ["", "fetching 10 %", "fetching 60 %", "fetching", ""]
+
+
+def test_progress_is_silent_in_a_pipe_unless_it_is_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Pipe()
+    monkeypatch.setattr("sys.stderr", stream)
+    with progress.Progress() as line:
+        line.step("measuring", 0.5, "queue at iodepth 4")
+    assert stream.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    ("share", "seconds", "said"),
+    [
+        (None, 60.0, ""),
+        (0.05, 60.0, ""),
+        (0.5, 4.0, ""),
+        (1.0, 60.0, ""),
+        (0.25, 10.0, ", about 30 s left"),
+        (0.5, 3600.0, ", about 60 min left"),
+    ],
+)
+def test_the_time_left_is_that_of_the_same_pace(share: float | None, seconds: float, said: str) -> None:
+    assert progress.time_left(share, seconds) == said
 
 
 def test_cells_without_a_verdict_are_not_called_decided(monkeypatch: pytest.MonkeyPatch) -> None:

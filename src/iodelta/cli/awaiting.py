@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from iodelta.cli.terminal import redrawable
+from iodelta.cli.progress import Progress, time_left
 
 AT_ONCE = 1.0
 """Seconds after which there is something to say."""
@@ -32,40 +31,36 @@ def awaited(paths: Sequence[str]) -> Iterator[None]:
 
 @contextmanager
 def _told(paths: Sequence[str]) -> Iterator[None]:
-    before = _read() if redrawable(sys.stderr) else None
-    if before is None:
-        yield
-        return
-    done = threading.Event()
-    teller = threading.Thread(target=_tell, args=(paths, before, done), daemon=True)
-    teller.start()
-    try:
-        yield
-    finally:
-        done.set()
-        teller.join()
+    with Progress() as progress:
+        before = _read() if progress.is_live else None
+        if before is None:
+            yield
+            return
+        done = threading.Event()
+        teller = threading.Thread(target=_tell, args=(paths, before, done, progress), daemon=True)
+        teller.start()
+        try:
+            yield
+        finally:
+            done.set()
+            teller.join()
 
 
-def _tell(paths: Sequence[str], before: int, done: threading.Event) -> None:
+def _tell(paths: Sequence[str], before: int, done: threading.Event, progress: Progress) -> None:
     begun = time.monotonic()
     if done.wait(AT_ONCE):
         return
     total = sum(map(_bytes_in, paths))
     while not done.is_set():
-        said = how_far((_read() or before) - before, total, time.monotonic() - begun)
-        sys.stderr.write(f"\r\x1b[K{said}")
-        sys.stderr.flush()
+        progress.show(how_far((_read() or before) - before, total, time.monotonic() - begun))
         done.wait(EVERY)
-    sys.stderr.write("\r\x1b[K")
-    sys.stderr.flush()
 
 
 def how_far(read: int, total: int, seconds: float) -> str:
     """In words; once ``read`` has reached ``total`` bytes, or none are known, only what was read."""
     if read >= total:
         return f"{read / 1e6:,.0f} MB read, {seconds:.0f} s"
-    left = f", {seconds * (total - read) / read:.0f} s left" if read else ""
-    return f"{read / 1e6:,.0f} of {total / 1e6:,.0f} MB read{left}"
+    return f"{read / 1e6:,.0f} of {total / 1e6:,.0f} MB read{time_left(read / total, seconds)}"
 
 
 def _read() -> int | None:

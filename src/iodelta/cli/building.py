@@ -12,8 +12,8 @@ import click
 
 from iodelta.bisect.git import Repository
 from iodelta.bisect.kernels import as_it_lies, build_revisions, revisions
+from iodelta.cli.progress import Progress
 from iodelta.cli.searching import text_of
-from iodelta.cli.terminal import step_line
 from iodelta.errors import RequestError
 from iodelta.machine import LocalMachine
 from iodelta.report.answers import KernelsAnswer
@@ -41,8 +41,8 @@ def kernels_of(
     text = text_of(config) if config else ""
     recipe = Recipe(text, compiler, jobs or len(os.sched_getaffinity(0)))
     found, failed = [], []
-    with step_line() as on_step:
-        for commit, kernel, lacking in _built(tree, revs, recipe, on_step, again):
+    with Progress(log=True) as progress:
+        for commit, kernel, lacking in _built(tree, revs, recipe, progress.step, again):
             if isinstance(kernel, BuildError):
                 failed.append(kernel)
                 continue

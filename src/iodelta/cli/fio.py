@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from iodelta.cli.groups import Group
-from iodelta.cli.terminal import step_line
+from iodelta.cli.progress import Progress
 from iodelta.study.words import inert
 
 
@@ -35,8 +35,8 @@ def build(source: Path | None, again: bool, format_: str) -> None:
 
     found = None if again or source else built_fio()
     if found is None:
-        with step_line() as on_step:
-            found = build_fio(source=source, on_step=on_step)
+        with Progress(log=True) as progress:
+            found = build_fio(source=source, on_step=progress.step)
     if format_ == "json":
         from iodelta.report.answers import FioBuildAnswer
         from iodelta.report.documents import written

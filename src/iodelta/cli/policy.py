@@ -6,6 +6,7 @@ import contextlib
 import functools
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, product
 from pathlib import Path
 
 import click
@@ -313,6 +314,9 @@ def mirror(
     MEMBERS are block devices or files that hold the same bytes. Nothing is written unless the workload is mixed and
     --destroy names each member.
     """
+    import msgspec
+
+    from iodelta.cli.progress import Progress
     from iodelta.policy.answers import MirrorAnswer, mirrored
     from iodelta.policy.catalogue import check_policy
     from iodelta.policy.mirror import Request, run
@@ -333,28 +337,32 @@ def mirror(
         members, pieces=0 if compare_all else SAMPLE, size=size_of(size, "--size") if size else None, seed=seed
     )
     click.get_current_context().with_resource(_alone(members))
+    first = Request(
+        members=members,
+        policy="",
+        random=rw.startswith("rand"),
+        length=length,
+        iodepth=0,
+        jobs=jobs,
+        read_percent=reads,
+        size=size_of(size, "--size") if size else None,
+        seed=seed,
+        ramp=ramp,
+        seconds=seconds,
+        direct=not buffered,
+        stall=stall,
+        trace=seconds / 100,
+    )
     found = []
-    for number, (depth, policy) in enumerate((depth, policy) for depth in depths for policy in chosen):
-        request = Request(
-            members=members,
-            policy=policy,
-            random=rw.startswith("rand"),
-            length=length,
-            iodepth=depth,
-            jobs=jobs,
-            read_percent=reads,
-            size=size_of(size, "--size") if size else None,
-            seed=seed + number,
-            ramp=ramp,
-            seconds=seconds,
-            direct=not buffered,
-            stall=stall,
-            trace=seconds / 100,
-        )
-        done = run(request, destroy=destroy)
-        found.append(mirrored(policy, depth, done))
+    cases = list(product(depths, chosen))
+    with Progress() as progress:
+        for number, (depth, policy) in enumerate(cases):
+            progress.step("measuring", number / len(cases), f"{policy} at iodepth {depth}")
+            request = msgspec.structs.replace(first, policy=policy, iodepth=depth, seed=seed + number)
+            found.append(mirrored(policy, depth, run(request, destroy=destroy)))
     deliver(MirrorAnswer(tuple(found), wrong, members, typed()), tuple, format_)
-    if any(finding.severity == "hard" for one in found for finding in one.findings):
+    odd = chain.from_iterable(one.findings for one in found)
+    if any(finding.severity == "hard" for finding in odd):
         sys.exit(4)
 
 

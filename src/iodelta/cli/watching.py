@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from iodelta.cli.terminal import redrawable
+from iodelta.cli.progress import redrawable
 from iodelta.errors import pasted
 from iodelta.lab.plan import Plan
 from iodelta.lab.progress import Watcher

@@ -1,0 +1,73 @@
+"""How far something is that takes long: one line on standard error, where that can be written over.
+
+A line that is written over is garbage in a file, a pipe or a CI log.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any, Self
+
+from iodelta.study.words import duration
+
+TELLING_SHARE = 0.1
+TELLING_SECONDS = 5.0
+"""Before so much is done, and has taken so long, nobody can say how long the rest will take."""
+
+QUARTERS = 4
+"""Lines of a step in a log."""
+
+
+def redrawable(stream: Any) -> bool:
+    """Whether ``stream`` is a terminal that obeys a carriage return and erases a line.
+
+    ``FORCE_COLOR`` and its like ask for colour in a log, which still has no cursor to move.
+    """
+    return bool(stream.isatty()) and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
+
+
+def time_left(share: float | None, seconds: float) -> str:
+    """About how long work still takes of which ``share`` took ``seconds``; empty while that says too little."""
+    if share is None or not TELLING_SHARE <= share < 1 or seconds < TELLING_SECONDS:
+        return ""
+    return f", about {duration(seconds * (1 - share) / share)} left"
+
+
+class Progress:
+    """The line; leaving takes it away. Elsewhere than on a terminal it is silent, or, as a ``log``, a line for each
+    step and for each quarter of it."""
+
+    def __init__(self, *, log: bool = False) -> None:
+        self.is_live = redrawable(sys.stderr)
+        self._log = log
+        self._step = self._last = ""
+        self._begun = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.is_live and self._last:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+    def step(self, text: str, share: float | None = None, now: str = "") -> None:
+        """``share`` of the step is done; ``now`` says, on a terminal, what is being done of it."""
+        if text != self._step:
+            self._step, self._begun = text, time.monotonic()
+        percent = "" if share is None else f" {self._percent(share)} %"
+        left = time_left(share, time.monotonic() - self._begun)
+        self.show(text + percent, left + (f": {now}" if now and self.is_live else ""))
+
+    def show(self, text: str, more: str = "") -> None:
+        """``text``, and ``more`` about it, which alone is no reason for another line."""
+        if text == self._last or not (self.is_live or self._log):
+            return
+        self._last = text
+        sys.stderr.write(f"\r\x1b[K{text}{more}" if self.is_live else f"{text}{more}\n")
+        sys.stderr.flush()
+
+    def _percent(self, share: float) -> int:
+        return round(100 * share) if self.is_live else 100 // QUARTERS * int(QUARTERS * share)
