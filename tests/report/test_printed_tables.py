@@ -21,14 +21,14 @@ from iodelta.audit import audit
 from iodelta.experiment import parse
 from iodelta.experiment.order import in_order
 from iodelta.lab.plan import make_plan
-from iodelta.report.comparison import console as comparing
 from iodelta.report.foreign import table
 from iodelta.report.formats.charts import order, shift
 from iodelta.report.formats.charts.sources import verdicts_of
 from iodelta.report.formats.columns import columns
 from iodelta.report.formats.console import lines
 from iodelta.report.formats.render import rendered
-from iodelta.report.stories.comparison import bounds_of
+from iodelta.report.formats.terminal import lines as on_terminal
+from iodelta.report.stories.comparison import bounds_of, of_comparison
 from iodelta.report.stories.statements import beyond
 from iodelta.study.comparison import compare
 from iodelta.study.experiment import Account
@@ -117,13 +117,14 @@ def test_every_cell_of_a_comparison_can_be_read_back(runs: int, width: int, tmp_
     paths = [str(tmp_path / side) for side in "AB"]
     found = compare([read_one(path) for path in paths], paths)
     document = json.loads(rendered(found, "json"))["compared"]
-    text = "\n".join(line.plain for line in comparing.lines(found, width))
-    row = re.compile(rf"^  (\S.*?) +{VALUE} +{VALUE}\s+([+-][\d.]+ %|x[\d.,e+]+|-)(.*)$", re.MULTILINE)
-    rows = [one for one in row.finditer(text) if "±" not in one[0]]
+    text = "\n".join(line.plain for line in on_terminal(of_comparison(found), width))
+    spread = r"(?: +[\d.]+ %)?"
+    row = re.compile(rf"^  .*?\b{runs} +{VALUE}{spread} +{VALUE}{spread} +([+-][\d.]+ %|x[\d.,e+]+|-)", re.MULTILINE)
+    rows = list(row.finditer(text))
     assert len(rows) == len(document)
     for one, compared in zip(rows, document, strict=True):
-        assert [value(one[2]), value(one[3])] == pytest.approx(compared["values"], rel=6e-4)
-        assert float(one[4].removesuffix(" %")) == pytest.approx(100 * compared["change"]["value"], abs=0.51)
+        assert [value(one[1]), value(one[2])] == pytest.approx(compared["values"], rel=6e-4)
+        assert float(one[3].removesuffix(" %")) == pytest.approx(100 * compared["change"]["value"], abs=0.51)
 
 
 def test_a_single_run_has_no_interval_and_says_how_finely_it_is_known(tmp_path: Path) -> None:
@@ -135,11 +136,9 @@ def test_a_single_run_has_no_interval_and_says_how_finely_it_is_known(tmp_path: 
     (one,) = [one for one in found.compared if one.metric == "read.iops"]
     assert one.change is not None
     assert one.change.low < one.change.high
-    text = "\n".join(line.plain for line in comparing.lines(found))
-    assert "interval" not in text
+    text = "\n".join(line.plain for line in on_terminal(of_comparison(found)))
     assert "the digits given leave -" in " ".join(text.split())
-    for format_ in ("mail", "markdown"):
-        told = rendered(found, format_).decode()
+    for told in (text, *(rendered(found, format_).decode() for format_ in ("mail", "markdown"))):
         (line,) = [line for line in told.splitlines() if "10,100" in line]
         assert " .. " not in line
     assert bounds_of(one) == ""

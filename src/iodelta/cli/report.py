@@ -269,18 +269,11 @@ def tell(told: Told, detail: Detail = PLAIN) -> None:
         return
     from rich.console import Console
 
-    from iodelta.report.comparison import console as comparing
     from iodelta.report.formats import console
-    from iodelta.report.formats.terminal import show, width_of
+    from iodelta.report.formats.terminal import show
     from iodelta.report.stories.kinds import story_of
-    from iodelta.study.comparison import Comparison
     from iodelta.study.experiment import Account
 
-    if isinstance(told, Comparison):
-        terminal = Console(highlight=False)
-        for line in comparing.lines(told, width_of(terminal)):
-            terminal.print(line, soft_wrap=True)
-        return
     if isinstance(told, Account):
         console.show(Console(), told, verbose=detail.whole)
         return

@@ -21,6 +21,7 @@ from iodelta.study.confounders import Differing
 from iodelta.study.confounders import differences as of_environments
 from iodelta.study.runs import Number, number, point_of
 from iodelta.study.sides import Side, differences, shared_cells, sides_of
+from iodelta.study.system import system
 from iodelta.trial import Finding, Kind, Latency, Trial
 from iodelta.verdict import Metric, Rules, Verdict, metric, series_of
 from iodelta.verdict.judge import judge_series
@@ -95,6 +96,8 @@ class Comparison(msgspec.Struct, frozen=True):
     """As they were given."""
     lacking: dict[str, tuple[str, ...]] = {}
     """By variant, the cells of both sides that have no number in all of their runs, though some have numbers."""
+    systems: dict[str, tuple[tuple[str, str], ...]] = {}
+    """What the machine was, by side, where iodelta recorded it: name and value."""
 
     @property
     def exit_code(self) -> int:
@@ -161,6 +164,7 @@ def compare(
         tuple(refusal for layout in layouts for refusal in layout.refusals),
         tuple(paths),
         lacking,
+        {name: system(environment) for name, environment in environments.items()},
     )
 
 

@@ -13,14 +13,20 @@ LEAST = 8
 """Columns of names that are kept where a table is too wide."""
 
 
+def fits(rows: Sequence[Sequence[str]], width: int, indent: int = 0) -> bool:
+    """Whether rows stand in ``width`` columns with nothing cut."""
+    widths = [max(map(cell_len, column), default=0) for column in zip(*rows, strict=True)]
+    return indent + sum(widths) + GAPS[-1] * (len(widths) - 1) <= width
+
+
 def columns(
     rows: Sequence[Sequence[str]], align: str, width: int, *, indent: int = 0, fold: int | None = None
 ) -> list[str]:
     """One line for each row (a heading is a row like the others), at most ``width`` wide where that can be.
 
     ``align`` says ``<`` or ``>`` of each column. Where they do not fit, the first column is cut at its end, never a
-    number; then the columns from ``fold`` on go to a line of their own below (of a row that has any), in the same
-    string.
+    number; then the columns from ``fold`` on (else those that do not fit) go to a line of their own below (of a row
+    that has any), in the same string.
     """
     widths = [max(map(cell_len, column), default=0) for column in zip(*rows, strict=True)]
     for gap in GAPS:
@@ -28,7 +34,7 @@ def columns(
         if spare >= 0 or (gap == GAPS[-1] and widths[0] + spare >= LEAST):
             widths[0] += min(0, spare)
             return [_line(row, widths, align, gap, indent) for row in rows]
-    at = len(align) if fold is None else fold
+    at = _whole_columns(widths, width - indent) if fold is None else fold
     widths[0] = max(LEAST, min(widths[0], width - indent - sum(widths[1:at]) - (at - 1)))
     lines = []
     for row in rows:
@@ -36,6 +42,16 @@ def columns(
         if any(row[at:]):
             lines[-1] += "\n" + _line(row[at:], widths[at:], align[at:], 1, indent + 2)
     return lines
+
+
+def _whole_columns(widths: Sequence[int], room: int) -> int:
+    """How many columns stand on one line, names cut to the least."""
+    used = LEAST
+    for count, width in enumerate(widths[1:], 1):
+        used += GAPS[-1] + width
+        if used > room:
+            return max(count, 2)
+    return len(widths)
 
 
 def _line(row: Sequence[str], widths: Sequence[int], align: str, gap: int, indent: int) -> str:

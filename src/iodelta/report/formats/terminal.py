@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
-from iodelta.report.formats.columns import columns
+from iodelta.report.formats.columns import columns, fits
 from iodelta.report.stories.story import BEST, Cell, Row, Section, Story, Table, notes
 from iodelta.study.words import wrap
 
@@ -76,9 +76,11 @@ def _table(table: Table, width: int) -> Iterator[Text]:
     numbered = notes(table.rows)
     head = (table.first, *table.heads)
     rows = [(_name(row), *_texts(row, numbered)) for row in table.rows]
+    alone = not fits([head, *rows], width, len(INDENT))  # then names have lines of their own, and none is cut
+    if alone:
+        rows = [("", *row[1:]) for row in rows]
     align = "<" + ">" * (len(table.heads) - 1) + ("<" if table.words else ">")
-    fold = len(table.heads) if table.words else None  # words that do not fit have a line of their own
-    title, *made = columns([head, *rows], align, width, indent=len(INDENT), fold=fold)
+    title, *made = columns([head, *rows], align, width, indent=len(INDENT))
     yield Text()
     yield from _wrapped(table.title, min(width, WIDTH), style="bold")
     yield Text(title, style="dim")
@@ -87,6 +89,8 @@ def _table(table: Table, width: int) -> Iterator[Text]:
         if row.group and row.group != group:
             yield from _wrapped(row.group, min(width, WIDTH), before=INDENT)
         group = row.group
+        if alone:
+            yield from _wrapped(_name(row), min(width, WIDTH), before=INDENT)
         yield _styled(line, row.cells[-1].text if row.cells else "")
     for note, number in numbered.items():
         yield from _wrapped(f"[{number}] {note}", min(width, WIDTH), before=INDENT)

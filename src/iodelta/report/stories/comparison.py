@@ -8,14 +8,15 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from iodelta.report.stories.environment import differing
-from iodelta.report.stories.statements import (
-    findings,
-    visible,
-)
-from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Section, Story, Table, section
+from iodelta.report.stories.sources import UNKNOWN, not_read
+from iodelta.report.stories.statements import findings, visible
+from iodelta.report.stories.story import PLAIN, Cell, Detail, Item, Row, Section, Story, Table, section
 from iodelta.study.comparison import Compared, Comparison
 from iodelta.study.runs import Number
 from iodelta.study.words import digits, inert, percent, quantity, scatter
+
+ONE_SIDED = 12
+"""Cells of one side only that are named."""
 
 
 def of_comparison(found: Comparison, detail: Detail = PLAIN) -> Story:
@@ -32,13 +33,28 @@ def of_comparison(found: Comparison, detail: Detail = PLAIN) -> Story:
         tables=tuple(_comparison_tables(found)),
         sections=(
             *what_else,
-            *section("On one side only", map(inert, found.unmatched)),
+            *section("On one side only", _one_sided(found.unmatched)),
             *section("Method", method(found)),
             *section("Findings", findings(found.findings) if found.findings else ("none",)),
-            *section("Not read", (f"{inert(r.place.file)}: {inert(r.reason)}" for r in found.refusals)),
+            *section("Not read", not_read(found.refusals)),
+            *section("System", _systems(found)),
             *section("To do it again", (f"iodelta compare {words} --margin {100 * found.margin:g}%",), commands=True),
         ),
     )
+
+
+def _one_sided(cells: Sequence[str]) -> Iterator[str]:
+    yield from map(inert, cells[:ONE_SIDED])
+    if len(cells) > ONE_SIDED:
+        yield f"and {len(cells) - ONE_SIDED} more; --format json lists them"
+
+
+def _systems(found: Comparison) -> Iterator[str | Item]:
+    """What the machine of each side was, as far as iodelta recorded it."""
+    if not found.systems:
+        yield UNKNOWN
+    for side, facts in found.systems.items():
+        yield Item(inert(side), tuple(f"{name}: {value}" for name, value in facts))
 
 
 def quoted(path: str) -> str:

@@ -1,1 +1,0 @@
-"""Two sets of runs beside each other."""
