@@ -92,6 +92,21 @@ def test_trials_served_by_a_cache_are_hard_findings() -> None:
     assert {(one.rule, one.severity) for one in hits} == {("cache.not-from-device", "hard")}
 
 
+@pytest.mark.parametrize(
+    ("whole", "rules"), [(None, set()), (112_000, set()), (2_500, {"cache.not-from-device"})], ids=str
+)
+def test_the_least_that_a_disk_may_have_done_in_counted_seconds_accuses_no_cache(
+    whole: int | None, rules: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A null device under t/io_uring on a slow guest: when its seconds were is known to a second, and the least of two
+    guesses was taken for all that reached the device, a hard finding."""
+    monkeypatch.setitem(
+        globals(), "FACTS", Facts(dict.fromkeys(ARMS, OPTIONS | {"tool": "t/io_uring"}), devices=("md0",), margin=0.01)
+    )
+    counted = counters(reads=2_000) | ({} if whole is None else {"whole.disk.md0.read_bytes": 4096.0 * whole})
+    assert {one.rule for one in found(counters=counted)} == rules
+
+
 def test_a_scrub_of_the_members_during_the_run_shows() -> None:
     assert {one.rule for one in found(counters=counters(members=(80_000, 60_000)))} == {"device.members"}
 

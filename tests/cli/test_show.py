@@ -149,9 +149,10 @@ def test_one_bad_file_among_many_is_named_and_the_others_shown(tmp_path: Path) -
 @pytest.mark.fio
 def test_an_experiment_of_our_own_shows_its_variants_and_is_audited(tmp_path: Path) -> None:
     variants = ("--variant", "a:fio.ioengine=libaio", "--variant", "b:fio.ioengine=psync")
-    how = ("--size", "16m", "--trial", "1s", "--ramp", "0s", "--blocks", "1", "--folder", "one")
+    how = ("--size", "16m", "--trial", "1s", "--ramp", "0s", "--blocks", "1", "--seed", "2", "--folder", "one")
     iodelta("run", *how, *variants, "--", "--rw=randread", "--bs=4k", "--iodepth=4", cwd=tmp_path)
     shown = iodelta("show", "one", cwd=tmp_path).stdout.decode()
+    assert shown.index(" a ") < shown.index(" b "), "as in the experiment, whichever was drawn to run first"
     assert "randread 4k iodepth 4, libaio" in shown
     assert "randread 4k iodepth 4, psync" in shown
     found = json.loads(iodelta("audit", "one", "--format", "json", cwd=tmp_path).stdout)

@@ -42,6 +42,9 @@ def test_elbencho_csv_is_what_the_csv_module_reads() -> None:
         assert run.workload.bs == int(row["block size"])
         assert run.workload.numjobs == int(row["threads"]) * int(row["hosts"])
     assert [run.workload.rw for run in found.runs] == ["randread", "write", "rw"]
+    assert [run.jobname for run in found.runs] == ["read", "write", "rwmix70"], "the label none is no name"
+    named = read_bytes(text.replace(",none,", ",night 7,").encode(), "elbencho.csv").runs
+    assert {run.jobname for run in named} == {"night 7"}
     mixed = found.runs[2].direction("read")
     assert mixed is not None
     assert (mixed.iops.value, mixed.bandwidth.value) == (7000, 7001 * 2**20)

@@ -145,9 +145,9 @@ def test_all_that_a_first_guest_lacks_is_named_at_once_with_one_line_that_instal
     monkeypatch.setattr(kernels, "here", list)
     monkeypatch.setattr(shutil, "which", lambda name, path="": "/bin/sh" if name == "sh" else None)
     with pytest.raises(MeasureError) as raised:
-        guest.check_present(("sh", "fio", "mdadm", "rublk"))
+        guest.check_present(("sh", "fio", "mdadm", "rublk"), ("", "6.12"))
     assert raised.value.exit_code == 4
-    for what in ("qemu-system-x86_64", "busybox", "fio", "mdadm", "rublk", "a kernel"):
+    for what in ("qemu-system-x86_64", "busybox", "fio", "mdadm", "rublk", "a kernel that may be read", "kernel 6.12"):
         assert what in raised.value.what
     assert "apt-get install qemu-system-x86 util-linux busybox-static fio mdadm;" in raised.value.remedy
     for how in ("libaio-dev", "iodelta kernel fetch", "LIBCLANG_PATH", "libclang-common-14-dev"):
@@ -157,6 +157,15 @@ def test_all_that_a_first_guest_lacks_is_named_at_once_with_one_line_that_instal
         make_plan(guest_of_path)
     with pytest.raises(MeasureError, match=r"qemu-system-x86_64.*busybox.*fio.*a kernel"):
         VmMachine().__enter__()
+    with pytest.raises(MeasureError, match=r"qemu-system-x86_64.*busybox.*, kernel 6\.66") as raised:
+        VmMachine("6.66").__enter__()
+    assert "iodelta kernel fetch 6.66" in raised.value.remedy
+    of_kernels = parse(
+        'machine = "vm"\nclock = "instructions"\n[workload]\nrw = "read"\n'
+        '[variant.a]\nkernel = "6.66"\n[variant.b]\nkernel = "6.67"\n'
+    )
+    with pytest.raises(MeasureError, match=r"busybox.*kernel 6\.66, kernel 6\.67"):
+        make_plan(of_kernels)
 
 
 def test_a_program_that_is_missing_says_its_package(monkeypatch: pytest.MonkeyPatch, cached: Path) -> None:

@@ -8,6 +8,7 @@ import msgspec
 
 from iodelta.audit.engine import RULES, judge
 from iodelta.audit.model import Evidence, Hit
+from iodelta.audit.rules.device import SERVED
 from iodelta.ingest import Disk, Run
 from iodelta.ingest.numbers import seconds
 from iodelta.ingest.options import workload
@@ -46,7 +47,11 @@ def audit_trials(trials: Iterable[Trial], facts: Facts) -> tuple[Finding, ...]:
         carried.update((finding.rule, trial.cell, trial.variant) for finding in trial.findings)
     for hit in judge(evidence, RULES):
         cell, variant = evidence.arms[hit.runs[0]]
-        if (SAME_FACT.get(hit.finding.rule), cell, variant) in carried or _judged(hit, evidence):
+        if (
+            (SAME_FACT.get(hit.finding.rule), cell, variant) in carried
+            or _judged(hit, evidence)
+            or _least(hit, evidence)
+        ):
             continue
         grouped.setdefault((hit.finding.rule, hit.finding.severity, cell, variant), []).append(hit)
     totals = {arm: len(indexes) for arm, indexes in evidence.of_arm().items()}
@@ -60,6 +65,19 @@ def _judged(hit: Hit, evidence: Evidence) -> bool:
     """Whether its trials have judged that already, by what the disks did after their ramp: no rule can here."""
     runs = (evidence.runs[index] for index in hit.runs)
     return hit.finding.rule == "device.other-io" and any(seconds(run.options.get("ramp_time", "")) for run in runs)
+
+
+def _least(hit: Hit, evidence: Evidence) -> bool:
+    """Whether a disk is accused by the least that it may have done in seconds which ``t/io_uring`` counted: what it did
+    in the whole run, the most, is enough or not known."""
+    if hit.finding.rule != "cache.not-from-device" or "tool" not in evidence.runs[hit.runs[0]].options:
+        return False
+    most = fio = 0.0
+    for index in hit.runs:
+        counters = evidence.counters[index].items()
+        most += sum(value for name, value in counters if name.startswith("whole.disk.") and name.endswith("_bytes"))
+        fio += sum(direction.bytes for direction in evidence.runs[index].directions)
+    return not most or most >= SERVED * fio
 
 
 def _finding(hits: list[Hit], place: str, total: int) -> Finding:

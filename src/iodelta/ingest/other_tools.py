@@ -133,11 +133,13 @@ def _elbencho_row(row: Mapping[str, str], place: Place) -> Run | Refusal:
         return Refusal(place, f"elbencho's phase {clean(operation)!r} has no rate of reads or writes: not read")
     random = "rand" if row.get("random") == "1" else ""
     rw = "rw" if len(directions) > 1 else str(directions[0].kind)
+    label = row.get("label", "").strip()
+    label = "" if label.lower() == "none" else label  # what elbencho writes where none was given
     threads = (_count(row, "threads") or 1) * (_count(row, "hosts") or 1)
     return Run(
         place=place,
         format="table",
-        jobname=clean(row.get("label", "") or operation.lower()),
+        jobname=clean(label or operation.lower()),
         jobs=threads,
         directions=tuple(directions),
         workload=Workload(
@@ -148,7 +150,7 @@ def _elbencho_row(row: Mapping[str, str], place: Place) -> Run | Refusal:
             direct={"1": True, "0": False}.get(row.get("direct IO", "")),
             size=_count(row, "file size"),
         ),
-        labels={"label": clean(row.get("label", "")), "operation": operation.lower(), "done": "last"},
+        labels={**({"label": clean(label)} if label else {}), "operation": operation.lower(), "done": "last"},
         table="elbencho",
     )
 

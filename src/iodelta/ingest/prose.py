@@ -55,6 +55,8 @@ EFFECT = re.compile(
     re.IGNORECASE,
 )
 """An effect in percent."""
+HEADLINE = re.compile(r"Subject(?:: ?|(?=[\[\w]))")
+"""How a mail's subject begins; some archives print it without the colon and the space."""
 SENTENCE = 160
 """Characters of a sentence that are kept."""
 
@@ -98,7 +100,8 @@ def paragraphs(text: str) -> Iterator[Paragraph]:
         quote = re.match(r"(?:\s*>)*", line)
         marks = quote[0].count(">") if quote else 0
         words = " ".join(line[quote.end() if quote else 0 :].split())
-        if parts and (not words or marks != depth):
+        headline = bool(parts) and HEADLINE.match(parts[0]) is not None and not line.startswith((" ", "\t"))
+        if parts and (not words or marks != depth or headline):
             yield Paragraph(" ".join(parts), depth, tuple(starts))
             parts, starts, length = [], [], 0
         if words:
@@ -247,10 +250,19 @@ def _one_of(kind: Kind | None, quantity: Quantity | None, named: Column | None) 
 
 
 def _effects(text: str, file: str) -> Iterator[Run]:
-    """Effects in percent, each with its sentence: rows without a number, for nothing shows what they are of."""
-    for part in paragraphs(text):
+    """Effects in percent, each with its sentence: rows without a number, for nothing shows what they are of. A headline
+    says what the text says again."""
+    parts = list(paragraphs(text))
+    repeated = {
+        match[0].lower() for part in parts if not HEADLINE.match(part.text) for match in EFFECT.finditer(part.text)
+    }
+    for part in parts:
+        headline = HEADLINE.match(part.text)
         for match in EFFECT.finditer(part.text):
+            if headline and match[0].lower() in repeated:
+                continue
             begin = part.text.rfind(". ", 0, match.start()) + 1
+            begin = max(begin, headline.end() if headline else 0)
             sentence = part.text[begin : match.end()].strip()[-SENTENCE:]
             yield Run(
                 place=Place(file, part.line(match.start())),

@@ -49,13 +49,14 @@ _OTHER = frozenset(
     "score samples sample count counts sum agg runtime duration elapsed limit limits target rated spec claimed "
     "expected theoretical cost price power watt watts energy temperature cpu util utilization utilisation interrupts "
     "switches errors error spikes outliers violations tail overhead range span iqr interquartile quartile "
-    "width window".split()
+    "width window quartiles decile deciles q25 q75".split()
 )
 """Words that make a title one of something else than the measure it also names: ``IOPS stddev``, ``IOPS limit``."""
 _OTHER_SHAPES = re.compile(
     r"[Δδ]|[$€]|\biops\s?/\s?(?!s(?:ec)?\b)\w|\bper (?!s(?:ec(?:ond)?)?\b|i/?o\b)\w|\bn$"
     r"|\brate[ _.](?:iops|bw|process|min)\b|\bthinktime"
     r"|\blat(?:ency)?[ _.][num]s[ _.](?:>=|<=?)?\s?\d|\biops (?:of|at|@) (?:peak|max)"
+    r"|\b(?:q[1-4]|h?iqr|d[1-9])\b|\b\d{1,2} ?% (?:reads?|writes?) (?:c|s)?lat"
 )
 _UNIT_OF_OTHERS = re.compile(
     r"[(\[]\s?(?:%|w|j|kwh|°?c|v|#|count|n|s|sec|seconds|min|minutes|h|[kmgt]i?b|usd)\s?[)\]]", re.I

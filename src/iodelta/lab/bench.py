@@ -283,11 +283,13 @@ class Bench:
         guesses = io_uring.windows(made, starts) if cell.option(TOOL) else ()
         moved = {} if guesses else self._counters.since(_ramp_end(starts, made, result), after)
         counted = self._counters.within(guesses, before, after) if guesses else {}
+        whole = self._counters.difference(before, after)
         record = Record(
             run=msgspec.structs.replace(done, output=b""),
             counters={
-                **self._counters.difference(before, after),
+                **whole,
                 **counted,
+                **{f"whole.{name}": whole[name] for name in counted if name in whole},
                 **copies,
             },
             background=account,

@@ -93,7 +93,7 @@ class GuestLine:
         """Boot it. Raises RequestError, MeasureError for what is missing, LostError for a guest that does not start."""
         kind = guest_targets.find(self.spec.target) if self.spec.target else None
         programs = (*PROGRAMS, *(kind.programs if kind else ()), *self.spec.programs)
-        guest.check_present(programs, kernel=bool(self.spec.kernel or kernels.here()))
+        guest.check_present(programs, (self.spec.kernel,))
         self.kernel = kernel = kernel_of(self.spec)
         _sweep()
         try:

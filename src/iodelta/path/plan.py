@@ -99,9 +99,8 @@ def make_plan(experiment: Experiment, *, row: bool = False) -> PathPlan:
     """Plan ``experiment``: kernels found, guests made; of a ``row`` of kernels no functions are counted. Raises
     RequestError, and MeasureError for what is missing."""
     _refuse(experiment)
-    given = all("kernel" in variant.knobs for variant in experiment.variants)
     programs = ("fio", *targets.find(target(experiment).target).programs)
-    guest.check_present(programs, kernel=given or bool(kernels.here()))
+    guest.check_present(programs, [variant.knobs.get("kernel", "") for variant in experiment.variants])
     version = boot.available()
     _check_options(experiment)
     arms = tuple(_arm(experiment, variant) for variant in experiment.variants)

@@ -56,8 +56,12 @@ def own_folder(path: Path) -> Layout:
     trials = usable_trials(folder, journal)
     changed = tuple(one for one in integrity(folder, journal) if one.severity == "hard")
     entries = []
-    for number in sorted(trials):
-        trial = trials[number]
+    cells = [cell.name for cell in plan.experiment.cells]
+    variants = [variant.name for variant in plan.experiment.variants]
+    # As the experiment file has them, not in the order that was drawn for the first block.
+    for trial in sorted(
+        trials.values(), key=lambda one: (cells.index(one.cell), variants.index(one.variant), one.number)
+    ):
         options = given.get((trial.cell, trial.variant), {})
         asked = workload(options)
         jobs = asked.numjobs or 1

@@ -18,6 +18,7 @@ import msgspec
 
 from iodelta.errors import MeasureError
 from iodelta.tools.cache import cache
+from iodelta.vm import kernels
 from iodelta.vm.cpio import Entry, archive, link, node, program
 from iodelta.vm.modules import unpacked
 
@@ -104,15 +105,19 @@ def has_program(name: str) -> bool:
     return _found(name) is not None
 
 
-def check_present(programs: Sequence[str], *, kernel: bool = False) -> None:
-    """Raises MeasureError that names at once all that this machine lacks to boot a guest with these programs;
-    ``kernel``: whether there is one to boot."""
+def check_present(programs: Sequence[str], named: Sequence[str] = ()) -> None:
+    """Raises MeasureError that names at once all that this machine lacks to boot guests with these programs and the
+    ``named`` kernels, an empty name being any. Raises RequestError for a path that holds none."""
     missing = [name for name in (*QEMU, "busybox", *programs) if _found(name) is None]
     lacking = [f"{name} ({PACKAGES[name]})" if name in PACKAGES else name for name in dict.fromkeys(missing)]
     remedies = [_remedy(missing)] if missing else []
-    if not kernel:
-        lacking.append("a kernel that may be read")
-        remedies.append("`iodelta kernel fetch 6.12`, or the path of a bzImage")
+    for name in dict.fromkeys(named):
+        if not name and not kernels.here():
+            lacking.append("a kernel that may be read")
+            remedies.append("`iodelta kernel fetch 6.12`, or the path of a bzImage")
+        elif name and (why := kernels.absent(name)):
+            lacking.append(f"kernel {name}")
+            remedies.append(why)
     if lacking:
         raise MeasureError(
             f"a guest needs what is not on this machine: {', '.join(lacking)}",

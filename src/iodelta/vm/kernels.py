@@ -74,6 +74,15 @@ def find(name: str) -> Kernel:
     return msgspec.structs.replace(max(matching, key=lambda kernel: order(kernel.package or kernel.release)), name=name)
 
 
+def absent(name: str) -> str:
+    """How to get a kernel of this name that is not here; empty where it is. Raises RequestError for a path."""
+    try:
+        find(name)
+    except MeasureError as error:
+        return error.remedy
+    return ""
+
+
 def here() -> list[Kernel]:
     """Kernels that were fetched, and readable ones of /boot, by version."""
     found = list(_fetched())

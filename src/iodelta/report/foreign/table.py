@@ -55,7 +55,8 @@ def lines(shown: Shown, width: int = WIDTH) -> Iterator[Text]:
         for group, rows in groupby(shown.rows, key=lambda row: row.group):
             yield Text(_cut(inert(group), width), style="bold")
             for row in rows:
-                yield from _row(row, room, widths, whole=whole)
+                bare = set(map(str.strip, _numbers(row))) <= {"-"}  # a sentence: all that it has is its words
+                yield from _row(row, room, widths, whole=whole or bare)
         yield Text()
     yield from _devices(shown.devices)
     if parts := list(legend(shown.rows)):
