@@ -148,12 +148,18 @@ def sign_flips(n: int, seed: int, flips: int = FLIPS) -> Floats:
     return signs
 
 
+@lru_cache(maxsize=4)
+def _single(n: int, seed: int, flips: int) -> NDArray[np.float32]:
+    """``sign_flips`` in single precision."""
+    return sign_flips(n, seed, flips).astype(np.float32)
+
+
 def sign_flip_p_rows(d: Floats, seed: int, flips: int = FLIPS) -> Floats:
     """Per row the two-sided sign-flip permutation p value of the mean; exact for n <= 16, else seeded."""
     rows, n = d.shape
-    signs = sign_flips(n, seed, flips)
+    signs: NDArray[np.float32] | Floats = sign_flips(n, seed, flips)
     if n > EXACT_FLIPS:  # single precision is fine where the flips are drawn, and twice as fast
-        signs, d = signs.astype(np.float32), (d / np.maximum(np.abs(d).max(axis=1, keepdims=True), 1e-300)).astype("f4")
+        signs, d = _single(n, seed, flips), (d / np.maximum(np.abs(d).max(axis=1, keepdims=True), 1e-300)).astype("f4")
     seen = np.abs(d.sum(axis=1)) * (1 - 1e-6 if n > EXACT_FLIPS else 1 - 1e-12)
     hits = np.empty(rows)
     step = max(1, 4_000_000 // len(signs))

@@ -180,7 +180,9 @@ def _take(
     trace.critical[look] = seen.quick_critical_at(claimed) if merged else seen.critical_at(claimed)
     trace.at = look
     word, basis, few = _word(unit, seen, row, blocks, claimed, trace.claim, (each, rules))
-    alone, alone_basis, _ = _word(unit, seen, row, blocks, each, Claim(trace.claim.plan, each), (each, rules))
+    alone, alone_basis = word, basis
+    if claimed != each or not (trace.claim.worse and trace.claim.better):
+        alone, alone_basis, _ = _word(unit, seen, row, blocks, each, Claim(trace.claim.plan, each), (each, rules))
     if "equivalent" in (word, alone) and not _stalls_fit(unit, trace, look, blocks, each, rules):
         few = True
         word, alone = (_unless_equivalent(found) for found in (word, alone))

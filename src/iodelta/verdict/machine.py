@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,25 +21,32 @@ class Machine:
     """In the first blocks of a comparison: the carry-over, None where the orders do not tell; what two speeds add to
     each log-ratio, and whether the machine has two."""
 
-    carry: Carry | None
     added: Floats
     two_speeds: bool
+    unit: Units
+    blocks: int
+
+    @cached_property
+    def carry(self) -> Carry | None:
+        """Found when it is first asked for: most looks come to no word that it could take back."""
+        return _carry(self.unit, self.blocks)
 
 
 def machine_of(unit: Units, blocks: int) -> Machine:
     """What the machine put into the first ``blocks`` log-ratios."""
-    carry = _carry(unit, blocks)
-    alone = Machine(carry, np.zeros(blocks), two_speeds=False)
+    alone = Machine(np.zeros(blocks), two_speeds=False, unit=unit, blocks=blocks)
     old, new = unit.baseline_values[:blocks], unit.variant_values[:blocks]
     if len(old) < blocks or not (np.isfinite(old) & np.isfinite(new) & (old > 0) & (new > 0)).all():
-        return alone
-    if carry is not None and carry.shown.any():  # what a trial leaves to the next one makes two levels, too
         return alone
     sign = -1.0 if unit.higher_is_better else 1.0
     logs = sign * np.log([old, new])
     level = logs.mean(axis=0) - within_hosts(logs.mean(axis=0), unit.hosts)  # hosts may differ in speed: not one in two
     added, two = within_speed((logs[0] - level)[None, :], (logs[1] - level)[None, :])
-    return Machine(carry, added[0], bool(two[0]))
+    if not two[0]:
+        return alone
+    if alone.carry is not None and alone.carry.shown.any():  # what a trial leaves to the next makes two levels, too
+        return alone
+    return Machine(added[0], two_speeds=True, unit=unit, blocks=blocks)
 
 
 def _carry(unit: Units, blocks: int) -> Carry | None:
