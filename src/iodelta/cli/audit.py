@@ -6,6 +6,7 @@ import io
 import re
 import sys
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from iodelta.study.words import inert
 
 if TYPE_CHECKING:
     from iodelta.study.audited import Audited
+    from iodelta.trial import Finding
 
 EXAMPLES = """
 \b
@@ -97,9 +99,9 @@ def _audited(paths: tuple[str, ...], claims: str, pattern: str | None) -> Audite
     layout, found = read_all(others, stdin=io.BytesIO(data), pattern=pattern)
     texts = {path: text for path in others if (text := _prose(path, data)) is not None}
     measured = {run.place.file for run in found.runs if run.directions}
-    statements = [
-        finding for path, text in texts.items() for finding in check_statements(text, path, measured=path in measured)
-    ]
+    statements: list[Finding] = []
+    for path, text in texts.items():
+        statements += check_statements(text, path, measured=path in measured)
     experiments = [own_audit(Path(path)) for path in own]
     for experiment in experiments:
         statements += experiment.findings
@@ -119,8 +121,8 @@ def _audited(paths: tuple[str, ...], claims: str, pattern: str | None) -> Audite
 
 def _again(paths: Sequence[str], claims: str, pattern: str | None) -> str:
     options = {"--claims": "; ".join(claims.splitlines()), "--name-pattern": pattern or ""}
-    words = [word for name, value in options.items() if value for word in (name, value)]
-    return " ".join(["iodelta audit", *map(pasted, (*paths, *words))])
+    given = chain.from_iterable((name, value) for name, value in options.items() if value)
+    return " ".join(["iodelta audit", *map(pasted, (*paths, *given))])
 
 
 def _prose(path: str, data: bytes) -> str | None:

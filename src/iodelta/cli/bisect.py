@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -171,7 +172,7 @@ def ask(fio: tuple[str, ...], options: dict[str, object]) -> Question:
         repo = repository.path
         good = repository.resolve(str(options["good"]), "--good")
         bad = repository.resolve(str(options["bad"]), "--bad")
-        paths = tuple(path for text in asked.many("paths") for path in text.split())
+        paths = tuple(chain.from_iterable(text.split() for text in asked.many("paths")))
         subject = Commits(repo, good, bad, paths)
         if repository.is_dirty():
             click.echo("the checkout has uncommitted changes; they are not part of what is measured", err=True)

@@ -7,6 +7,7 @@ import shutil
 import statistics
 import sys
 import time
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -109,7 +110,8 @@ def calibrate(
                 aftermath = aftermath_of(after.trials, metrics)
             except RefusedError as error:  # what was measured of reads holds all the same
                 unwritten = f"{error.place}: {error.what}"
-        rates = [direction.iops.value for one in alike.trials for direction in one.directions]
+        directions = chain.from_iterable(trial.directions for trial in alike.trials)
+        rates = [direction.iops.value for direction in directions]
         injections: tuple[Injection, ...] = ()
         if not throttle and alike.complete and rates:
             slowed = injected(experiment, third, statistics.median(rates))

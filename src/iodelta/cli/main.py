@@ -7,6 +7,7 @@ import importlib
 import os
 import signal
 import sys
+from itertools import chain
 from typing import Any, NoReturn
 
 import click
@@ -83,7 +84,7 @@ def _with_fio_in_mind(error: click.NoSuchOption) -> click.UsageError:
     context = error.ctx
     if context is None or all(param.name != "fio" for param in context.command.params):
         return error
-    own = [name for param in context.command.params for name in param.opts]
+    own = list(chain.from_iterable(param.opts for param in context.command.params))
     if difflib.get_close_matches(error.option_name, own, 1, cutoff=0.8):
         return error
     words = f"{context.command_path} ... -- {error.option_name}=..."

@@ -6,6 +6,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -231,7 +232,7 @@ def deliver(
     if charts is not None:
         from iodelta.report.formats.charts.export import export
 
-        made = export((figure for _, own in draw() for figure in own), charts)
+        made = export(chain.from_iterable(figures for _, figures in draw()), charts)
         click.echo(f"{len(made)} pictures in {inert(str(charts))}", err=True)
     if format_ == "console":
         tell(told, detail)

@@ -146,7 +146,8 @@ def _measured_again() -> str:
             words.append(name)
         else:
             values = given if isinstance(given, tuple) else (given,)
-            words += [word for value in values for word in (name, str(value))]
+            for value in values:
+                words += (name, str(value))
     return shlex.join(words)
 
 

@@ -218,10 +218,14 @@ def looked(
 ) -> Looked:
     """The plan for what can run on all the machines. Raises RequestError."""
     if leave_out and not experiment.boots:
-        seen_there = (unsettable(machine, experiment, target_of(machine, experiment)) for machine in machines)
-        experiment = _left_out(experiment, {name: why for found in seen_there for name, why in found.items()})
+        unset: dict[str, str] = {}
+        for machine in machines:
+            unset |= unsettable(machine, experiment, target_of(machine, experiment))
+        experiment = _left_out(experiment, unset)
     seen = [look(machine, experiment) for machine in machines]
-    unavailable = {variant: reason for found in seen for variant, reason in found.unavailable.items()}
+    unavailable: dict[str, str] = {}
+    for found in seen:
+        unavailable |= found.unavailable
     if unavailable and not leave_out:
         reasons = "; ".join(f"{variant}: {reason}" for variant, reason in unavailable.items())
         raise RequestError(f"not every variant can run here: {reasons}", remedy="--leave-out continues without these")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 
 from iodelta.errors import KnobError
 from iodelta.knob.affinity import Cpus
@@ -29,7 +30,7 @@ class IrqAffinity(FileKnob):
         self._cpus = Cpus(machine, target, "cpus")
 
     def paths(self) -> tuple[str, ...]:
-        found = dict.fromkeys(n for disk in self.target.disks for n in interrupts(self.machine, disk))
+        found = dict.fromkeys(chain.from_iterable(interrupts(self.machine, disk) for disk in self.target.disks))
         return tuple(f"/proc/irq/{number}/smp_affinity_list" for number in found)
 
     @classmethod

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from iodelta.errors import RequestError
 from iodelta.experiment.values import split_command
@@ -74,10 +75,16 @@ def mirrored(knobs: Mapping[str, str]) -> bool:
     return any(name in knobs for name in MirrorPolicy.names)
 
 
+def _without_sample(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Findings of members without the note that not every byte of them was compared."""
+    return tuple(finding for finding in findings if finding.rule != "mirror.sampled")
+
+
 def members_of(knobs: Mapping[str, str]) -> tuple[str, ...]:
     """The members that these settings spread the load over."""
     values = (knobs[name] for name in MirrorPolicy.names if name in knobs)
-    return tuple(os.path.abspath(path) for value in values for path in split_command(value, MirrorPolicy.names[0])[1:])
+    members = chain.from_iterable(split_command(value, MirrorPolicy.names[0])[1:] for value in values)
+    return tuple(map(os.path.abspath, members))
 
 
 class MirrorPolicy(Knob):
@@ -113,7 +120,7 @@ class MirrorPolicy(Knob):
         found = [resolve(self.machine, member) for member in members]
         among = self.target.real_path in [one.real_path for one in found]
         # As a file of a btrfs and members beside it on the same disks: variants of the kernel's policies and of these.
-        disks = {disk for one in found if one.kind == "block" for disk in one.disks}
+        disks = set(chain.from_iterable(member.disks for member in found if member.kind == "block"))
         near = bool(self.target.disks) and {*self.target.disks} <= disks
         if self.target.kind != "directory" and not among and not near:
             needed = f"{self.target.path} must be among the members, or lie on their disks"
@@ -122,8 +129,7 @@ class MirrorPolicy(Knob):
     def findings(self, values: Sequence[str], size: int | None = None) -> dict[str, tuple[Finding, ...]]:
         members = {value: tuple(split_command(value, self.name)[1:]) for value in values}
         found = {one: inspect(one, size=size)[1] for one in dict.fromkeys(members.values())}  # once for all policies
-        odd = {one: tuple(each for each in found[one] if each.rule != "mirror.sampled") for one in found}
-        return {value: odd[one] for value, one in members.items()}
+        return {value: _without_sample(found[own]) for value, own in members.items()}
 
     def apply(self, value: str) -> None:
         """Nothing is set on the machine: the launcher reads as this policy says."""

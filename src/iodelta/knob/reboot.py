@@ -210,7 +210,8 @@ WAYS: tuple[type[Way], ...] = (Kexec, Grub, SystemdBoot)
 
 def ways(machine: Machine) -> tuple[list[Way], list[str]]:
     """The ways that can be gone there; why the others cannot."""
-    asked = [(way, way.missing()) for way in (kind(machine) for kind in WAYS)]
+    all_ways = [kind(machine) for kind in WAYS]
+    asked = [(way, way.missing()) for way in all_ways]
     return [way for way, reason in asked if not reason], [f"{way.name}: {reason}" for way, reason in asked if reason]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 
 import msgspec
 
@@ -74,7 +75,7 @@ def order(names: Iterable[str]) -> tuple[str, ...]:
 
 def catalogue(machine: Machine, target: Target) -> tuple[KnobInfo, ...]:
     """What can be set on this machine for this target, and where not, why."""
-    return tuple(info for kind in FAMILIES for info in kind.catalogue(machine, target))
+    return tuple(chain.from_iterable(kind.catalogue(machine, target) for kind in FAMILIES))
 
 
 def check(knobs: Mapping[str, Knob], settings: Mapping[str, str]) -> None:
@@ -146,7 +147,7 @@ def family(name: str) -> type[Knob]:
     """The class of the knob of that name. Raises RequestError with near matches for an unknown one."""
     found = next((kind for kind in FAMILIES if kind.matches(name)), None)
     if found is None:
-        names = [pattern for kind in FAMILIES for pattern in kind.names]
+        names = list(chain.from_iterable(kind.names for kind in FAMILIES))
         near = difflib.get_close_matches(name, names, n=3, cutoff=0.5) or names
         raise RequestError("there is no such knob", place=name, remedy=f"did you mean {', '.join(near)}?")
     return found

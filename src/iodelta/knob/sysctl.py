@@ -99,6 +99,6 @@ def _relative(name: str) -> str:
     first = next((c for c in text if c in "./"), ".")
     path = text if first == "/" else text.translate(str.maketrans("./", "/."))
     parts = path.split("/")
-    if any(part in ("", ".", "..") or any(c in part for c in "*?[]") for part in parts):
+    if not {"", ".", ".."}.isdisjoint(parts) or not set("*?[]").isdisjoint(path):
         raise RequestError(f"{text!r} is not the name of a setting", place=name, remedy="as in sysctl.vm.dirty_ratio")
     return path

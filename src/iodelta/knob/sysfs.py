@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from iodelta.errors import RequestError
 from iodelta.knob.base import KnobInfo
 from iodelta.knob.files import ROOTS, FileKnob, choices
@@ -15,7 +17,7 @@ OWN = {
     "/queue/scheduler": "block.scheduler",
     "/queue/nr_requests": "block.nr_requests",
     "/scaling_governor": "cpu.governor",
-    **{f"{ROOT}/{path}": f"sysctl.{path.replace('/', '.')}" for pair in EITHER for path in pair},
+    **{f"{ROOT}/{path}": f"sysctl.{path.replace('/', '.')}" for path in chain.from_iterable(EITHER)},
 }
 """Files with their own knob, because a write to them changes other settings."""
 

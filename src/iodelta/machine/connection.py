@@ -18,6 +18,7 @@ import threading
 import time
 import uuid
 from collections import deque
+from itertools import chain
 from pathlib import Path
 
 from iodelta.errors import LostError, MachineError, RequestError
@@ -209,7 +210,8 @@ class Connection:
             *("RemoteCommand=none", "PermitLocalCommand=no", "ClearAllForwardings=yes", "ForwardAgent=no"),
             *("ForwardX11=no", "EscapeChar=none", "RequestTTY=no"),
         )
-        return ["ssh", *(word for option in (*options, *own) for word in ("-o", option)), "--", self.host, "exec sh"]
+        given = chain.from_iterable(("-o", option) for option in (*options, *own))
+        return ["ssh", *given, "--", self.host, "exec sh"]
 
     def _spawn(self, words: list[str], stderr: object) -> subprocess.Popen[bytes]:
         try:

@@ -5,14 +5,19 @@ from __future__ import annotations
 import re
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
-from iodelta.experiment import Cell, Experiment
+from iodelta.experiment import Cell, Experiment, Variant
 from iodelta.trial import Trial
 
 HEAD = ("Test Scenario", "Jobs", "Policy", "IOPS", "BW (KiB/s)", "Avg Lat (ms)", "99% Lat (ms)", "99.9% Lat (ms)")
 _DISK = re.compile(r"disk\.(loop\d+)\.read_ios")
 """Of the scenario's disks, which are loop devices."""
+
+
+Arm = tuple[str, str]
+"""Cell and variant."""
 
 
 def tables(experiment: Experiment, trials: Sequence[Trial]) -> Iterator[str]:
@@ -21,18 +26,10 @@ def tables(experiment: Experiment, trials: Sequence[Trial]) -> Iterator[str]:
     for trial in trials:
         by_arm[trial.cell, trial.variant].append(trial)
     for condition in experiment.conditions:
-        cells = [cell for cell in experiment.cells if cell.condition == condition.name]
-        rows = [
-            (
-                name if not number else "",
-                cell.option("numjobs") or "1",
-                variant.name,
-                *_row(by_arm[cell.name, variant.name]),
-            )
-            for cell in cells
-            for number, (name, variant) in enumerate((_test(cell), variant) for variant in experiment.variants)
-            if by_arm[cell.name, variant.name]
-        ]
+        rows: list[tuple[str, ...]] = []
+        for cell in experiment.cells:
+            if cell.condition == condition.name:
+                rows += _rows(cell, experiment.variants, by_arm)
         yield ""
         yield f"{condition.name}, medians of {_blocks(by_arm.values())} trials each"
         yield from _laid_out(HEAD, rows)
@@ -43,6 +40,15 @@ def tables(experiment: Experiment, trials: Sequence[Trial]) -> Iterator[str]:
     yield ""
     yield "Reads that each device served in a trial, its counter after less before: median (least-most)"
     yield from _devices(experiment, by_arm)
+
+
+def _rows(cell: Cell, variants: Sequence[Variant], by_arm: Mapping[Arm, Sequence[Trial]]) -> Iterator[tuple[str, ...]]:
+    """A row for each variant that was measured; the first variant's names the test."""
+    for number, variant in enumerate(variants):
+        trials = by_arm[cell.name, variant.name]
+        if trials:
+            name = "" if number else _test(cell)
+            yield (name, cell.option("numjobs") or "1", variant.name, *_row(trials))
 
 
 def _test(cell: Cell) -> str:
@@ -73,15 +79,18 @@ def _blocks(arms: Iterable[Sequence[Trial]]) -> str:
 
 
 def _devices(experiment: Experiment, by_arm: dict[tuple[str, str], list[Trial]]) -> Iterator[str]:
-    names = {name for arm in by_arm.values() for trial in arm for name in trial.counters}
+    names = set(chain.from_iterable(trial.counters for trial in chain.from_iterable(by_arm.values())))
     disks = sorted({found[1] for name in names if (found := _DISK.fullmatch(name))})
     rows = []
     for cell in experiment.cells:
         arms = {variant.name: arm for variant in experiment.variants if (arm := by_arm[cell.name, variant.name])}
         for number, (name, arm) in enumerate(arms.items()):
-            reads = {disk: [trial.counters.get(f"disk.{disk}.read_ios", 0.0) for trial in arm] for disk in disks}
-            rows.append((cell.name if not number else "", name, *map(_spread, reads.values())))
+            rows.append((cell.name if not number else "", name, *(_spread(_reads(arm, disk)) for disk in disks)))
     yield from _laid_out(("Cell", "Policy", *disks), rows)
+
+
+def _reads(trials: Sequence[Trial], disk: str) -> list[float]:
+    return [trial.counters.get(f"disk.{disk}.read_ios", 0.0) for trial in trials]
 
 
 def _spread(values: Sequence[float]) -> str:
@@ -90,7 +99,7 @@ def _spread(values: Sequence[float]) -> str:
 
 def _laid_out(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Columns as wide as they need be; the first texts to the left, numbers to the right."""
-    widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     texts = next((at for at, name in enumerate(head) if name == "Policy"), 0)
     for row in (head, *rows):
         cells = (

@@ -112,7 +112,7 @@ def combinations(patches: int) -> tuple[Subset, ...]:
         sizes: Collection[int] = range(patches + 1)
     else:
         sizes = {0, 1, order_of(patches), patches - 1, patches}
-    return tuple(run for size in sorted(sizes) for run in itertools.combinations(everything, size))
+    return tuple(itertools.chain.from_iterable(itertools.combinations(everything, size) for size in sorted(sizes)))
 
 
 def _groups(patches: int, largest: int) -> list[Subset]:
@@ -123,8 +123,8 @@ def _groups(patches: int, largest: int) -> list[Subset]:
 
 def _contains(groups: Sequence[Subset], runs: Sequence[Subset]) -> Floats:
     """1 where a run (row) has all of a group (column)."""
-    rows = [[set(group) <= set(run) for group in groups] for run in runs]
-    return np.array(rows, dtype=float)
+    contained = [set(group) <= set(run) for run, group in itertools.product(runs, groups)]
+    return np.array(contained, dtype=float).reshape(len(runs), len(groups))
 
 
 def order_of(patches: int) -> int:
@@ -140,7 +140,7 @@ def instead(runs: Sequence[Subset], failed: Collection[Subset], patches: int) ->
     tried first whether each needs earlier ones alone.
     """
     wanted = _needs([run for run in runs if run not in failed], failed, patches)
-    earlier = {patch: {other for other in needed if other < patch} for patch, needed in wanted.items()}
+    earlier = {patch: needed & set(range(patch)) for patch, needed in wanted.items()}
     found: dict[Subset, None] = {}
     for run in failed:
         tries = [_completed(run, needed, patches) for needed in (earlier, wanted)]
@@ -192,7 +192,8 @@ def _needs(sound: Sequence[Subset], broken: Collection[Subset], patches: int) ->
         with_it = [set(run) for run in sound if patch in run]
         always = set.intersection(*with_it) if with_it else set()
         failing = [run for run in broken if patch in run]
-        needs[patch] = {other for other in always - {patch} if any(other not in run for run in failing)}
+        in_all_failing = set(range(patches)).intersection(*failing)
+        needs[patch] = always - {patch} - in_all_failing
     return needs
 
 

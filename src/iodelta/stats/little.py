@@ -116,9 +116,8 @@ def _of(direction: Direction) -> Quantity | None:
     else:
         return None
     rate = direction.iops
-    ends = {end: sum(getattr(one.mean, end) for one in latency) for end in ("value", "low", "high")}
-    if not all(math.isfinite(end) for end in (*ends.values(), rate.value, rate.low, rate.high)):
-        return None
-    return Quantity(
-        rate.value * ends["value"] / 1e9, rate.low * ends["low"] / 1e9, rate.high * ends["high"] / 1e9, "I/Os in flight"
-    )
+    value = rate.value * sum(part.mean.value for part in latency) / 1e9
+    low = rate.low * sum(part.mean.low for part in latency) / 1e9
+    high = rate.high * sum(part.mean.high for part in latency) / 1e9
+    is_known = all(map(math.isfinite, (value, low, high, rate.value, rate.low, rate.high)))
+    return Quantity(value, low, high, "I/Os in flight") if is_known else None

@@ -13,6 +13,7 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 
 from iodelta.errors import MeasureError
@@ -78,7 +79,7 @@ def _options(own: Path) -> list[str]:
         "Acquire::https::Timeout": str(TIMEOUT),
         **({"APT::Sandbox::User": "root"} if os.geteuid() == 0 else {}),
     }
-    return [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
+    return list(chain.from_iterable(("-o", f"{name}={value}") for name, value in settings.items()))
 
 
 def _write_lists(parts: Path) -> None:

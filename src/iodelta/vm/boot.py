@@ -233,7 +233,11 @@ def kvm_works() -> str:
 def last_lines(console: bytes, count: int = TAIL) -> tuple[str, ...]:
     """The last lines of a console, without what would obey a terminal."""
     text = console[-16384:].decode("utf-8", "replace").replace("\r", "")
-    return tuple("".join(c if c.isprintable() else "?" for c in line)[:400] for line in text.splitlines()[-count:])
+    return tuple(_printable(line)[:400] for line in text.splitlines()[-count:])
+
+
+def _printable(line: str) -> str:
+    return "".join(letter if letter.isprintable() else "?" for letter in line)
 
 
 def _panic(console: bytes) -> str:

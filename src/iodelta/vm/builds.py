@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -169,7 +170,7 @@ def _made(source: Source, recipe: Recipe, suffix: str, work: Path, on_step: OnSt
 
 def _make(source: Source, recipe: Recipe, suffix: str, work: Path) -> list[str]:
     """make, with what would else come from the caller's surroundings, the clock and the host's name."""
-    alone = [word for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "KCFLAGS", "LLVM") for word in ("-u", name)]
+    alone = chain.from_iterable(("-u", name) for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "KCFLAGS", "LLVM"))
     stamps = ("TIMESTAMP=2026-01-01", "VERSION=1", "USER=iodelta", "HOST=iodelta")
     return [
         *("env", *alone, "make", "-C", source.tree, f"O={work}", "ARCH=x86_64", f"-j{recipe.jobs}"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 from iodelta.vm.spec import Disk
@@ -22,7 +23,7 @@ _MODULES = {"virtio": ("virtio_blk",), "nvme": ("nvme",), "scsi": ("virtio_scsi"
 
 def modules(disks: Sequence[Disk]) -> tuple[str, ...]:
     """Modules by which a guest sees them."""
-    return tuple(dict.fromkeys(name for disk in disks for name in _MODULES[disk.bus]))
+    return tuple(dict.fromkeys(chain.from_iterable(_MODULES[disk.bus] for disk in disks)))
 
 
 def nodes(disks: Sequence[Disk]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import lzma
 import re
 import zlib
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -118,7 +119,7 @@ def requirements(module: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
     depends = re.search(rb"\0depends=([^\0]*)", module)
     soft = re.findall(rb"\0softdep=pre:\s*([^\0]*)", module)
     names = depends[1].decode().split(",") if depends else []
-    before = [word for text in soft for word in text.decode().partition("post:")[0].split()]
+    before = chain.from_iterable(text.decode().partition("post:")[0].split() for text in soft)
     return tuple(name for name in names if name), tuple(word for word in before if word != "pre:")
 
 
