@@ -198,6 +198,21 @@ def test_what_else_differs_stands_beside_the_numbers(tmp_path: Path) -> None:
     assert "run at (UTC): 2023-11-14 22:13 | 2023-11-15 22:13" in said
 
 
+@pytest.mark.parametrize("option", ["fsync", "fdatasync"])
+def test_a_cell_is_named_with_the_syncs_that_both_sides_make(option: str, tmp_path: Path) -> None:
+    session(tmp_path, "AB", -0.1, rw="randwrite", options={option: "1"})
+    cells = {cell for cell, _ in compare(tmp_path)[2]}
+    assert cells == {f"randwrite 4k iodepth 32 {option}=1"}
+
+
+def test_syncs_of_one_side_only_are_told_of_that_side(tmp_path: Path) -> None:
+    session(tmp_path, "A", 0, rw="randwrite")
+    session(tmp_path, "B", -0.1, rw="randwrite", options={"fdatasync": "1"})
+    _, text, found = compare(tmp_path)
+    assert {cell for cell, _ in found} == {"randwrite 4k iodepth 32 against randwrite 4k iodepth 32 fdatasync=1"}
+    assert "fdatasync" in text
+
+
 def test_cells_of_one_side_only_are_named_and_not_compared(tmp_path: Path) -> None:
     for depth in (1, 32):
         write(tmp_path / "A" / f"qd{depth}.json", depth=depth)

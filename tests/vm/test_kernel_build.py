@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,9 @@ from click.testing import CliRunner
 
 from iodelta.cli.main import cli
 from iodelta.errors import IodeltaError, MeasureError
-from iodelta.vm import kernels
+from iodelta.vm import builds, disks, kernels, targets
+from iodelta.vm.modules import Modules
+from iodelta.vm.spec import Disk
 
 HEADER = f"{'':514}HdrS{'':8}\\0\\3{'':752}"
 """Of a bzImage, up to its release (Documentation/arch/x86/boot.rst), as printf takes it."""
@@ -28,6 +31,19 @@ bzImage:
 \tmkdir -p $(dir $(image))
 \tprintf '{HEADER}6.12.9$(LOCALVERSION) x\\0' >$(image); cat speed >>$(image)
 """
+
+
+def test_a_kernel_that_is_built_has_what_a_guest_with_a_clock_and_a_disk_needs() -> None:
+    """It had no virtio, so that it booted for counted instructions alone."""
+    options = dict(re.findall(r"^CONFIG_(\w+)=(.*)$", builds.BASE.read_text(), re.MULTILINE))
+    loadable = Modules("", options)
+    console = ("virtio_pci", "virtio_console")
+    for needed in (console, (*console, *disks.modules([Disk()])), (*console, *targets.find("null_blk").modules)):
+        assert loadable.needed(needed).missing == {}
+    assert loadable.needed(["nvme"]).missing == {"nvme": "needs nvme: kernel has no CONFIG_BLK_DEV_NVME"}
+    # Each is asked for only below others (Kconfig of drivers/virtio, drivers/block and drivers/char).
+    for name in ("PCI", "TTY", "BLK_DEV", "VIRTIO_MENU", "VIRTIO", "VIRTIO_PCI", "VIRTIO_CONSOLE", "VIRTIO_BLK"):
+        assert options[name] == "y"
 
 
 class Tree:

@@ -16,6 +16,7 @@ from iodelta.audit.model import where
 from iodelta.experiment.order import in_order
 from iodelta.ingest import Refusal, Run
 from iodelta.ingest.layouts import Entry, Layout, order_finding, order_of
+from iodelta.ingest.layouts.effective import spelt
 from iodelta.ingest.layouts.order import Ordered, ended
 from iodelta.study.confounders import Differing
 from iodelta.study.confounders import differences as of_environments
@@ -133,7 +134,7 @@ def compare(
         known = [environments[name] for name in (base.name, other.name) if name in environments]
         recorded = of_environments(*known) if len(known) == 2 else ()
         differing[other.name] = (*recorded, *differences(cells.values()))
-        jobs += [(other, name, *cells[name]) for name in in_order(cells)]
+        jobs += [(other, _with_syncs(name, *cells[name]), *cells[name]) for name in in_order(cells)]
     metrics = [_metrics(one, two) for _, _, one, two in jobs]
     family = sum(map(bool, metrics))
     findings: dict[Finding, None] = {}
@@ -256,6 +257,13 @@ def _value(run: Run, name: str) -> Number | None:
     elif direction is not None:
         found = number(direction.iops if what == "iops" else direction.bandwidth)
     return found if found is not None and found.value > 0 and found.low >= 0 else None
+
+
+def _with_syncs(name: str, one: Sequence[Entry], other: Sequence[Entry]) -> str:
+    """The cell, with the syncs that all of its runs make, where its name lacks them: most of a write is their time."""
+    said = {spelt(entry.run, ("fsync", "fdatasync", "sync")) for entry in (*one, *other)}
+    words = said.pop() if len(said) == 1 else ""
+    return f"{name} {words}".strip() if words not in name else name
 
 
 class _Cell(msgspec.Struct, frozen=True):
