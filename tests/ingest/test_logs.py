@@ -378,6 +378,4 @@ def test_histogram_rows_of_two_directions_and_damaged_ones_between(tmp_path: Pat
     (tmp_path / "x_clat_hist.1.log").write_text(text)
     (run,) = read([tmp_path]).runs
     assert {d.kind: d.ios for d in run.directions} == {"read": 7, "write": 8}
-    assert [f.explanation for f in run.findings if f.rule == "read.damaged"] == [
-        "2 rows are cut or damaged and left out"
-    ]
+    assert [f.explanation for f in run.findings if f.rule == "read.damaged"] == ["2 rows left out: cut or damaged"]

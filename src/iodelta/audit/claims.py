@@ -16,6 +16,7 @@ from iodelta.audit.tables import context, groups, load, variant
 from iodelta.errors import RequestError
 from iodelta.ingest import Run
 from iodelta.ingest.table_headings import Stat, column
+from iodelta.plural import plural
 from iodelta.trial import Finding, Quantity, Severity
 
 Outcome = Literal["holds", "false", "untestable"]
@@ -262,7 +263,7 @@ def _extreme(claim: Claim, cells: list[Cell]) -> Checked:
     places = [_place(claim, cell) for cell in cells]
     holds, ties, untested = places.count("first"), places.count("tie"), places.count("untested")
     beaten_by = [place.best for place in places if isinstance(place, _Beaten)]
-    said = [f"holds in {holds} of {len(cells)} cells"]
+    said = [f"holds in {holds} of {plural(len(cells), 'cell')}"]
     if ties:
         said.append(f"tied within rounding in {ties}")
     if beaten_by:
@@ -354,9 +355,9 @@ def _percentage(claim: Claim, cells: list[Cell]) -> Checked:
     several = len(shown) > 1
     said = [f"the table shows {_range(shown)} {'above' if claim.up else 'below'}"]
     if several and claim.how != "up to":
-        said.append(f"holds in {holds} of {len(shown)} cells")
+        said.append(f"holds in {holds} of {plural(len(shown), 'cell')}")
     if not all_shown:
-        said.append(f"{len(cells) - len(shown)} cells cannot be tested")
+        said.append(f"{plural(len(cells) - len(shown), 'cell')} cannot be tested")
     outcome = _outcome(is_false=contradicted, is_tested=all_shown)
     return Checked(claim.sentence, outcome, holds, len(cells), "; ".join(said))
 

@@ -12,6 +12,7 @@ from iodelta.audit.rules.device import SERVED
 from iodelta.ingest import Disk, Run
 from iodelta.ingest.numbers import seconds
 from iodelta.ingest.options import workload
+from iodelta.plural import plural
 from iodelta.trial import Finding, Place, Quantity, Trial
 
 SAME_FACT = {"cpu.stolen": "noise.steal", "device.other-io": "noise.other-io", "steady.not-yet": "noise.unsteady"}
@@ -83,7 +84,7 @@ def _least(hit: Hit, evidence: Evidence) -> bool:
 def _finding(hits: list[Hit], place: str, total: int) -> Finding:
     """One finding for all trials of an arm that a rule touches."""
     finding, touched = hits[0].finding, frozenset().union(*(hit.runs for hit in hits))
-    several = f"{len(touched)} of {total} trials; the first: " if total > 1 and len(hits[0].runs) == 1 else ""
+    several = f"{len(touched)} of {plural(total, 'trial')}; the first: " if total > 1 and len(hits[0].runs) == 1 else ""
     return msgspec.structs.replace(finding, place=place, explanation=several + finding.explanation)
 
 

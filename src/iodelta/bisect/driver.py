@@ -28,6 +28,7 @@ from iodelta.errors import IodeltaError, MeasureError, RequestError
 from iodelta.lab.folder import now
 from iodelta.lab.session import settle_pending
 from iodelta.machine import Machine
+from iodelta.plural import plural
 from iodelta.probe.environment import environment
 from iodelta.probe.sysfs import boot_id
 from iodelta.stats.attribution import Attribution
@@ -218,7 +219,8 @@ def expectation(estimate: Estimate, store: Store, better: Better) -> str:
     low, high = (max(1, round(runs * each / 60)) for runs in (estimate.runs_low, estimate.runs_high))
     return (
         f"the ends differ by {100 * share:.2g} %, {estimate.step / estimate.noise:.2g} times "
-        f"the noise of one run: about {estimate.runs_low} to {estimate.runs_high} more runs, {low} to {high} min"
+        f"the noise of one run: about {estimate.runs_low} to {plural(estimate.runs_high, 'more run')}, "
+        f"{low} to {high} min"
     )
 
 

@@ -34,6 +34,7 @@ from iodelta.bisect.model import (
 )
 from iodelta.bisect.pairs import Pairs
 from iodelta.bisect.store import Store
+from iodelta.plural import plural
 from iodelta.stats.bisection import Evidence, Step, capacity, pooled
 
 PASSED = 0.02
@@ -334,7 +335,8 @@ class Search:
         repeat = math.ceil((1.5 / ratio) ** 2)
         return (
             f"the ends differ by {ratio:.2f} of one run's noise, so a search would take about "
-            f"{self.estimate.runs_low} to {self.estimate.runs_high} runs; average {repeat} runs a visit or make them "
+            f"{self.estimate.runs_low} to {plural(self.estimate.runs_high, 'run')}; average "
+            f"{plural(repeat, 'run')} a visit or make them "
             "longer, or force it"
         )
 
@@ -450,7 +452,7 @@ class Search:
         low = int(np.searchsorted(below, (1 - PROBABLE) / 2, side="right"))
         high = int(np.searchsorted(below, (1 + PROBABLE) / 2))
         low, high = max(low, 1), min(high, last - first)
-        why = f"{len(self.store.runs)} runs were not enough"
+        why = f"{plural(len(self.store.runs), 'run')}: not enough"
         if self.culprits:
             why = "the runs that were to be spent on others than the first culprit are used up"
         return Suspect(line.items[first + low], line.items[first + high], float(below[high] - below[low - 1]), why)
@@ -521,7 +523,7 @@ class Search:
             left = evidence.posterior().at_or_below(np.array([before - first, after - first]), evidence.prior)
             if float(left[1] - left[0]) < LOST:
                 return ""
-        return f"{len(test.differences)} pairs of runs do not show that it is slower than {parent[:12]}"
+        return f"{plural(len(test.differences), 'pair')} of runs do not show that it is slower than {parent[:12]}"
 
     def _proved(self, culprit: Culprit) -> Course[Revert | None]:
         """The bad end against the bad end without the culprit, by at most half of the runs that are left."""

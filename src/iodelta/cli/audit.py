@@ -16,6 +16,7 @@ from iodelta.cli.awaiting import awaited
 from iodelta.cli.files import check_free, write
 from iodelta.cli.report import FORMATS, deliver, printed
 from iodelta.errors import RequestError, pasted
+from iodelta.plural import plural
 from iodelta.report.stories.story import Detail
 from iodelta.study.words import inert
 
@@ -147,4 +148,4 @@ def _repair(found: Audited, path: Path, *, force: bool) -> None:
         click.echo("nothing here can be mended exactly", err=True)
         return
     write(path, text.encode("utf-8", "backslashreplace"), "the mended tables", force=force)
-    click.echo(f"{len(found.repairs)} cells mended, each marked: {inert(str(path))}", err=True)
+    click.echo(f"{plural(len(found.repairs), 'cell')} mended, each marked: {inert(str(path))}", err=True)

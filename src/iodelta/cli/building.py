@@ -16,6 +16,7 @@ from iodelta.cli.progress import Progress
 from iodelta.cli.searching import text_of
 from iodelta.errors import RequestError
 from iodelta.machine import LocalMachine
+from iodelta.plural import plural
 from iodelta.report.answers import KernelsAnswer
 from iodelta.report.documents import written
 from iodelta.study.words import inert
@@ -80,7 +81,7 @@ def _say(commit: str, kernel: Kernel, lacking: Sequence[str], format_: str) -> N
 def _put(found: Sequence[Kernel], into: Path) -> None:
     """Copy the one kernel that was built. Raises RequestError for more than one, and for a directory in use."""
     if len(found) > 1:
-        raise RequestError(f"{len(found)} kernels were built, and one goes there", place="--into")
+        raise RequestError(f"{plural(len(found), 'kernel')} were built, and one goes there", place="--into")
     if into.exists() and not (into / "built.json").exists():
         raise RequestError("is there already, and holds no kernel of iodelta's", place=str(into))
     for kernel in found:

@@ -12,6 +12,7 @@ import click
 from iodelta.errors import pasted
 from iodelta.lab.folder import Booted, Folder
 from iodelta.lab.signals import stop_on_signals
+from iodelta.plural import plural
 from iodelta.report.stories.story import Detail
 from iodelta.study.words import duration, inert
 
@@ -64,7 +65,7 @@ def rebuild(folder: Folder, format_: str) -> None:
 
         sys.stdout.buffer.write(written(RebuildAnswer(("verdict.json", "report.html"), account.boots)))
         return
-    click.echo(f"{folder.path / 'verdict.json'} and report.html rebuilt from {account.boots} boots")
+    click.echo(f"{folder.path / 'verdict.json'} and report.html rebuilt from {plural(account.boots, 'boot')}")
 
 
 def report(folder: Folder, format_: str, output: Path | None, *, functions: bool, force: bool, gate: bool) -> NoReturn:
@@ -110,7 +111,8 @@ def _show(plan: PathPlan) -> None:
         click.echo(f"{inert(arm.variant)}: boots {inert(arm.kernel.release)}{package}, {arm.memory} MiB", err=True)
     cells = len(plan.experiment.cells)
     click.echo(
-        f"{len(plan.boots)} boots of {cells} {'cell' if cells == 1 else 'cells'} each, two at a time; instructions are "
+        f"{plural(len(plan.boots), 'boot')} of {plural(cells, 'cell')} each, two "
+        "at a time; instructions are "
         "counted, no time is measured",
         err=True,
     )
@@ -127,7 +129,8 @@ class _Lines:
 
     def begin(self, plan: PathPlan, folder: str, done: int) -> None:
         self._planned = len(plan.boots)
-        click.echo(f"folder {inert(pasted(folder))}{f', {done} boots already there' if done else ''}", err=True)
+        again = f", {plural(done, 'boot')} already there" if done else ""
+        click.echo(f"folder {inert(pasted(folder))}{again}", err=True)
 
     def booted(self, one: BootPlan, event: Booted, done: int, left: float) -> None:
         what = {"exact": "", "again": ", the same again", "functions": ", for functions"}.get(

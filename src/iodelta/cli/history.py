@@ -27,6 +27,7 @@ from iodelta.cli.history_exchange import export, import_
 from iodelta.cli.history_prune import prune
 from iodelta.cli.history_show import show
 from iodelta.errors import MeasureError, RequestError
+from iodelta.plural import plural
 
 if TYPE_CHECKING:
     from iodelta.history.answers import NightAdded
@@ -94,7 +95,7 @@ def add(
 
 
 def _say_added(night: NightAdded) -> None:
-    click.echo(f"{night.outcome}: {inert(night.folder)}, {night.points} points")
+    click.echo(f"{night.outcome}: {inert(night.folder)}, {plural(night.points, 'point')}")
     for series, reason in night.left_out.items():
         click.echo(f"  left out: {inert(series)}: {inert(reason)}")
 

@@ -22,6 +22,7 @@ from iodelta.cli.histories import (
     store_class,
 )
 from iodelta.errors import MeasureError, RequestError
+from iodelta.plural import plural
 
 if TYPE_CHECKING:
     from iodelta.history.alerts import History
@@ -236,6 +237,6 @@ def step_said(candidate: Candidate) -> str:
 def false_alarms_said(alert: Alert) -> str:
     """How often the rule of an alert is wrong: expected, and as counted on this machine."""
     alarms = alert.false_alarms
-    measured = f"{alarms.placebo_candidates} candidates in {alarms.placebo_points} points"
+    measured = f"{alarms.placebo_candidates} candidates in {plural(alarms.placebo_points, 'point')}"
     said = f"{measured} of the machine's own series without a change" if alarms.placebo_points else "no placebo series"
     return f"false alarms: {alarms.per_1000:g} expected in 1000 points ({alarms.rule}); measured: {said}"

@@ -11,6 +11,7 @@ import click
 from iodelta.cli.files import check_free, drafted
 from iodelta.cli.files import force as force_option
 from iodelta.errors import MeasureError
+from iodelta.plural import plural
 from iodelta.study.words import inert
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def _packed(made: Packing) -> list[str]:
     lines = ["Packed:"]
     lines += [f"  {name:<22} {size:>10} bytes" for name, size in made.files if not name.startswith("raw/")]
     if raw:
-        lines.append(f"  {'raw/':<22} {sum(raw):>10} bytes in {len(raw)} files, what fio said and was asked")
+        lines.append(f"  {'raw/':<22} {sum(raw):>10} bytes in {plural(len(raw), 'file')}, what fio said and was asked")
     return lines
 
 

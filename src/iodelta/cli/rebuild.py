@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from iodelta.plural import plural
+
 
 @click.command("rebuild", epilog="\b\nExamples:\n  iodelta rebuild iodelta-20260102-030405\n")
 @click.argument("folder", type=click.Path(path_type=Path))
@@ -33,4 +35,4 @@ def command(folder: Path, format_: str) -> None:
 
         sys.stdout.buffer.write(written(RebuildAnswer((VERDICT, TRIALS, PAGE), account.trials)))
         return
-    click.echo(f"{folder / VERDICT}, {TRIALS} and {PAGE} rebuilt from {account.trials} trials")
+    click.echo(f"{folder / VERDICT}, {TRIALS} and {PAGE} rebuilt from {plural(account.trials, 'trial')}")

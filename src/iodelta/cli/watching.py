@@ -19,6 +19,7 @@ from iodelta.errors import pasted
 from iodelta.lab.plan import Plan
 from iodelta.lab.progress import Watcher
 from iodelta.lab.schedule import Slot
+from iodelta.plural import plural
 from iodelta.report.stories.evidence import first_look
 from iodelta.study.words import duration, inert, interval, metric_name, percent
 from iodelta.trial import Trial
@@ -78,9 +79,9 @@ class PlainWatcher:
 
     def begin(self, plan: Plan, folder: str, done: int) -> None:
         self._plan, self._round, self._said = plan, 0, None
-        again = f", {done} trials already there" if done else ""
+        again = f", {plural(done, 'trial')} already there" if done else ""
         self._say(
-            f"measuring: {_cells(len(plan.experiment.cells))}, {len(plan.experiment.variants)} variants, "
+            f"measuring: {_cells(len(plan.experiment.cells))}, {plural(len(plan.experiment.variants), 'variant')}, "
             f"at most {duration(plan.experiment.design.budget)}{again}; folder {inert(pasted(folder))}"
         )
 
@@ -131,7 +132,7 @@ def _ahead(plan: Plan, judgement: Judgement, left: float) -> str:
 
 
 def _cells(count: int) -> str:
-    return f"{count} cell{'s' if count != 1 else ''}"
+    return plural(count, "cell")
 
 
 class LiveWatcher:
@@ -153,7 +154,7 @@ class LiveWatcher:
         self._plan = plan
         others = [v.name for v in plan.experiment.variants if v.name != plan.experiment.baseline]
         self._head = f"{', '.join(others)} against {plan.experiment.baseline}"
-        again = f"; {done} trials already there" if done else ""
+        again = f"; {plural(done, 'trial')} already there" if done else ""
         self.note(f"Folder {pasted(folder)}{again}. Ctrl-C ends it cleanly; to continue: iodelta run {pasted(folder)}")
         self._start()
 

@@ -18,6 +18,7 @@ from iodelta.ingest.logs import percentiles
 from iodelta.ingest.model import Refusal, Run, unknown
 from iodelta.ingest.tar import Readable
 from iodelta.ingest.wording import clean
+from iodelta.plural import plural
 from iodelta.trial import BINS, Direction, Finding, Histogram, Kind, Latency, Place, Quantity, bin_edges
 from iodelta.workload.fio_schema import US_BINS
 
@@ -67,7 +68,8 @@ def summarise(name: str, head: bytes, rest: Readable) -> Run | Refusal:
             garbage += bool(total.max() > _MOST)
     if garbage:
         reason = (
-            f"{garbage} rows of this histogram log hold counts that no device reaches: fio 3.6 to 3.16 writes garbage "
+            f"{plural(garbage, 'row')} of this histogram log with counts that no device reaches: fio "
+            "3.6 to 3.16 writes garbage "
             "into the upper half of the bins; use the percentiles of its JSON"
         )
         return Refusal(place, reason)
@@ -76,7 +78,7 @@ def summarise(name: str, head: bytes, rest: Readable) -> Run | Refusal:
     bins, coarse = _WIDTHS[width]
     findings = [Finding("read.hist-end", "note", name, "fio does not log what came after the last full interval")]
     if damaged:
-        findings.append(Finding("read.damaged", "warning", name, f"{damaged} rows are cut or damaged and left out"))
+        findings.append(Finding("read.damaged", "warning", name, f"{plural(damaged, 'row')} left out: cut or damaged"))
     return Run(
         place=place,
         format="hist-log",

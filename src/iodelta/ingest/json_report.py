@@ -15,6 +15,7 @@ from iodelta.ingest.numbers import Version, version_of
 from iodelta.ingest.options import workload
 from iodelta.ingest.unified import without_sum
 from iodelta.ingest.wording import clean, clean_all
+from iodelta.plural import plural
 from iodelta.trial import Direction, Finding, Kind, Place, Quantity
 from iodelta.workload.fio_schema import RawDirection, RawDisk, RawDocument, RawJob, decoded, direction, latency
 
@@ -213,7 +214,10 @@ def _remarks(job: RawJob, raw: Sequence[tuple[Kind, RawDirection]], place: Place
 
 def _group_of(jobs: int, numjobs: int, place: Place) -> Iterator[Finding]:
     if jobs > numjobs:
-        text = f"a group of {jobs} jobs of several sections, with the name of the first and the options of the last"
+        text = (
+            f"a group of {plural(jobs, 'job')} of several sections, with the name of the first "
+            "and the options of the last"
+        )
         yield Finding("read.group", "note", _where(place), text)
 
 

@@ -19,6 +19,7 @@ from iodelta.ingest.log_windows import Ints, Windows
 from iodelta.ingest.model import Refusal, Run, unknown
 from iodelta.ingest.numbers import Version
 from iodelta.ingest.tar import Readable
+from iodelta.plural import plural
 from iodelta.trial import BINS, Direction, Finding, Histogram, Kind, Latency, Place, Quantity, bin_edges
 
 Rows = Literal["single", "averages", "ones", "unclear"]
@@ -114,7 +115,7 @@ class Summary:
 
     def _findings(self, rows: Rows, version: Version | None, *, sure: bool) -> Iterator[Finding]:
         if self._damaged:
-            text = f"{self._damaged} rows are cut or damaged and were left out"
+            text = f"{plural(self._damaged, 'row')} left out: cut or damaged"
             yield self._finding("read.damaged", "warning", text)
         if self._of.endswith("lat") and version is None:
             text = "no file next to this log says which fio wrote it: its latencies are ns, or us of a fio before 2.99"

@@ -16,6 +16,7 @@ from iodelta.ingest.numbers import Printed, Version, decimals, num2str, percenti
 from iodelta.ingest.options import banner_options, workload
 from iodelta.ingest.unified import without_sum
 from iodelta.ingest.wording import clean, clean_all
+from iodelta.plural import plural
 from iodelta.trial import Direction, Finding, Kind, Latency, Place, Quantity
 from iodelta.workload.fio_schema import rate
 
@@ -230,7 +231,7 @@ def _own_remarks(fields: Mapping[str, Mapping[str, str]], place: Place) -> Itera
     where = f"{place.file}:{place.line}"
     ignored = whole(fields.get("errors", {}).get("total", ""))
     if ignored:
-        yield Finding("fio.errors", "warning", where, f"{ignored} errors were ignored (continue_on_error)")
+        yield Finding("fio.errors", "warning", where, f"{plural(ignored, 'error')} ignored (continue_on_error)")
     if fields.get("steadystate", {}).get("attained") == "no":
         yield Finding("fio.steady-state", "warning", where, "steady state was asked for and never attained")
 

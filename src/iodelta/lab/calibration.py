@@ -25,6 +25,7 @@ from iodelta.lab.folder import CALIBRATION
 from iodelta.lab.plan import make_plan
 from iodelta.lab.undo import state_directory
 from iodelta.machine import Machine
+from iodelta.plural import plural
 from iodelta.probe.topology import Target
 from iodelta.stats.calibration import Noise, alarms_beyond, false_alarm_bound, noise_sources, smallest_change
 from iodelta.stats.stalls import CONFIDENCE, excluded, stalled_trials
@@ -227,7 +228,8 @@ def doubt(calibrations: Sequence[Calibration], level: float) -> Finding | None:
     for one in calibrations:
         if alarms_beyond(one.alarms, one.comparisons, level):
             text = (
-                f"{one.alarms} of {one.comparisons} comparisons of a variant with itself were called a change, more "
+                f"{one.alarms} of {plural(one.comparisons, 'comparison')} of a variant with itself "
+                "were called a change, more "
                 f"than the level of {100 * level:g} % explains: a change here is only suspected"
             )
             remedy = "find what disturbs this machine or what one trial leaves to the next, then calibrate again"

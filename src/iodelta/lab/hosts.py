@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from iodelta.experiment import Experiment
+from iodelta.plural import plural
 from iodelta.trial import Finding
 from iodelta.verdict import Rules
 
@@ -35,9 +36,10 @@ def reach(experiment: Experiment, rules: Rules, blocks: int) -> Finding | None:
             "verdict.few-host-blocks",
             "hard",
             "machine",
-            f"no word can be reached: a host counts from its {FEWEST_BLOCKS}th block, and {blocks} blocks over "
-            f"{len(experiment.machines)} hosts give {counted} of them as many; a mean over hosts takes two",
-            f"plan for at least {needed} blocks per cell: a larger budget, shorter trials or fewer hosts",
+            f"no word can be reached: a host counts from its {FEWEST_BLOCKS}th block, and "
+            f"{plural(blocks, 'block')} over "
+            f"{plural(len(experiment.machines), 'host')} give {counted} of them as many; a mean over hosts takes two",
+            f"plan for at least {plural(needed, 'block')} per cell: a larger budget, shorter trials or fewer hosts",
         )
     level = rules.spendable / 2
     t, one = smallest_t(counted, level), smallest_t(10**6, level)
@@ -49,10 +51,12 @@ def reach(experiment: Experiment, rules: Rules, blocks: int) -> Finding | None:
         "verdict.few-hosts",
         "warning",
         "machine",
-        f"{counted} hosts hardly ever give a word: their mean change must be {t:.0f} standard errors from 0 (on one "
-        f"machine {one:.1f}), so {blocks} blocks settle {100 * rules.margin:g} % only where they spread by less than "
+        f"{plural(counted, 'host')} hardly ever give a word: their mean change must be {t:.0f} "
+        "standard errors from 0 (on one "
+        f"machine {one:.1f}), so {plural(blocks, 'block')} settle {100 * rules.margin:g} % only where "
+        "they spread by less than "
         f"{100 * spread:.1g} % and all hosts change alike",
-        f"name at least {needed} hosts, or ask about one host at a time",
+        f"name at least {plural(needed, 'host')}, or ask about one host at a time",
     )
 
 

@@ -10,6 +10,7 @@ import msgspec
 from iodelta.errors import MeasureError
 from iodelta.lab.account import OVER, Account
 from iodelta.lab.folder import JOURNAL, RAW, Folder
+from iodelta.plural import plural
 from iodelta.trial import Finding
 
 VERDICT = "verdict.json"
@@ -101,7 +102,7 @@ def _cut(folder: Folder, state: Account) -> list[Finding]:
     unknown = {_trial_of(name) for name in folder.raw_names()} - state.finished.keys() - state.failed.keys()
     if len(unknown) <= len(state.sessions):
         return []
-    said = f"there are raw files of {len(unknown)} trials that it does not know: lines were cut off its end"
+    said = f"there are raw files of {plural(len(unknown), 'trial')} that it does not know: lines were cut off its end"
     return [Finding("folder.cut", "hard", JOURNAL, said, _COPY)]
 
 
@@ -126,7 +127,10 @@ def _shortened(folder: Folder) -> list[Finding]:
         return []
     if before.seal.lines <= folder.seal.lines and folder.chain_at(before.seal.lines) == before.seal.chain:
         return []
-    said = f"{VERDICT} was made from {before.seal.lines} lines of another journal, or of this one before it was cut"
+    said = (
+        f"{VERDICT} was made from {plural(before.seal.lines, 'line')} of another journal, or of "
+        "this one before it was cut"
+    )
     return [Finding("folder.cut", "hard", JOURNAL, said, _COPY)]
 
 

@@ -16,6 +16,7 @@ from iodelta.lab.hosts import reach
 from iodelta.lab.quality import Quality
 from iodelta.lab.schedule import Schedule, make_schedule
 from iodelta.lab.superblocks import carry_of, explained, kinds_of
+from iodelta.plural import plural
 from iodelta.stats.replay import smallest_share
 from iodelta.stats.stalls import trials_needed
 from iodelta.trial import Finding
@@ -167,7 +168,8 @@ def warnings(plan: Plan) -> tuple[Finding, ...]:
                 "plan.budget",
                 "warning",
                 "[design] budget",
-                f"the budget pays for {share} blocks of every cell; the first look is at {plan.rules.looks[0]}",
+                f"the budget pays for {plural(share, 'block')} of every cell; the first look is at "
+                f"{plan.rules.looks[0]}",
                 "give a larger budget, shorter trials or fewer cells",
             )
         )
@@ -181,7 +183,7 @@ def warnings(plan: Plan) -> tuple[Finding, ...]:
             Finding(
                 "plan.page-cache",
                 "warning",
-                f"{len(buffered)} of {len(plan.experiment.cells)} cells",
+                f"{len(buffered)} of {plural(len(plan.experiment.cells), 'cell')}",
                 "direct=1 is not set: these cells measure the page cache as much as the device",
                 "add direct=1 unless the page cache is what you ask about",
             )
@@ -203,9 +205,9 @@ def _never_equivalent(plan: Plan) -> Iterator[Finding]:
         "plan.stalls",
         "warning",
         "[design] budget",
-        f'"equivalent" cannot be said: {trials} trials of a variant do not exclude stalls in '
+        f'"equivalent" cannot be said: after {plural(trials, "trial")} of a variant stalls are not excluded in '
         f"{100 * plan.rules.stalls:g} % of its trials, {needed} do",
-        f"plan for {blocks} blocks of every cell (a larger budget, more blocks or shorter trials){other}",
+        f"plan for {plural(blocks, 'block')} of every cell (a larger budget, more blocks or shorter trials){other}",
     )
 
 

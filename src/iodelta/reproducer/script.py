@@ -21,6 +21,7 @@ from iodelta.lab.schedule import Slot, trial_seed
 from iodelta.lab.session import read_plan
 from iodelta.lab.setup import tool_of
 from iodelta.lab.writing import any_writes
+from iodelta.plural import plural
 from iodelta.probe.topology import Target
 from iodelta.report.derived import load
 from iodelta.reproducer.functions import functions, safe_name
@@ -78,7 +79,8 @@ def _head(
         yield from _comment(experiment.question)
     yield from _comment(f"It was answered: {answer}")
     yield from _comment(
-        f"{len(trials)} trials of {experiment.design.trial:g} s, made with fio {fio or 'of an unknown version'} on "
+        f"{plural(len(trials), 'trial')} of {experiment.design.trial:g} s, made with fio "
+        f"{fio or 'of an unknown version'} on "
         f"{target.path}; in the same order, with the same seeds. Made by iodelta {__version__}."
     )
     yield "#"

@@ -9,6 +9,7 @@ from iodelta.lab.account import Account
 from iodelta.lab.folder import Folder
 from iodelta.lab.runner import usable_trials
 from iodelta.machine import Machine, throw_away
+from iodelta.plural import plural
 from iodelta.probe.sysfs import attribute
 from iodelta.probe.topology import Target
 from iodelta.scenarios.model import Need, Scenario, Values
@@ -100,7 +101,9 @@ def tell(folder: Folder) -> Iterator[str]:
     for variant, counters in sorted(seen.items()):
         low, high = min(one["cpu.mhz_min"] for one in counters), max(one["cpu.mhz_max"] for one in counters)
         mean = statistics.median(one["cpu.mhz_mean"] for one in counters)
-        yield f"CPU clock, {variant}: {mean:.0f} MHz, from {low:.0f} to {high:.0f}, in {len(counters)} trials."
+        yield (
+            f"CPU clock, {variant}: {mean:.0f} MHz, from {low:.0f} to {high:.0f}, in {plural(len(counters), 'trial')}."
+        )
 
 
 def _scenario(name: str, layout: str, title: str) -> Scenario:

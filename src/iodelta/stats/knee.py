@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from iodelta.plural import plural
 from iodelta.stats.tails import MIN_BLOCKS, expanded_interval, resampling_weights, too_few_blocks
 from iodelta.trial import Finding
 
@@ -97,7 +98,7 @@ def knee_shift(
             "knee.unequal",
             "warning",
             place,
-            f"the sweeps have {baseline.shape[0]} and {variant.shape[0]} blocks of whole sweeps",
+            f"the sweeps have {baseline.shape[0]} and {plural(variant.shape[0], 'block')} of whole sweeps",
             "compare the blocks in which both variants ran every depth",
         )
     ends: list[Knee] = []

@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from iodelta.plural import plural
 from iodelta.stats import tails
 from iodelta.stats.simultaneous import simultaneous
 from iodelta.trial import Finding, Histogram
@@ -79,7 +80,9 @@ def shift_function(
     """
     blocks = len(baseline)
     if blocks != len(variant):
-        return _nothing("shift.unequal", f"{blocks} and {len(variant)} blocks", "compare whole blocks", level, place)
+        return _nothing(
+            "shift.unequal", f"{blocks} and {plural(len(variant), 'block')}", "compare whole blocks", level, place
+        )
     if blocks < tails.MIN_BLOCKS:
         return ShiftFunction((), (tails.too_few_blocks(blocks, place),), level, blocks)
     arms = (baseline, variant)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, stdtrit
 
+from iodelta.plural import plural
 from iodelta.trial import BINS, Finding, Histogram, bin_edges
 
 Floats = NDArray[np.float64]
@@ -74,7 +75,8 @@ def refusal(histogram: Histogram, p: float, *, place: str = "") -> Finding | Non
             "tails.too-few-samples",
             "warning",
             place,
-            f"{name(p)} of {total} I/Os has {int(total * min(p, 1 - p))} samples beyond it; {BEYOND} are needed",
+            f"{name(p)} of {total} I/Os has {plural(int(total * min(p, 1 - p)), 'sample')} beyond it; "
+            f"{BEYOND} are needed",
             f"run until {samples_needed(p)} I/Os are done, or use the percentile pooled over blocks",
         )
     if histogram.quantile(p) >= bin_edges(BINS - 1)[0]:
@@ -153,7 +155,7 @@ def too_few_blocks(blocks: int, place: str) -> Finding:
         "tails.too-few-blocks",
         "warning",
         place,
-        f"{blocks} blocks are too few to resample; {MIN_BLOCKS} are needed",
+        f"too few blocks to resample: {blocks}, and {MIN_BLOCKS} are needed",
         f"run at least {MIN_BLOCKS} blocks",
     )
 

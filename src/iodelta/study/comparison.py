@@ -18,6 +18,7 @@ from iodelta.ingest import Refusal, Run
 from iodelta.ingest.layouts import Entry, Layout, order_finding, order_of
 from iodelta.ingest.layouts.effective import spelt
 from iodelta.ingest.layouts.order import Ordered, ended
+from iodelta.plural import plural
 from iodelta.study.confounders import Differing
 from iodelta.study.confounders import differences as of_environments
 from iodelta.study.runs import Number, number, point_of
@@ -182,7 +183,7 @@ def _lack(runs: Sequence[Run], place: str) -> Finding | None:
         return None
     text = "there is no number that all runs have"
     if bare:
-        text = f"{len(bare)} of {len(runs)} runs without numbers, the first is {where(bare[0].place)}"
+        text = f"{len(bare)} of {plural(len(runs), 'run')} without numbers, the first is {where(bare[0].place)}"
     remedy = "leave such runs out, with those they were paired with, and say so; or repeat them"
     return Finding("compare.lacking", "warning", place, text, remedy)
 
@@ -364,14 +365,14 @@ class _Cell(msgspec.Struct, frozen=True):
             return msgspec.structs.replace(found, change=interval, why="the source tells percentiles no finer")
         if not self.order.as_drawn:
             verdict = msgspec.structs.replace(verdict, word="inconclusive", alone="inconclusive", phrase=NOT_DRAWN)
-            found = msgspec.structs.replace(found, says=f"{NOT_DRAWN}; {count} pairs", why=self._not_drawn())
+            found = msgspec.structs.replace(found, says=f"{NOT_DRAWN}; {plural(count, 'pair')}", why=self._not_drawn())
             return msgspec.structs.replace(found, change=interval, verdict=verdict)
         return msgspec.structs.replace(found, change=interval, word=word, says=says, verdict=verdict)
 
     def _not_drawn(self) -> str:
         pairs, first = len(self.order.blocks), self.order.baseline_first
         most, leader = max((first, self.baseline), (pairs - first, self.variant))
-        return f"{leader} went first in {most} of {pairs} pairs: the order was not drawn by lot"
+        return f"{leader} went first in {most} of {plural(pairs, 'pair')}: the order was not drawn by lot"
 
     def _replicates(self, what: Metric, old: Sequence[Number], new: Sequence[Number]) -> Compared:
         """An interval that takes the runs as independent draws, which their order does not warrant."""

@@ -11,6 +11,7 @@ from iodelta.lab.calibration import Calibration, doubt
 from iodelta.lab.instrument import Instruments
 from iodelta.lab.integrity import Sealed
 from iodelta.lab.plan import Plan
+from iodelta.plural import plural
 from iodelta.study.again import Again
 from iodelta.study.best import Best
 from iodelta.study.changed import breaks
@@ -138,8 +139,8 @@ def _where(cells: set[str], verdicts: Iterable[Verdict]) -> str:
     if total == 1:
         return ""
     if len(cells) == total:
-        return " in both cells" if total == 2 else f" in all {total} cells"
-    return f" in {len(cells)} of {total} cells"
+        return " in both cells" if total == 2 else f" in all {plural(total, 'cell')}"
+    return f" in {len(cells)} of {plural(total, 'cell')}"
 
 
 def grouped(findings: Iterable[Finding]) -> list[tuple[Finding, int]]:

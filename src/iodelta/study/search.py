@@ -19,6 +19,7 @@ from iodelta.bisect.model import Culprit
 from iodelta.bisect.question import Question
 from iodelta.bisect.remainder import remainder
 from iodelta.path.judge import BLIND
+from iodelta.plural import plural
 from iodelta.study.system import system
 from iodelta.study.words import inert
 
@@ -263,7 +264,7 @@ def account(folder: SearchFolder, question: Question, at: Searched) -> SearchAcc
     if estimate is not None:
         told = (
             f"ends differ by {_words(question, estimate.step)}, {estimate.step / estimate.noise:.2g} times the "
-            f"noise of one run: {estimate.runs_low} to {estimate.runs_high} runs expected"
+            f"noise of one run: {estimate.runs_low} to {plural(estimate.runs_high, 'run')} expected"
         )
     asked = at.ask
     return SearchAccount(

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from iodelta.plural import plural
 from iodelta.stats.carry import LEVEL
 from iodelta.stats.effect import Estimate
 from iodelta.stats.replay import smallest_share
@@ -257,7 +258,7 @@ def _said(
     if merged is not None and not merged.clean:
         phrase = "unstable machine: neighbouring blocks resemble each other"
     elif word == "inconclusive" and job.standing == "dropped":
-        phrase = f"set aside by the screen: no sign of a change in {rules.screen.blocks} blocks"
+        phrase = f"set aside by the screen: no sign of a change in {plural(rules.screen.blocks, 'block')}"
     elif word == "inconclusive" and outcome.at not in trace.withheld and trace.alone in ("regression", "improvement"):
         phrase = f"a {trace.alone} by itself, but not after correction for the family of comparisons"
     rests_on = numbers.total if trace.basis == "total" and numbers.total is not None else numbers.typical

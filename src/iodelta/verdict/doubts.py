@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from iodelta.plural import plural
 from iodelta.stats.effect import Estimate, disagree
 from iodelta.stats.guards import order_effect, order_trend, suspicion
 from iodelta.trial import Finding
@@ -52,7 +53,7 @@ def _order_fixed(unit: Units, used: int, first: NDArray[np.bool_]) -> list[Findi
             "verdict.order-fixed",
             "warning",
             unit.place,
-            f"{leader} ran first in all {used} blocks: what running first does counts as part of the change "
+            f"{leader} ran first in all {plural(used, 'block')}: what running first does counts as part of the change "
             f"(of orders drawn block by block, one in {2 ** (used - 1)} is like this)",
             "run more blocks, each in an order drawn by itself",
         )
@@ -108,7 +109,8 @@ def _flags(unit: Units, used: int) -> list[Finding]:
             "verdict.uneven-flags",
             "warning",
             unit.place,
-            f"{one.rule} flagged {one.variant} of {one.trials} trials of {unit.variant} and {one.baseline} of "
+            f"{one.rule} flagged {one.variant} of {plural(one.trials, 'trial')} of {unit.variant} and "
+            f"{one.baseline} of "
             f"{one.trials} of {unit.baseline}: a cost of its own, or bad luck at p = {one.p:.2g}",
             "treat it as part of the change; look at what the flagged trials have in common",
         )
@@ -167,7 +169,7 @@ def _correlated(unit: Units, trace: Trace, at: int) -> list[Finding]:
     if merged is None:
         return []
     how = (
-        f"judged on batches of {merged.size} blocks"
+        f"judged on batches of {plural(merged.size, 'block')}"
         if merged.clean
         else "and batches of blocks still do: nothing can be decided"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from iodelta.plural import plural
 from iodelta.stats.hosts import FEWEST_BLOCKS, Mean
 from iodelta.stats.stalls import excluded, trials_needed
 from iodelta.trial import Finding
@@ -55,28 +56,34 @@ def few_trials(stalled: int, trials: int, share: float) -> str:
     needed = trials_needed(share, stalled=stalled)
     limit = f"{100.0 * share:.3g} %"
     if not stalled:
-        excluding = f"{needed} trials are needed to exclude stalls in {limit} of trials"
+        excluding = f"{plural(needed, 'trial')} are needed to exclude stalls in {limit} of trials"
         return f"inside the margin so far; {excluding}, {trials} were run"
-    seen = f"{stalled} of {trials} trials stalled: stalls in up to {100.0 * excluded(stalled, trials):.0f} % of them"
-    more = f"about {needed} trials in all, without another stall, would exclude {limit}"
+    seen = (
+        f"{stalled} of {plural(trials, 'trial')} stalled: stalls in up to "
+        f"{100.0 * excluded(stalled, trials):.0f} % of them"
+    )
+    more = f"about {plural(needed, 'trial')} in all, without another stall, would exclude {limit}"
     return f"inside the margin so far; {seen} are not excluded; {more}"
 
 
 def stalls_reach(arm: str, stalled: int, trials: int) -> str:
     """Why a total inside the margin is not yet ``equivalent``: one arm stalled more often than the other."""
     bound = 100.0 * excluded(stalled, trials)
-    seen = f"{stalled} of {trials} trials of {arm} stalled: stalls in up to {bound:.0f} % of them are not excluded"
+    seen = (
+        f"{stalled} of {plural(trials, 'trial')} of {arm} stalled: stalls in up to {bound:.0f} % "
+        "of them are not excluded"
+    )
     return f"inside the margin so far; {seen}, and so many would take the total out of it"
 
 
 def hosts(mean: Mean | None, count: int) -> str:
     """What keeps a mean over hosts from a word."""
     if mean is None:
-        return f"no mean over {count} hosts yet: two of them must have made {FEWEST_BLOCKS} blocks"
+        return f"no mean over {plural(count, 'host')} yet: two of them must have made {FEWEST_BLOCKS} blocks"
     counted = mean.spare + 1
     if mean.error[0] > mean.within[0]:
-        return f"{counted} hosts changed by different amounts: more hosts would settle it, not more blocks"
-    return f"{counted} hosts changed alike, but neither a change of their mean nor equivalence is shown"
+        return f"{plural(counted, 'host')} changed by different amounts: more hosts would settle it, not more blocks"
+    return f"{plural(counted, 'host')} changed alike, but neither a change of their mean nor equivalence is shown"
 
 
 def withheld(word: Word, variant: str) -> str:
@@ -93,7 +100,7 @@ def by_total(word: Word, typical: Change, total: Change, stalls: Stalls | None, 
     what = f"{variant} did {did} in total: {percent(total.value)}" if did else f"in total {percent(total.value)}"
     held = f"a typical trial changed by {percent(typical.value)}"
     if stalls is not None and stalls.variant:
-        held += f"; {len(stalls.variant)} of {trials} trials of {variant} stalled"
+        held += f"; {len(stalls.variant)} of {plural(trials, 'trial')} of {variant} stalled"
     return f"{what}; {held}"
 
 
@@ -131,5 +138,5 @@ def would_change(
         return "more blocks"
     share = f"in {100 * needed.share:.0f} % of replays"
     if needed.high is None:
-        return f"{needed.low} blocks in all or more, perhaps more than are planned ({share})"
-    return f"about {needed.blocks} blocks in all ({needed.low} to {needed.high} {share})"
+        return f"{plural(needed.low, 'block')} in all or more, perhaps more than are planned ({share})"
+    return f"about {plural(needed.blocks or 0, 'block')} in all ({needed.low} to {needed.high} {share})"

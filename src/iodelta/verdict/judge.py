@@ -27,6 +27,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from iodelta.plural import plural
 from iodelta.stats.guards import balance
 from iodelta.stats.sequential import Schedule
 from iodelta.trial import Finding, Trial
@@ -217,7 +218,7 @@ def _mean_unit(members: Sequence[Units], ended: Sequence[int], rules: Rules) -> 
         baseline_at=old_at,
         variant_at=new_at,
         ended=tuple(dict.fromkeys(int(np.count_nonzero(last_at <= number)) for number in ended)),
-        unit=f"blocks of {len(members)} cells",
+        unit=f"blocks of {plural(len(members), 'cell')}",
         trials_at=head.trials_at,
         others=tuple(single for member in members for single in member.singles),
     )
@@ -231,7 +232,7 @@ def _one_sided(summary: FamilySummary) -> tuple[Finding, ...]:
             "verdict.one-sided",
             "note",
             "all comparisons",
-            f"{summary.regressions} regressions against {summary.improvements} improvements "
+            f"{plural(summary.regressions, 'regression')} against {plural(summary.improvements, 'improvement')} "
             f"(p {summary.balance_p:.2g}): right for a change that acts everywhere, suspicious where none was made",
             "run the baseline against itself (an A/A placebo) in the same order",
         ),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from iodelta.plural import plural
 from iodelta.trial import Finding
 from iodelta.verdict.ranking import CellRanking, rank, sequential_level
 from iodelta.verdict.rules import Rules
@@ -152,7 +153,10 @@ def _choose(
         cost = max(tally.bound for tally in ordered)
         tail = f"; choosing any costs at most {_percent(cost)}" if cost < VACUOUS else "; run more blocks"
         sure = where if where == "the one cell" else f"{where} at the level that holds for all at once"
-        return (), f"No variant is recommended: {len(ordered)} variants are indistinguishable in {sure}{tail}."
+        return (
+            (),
+            f"No variant is recommended: {plural(len(ordered), 'variant')} are indistinguishable in {sure}{tail}.",
+        )
     if not math.isfinite(ordered[0].bound):
         return (), f"No variant is recommended: none has a bounded loss in {where}; run more blocks."
     least = ordered[0].bound

@@ -16,6 +16,7 @@ from typing import Literal
 
 import msgspec
 
+from iodelta.plural import plural
 from iodelta.stats.difference import difference
 from iodelta.stats.effect import Estimate
 from iodelta.stats.stalls import excluded, trials_needed
@@ -106,7 +107,7 @@ def _if_enough(found: Reproduction, there: Measured, here: Measured, stalls: flo
     needed = trials_needed(stalls, stalled=least.stalled)
     if least.trials >= needed:
         return found
-    seen = f"{least.trials} trials" + (f", {least.stalled} of which stalled," if least.stalled else "")
+    seen = f"{plural(least.trials, 'trial')}" + (f", {least.stalled} of which stalled," if least.stalled else "")
     says = (
         f"no change there and none here, but {seen} do not exclude stalls in up to "
         f"{100 * excluded(least.stalled, least.trials):.0f} % of them: {needed} are needed on "

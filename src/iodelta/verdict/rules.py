@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from iodelta.errors import RequestError
+from iodelta.plural import plural
 from iodelta.stats.replay import DRAWS, EXACT_COINS
 from iodelta.stats.sequential import nominal_tails, pocock_share, schedule
 from iodelta.stats.total import TOTAL_PAYS
@@ -178,7 +179,7 @@ class Rules(msgspec.Struct, frozen=True):
             )
         if max_blocks <= self.max_blocks:
             raise RequestError(
-                f"an extension must go beyond the {self.max_blocks} blocks already planned",
+                f"an extension must go beyond the {plural(self.max_blocks, 'block')} already planned",
                 place="rules",
                 remedy="give a larger number of blocks or a larger budget",
             )
@@ -208,8 +209,8 @@ class Rules(msgspec.Struct, frozen=True):
             "verdict.too-few-blocks",
             "hard" if none else "warning",
             "rules",
-            f"{what} can be reached: {have} blocks give a p value no smaller than {self.smallest_p:.2g}",
-            f"plan for at least {needed} blocks per cell: a larger budget, shorter trials or fewer cells",
+            f"{what} can be reached: the smallest p value of {plural(have, 'block')} is {self.smallest_p:.2g}",
+            f"plan for at least {plural(needed, 'block')} per cell: a larger budget, shorter trials or fewer cells",
         )
 
     def _can_change(self) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
+from iodelta.plural import plural
 from iodelta.stats.carry import MEMORIES
 from iodelta.trial import Finding, Trial
 from iodelta.verdict.metrics import Metric, Reading, reader, resolution_of, thin_tail, weight_of
@@ -334,7 +335,9 @@ def _findings(
     found = []
     if refused:
         first = refused[0]
-        more = f" ({len(refused)} trials; the first: {first.place})" if len(refused) > 1 else f" ({first.place})"
+        more = (
+            f" ({plural(len(refused), 'trial')}; the first: {first.place})" if len(refused) > 1 else f" ({first.place})"
+        )
         found.append(msgspec.structs.replace(first, place=place, explanation=first.explanation + more))
     left_out = missing["blocks"]
     if left_out:
@@ -346,7 +349,7 @@ def _findings(
                 "verdict.incomplete-blocks",
                 "warning" if lopsided or left_out > 0.2 * blocks else "note",
                 place,
-                f"{left_out} of {blocks} blocks are left out for want of a value ({counts})"
+                f"{left_out} of {plural(blocks, 'block')} left out for want of a value ({counts})"
                 + (f"; {worst} fails more often, which may itself be the change" if lopsided else ""),
                 "see why these trials failed or did not measure it",
             )

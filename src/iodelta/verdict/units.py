@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from iodelta.plural import plural
 from iodelta.stats.boots import MIN_BOOTS, boot_means
 from iodelta.stats.carry import MEMORIES, exposures_of
 from iodelta.stats.effect import log_ratios
@@ -351,7 +352,7 @@ def _by_boot(units: Units, boots: tuple[tuple[str, str], ...], last_at: NDArray[
         refusal = _hard(
             "few-boots",
             units.place,
-            f"{pairs} boots per variant: what differs from boot to boot cannot be separated from the change",
+            f"{plural(pairs, 'boot')} per variant: what differs from boot to boot cannot be separated from the change",
             f"boot each variant at least {MIN_BOOTS} times; more runs in one boot do not help",
         )
     return replace(
@@ -387,7 +388,7 @@ def _nothing(series: Series, rules: Rules, place: str) -> tuple[Finding, bool]:
     """No complete block: not yet, or, after as many failures as a first look takes, never."""
     why = f"no block holds a value of both {series.baseline} and {series.variant}"
     if series.incomplete:
-        why += f" ({series.incomplete} blocks lack one)"
+        why += f" ({plural(series.incomplete, 'block')} without one)"
     finding = _hard("no-blocks", place, why, "run both variants in the same blocks, and see why values are missing")
     return finding, series.incomplete >= rules.looks[0]
 

@@ -12,6 +12,7 @@ from iodelta.audit.numbers import known, latency, number, parts
 from iodelta.audit.tables import context, groups, load, rate, variant, without_load, workload
 from iodelta.ingest import Run
 from iodelta.ingest.table_headings import column
+from iodelta.plural import plural
 from iodelta.trial import Direction
 
 FASTER = 0.05
@@ -95,7 +96,9 @@ def scatter(evidence: Evidence) -> Iterator[Mark]:
                 changes.setdefault(tables, []).append(after / before - 1)
     for tables, found in pairs.items():
         low, high = min(changes[tables]), max(changes[tables])
-        text = f"{len(found)} cells of {tables[0]!r} are in {tables[1]!r} again, {low:+.0%} to {high:+.0%} different"
+        text = (
+            f"{plural(len(found), 'cell')} of {tables[0]!r} again in {tables[1]!r}, {low:+.0%} to {high:+.0%} different"
+        )
         yield Mark(tuple(itertools.chain.from_iterable(found)), text)
 
 
@@ -135,7 +138,7 @@ def identical(evidence: Evidence) -> Iterator[Mark]:
             whole.setdefault(tuple(map(_counts, parts(run))), []).append(index)
     for runs in whole.values():
         if len(runs) > 1:
-            yield Mark(tuple(runs), f"{len(runs)} runs have the same counts, run time and mean latency")
+            yield Mark(tuple(runs), f"{plural(len(runs), 'run')} have the same counts, run time and mean latency")
 
 
 def _long_numbers(evidence: Evidence) -> dict[tuple[str, float], list[int]]:

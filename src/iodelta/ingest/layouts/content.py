@@ -11,6 +11,7 @@ import msgspec
 from iodelta.ingest.layouts.effective import CELL_OPTIONS, differing, spelt
 from iodelta.ingest.layouts.model import Entry
 from iodelta.ingest.model import Run, Workload
+from iodelta.plural import plural
 
 _REPLICATE = re.compile(
     r"[-_. ]?(?:(?:run|sample|iter(?:ation)?|rep(?:licate)?|try|loop)[-_. ]?)?(?<!\d)(\d{1,4})$", re.IGNORECASE
@@ -30,7 +31,7 @@ def workload_name(work: Workload) -> str:
         work.rw or "",
         _size(work.bs) if work.bs else "",
         f"iodepth {work.iodepth}" if work.iodepth is not None else "",
-        f"{work.numjobs} jobs" if work.numjobs and work.numjobs > 1 else "",
+        plural(work.numjobs, "job") if work.numjobs and work.numjobs > 1 else "",
     ]
     return " ".join(part for part in parts if part)
 

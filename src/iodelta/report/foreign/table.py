@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from iodelta.ingest import Refusal
+from iodelta.plural import plural
 from iodelta.study.devices import Served
 from iodelta.study.runs import Number, Point, Row, Shown, shared_folder
 from iodelta.study.words import inert
@@ -81,7 +82,7 @@ def _devices(found: Sequence[Served]) -> Iterator[Text]:
             name = _cut(f"device {inert(device.device)}".strip(), 20)
             yield Text(f"  {name:<20} {device.reads:>13,.0f} reads{share:>9}{wait:>10} mean wait")
     if len(found) > DEVICES:
-        yield Text(f"and {len(found) - DEVICES} devices more; --format json lists them")
+        yield Text(f"and {plural(len(found) - DEVICES, 'device')} more; --format json lists them")
     if found:
         yield Text()
 
@@ -232,9 +233,9 @@ def legend(rows: Sequence[Row]) -> Iterator[str]:
 def _summary(shown: Shown) -> str:
     versions = sorted({row.fio_version for row in shown.rows if row.fio_version})
     tools = f"; fio {', '.join(versions[:4])}{' and others' if len(versions) > 4 else ''}" if versions else ""
-    files = f" in {shown.files} files" if shown.files > 1 else ""
+    files = f" in {plural(shown.files, 'file')}" if shown.files > 1 else ""
     left = f"; {len(shown.refusals)} not read" if shown.refusals else ""
-    return f"{shown.runs} run{'s' if shown.runs != 1 else ''}{files}{tools}{left}"
+    return f"{plural(shown.runs, 'run')}{files}{tools}{left}"
 
 
 def _cut(text: str, width: int) -> str:

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from iodelta.errors import pasted
+from iodelta.plural import plural
 from iodelta.report.formats.table import table
 from iodelta.report.formats.terminal import WIDTH, width_of
 from iodelta.report.stories.advice import advice
@@ -53,13 +54,13 @@ def lines(account: Account, width: int = WIDTH, *, verbose: bool = False) -> Ite
 def _measured(account: Account) -> str:
     """What was measured and by which rules, in a line."""
     counts = sorted({verdict.blocks for verdict in account.judgement.verdicts}) or [0]
-    blocks = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    blocks = (f"{counts[0]} to " if len(counts) > 1 else "") + plural(counts[-1], "block")
     of_a_cell = " of a cell" if len(account.plan.experiment.cells) > 1 else ""
     rules = account.plan.rules
     # A note only, and yet always here: nobody can see whether the numbers were changed afterwards.
     sealing = "; not sealed [folder.unsealed]" if UNSEALED in {each.rule for each in account.findings} else ""
     return (
-        f"{blocks} block{'' if counts == [1] else 's'}{of_a_cell}, {account.trials} trials in "
+        f"{blocks}{of_a_cell}, {plural(account.trials, 'trial')} in "
         f"{duration(account.spent)}; margin {100 * rules.margin:g} %, level {100 * (1 - rules.alpha):g} %{sealing}."
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from iodelta.errors import pasted
+from iodelta.plural import plural
 from iodelta.report.stories.evidence import CANNOT_TELL, first_look, least_change, not_excluded, share_of
 from iodelta.report.stories.statements import (
     WHOLE,
@@ -34,11 +35,11 @@ def advice(account: Account, width: int) -> Iterator[str]:
     rest = f"`iodelta report {folder} --verbose`"
     shown = [line for sentence in _failures(account) for line in wrap(sentence, width, "  ")]
     statements = list(_statements(account))
-    room = LINES - len(wrap(f"{len(statements)} more statements: {rest}", width, "  "))
+    room = LINES - len(wrap(f"{plural(len(statements), 'more statement')}: {rest}", width, "  "))
     while statements and (not shown or len(shown) + len(wrap(statements[0], width, "  ")) <= room):
         shown += wrap(statements.pop(0), width, "  ")
     yield from shown
-    label = f"{_counted(len(statements), 'more statement')} and all details" if statements else "All details"
+    label = f"{plural(len(statements), 'more statement')} and all details" if statements else "All details"
     yield from wrap(f"{label}: {rest}", width, "  ")
 
 
@@ -63,7 +64,7 @@ def _statements(account: Account) -> Iterator[str]:
     yield from _limits(account)
     warnings = [finding.rule for finding, _ in grouped(all_findings(account)) if finding.severity == "warning"]
     if warnings:
-        yield f"{_counted(len(warnings), 'warning')}: {_some(list(dict.fromkeys(warnings)))}."
+        yield f"{plural(len(warnings), 'warning')}: {_some(list(dict.fromkeys(warnings)))}."
 
 
 def _inconclusive(account: Account) -> Iterator[str]:
@@ -82,7 +83,7 @@ def _inconclusive(account: Account) -> Iterator[str]:
     accept = f"accept a margin of {margin_of(max(margins))} %" if margins and max(margins) < WHOLE else ""
     if more := _more(waiting):
         seconds = sum(_more([verdict for verdict in waiting if verdict.cell == cell]) for cell in cells) * each
-        needed = f"about {more} more blocks{' of each cell' if len(cells) > 1 else ''} ({duration(seconds)})"
+        needed = f"about {plural(more, 'more block')}{' of each cell' if len(cells) > 1 else ''} ({duration(seconds)})"
         yield f"{name}: {needed} would decide{f', or {accept}' if accept else ''}."
     elif margins:
         remedy = f"{accept}, or reduce the noise" if accept else "reduce the noise"
@@ -143,10 +144,6 @@ def _limits(account: Account) -> Iterator[str]:
         parts.append(f"a carry-over of {'any size' if most > CANNOT_TELL else f'up to {share(most)}'}")
     if parts:
         yield f"Equivalent does not exclude {' or '.join(parts)}."
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _some(names: Sequence[str]) -> str:

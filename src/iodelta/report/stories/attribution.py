@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from iodelta.plural import plural
 from iodelta.report.stories.search import steps
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Story, Table, section
 from iodelta.study.attribution import AttributionAccount, Switched
@@ -81,7 +82,7 @@ def _combinations(found: AttributionAccount) -> Iterator[Table]:
 
 def _method(found: AttributionAccount) -> Iterator[str]:
     yield (
-        f"{found.blocks} blocks of {len(found.combinations)} combinations, in random order inside each (seed "
+        f"{plural(found.blocks, 'block')} of {len(found.combinations)} combinations, in random order inside each (seed "
         f"{found.question.rules.seed})."
     )
     if found.model:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from iodelta.audit.claims import Checked
 from iodelta.audit.model import Hit
 from iodelta.ingest import Run
+from iodelta.plural import plural
 from iodelta.report.stories.sources import machine, not_read
 from iodelta.report.stories.statements import findings
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Item, Row, Story, Table, section
@@ -55,7 +56,7 @@ def _described(rule: AuditRule) -> Item:
 
 def _answer(found: Audited) -> str:
     counts = ((found.rows, "row"), (len(found.runs) - found.rows, "run"), (found.trials, "trial"))
-    counted = [f"{count} {noun}{'' if count == 1 else 's'}" for count, noun in counts if count]
+    counted = [plural(count, noun) for count, noun in counts if count]
     if not counted:
         return "No run and no table to judge."
     verdict = f"{found.bad} of them fail a hard rule" if found.bad else "none fails a hard rule"
@@ -85,7 +86,7 @@ def _fired(found: Audited, hits: Sequence[Hit], common: str, *, whole: bool) -> 
     for hit in shown:
         below.append(f"{inert(hit.finding.place.removeprefix(common))}: {inert(hit.finding.explanation)}")
     mends = sum(len(hit.repairs) for hit in hits)
-    tail = f" {mends} {'cell' if mends == 1 else 'cells'} can be mended (--repair)." if mends else ""
+    tail = f" {plural(mends, 'cell')} can be mended (--repair)." if mends else ""
     below.append(f"To do: {rule.remedy}.{tail}")
     return Item(f"{hits[0].finding.severity}: {_sentence(rule.says)[:-1]} [{rule.id}]", tuple(below))
 
@@ -108,7 +109,7 @@ def _places(runs: Sequence[Run], common: str) -> str:
         by_line = len(files) == 1 or len(numbers) > 1
         parts.append(f"{file}: {_ranges(sorted(numbers))}" if by_line else file)
     left = len(parts) - FILES
-    return "; ".join(parts[:FILES]) + (f"; and {left} files more" if left > 0 else "")
+    return "; ".join(parts[:FILES]) + (f"; and {plural(left, 'file')} more" if left > 0 else "")
 
 
 def _ranges(numbers: Sequence[int]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from iodelta.lab.aftermath import Aftermath
 from iodelta.lab.calibration import Calibration
+from iodelta.plural import plural
 from iodelta.report.formats.columns import columns
 from iodelta.study.words import inert, interval, metric_name
 
@@ -42,16 +43,18 @@ def lines(calibration: Calibration) -> Iterator[str]:
     if calibration.trials:
         yield f"{_stalls(calibration)}."
     for left in calibration.aftermath:
-        yield f"Carry-over: {_left(left)} ({metric_name(left.metric, with_kind=False)}, {left.blocks} blocks)."
+        yield (
+            f"Carry-over: {_left(left)} ({metric_name(left.metric, with_kind=False)}, {plural(left.blocks, 'block')})."
+        )
     for injection in calibration.injections:
         said = f"a slow-down of {-100 * injection.change:g} % was called {injection.word}"
-        yield f"Known: {said} after {injection.blocks} blocks ({interval(injection.low, injection.high)})"
+        yield f"Known: {said} after {plural(injection.blocks, 'block')} ({interval(injection.low, injection.high)})"
 
 
 def false_alarms(calibration: Calibration) -> str:
     """What the A/A comparisons allow to say of the false-alarm rate."""
     text = (
-        f"{calibration.comparisons} comparisons of a variant with itself, {calibration.alarms} false alarms: "
+        f"{plural(calibration.comparisons, 'comparison')} of a variant with itself, {calibration.alarms} false alarms: "
         f"the rate is below {100 * calibration.bound:.0f} % (95 % confidence)"
     )
     clean = calibration.comparisons - calibration.alarms
@@ -77,7 +80,10 @@ def _stalls(calibration: Calibration) -> str:
         _two_digits(1000 * calibration.stalled / calibration.trials),
         _two_digits(1000 * calibration.stall_bound),
     )
-    return f"{calibration.stalled} of {calibration.trials} trials stalled, {rate} in a thousand, at most {most} (95 %)"
+    return (
+        f"{calibration.stalled} of {plural(calibration.trials, 'trial')} stalled, {rate} in a "
+        f"thousand, at most {most} (95 %)"
+    )
 
 
 def _left(one: Aftermath) -> str:

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from iodelta.plural import plural
 from iodelta.report.stories.environment import differing
 from iodelta.report.stories.sources import UNKNOWN, not_read
 from iodelta.report.stories.statements import findings, visible
@@ -129,7 +130,7 @@ def headline(found: Comparison, variant: str, own: Sequence[Compared]) -> str:
 
 def _said(found: Comparison, variant: str, own: Sequence[Compared]) -> str:
     lacking = found.lacking.get(variant, ())
-    lack = f"no number that all runs have in {len(lacking)} cell{'s' if len(lacking) != 1 else ''}" if lacking else ""
+    lack = f"no number that all runs have in {plural(len(lacking), 'cell')}" if lacking else ""
     if not own:
         return f"no verdict: {lack}." if lack else "no cell in common."
     own = [one for one in own if one.resolved] or list(own)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from iodelta.history.answers import Candidate, HistoryPoint
 from iodelta.history.courses import Course
+from iodelta.plural import plural
 from iodelta.report.stories.story import Cell, Row, Story, Table, section
 from iodelta.study.words import inert, percent, quantity
 
@@ -31,11 +32,11 @@ def of_courses(courses: Sequence[Course], experiments: int) -> Story:
 
 def headline(courses: Sequence[Course], experiments: int) -> str:
     """How much there is, and how much of it stands out."""
-    nights = "one experiment" if experiments == 1 else f"{experiments} experiments"
+    nights = "one experiment" if experiments == 1 else plural(experiments, "experiment")
     series = "one series" if len(courses) == 1 else f"{len(courses)} series"
     moved = sum(bool(course.steps) for course in courses)
     steps = sum(len(course.steps) for course in courses)
-    found = "no step" if not steps else "one step" if steps == 1 else f"{steps} steps in {moved} of them"
+    found = "no step" if not steps else "one step" if steps == 1 else f"{plural(steps, 'step')} in {moved} of them"
     return f"{nights}, {series}: {found}.".capitalize()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from iodelta.plural import plural
 from iodelta.study.words import duration, inert, interval, percent
 from iodelta.verdict import Verdict
 from iodelta.verdict.model import Carry, Change, Flags
@@ -38,17 +39,20 @@ def evidence(verdict: Verdict) -> Iterator[str]:
     yield from _stalls(verdict)
     if verdict.flagged:
         without = f"; without them the typical change is {_sized(verdict.unflagged)}" if verdict.unflagged else ""
-        yield f"{verdict.flagged} of {verdict.blocks} blocks hold a trial that was flagged as disturbed{without}"
+        yield (
+            f"{verdict.flagged} of {plural(verdict.blocks, 'block')} with a trial that was "
+            f"flagged as disturbed{without}"
+        )
         yield from (_flagged(one, verdict) for one in verdict.flags)
     if verdict.two_speeds:
         yield "the machine runs at two speeds: blocks are compared within a speed"
     if verdict.smallest_p is not None:
-        yield f"smallest p that {verdict.blocks} blocks can reach: {verdict.smallest_p:.2g}"
+        yield f"smallest p that {plural(verdict.blocks, 'block')} can reach: {verdict.smallest_p:.2g}"
 
 
 def _flagged(one: Flags, verdict: Verdict) -> str:
     return (
-        f"{one.rule} flagged {one.variant} of {one.trials} trials of {verdict.variant} and {one.baseline} of "
+        f"{one.rule} flagged {one.variant} of {plural(one.trials, 'trial')} of {verdict.variant} and {one.baseline} of "
         f"{one.trials} of {verdict.baseline} (alike at p = {one.p:.2g})"
     )
 
@@ -115,7 +119,7 @@ def first_look(verdict: Verdict, each: float) -> str:
     if verdict.look is not None or verdict.next_look is None:
         return ""
     more = max(0, verdict.next_look - verdict.blocks)
-    return f"first look after {verdict.next_look} blocks, {more} more, {duration(more * each)}"
+    return f"first look after {plural(verdict.next_look, 'block')}, {more} more, {duration(more * each)}"
 
 
 def _estimates(verdict: Verdict) -> Iterator[str]:
@@ -133,10 +137,10 @@ def _stalls(verdict: Verdict) -> Iterator[str]:
         if numbers:
             more = f" and {len(numbers) - NAMED} more" if len(numbers) > NAMED else ""
             named = ", ".join(map(str, numbers[:NAMED]))
-            yield f"{len(numbers)} of {verdict.blocks} trials of {inert(name)} stalled: number {named}{more}"
+            yield f"{len(numbers)} of {plural(verdict.blocks, 'trial')} of {inert(name)} stalled: number {named}{more}"
     held = f", {stalls.stalled} of which stalled," if stalls.stalled else ""
     yield (
-        f"{stalls.trials} trials of {inert(verdict.variant)}{held} do not exclude stalls in up to "
+        f"after {plural(stalls.trials, 'trial')} of {inert(verdict.variant)}{held} stalls are not excluded in up to "
         f"{100 * stalls.not_excluded:.0f} % of its trials, if stalls come singly; "
         "the total change holds those that were seen"
     )

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from iodelta.errors import RequestError
+from iodelta.plural import plural
 from iodelta.report.stories.evidence import evidence
 from iodelta.stats.shift import ShiftFunction
 from iodelta.study.experiment import Account
@@ -33,7 +34,7 @@ def explain(account: Account, cell: str) -> Iterator[str]:
 def _shift(variant: str, shift: ShiftFunction) -> Iterator[str]:
     """How far each percentile of latency moved: the band holds for all of them together."""
     if shift.shifts:
-        band = f"{100 * shift.level:g} % band over {shift.blocks} blocks"
+        band = f"{100 * shift.level:g} % band over {plural(shift.blocks, 'block')}"
         yield f"latency of {inert(variant)}, percentile by percentile ({band})"
     for one in shift.shifts:
         low, high = (None if end is None else math.expm1(end) for end in (one.low, one.high))

@@ -6,6 +6,7 @@ import math
 import textwrap
 from collections.abc import Iterator
 
+from iodelta.plural import plural
 from iodelta.report.stories.search import by_words, proof, steps
 from iodelta.study.search import Found, SearchAccount
 from iodelta.study.words import inert, interval, percent, quantity
@@ -37,7 +38,7 @@ def _lines(account: SearchAccount, found: Found) -> Iterator[str]:
     yield ""
     yield from _wrapped(
         f"bisecting a slow-down between {inert(account.good)} and {inert(account.bad)} "
-        f"({account.items - 1} commits) ended at"
+        f"({plural(account.items - 1, 'commit')}) ended at"
         if commit is not None
         else f"a slow-down between {inert(account.good)} and {inert(account.bad)} came with"
     )
@@ -62,7 +63,7 @@ def _lines(account: SearchAccount, found: Found) -> Iterator[str]:
     values = {level.title: level for level in account.levels}
     for title in (found.parent, found.title):
         if level := values.get(title):
-            runs = f"{level.runs} runs"
+            runs = plural(level.runs, "run")
             yield f"  {inert(title)[:46]:<46} {quantity(level.value, question.unit):>12} {runs:>9}"
     yield ""
     if account.blind:
@@ -89,7 +90,8 @@ def _lines(account: SearchAccount, found: Found) -> Iterator[str]:
     yield ""
     totals = account.totals
     yield from _wrapped(
-        f"{totals.visits} visits of {totals.builds} commits; margin {100 * math.expm1(question.rules.margin):.3g} %; "
+        f"{plural(totals.visits, 'visit')} of {plural(totals.builds, 'commit')}; margin "
+        f"{100 * math.expm1(question.rules.margin):.3g} %; "
         f"posterior {100 * found.probability:.1f} % before the test against the parent."
     )
     if commit is not None:

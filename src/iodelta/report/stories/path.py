@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from iodelta.path.judge import PathAccount, Shift
 from iodelta.path.tables import FunctionTable
+from iodelta.plural import plural
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Story, Table, section
 from iodelta.study.words import duration, inert
 
@@ -40,7 +41,9 @@ def headline(account: PathAccount) -> str:
         for word in ("longer", "shorter", "same"):
             alike = [one for one in own if one.word == word]
             if alike:
-                parts.append(f"{word} in {len(alike)} of {len(own)} cells{_range(alike) if word != 'same' else ''}")
+                parts.append(
+                    f"{word} in {len(alike)} of {plural(len(own), 'cell')}{_range(alike) if word != 'same' else ''}"
+                )
         if missing := sum(one.word == "no verdict" for one in own):
             parts.append(f"no verdict in {missing}")
         told.append(f"{inert(variant)} against {inert(against)}: path {', '.join(parts)}.")
@@ -136,9 +139,10 @@ def _rests_on(account: PathAccount) -> list[str]:
         "not made": "The boot that must be made twice was not made yet.",
     }[account.self_check]
     return [
-        f"{check} {account.boots} of {account.planned} boots in {duration(account.seconds)}, {inert(account.state)}. "
+        f"{check} {account.boots} of {plural(account.planned, 'boot')} in {duration(account.seconds)}, "
+        f"{inert(account.state)}. "
         "A change counts beyond 10 instructions, and beyond what the address layout alone does to either side ("
-        f"{layouts} more boots of each).",
+        f"{plural(layouts, 'more boot')} of each).",
         "Instruction clock (icount shift 0), one CPU, fixed date, no address randomisation.",
     ]
 

@@ -12,6 +12,7 @@ from iodelta.experiment import Experiment
 from iodelta.lab.plan import Plan, carry_over, smallest_p, trials_of_a_variant, warnings
 from iodelta.lab.setup import Survey
 from iodelta.lab.superblocks import kinds_of
+from iodelta.plural import plural
 from iodelta.stats.stalls import trials_needed
 from iodelta.study.planned import at_most, refusal_text, rounds
 from iodelta.study.words import duration, inert, size
@@ -78,7 +79,7 @@ def _rules(plan: Plan) -> list[str]:
 
 def _time(plan: Plan) -> str:
     each, longest = duration(plan.trial_seconds), duration(at_most(plan))
-    return f"Time      {each} a trial, {plan.per_round} trials a round, at most {longest}"
+    return f"Time      {each} a trial, {plural(plan.per_round, 'trial')} a round, at most {longest}"
 
 
 def _lines(plan: Plan, found: Survey, refused: RefusedError | None, *, whole: bool) -> list[str]:
@@ -133,7 +134,7 @@ def warning_lines(plan: Plan) -> Iterator[str]:
 def _stalls(plan: Plan) -> str:
     """What "equivalent" will exclude of stalls."""
     trials, needed = trials_of_a_variant(plan), trials_needed(plan.rules.stalls)
-    return f'"equivalent" takes {needed} trials of a variant, the budget pays for about {trials}'
+    return f'"equivalent" takes {plural(needed, "trial")} of a variant, the budget pays for about {trials}'
 
 
 def order_lines(plan: Plan) -> list[str]:

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator
 
 from iodelta.bisect.question import Question
+from iodelta.plural import plural
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Section, Story, Table, section
 from iodelta.study.search import Changed, Found, Left, Level, Proof, SearchAccount
 from iodelta.study.words import duration, inert, interval, percent, quantity
@@ -69,7 +70,7 @@ def headline(account: SearchAccount) -> str:
         return f"No culprit: {inert(account.refused)}."
     if account.question.by_hand:
         return f"Not finished: {account.items - 1} candidates, {_answered(account)}."
-    runs = f"{account.totals.runs} runs"
+    runs = plural(account.totals.runs, "run")
     return f"Not finished ({inert(account.state)}): {account.items - 1} candidates, {runs} so far."
 
 
@@ -243,7 +244,8 @@ def _method(account: SearchAccount) -> Iterator[str]:
             yield f"Taken back: {totals.undone}."
         return
     yield (
-        f"{totals.visits} visits of {totals.builds} items with {totals.runs} runs in {duration(totals.wall)} "
+        f"{plural(totals.visits, 'visit')} of {plural(totals.builds, 'item')} with "
+        f"{plural(totals.runs, 'run')} in {duration(totals.wall)} "
         f"({duration(totals.build_seconds)} of it checkouts and builds), "
         f"margin {100 * math.expm1(rules.margin):.3g} %, seed {rules.seed}."
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
+from iodelta.plural import plural
 from iodelta.report.foreign import table
 from iodelta.report.stories.comparison import quoted
 from iodelta.report.stories.statements import (
@@ -18,10 +19,10 @@ from iodelta.study.words import inert
 
 def of_shown(found: Shown, detail: Detail = PLAIN) -> Story:
     """What is in foreign results, nothing compared: the rows of ``iodelta show``."""
-    runs = f"{found.runs} run{'s' if found.runs != 1 else ''}"
+    runs = plural(found.runs, "run")
     return Story(
         question="",
-        answer=f"{runs} in {found.files} file{'s' if found.files != 1 else ''}; nothing is compared.",
+        answer=f"{runs} in {plural(found.files, 'file')}; nothing is compared.",
         tables=tuple(_shown_table(group, list(rows)) for group, rows in groupby(found.rows, key=lambda row: row.group)),
         sections=(
             *section("Legend", table.legend(found.rows)),

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from iodelta.lab.plan import carry_over
+from iodelta.plural import plural
 from iodelta.report.stories.calibration import QUOTED, quoted
 from iodelta.report.stories.evidence import CANNOT_TELL, MORE, first_look, is_withheld, not_excluded, share_of
 from iodelta.stats.modes import Modes
@@ -65,7 +66,8 @@ def beyond(account: Account) -> Iterator[str]:
         names = [f"{inert(cell)} ({inert(variant)})" for cell, variant in dict.fromkeys(held)]
         more = f" and {len(names) - MANY} more" if len(names) > MANY else ""
         yield (
-            f"Changes on their own, but not yet certain among {account.judgement.family.comparisons} comparisons: "
+            "Changes on their own, but not yet certain among "
+            f"{plural(account.judgement.family.comparisons, 'comparison')}: "
             f"{', '.join(names[:MANY])}{more}."
         )
     yield from _pooled(account)
@@ -96,7 +98,7 @@ def _not_excluded(account: Account) -> Iterator[str]:
     known = [(bound, v) for v in verdicts if v.carry and (bound := not_excluded(v.carry)) is not None]
     bounded = [one for one in known if one[0] <= CANNOT_TELL]
     if len(bounded) < len(known):
-        of = f" of {len(known) - len(bounded)} of {len(known)} comparisons" if bounded else ""
+        of = f" of {len(known) - len(bounded)} of {plural(len(known), 'comparison')}" if bounded else ""
         yield f"The data cannot tell the carry-over{of}: {MORE}."
     if bounded:
         most, verdict = max(bounded, key=lambda one: one[0])
@@ -119,7 +121,8 @@ def _false_equivalents(account: Account) -> Iterator[str]:
     if called > MANY:
         share = account.judgement.rules.alpha / 2
         yield (
-            f"{called} of {len(verdicts)} comparisons are called equivalent: were every one changed by exactly the "
+            f"{called} of {plural(len(verdicts), 'comparison')} are called equivalent: were every one "
+            "changed by exactly the "
             f"margin, {share * len(verdicts):.1f} of them would be called so in error."
         )
 
@@ -129,7 +132,10 @@ def held_back(verdict: Verdict, account: Account) -> str:
     if verdict.word == verdict.alone or is_withheld(verdict):
         return ""
     count = account.judgement.family.comparisons
-    return f"{verdict.alone} on its own, but not yet certain among {count} comparisons: more blocks can settle it"
+    return (
+        f"{verdict.alone} on its own, but not yet certain among {plural(count, 'comparison')}: "
+        "more blocks can settle it"
+    )
 
 
 def _pooled(account: Account) -> Iterator[str]:
@@ -146,7 +152,7 @@ def _pooled(account: Account) -> Iterator[str]:
                 several = len(account.plan.experiment.variants) > 2
                 name = f"{inert(cell)}, {inert(variant)}" if several else inert(cell)
                 yield (
-                    f"Pooled over {shift.blocks} blocks, {name}: p{100 * one.p:g} latency "
+                    f"Pooled over {plural(shift.blocks, 'block')}, {name}: p{100 * one.p:g} latency "
                     f"{percent(math.expm1(one.change), 0.01)} ({interval(low, high)}); no verdict."
                 )
 
@@ -205,11 +211,12 @@ def open_questions(account: Account) -> Iterator[str]:
     if len(waiting) > MANY:
         more = sum(max(map(more_blocks, own)) for own in waiting.values())
         if all(verdict.look is None for own in waiting.values() for verdict in own):
-            yield f"Open: the first look at all cells takes {more} more blocks, {duration(more * each)}."
+            yield f"Open: the first look at all cells takes {plural(more, 'more block')}, {duration(more * each)}."
             return
         yield (
-            f"Open: {len({cell for cell, _ in waiting})} of {len(account.plan.experiment.cells)} cells; to decide "
-            f"them all takes about {more} more blocks, {duration(more * each)}."
+            f"Open: {len({cell for cell, _ in waiting})} of "
+            f"{plural(len(account.plan.experiment.cells), 'cell')}; to decide "
+            f"them all takes about {plural(more, 'more block')}, {duration(more * each)}."
         )
         return
     several = len(account.plan.experiment.variants) > 2
@@ -233,12 +240,18 @@ def _cost(verdict: Verdict, each: float) -> str:
         return f"{text} {first}"
     needed = verdict.needed
     if needed is not None and needed.high is None:
-        text += f" needs {max(0, needed.low - verdict.blocks)} more blocks at least, perhaps more than are planned"
+        text += (
+            f" needs {plural(max(0, needed.low - verdict.blocks), 'more block')} at least, "
+            "perhaps more than are planned"
+        )
         text += f" (in {100 * needed.share:.0f} % of replays)"
     elif more_blocks(verdict) and needed is not None:
         low, high = max(0, needed.low - verdict.blocks), max(0, (needed.high or 0) - verdict.blocks)
         span = f"{low}-{high} in {100 * needed.share:.0f} % of replays"
-        text += f" needs about {more_blocks(verdict)} more blocks ({span}), {duration(more_blocks(verdict) * each)}"
+        text += (
+            f" needs about {plural(more_blocks(verdict), 'more block')} ({span}), "
+            f"{duration(more_blocks(verdict) * each)}"
+        )
     elif needed is None and verdict.open_share is not None:
         text += " will probably not be settled in the planned blocks"
         text += f" ({100 * verdict.open_share:.0f} % of replays)"
@@ -265,7 +278,7 @@ def more_blocks(verdict: Verdict) -> int:
 
 def _hosts(account: Account) -> str:
     names = account.plan.experiment.machines
-    return f" on {len(names)} hosts in turn, whose own effects are averaged" if len(names) > 1 else ""
+    return f" on {plural(len(names), 'host')} in turn, whose own effects are averaged" if len(names) > 1 else ""
 
 
 def method(account: Account, folder: str = "FOLDER") -> Iterator[str]:
@@ -274,12 +287,12 @@ def method(account: Account, folder: str = "FOLDER") -> Iterator[str]:
     ``folder`` is what to call it in a command: its path for a reader who has it.
     """
     rules, design = account.plan.rules, account.plan.experiment.design
-    looks = ", ".join(map(str, rules.looks))
+    looks = ", ".join([*map(str, rules.looks[:-1]), plural(rules.looks[-1], "block")])
     yield (
-        f"{account.trials} trials of {design.trial:g} s after a ramp of {design.ramp:g} s in "
+        f"{plural(account.trials, 'trial')} of {design.trial:g} s after a ramp of {design.ramp:g} s in "
         f"{duration(account.spent)}{_hosts(account)}; margin {100 * rules.margin:g} %, "
         f"level {100 * (1 - rules.alpha):g} %, order randomised in blocks (seed {account.plan.seed}), "
-        f"looks at {looks} blocks."
+        f"looks at {looks}."
     )
     yield "Order and rules were fixed before the first trial."
     if carry := CARRY.get(rules.carry):
@@ -288,7 +301,7 @@ def method(account: Account, folder: str = "FOLDER") -> Iterator[str]:
         yield f"Carry-over: {inert(carry)}."
     yield from (f"{inert(note[:1].upper() + note[1:])}." for note in account.plan.experiment.notes)
     if account.repeated:
-        yield f"{account.repeated} trials failed or were cut short, and their blocks were repeated."
+        yield f"{plural(account.repeated, 'trial')} failed or ended early; the block was repeated each time."
     changes = [v.change for v in account.judgement.verdicts if v.change]
     seen = [(c.high - c.low) / 2 for c in changes if c.low is not None and c.high is not None]
     if seen:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from iodelta.history.answers import HistoryPoint
 from iodelta.history.courses import Course
+from iodelta.plural import plural
 from iodelta.report.formats.charts.model import Figure, label, number
 from iodelta.report.stories.course import MOST, day
 from iodelta.study.words import inert, percent, quantity
@@ -153,9 +154,11 @@ def _drawn(course: Course, scale: float, *, by: str) -> dict[str, list[dict[str,
 
 def _seen(course: Course) -> str:
     nights = len(course.line.points)
-    steps = "no step" if not course.steps else "one step" if len(course.steps) == 1 else f"{len(course.steps)} steps"
+    steps = (
+        "no step" if not course.steps else "one step" if len(course.steps) == 1 else plural(len(course.steps), "step")
+    )
     epochs = "" if not course.epochs else f" in {len(course.epochs) + 1} epochs"
-    return f"{nights} {'night' if nights == 1 else 'nights'}{epochs}, {steps}."
+    return f"{plural(nights, 'night')}{epochs}, {steps}."
 
 
 def _told(course: Course, point: HistoryPoint) -> tuple[str, ...]:

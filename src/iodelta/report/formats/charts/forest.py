@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from iodelta.plural import plural
 from iodelta.report.formats.charts.model import LONG, Effect, Figure, Source, frame, label, labels, percent_of, some
 from iodelta.study.words import interval, percent
 
@@ -73,7 +74,7 @@ def _figure(source: Source, own: list[Effect]) -> Figure:
         name=f"change-{own[0].metric.name}",
         spec="forest",
         title=f"Change of {name}",
-        alt=f"{len(own)} comparisons: {counts}; {better} is better. {left}".strip(),
+        alt=f"{plural(len(own), 'comparison')}: {counts}; {better} is better. {left}".strip(),
         about=f"Change against {label(source.baseline)} with its interval. The shaded band is the margin of "
         f"{100 * source.margin:g} %; intervals that run off the chart are given in full in the table.",
         rows=[

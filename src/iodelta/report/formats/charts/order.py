@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import TYPE_CHECKING
 
+from iodelta.plural import plural
 from iodelta.report.formats.charts.model import Figure, Source, label, number, percent_of
 from iodelta.study.words import metric_name, percent
 from iodelta.trial import Trial
@@ -81,7 +82,8 @@ def _figure(source: Source, metric: Metric, found: list[tuple[int, Trial, float]
         name=f"order-{metric.name}",
         spec="order",
         title=f"{name} in run order",
-        alt=f"{len(found)} trials; from the first to the last third the level moved by {percent(moved, 0.002)}.",
+        alt=f"{plural(len(found), 'trial')}; from the first to the last third the level moved by "
+        f"{percent(moved, 0.002)}.",
         about=f"Every trial where it stood in the run, against the median of its own cell and variant; the line is the "
         f"median of {WINDOW} neighbours. Drift falls on all variants alike only where they were interleaved.",
         rows=[

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from iodelta.plural import plural
 from iodelta.report.formats.charts.distribution import place
 from iodelta.report.formats.charts.forest import margins
 from iodelta.report.formats.charts.model import Figure, Source, frame, label, percent_of, some
@@ -88,7 +89,7 @@ def _figure(source: Source, cell: str, own: list[tuple[str, ShiftFunction]], not
                     "said": said + (", all blocks together" if one.pooled else ""),
                 }
             )
-            pooled = "all blocks together" if one.pooled else f"band over {shift.blocks} blocks"
+            pooled = "all blocks together" if one.pooled else f"band over {plural(shift.blocks, 'block')}"
             table.append((label(variant), name, percent(change, half), interval(low, high), pooled))
     moved = [f"{label(v)} p{100 * one.p:g}" for v, shift in own for one in shift.shifts if one.moved]
     said = f"moved beyond its interval: {', '.join(moved)}" if moved else "none moved beyond its interval"

@@ -11,6 +11,7 @@ import msgspec
 
 from iodelta.ingest.layouts import Entry, Layout
 from iodelta.ingest.layouts.order import ended
+from iodelta.plural import plural
 from iodelta.report.formats.charts.model import Effect, Source
 from iodelta.report.stories.comparison import name_of, says_of
 from iodelta.study.comparison import Comparison
@@ -63,7 +64,7 @@ def _effect(verdict: Verdict, several: bool) -> Effect:
         high=change.high if change else None,
         word=verdict.word,
         says=verdict.phrase,
-        counted=f"{verdict.blocks} blocks",
+        counted=plural(verdict.blocks, "block"),
     )
 
 
@@ -125,7 +126,7 @@ def _compared(found: Comparison) -> Iterable[Effect]:
         for one in own:
             change = one.change
             spanned = change if one.basis != "single runs" else None  # what digits leave open is no interval
-            counted = "one run each" if one.runs == (1, 1) else f"{one.runs[0]} and {one.runs[1]} runs"
+            counted = "one run each" if one.runs == (1, 1) else f"{one.runs[0]} and {plural(one.runs[1], 'run')}"
             better: Better = "higher" if one.better == "higher" else "lower"
             yield Effect(
                 cell=one.cell,
