@@ -44,6 +44,11 @@ which these tools run. Of several comparisons any counts; none of these rules co
 rule is the Mann-Whitney test at 5 %. README.md says what each simplifies."""
 
 
+CHANGED_NOTES = """\
+Every cell has the share of experiments with the right answer, then that with a change of the wrong sign. A variant that
+stalls has changed for the worse; in superblocks so has one that leaves a debt to the trial after it."""
+
+
 def markdown(results: Sequence[Results]) -> str:
     """The table with its state."""
     known = [one for one in results if one.records]
@@ -155,7 +160,7 @@ def _rivals(known: Sequence[Results]) -> list[str]:
     if changed:
         parts += [
             "### Right answers where something did, and those of the wrong sign",
-            "A stall counts as a change for the worse, what it leaves to later trials too, where it is deployed.",
+            CHANGED_NOTES,
             _rival_table(changed),
         ]
     return parts
