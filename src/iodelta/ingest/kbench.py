@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from iodelta.ingest.cleaning import Line
 from iodelta.ingest.model import Run, Workload, unknown
 from iodelta.ingest.table_cells import cell
-from iodelta.ingest.table_headings import column
+from iodelta.ingest.table_headings import Column, column
 from iodelta.ingest.wording import clean
 from iodelta.trial import Direction, Kind, Latency, Place, Quantity
 
@@ -23,35 +23,57 @@ def summaries(lines: Sequence[Line], used: bytearray, file: str) -> list[list[Ru
 
     kbench measures IOPS, bandwidth and latency one after the other, with other block sizes: they are no one run's.
     """
-    found: list[list[Run]] = []
-    heading: tuple[str, str] | None = None
-    title, above = "", ""
-    parts: dict[tuple[str, str], list[Direction]] = {}
-    places: dict[tuple[str, str], Place] = {}
+    found = _Summaries(file)
     for index, line in enumerate(lines):
         text = line.text.strip()
-        if used[index] or not text or len(text) > 200:
-            continue
-        if named := _NAMED.match(text):
-            found += _runs(parts, title, places)
-            parts, places, title = {}, {}, f"{above}: {named[1]}" if above else named[1]
-        elif begun := _HEADING.match(text):
-            heading = (begun[1], begun[2] or "")
-        elif heading is not None and (pair := _PAIR.match(text)):
-            places[heading[0], pair[1]] = Place(file, line.number)
-            for kind, number in zip(_KINDS, (pair[2], pair[3]), strict=True):
-                what = column(f"{heading[0]} ({heading[1]})" if heading[1] else heading[0])
-                value = cell(number)
-                if what is not None and value is not None and what.scale is not None:
-                    unit = {"iops": "1/s", "bw": "B/s"}.get(what.stat, "ns")
-                    quantity = value[0].quantity(unit, what.scale)
-                    parts.setdefault((heading[0], pair[1]), []).append(_direction(kind, what.stat, quantity))
-        else:
-            if text.startswith("#"):
-                above = text.strip("# ")
-            continue
-        used[index] = 1
-    return found + _runs(parts, title, places)
+        if text and not used[index] and len(text) <= 200 and found.take(line.number, text):
+            used[index] = 1
+    return found.end()
+
+
+class _Summaries:
+    """The summaries of a text, as its lines come in."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._found: list[list[Run]] = []
+        self._heading: tuple[str, str] | None = None
+        """Measure and unit."""
+        self._title = self._above = ""
+        self._parts: dict[tuple[str, str], list[Direction]] = {}
+        self._places: dict[tuple[str, str], Place] = {}
+
+    def end(self) -> list[list[Run]]:
+        return self._found + _runs(self._parts, self._title, self._places)
+
+    def take(self, number: int, text: str) -> bool:
+        """Whether the line is kbench's."""
+        named, begun, pair = _NAMED.match(text), _HEADING.match(text), _PAIR.match(text)
+        if named:
+            self._found = self.end()
+            self._parts, self._places = {}, {}
+            self._title = f"{self._above}: {named[1]}" if self._above else named[1]
+        elif begun:
+            self._heading = (begun[1], begun[2] or "")
+        elif pair and self._heading:
+            measure, unit = self._heading
+            self._places[measure, pair[1]] = Place(self._file, number)
+            self._pair(column(f"{measure} ({unit})" if unit else measure), (measure, pair[1]), pair.groups()[1:])
+        elif text.startswith("#"):
+            self._above = text.strip("# ")
+            return False
+        return bool(named or begun or (pair and self._heading))
+
+    def _pair(self, what: Column | None, key: tuple[str, str], numbers: Sequence[str]) -> None:
+        """What a line says of reads and of writes."""
+        if what is None or what.scale is None:
+            return
+        unit = {"iops": "1/s", "bw": "B/s"}.get(what.stat, "ns")
+        for kind, number in zip(_KINDS, numbers, strict=True):
+            value = cell(number)
+            if value is not None:
+                direction = _direction(kind, what.stat, value[0].quantity(unit, what.scale))
+                self._parts.setdefault(key, []).append(direction)
 
 
 def _runs(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain, islice
 from typing import NamedTuple
 
 from iodelta.ingest.model import Run, Workload, unknown
@@ -113,28 +114,35 @@ def paragraphs(text: str) -> Iterator[Paragraph]:
 
 def changes(text: str) -> tuple[Change, ...]:
     """The changes that a text states: ``554 IOPS → 535 IOPS (-3.4 %)``, ``from 36M to 13M``, a good and a bad case."""
-    found = []
-    for paragraph in paragraphs(text):
-        taken: list[range] = []
-        for pattern in _CHANGES:
-            for match in pattern.finditer(paragraph.text):
-                before, after = _quantity(*match.groups()[:3]), _quantity(*match.groups()[3:6])
-                overlaps = any(match.start() in span for span in taken)
-                if before is None or after is None or overlaps or not before.low > 0:
-                    continue
-                unit = before.unit if before.unit != "1" else after.unit
-                if unit == "1" and _are_iops(paragraph.text[max(0, match.start() - 60) : match.start(1)], match):
-                    unit = "IOPS"
-                if unit == "1" or {before.unit, after.unit} - {unit, "1"}:
-                    continue
+    stated = chain.from_iterable(map(_changes_in, paragraphs(text)))
+    return tuple(islice(stated, MOST))
+
+
+def _changes_in(paragraph: Paragraph) -> Iterator[Change]:
+    taken: list[range] = []
+    for pattern in _CHANGES:
+        for match in pattern.finditer(paragraph.text):
+            if any(match.start() in span for span in taken):
+                continue
+            change = _change(paragraph, match)
+            if change is not None:
                 taken.append(range(match.start(), match.end()))
-                cells = _CELL.findall(paragraph.text[: match.start()])
-                place = paragraph.line(match.start()), paragraph.quoted, cells[-1] if cells else ""
-                words = match[0][:SENTENCE]
-                found.append(Change(_in(before, unit), _in(after, unit), match[7] or "", *place, words))
-                if len(found) == MOST:
-                    return tuple(found)
-    return tuple(found)
+                yield change
+
+
+def _change(paragraph: Paragraph, match: re.Match[str]) -> Change | None:
+    """What a match states; None where its two numbers are of no unit, or of two."""
+    before, after = _quantity(*match.groups()[:3]), _quantity(*match.groups()[3:6])
+    if before is None or after is None or not before.low > 0:
+        return None
+    unit = before.unit if before.unit != "1" else after.unit
+    if unit == "1" and _are_iops(paragraph.text[max(0, match.start() - 60) : match.start(1)], match):
+        unit = "IOPS"
+    if unit == "1" or {before.unit, after.unit} - {unit, "1"}:
+        return None
+    cells = _CELL.findall(paragraph.text[: match.start()])
+    place = paragraph.line(match.start()), paragraph.quoted, cells[-1] if cells else ""
+    return Change(_in(before, unit), _in(after, unit), match[7] or "", *place, match[0][:SENTENCE])
 
 
 def _are_iops(before: str, match: re.Match[str]) -> bool:

@@ -27,8 +27,7 @@ def dumps(lines: Sequence[Line], used: bytearray, file: str) -> list[DeviceStats
         if used[index]:
             continue
         if stamp := _STAMP.search(text):
-            numbers = [int(part) for part in stamp.groups()]
-            at = float(calendar.timegm((*numbers, 0, 0, 0))) if 0 < numbers[1] < 13 and numbers[0] >= 1970 else None
+            at = _time(stamp)
             continue
         grepped = _GREP.match(text) if "/read_stats:" in text else None
         if grepped is None and not _BARE.match(text):
@@ -43,6 +42,11 @@ def dumps(lines: Sequence[Line], used: bytearray, file: str) -> list[DeviceStats
         DeviceStats(Place(file, number), clean(device), _finite(_fields(words)), when)
         for number, device, when, words in found
     ]
+
+
+def _time(stamp: re.Match[str]) -> float | None:
+    year, month, *rest = map(int, stamp.groups())
+    return float(calendar.timegm((year, month, *rest, 0, 0, 0))) if 0 < month < 13 and year >= 1970 else None
 
 
 def _names(words: str) -> set[str]:

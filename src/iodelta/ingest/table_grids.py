@@ -45,13 +45,15 @@ def grid(titles: list[str], rows: list[Row], first: int, mark: str = "", misfits
         rows = [each for each in rows if each[0] < another]
         misfits = [at for at in misfits if at < another]
     if rows and _is_units(rows[0][1]):
-        titles = [
-            f"{title} ({unit.strip('()[]')})" if unit else title for title, unit in zip(titles, rows[0][1], strict=True)
-        ]
+        titles = list(map(_with_unit, titles, rows[0][1]))
         rows = rows[1:]
     if not rows or len(titles) < 2:
         return None
     return Grid(titles, rows, first, mark, tuple(misfits)) if has_numbers(rows) else None
+
+
+def _with_unit(title: str, unit: str) -> str:
+    return f"{title} ({unit.strip('()[]')})" if unit else title
 
 
 def is_heading(cells: Sequence[str]) -> bool:
@@ -143,9 +145,8 @@ def _separated_by(mark: str, lines: Sequence[Line], index: int, most: int) -> Gr
             break
         if len(misfits) > len(rows) + 2:
             return None
-    while misfits and rows and misfits[-1] > rows[-1][0]:
-        if _looks_like(_values(lines[misfits[-1]], mark, several) or [], titles):
-            break
+    last = rows[-1][0] if rows else len(lines)
+    while misfits and misfits[-1] > last and not _looks_like(_values(lines[misfits[-1]], mark, several) or [], titles):
         misfits.pop()  # another table, or a sentence
     return grid(titles, rows, index, mark, misfits)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from iodelta.ingest.model import Run
@@ -52,21 +52,26 @@ def metric_rows(grid: Grid, places: Mapping[int, Place], title: str) -> list[Run
     groups: dict[tuple[str, ...], list[Row]] = {}
     for each in rows:
         groups.setdefault(tuple(each[1][: layout.measure]), []).append(each)
+    named = [Heading(text, None) for text in titles[: layout.measure]]
     runs: list[Run] = []
     for names, own in groups.items():
-        named = [Heading(text, None) for text in titles[: layout.measure]]
         place = places[grid.first if layout.measure == 0 else own[0][0]]
         measures = _Measures(own, layout, titles, commas=commas, doubt=doubt)
-        if layout.statistics:
-            headings, cells = measures.of_statistics()
-            runs += row([*named, *headings], [*names, *cells], place, title)
-        for at in layout.variants:
-            headings, cells = measures.of_column(at)
-            if len(layout.variants) > 1 or titles[at].lower() not in _VALUE_TITLES:
-                headings = [Heading(titles[layout.measure] or "column", None), *headings]
-                cells = [titles[at], *cells]
+        for headings, cells in _numbers(layout, titles, measures):
             runs += row([*named, *headings], [*names, *cells], place, title)
     return [run for run in runs if run.directions]
+
+
+def _numbers(layout: _Layout, titles: Sequence[str], measures: _Measures) -> Iterator[tuple[list[Heading], list[str]]]:
+    """Headings and cells of each run of a group."""
+    if layout.statistics:
+        yield measures.of_statistics()
+    for at in layout.variants:
+        headings, cells = measures.of_column(at)
+        if len(layout.variants) > 1 or titles[at].lower() not in _VALUE_TITLES:
+            headings = [Heading(titles[layout.measure] or "column", None), *headings]
+            cells = [titles[at], *cells]
+        yield headings, cells
 
 
 def is_headless(grid: Grid) -> bool:

@@ -238,14 +238,12 @@ def _merged(spans: Sequence[tuple[int, int]], head: str, rows: Sequence[str]) ->
             merged.append([begin if pending is None else pending, end])
             pending = None
             continue
-        if not titled and any(cell(text[begin:end].strip()) is not None for text in rows):
+        if not titled and _has_number(spans[at], rows):
             return None  # a number without a title
         near_left = bool(merged) and pending is None and begin - spans[at - 1][1] == 1
         near_right = _reaches_right(spans, kept, at)
-        if near_left and near_right and titled and _ends_together(merged[-1], head, rows):
-            near_left = False  # the column before is flush right, and its title ends where its numbers do
-        if near_left and near_right and not titled:  # part of a name, unless a name stands to the right as well
-            near_right = not _holds_numbers(spans[at + 1], rows)
+        if near_left and near_right:
+            near_left, near_right = _nearer(merged[-1], spans[at + 1], head, rows, titled=titled)
         if near_left == near_right:
             return None
         if near_left:
@@ -253,6 +251,20 @@ def _merged(spans: Sequence[tuple[int, int]], head: str, rows: Sequence[str]) ->
         elif pending is None:
             pending = begin
     return [(begin, end) for begin, end in merged] if pending is None else None
+
+
+def _nearer(
+    left: Sequence[int], right: tuple[int, int], head: str, rows: Sequence[str], *, titled: bool
+) -> tuple[bool, bool]:
+    """Whether a word between two columns, a space from each, may belong to the left and to the right one."""
+    if titled:  # a column that is flush right has a title that ends where its numbers do
+        return not _ends_together(left, head, rows), True
+    return True, not _holds_numbers(right, rows)  # part of a name, unless a name stands to the right as well
+
+
+def _has_number(span: tuple[int, int], rows: Sequence[str]) -> bool:
+    begin, end = span
+    return any(cell(text[begin:end].strip()) is not None for text in rows)
 
 
 def _stands_alone(spans: Sequence[tuple[int, int]], rows: Sequence[str]) -> bool:

@@ -113,11 +113,16 @@ def rates(stated: Statement, version: Version | None) -> Rates | None:
     else:
         return None
     milliseconds = whole(runtime.removesuffix("msec").strip())
-    part = 0.125 if unit == "bit" else 1.0
-    known = tuple(_scaled(speed, part) for speed in speeds if speed is not None)
+    known = _in_bytes(speeds, unit)
     if iops is None or total is None or not known or milliseconds is None:
         return None
     return Rates(stated.head, iops, known, total, milliseconds)  # type: ignore[arg-type]
+
+
+def _in_bytes(speeds: Sequence[Printed | None], unit: str) -> tuple[Printed, ...]:
+    """Those speeds that could be read, whose ``unit`` is bit or B."""
+    part = 0.125 if unit == "bit" else 1.0
+    return tuple(_scaled(speed, part) for speed in speeds if speed is not None)
 
 
 def percentile_head(stated: Statement) -> tuple[str, int] | None:

@@ -115,22 +115,16 @@ def together(runs: Sequence[Run]) -> Run:
         return runs[0]
     first = runs[0]
     parts = list(chain.from_iterable(run.directions for run in runs))
-    if all(part.ios and part.runtime_ms for part in parts):
-        jobs = [
-            FioJob(name="", group=0, error=0, directions=run.directions, usr_cpu=0.0, sys_cpu=0.0, context_switches=0)
-            for run in runs
-        ]
-        directions = merged(jobs).directions
-    else:
-        directions = _summed(parts)
+    is_counted = all(part.ios and part.runtime_ms for part in parts)
+    directions = merged(list(map(_job, runs))).directions if is_counted else _summed(parts)
     return msgspec.structs.replace(
         first,
         jobs=sum(run.jobs or 1 for run in runs),
         concurrency=None,
         directions=directions,
-        started=min((run.started for run in runs if run.started is not None), default=None),
-        ended=max((run.ended for run in runs if run.ended is not None), default=None),
-        host=first.host if all(run.host == first.host for run in runs) else "",
+        started=min(_known(run.started for run in runs), default=None),
+        ended=max(_known(run.ended for run in runs), default=None),
+        host=first.host if len({run.host for run in runs}) == 1 else "",
         error=next((run.error for run in runs if run.error), 0),
         usr_cpu=unknown("%"),
         sys_cpu=unknown("%"),
@@ -139,6 +133,15 @@ def together(runs: Sequence[Run]) -> Run:
         series={},
         findings=tuple(dict.fromkeys(chain.from_iterable(run.findings for run in runs))),
     )
+
+
+def _job(run: Run) -> FioJob:
+    """A run as fio's own sums take it; of its times only the directions are known."""
+    return FioJob(name="", group=0, error=0, directions=run.directions, usr_cpu=0.0, sys_cpu=0.0, context_switches=0)
+
+
+def _known(times: Iterable[float | None]) -> list[float]:
+    return [time for time in times if time is not None]
 
 
 def _summed(parts: Sequence[Direction]) -> tuple[Direction, ...]:
