@@ -23,7 +23,9 @@ from iodelta.cli.histories import (
     store_class,
 )
 from iodelta.cli.history_alerts import alert, annotate, decide, recorded, scan
+from iodelta.cli.history_confirm import confirm
 from iodelta.cli.history_exchange import export, import_
+from iodelta.cli.history_night import night
 from iodelta.cli.history_prune import prune
 from iodelta.cli.history_show import show
 from iodelta.errors import MeasureError, RequestError
@@ -50,7 +52,7 @@ def command() -> None:
     """Follow results over many nights: collect experiment folders, and find the steps between them."""
 
 
-for own in (scan, alert, decide, annotate, show, import_, export, prune):
+for own in (scan, alert, decide, annotate, confirm, night, show, import_, export, prune):
     command.add_command(own)
 
 

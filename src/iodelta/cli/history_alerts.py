@@ -37,12 +37,13 @@ _ALERT = click.argument("name", metavar="ALERT")
 
 
 @click.command("scan", epilog="\b\nExamples:\n  iodelta history scan\n")
+@click.option("--repo", default="", metavar="PATH", help="Order nights by the commits of this git repository.")
 @HISTORY
 @LOG
 @FORMAT
 @click.option("--lake", default="", metavar="DIRECTORY|s3://...", help="List candidates of an exported lake instead.")
 @click.option("--engine", default="", metavar="dask://HOST:PORT", help="Let workers of a Dask cluster scan the lake.")
-def scan(place: str, log: Path | None, format_: str, lake: str, engine: str) -> None:
+def scan(repo: str, place: str, log: Path | None, format_: str, lake: str, engine: str) -> None:
     """Find steps in every series, each epoch by itself, and group those that one change may have made.
 
     A candidate is not a verdict: `iodelta history confirm` measures both builds in one experiment. Exit codes: 0
@@ -51,6 +52,8 @@ def scan(place: str, log: Path | None, format_: str, lake: str, engine: str) -> 
     if lake or engine:
         _scan_lake(lake, engine, format_)
     store, written = opened(place, log)
+    if repo:
+        ordered(store, written, repo)
     found = recorded(store, written)
     if format_ == "json":
         from iodelta.history.answers import HistoryScanAnswer
@@ -143,6 +146,27 @@ def annotate(text: str, when: str, commit: str, place: str, log: Path | None, fo
         print_document(HistoryNoteAnswer(text, t, commit))
     else:
         click.echo("noted")
+
+
+def ordered(store: Store, written: Log, path: str) -> None:
+    """Write to the log in which order the commits that were measured follow each other in a repository. Raises
+    RequestError, MeasureError."""
+    import msgspec
+
+    from iodelta.bisect.git import Repository
+    from iodelta.cli.checkout import checked_out
+    from iodelta.history.commits import Order
+    from iodelta.machine import LocalMachine
+
+    name = str(checked_out(path)["repo"])
+    subjects = [msgspec.json.decode(row["subject"]) for row in store.experiments()]
+    measured = [one["commit"] for one in subjects if one.get("repo") == name and one.get("commit")]
+    if not measured:
+        known = ", ".join(sorted({one["repo"] for one in subjects if one.get("repo")})) or "none"
+        raise RequestError(f"no night measured a commit of {name}", place=path, remedy=f"repositories: {known}")
+    entry = Order(written.entries()[0]).extended(Repository.open(LocalMachine(), path), name, measured)
+    if entry is not None:
+        written.append(entry)
 
 
 def recorded(store: Store, written: Log) -> History:

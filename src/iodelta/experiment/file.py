@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from iodelta.errors import RequestError
+from iodelta.experiment.build import parse_build
 from iodelta.experiment.expand import Workload, assemble
 from iodelta.experiment.model import INSTRUMENTS, NAME, Condition, Design, Experiment, Option, Target, Variant, variant
 from iodelta.experiment.subject import parse_role, parse_subject
@@ -96,6 +97,7 @@ def parse(text: str, name: str = "experiment.toml", *, base: Path = Path(), numb
         refuse=source.refuse,
     )
     _check_weights(source, experiment)
+    parse_build(data.get("build", {}), source.refuse)
     return msgspec.structs.replace(
         experiment,
         machines=machines,
@@ -155,6 +157,7 @@ _TOP = (
     "design",
     "instrument",
     "subject",
+    "build",
 )
 
 

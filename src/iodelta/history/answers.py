@@ -205,6 +205,18 @@ class HistoryScanAnswer(msgspec.Struct, frozen=True):
     schema: str = "iodelta.history-scan/1"
 
 
+class HistoryNightAnswer(msgspec.Struct, frozen=True):
+    """What one night brought."""
+
+    added: NightAdded
+    """Its folder."""
+    alerts: tuple[Alert, ...]
+    """All alerts of the history, the newest first."""
+    failed: tuple[str, ...]
+    """Alerts whose builds could not be measured, and why."""
+    schema: str = "iodelta.history-night/1"
+
+
 class HistoryNoteAnswer(msgspec.Struct, frozen=True):
     """A note that was kept."""
 

@@ -133,7 +133,16 @@ class NightBegun(msgspec.Struct, frozen=True, tag="night"):
     commit: str = ""
 
 
-Entry = Added | Named | Removed | Ordered | Opened | Confirming | Confirmed | Decided | Annotated | NightBegun
+class NightEnded(msgspec.Struct, frozen=True, tag="night ended"):
+    """The night in ``folder`` was added, scanned and confirmed."""
+
+    at: float
+    folder: str
+
+
+Entry = (
+    Added | Named | Removed | Ordered | Opened | Confirming | Confirmed | Decided | Annotated | NightBegun | NightEnded
+)
 _decoder: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Entry)
 
 

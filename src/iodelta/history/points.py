@@ -30,6 +30,9 @@ from iodelta.verdict import Metric, series_of
 PLACEBO = "placebo"
 """Name of the variant that is the baseline once more."""
 
+BUILT = "built"
+"""Label of a subject: where what was built of its commit is kept, as it stands in the settings of variants."""
+
 _HARDWARE = ("vendor", "product", "board", "bios")
 _DISK = ("model", "vendor", "rev", "firmware", "firmware_rev", "serial", "wwid", "size_bytes")
 
@@ -185,10 +188,11 @@ def apart(points: Sequence[Point]) -> tuple[Point, ...]:
 def key_of(experiment: Experiment, cell: Cell, variant: Variant, metric: Metric, machine: str, target: str) -> Key:
     """The canonical key of a series."""
     condition = experiment.condition(cell.condition)
-    options = {canonical(name): value for name, value in (*cell.options, *variant.options)}
+    options = {canonical(name): value for name, value in cell.options}
+    options |= {canonical(name): value and _general(experiment, value) for name, value in variant.options}
     tool = options.pop(TOOL, None)
     held = {**condition.knobs, **({"background": condition.load} if condition.load else {})}
-    knobs = {name: value for name, value in variant.knobs.items() if name != "kernel"}
+    knobs = {name: _general(experiment, value) for name, value in variant.knobs.items() if name != "kernel"}
     return Key(
         machine=machine,
         options=(("tool", "t/io_uring" if tool else "fio"), *sorted(options.items())),
@@ -198,6 +202,14 @@ def key_of(experiment: Experiment, cell: Cell, variant: Variant, metric: Metric,
         metric=metric.name,
         target=target,
     )
+
+
+def _general(experiment: Experiment, value: str) -> str:
+    """A setting with the commit and the place of its build taken out again: they are the build whose history it is."""
+    subject = experiment.subject
+    for own, name in ((subject.labels.get(BUILT, ""), "{built}"), (subject.commit, "{commit}")):
+        value = value.replace(own, name) if own else value
+    return value
 
 
 def _point(

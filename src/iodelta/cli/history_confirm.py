@@ -1,0 +1,236 @@
+"""``iodelta history confirm``: both builds of an alert in one experiment."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from iodelta.cli.histories import FORMAT, HISTORY, LOG, inert, opened, print_document
+from iodelta.cli.history_alerts import alert_lines, chosen, recorded
+from iodelta.cli.turn import waits
+from iodelta.errors import MeasureError, RequestError
+
+if TYPE_CHECKING:
+    from iodelta.experiment import Variant
+    from iodelta.history.answers import Alert
+    from iodelta.history.confirm import Measured
+    from iodelta.history.log import Confirmed, Log
+    from iodelta.history.store import Store
+
+PUT = click.option(
+    "--put",
+    default="",
+    metavar="COMMAND",
+    help="Installs a build, where nights differ by what was installed: {commit} and {built} stand in it.",
+)
+DESTROY = click.option(
+    "--destroy", multiple=True, metavar="DEVICE", help="Allow this device or file to be overwritten."
+)
+_EXAMPLES = """
+\b
+Examples:
+  iodelta history confirm 3f2a91c4
+  iodelta history confirm 3f2a91c4 --put 'apt-get install -y fio={commit}'
+"""
+OVER = ("complete", "budget")
+
+
+@click.command("confirm", epilog=_EXAMPLES)
+@click.argument("name", metavar="ALERT")
+@PUT
+@DESTROY
+@waits
+@HISTORY
+@LOG
+@FORMAT
+def confirm(name: str, put: str, destroy: tuple[str, ...], place: str, log: Path | None, format_: str) -> None:
+    """Measure the last good build of an alert against the first bad one in one experiment.
+
+    The cell of the alert and its neighbours, on the same machine, by the rules of its nights. Builds come from the
+    settings of the two nights (kernels, paths below {built}), from [build] of the experiment file, or from --put. A
+    second call goes on after a kill. Exit codes: 0 no change, 1 regression, 3 inconclusive, 4 could not measure.
+    """
+    store, written = opened(place, log)
+    alert = chosen(recorded(store, written), name)
+    with quiet(format_):
+        line = confirmed(alert, store, written, put=put, destroy=destroy)
+    now = chosen(recorded(store, written), alert.id)
+    if format_ == "json":
+        print_document(now)
+    else:
+        for text in alert_lines(now, shown=None):
+            click.echo(text)
+        if line and now.state == "confirmed":
+            click.echo(f"to find the commit:\n  {inert(line)}")
+    sys.exit({"confirmed": int(now.experiments[-1].word == "regression"), "closed": 0}.get(now.state, 3))
+
+
+@contextlib.contextmanager
+def quiet(format_: str) -> Iterator[None]:
+    """What a run prints goes to standard error where a document is printed."""
+    if format_ != "json":
+        yield
+        return
+    with contextlib.redirect_stdout(sys.stderr):
+        yield
+
+
+def confirmed(alert: Alert, store: Store, written: Log, *, put: str, destroy: Sequence[str]) -> str:
+    """Measure, or go on measuring, and write the word to the log; the command that finds the commit. Raises
+    RequestError, MeasureError."""
+    from iodelta.bisect.question import command_words
+    from iodelta.history.confirm import bisect_line, measured_in, question
+    from iodelta.history.log import Confirming
+
+    _check(alert)
+    assert alert.last_good is not None
+    assert alert.first_bad is not None
+    folders = {row["id"]: row["folder"] for row in store.experiments()}
+    variant = alert.steps[0].variant
+    good, bad = (measured_in(folders[one.experiment], variant) for one in (alert.last_good, alert.first_bad))
+    words = command_words(put, "--put")
+    folder = _unfinished(alert, written)
+    base = written.path.absolute().parent / "confirmations"
+    if folder is None:
+        number = 1 + sum(isinstance(one, Confirming) and one.alert == alert.id for one in written.entries()[0])
+        folder = base / f"{alert.id}-{number}"
+        written.append(Confirming(time.time(), alert.id, str(folder)))
+    file = folder.with_name(f"{folder.name}.toml")
+    if not folder.exists():
+        variants = _variants(good, bad, words, written.path.absolute().parent)
+        write(file, question(alert, bad, *variants, good.commit))
+    measure(folder, file, destroy)
+    written.append(_outcome(alert, folder))
+    return bisect_line(alert, bad, words)
+
+
+def _check(alert: Alert) -> None:
+    if not alert.steps or alert.last_good is None or alert.first_bad is None:
+        raise RequestError("there is no step to confirm any more", place=alert.id, remedy=f"it is {alert.state}")
+    if alert.kind == "machine":
+        raise RequestError(
+            "only builds that stay the same stepped: there are no two builds to compare",
+            place=alert.id,
+            remedy="look for what changed on the machine; `iodelta history decide` keeps what you find",
+        )
+
+
+def _unfinished(alert: Alert, written: Log) -> Path | None:
+    """The folder of a confirmation that was cut short."""
+    from iodelta.history.log import Confirmed, Confirming
+
+    entries = written.entries()[0]
+    ended = {entry.folder for entry in entries if isinstance(entry, Confirmed)}
+    begun = [entry.folder for entry in entries if isinstance(entry, Confirming) and entry.alert == alert.id]
+    return next((Path(folder) for folder in reversed(begun) if folder not in ended), None)
+
+
+def _variants(good: Measured, bad: Measured, put: Sequence[str], place: Path) -> tuple[Variant, Variant]:
+    """Both builds as variants of one experiment. Raises RequestError, MeasureError."""
+    import msgspec
+
+    from iodelta.history.confirm import put_knobs
+
+    builds = tuple(_build(one, put, place) for one in (good, bad))
+    if not put:
+        if good.settings == bad.settings:
+            raise RequestError(
+                "both nights have the same settings: what differed was installed by something else",
+                place=bad.variant.name,
+                remedy="give --put COMMAND that installs {commit} or {built}",
+            )
+        return good.variant, bad.variant
+    values = [{"commit": one.commit, "built": built} for one, built in zip((good, bad), builds, strict=True)]
+    if not all(one["commit"] for one in values):
+        raise RequestError("--put installs commits, and a night has none", place="--put", remedy="measure with --repo")
+    first, second = put_knobs(put, *values)
+    replace = msgspec.structs.replace
+    return (
+        replace(good.variant, knobs={**good.variant.knobs, **first}),
+        replace(bad.variant, knobs={**bad.variant.knobs, **second}),
+    )
+
+
+def _build(night: Measured, put: Sequence[str], place: Path) -> str:
+    """Where the build of a night is; made again where it is gone."""
+    from iodelta.history.builds import kept_build
+    from iodelta.history.points import BUILT
+    from iodelta.lab.signals import stop_on_signals
+    from iodelta.machine import LocalMachine
+
+    kept = night.experiment.subject.labels.get(BUILT, "")
+    wanted = kept or any("{built}" in word for word in put)
+    if not wanted or not night.build.command or (Path(kept or ".").is_dir() and kept):
+        return kept
+    where = Path(kept).parent.parent if kept else place
+    with stop_on_signals() as stop:
+        return str(kept_build(LocalMachine(), night.build, night.commit, where, stop=stop, say=say))
+
+
+def measure(folder: Path, file: Path, destroy: Sequence[str]) -> None:
+    """Run the experiment of ``file`` into ``folder``, or go on with it, until it is over. Raises RequestError,
+    MeasureError."""
+    from iodelta.cli.running import Asked
+    from iodelta.cli.running import measure as run
+    from iodelta.lab.account import Account
+    from iodelta.lab.folder import Folder
+
+    is_new = not folder.exists()
+    asked = Asked(
+        fio=(), names=(), clock=None, target="", size="", variants=(), conditions=(), baseline="", margin="",
+        question="", trial="", ramp="", repo="", budget="", blocks=None, seed=None, placebo=False, leave_out=False,
+        destroy=tuple(destroy), place=folder if is_new else None, dry_run=False, verbose=False, format_="console",
+    )  # fmt: skip
+    with contextlib.suppress(SystemExit):  # the exit code of the run is of its verdicts
+        run(file if is_new else folder, asked)
+    state = Account(Folder.open(folder).events()).state
+    if state not in OVER:
+        raise MeasureError(
+            f"the run ended early: {state}", place=str(folder), remedy="the same command goes on with it"
+        )
+
+
+def _outcome(alert: Alert, folder: Path) -> Confirmed:
+    """The entry of the log for a confirmation that is over. Raises MeasureError."""
+    from iodelta.history.confirm import BAD, told, word_of
+    from iodelta.history.log import Confirmed
+    from iodelta.lab.folder import JOURNAL, Folder
+    from iodelta.lab.seal import sha256
+    from iodelta.report.derived import load
+
+    opened_folder = Folder.open(folder)
+    account = load(opened_folder)
+    if account.broken:
+        raise MeasureError(f"not what was measured: {account.broken[0].explanation}", place=str(folder))
+    labels = account.plan.experiment.subject.labels
+    verdicts = [one for one in account.judgement.verdicts if one.variant == BAD]
+    return Confirmed(
+        time.time(),
+        alert.id,
+        str(folder),
+        account.plan.identifier,
+        sha256(opened_folder.read(JOURNAL)),
+        word_of(verdicts, labels),
+        tuple(told(one, labels) for one in verdicts),
+    )
+
+
+def write(file: Path, text: str) -> None:
+    """An experiment file. Raises MeasureError."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    except OSError as error:
+        remedy = "make room or make it writable, then do it again"
+        raise MeasureError(f"cannot write: {error.strerror}", place=str(file), remedy=remedy) from error
+
+
+def say(text: str) -> None:
+    """A line of progress."""
+    click.echo(inert(text), err=True)

@@ -1,0 +1,231 @@
+"""``iodelta history night``: measure, add, scan and confirm, in one command for cron or a timer."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from iodelta.cli.histories import FORMAT, HISTORY, LOG, inert, opened, print_document
+from iodelta.cli.history_alerts import alert_lines, code_of, ordered, recorded
+from iodelta.cli.history_confirm import DESTROY, PUT, confirmed, measure, quiet, write
+from iodelta.cli.turn import waits
+from iodelta.errors import IodeltaError, MeasureError, RequestError
+
+if TYPE_CHECKING:
+    from iodelta.experiment.build import Build
+    from iodelta.history.answers import NightAdded
+    from iodelta.history.log import Log, NightBegun
+    from iodelta.history.store import Store
+
+_EXAMPLES = """
+\b
+Examples:
+  iodelta history night nightly.toml
+  iodelta history night nightly.toml --history /srv/history --destroy /dev/disk/by-id/...
+"""
+
+
+@click.command("night", epilog=_EXAMPLES)
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@PUT
+@DESTROY
+@click.option("--no-confirm", is_flag=True, help="Measure no alerts; `iodelta history confirm` does it later.")
+@waits
+@HISTORY
+@LOG
+@FORMAT
+def night(
+    file: Path, put: str, destroy: tuple[str, ...], no_confirm: bool, place: str, log: Path | None, format_: str
+) -> None:
+    """Measure one night: run FILE, add its folder, scan, and confirm each alert that waits for it.
+
+    With [build] in FILE, the commit that is checked out in its repo is built first. A second call goes on after a kill;
+    another one begins the next night. Exit codes: 0 nothing waits for you, 1 a regression is confirmed, 2 the request
+    is wrong, 3 candidates or inconclusive, 4 could not measure.
+    """
+    from iodelta.history.answers import HistoryNightAnswer
+
+    store, written = opened(place, log, write=True)
+    with _alone(written), quiet(format_):
+        added = _measured(file, destroy, store, written)
+        repo = _build_of(file).repo
+        if repo:
+            ordered(store, written, repo)
+        failed = [] if no_confirm else _confirmed(store, written, put, destroy)
+        _end(written)
+    found = recorded(store, written)
+    if format_ == "json":
+        print_document(HistoryNightAnswer(added, found.alerts, tuple(failed)))
+    else:
+        _show(found.alerts, failed)
+    sys.exit(4 if failed else code_of(found.alerts))
+
+
+def _measured(file: Path, destroy: tuple[str, ...], store: Store, written: Log) -> NightAdded:
+    """The folder of this night in the history; that of one which was cut short, first."""
+    from iodelta.history.adding import add
+    from iodelta.history.log import Given
+
+    begun = _unfinished(file, written) or _begin(file, written)
+    folder = Path(begun.folder)
+    text = folder.with_name(f"{folder.name}.toml")
+    if not folder.exists():
+        write(text, _resolved(file, begun.commit, written.path.absolute().parent))
+    measure(folder, text, destroy)
+    added = add(folder, Given(), store, written)
+    click.echo(f"{added.outcome}: {inert(folder)}, {added.points} points", err=True)
+    return added
+
+
+def _confirmed(store: Store, written: Log, put: str, destroy: tuple[str, ...]) -> list[str]:
+    """Confirm what waits for it; what could not be measured is said and waits for the next night."""
+    failed = []
+    for alert in recorded(store, written).alerts:
+        waits_for_it = alert.triage in ("new", "investigating") and alert.state in ("candidate", "inconclusive")
+        if not waits_for_it or alert.kind == "machine" or not alert.steps:
+            continue
+        click.echo(f"confirming alert {alert.id}", err=True)
+        try:
+            line = confirmed(alert, store, written, put=put, destroy=destroy)
+        except IodeltaError as error:
+            failed.append(f"alert {alert.id}: {error.what}")
+            continue
+        if line:
+            click.echo(f"to find the commit of {alert.id}: {inert(line)}", err=True)
+    return failed
+
+
+def _show(alerts: Any, failed: list[str]) -> None:
+    from iodelta.history.alerts import is_asking
+
+    asking = [one for one in alerts if is_asking(one)]
+    for alert in asking:
+        for line in alert_lines(alert, shown=8):
+            click.echo(line)
+    for line in failed:
+        click.echo(f"could not measure: {inert(line)}")
+    if not asking:
+        click.echo("nothing waits for you")
+
+
+def _unfinished(file: Path, written: Log) -> NightBegun | None:
+    """A night of this file that has no end yet, unless another commit was checked out since: then it stays as far as
+    it came."""
+    from iodelta.history.log import NightBegun, NightEnded
+
+    last: NightBegun | None = None
+    for entry in written.entries()[0]:
+        if isinstance(entry, NightBegun) and entry.file == str(file.absolute()):
+            last = entry
+        elif isinstance(entry, NightEnded) and last is not None and entry.folder == last.folder:
+            last = None
+    if last is None:
+        return None
+    if last.commit != _commit(file):
+        click.echo(f"left as it is: {inert(last.folder)} was begun of commit {last.commit[:12]}", err=True)
+        return None
+    click.echo(f"going on with the night in {inert(last.folder)}", err=True)
+    return last
+
+
+def _begin(file: Path, written: Log) -> NightBegun:
+    from iodelta.history.log import NightBegun
+
+    runs = written.path.absolute().parent / "runs"
+    stem, number = f"{file.stem}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}", 1
+    known = {one.folder for one in written.entries()[0] if isinstance(one, NightBegun)}
+    folder = runs / stem
+    while folder.exists() or str(folder) in known:
+        number += 1
+        folder = runs / f"{stem}-{number}"
+    begun = NightBegun(time.time(), str(file.absolute()), str(folder), _commit(file))
+    written.append(begun)
+    return begun
+
+
+def _end(written: Log) -> None:
+    """Close every night that was begun."""
+    from iodelta.history.log import NightBegun, NightEnded
+
+    entries = written.entries()[0]
+    ended = {one.folder for one in entries if isinstance(one, NightEnded)}
+    for one in entries:
+        if isinstance(one, NightBegun) and one.folder not in ended:
+            written.append(NightEnded(time.time(), one.folder))
+
+
+def _commit(file: Path) -> str:
+    """The commit that is checked out where [build] says; empty without a repository."""
+    from iodelta.cli.checkout import checked_out
+
+    repo = _build_of(file).repo
+    return str(checked_out(repo)["commit"]) if repo else ""
+
+
+def _build_of(file: Path) -> Build:
+    from iodelta.experiment.build import parse_build
+    from iodelta.history.confirm import refuse
+
+    return parse_build(_data(file).get("build", {}), refuse)
+
+
+def _data(file: Path) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise RequestError(f"cannot read the experiment file: {error}", place=str(file)) from error
+
+
+def _resolved(file: Path, commit: str, place: Path) -> str:
+    """The text of the night's experiment: built, its places filled in, its commit recorded. Raises RequestError."""
+    from iodelta.cli.checkout import checked_out
+    from iodelta.experiment import toml_text
+    from iodelta.experiment.build import filled
+    from iodelta.history.builds import kept_build
+    from iodelta.history.points import BUILT
+    from iodelta.lab.signals import stop_on_signals
+    from iodelta.machine import LocalMachine
+
+    data, build = _data(file), _build_of(file)
+    if "job_file" in data.get("workload", {}):
+        data["workload"]["job_file"] = str(file.absolute().parent / data["workload"]["job_file"])
+    if not build.repo:
+        return toml_text(data)
+    subject = {**checked_out(build.repo), **data.get("subject", {}), "commit": commit}
+    values = {"commit": commit}
+    if build.command:
+        with stop_on_signals() as stop:
+            kept = kept_build(
+                LocalMachine(), build, commit, place, stop=stop, say=lambda text: click.echo(text, err=True)
+            )
+        values[BUILT] = str(kept)
+        subject["labels"] = {**subject.get("labels", {}), BUILT: str(kept)}
+    return toml_text({**data, "variant": filled(data.get("variant", {}), values), "subject": subject})
+
+
+@contextlib.contextmanager
+def _alone(written: Log) -> Iterator[None]:
+    """One night at a time in a history. Raises RequestError, MeasureError."""
+    place = written.path.absolute().parent / "night.lock"
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise MeasureError(f"cannot write: {error.strerror}", place=str(place), remedy="make it writable") from error
+    with contextlib.closing(os.fdopen(handle)) as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            remedy = "wait for it, or end it"
+            raise RequestError("another night of this history is running", place=str(place), remedy=remedy) from error
+        yield

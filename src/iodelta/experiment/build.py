@@ -1,0 +1,70 @@
+"""``[build]``: how a commit becomes what variants measure, by ``{built}`` and ``{commit}`` in their settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
+
+import msgspec
+
+from iodelta.errors import RequestError
+from iodelta.experiment.expand import Refuse
+from iodelta.experiment.values import seconds, split_command
+
+PLACES = ("built", "commit")
+"""What stands in braces in the settings of variants. Both are iodelta's own: a path and a hash."""
+
+
+class Build(msgspec.Struct, frozen=True):
+    """How a commit is built."""
+
+    repo: str = ""
+    """The checkout whose commit a night measures."""
+    command: tuple[str, ...] = ()
+    """Builds a commit in a tree of its own; empty where there is nothing to build."""
+    artifacts: tuple[str, ...] = ()
+    """What it leaves that is kept, relative to the tree."""
+    timeout: float = 7200.0
+    """Seconds for one build."""
+
+
+def parse_build(table: Any, refuse: Refuse) -> Build:
+    """The table of an experiment file as a Build. Refuses with the key."""
+    if not isinstance(table, dict):
+        refuse('build is a table: [build] repo = "/home/me/linux"', "build")
+    for key, value in table.items():
+        if key not in Build.__struct_fields__:
+            refuse(f"[build] has no key {key!r}", "build", key, remedy=f"allowed: {', '.join(Build.__struct_fields__)}")
+        if key in ("repo", "command") and (not isinstance(value, str) or not value.strip() or "\0" in value):
+            refuse(f"{key} is a text", "build", key)
+    artifacts = table.get("artifacts", [])
+    if not isinstance(artifacts, list) or not all(map(_lies_inside, artifacts)):
+        refuse('artifacts are paths relative to the tree, as in artifacts = ["bzImage"]', "build", "artifacts")
+    if bool(artifacts) != ("command" in table):
+        refuse("a build has a command and artifacts, which it keeps", "build")
+    try:
+        timeout = seconds(table.get("timeout", Build().timeout))
+        command = split_command(table.get("command", ""), "build.command") if "command" in table else ()
+    except (ValueError, TypeError, RequestError) as error:
+        refuse(str(error), "build")
+    return Build(table.get("repo", ""), tuple(command), tuple(artifacts), timeout)
+
+
+def filled(value: Any, values: Mapping[str, str]) -> Any:
+    """Plain data with ``{built}`` and ``{commit}`` replaced in every text."""
+    if isinstance(value, str):
+        for name, own in values.items():
+            value = value.replace("{" + name + "}", own)
+        return value
+    if isinstance(value, list):
+        return [filled(one, values) for one in value]
+    if isinstance(value, dict):
+        return {key: filled(one, values) for key, one in value.items()}
+    return value
+
+
+def _lies_inside(name: Any) -> bool:
+    return (
+        isinstance(name, str) and bool(name) and not PurePath(name).is_absolute() and ".." not in PurePath(name).parts
+    )

@@ -1,0 +1,178 @@
+"""The experiment that confirms an alert: the last good build against the first bad one, in the same blocks."""
+
+from __future__ import annotations
+
+import shlex
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import msgspec
+
+from iodelta.bundle.mapping import rendered
+from iodelta.bundle.packed import opened
+from iodelta.errors import RequestError
+from iodelta.experiment import Cell, Experiment, Variant, toml_text
+from iodelta.experiment.build import Build, filled, parse_build
+from iodelta.history.answers import Alert
+from iodelta.history.points import BUILT
+from iodelta.lab.folder import EXPERIMENT
+from iodelta.lab.session import read_plan
+from iodelta.verdict import Verdict
+
+GOOD, BAD = "good", "bad"
+WAYS = {True: "regression", False: "improvement"}
+"""What confirms a step that is worse, or better."""
+
+BLOCKS = 80
+"""A confirmation may go on for so many blocks; it ends when it is decided."""
+
+NEIGHBOURS = 2
+"""Cells measured with the one of the alert, which differ from it in one option."""
+
+
+class Measured(msgspec.Struct, frozen=True):
+    """One night of an alert, as its folder has it."""
+
+    experiment: Experiment
+    build: Build
+    variant: Variant
+
+    @property
+    def commit(self) -> str:
+        """The commit that was measured; empty where it is not known."""
+        return self.experiment.subject.commit
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Knobs and fio options of the variant."""
+        return {**self.variant.knobs, **{f"fio.{name}": value or "1" for name, value in self.variant.options}}
+
+
+def measured_in(folder: str, variant: str) -> Measured:
+    """The night in a folder. Raises RequestError, MeasureError."""
+    kept = opened(Path(folder))
+    experiment = read_plan(kept).experiment
+    own = next((one for one in experiment.variants if one.name == variant), None)
+    if own is None:
+        raise RequestError(f"this night has no variant {variant!r}", place=folder)
+    data = tomllib.loads(kept.read(EXPERIMENT).decode())
+    return Measured(experiment, parse_build(data.get("build", {}), refuse), own)
+
+
+def refuse(what: str, *path: str, remedy: str = "") -> NoReturn:
+    """Raises RequestError with the place of a key."""
+    raise RequestError(what, place=".".join(path), remedy=remedy)
+
+
+def put_knobs(
+    put: Sequence[str], good: Mapping[str, str], bad: Mapping[str, str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The settings of both builds where a command installs them: the later build is installed again in the end."""
+    words = [list(filled(list(put), own)) for own in (good, bad)]
+    later: list[str] = words[1]
+    first, second = {"apply": words[0], "restore": later}, {"apply": later, "restore": ["true"]}
+    return {"command": msgspec.json.encode(first).decode()}, {"command": msgspec.json.encode(second).decode()}
+
+
+def question(alert: Alert, night: Measured, good: Variant, bad: Variant, good_commit: str) -> str:
+    """The text of the experiment, by the rules of the night. Its labels say what it is about, so that it can be told
+    from the folder alone."""
+    step = alert.steps[0]
+    cells = chosen(night.experiment.cells, step.cell)
+    since = night.commit[:12] or "that night"
+    condition = night.experiment.condition(cells[0].condition)
+    replace = msgspec.structs.replace
+    design = replace(night.experiment.design, placebo=False, blocks=BLOCKS, seed=None, weights={})
+    experiment = replace(
+        night.experiment,
+        question=f"Alert {alert.id}: is {step.metric} of {step.cell} another since {since}?",
+        baseline=GOOD,
+        variants=(replace(good, name=GOOD, role=""), replace(bad, name=BAD, role="")),
+        cells=cells,
+        conditions=(condition,),
+        design=design,
+    )
+    head = toml_text({"machine": list(experiment.machines)}) if experiment.machines else ""
+    labels = {f"cell-{number}": cell.name for number, cell in enumerate(cells, 1)}
+    labels |= {"alert": alert.id, "metric": step.metric, "way": WAYS[step.size > 0.0]}
+    labels |= {GOOD: good_commit, BAD: night.commit}
+    subject = {**msgspec.to_builtins(experiment.subject), "labels": labels}
+    return f"{head}{rendered(experiment)}\n{toml_text({'subject': subject})}"
+
+
+def chosen(cells: Sequence[Cell], name: str) -> tuple[Cell, ...]:
+    """The cell of that name, then the nearest of those that differ from it in one option. Raises RequestError."""
+    names = [cell.name for cell in cells]
+    if name not in names:
+        raise RequestError(f"the night has no cell {name!r} any more", place="ALERT")
+    at = names.index(name)
+    near = [cell for cell in cells if _differ(cell, cells[at]) == 1]
+    near.sort(key=lambda cell: abs(names.index(cell.name) - at))
+    return (cells[at], *near[:NEIGHBOURS])
+
+
+def _differ(one: Cell, other: Cell) -> int:
+    mine, own = dict(one.options), dict(other.options)
+    if one.condition != other.condition:
+        return len(mine) + len(own)
+    return sum(mine.get(name) != own.get(name) for name in mine.keys() | own.keys())
+
+
+def word_of(verdicts: Sequence[Verdict], labels: Mapping[str, str]) -> str:
+    """The word for the log: what the alert's own cell and metric say of it."""
+    said = next((one.word for one in verdicts if (one.cell, one.metric.name) == ("cell-1", labels["metric"])), "")
+    if said in WAYS.values():
+        return said if said == labels["way"] else "contradicted"
+    return said if said == "equivalent" else "inconclusive"
+
+
+def told(verdict: Verdict, labels: Mapping[str, str]) -> str:
+    """A verdict in a line."""
+    change = verdict.change
+    size = f", {change.value:+.2%}" if change else ""
+    if change and change.low is not None and change.high is not None:
+        size += f" ({change.low:+.2%} .. {change.high:+.2%})"
+    cell = labels.get(verdict.cell, verdict.cell)
+    return f"{cell}  {verdict.metric.name}: {verdict.word}{size}, {verdict.blocks} blocks"
+
+
+def bisect_line(alert: Alert, night: Measured, put: Sequence[str] = ()) -> str:
+    """The search for the commit between the two nights; empty where no two commits are known."""
+    good, bad = alert.last_good, alert.first_bad
+    if good is None or bad is None or not alert.steps:
+        return ""
+    if not good.commit or not bad.commit or good.commit == bad.commit:
+        return ""
+    build, experiment = night.build, night.experiment
+    cell = next((one for one in experiment.cells if one.name == alert.steps[0].cell), experiment.cells[0])
+    words = ["iodelta", "bisect", *(["--repo", build.repo] if build.repo else [])]
+    words += ["--good", good.commit, "--bad", bad.commit]
+    words += ["--build", shlex.join(build.command)] if build.command else []
+    words += [word for name in build.artifacts for word in ("--artifact", name)]
+    words += _how(night, put)
+    words += ["--target", experiment.target.path] if experiment.target.path else []
+    words += ["--size", experiment.target.size] if experiment.target.size else []
+    words += ["--metric", alert.steps[0].metric, "--margin", f"{100 * experiment.margin:g}%", "--"]
+    options = {**dict(cell.options), **dict(night.variant.options)}
+    words += [f"--{name}" if value is None else f"--{name}={_general(night, value)}" for name, value in options.items()]
+    return shlex.join(words)
+
+
+def _how(night: Measured, put: Sequence[str]) -> list[str]:
+    """``--put`` and ``--set`` of the variant's settings."""
+    words = ["--put", shlex.join(put)] if put else []
+    for name, value in night.variant.knobs.items():
+        if name == "command" and not put:
+            apply = msgspec.json.decode(value)["apply"]
+            words += ["--put", shlex.join(_general(night, word) for word in apply)]
+        elif name != "command":
+            words += ["--set", f"{name}={_general(night, value)}"]
+    return words
+
+
+def _general(night: Measured, value: str) -> str:
+    for own, name in ((night.experiment.subject.labels.get(BUILT, ""), "{built}"), (night.commit, "{commit}")):
+        value = value.replace(own, name) if own else value
+    return value
