@@ -127,7 +127,7 @@ def _told(quiet: int, alerts: int, false: int, after: int, found: list[Any], slo
 def _night(place: Path) -> Any:
     words = [sys.executable, "-c", "from iodelta.cli.main import main; main()", "history", "night"]
     done = subprocess.run(
-        [*words, "nightly.toml", "--format", "json"], cwd=place, capture_output=True, text=True, timeout=1800
+        [*words, "nightly.toml", "--wait", "--format", "json"], cwd=place, capture_output=True, text=True, timeout=1800
     )
     if done.returncode in (2, 4):
         raise RuntimeError(done.stderr[-2000:] + done.stdout[-2000:])

@@ -107,7 +107,7 @@ def confirmed(alert: Alert, store: Store, written: Log, *, put: str, destroy: Se
         write(file, question(alert, bad, *variants, good.commit))
     measure(folder, file, destroy)
     written.append(_outcome(alert, folder))
-    return bisect_line(alert, bad, words)
+    return bisect_line(alert, good, bad, words)
 
 
 def _check(alert: Alert) -> None:

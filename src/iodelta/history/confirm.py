@@ -138,17 +138,15 @@ def told(verdict: Verdict, labels: Mapping[str, str]) -> str:
     return f"{cell}  {verdict.metric.name}: {verdict.word}{size}, {verdict.blocks} blocks"
 
 
-def bisect_line(alert: Alert, night: Measured, put: Sequence[str] = ()) -> str:
-    """The search for the commit between the two nights; empty where no two commits are known."""
-    good, bad = alert.last_good, alert.first_bad
-    if good is None or bad is None or not alert.steps:
-        return ""
-    if not good.commit or not bad.commit or good.commit == bad.commit:
+def bisect_line(alert: Alert, good: Measured, night: Measured, put: Sequence[str] = ()) -> str:
+    """The search for the commit between the two nights; empty where no two commits are known, or the nights differ in
+    settings too."""
+    if not good.commit or not night.commit or good.commit == night.commit or _settings(good) != _settings(night):
         return ""
     build, experiment = night.build, night.experiment
     cell = next((one for one in experiment.cells if one.name == alert.steps[0].cell), experiment.cells[0])
     words = ["iodelta", "bisect", *(["--repo", build.repo] if build.repo else [])]
-    words += ["--good", good.commit, "--bad", bad.commit]
+    words += ["--good", good.commit, "--bad", night.commit]
     words += ["--build", shlex.join(build.command)] if build.command else []
     words += [word for name in build.artifacts for word in ("--artifact", name)]
     words += _how(night, put)
@@ -170,6 +168,10 @@ def _how(night: Measured, put: Sequence[str]) -> list[str]:
         elif name != "command":
             words += ["--set", f"{name}={_general(night, value)}"]
     return words
+
+
+def _settings(night: Measured) -> dict[str, str]:
+    return {name: _general(night, value) for name, value in night.settings.items()}
 
 
 def _general(night: Measured, value: str) -> str:
