@@ -31,7 +31,8 @@ LONG = 100_000
 class Setup:
     """What is simulated. ``change`` is the variant's own; with probability ``stalls`` one of its trials also loses
     ``depth``. ``debt`` is what one of its trials costs the next trial, whichever it is, and ``memory`` the share of
-    it that is left after each further trial; a debt below 0 is a benefit. ``spread`` an sd that only the
+    it that is left after each further trial; a debt below 0 is a benefit. In
+    superblocks ``conditioning`` trials of an arm do not count. ``spread`` an sd that only the
     variant has. ``flags``: a stall also raises a flag, as 2 % of all other trials do. ``binned``: the values are p99
     latencies as printed from fio's histogram. Cells are independent, the ``metrics`` of one cell are not."""
 
@@ -42,6 +43,7 @@ class Setup:
     debt: float = 0.0
     memory: float = 0.0
     superblocks: bool = False
+    conditioning: int = 1
     spread: float = 0.0
     flags: bool = False
     binned: bool = False
@@ -60,6 +62,11 @@ class Setup:
         cv = math.exp(rng.uniform(low, high))
         change = math.expm1(rng.uniform(-1, 1) * math.log1p(WIDEST))
         return replace(self, noise=normal(cv), change=change, drawn=False)
+
+    @property
+    def repeats(self) -> int:
+        """Trials of an arm in a row."""
+        return 1 + self.conditioning if self.superblocks else 1
 
     @property
     def null(self) -> bool:
@@ -118,6 +125,7 @@ class Cell:
     stalled: Bools
     machine: Floats
     direct: Floats
+    uncounted: Floats
 
 
 def simulate(setup: Setup, rng: np.random.Generator) -> tuple[list[Series], list[Cell]]:
@@ -132,9 +140,9 @@ def simulate(setup: Setup, rng: np.random.Generator) -> tuple[list[Series], list
 
 
 def _cell(setup: Setup, rng: np.random.Generator) -> Cell:
-    """Trials in run order, two a block (four in superblocks: each arm's first does not count)."""
+    """Trials in run order, two a block (more in superblocks: of each arm the last one counts)."""
     first = rng.random(setup.blocks) < 0.5
-    repeats = 2 if setup.superblocks else 1
+    repeats = setup.repeats
     arm = np.repeat(np.column_stack([~first, first]).ravel(), repeats)
     machine = setup.noise(rng, len(arm))
     stalled = arm & (rng.random(len(arm)) < setup.stalls)
@@ -148,7 +156,9 @@ def _cell(setup: Setup, rng: np.random.Generator) -> Cell:
     middle = rates[:, 0, -1], rates[:, 1, 0]
     direct = np.column_stack([np.where(first, *middle), np.where(first, *middle[::-1])])
     lost = stalled.reshape(setup.blocks, 2, repeats)[rows, np.where(first, 1, 0), -1]
-    return Cell(first, old, new, lost, np.exp(machine), direct)
+    last = rates[:, :, -2] if setup.superblocks else rates[:, :, -1]
+    uncounted = np.column_stack([last[rows, np.where(first, 0, 1)], last[rows, np.where(first, 1, 0)]])
+    return Cell(first, old, new, lost, np.exp(machine), direct, uncounted)
 
 
 def exposures(arm: Bools, memory: float, start: float) -> Floats:
@@ -164,7 +174,7 @@ def exposures(arm: Bools, memory: float, start: float) -> Floats:
 def _series(setup: Setup, cell: Cell, place: int, name: Metric, order: Bools, rng: np.random.Generator) -> Series:
     """One metric of one cell. Cells take turns block by block, so a trial follows the last one of the cell before."""
     old, new, weights, resolution = _values(setup, cell, name, rng)
-    repeats = 2 if setup.superblocks else 1
+    repeats = setup.repeats
     begin = 2 * repeats * (np.arange(setup.blocks) * setup.cells + place)
     early, late = begin + repeats, begin + 2 * repeats
     first = order.T.ravel()
@@ -189,6 +199,8 @@ def _series(setup: Setup, cell: Cell, place: int, name: Metric, order: Bools, rn
         baseline_after=tuple(map(tuple, old_after.T.tolist())),
         variant_after=tuple(map(tuple, new_after.T.tolist())),
         direct=tuple(map(tuple, (1000 * cell.direct).tolist())) if setup.superblocks else (),
+        uncounted=tuple(map(tuple, (1000 * cell.uncounted).tolist())) if setup.superblocks else (),
+        conditioning=setup.conditioning if setup.superblocks else 0,
         resolution=resolution,
         baseline_flags=_flags(np.zeros(setup.blocks, dtype=bool), rng) if setup.flags else (),
         variant_flags=_flags(cell.stalled, rng) if setup.flags else (),

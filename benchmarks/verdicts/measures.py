@@ -107,6 +107,14 @@ def _in_spite(seen: Seen) -> bool:
     return math.log1p(total.low) < -math.log1p(margin) - 1e-6 or total.high > margin + 1e-6
 
 
+def _deployed_covered(seen: Seen) -> bool:
+    """By the change as measured, or by what the verdict says it becomes once the variant's state is reached."""
+    verdict = seen.verdict
+    if _covered(verdict.typical, seen.typical):
+        return True
+    return verdict.deployed is not None and _covered(verdict.deployed, seen.typical)
+
+
 def _direct_alarm(seen: Seen) -> bool:
     direct = seen.verdict.direct
     return direct is not None and not _covered(direct, 0.0)
@@ -120,6 +128,7 @@ RATES: dict[str, Callable[[Seen], bool | None]] = {
     "typical covered": lambda seen: _covered(seen.verdict.typical, seen.typical),
     "total covered": lambda seen: _covered(seen.verdict.total, seen.setup.total),
     "total covered, a stall seen": _covered_where_seen,
+    "deployed covered, or said not to be reached": _deployed_covered,
     "regression": lambda seen: seen.verdict.word == "regression",
     "improvement": lambda seen: seen.verdict.word == "improvement",
     "equivalent": lambda seen: seen.verdict.word == "equivalent",

@@ -189,6 +189,8 @@ def _stalls() -> list[Scenario]:
     return [*found, Scenario("-30 %, and 1 trial of 80 does nothing", "The variant stalls", zeros, bounds)]
 
 
+CARRY = "Carry-over, the variant itself equal"
+
 MEMORY = {0.0: "", 0.5: ", half of it lasts", 0.8: ", 80 % of it lasts"}
 """How much of a debt each further trial leaves, and how that is written."""
 
@@ -204,10 +206,33 @@ def _carry() -> list[Scenario]:
                 setup = Setup(normal(cv), debt=debt, memory=memory)
                 name = f"debt {debt:.0%}{lasts}, CV {cv:.0%}, plain blocks"
                 bounds = (Bound("improvement", most=most),)
-                found.append(Scenario(name, "Carry-over, the variant itself equal", setup, bounds, shown))
+                found.append(Scenario(name, CARRY, setup, bounds, shown))
                 setup, name = replace(setup, debt=-debt), name.replace("debt", "benefit")
-                found.append(Scenario(name, "Carry-over, the variant itself equal", setup, (), ("regression", *shown)))
-    return [*_carry_of_one_trial(), *found]
+                found.append(Scenario(name, CARRY, setup, (), ("regression", *shown)))
+    return [*_carry_of_one_trial(), *found, *_carry_in_superblocks()]
+
+
+def _carry_in_superblocks() -> list[Scenario]:
+    """What lasts: a counted trial is on its way to the variant's state, whose change is the one that is deployed."""
+    found = []
+    for debt, opposite in ((0.03, "improvement"), (0.1, "improvement"), (-0.03, "regression"), (-0.1, "regression")):
+        for memory, lasts in MEMORY.items():
+            for conditioning in (1, 3):
+                setup = Setup(normal(0.01), debt=debt, memory=memory, superblocks=True, conditioning=conditioning)
+                kind = "debt" if debt > 0 else "benefit"
+                name = f"{kind} {abs(debt):.0%}{lasts}, CV 1%, superblocks with {conditioning} uncounted"
+                found.append(Scenario(name, CARRY, setup, _deployed(setup, opposite), ("typical covered",)))
+    none = Setup(normal(0.01), superblocks=True)
+    bounds = (Bound("alarm", most=0.05), Bound("direct alarm", most=0.05), Bound("equivalent", least=0.9))
+    return [*found, Scenario("none, CV 1%, superblocks", CARRY, none, bounds)]
+
+
+def _deployed(setup: Setup, opposite: str) -> tuple[Bound, ...]:
+    """Half of 3 % after three uncounted trials is 1 % more: too little to be seen at the first looks."""
+    covered = Bound("deployed covered, or said not to be reached", least=0.945)
+    seen = setup.conditioning == 1 or setup.memory != 0.5 or abs(setup.debt) > 0.03
+    bounds = (Bound("direct alarm", most=0.05), Bound(opposite, most=0.005), Bound("equivalent", most=0.025))
+    return (*bounds, covered) if seen else bounds
 
 
 def _carry_of_one_trial() -> list[Scenario]:
@@ -216,9 +241,7 @@ def _carry_of_one_trial() -> list[Scenario]:
         plain = Setup(normal(0.02), debt=debt)
         bounds: tuple[Bound, ...] = (Bound("improvement", most=most),)
         shown = ("regression", "equivalent")
-        found.append(
-            Scenario(f"{debt:.0%}, plain blocks", "Carry-over, the variant itself equal", plain, bounds, shown)
-        )
+        found.append(Scenario(f"{debt:.0%}, plain blocks", CARRY, plain, bounds, shown))
         paired = replace(plain, superblocks=True)
         bounds = (
             Bound("direct alarm", most=0.05),
@@ -227,7 +250,7 @@ def _carry_of_one_trial() -> list[Scenario]:
             Bound("improvement", most=0.005),
         )
         name = f"{debt:.0%}, superblocks"
-        found.append(Scenario(name, "Carry-over, the variant itself equal", paired, bounds, shown))
+        found.append(Scenario(name, CARRY, paired, bounds, shown))
     return found
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 from scipy.stats import t
 
-from iodelta.stats.carry import MEMORIES, Levels, carry_over, exposures
+from iodelta.stats.carry import AHEAD, MEMORIES, Levels, carry_over, direct_bias, exposures, step_of
 
 Floats = NDArray[np.float64]
 
@@ -80,3 +80,31 @@ def noise_of(kind: str, trials: int, rng: np.random.Generator) -> Floats:
         "wild": calm * rng.standard_t(2, trials),
     }
     return np.asarray(shapes[kind])
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.parametrize("uncounted", [1, 2, 5])
+def test_a_step_tells_what_is_still_to_come_in_a_superblock(memory: float, uncounted: int) -> None:
+    """Without noise: a debt of 3 % a trial ends at 3 % / (1 - memory), and the last step tells what is missing."""
+    rng, runs = np.random.default_rng(uncounted), uncounted + 1
+    first = rng.random(4000) < 0.5
+    arm = np.repeat(np.column_stack([~first, first]), runs, axis=1)
+    worse = 0.03 * exposures(arm.ravel().astype(float).tolist())[MEMORIES.index(memory)].reshape(arm.shape)
+    early, late = worse[:, :runs], worse[:, runs:]
+    old, new = np.where(first[:, None], early, late), np.where(first[:, None], late, early)
+    d = new[:, -1] - old[:, -1]
+    steps = d - (new[:, -2] - old[:, -2])
+    assert d + AHEAD[MEMORIES.index(memory)] * steps == pytest.approx(0.03 / (1 - memory))
+    middle = np.where(first, late[:, 0] - early[:, -1], early[:, -1] - late[:, 0])
+    bias = direct_bias(uncounted)[MEMORIES.index(memory)]
+    assert middle.mean() == pytest.approx(bias * steps.mean(), abs=0.001)
+    found = step_of(steps + 1e-4 * rng.standard_normal(4000))
+    assert found is not None
+    assert found.value == pytest.approx(float(np.median(steps)), abs=0.003)
+
+
+def test_few_blocks_tell_no_step_and_noise_seldom_shows_one() -> None:
+    rng = np.random.default_rng(3)
+    assert step_of(np.zeros(5)) is None
+    steps = [step_of(0.02 * rng.standard_normal(12)) for _ in range(400)]
+    assert np.mean([step is not None and step.shown for step in steps]) <= 0.085

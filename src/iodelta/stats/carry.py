@@ -24,6 +24,9 @@ MEMORIES = (0.0, 0.5, 0.8)
 """Shares of a debt that are left after each further trial: the next trial alone, about two trials, about five. What
 lies between them is close to one of them."""
 
+AHEAD = np.array([memory / (1.0 - memory) for memory in MEMORIES])
+"""Per memory what is still to come of a change of state, as a multiple of its last step (a geometric series)."""
+
 LEVEL = 0.95
 """Level, at every look, at which the intervals of all memories hold together."""
 
@@ -112,6 +115,41 @@ def carry_over(d: Floats, contrast: Floats, share: Floats, levels: Levels | None
         variance = (1.0 - weight) * variance
     quantile = float(stdtrit(n - 2, 1.0 - (1.0 - LEVEL) / 2 / len(MEMORIES)))
     return Carry(value, quantile * np.sqrt(variance), share)
+
+
+@dataclass(frozen=True)
+class Step:
+    """By how much a counted trial of the variant still differs from the trial of its own before it, the baseline's
+    difference subtracted: 0 where the variant's state is reached. Log-ratio, positive = worse."""
+
+    value: float
+    half: float
+
+    @property
+    def shown(self) -> bool:
+        """Whether its interval excludes 0: the state is not reached."""
+        return abs(self.value) > self.half
+
+    def deployed(self, change: float) -> Floats:
+        """The change once the state is reached, under each memory."""
+        return np.asarray(change + AHEAD * self.value)
+
+
+def step_of(differences: Floats) -> Step | None:
+    """The step from its values in single blocks, t interval; None for few of them."""
+    n = len(differences)
+    if n < FEWEST:
+        return None
+    d = drawn_in(differences)
+    quantile = float(stdtrit(n - 1, 0.5 + LEVEL / 2))
+    return Step(float(d.mean()), quantile * float(d.std(ddof=1)) / float(np.sqrt(n)))
+
+
+def direct_bias(uncounted: int) -> Floats:
+    """Per memory what carry-over puts into the difference of the two trials in the middle of a superblock, as a
+    multiple of the step. Both follow the same arm, the second at a distance of one trial more from what was before."""
+    memory = np.array(MEMORIES)
+    return np.asarray(-memory / (3.0 - memory ** (uncounted + 1)))
 
 
 def drawn_in(values: Floats) -> Floats:

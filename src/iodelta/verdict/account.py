@@ -17,7 +17,8 @@ from iodelta.stats.size import Doubt, Hurdles, projection
 from iodelta.stats.stalls import trials_needed
 from iodelta.trial import Finding
 from iodelta.verdict import explain
-from iodelta.verdict.decide import LEANS, SHOWN_WITHOUT, WIDTH, Trace
+from iodelta.verdict.carried import LEANS, SHOWN_WITHOUT, WIDTH
+from iodelta.verdict.decide import Trace
 from iodelta.verdict.doubts import doubts_of
 from iodelta.verdict.family import Job, Outcome
 from iodelta.verdict.hosts import typical_over
@@ -89,6 +90,7 @@ def _account(job: Job, trace: Trace, outcome: Outcome, numbers: Numbers | None, 
         total=_change(numbers.total, unit) if numbers and numbers.total else None,
         carry=_carry(numbers, unit),
         direct=_change(numbers.direct, unit) if numbers and numbers.direct else None,
+        deployed=_change(numbers.deployed, unit) if numbers and numbers.deployed else None,
         stalls=stalls,
         flagged=int(flagged_blocks(unit, used).sum()) if unit.baseline_flags else 0,
         flags=flags_of(unit, used),
@@ -274,7 +276,7 @@ def _phrase(unit: Units, trace: Trace, outcome: Outcome, numbers: Numbers, word:
     used = trace.claim.plan.blocks[outcome.at]
     withheld = trace.withheld.get(outcome.at)
     if word == "inconclusive" and withheld is not None:
-        return explain.withheld(withheld, unit.variant)
+        return explain.withheld(withheld, unit.variant, unit.conditioning)
     if word == "inconclusive" and trace.few_trials:
         return _few_trials(unit, used, rules)
     if word == "inconclusive" and unit.hosts:

@@ -17,10 +17,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from iodelta.stats.effect import hodges_lehmann
 from iodelta.stats.guards import Merged, lag1_rows, merge_until_clean
 from iodelta.stats.sequential import Schedule, nominal_tails
-from iodelta.verdict.hosts import seen_over_hosts, typical_over
+from iodelta.verdict.carried import made_by_carry
+from iodelta.verdict.hosts import seen_over_hosts
 from iodelta.verdict.looks import Seen, Tested, seen_at
 from iodelta.verdict.machine import Machine, machine_of
 from iodelta.verdict.model import Word
@@ -34,18 +34,6 @@ Basis = Literal["typical", "total"]
 
 GUARD = 0.01
 """Level of the lag-1 guard."""
-
-SHOWN_WITHOUT = 2.4
-"""Standard errors by which a change must hold without the carry-over that may have made it."""
-
-WIDTH = 2.5
-"""Standard errors in half of a carry-over's interval, nearly."""
-
-LEANS = 2.0
-"""Standard errors from which a carry-over that favours a regression may have made it."""
-
-SLIGHT = 0.25
-"""A carry-over that makes up at most this share of a change, or of the margin, does not take a word back."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +176,7 @@ def _take(
         word, alone = (_unless_equivalent(found) for found in (word, alone))
     trace.few_trials = few
     for found in dict.fromkeys((word, alone)):
-        if found != "inconclusive" and _made_by_carry(unit, found, trace.machine.get(look), blocks, rules):
+        if found != "inconclusive" and made_by_carry(unit, found, trace.machine.get(look), blocks, rules):
             trace.withheld[look] = found
             word = "inconclusive" if found == word else word
             alone = "inconclusive" if found == alone else alone
@@ -235,42 +223,6 @@ def _stalls_fit(unit: Units, trace: Trace, look: int, blocks: int, tail: float, 
 
 def _unless_equivalent(word: Word) -> Word:
     return "inconclusive" if word == "equivalent" else word
-
-
-def _made_by_carry(unit: Units, word: Word, machine: Machine | None, blocks: int, rules: Rules) -> bool:
-    """Whether carry-over, in plain blocks, could have made the word.
-
-    A word must survive every memory. ``equivalent`` does not where a carry-over is shown, unless it is slight, or where
-    the change without it leaves the margin. A regression does not where the change without the carry-over has the other
-    sign, or where it is not shown without a carry-over that favours it (a warm cache). More is asked of an improvement,
-    since the arm that does the damage gains: it must always be shown without, and no carry-over may favour it.
-    """
-    if rules.carry != "tested" or machine is None or machine.carry is None:
-        return False
-    carry, d = machine.carry, unit.d[:blocks] - machine.added
-    change, noise = _plain(unit, d)
-    adjusted = carry.adjusted(change)
-    most = np.abs(carry.share) * (np.abs(carry.value) + carry.half)
-    margin = math.log1p(rules.margin)
-    shown = carry.shown & (most > SLIGHT * (margin if word == "equivalent" else abs(change)))
-    if word == "equivalent":
-        return bool((shown | (np.abs(adjusted) > margin)).any())
-    side = 1.0 if word == "regression" else -1.0
-    favours = side * carry.share * carry.value
-    if word == "improvement" and (shown & (favours > 0)).any():
-        return True
-    beyond = np.abs(carry.share) * carry.half / WIDTH
-    asked = (favours > LEANS * beyond) | (word == "improvement")
-    return bool((side * adjusted <= np.where(asked, SHOWN_WITHOUT * np.hypot(noise, beyond), 0.0)).any())
-
-
-def _plain(unit: Units, d: Floats) -> tuple[float, float]:
-    """The change with its carry-over, and its standard error; over hosts their mean."""
-    mean = typical_over(d, unit.hosts) if unit.hosts else None
-    if mean is not None:
-        return float(mean.value[0]), float(mean.error[0])
-    # A carry-over, or stalls, may make d bimodal: a median then says little, a pseudo-median what is typical.
-    return hodges_lehmann(d, 0.5).value, float(d.std()) / math.sqrt(len(d))
 
 
 def _guard(

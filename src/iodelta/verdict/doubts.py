@@ -37,6 +37,7 @@ def doubts_of(
     found = _order_fixed(unit, used, first) or _place(unit, used, first)
     found += _one_block(unit, used)
     found += _carry(unit, trace, at, numbers)
+    found += _not_reached(unit, numbers)
     found += _flags(unit, used)
     found += _correlated(unit, trace, at)
     found += _apart(unit, numbers)
@@ -98,6 +99,24 @@ def _carry(unit: Units, trace: Trace, at: int, numbers: Numbers) -> list[Finding
             f"({explain.percent(low)} to {upper}) than one after {unit.baseline}: "
             f"about {100 * part:.2g} points of the change may be this",
             '[design] carry-over = "superblocks" runs each variant twice in a row and counts the second trial',
+        )
+    ]
+
+
+def _not_reached(unit: Units, numbers: Numbers) -> list[Finding]:
+    """In superblocks: a counted trial that still differs from the one of its variant before it."""
+    if numbers.deployed is None:
+        return []
+    sign = -1.0 if unit.higher_is_better else 1.0
+    low, high = sorted(relative(sign * end) for end in (numbers.deployed.low, numbers.deployed.high))
+    return [
+        Finding(
+            "verdict.state-not-reached",
+            "warning",
+            unit.place,
+            f"the counted trial of {unit.variant} still differs from the uncounted one before it: whoever deploys "
+            f"{unit.variant} may get a change between {explain.percent(low)} and {explain.percent(high)}",
+            f"{explain.more_conditioning(unit.conditioning)} runs more uncounted trials before each counted one",
         )
     ]
 

@@ -86,12 +86,22 @@ def hosts(mean: Mean | None, count: int) -> str:
     return f"{plural(counted, 'host')} changed alike, but neither a change of their mean nor equivalence is shown"
 
 
-def withheld(word: Word, variant: str) -> str:
-    """Why carry-over takes a word back."""
+def withheld(word: Word, variant: str, conditioning: int = 0) -> str:
+    """Why carry-over takes a word back; in superblocks, that so many uncounted trials were too few."""
+    if conditioning:
+        return (
+            f"{word} is withheld: the state of {variant} is not reached in the counted trial; "
+            f"measure with {more_conditioning(conditioning)}"
+        )
     return (
         f"{word} is withheld: what a trial of {variant} leaves to the next trial could make it; "
         'measure with [design] carry-over = "superblocks"'
     )
+
+
+def more_conditioning(conditioning: int) -> str:
+    """The setting that brings a state about which so many uncounted trials do not."""
+    return f"[design] conditioning = {2 * conditioning + 1}"
 
 
 def by_total(word: Word, typical: Change, total: Change, stalls: Stalls | None, variant: str, trials: int) -> str:

@@ -9,7 +9,7 @@ The four words, from the interval [L, U] of theta (log-ratio, positive = worse) 
 | U < 0                       | improvement  | improved; "by at least the margin" if U < -d                       |
 | otherwise                   | inconclusive | "not regressed" if U < d, "not improved" if L > -d, blocks needed  |
 
-The intervals of regression and improvement mirror each other. The words need not: ``decide.SHOWN_WITHOUT`` asks more
+The intervals of regression and improvement mirror each other. The words need not: ``carried.SHOWN_WITHOUT`` asks more
 of an improvement than of a regression. A comparison keeps the word of the look at which it was decided; later blocks,
 run for other metrics of the cell, do not change it.
 

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from iodelta.stats.carry import Carry, Levels, carry_over
+from iodelta.stats.carry import Carry, Levels, Step, carry_over, step_of
 from iodelta.stats.speeds import within_speed
 from iodelta.verdict.units import Units
 
@@ -30,6 +30,12 @@ class Machine:
     def carry(self) -> Carry | None:
         """Found when it is first asked for: most looks come to no word that it could take back."""
         return _carry(self.unit, self.blocks)
+
+    @cached_property
+    def step(self) -> Step | None:
+        """In superblocks: by how much the variant's state was still moving."""
+        steps = self.unit.steps[: self.blocks]
+        return step_of(steps[np.isfinite(steps)])
 
 
 def machine_of(unit: Units, blocks: int) -> Machine:

@@ -136,6 +136,9 @@ class Verdict(msgspec.Struct, frozen=True):
     """Carry-over as estimated from the orders; None where they do not tell."""
     direct: Change | None
     """In superblocks: the change between neighbouring trials that followed the same variant."""
+    deployed: Change | None
+    """In superblocks whose counted trials had not reached their variant's state: the change once it is reached, under
+    every memory. Its value is the change as measured."""
     stalls: Stalls | None
     flagged: int
     """Blocks with a trial that was flagged as disturbed."""

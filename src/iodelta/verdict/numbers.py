@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from iodelta.stats.carry import Carry
+from iodelta.stats.carry import AHEAD, Carry, Step, direct_bias
 from iodelta.stats.effect import Estimate, hodges_lehmann, sign_flip_p_rows
 from iodelta.stats.hosts import places_of, smallest_t
 from iodelta.stats.replay import EXACT_COINS, patterns
@@ -17,6 +17,7 @@ from iodelta.stats.sequential import nominal_tails
 from iodelta.stats.size import honest
 from iodelta.stats.spread import fisher_exact
 from iodelta.stats.total import TOTAL_PAYS, bounds, log_total
+from iodelta.verdict.carried import SLIGHT
 from iodelta.verdict.decide import Trace
 from iodelta.verdict.family import Outcome
 from iodelta.verdict.hosts import estimate_of, p_over_hosts, total_over, typical_over
@@ -40,6 +41,8 @@ class Numbers:
     typical: Estimate
     total: Estimate | None
     direct: Estimate | None
+    deployed: Estimate | None
+    """In superblocks whose variant's state is not reached: the change once it is, under every memory."""
     unflagged: Estimate | None
     carry: Carry | None
     d: Floats
@@ -71,7 +74,8 @@ def numbers_of(unit: Units, trace: Trace, outcome: Outcome, rules: Rules) -> Num
         shown=shown,
         typical=typical,
         total=total,
-        direct=_of_some(unit, unit.direct[:used], np.isfinite(unit.direct[:used]), 1.0 - 2.0 * tail),
+        direct=_direct(unit, used, 1.0 - 2.0 * tail),
+        deployed=_deployed(unit, clean, machine.step, 1.0 - 2.0 * tail, rules),
         unflagged=_unflagged(unit, clean, 1.0 - 2.0 * tail),
         carry=machine.carry,
         d=d,
@@ -79,6 +83,33 @@ def numbers_of(unit: Units, trace: Trace, outcome: Outcome, rules: Rules) -> Num
         sd=sd,
         p=_p(unit, d, rules),
     )
+
+
+def _direct(unit: Units, used: int, level: float) -> Estimate | None:
+    """The direct change: a debt that lasts is in it, too, so under every memory."""
+    both = np.isfinite(unit.direct[:used]) & np.isfinite(unit.steps[:used]) if len(unit.direct) else None
+    if both is None:
+        return None
+    bias = direct_bias(unit.conditioning)[:, None] * np.nan_to_num(unit.steps[:used])
+    found = [_of_some(unit, row, both, level) for row in np.nan_to_num(unit.direct[:used]) - bias]
+    return _together([one for one in found if one is not None])
+
+
+def _deployed(unit: Units, d: Floats, step: Step | None, level: float, rules: Rules) -> Estimate | None:
+    """None where the state is reached, as far as the step shows, or what is still to come is slight."""
+    if step is None or not step.shown or AHEAD.max() * abs(step.value) <= SLIGHT * math.log1p(rules.margin):
+        return None
+    steps = unit.steps[: len(d)]
+    found = [_of_some(unit, row, np.isfinite(steps), level) for row in d + AHEAD[:, None] * np.nan_to_num(steps)]
+    return _together([one for one in found if one is not None])
+
+
+def _together(found: list[Estimate]) -> Estimate | None:
+    """The first estimate, with an interval that holds those of all."""
+    if not found:
+        return None
+    low, high = min(one.low for one in found), max(one.high for one in found)
+    return Estimate(found[0].value, low, high, found[0].level, found[0].n)
 
 
 def flagged_blocks(unit: Units, used: int) -> NDArray[np.bool_]:

@@ -35,7 +35,7 @@ class Surroundings(msgspec.Struct, frozen=True):
     trials of superblocks that do not count, by block and variant; ``arms`` how many variants a block has."""
 
     before: Mapping[int, Counts] = {}
-    conditioning: Mapping[int, Mapping[str, Trial]] = {}
+    conditioning: Mapping[int, Mapping[str, Sequence[Trial]]] = {}
     arms: int = 2
 
 
@@ -81,6 +81,10 @@ class Series(msgspec.Struct, frozen=True):
     direct: tuple[tuple[float, float], ...] = ()
     """In superblocks: the values of baseline and variant in two neighbouring trials that followed the same arm; nan
     where a block has none."""
+    uncounted: tuple[tuple[float, float], ...] = ()
+    """In superblocks: the values of baseline and variant in the last of their trials that do not count."""
+    conditioning: int = 0
+    """In superblocks: how many trials of a variant do not count before the one that does."""
     resolution: float = 0.0
     """Log-ratio by which the source's bins or rounding may have moved a block's difference."""
     baseline_flags: tuple[tuple[str, ...], ...] = ()
@@ -121,12 +125,13 @@ def surroundings_of(trials: Iterable[Trial], hosts: Mapping[int, str] | None = N
     counts = _counts(ordered, _places([trial.number for trial in ordered], hosts or {}))
     arms = len({trial.variant for trial in ordered})
     before: dict[str, dict[int, Counts]] = {}
-    conditioning: dict[str, dict[int, dict[str, Trial]]] = {}
+    conditioning: dict[str, dict[int, dict[str, list[Trial]]]] = {}
     for trial in ordered:
         before.setdefault(trial.cell, {})[trial.number] = counts[trial.number]
         if trial.conditioning:
-            conditioning.setdefault(trial.cell, {}).setdefault(trial.block, {})[trial.variant] = trial
-    return {cell: Surroundings(own, conditioning.get(cell, {}), arms) for cell, own in before.items()}
+            own = conditioning.setdefault(trial.cell, {}).setdefault(trial.block, {})
+            own.setdefault(trial.variant, []).append(trial)
+    return {cell: Surroundings(found, conditioning.get(cell, {}), arms) for cell, found in before.items()}
 
 
 def _places(numbers: Sequence[int], hosts: Mapping[int, str]) -> dict[int, tuple[str, int]]:
@@ -243,6 +248,8 @@ def series_from(
         baseline_after=tuple([_after(old, around, baseline, variant) for _, old, _ in kept]),
         variant_after=tuple([_after(new, around, baseline, variant) for _, _, new in kept]),
         direct=_direct(kept, around, read, baseline, variant),
+        uncounted=_uncounted(kept, around, read, baseline, variant),
+        conditioning=max((len(own) for block in around.conditioning.values() for own in block.values()), default=0),
         resolution=_resolution(kept, metric),
         baseline_flags=tuple([_flags(old) for _, old, _ in kept]),
         variant_flags=tuple([_flags(new) for _, _, new in kept]),
@@ -293,13 +300,33 @@ def _direct(
     pairs = []
     for number, old, new in kept:
         unpaid = around.conditioning.get(number, {})
-        first, second = (old[-1], unpaid.get(variant)) if _place(old) < _place(new) else (new[-1], unpaid.get(baseline))
+        first, name = (old[-1], variant) if _place(old) < _place(new) else (new[-1], baseline)
+        second = unpaid.get(name, ())[:1]
         pair = (math.nan, math.nan)
-        if second is not None and second.number == first.number + 1:
-            values = {first.variant: read(first)[0], second.variant: read(second)[0]}
+        if second and second[0].number == first.number + 1:
+            values = {first.variant: read(first)[0], name: read(second[0])[0]}
             pair = (values[baseline], values[variant])
         pairs.append(pair)
     return tuple(pairs)
+
+
+def _uncounted(
+    kept: Sequence[tuple[int, list[Trial], list[Trial]]],
+    around: Surroundings,
+    read: Callable[[Trial], Reading],
+    baseline: str,
+    variant: str,
+) -> tuple[tuple[float, float], ...]:
+    """In superblocks the values of the last trial of each arm that does not count; nan where a block has none."""
+    if not around.conditioning:
+        return ()
+    found = []
+    for number, _, _ in kept:
+        own = around.conditioning.get(number, {})
+        last = [own.get(name, ())[-1:] for name in (baseline, variant)]
+        old, new = (read(one[0])[0] if one else math.nan for one in last)
+        found.append((old, new))
+    return tuple(found)
 
 
 def _value(runs: Sequence[Trial], read: Callable[[Trial], Reading], refused: list[Finding]) -> float:

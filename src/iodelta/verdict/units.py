@@ -20,6 +20,7 @@ from iodelta.verdict.metrics import Metric
 from iodelta.verdict.model import LARGEST
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.series import Series
+from iodelta.verdict.uncounted import direct_of, steps_of
 
 Floats = NDArray[np.float64]
 
@@ -66,6 +67,9 @@ class Units:
     """What the trials before may have left: exposures by memory, arm (baseline, variant) and unit; empty: not known."""
     direct: Floats = field(default_factory=lambda: NO_WEIGHTS)
     """In superblocks the log-ratio of two neighbours that followed the same arm; nan where there are none."""
+    steps: Floats = field(default_factory=lambda: NO_WEIGHTS)
+    """In superblocks what the variant's state still moved by (see ``uncounted.steps_of``)."""
+    conditioning: int = 0
     resolution: float = 0.0
     baseline_flags: tuple[tuple[str, ...], ...] = ()
     variant_flags: tuple[tuple[str, ...], ...] = ()
@@ -120,6 +124,7 @@ class Units:
             variant_weights=self.variant_weights[cut],
             exposed=self.exposed[..., cut],
             direct=self.direct[cut],
+            steps=self.steps[cut],
             baseline_flags=self.baseline_flags[cut],
             variant_flags=self.variant_flags[cut],
             ended=ended,
@@ -249,7 +254,9 @@ def units_of(series: Series, rules: Rules, ended: Sequence[int] = (), *, trials_
         baseline_weights=np.array(series.baseline_weights[:shortest], dtype=float),
         variant_weights=np.array(series.variant_weights[:shortest], dtype=float),
         exposed=_exposed(series, shortest),
-        direct=_direct(series, shortest),
+        direct=direct_of(series, shortest),
+        steps=steps_of(series, shortest),
+        conditioning=series.conditioning,
         resolution=series.resolution,
         baseline_flags=series.baseline_flags[:shortest],
         variant_flags=series.variant_flags[:shortest],
@@ -301,16 +308,6 @@ def _exposed(series: Series, count: int) -> Floats:
     hosts = np.array(series.hosts if len(series.hosts) == count else [""] * count)
     for host in np.unique(hosts):  # each has orders of its own
         found[:, :, hosts == host] = np.stack(exposures_of(first[hosts == host]), axis=1)
-    return found
-
-
-def _direct(series: Series, count: int) -> Floats:
-    if not series.direct:
-        return NO_WEIGHTS
-    old, new = np.array(series.direct[:count], dtype=float).reshape(-1, 2).T
-    found = np.full(len(old), np.nan)
-    known = (old > 0) & (new > 0) & np.isfinite(old) & np.isfinite(new)
-    found[known] = log_ratios(old[known], new[known], higher_is_better=series.metric.better == "higher")
     return found
 
 
@@ -372,6 +369,7 @@ def _by_boot(units: Units, boots: tuple[tuple[str, str], ...], last_at: NDArray[
         variant_weights=NO_WEIGHTS,
         exposed=NO_WEIGHTS,
         direct=NO_WEIGHTS,
+        steps=NO_WEIGHTS,
         baseline_flags=(),
         variant_flags=(),
         unit="boot pairs",

@@ -32,6 +32,9 @@ def evidence(verdict: Verdict) -> Iterator[str]:
             f"deployed change {_sized(verdict.change)}: what you get by switching; direct change "
             f"{_sized(verdict.direct)}: between neighbouring trials that followed the same variant"
         )
+    if verdict.deployed is not None:
+        reached = interval(verdict.deployed.low, verdict.deployed.high)
+        yield f"the counted trials had not reached the state of {inert(verdict.variant)}: deployed, it may be {reached}"
     if verdict.carry is not None:
         yield carried(verdict.carry, verdict.typical)
     elif verdict.blocks and verdict.direct is None:

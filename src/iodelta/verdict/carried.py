@@ -1,0 +1,80 @@
+"""Carried: which words carry-over takes back."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iodelta.stats.effect import hodges_lehmann
+from iodelta.verdict.hosts import typical_over
+from iodelta.verdict.machine import Machine
+from iodelta.verdict.model import Word
+from iodelta.verdict.rules import Rules
+from iodelta.verdict.units import Units
+
+Floats = NDArray[np.float64]
+
+SHOWN_WITHOUT = 2.4
+"""Standard errors by which a change must hold without the carry-over that may have made it."""
+
+WIDTH = 2.5
+"""Standard errors in half of a carry-over's interval, nearly."""
+
+LEANS = 2.0
+"""Standard errors from which a carry-over that favours a regression may have made it."""
+
+SLIGHT = 0.25
+"""A carry-over that makes up at most this share of a change, or of the margin, does not take a word back."""
+
+
+def made_by_carry(unit: Units, word: Word, machine: Machine | None, blocks: int, rules: Rules) -> bool:
+    """Whether carry-over could have made the word; in superblocks, whether the variant's state may still unmake it.
+
+    In plain blocks a word must survive every memory. ``equivalent`` does not where a carry-over is shown, unless it is
+    slight, or where the change without it leaves the margin. A regression does not where the change without the
+    carry-over has the other sign, or where it is not shown without a carry-over that favours it (a warm cache). More is
+    asked of an improvement, since the arm that does the damage gains: it must always be shown without, and no
+    carry-over may favour it.
+    """
+    if machine is not None and rules.carry == "superblocks":
+        return _not_reached(unit, word, machine, blocks, rules)
+    if rules.carry != "tested" or machine is None or machine.carry is None:
+        return False
+    carry, d = machine.carry, unit.d[:blocks] - machine.added
+    change, noise = _plain(unit, d)
+    adjusted = carry.adjusted(change)
+    most = np.abs(carry.share) * (np.abs(carry.value) + carry.half)
+    margin = math.log1p(rules.margin)
+    shown = carry.shown & (most > SLIGHT * (margin if word == "equivalent" else abs(change)))
+    if word == "equivalent":
+        return bool((shown | (np.abs(adjusted) > margin)).any())
+    side = 1.0 if word == "regression" else -1.0
+    favours = side * carry.share * carry.value
+    if word == "improvement" and (shown & (favours > 0)).any():
+        return True
+    beyond = np.abs(carry.share) * carry.half / WIDTH
+    asked = (favours > LEANS * beyond) | (word == "improvement")
+    return bool((side * adjusted <= np.where(asked, SHOWN_WITHOUT * np.hypot(noise, beyond), 0.0)).any())
+
+
+def _not_reached(unit: Units, word: Word, machine: Machine, blocks: int, rules: Rules) -> bool:
+    """Whether a counted trial was still on its way to a state in which ``equivalent``, or the sign of a change, is
+    wrong under some memory."""
+    if machine.step is None or not machine.step.shown:
+        return False
+    change, _ = _plain(unit, unit.d[:blocks] - machine.added)
+    deployed = machine.step.deployed(change)
+    if word == "equivalent":
+        return bool((np.abs(deployed) > math.log1p(rules.margin)).any())
+    return bool((deployed * (1.0 if word == "regression" else -1.0) <= 0.0).any())
+
+
+def _plain(unit: Units, d: Floats) -> tuple[float, float]:
+    """The change with its carry-over, and its standard error; over hosts their mean."""
+    mean = typical_over(d, unit.hosts) if unit.hosts else None
+    if mean is not None:
+        return float(mean.value[0]), float(mean.error[0])
+    # A carry-over, or stalls, may make d bimodal: a median then says little, a pseudo-median what is typical.
+    return hodges_lehmann(d, 0.5).value, float(d.std()) / math.sqrt(len(d))
