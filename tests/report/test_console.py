@@ -16,6 +16,7 @@ from iodelta.lab.calibration import Calibration, doubt
 from iodelta.lab.plan import Plan, make_plan
 from iodelta.report.formats.console import show
 from iodelta.report.stories.explain import explain
+from iodelta.study.again import Again
 from iodelta.study.confounders import differences
 from iodelta.study.experiment import Account, headline
 from iodelta.study.judging import without_schedule
@@ -403,3 +404,12 @@ def test_a_trial_without_io_is_named_by_what_happened_and_ranks_worst() -> None:
     assert {line.count("#") for line in named} == {10}, "it ranks worst"
     assert any(sides), "fewer IOPS"
     assert not any("999" in line for line in said)
+
+
+def test_all_details_close_with_the_system_and_how_to_do_it_again() -> None:
+    shown = account(experiment(), {})
+    again_ = Again("iodelta run --seed 1 -- --rw=randread", "fio --rw=randread", (), (), ())
+    shown = msgspec.structs.replace(shown, system=(("kernel", "6.18.1"),), again=again_)
+    assert "System\n  kernel: 6.18.1\n" in text(shown)
+    assert "To do it again\n  iodelta run --seed 1 -- --rw=randread\n" in text(shown)
+    assert "To do it again" not in text(shown, verbose=False), "that report is one screen"

@@ -167,3 +167,15 @@ def test_likely_confounders_come_first_and_each_says_why_it_matters() -> None:
     assert all(item.why for item in found)
     assert [item.likely for item in found] == [True] * 5 + [False]
     assert differences(one, one) == ()
+
+
+def test_a_column_without_heading_and_cells_is_no_obstacle_to_a_mail() -> None:
+    """Rows of a table that somebody posted have no direction: `show --format mail` ended in an exception."""
+    rows = (Row("pid", (Cell(""), Cell("65"))), Row("queue", (Cell(""), Cell("1,181"))))
+    text = mail(Story("", "2 runs.", (Table("posted", "run", ("", "IOPS"), rows, words=False),), ()))
+    assert [line.split() for line in text.splitlines()[2:]] == [
+        ["posted"],
+        ["run", "IOPS"],
+        ["pid", "65"],
+        ["queue", "1,181"],
+    ]

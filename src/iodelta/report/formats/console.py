@@ -10,8 +10,9 @@ from rich.text import Text
 from iodelta.errors import pasted
 from iodelta.plural import plural
 from iodelta.report.formats.table import table
-from iodelta.report.formats.terminal import WIDTH, width_of
+from iodelta.report.formats.terminal import WIDTH, section_lines, width_of
 from iodelta.report.stories.advice import advice
+from iodelta.report.stories.experiment import of_account
 from iodelta.report.stories.instruments import looked
 from iodelta.report.stories.statements import (
     all_findings,
@@ -25,6 +26,9 @@ from iodelta.report.stories.statements import (
 from iodelta.study.confounders import said
 from iodelta.study.experiment import Account, headline
 from iodelta.study.words import duration, inert, wrap
+
+CLOSING = ("System", "To do it again")
+"""Sections of the story that close the whole report."""
 
 UNSEALED = "folder.unsealed"
 
@@ -84,6 +88,10 @@ def _details(account: Account, width: int) -> Iterator[Text]:
         yield from _wrapped(width, f"The machine changed between the sessions: {'; '.join(differing)}{reason}.")
     for sentence in findings(all_findings(account)):
         yield from _wrapped(width, sentence)
+    for section in of_account(account).sections:
+        if section.title in CLOSING:
+            yield from section_lines(section, width)
+    yield Text()
     yield Text(f"Folder: {inert(pasted(account.folder))}")
 
 

@@ -211,7 +211,7 @@ def _part(
 
 def _tall(head: str, width: int) -> list[str]:
     """A heading in lines, cut where it has more than a reader could use."""
-    lines = textwrap.wrap(head, width) or [""]
+    lines = textwrap.wrap(head, max(width, 1)) or [""]
     return lines if len(lines) <= TALLEST else [*lines[: TALLEST - 1], f"{lines[TALLEST - 1][: width - 1]}~"]
 
 

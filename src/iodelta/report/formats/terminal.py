@@ -50,17 +50,18 @@ def lines(story: Story, width: int = WIDTH) -> Iterator[Text]:
     for text in filter(None, (story.question, story.answer)):
         yield from _wrapped(text, prose, style="bold")
     for section in story.lead:
-        yield from _section(section, prose)
+        yield from section_lines(section, prose)
     for table in story.tables:
         yield from _table(table, width)
     if story.marks:
         yield Text()
         yield from _wrapped(f"* {BEST}", prose)
     for section in story.sections:
-        yield from _section(section, prose)
+        yield from section_lines(section, prose)
 
 
-def _section(section: Section, width: int) -> Iterator[Text]:
+def section_lines(section: Section, width: int) -> Iterator[Text]:
+    """One section, after an empty line."""
     yield Text()
     yield from _wrapped(section.title, width, style="bold")
     for item in section.items:
