@@ -7,7 +7,9 @@ import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from workshop import Workshop
@@ -16,6 +18,9 @@ from workshop import Workshop
 settings.register_profile("same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("explore", parent=settings.get_profile("same"), derandomize=False, max_examples=1000)
 settings.load_profile("same")
+
+STATES: dict[str, Any] = {}
+"""By module the state of its ``RNG`` before its first test."""
 
 
 def pytest_configure() -> None:
@@ -59,3 +64,11 @@ def unprivileged() -> Iterator[Path]:
         finally:
             if root:
                 os.seteuid(0)
+
+
+@pytest.fixture(autouse=True)
+def same_noise(request: pytest.FixtureRequest) -> None:
+    """Every test draws the same noise from its module's ``RNG``, whichever tests ran before it in this process."""
+    rng = getattr(request.module, "RNG", None)
+    if isinstance(rng, np.random.Generator):
+        rng.bit_generator.state = STATES.setdefault(request.module.__name__, rng.bit_generator.state)

@@ -17,12 +17,6 @@ RULES = Rules.for_blocks(80, metrics_for(["read"]), comparisons=3)
 RNG = np.random.default_rng(77)
 
 
-@pytest.fixture(autouse=True)
-def same_noise() -> None:
-    """Every test draws the same noise, whichever tests ran before it in this process."""
-    RNG.bit_generator.state = np.random.default_rng(77).bit_generator.state
-
-
 STALLS = "; stalls in up to 4 % of trials are not excluded"
 """Eighty trials without a stall: 1 - 0.05^(1/80)."""
 
@@ -387,7 +381,7 @@ def test_four_boots_are_no_verdict_and_twenty_runs_in_one_boot_neither() -> None
         names = tuple((f"old {i * boots // 20}", f"new {i * boots // 20}") for i in range(20))
         verdict = judge(msgspec.structs.replace(one, boots=names), RULES)
         assert verdict.word == "inconclusive"
-        assert f"{boots} boots per variant" in verdict.phrase
+        assert f"{boots} boot{'s' * (boots > 1)} per variant" in verdict.phrase
         assert verdict.step == "continue"
 
 
