@@ -129,6 +129,7 @@ def test_a_row_of_kernels_is_a_night_for_each_and_a_longer_path_a_step(
     assert sorted({one.t for one in nights}) == [one.t for one in nights]
     assert add(made.path, Given(), store, log).points == 12
     (line,) = store.lines()
+    assert line.variant == ""
     assert {point.flags for point in line.points} == {("counted",)}
     assert math.exp(line.points[0].y) == pytest.approx(judge(made).counts[0].median)
     (step,) = scan(store.lines())

@@ -50,7 +50,9 @@ def _row(whole: Night, account: PathAccount) -> tuple[Night, ...]:
     nights = []
     for number, side in enumerate(account.sides):
         own = [point for point in whole.points if point.variant == side.variant]
-        points = tuple(msgspec.structs.replace(p, key=msgspec.structs.replace(p.key, twin="")) for p in own)
+        # The kernels are the builds of one series: none of their names is the name of the series.
+        replace = msgspec.structs.replace
+        points = tuple(replace(point, variant="", key=replace(point.key, twin="")) for point in own)
         subject = Subject(whole.subject.repo, "", side.package or side.release)
         replaced = {"identifier": f"{whole.identifier}-{number}", "t": whole.t + number, "subject": subject}
         nights.append(msgspec.structs.replace(whole, points=points, **replaced))
