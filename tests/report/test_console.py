@@ -15,6 +15,7 @@ from iodelta.experiment import Experiment, parse
 from iodelta.lab.calibration import Calibration, doubt
 from iodelta.lab.plan import Plan, make_plan
 from iodelta.report.formats.console import show
+from iodelta.report.stories.evidence import carried
 from iodelta.report.stories.explain import explain
 from iodelta.study.again import Again
 from iodelta.study.confounders import differences
@@ -24,6 +25,7 @@ from iodelta.study.views import views
 from iodelta.study.words import digits, duration, inert, interval, percent, quantity, size
 from iodelta.trial import Direction, Finding, Latency, Quantity, Trial
 from iodelta.verdict import judge_all
+from iodelta.verdict.model import Carry, Change
 
 
 def experiment(depths: Sequence[int] = (1, 32), variants: Sequence[str] = ("old", "new"), more: str = "") -> Experiment:
@@ -208,6 +210,18 @@ def test_an_equal_variant_is_called_equivalent_and_exits_0() -> None:
     assert f"Where it says equivalent, stalls in up to {100 * max(bounds):.0f} % of trials are not excluded" in said
     assert all("stalls in up to" in v.phrase for v in shown.judgement.verdicts)
     assert shown.exit_code == 0
+
+
+def test_a_carry_over_of_which_nothing_is_known_has_no_number() -> None:
+    """Few and wild blocks exclude nothing: 212954 % says no more than that."""
+    shown = account(msgspec.structs.replace(experiment(), margin=0.03), {}, sd=0.004, blocks=40)
+    wild = Carry(Change(0.4, -0.99, 2129.54, 0.95), 0.0)
+    verdicts = tuple(msgspec.structs.replace(v, carry=wild) for v in shown.judgement.verdicts)
+    judgement = msgspec.structs.replace(shown.judgement, verdicts=verdicts)
+    said = " ".join(text(msgspec.structs.replace(shown, judgement=judgement)).split())
+    assert "The data cannot tell the carry-over: more blocks can, or [design] carry-over" in said
+    assert "212954" not in said
+    assert carried(wild, None).startswith("the data cannot tell the carry-over: more blocks can")
 
 
 @pytest.mark.parametrize(("change", "sd", "code"), [(-0.05, 0.01, 1), (0.05, 0.01, 0), (-0.01, 0.05, 3)])

@@ -50,6 +50,7 @@ FIELDS = {
     "depth": "I/Os in flight.",
     "device": "Kernel name of the block device.",
     "differing": "What differs between the environments, likely confounders first.",
+    "deployed": "In superblocks whose state is not reached: where the change of who deploys the variant may lie.",
     "direct": "Whether the page cache was passed by.",
     "disk": "Kernel name of the disk.",
     "distinct": "Whether the simultaneous interval excludes 0.",
