@@ -83,7 +83,7 @@ def test_a_false_claim_alone_is_exit_code_1(tmp_path: Path) -> None:
 def test_claims_may_come_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "claims.txt").write_text("queue has the highest IOPS in QD32\n", encoding="utf-8")
     said = iodelta("audit", table(tmp_path), "--claims", "@claims.txt", cwd=tmp_path)
-    assert b"holds in 1 of 1 cells" in said.stdout
+    assert b"holds in 1 of 1 cell" in said.stdout
 
 
 def test_a_claim_of_another_form_is_a_wrong_request(tmp_path: Path) -> None:

@@ -116,8 +116,8 @@ def test_a_row_of_kernels_is_told_as_steps_from_one_to_the_next(tmp_path: Path) 
         ("6.43", "6.85", 22, "longer"),
     ]
     assert headline(found) == (
-        "6.57 against 6.43: path longer in 1 of 1 cells (+13 instructions per I/O). "
-        "6.85 against 6.43: path longer in 1 of 1 cells (+22 instructions per I/O)."
+        "6.57 against 6.43: path longer in 1 of 1 cell (+13 instructions per I/O). "
+        "6.85 against 6.43: path longer in 1 of 1 cell (+22 instructions per I/O)."
     )
     drawn = [line.plain for line in lines(of_path(found)) if "+-" in line.plain]
     assert drawn[0].endswith("+13 longer")
