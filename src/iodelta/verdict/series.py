@@ -158,7 +158,9 @@ def _counts(ordered: Sequence[Trial], places: Mapping[int, tuple[str, int]]) -> 
         if one is None or trial.started - one.started - one.seconds > PAUSE:
             found[trial.number] = {}
         else:
-            found[trial.number] = _later(found[one.number], one.variant, place - places[one.number][1])
+            # Two trials of one number, which only a damaged folder has, count as neighbours.
+            steps = max(1, place - places[one.number][1])
+            found[trial.number] = _later(found[one.number], one.variant, steps)
         last[host] = trial
     return found
 
