@@ -69,6 +69,18 @@ def test_an_alert_is_found_decided_and_stays_what_it_is(place: Path) -> None:
     assert iodelta(place, "history", "scan").returncode == 3
 
 
+def test_an_alert_is_told_as_a_mail(place: Path) -> None:
+    (alert,) = document(place, "scan")["alerts"]
+    done = iodelta(place, "history", "alert", alert["id"], "--format", "mail")
+    assert done.returncode == 0, done.stderr
+    assert max(map(len, done.stdout.splitlines())) <= 72
+    assert done.stdout.startswith(f"Alert {alert['id']} (step): candidate.")
+    for words in ("Series that step together", "Commits in range", "False alarms", f"decide {alert['id']} WORD"):
+        assert words in done.stdout
+    done = iodelta(place, "history", "alert", alert["id"], "--format", "markdown")
+    assert (done.returncode, "Commits in range" in done.stdout) == (0, True)
+
+
 def test_words_that_are_wrong_say_what_to_do(place: Path) -> None:
     for words, said in [
         (["decide", "zzzz", "fixed"], "not an alert: 'zzzz'"),

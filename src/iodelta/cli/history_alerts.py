@@ -83,19 +83,53 @@ def _scan_lake(lake: str, engine: str, format_: str) -> NoReturn:
     sys.exit(3 if found else 0)
 
 
-@click.command("alert", epilog="\b\nExamples:\n  iodelta history alert 3f2a91c4\n")
+@click.command("alert", epilog="\b\nExamples:\n  iodelta history alert 3f2a91c4 --format mail\n")
 @_ALERT
 @HISTORY
 @LOG
-@FORMAT
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["console", "mail", "markdown", "json"]),
+    default="console",
+    show_default=True,
+)
 def alert(name: str, place: str, log: Path | None, format_: str) -> None:
     """Show an alert whole: its series, its commits, what was measured and decided."""
-    found = chosen(recorded(*opened(place, log)), name)
+    store, written = opened(place, log)
+    found = chosen(recorded(store, written), name)
     if format_ == "json":
         print_document(found)
-    else:
+    elif format_ == "console":
         for line in alert_lines(found, shown=None):
             click.echo(line)
+    else:
+        _tell(found, store, format_)
+
+
+def _tell(found: Alert, store: Store, format_: str) -> None:
+    """The alert as a mail, or as Markdown."""
+    from iodelta.report.formats.mail import mail
+    from iodelta.report.formats.markdown import markdown
+    from iodelta.report.stories.alert import of_alert
+
+    story = of_alert(found, _bisect(found, store))
+    click.echo(mail(story) if format_ == "mail" else markdown(story), nl=False)
+
+
+def _bisect(found: Alert, store: Store) -> str:
+    """The command that finds the commit; empty where the folders of the two nights cannot be read any more."""
+    from iodelta.history.confirm import bisect_line, measured_in
+
+    if not found.steps or found.last_good is None or found.first_bad is None:
+        return ""
+    folders = {row["id"]: row["folder"] for row in store.experiments()}
+    ends = (found.last_good, found.first_bad)
+    try:
+        good, bad = (measured_in(folders[one.experiment], found.steps[0].variant) for one in ends)
+    except (RequestError, MeasureError):
+        return ""
+    return bisect_line(found, good, bad)
 
 
 @click.command("decide", epilog='\b\nExamples:\n  iodelta history decide 3f2a91c4 expected --why "fixes data loss"\n')

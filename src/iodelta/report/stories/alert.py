@@ -1,0 +1,89 @@
+"""An alert of a history as a story: the series, the commits in range, what was measured, how to find the commit."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+
+from iodelta.history.answers import Alert, Candidate, HistoryPoint
+from iodelta.report.stories.story import Cell, Row, Story, Table, section
+from iodelta.study.words import inert
+
+SHOWN = 40
+"""Commits that a mail lists."""
+
+
+def of_alert(alert: Alert, bisect: str = "") -> Story:
+    """The alert; ``bisect`` is the command that finds its commit, where there is one."""
+    return Story(
+        question="",
+        answer=inert(_answer(alert)),
+        tables=tuple(_tables(alert)),
+        sections=(
+            *section("Commits in range", map(inert, _commits(alert))),
+            *section("Both builds in one experiment", map(inert, _experiments(alert))),
+            *section("False alarms", (inert(_false_alarms(alert)),)),
+            *section("To find the commit", (inert(bisect),), commands=True),
+            *section("To decide", (f"iodelta history decide {alert.id} WORD --why REASON",), commands=True),
+        ),
+    )
+
+
+def _answer(alert: Alert) -> str:
+    said = f"Alert {alert.id} ({alert.kind}): {alert.state}"
+    if alert.steps:
+        first = alert.steps[0]
+        said += f". {first.metric} of {first.cell} on {first.machine} is {_size(first)}"
+    if alert.last_good and alert.first_bad:
+        said += f" between {_night(alert.last_good)} and {_night(alert.first_bad)}"
+    return f"{said}." + (f" Decided: {alert.triage} {alert.why}".rstrip() if alert.triage != "new" else "")
+
+
+def _tables(alert: Alert) -> Iterator[Table]:
+    rows = [
+        Row(
+            inert(f"{step.machine}  {step.cell}  {step.variant}  {step.metric}"),
+            tuple(map(Cell, (f"{step.z:.1f}", _size(step)))),
+            "suspected: too few nights without a change say how nights differ" if step.few else "",
+        )
+        for step in alert.steps
+    ]
+    if rows:
+        yield Table("Series that step together", "series", ("z", "step"), tuple(rows))
+
+
+def _commits(alert: Alert) -> Iterator[str]:
+    if alert.range_word:
+        yield alert.range_word
+    for one in alert.commits[:SHOWN]:
+        yield f"{one.sha[:12]} {one.subject} ({one.author})"
+    if len(alert.commits) > SHOWN:
+        yield f"and {len(alert.commits) - SHOWN} more"
+
+
+def _experiments(alert: Alert) -> Iterator[str]:
+    for one in alert.experiments:
+        yield f"{one.word}: {one.folder}"
+        yield from one.verdicts
+
+
+def _false_alarms(alert: Alert) -> str:
+    alarms = alert.false_alarms
+    measured = (
+        f"{alarms.placebo_candidates} in {alarms.placebo_points} points of the machine's series without a change"
+        if alarms.placebo_points
+        else "nothing, there is no placebo series"
+    )
+    return f"{alarms.per_1000:g} expected in 1000 points by its rule, {alarms.rule}; measured: {measured}"
+
+
+def _size(step: Candidate) -> str:
+    way = "worse" if step.size > 0.0 else "better"
+    return f"{abs(math.expm1(step.size)):.2%} {way}"
+
+
+def _night(point: HistoryPoint) -> str:
+    day = time.strftime("%Y-%m-%d %H:%M", time.gmtime(point.t))
+    build = point.describe or point.commit[:12]
+    return f"{day} ({build})" if build else day
