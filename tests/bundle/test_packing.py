@@ -148,6 +148,8 @@ def test_tar_makes_an_ordinary_folder_of_a_bundle(tmp_path: Path) -> None:
 def test_only_files_of_the_experiment_travel(tmp_path: Path) -> None:
     folder = carried(tmp_path / "folder", blocks=1)
     (folder.path / "notes.txt").write_text("my password")
+    with folder.writing():
+        folder.append(Started(0.0, 99, "c", 9, 0, 0, "a", 1, False))
     (folder.path / "raw" / "000099.fio.json.zst").write_bytes(b"a trial that never finished")
     (folder.path / "environment-2.json").symlink_to("/etc/passwd")
     made = pack(folder, machine=NOBODY)

@@ -45,7 +45,7 @@ def rows(place: Path) -> list[Any]:
 def test_an_alert_is_found_decided_and_stays_what_it_is(place: Path) -> None:
     done = iodelta(place, "history", "scan")
     assert done.returncode == 3, done.stderr
-    assert "worse against the reference" in done.stdout
+    assert "(worse) against the reference" in done.stdout
     assert "false alarms: 1.4 expected in 1000 points" in done.stdout
     (alert,) = document(place, "scan")["alerts"]
     name = alert["id"]

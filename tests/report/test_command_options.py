@@ -102,6 +102,7 @@ WRITERS: tuple[tuple[str, ...], ...] = (
     ("report", "begun", "--reproducer", "-o", "taken.html"),
     ("policy", "calibrate", "m1", "m2", "-o", "taken.html"),
     ("scenario", "run", "queue-depth-sweep", "-o", "taken.html"),
+    ("history", "show", "-o", "taken.html"),
 )
 
 
@@ -131,7 +132,9 @@ def test_every_command_that_writes_a_file_is_tried_above() -> None:
         for name, command in leaves(cli, "iodelta")
         if any(word in param.opts for param in command.params for word in options)
     }
-    assert writers == {words[0] if words[0] not in ("policy", "scenario") else " ".join(words[:2]) for words in WRITERS}
+    assert writers == {
+        words[0] if words[0] not in ("policy", "scenario", "history") else " ".join(words[:2]) for words in WRITERS
+    }
 
 
 def test_a_forced_file_is_replaced_and_a_pipe_is_just_written(sides: Path) -> None:

@@ -108,11 +108,6 @@ def inert(text: object) -> str:
     return of_text(str(text))
 
 
-def counted(count: int, what: str) -> str:
-    """``1 night``, ``2 nights``."""
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
-
-
 def moment_of(text: str) -> float | None:
     """Unix seconds of a time as ISO 8601 has it; UTC where no zone is said. Raises RequestError."""
     from datetime import UTC, datetime

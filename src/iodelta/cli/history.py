@@ -13,7 +13,6 @@ from iodelta.cli.histories import (
     FORMAT,
     HISTORY,
     LOG,
-    counted,
     inert,
     is_url,
     log_of,
@@ -151,7 +150,7 @@ def rebuild(place: str, log: Path | None, format_: str) -> None:
 
         print_document(HistoryRebuildAnswer(folders))
     else:
-        click.echo(f"rebuilt from {counted(folders, 'folder')}")
+        click.echo(f"rebuilt from {plural(folders, 'folder')}")
 
 
 def _fresh(directory: Path, nights: list[Night]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import time
 from pathlib import Path
@@ -284,12 +283,14 @@ def state_said(alert: Alert) -> str:
 
 def step_said(candidate: Candidate) -> str:
     """A series and its step."""
-    way = "worse" if candidate.size > 0.0 else "better"
     by = "against the reference" if candidate.by == "ratio" else "of the level alone"
     doubt = "; suspected: too few nights without a change say how nights differ" if candidate.few else ""
     words = "  ".join([candidate.machine, candidate.cell, candidate.variant, candidate.metric])
     between = f"between {night_said(candidate.last_good)} and {night_said(candidate.first_bad)}"
-    return f"{words}: {abs(math.expm1(candidate.size)):.2%} {way} {by}, {between}, z {candidate.z:.1f}{doubt}"
+    from iodelta.study.words import percent
+
+    change = f"{percent(candidate.change, candidate.error)} ({candidate.way})"
+    return f"{words}: {change} {by}, {between}, z {candidate.z:.1f}{doubt}"
 
 
 def false_alarms_said(alert: Alert) -> str:

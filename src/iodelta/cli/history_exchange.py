@@ -10,8 +10,9 @@ import click
 
 from iodelta.cli.files import check_free, write
 from iodelta.cli.files import force as force_option
-from iodelta.cli.histories import FORMAT, HISTORY, LOG, counted, inert, moment_of, opened, print_document
+from iodelta.cli.histories import FORMAT, HISTORY, LOG, inert, moment_of, opened, print_document
 from iodelta.errors import RequestError
+from iodelta.plural import plural
 
 if TYPE_CHECKING:
     from iodelta.history.store import Store
@@ -74,7 +75,7 @@ def import_(
     for path in paths:
         added.append(add(path, given, store, written))
         if format_ == "console":
-            click.echo(f"{added[-1].outcome}: {inert(added[-1].folder)}, {counted(added[-1].points, 'point')}")
+            click.echo(f"{added[-1].outcome}: {inert(added[-1].folder)}, {plural(added[-1].points, 'point')}")
             for series, reason in added[-1].left_out.items():
                 click.echo(f"  left out: {inert(series)}: {inert(reason)}")
     if format_ == "json":
@@ -111,7 +112,7 @@ def export(target: str | None, place: str, log: Path | None, kind: str, force: b
         from iodelta.history.lake import export as to_lake
 
         done = to_lake(store, str(target))
-        click.echo(f"{inert(done.target)}: {counted(done.appended, 'experiment')} appended, {done.deleted} deleted")
+        click.echo(f"{inert(done.target)}: {plural(done.appended, 'experiment')} appended, {done.deleted} deleted")
         return
     data = _written(store, kind)
     if target is None:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import click
 
-from iodelta.cli.histories import FORMAT, HISTORY, LOG, counted, inert, opened, print_document
+from iodelta.cli.histories import FORMAT, HISTORY, LOG, inert, opened, print_document
 from iodelta.errors import RequestError
+from iodelta.plural import plural
 
 DAY = 86400.0
 _UNITS = {"d": DAY, "w": 7 * DAY, "y": 365.25 * DAY}
@@ -57,7 +58,7 @@ def prune(place: str, log: Path | None, format_: str, age: str, keep: int | None
         moment = time.strftime("%Y-%m-%d %H:%M", time.gmtime(night.t))
         click.echo(f"  {moment}  {inert(night.machine)}  {inert(night.folder)}: {night.reason}")
     said = "would be taken out" if dry_run else "taken out; their folders are as they were"
-    click.echo(f"{counted(len(found), 'night')} {said}")
+    click.echo(f"{plural(len(found), 'night')} {said}")
 
 
 def _seconds(age: str) -> float:

@@ -12,8 +12,9 @@ from click.core import ParameterSource
 
 from iodelta.cli.files import check_free, write
 from iodelta.cli.files import force as force_option
-from iodelta.cli.histories import HISTORY, LOG, counted, inert, opened, print_document
+from iodelta.cli.histories import HISTORY, LOG, inert, opened, print_document
 from iodelta.errors import RequestError
+from iodelta.plural import plural
 
 if TYPE_CHECKING:
     from iodelta.history.courses import Course
@@ -123,7 +124,7 @@ def _print(found: list[Course], experiments: int) -> None:
     from iodelta.report.formats.spark import BARS, PLAIN, spark
     from iodelta.report.stories.course import day, said
 
-    click.echo(f"{counted(experiments, 'experiment')}, {len(found)} series")
+    click.echo(f"{plural(experiments, 'experiment')}, {len(found)} series")
     for course in found:
         click.echo(f"  {inert(course.name)}: {inert(_newest(course))}")
         for line in spark(course, BARS if _draws(BARS) else PLAIN):
@@ -132,12 +133,12 @@ def _print(found: list[Course], experiments: int) -> None:
         for epoch in course.epochs:
             click.echo(f"    another epoch from {day(epoch.t)}: {inert('; '.join(epoch.differs))}")
         for step in course.steps:
-            click.echo(f"    candidate: {inert(said(course, step))}")
+            click.echo(f"    candidate: {inert(said(step))}")
 
 
 def _newest(course: Course) -> str:
     points = course.line.points
-    text = f"{counted(len(points), 'night')}, {counted(len(course.epochs) + 1, 'epoch')}"
+    text = f"{plural(len(points), 'night')}, {plural(len(course.epochs) + 1, 'epoch')}"
     if not points:
         return text
     from iodelta.report.stories.course import day as night

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 
 
@@ -120,6 +122,18 @@ class Candidate(msgspec.Struct, frozen=True):
     """Why they do not follow the commits."""
     placebo: bool = False
     """Whether the series is of a build that stays the same: then the machine changed."""
+    better: str = "higher"
+    """Which number of the metric is better: ``higher`` or ``lower``."""
+
+    @property
+    def change(self) -> float:
+        """The relative change of the metric's number: negative where it fell."""
+        return math.expm1(-self.size if self.better == "higher" else self.size)
+
+    @property
+    def way(self) -> str:
+        """``worse`` or ``better``."""
+        return "worse" if self.size > 0.0 else "better"
 
 
 class AlertCommit(msgspec.Struct, frozen=True):

@@ -129,6 +129,7 @@ class _Epoch:
             order=self._arranged.by,
             order_word=self._arranged.word,
             placebo=is_quiet(line),
+            better=line.better,
         )
         return Found(candidate, self._span(max(step.first - 1, 0), step.last))
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 Floats = NDArray[np.float64]
 
@@ -113,7 +112,7 @@ def carry_over(d: Floats, contrast: Floats, share: Floats, levels: Levels | None
         weight = variance / np.maximum(variance + wide, 1e-30)
         value = value + weight * (other - value)
         variance = (1.0 - weight) * variance
-    quantile = float(stdtrit(n - 2, 1.0 - (1.0 - LEVEL) / 2 / len(MEMORIES)))
+    quantile = _t_quantile(n - 2, 1.0 - (1.0 - LEVEL) / 2 / len(MEMORIES))
     return Carry(value, quantile * np.sqrt(variance), share)
 
 
@@ -141,7 +140,7 @@ def step_of(differences: Floats) -> Step | None:
     if n < FEWEST:
         return None
     d = drawn_in(differences)
-    quantile = float(stdtrit(n - 1, 0.5 + LEVEL / 2))
+    quantile = _t_quantile(n - 1, 0.5 + LEVEL / 2)
     return Step(float(d.mean()), quantile * float(d.std(ddof=1)) / float(np.sqrt(n)))
 
 
@@ -150,6 +149,12 @@ def direct_bias(uncounted: int) -> Floats:
     multiple of the step. Both follow the same arm, the second at a distance of one trial more from what was before."""
     memory = np.array(MEMORIES)
     return np.asarray(-memory / (3.0 - memory ** (uncounted + 1)))
+
+
+def _t_quantile(freedom: int, probability: float) -> float:
+    from scipy.special import stdtrit  # what a plan asks of this module does without
+
+    return float(stdtrit(freedom, probability))
 
 
 def drawn_in(values: Floats) -> Floats:

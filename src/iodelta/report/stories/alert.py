@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator
 
 from iodelta.history.answers import Alert, Candidate, HistoryPoint
 from iodelta.report.stories.story import Cell, Row, Story, Table, section
-from iodelta.study.words import inert
+from iodelta.study.words import inert, percent
 
 SHOWN = 40
 """Commits that a mail lists."""
@@ -79,8 +78,7 @@ def _false_alarms(alert: Alert) -> str:
 
 
 def _size(step: Candidate) -> str:
-    way = "worse" if step.size > 0.0 else "better"
-    return f"{abs(math.expm1(step.size)):.2%} {way}"
+    return f"{percent(step.change, step.error)} ({step.way})"
 
 
 def _night(point: HistoryPoint) -> str:

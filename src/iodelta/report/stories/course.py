@@ -59,16 +59,15 @@ def _row(course: Course) -> Row:
 def _steps(courses: Sequence[Course]) -> Iterator[str]:
     for course in courses:
         for step in course.steps:
-            yield f"{course.name}: {said(course, step)}"
+            yield f"{course.name}: {said(step)}"
 
 
-def said(course: Course, step: Candidate) -> str:
+def said(step: Candidate) -> str:
     """A step in a sentence: its size, its range, and how sure it is."""
-    way = "worse" if step.size > 0.0 else "better"
     by = "against the reference" if step.by == "ratio" else "of the level alone"
     doubt = "; suspected: so few nights say little of how nights differ" if step.few else ""
-    size = percent(math.expm1(course.rises * step.size), step.error)
-    return f"{size} ({way}) {by}, between {_night(step.last_good)} and {_night(step.first_bad)}, z {step.z:.1f}{doubt}."
+    change = f"{percent(step.change, step.error)} ({step.way})"
+    return f"{change} {by}, between {_night(step.last_good)} and {_night(step.first_bad)}, z {step.z:.1f}{doubt}."
 
 
 def _night(point: HistoryPoint) -> str:

@@ -137,7 +137,7 @@ def _drawn(course: Course, scale: float, *, by: str) -> dict[str, list[dict[str,
         {
             "t": round(1000 * step.last_good.t),
             "t2": round(1000 * step.first_bad.t),
-            "said": f"{percent(math.expm1(course.rises * step.size), step.error)}, z {step.z:.1f}",
+            "said": f"{percent(step.change, step.error)}, z {step.z:.1f}",
         }
         for step in course.steps
     ]
