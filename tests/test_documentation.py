@@ -117,7 +117,8 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]
         try:
             disk = workshop.loop(4) if os.geteuid() == 0 else str(place)
             assert run(f"iodelta run experiment.toml --folder {FOLDER}", place, disk) in (0, 1, 3)
-            shutil.copytree(place / FOLDER, place / OTHER)
+            for copy in (OTHER, "sweep"):
+                shutil.copytree(place / FOLDER, place / copy)
             assert run(f"iodelta pack {FOLDER} -o {THEIRS}", place, disk) == 0
             yield place, disk
         finally:
