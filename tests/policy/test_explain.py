@@ -104,7 +104,7 @@ def test_exploration_takes_sed_on_disk_and_flash_down_to_the_published_rates() -
     assert deep.numbers["bound"] == pytest.approx(40_000)
     assert "at depth the queue is there" in deep.prediction
     assert one("sed", Array(iops=100.0), "exploration").numbers["seconds"] == 2
-    assert "stands still" in one("sed:explore_permille=0", UNEQUAL, "exploration").confirm
+    assert "is idle" in one("sed:explore_permille=0", UNEQUAL, "exploration").confirm
 
 
 def test_members_whose_service_times_count_as_equal_are_taken_by_their_queues() -> None:

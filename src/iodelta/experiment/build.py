@@ -46,7 +46,9 @@ def parse_build(table: Any, refuse: Refuse) -> Build:
     try:
         timeout = seconds(table.get("timeout", Build().timeout))
         command = split_command(table.get("command", ""), "build.command") if "command" in table else ()
-    except (ValueError, TypeError, RequestError) as error:
+    except RequestError as error:
+        refuse(error.sentence, "build")
+    except (ValueError, TypeError) as error:
         refuse(str(error), "build")
     return Build(table.get("repo", ""), tuple(command), tuple(artifacts), timeout)
 

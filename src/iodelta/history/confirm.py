@@ -19,6 +19,7 @@ from iodelta.history.answers import Alert
 from iodelta.history.points import BUILT
 from iodelta.lab.folder import EXPERIMENT
 from iodelta.lab.session import read_plan
+from iodelta.plural import plural
 from iodelta.verdict import Verdict
 
 GOOD, BAD = "good", "bad"
@@ -135,7 +136,7 @@ def told(verdict: Verdict, labels: Mapping[str, str]) -> str:
     if change and change.low is not None and change.high is not None:
         size += f" ({change.low:+.2%} .. {change.high:+.2%})"
     cell = labels.get(verdict.cell, verdict.cell)
-    return f"{cell}  {verdict.metric.name}: {verdict.word}{size}, {verdict.blocks} blocks"
+    return f"{cell}  {verdict.metric.name}: {verdict.word}{size}, {plural(verdict.blocks, 'block')}"
 
 
 def bisect_line(alert: Alert, good: Measured, night: Measured, put: Sequence[str] = ()) -> str:

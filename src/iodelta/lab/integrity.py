@@ -80,7 +80,7 @@ def _added(folder: Folder, state: Account) -> Iterator[Finding]:
     for name in sorted(set(folder.raw_names()) - seals.keys()):
         copied = known.get(_digest(folder, name))
         number = _trial_of(name)
-        if copied:
+        if copied and number not in in_flight:
             said = f"is a copy of {copied}, which counts once"
         elif number in in_flight or folder.seal.unsealed or (number and state.state not in OVER):
             continue

@@ -116,7 +116,7 @@ def _not_reached(unit: Units, numbers: Numbers) -> list[Finding]:
             unit.place,
             f"the counted trial of {unit.variant} still differs from the uncounted one before it: whoever deploys "
             f"{unit.variant} may get a change between {explain.percent(low)} and {explain.percent(high)}",
-            f"{explain.more_conditioning(unit.conditioning)} runs more uncounted trials before each counted one",
+            f"{explain.more_conditioning(unit.conditioning)} puts more uncounted trials before each counted one",
         )
     ]
 

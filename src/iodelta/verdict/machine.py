@@ -76,7 +76,7 @@ def _levels(unit: Units, blocks: int, exposure: Floats, order: NDArray[np.intp])
         return None
     level = (-1.0 if unit.higher_is_better else 1.0) * np.log(arms).mean(axis=0)
     at = (unit.baseline_at[:blocks] + unit.variant_at[:blocks]) / 2
-    before = np.full(blocks, np.inf) if unit.hosts else at - at[0] + 0.5
+    before = np.full(blocks, np.inf) if unit.hosts else at - at.min() + 0.5
     level, exposure = (within_hosts(rows, unit.hosts)[..., order] for rows in (level, exposure))
     return Levels(level, exposure, before)
 

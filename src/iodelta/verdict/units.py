@@ -26,6 +26,9 @@ Floats = NDArray[np.float64]
 
 NO_WEIGHTS: Floats = np.empty(0)
 
+LEAST_VALUE, MOST_VALUE = 1e-100, 1e100
+"""No rate, latency or count is beyond these; squares of what lies between them neither overflow nor vanish."""
+
 NOTHING_DONE = math.log(1e6)
 """The log-ratio of a trial that did no I/O to one that did: worse than any other, and a number."""
 
@@ -292,7 +295,8 @@ def _differences(a: Floats, b: Floats, *, higher_is_better: bool) -> Floats:
 
 def _usable(values: Floats, metric: Metric) -> NDArray[np.bool_]:
     """Which values can be compared: a rate may be 0, a latency endless, where nothing was done."""
-    return np.isfinite(values) & (values >= 0) if metric.better == "higher" else values > 0
+    known = (values > LEAST_VALUE) & (values < MOST_VALUE)
+    return known | ((values == 0) if metric.better == "higher" else np.isposinf(values))
 
 
 def _nothing_done(values: Floats, *, higher_is_better: bool) -> NDArray[np.bool_]:
