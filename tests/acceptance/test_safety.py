@@ -126,7 +126,7 @@ def test_no_command_measures_a_device_that_another_run_has(stand: Stand, monkeyp
     commands = (
         short(node, "new"),
         ("calibrate", *target, "--budget", "5s", "--folder", "new"),
-        ("bisect", *SEARCH, *target, "--trial", "200ms", "--folder", "new", "--", *READ),
+        ("bisect", *SEARCH, *target, "--trial", "200ms", "--ramp", "0", "--folder", "new", "--", *READ),
         ("scenario", "run", "queue-depth-sweep", *target, "--folder", "new"),
         ("reproduce", "one.iodelta.tar.zst", *target, "--yes", "--folder", "new"),
     )

@@ -11,6 +11,7 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -345,5 +346,7 @@ def usable_trials(folder: Folder, state: Account) -> dict[int, Trial]:
         try:
             trials[number] = read_trial(folder, identity)
         except MeasureError as error:
-            state.lose(number, error.what, error.remedy)
+            raw = Path(error.place)
+            in_file = raw.is_relative_to(folder.path)
+            state.lose(number, f"{raw.name}: {error.what}" if in_file else error.what, error.remedy)
     return trials
