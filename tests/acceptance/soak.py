@@ -17,10 +17,12 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from waiting import until
+
 from iodelta.lab.folder import Folder
 from iodelta.report.derived import load
 
-from .stand import FIO, GOOD, Stand, finished, journal, queue, set_queue, shell, until
+from .stand import FIO, GOOD, Stand, finished, journal, queue, set_queue, shell
 
 WINDOW = 7.0
 """Seconds of a run of this experiment, its start and end included: the moments are uniform over it."""
@@ -179,7 +181,7 @@ class Victim:
             assert queue(self.node, name) == value, f"{name} is {queue(self.node, name)}, it was {value}"
         assert self.file.read_text() == self.original, f"{self.sysctl} is {self.file.read_text()}"
         assert not self.stand.pending()
-        until(lambda: not self.stand.processes(), 5.0)  # fio --version and its like end by themselves
+        until(lambda: not self.stand.processes())  # fio --version and its like end by themselves
         assert not [group for group in self.groups if Path(group).exists()]
         shell("dd", f"if={self.node}", "of=/dev/null", "iflag=direct", "bs=4k", "count=1", "status=none")
 

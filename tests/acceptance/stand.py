@@ -10,7 +10,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -63,6 +62,7 @@ class Stand:
         self.mark = uuid.uuid4().hex
         self.env = {**os.environ, "IODELTA_STATE": str(self.state), MARK: self.mark, "COLUMNS": "80"}
         self._undo = contextlib.ExitStack()
+        self._begun: list[Running] = []
 
     def __enter__(self) -> Self:
         return self
@@ -73,6 +73,8 @@ class Stand:
         for pid in self.processes():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+        for running in self._begun:
+            running.close()
         subprocess.run([IODELTA, "restore"], env=self.env, capture_output=True, check=False)
         self._undo.close()
 
@@ -119,7 +121,9 @@ class Stand:
 
     def start(self, *args: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> Running:
         """iodelta in a process group of its own."""
-        return Running(args, {**self.env, **(env or {})}, cwd or self.place)
+        running = Running(args, {**self.env, **(env or {})}, cwd or self.place)
+        self._begun.append(running)
+        return running
 
     def run(self, *args: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> Done:
         """iodelta to its end."""
@@ -183,6 +187,13 @@ class Running:
             raise
         return Done(self.args, self._process.returncode, out, err)
 
+    def close(self) -> None:
+        """What a killed process has said and nobody has read goes to the output of the test: where one waited in vain,
+        it says why."""
+        if self._process.stdout is not None and not self._process.stdout.closed:
+            out, err = self._process.communicate(timeout=60)
+            sys.stdout.write(f"iodelta {' '.join(self.args)}\n{out}\n{err}\n")
+
 
 def _throttling() -> Path:
     """A control group whose children can limit I/O; the test is skipped where there is none."""
@@ -218,14 +229,6 @@ def shell(*words: str) -> str:
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{words}: {done.stderr}"
     return done.stdout
-
-
-def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
-    """Wait for something that must come true."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.02)
 
 
 def journal(folder: Path) -> list[dict[str, Any]]:

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import until
 
 from iodelta.lab.folder import Folder
 
-from .stand import GOOD, Stand, finished, kinds, side_by_side, until, verdict
+from .stand import GOOD, Stand, finished, kinds, side_by_side, verdict
 
 pytestmark = pytest.mark.root
 

@@ -11,8 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from waiting import until
 
-from .stand import FIO, GOOD, IODELTA, Done, Stand, finished, kinds, queue, set_queue, shell, side_by_side, until, words
+from .stand import FIO, GOOD, IODELTA, Done, Stand, finished, kinds, queue, set_queue, shell, side_by_side, words
 
 pytestmark = pytest.mark.root
 

@@ -8,12 +8,13 @@ import signal
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 from iodelta.lab.turns import alone
 from iodelta.machine import LocalMachine
 from iodelta.probe.topology import resolve
 
-from .stand import GOOD, Done, Stand, finished, kinds, shell, until
+from .stand import GOOD, Done, Stand, finished, kinds, shell
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
 

@@ -6,10 +6,11 @@ import fcntl
 import itertools
 import os
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from waiting import until
 
 _ADD, _REMOVE = 0x4C80, 0x4C81  # LOOP_CTL_ADD, LOOP_CTL_REMOVE of linux/loop.h
 _numbers = itertools.count(2000 + os.getpid() % 40000)
@@ -68,16 +69,6 @@ def mounted(device: str, point: Path, options: str = "defaults") -> Iterator[Pat
 
 def run(*words: str) -> str:
     return subprocess.run(words, check=True, capture_output=True, text=True).stdout
-
-
-def until(done: object, seconds: float = 20.0) -> None:
-    """Wait for the kernel to finish what it does in the background."""
-    assert callable(done)
-    end = time.monotonic() + seconds
-    while not done():
-        if time.monotonic() > end:
-            raise TimeoutError(f"{done} did not come true in {seconds} s")
-        time.sleep(0.02)
 
 
 def _control(request: int, number: int) -> bool:

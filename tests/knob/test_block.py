@@ -7,13 +7,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from waiting import until
 
 from iodelta import knob
 from iodelta.errors import KnobError, RequestError
 from iodelta.machine import LocalMachine
 from iodelta.probe.topology import resolve
 
-from .devices import Loop, mounted, run, until
+from .devices import Loop, mounted, run
 from .rooted import Rooted, target
 
 pytestmark = pytest.mark.root

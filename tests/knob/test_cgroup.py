@@ -8,13 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 from iodelta import knob
 from iodelta.errors import KnobError, RequestError
 from iodelta.machine import Completed, LocalMachine
 from iodelta.probe.topology import resolve
 
-from .devices import Loop, run, until
+from .devices import Loop, run
 from .rooted import Rooted, target
 
 READ = ("dd", "of=/dev/null", "bs=4k", "count=7", "iflag=direct", "status=none")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import until
 from workshop import Workshop
 
 from iodelta.errors import IodeltaError, MachineError, RefusedError, RequestError
@@ -176,20 +176,12 @@ def mounted_in_another_namespace(workshop: Workshop) -> tuple[str, str]:
 
     def leave() -> None:
         holder.communicate(b"\n")
-        wait_until(lambda: not Path(f"/sys/fs/ext4/{os.path.basename(node)}").exists())
+        until(lambda: not Path(f"/sys/fs/ext4/{os.path.basename(node)}").exists())
 
     workshop.undo(leave)
     assert holder.stdout is not None
     assert holder.stdout.readline() == b"ready\n"
     return node, "is mounted (ext4) where we cannot see it"
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    for _ in range(200):
-        if condition():
-            return
-        time.sleep(0.05)
-    raise AssertionError("waited 10 s in vain")
 
 
 IN_USE: tuple[InUse, ...] = (

@@ -18,6 +18,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 from knob.rooted import Rooted, target
+from waiting import until
 
 from iodelta.cli import restore as restore_command
 from iodelta.cli.main import cli
@@ -507,9 +508,7 @@ def test_a_setting_that_was_being_made_by_a_killed_run_is_not_made_after_the_res
     )
     value = json.dumps({"apply": apply, "restore": ["rm", "-f", str(file)]})
     with subprocess.Popen([sys.executable, "-c", code, value]) as process:
-        end = time.monotonic() + 30
-        while not begun.exists() and time.monotonic() < end:
-            time.sleep(0.02)
+        until(begun.exists)
         process.kill()
     (outcome,) = restore_pending(LocalMachine())
     assert outcome.done

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 from iodelta.errors import MachineError
 from iodelta.machine import LocalMachine
@@ -36,10 +37,7 @@ def test_a_command_over_its_time_is_ended_with_everything_it_started() -> None:
     assert done.timed_out
     assert done.returncode == -signal.SIGTERM
     assert done.seconds < 30
-    until = time.monotonic() + 20  # a busy machine takes its time to end what was told to end
-    while (left := _running("^sleep 9[78]$")) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert left == ""
+    until(lambda: _running("^sleep 9[78]$") == "")  # a busy machine takes its time to end what was told to end
 
 
 def _running(pattern: str) -> str:

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from waiting import until
 from workshop import Workshop
 
 from iodelta.errors import RequestError
@@ -82,10 +83,7 @@ def test_as_a_background_load_it_runs_on_its_rate_is_known_and_its_end_leaves_no
 @pytest.mark.root
 def test_what_a_killed_one_left_is_removed_by_the_next_and_a_live_one_s_is_not(pool: Path) -> None:
     process = subprocess.Popen([IODELTA, "policy", "defrag", str(pool), "--size", "1m"], stderr=subprocess.DEVNULL)
-    begun = time.monotonic()
-    while not left(pool):
-        assert time.monotonic() < begun + 60, "it never began"
-        time.sleep(0.05)
+    until(lambda: left(pool))
     (first,) = left(pool)
     with workplace(pool, MIB) as second:
         assert sorted(left(pool)) == sorted((first, second))

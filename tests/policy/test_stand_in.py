@@ -9,12 +9,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from waiting import until
 from workshop import Workshop
 
 from iodelta import knob
@@ -151,14 +150,6 @@ def descriptors(pid: int) -> set[str]:
         with contextlib.suppress(OSError):
             found.add(os.readlink(path))
     return found
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that must come true."""
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.05)
 
 
 def test_what_is_measured_is_a_member_or_lies_on_the_disks_of_the_members(tmp_path: Path) -> None:

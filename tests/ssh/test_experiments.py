@@ -11,7 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from acceptance.stand import GOOD, Stand, finished, kinds, queue, set_queue, shell, until
+from acceptance.stand import GOOD, Stand, finished, kinds, queue, set_queue, shell
+from waiting import until
 
 from iodelta.lab.turns import alone
 from iodelta.machine.ssh import SshMachine
@@ -39,8 +40,8 @@ def measuring(place: str) -> list[int]:
 
 def begun(stand: Stand, folder: str, trials: int) -> None:
     """Wait until so many trials are finished and the next one runs."""
-    until(lambda: len(kinds(stand.place / folder, "finished")) >= trials, 60)
-    until(lambda: len(kinds(stand.place / folder, "started")) > trials, 60)
+    until(lambda: len(kinds(stand.place / folder, "finished")) >= trials)
+    until(lambda: len(kinds(stand.place / folder, "started")) > trials)
 
 
 def test_a_host_with_sh_coreutils_flock_and_fio_and_nothing_else_is_measured_like_this_one(
@@ -86,7 +87,7 @@ def test_a_pulled_cable_costs_the_trial_in_flight_and_nothing_more(stand: Stand,
     kept = finished(stand.place / "folder")
     assert kept
     assert pending(host)
-    until(lambda: stand.run("knobs", "--machine", "ssh:there", "--target", node).code == 0, 60)
+    until(lambda: stand.run("knobs", "--machine", "ssh:there", "--target", node).code == 0)
     assert queue(node, "scheduler") == "kyber", "whoever comes to the host next puts it back first"
     on = stand.run("run", "folder")
     assert on.code in GOOD, on

@@ -11,7 +11,8 @@ import uuid
 from pathlib import Path
 
 import pytest
-from acceptance.stand import GOOD, Stand, finished, journal, kinds, queue, set_queue, shell, until
+from acceptance.stand import GOOD, Stand, finished, journal, kinds, queue, set_queue, shell
+from waiting import until
 
 from iodelta.errors import IodeltaError, KnobError, LostError
 from iodelta.knob import restore
@@ -197,15 +198,15 @@ def test_a_kill_in_the_middle_of_a_reboot_is_put_back_by_restore_and_what_the_re
     node = stand.loop()
     set_queue(node, "scheduler", "kyber")
     running = stand.start(*asked(stand, fake, node, blocks=3))
-    until(lambda: len(kinds(stand.place / "folder", "finished")) >= 2, 60)
+    until(lambda: len(kinds(stand.place / "folder", "finished")) >= 2)
     fake.flag("queue", f"/sys/block/{node.removeprefix('/dev/')}/queue/scheduler")
     slow = fake.flag("slow")
     before = fake.boots()
-    until(lambda: fake.boots() > before, 60)  # it has told the host to, which takes its time
+    until(lambda: fake.boots() > before)  # it has told the host to, which takes its time
     running.signal(signal.SIGKILL)
     running.wait()
     slow.unlink()
-    until(lambda: fake.boots("up") == fake.boots(), 60)
+    until(lambda: fake.boots("up") == fake.boots())
     assert fake.pending
     (script,) = (fake.place / "state/pending").glob("*-kernel.sh")
     assert f"kexec -a -l /boot/vmlinuz-{OLD}" in script.read_text()

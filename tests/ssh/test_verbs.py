@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 from iodelta.errors import MachineError, RequestError
 from iodelta.machine import LocalMachine, reach
@@ -157,10 +158,7 @@ def test_a_started_process_is_one_session_and_stops_as_a_whole(machine: SshMachi
     assert process.stop(5) == -signal.SIGTERM
     assert process.poll() == -signal.SIGTERM
     assert (tmp_path / "out").read_text() == "begun\n"
-    end = time.monotonic() + 20
-    while _sleeping(mark) and time.monotonic() < end:
-        time.sleep(0.05)
-    assert not _sleeping(mark)
+    until(lambda: not _sleeping(mark))
     quick = machine.start(["sh", "-c", "exit 7"], cwd="/")
     assert quick.wait() == quick.wait() == 7
 
@@ -230,10 +228,7 @@ def test_nothing_outlives_a_connection_that_ends_in_the_middle(host: Host, monke
         while len(_sleeping(mark)) < 2:
             time.sleep(0.01)
         _ = 1 / 0
-    end = time.monotonic() + 20
-    while _sleeping(mark) and time.monotonic() < end:
-        time.sleep(0.05)
-    assert not _sleeping(mark)
+    until(lambda: not _sleeping(mark))
 
 
 def test_its_clock_is_its_own(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,10 +7,10 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 from iodelta.errors import MeasureError
 from iodelta.vm import boot
@@ -78,13 +78,9 @@ def test_a_guest_does_not_outlive_iodelta_even_after_sigkill(qemu: Path, tmp_pat
     with subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None
         pid = int(owner.stdout.readline())
-        until = time.monotonic() + PATIENCE
-        while b"sleep" not in Path(f"/proc/{pid}/cmdline").read_bytes() and time.monotonic() < until:
-            time.sleep(0.02)
+        until(lambda: b"sleep" in Path(f"/proc/{pid}/cmdline").read_bytes())
         owner.send_signal(signal.SIGKILL)
-    while alive(pid) and time.monotonic() < until:
-        time.sleep(0.02)
-    assert not alive(pid)
+    until(lambda: not alive(pid))
 
 
 def alive(pid: int) -> bool:

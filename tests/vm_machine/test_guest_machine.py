@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 from iodelta.errors import LostError, MachineError
 from iodelta.knob import knob
@@ -149,10 +150,7 @@ def test_a_guest_that_panics_is_told_with_its_last_lines_and_none_outlives_a_kil
         theirs = list(guests(owner.pid))
         assert len(theirs) == 1
         owner.send_signal(signal.SIGKILL)
-    until = time.monotonic() + PATIENCE
-    while list(guests(owner.pid)) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert not list(guests(owner.pid))
+    until(lambda: not list(guests(owner.pid)))
     assert list(guests(os.getpid())) != theirs
 
 

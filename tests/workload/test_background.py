@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 from iodelta.errors import MachineError, MeasureError, RequestError
 from iodelta.machine import Machine
@@ -22,14 +23,6 @@ def watched(load: BackgroundLoad, seconds: float) -> Background:
     begin = time.time()
     time.sleep(seconds)
     return load.account((begin, time.time()))
-
-
-def until(condition: object, seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
-        if time.monotonic() > deadline:
-            raise TimeoutError("what was waited for did not come")
-        time.sleep(0.02)
 
 
 def test_a_load_that_runs_throughout_is_alive_all_the_time(machine: Machine, tmp_path: Path) -> None:

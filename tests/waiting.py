@@ -1,0 +1,17 @@
+"""Wait for what another process does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+LIMIT = 240.0
+"""Seconds after which a test that waits is given up as hanging. However loaded a machine is, it answers sooner."""
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Wait for something that must come true."""
+    end = time.monotonic() + LIMIT
+    while not condition():
+        assert time.monotonic() < end, f"it did not come true within {LIMIT:g} s"
+        time.sleep(0.02)
