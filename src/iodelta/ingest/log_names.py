@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
 
+from iodelta.ingest.model import Logged
 from iodelta.ingest.wording import clean
-
-Of = Literal["bw", "iops", "lat", "clat", "slat"]
 
 _NAME = re.compile(r"(?:^|[_./!-])(bw|iops|slat|clat|lat)(?=\.|_|$)(?!.*_hist)")
 _NUMBER = re.compile(r"\.(\d{1,6})\.log")
 _KIND = re.compile(r"_(?:bw|iops|slat|clat|lat|clat_hist)(?=(?:\.\d{1,6})?\.log)")
 
 
-def what(name: str) -> Of | None:
+def what(name: str) -> Logged | None:
     """What a log of this name holds: fio says it nowhere else."""
     found = _NAME.findall(name.rpartition("/")[2])
     return found[-1] if found else None

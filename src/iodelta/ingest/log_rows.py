@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from iodelta.ingest.log_lines import Drawn, LineSums
 from iodelta.ingest.log_windows import Floats, Ints, Windows, WindowSums
 from iodelta.ingest.tar import Readable
 from iodelta.probe.native import native_function
@@ -58,6 +59,8 @@ class Side(NamedTuple):
     """Rows, and the sum of their values, in each second."""
     windows: Windows | None
     """What their windows are if rows are averages; None where there are too many for that."""
+    drawn: Drawn
+    """The same over time."""
 
 
 class Totals:
@@ -72,6 +75,7 @@ class Totals:
         self._counts = np.zeros((0, KINDS), dtype=np.int64)
         self._seconds = np.zeros((0, KINDS))
         self._windows = WindowSums(KINDS)
+        self._lines = LineSums(KINDS, latencies=latencies)
         self._origin: int | None = None
         self.damaged = 0
 
@@ -90,6 +94,11 @@ class Totals:
             self.damaged += len(chunk.times) - len(rows[0])
         if len(rows[0]):
             self._add(*rows)
+
+    @property
+    def began(self) -> float | None:
+        """Unix seconds when the job began; None where rows count from there."""
+        return self._origin / 1000 if self._origin else None
 
     def sides(self) -> dict[int, Side]:
         """The directions that have rows, by fio's number."""
@@ -111,6 +120,7 @@ class Totals:
             counts=self._counts[:beyond, kind],
             sums=self._seconds[:beyond, kind],
             windows=self._windows.of(kind),
+            drawn=self._lines.of(kind),
         )
 
     def _add(self, times: Ints, values: Ints, kinds: Ints, blocks: Ints) -> None:
@@ -136,6 +146,7 @@ class Totals:
                 high[kind] = max(high[kind], greatest)
                 if low is not None:
                     low[kind] = min(low[kind], least)
+        self._lines.add(times, numbers, kinds, blocks)
         if not (self._latencies and block):
             self._windows.add(times, numbers, kinds, blocks)
         if self._latencies:

@@ -12,7 +12,7 @@ Floats = npt.NDArray[np.float64]
 
 _USUAL = 1 << 14
 """Milliseconds of a window up to which sums lie in an array; longer ones are few."""
-_TICK = 1
+TICK = 1
 """Milliseconds by which rows of one tick may differ: fio reads the clock for each direction."""
 _SPAN = 1 << 40
 """More milliseconds than a log spans: the rows of one job lie this far from those of the next."""
@@ -34,6 +34,34 @@ class Gaps(NamedTuple):
         return float(self.sums @ self.gaps)
 
 
+def usual(gaps: Ints, rows: Ints) -> float:
+    """The usual window in ms, of so many ``rows`` with each of the ascending ``gaps``; 0 where no time passes."""
+    passing = (gaps > 0) & (rows > 0)
+    gaps, reached = gaps[passing], np.cumsum(rows[passing])
+    if not len(gaps):
+        return 0.0
+    narrow = int(gaps[np.searchsorted(reached, 0.05 * reached[-1])])
+    near = gaps <= 1.5 * narrow
+    middle = int(np.searchsorted(reached[near], reached[near][-1] / 2))
+    return float(gaps[near][middle])
+
+
+def held(gaps: Ints, width: float) -> Floats:
+    """How many ms of the gap before it the value of each row is of: a gap of several windows had I/O in the last alone,
+    and one that is no multiple of a window is a window itself."""
+    if not width:
+        return gaps.astype(np.float64)
+    times = np.maximum(np.round(gaps / width), 1)
+    spare = np.maximum(2.0, 0.02 * width) * times  # the clock may run on by a millisecond a window
+    several = (times > 1) & (np.abs(gaps - times * width) <= spare)
+    return np.where(several, width, gaps)
+
+
+def too_dense(times: Ints, blocks: Ints) -> bool:
+    """Whether rows come too often to be windows."""
+    return len(times) >= _DENSE and bool(blocks[0]) and int(times.max() - times.min()) < 2 * len(times)
+
+
 class Windows(NamedTuple):
     """The rows of one direction as averages."""
 
@@ -49,16 +77,7 @@ class Windows(NamedTuple):
         """The usual window in ms; 0 where no time passes. Windows without I/O leave no row and do not lengthen it."""
         rows = self.own.rows.copy()
         rows[np.searchsorted(self.own.gaps, self.last.gaps)] -= self.last.rows
-        if not rows.any():
-            rows = self.own.rows
-        passing = (self.own.gaps > 0) & (rows > 0)
-        gaps, reached = self.own.gaps[passing], np.cumsum(rows[passing])
-        if not len(gaps):
-            return 0.0
-        narrow = int(gaps[np.searchsorted(reached, 0.05 * reached[-1])])
-        usual = gaps <= 1.5 * narrow
-        middle = int(np.searchsorted(reached[usual], reached[usual][-1] / 2))
-        return float(gaps[usual][middle])
+        return usual(self.own.gaps, rows if rows.any() else self.own.rows)
 
     def close(self) -> float:
         """Share of the rows that follow another within 10 ms: no window is as short."""
@@ -75,13 +94,7 @@ class Windows(NamedTuple):
 
     def area_by_clock(self) -> float:
         """The same since fio 2.10, which samples by the clock: a gap of several windows had I/O in the last alone."""
-        width, gaps = self.width(), self.own.gaps
-        if not width:
-            return self.own.area()
-        times = np.maximum(np.round(gaps / width), 1)
-        spare = np.maximum(2.0, 0.02 * width) * times  # the clock may run on by a millisecond a window
-        several = (times > 1) & (np.abs(gaps - times * width) <= spare)
-        return float(self.own.sums @ np.where(several, width, gaps))
+        return float(self.own.sums @ held(self.own.gaps, self.width()))
 
     def milliseconds(self) -> int:
         """Of all gaps together."""
@@ -155,14 +168,14 @@ class WindowSums:
 
     def add(self, times: Ints, values: Floats, kinds: Ints, blocks: Ints) -> None:
         """More rows, in the order of the log."""
-        if self._single or self._too_dense(times, blocks):
+        if self._single or too_dense(times, blocks):
             self._single = True
             return
         before = np.concatenate([self._ticks, times])
-        job = np.cumsum(np.diff(before, prepend=before[:1]) < -_TICK)  # jobs may share a log, one after the other
+        job = np.cumsum(np.diff(before, prepend=before[:1]) < -TICK)  # jobs may share a log, one after the other
         placed = np.maximum.accumulate(before + job * _SPAN)
         starts, own = job[2:] * _SPAN, placed[2:]
-        earlier = np.searchsorted(placed, own - _TICK) - 1
+        earlier = np.searchsorted(placed, own - TICK) - 1
         ticks = np.where(earlier >= 0, placed[earlier], 0)
         for kind in np.unique(kinds).tolist():
             rows = kinds == kind
@@ -175,11 +188,7 @@ class WindowSums:
 
     def _remember(self, placed: Ints, start: int) -> None:
         last = int(placed[-1])
-        earlier = int(np.searchsorted(placed, last - _TICK)) - 1
+        earlier = int(np.searchsorted(placed, last - TICK)) - 1
         self._ticks = [max(int(placed[max(earlier, 0)]) - start, 0), last - start]
         for direction in self._directions:
             direction.last = max(direction.last - start, 0)
-
-    @staticmethod
-    def _too_dense(times: Ints, blocks: Ints) -> bool:
-        return len(times) >= _DENSE and bool(blocks[0]) and int(times.max() - times.min()) < 2 * len(times)

@@ -13,10 +13,11 @@ from typing import Literal
 
 import numpy as np
 
-from iodelta.ingest.log_names import Of, jobname, number_of, what, without_kind
+from iodelta.ingest.log_lines import line
+from iodelta.ingest.log_names import jobname, number_of, what, without_kind
 from iodelta.ingest.log_rows import Side, Totals, chunks
 from iodelta.ingest.log_windows import Ints, Windows
-from iodelta.ingest.model import Refusal, Run, unknown
+from iodelta.ingest.model import Line, Logged, Refusal, Run, unknown
 from iodelta.ingest.numbers import Version
 from iodelta.ingest.tar import Readable
 from iodelta.plural import plural
@@ -50,11 +51,12 @@ class Summary:
     """What a log holds. Which unit its latencies have only its companion's version tells, and what its rows are often
     only the iops log of the same job."""
 
-    def __init__(self, place: Place, of: Of, sides: dict[Kind, Side], damaged: int, columns: int) -> None:
+    def __init__(self, place: Place, of: Logged, sides: dict[Kind, Side], totals: Totals, columns: int) -> None:
         self.place = place
         self._of = of
         self._sides = sides
-        self._damaged = damaged
+        self._damaged = totals.damaged
+        self._began = totals.began
         self._columns = columns
         self._sized = any(side.bytes for side in sides.values())
 
@@ -90,6 +92,7 @@ class Summary:
             directions=tuple(directions),
             fio_version=fio_version,
             series=series,
+            lines=tuple(self._lines(rows, scales[0])),
             labels={"log": self._of} | ({"job": number} if number else {}),
             findings=tuple(self._findings(rows, version, sure=version is not None or beside is not None)),
         )
@@ -207,6 +210,18 @@ class Summary:
             histogram=Histogram.from_counts(dict(enumerate(side.bins.tolist()))) if high == 1 else None,
         )
 
+    def _lines(self, rows: Rows, scale: float) -> Iterator[Line]:
+        """What a chart draws; nothing where nothing tells what the rows are."""
+        for kind, side in self._sides.items():
+            level, over = line(side.drawn, self._of, single=rows == "single")
+            if level is None or rows in ("ones", "unclear"):
+                continue
+            unit, size = {"bw": ("B/s", 1 if rows == "single" else 1024), "iops": ("1/s", 1)}.get(
+                self._of, ("ns", scale)
+            )
+            data = level.scaled(size).tobytes()
+            yield Line(kind, self._of, unit, level.width, side.rows, data, over, self._began)
+
     def _series(
         self, kind: Kind, side: Side, rows: Rows, version: Version | None, scale: float
     ) -> dict[str, tuple[float, ...]]:
@@ -260,7 +275,7 @@ def summarise(name: str, head: bytes, rest: Readable) -> Summary | Refusal:
     if not sides:
         return Refusal(Place(name), "a fio log without a sound row")
     columns = head[:8192].lstrip().partition(b"\n")[0].count(b",") + 1 - shift
-    return Summary(Place(name, 1), of, sides, totals.damaged, columns)
+    return Summary(Place(name, 1), of, sides, totals, columns)
 
 
 def _extra_column(head: bytes) -> int:

@@ -94,6 +94,29 @@ class Disk(msgspec.Struct, frozen=True):
     """Whether it lies below another device of the list."""
 
 
+Logged = Literal["bw", "iops", "lat", "clat", "slat"]
+"""What fio's logs are of."""
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One direction of a log in as many buckets as a chart draws, each with mean, least and greatest value."""
+
+    kind: Kind
+    of: Logged
+    unit: str
+    """``B/s``, ``1/s`` or ``ns``."""
+    width: int
+    """Milliseconds of a bucket; the first begins where the job did."""
+    rows: int
+    """Of the log."""
+    data: bytes
+    """Doubles: the means of all buckets, then their least values, greatest values, and weights."""
+    over: int = 0
+    """Milliseconds over which single I/Os were counted to give the least and the greatest rate; 0: values are rows'."""
+    started: float | None = None
+    """Unix seconds when the first bucket began; None where the log's clock does not say."""
+
+
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """One measured job or group of jobs, as one source gives it.
 
@@ -145,6 +168,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """Latency by I/O priority; empty unless a run had several."""
     series: dict[str, tuple[float, ...]] = {}
     """Per-second values over the run, gaps as zeros: ``read.iops``, ``write.bw`` (B/s), ``read.clat`` (ns)."""
+    lines: tuple[Line, ...] = ()
+    """What a log holds, over time."""
     labels: dict[str, str] = {}
     """The cells of a table's row, keyed by column title, exactly as written."""
     table: str = ""
@@ -194,6 +219,8 @@ __all__ = [
     "Finding",
     "Format",
     "Imported",
+    "Line",
+    "Logged",
     "Priority",
     "Refusal",
     "Run",
