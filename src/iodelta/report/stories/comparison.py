@@ -12,7 +12,8 @@ from iodelta.report.stories.environment import differing
 from iodelta.report.stories.sources import UNKNOWN, not_read
 from iodelta.report.stories.statements import findings, visible
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Item, Row, Section, Story, Table, section
-from iodelta.study.comparison import Compared, Comparison
+from iodelta.study.cell import Compared
+from iodelta.study.comparison import Comparison
 from iodelta.study.runs import Number
 from iodelta.study.words import digits, inert, percent, quantity, scatter
 

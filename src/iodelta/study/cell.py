@@ -1,0 +1,294 @@
+"""What the runs of one cell allow to be said: a verdict from interleaved pairs, an interval from replicates, or from
+single runs a difference with its resolution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import median
+from typing import Literal
+
+import msgspec
+
+from iodelta.ingest.layouts import Entry
+from iodelta.ingest.layouts.order import Ordered, ended
+from iodelta.plural import plural
+from iodelta.study.measured import value_of
+from iodelta.study.runs import Number
+from iodelta.trial import Finding, Trial
+from iodelta.verdict import Metric, Rules, Verdict, series_of
+from iodelta.verdict.judge import judge_series
+from iodelta.verdict.metrics import latency_of
+from iodelta.verdict.rules import smallest_blocks
+
+Basis = Literal["blocks", "replicates", "single runs"]
+Word = Literal["regression", "improvement", "equivalent", "inconclusive", "no verdict"]
+
+UNSOUND = "not to be believed: a hard finding"
+
+ROUNDED = 5e-4
+"""Changes nearer to each other than this read alike."""
+
+NOT_RESOLVED = "not resolved: the source tells percentiles no finer"
+
+NOT_DRAWN = "a drift, or what the first of a pair leaves behind, may be part of this"
+
+
+class Compared(msgspec.Struct, frozen=True):
+    """One metric of one cell, baseline against variant. ``change`` is relative (-0.02: 2 % less)."""
+
+    cell: str
+    metric: str
+    unit: str
+    better: str
+    variant: str
+    runs: tuple[int, int]
+    """Runs of the baseline and of the variant."""
+    values: tuple[float, float]
+    """Medians."""
+    spread: tuple[float | None, float | None]
+    """Standard deviation of each side's runs as a share of their mean; None for one run."""
+    change: Number | None
+    """With the interval of the basis: None bounds are infinite."""
+    basis: Basis
+    word: Word
+    says: str
+    resolved: bool = True
+    """False for a percentile that moved by less than its source can tell."""
+    verdict: Verdict | None = None
+    """The whole verdict of paired blocks; None where it does not rest on them or is not resolved."""
+    unsound: bool = False
+    """Whether a hard finding says that one of the numbers cannot be believed."""
+    why: str = ""
+    """Why the runs allow no verdict; empty where they do."""
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """One cell of two sides, ready to be compared by any metric."""
+
+    name: str
+    baseline: str
+    variant: str
+    one: list[Entry]
+    other: list[Entry]
+    order: Ordered
+    hard: tuple[Finding, ...]
+    """Findings that say that a number cannot be believed."""
+    margin: float
+    metrics: tuple[Metric, ...]
+    """Metrics that all runs have: they are tested together, as one question."""
+    family: int = 1
+    """Cells times variants: the questions asked."""
+
+    def compare(self, what: Metric) -> Compared | None:
+        """What the runs allow to be said about ``what``; None when a run has no usable value of it."""
+        old, new = _values(self.one, what), _values(self.other, what)
+        if len(old) < len(self.one) or len(new) < len(self.other):
+            return None
+        blocks = len(self.order.blocks)
+        if self.order.order == "interleaved" and blocks >= smallest_blocks(0.05):
+            found = self._blocks(what, old, new)
+        elif len(old) > 1 or len(new) > 1:
+            found = self._replicates(what, old, new)
+        else:
+            found = self._single(what, old[0], new[0])
+        if self.hard:
+            why = "numbers that cannot be believed"
+            found = msgspec.structs.replace(found, word="no verdict", says=UNSOUND, unsound=True, why=why)
+        return found
+
+    def _why(self, basis: Basis) -> str:
+        """Why runs of this basis allow no verdict; empty where they do."""
+        if basis == "blocks":
+            return ""
+        if basis == "single runs":
+            return "one run on each side says nothing about scatter"
+        if self.order.order == "interleaved":
+            return f"{len(self.order.blocks)} interleaved pairs, {smallest_blocks(0.05)} are needed"
+        if self.order.order == "unknown":
+            return "the order of the runs is not known"
+        return "the runs were not interleaved"
+
+    def _compared(self, what: Metric, old: Sequence[Number], new: Sequence[Number], basis: Basis) -> Compared:
+        return Compared(
+            cell=self.name,
+            metric=what.name,
+            unit=what.unit,
+            better=what.better,
+            variant=self.variant,
+            runs=(len(old), len(new)),
+            values=(median(n.value for n in old), median(n.value for n in new)),
+            spread=(_spread(old), _spread(new)),
+            change=None,
+            basis=basis,
+            word="no verdict",
+            says="",
+            why=self._why(basis),
+        )
+
+    def _blocks(self, what: Metric, old: Sequence[Number], new: Sequence[Number]) -> Compared:
+        """A verdict from pairs of runs, adjacent in time: one look at all of them."""
+        count = len(self.order.blocks)
+        rules = Rules(
+            metrics=self.metrics,
+            margin=self.margin,
+            reserve=0.0,
+            looks=(count,),
+            family="holm",
+            comparisons=self.family,
+            order="independent",
+        )
+        trials = _trials(self.order, self.name)
+        series = [series_of(trials, one, "A", "B") for one in self.metrics]
+        judged = judge_series(series, rules).verdicts
+        verdict = next(one for one in judged if one.metric == what)
+        verdict = msgspec.structs.replace(verdict, baseline=self.baseline, variant=self.variant)
+        interval = _interval(verdict)
+        says = f"{verdict.phrase}; {count} interleaved pairs, their order taken as drawn by lot"
+        found = self._compared(what, old, new, "blocks")
+        if verdict.baseline_value is not None and verdict.variant_value is not None:
+            found = msgspec.structs.replace(found, values=(verdict.baseline_value, verdict.variant_value))
+        if not _resolved(what, self, old, new):
+            found = msgspec.structs.replace(found, word="no verdict", says=NOT_RESOLVED, resolved=False)
+            return msgspec.structs.replace(found, change=interval, why="the source tells percentiles no finer")
+        if not self.order.as_drawn:
+            verdict = msgspec.structs.replace(verdict, word="inconclusive", alone="inconclusive", phrase=NOT_DRAWN)
+            found = msgspec.structs.replace(found, says=f"{NOT_DRAWN}; {plural(count, 'pair')}", why=self._not_drawn())
+            return msgspec.structs.replace(found, change=interval, verdict=verdict)
+        return msgspec.structs.replace(found, change=interval, word=verdict.word, says=says, verdict=verdict)
+
+    def _not_drawn(self) -> str:
+        pairs, first = len(self.order.blocks), self.order.baseline_first
+        most, leader = max((first, self.baseline), (pairs - first, self.variant))
+        return f"{leader} went first in {most} of {plural(pairs, 'pair')}: the order was not drawn by lot"
+
+    def _replicates(self, what: Metric, old: Sequence[Number], new: Sequence[Number]) -> Compared:
+        """An interval that takes the runs as independent draws, which their order does not warrant."""
+        from iodelta.stats.unpaired import MOST, shift
+
+        found = shift([math.log(n.value) for n in old[:MOST]], [math.log(n.value) for n in new[:MOST]])
+        compared = self._compared(what, old, new, "replicates")
+        if math.isfinite(found.low):
+            change = Number(math.expm1(found.value), math.expm1(found.low), math.expm1(found.high))
+        else:
+            change = Number(compared.values[1] / compared.values[0] - 1, -math.inf, math.inf)
+        resolved = _resolved(what, self, old, new)
+        says = self._told_apart(change) if resolved else NOT_RESOLVED
+        says += _apart(compared.values, change) + self._drift(what, found.value)
+        return msgspec.structs.replace(compared, change=change, says=says, resolved=resolved)
+
+    def _told_apart(self, change: Number) -> str:
+        """What the interval of replicates says."""
+        if not math.isfinite(change.low):
+            return "too few runs for an interval"
+        if change.low > 0 or change.high < 0:
+            return "differs beyond the runs' scatter"
+        if -self.margin < change.low and change.high < self.margin:
+            return f"within {100 * self.margin:g} % by the runs' scatter"
+        return "not told apart"
+
+    def _drift(self, what: Metric, theta: float) -> str:
+        """How much of the change a drift over the session could explain, where the order is known."""
+        if self.order.order == "unknown":
+            return ""
+        entries = [*self.one, *self.other]
+        ends = [ended(entry.run) for entry in entries]
+        values = [value.value for value in _values(entries, what)]
+        if None in ends or len(values) < len(entries):
+            return ""
+        from iodelta.stats.guards import order_trend
+
+        in_time = sorted(range(len(entries)), key=lambda index: ends[index] or 0.0)
+        is_variant = [index >= len(self.one) for index in in_time]
+        trend = order_trend([values[index] for index in in_time], range(len(entries)), is_variant)
+        if trend is None or not trend.could_explain(theta):
+            return ""
+        return "; a drift over the session could explain it"
+
+    def _single(self, what: Metric, old: Number, new: Number) -> Compared:
+        """One run on each side: a difference, and how finely it is known. Scatter between runs is not."""
+        change = Number(new.value / old.value - 1, new.low / old.high - 1, _ratio(new.high, old.low) - 1)
+        resolved = _resolved(what, self, [old], [new])
+        if not resolved:
+            says = NOT_RESOLVED
+        elif change.low <= 0 <= change.high:
+            says = "the same as finely as it is known"
+        else:
+            says = "one run on each side: no verdict"
+        compared = self._compared(what, [old], [new], "single runs")
+        return msgspec.structs.replace(compared, change=change, says=says, resolved=resolved)
+
+
+def _values(entries: Sequence[Entry], what: Metric) -> list[Number]:
+    """The values of those runs that have one."""
+    found = (value_of(entry.run, what.name) for entry in entries)
+    return [value for value in found if value is not None]
+
+
+def _interval(verdict: Verdict) -> Number | None:
+    """The change of a verdict, its missing bounds infinite."""
+    change = verdict.change
+    if change is None:
+        return None
+    low = -math.inf if change.low is None else change.low
+    high = math.inf if change.high is None else change.high
+    return Number(change.value, low, high)
+
+
+def _resolved(what: Metric, cell: Cell, old: Sequence[Number], new: Sequence[Number]) -> bool:
+    """Whether a percentile differs by more than the grid it was printed on: what may have been there neither meets nor
+    overlaps, which for bins of ns is two of them. Always, where the bins were kept."""
+    kind, _, latency = what.name.partition(".")
+    family, _, point = latency.partition(".")
+    if not point.startswith("p"):
+        return True
+    latencies = [latency_of(entry.run, kind, family) for entry in (*cell.one, *cell.other)]
+    if all(found is not None and found.histogram is not None for found in latencies):
+        return True
+    above = median(n.low for n in new) > median(n.high for n in old)
+    below = median(n.high for n in new) < median(n.low for n in old)
+    return above or below
+
+
+def _apart(values: tuple[float, float], change: Number) -> str:
+    """What the change is, where it is not that of the two medians in the row."""
+    medians = values[1] / values[0] - 1
+    if abs(medians - change.value) < ROUNDED * max(1.0, abs(medians)):
+        return ""
+    text = "; the change is the median over all pairs of runs"
+    return f"{text}, the medians alone say {100 * medians:+.2g} %" if medians * change.value <= 0 else text
+
+
+def _trials(order: Ordered, cell: str) -> list[Trial]:
+    """Adjacent pairs as the blocks that judging speaks of."""
+    found = []
+    for block, pair in enumerate(order.blocks):
+        first = min((ended(entry.run) or 0.0) for entry in pair)
+        for name, entry in zip(("A", "B"), pair, strict=True):
+            position = int((ended(entry.run) or 0.0) != first)
+            found.append(
+                Trial(
+                    number=2 * block + position,
+                    cell=cell,
+                    variant=name,
+                    block=block,
+                    position=position,
+                    seed=0,
+                    started=entry.run.started or 0.0,
+                    seconds=entry.run.elapsed or 0.0,
+                    directions=entry.run.directions,
+                    sync=entry.run.sync,
+                )
+            )
+    return found
+
+
+def _spread(values: Sequence[Number]) -> float | None:
+    if len(values) < 2:
+        return None
+    mean = sum(n.value for n in values) / len(values)
+    return math.sqrt(sum((n.value - mean) ** 2 for n in values) / (len(values) - 1)) / mean
+
+
+def _ratio(above: float, below: float) -> float:
+    return above / below if below > 0 else math.inf

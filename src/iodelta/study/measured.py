@@ -1,0 +1,97 @@
+"""The metrics that the runs of one cell have in common, and the value of each run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from iodelta.ingest import Run
+from iodelta.study.runs import Number, number, point_of
+from iodelta.trial import Finding, Kind, Latency
+from iodelta.verdict import Metric, metric
+from iodelta.verdict.metrics import LARGE_BLOCK, latency_of
+
+KINDS: tuple[Kind, ...] = ("read", "write", "trim", "mixed")
+POINTS = ("mean", "p99")
+
+BEYOND = 100
+"""I/Os beyond a percentile that make it usable."""
+
+
+def common_metrics(runs: Sequence[Run]) -> tuple[Metric, ...]:
+    """IOPS (bandwidth from 64 KiB on), mean and p99 latency of each direction that all runs have, and of syncs."""
+    names: list[str] = []
+    for kind in KINDS:
+        names += _names_of(kind, runs)
+    names += [name for name in (f"sync.lat.{point}" for point in POINTS) if _all_have(runs, name)]
+    return tuple(map(_metric, names))
+
+
+def _names_of(kind: Kind, runs: Sequence[Run]) -> list[str]:
+    """The metrics of one direction; none where a run lacks it, or has both directions beside their sum."""
+    directions = [direction for run in runs if (direction := run.direction(kind)) is not None]
+    summed = kind == "mixed" and any(len(run.directions) > 1 for run in runs)
+    if len(directions) < len(runs) or summed:
+        return []
+    rate = "bandwidth" if (runs[0].workload.bs or 0) >= LARGE_BLOCK else "iops"
+    rates = [number(getattr(direction, rate)) for direction in directions]
+    latencies = [name for name in (_common_latency(kind, point, runs) for point in POINTS) if name]
+    return latencies if None in rates else [f"{kind}.{rate}", *latencies]
+
+
+def _common_latency(kind: str, point: str, runs: Sequence[Run]) -> str:
+    """Total latency where all runs have it, else completion latency; empty where some have neither."""
+    names = (f"{kind}.lat.{point}", f"{kind}.clat.{point}")
+    return next((name for name in names if _all_have(runs, name)), "")
+
+
+def _metric(name: str) -> Metric:
+    kind, _, what = name.partition(".")
+    return msgspec.structs.replace(metric(f"read.{what}"), name=name) if kind == "mixed" else metric(name)
+
+
+def _all_have(runs: Sequence[Run], name: str) -> bool:
+    return all(_has(run, name) for run in runs)
+
+
+def _has(run: Run, name: str) -> bool:
+    """Whether a latency has its mean, or a percentile that enough I/Os bear."""
+    kind, family, point = name.split(".", 2)
+    found = latency_of(run, kind, family)
+    if found is None:
+        return False
+    if point == "mean":
+        return number(found.mean) is not None
+    percentile = point_of(found, float(point[1:]))
+    return percentile is not None and (percentile.beyond is None or percentile.beyond >= BEYOND)
+
+
+def _latency_value(found: Latency, point: str) -> Number | None:
+    if point == "mean":
+        return number(found.mean)
+    percentile = point_of(found, float(point[1:]))
+    if percentile is None:
+        return None
+    if found.histogram is None:
+        return Number(percentile.value, percentile.low, percentile.high)
+    from iodelta.stats import tails
+
+    known = tails.percentile(found.histogram, percentile.percent / 100)
+    if isinstance(known, Finding):
+        return None
+    half = 2 * known.resolution * known.value
+    return Number(known.value, known.value - half, known.value + half)
+
+
+def value_of(run: Run, name: str) -> Number | None:
+    """The run's value of a metric; None where it has none above zero."""
+    kind, what, *point = name.split(".", 2)
+    direction = next((d for d in run.directions if d.kind == kind), None)
+    found = None
+    if point:
+        latency = latency_of(run, kind, what)
+        found = _latency_value(latency, point[0]) if latency is not None else None
+    elif direction is not None:
+        found = number(direction.iops if what == "iops" else direction.bandwidth)
+    return found if found is not None and found.value > 0 and found.low >= 0 else None
