@@ -156,8 +156,7 @@ def _cell(setup: Setup, rng: np.random.Generator) -> Cell:
     middle = rates[:, 0, -1], rates[:, 1, 0]
     direct = np.column_stack([np.where(first, *middle), np.where(first, *middle[::-1])])
     lost = stalled.reshape(setup.blocks, 2, repeats)[rows, np.where(first, 1, 0), -1]
-    last = rates[:, :, -2] if setup.superblocks else rates[:, :, -1]
-    uncounted = np.column_stack([last[rows, np.where(first, 0, 1)], last[rows, np.where(first, 1, 0)]])
+    uncounted = np.stack([rates[rows, np.where(first, at, 1 - at), :-1] for at in (0, 1)], axis=2)
     return Cell(first, old, new, lost, np.exp(machine), direct, uncounted)
 
 
@@ -199,12 +198,17 @@ def _series(setup: Setup, cell: Cell, place: int, name: Metric, order: Bools, rn
         baseline_after=tuple(map(tuple, old_after.T.tolist())),
         variant_after=tuple(map(tuple, new_after.T.tolist())),
         direct=tuple(map(tuple, (1000 * cell.direct).tolist())) if setup.superblocks else (),
-        uncounted=tuple(map(tuple, (1000 * cell.uncounted).tolist())) if setup.superblocks else (),
+        uncounted=_pairs(1000 * cell.uncounted) if setup.superblocks else (),
         conditioning=setup.conditioning if setup.superblocks else 0,
         resolution=resolution,
         baseline_flags=_flags(np.zeros(setup.blocks, dtype=bool), rng) if setup.flags else (),
         variant_flags=_flags(cell.stalled, rng) if setup.flags else (),
     )
+
+
+def _pairs(values: Floats) -> tuple[tuple[tuple[float, float], ...], ...]:
+    """By block and trial the values of both arms."""
+    return tuple(tuple((old, new) for old, new in block) for block in values.tolist())
 
 
 def _values(

@@ -108,11 +108,9 @@ def _in_spite(seen: Seen) -> bool:
 
 
 def _deployed_covered(seen: Seen) -> bool:
-    """By the change as measured, or by what the verdict says it becomes once the variant's state is reached."""
-    verdict = seen.verdict
-    if _covered(verdict.typical, seen.typical):
-        return True
-    return verdict.deployed is not None and _covered(verdict.deployed, seen.typical)
+    """By what the verdict says the change becomes once the variant's state is reached; where it says nothing of it,
+    by the change as measured."""
+    return _covered(seen.verdict.deployed or seen.verdict.typical, seen.typical)
 
 
 def _direct_alarm(seen: Seen) -> bool:
@@ -128,7 +126,7 @@ RATES: dict[str, Callable[[Seen], bool | None]] = {
     "typical covered": lambda seen: _covered(seen.verdict.typical, seen.typical),
     "total covered": lambda seen: _covered(seen.verdict.total, seen.setup.total),
     "total covered, a stall seen": _covered_where_seen,
-    "deployed covered, or said not to be reached": _deployed_covered,
+    "deployed covered": _deployed_covered,
     "regression": lambda seen: seen.verdict.word == "regression",
     "improvement": lambda seen: seen.verdict.word == "improvement",
     "equivalent": lambda seen: seen.verdict.word == "equivalent",

@@ -228,11 +228,9 @@ def _carry_in_superblocks() -> list[Scenario]:
 
 
 def _deployed(setup: Setup, opposite: str) -> tuple[Bound, ...]:
-    """Half of 3 % after three uncounted trials is 1 % more: too little to be seen at the first looks."""
-    covered = Bound("deployed covered, or said not to be reached", least=0.945)
-    seen = setup.conditioning == 1 or setup.memory != 0.5 or abs(setup.debt) > 0.03
-    bounds = (Bound("direct alarm", most=0.05), Bound(opposite, most=0.005), Bound("equivalent", most=0.025))
-    return (*bounds, covered) if seen else bounds
+    """What is deployed must be in the interval that is given of it, however little of it is seen at the first looks."""
+    covered = Bound("deployed covered", least=0.945)
+    return (Bound("direct alarm", most=0.05), Bound(opposite, most=0.005), Bound("equivalent", most=0.025), covered)
 
 
 def _carry_of_one_trial() -> list[Scenario]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 from scipy.stats import t
 
-from iodelta.stats.carry import AHEAD, MEMORIES, Levels, carry_over, direct_bias, exposures, step_of
+from iodelta.stats.carry import MEMORIES, Levels, ahead_of, approach, carry_over, direct_bias, exposures
 
 Floats = NDArray[np.float64]
 
@@ -83,30 +83,45 @@ def noise_of(kind: str, trials: int, rng: np.random.Generator) -> Floats:
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
-@pytest.mark.parametrize("uncounted", [1, 2, 5])
-def test_a_step_tells_what_is_still_to_come_in_a_superblock(memory: float, uncounted: int) -> None:
-    """Without noise: a debt of 3 % a trial ends at 3 % / (1 - memory), and the last step tells what is missing."""
+@pytest.mark.parametrize("uncounted", [1, 2, 3, 7])
+def test_the_last_trials_tell_what_is_still_to_come_in_a_superblock(memory: float, uncounted: int) -> None:
+    """Without noise: a debt of 3 % a trial ends at 3 % / (1 - memory), and the trials of an arm in a row tell what is
+    missing of that."""
     rng, runs = np.random.default_rng(uncounted), uncounted + 1
     first = rng.random(4000) < 0.5
     arm = np.repeat(np.column_stack([~first, first]), runs, axis=1)
     worse = 0.03 * exposures(arm.ravel().astype(float).tolist())[MEMORIES.index(memory)].reshape(arm.shape)
     early, late = worse[:, :runs], worse[:, runs:]
     old, new = np.where(first[:, None], early, late), np.where(first[:, None], late, early)
-    d = new[:, -1] - old[:, -1]
-    steps = d - (new[:, -2] - old[:, -2])
-    assert d + AHEAD[MEMORIES.index(memory)] * steps == pytest.approx(0.03 / (1 - memory))
+    weights = approach(uncounted)[MEMORIES.index(memory)]
+    d = new - old
+    ahead = d[:, -len(weights) :] @ weights
+    assert d[:, -1] + ahead == pytest.approx(0.03 / (1 - memory))
     middle = np.where(first, late[:, 0] - early[:, -1], early[:, -1] - late[:, 0])
     bias = direct_bias(uncounted)[MEMORIES.index(memory)]
-    assert middle.mean() == pytest.approx(bias * steps.mean(), abs=0.001)
+    assert middle.mean() == pytest.approx(bias * ahead.mean(), abs=0.001)
 
 
-def test_few_blocks_tell_no_step_and_noise_seldom_shows_one() -> None:
+@pytest.mark.parametrize("uncounted", [2, 3, 7])
+def test_what_lasts_one_trial_is_not_on_its_way(uncounted: int) -> None:
+    """All of it lies in the first trial after the switch, which is left out."""
+    d = np.full(uncounted + 1, 0.1)
+    d[0] = 0.0
+    weights = approach(uncounted)
+    assert weights @ d[-weights.shape[1] :] == pytest.approx(0.0)
+
+
+def test_few_blocks_do_not_tell_what_is_ahead_and_noise_seldom_shows_some() -> None:
     rng = np.random.default_rng(3)
-    assert step_of(np.zeros(5)) is None
-    found = step_of(0.03 + 0.01 * rng.standard_normal(100))
+    assert ahead_of(np.zeros((3, 5))) is None
+    one = 0.03 + 0.01 * rng.standard_normal(100)
+    found = ahead_of(np.array([0 * one, one, 4 * one]))
     assert found is not None
     assert found.shown
-    assert found.value == pytest.approx(0.03, abs=0.004)
-    assert found.half == pytest.approx(1.98 * 0.001, rel=0.25)
-    steps = [step_of(0.02 * rng.standard_normal(12)) for _ in range(400)]
-    assert np.mean([step is not None and step.shown for step in steps]) <= 0.085
+    assert found.value == pytest.approx([0, 0.03, 0.12], abs=0.016)
+    assert found.half[1] == pytest.approx(1.98 * 0.001, rel=0.25), "the same trials under another memory: one interval"
+    shown = []
+    for _ in range(400):
+        seen = ahead_of(approach(3) @ (0.02 * rng.standard_normal((3, 12))))
+        shown.append(seen is not None and seen.shown)
+    assert np.mean(shown) <= 0.085

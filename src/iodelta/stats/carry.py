@@ -23,9 +23,6 @@ MEMORIES = (0.0, 0.5, 0.8)
 """Shares of a debt that are left after each further trial: the next trial alone, about two trials, about five. What
 lies between them is close to one of them."""
 
-AHEAD = np.array([memory / (1.0 - memory) for memory in MEMORIES])
-"""Per memory what is still to come of a change of state, as a multiple of its last step (a geometric series)."""
-
 LEVEL = 0.95
 """Level, at every look, at which the intervals of all memories hold together."""
 
@@ -40,6 +37,9 @@ NEIGHBOURS = 3
 
 LAGS = 4
 """Blocks over which the products of exposure and noise may be correlated."""
+
+LATEST = 4
+"""Trials of a variant in a row from which it is seen where its state is heading: earlier ones hold what passes soon."""
 
 NORMAL_MAD = 1.4826
 
@@ -117,38 +117,60 @@ def carry_over(d: Floats, contrast: Floats, share: Floats, levels: Levels | None
 
 
 @dataclass(frozen=True)
-class Step:
-    """By how much a counted trial of the variant still differs from the trial of its own before it, the baseline's
-    difference subtracted: 0 where the variant's state is reached. Log-ratio, positive = worse."""
+class Ahead:
+    """Per memory what is still to come of the variant's state after its counted trial, less what is of the baseline's:
+    0 where both states are reached. Log-ratio, positive = worse."""
 
-    value: float
-    half: float
+    value: Floats
+    half: Floats
 
     @property
     def shown(self) -> bool:
-        """Whether its interval excludes 0: the state is not reached."""
-        return abs(self.value) > self.half
+        """Whether the interval under some memory excludes 0: the state is not reached."""
+        return bool((np.abs(self.value) > self.half).any())
 
     def deployed(self, change: float) -> Floats:
         """The change once the state is reached, under each memory."""
-        return np.asarray(change + AHEAD * self.value)
+        return np.asarray(change + self.value)
 
 
-def step_of(differences: Floats) -> Step | None:
-    """The step from its values in single blocks, t interval; None for few of them."""
-    n = len(differences)
+def ahead_of(rows: Floats) -> Ahead | None:
+    """What is still to come, from its values in single blocks, one row for each memory; t intervals that hold together.
+    None for few blocks."""
+    n = rows.shape[1]
     if n < FEWEST:
         return None
-    d = drawn_in(differences)
-    quantile = _t_quantile(n - 1, 0.5 + LEVEL / 2)
-    return Step(float(d.mean()), quantile * float(d.std(ddof=1)) / float(np.sqrt(n)))
+    d = np.array([drawn_in(row) for row in rows])
+    value, error = d.mean(axis=1), d.std(axis=1, ddof=1) / np.sqrt(n)
+    # After one or two uncounted trials all memories read the same two trials: one interval, not one each.
+    different = len(np.unique(np.round(value[error > 0] / error[error > 0], 6)))
+    quantile = _t_quantile(n - 1, 1.0 - (1.0 - LEVEL) / 2 / max(1, different))
+    return Ahead(value, quantile * error)
+
+
+def approach(uncounted: int) -> Floats:
+    """Weights, one row for each memory, of a variant's last trials in a row, the counted one last: their sum is what is
+    still to come after it.
+
+    What is missing of a state shrinks by the memory from trial to trial, so least squares on its powers tell how much
+    is. Of more than two trials the first after the switch is left out: what lasts one trial is not on its way.
+    """
+    trials = min(LATEST, max(2, uncounted))
+    weights = np.zeros((len(MEMORIES), trials))
+    for row, memory in enumerate(MEMORIES):
+        if memory > 0.0:
+            missing = memory ** np.arange(1.0 - trials, 1.0)
+            missing -= missing.mean()
+            weights[row] = -missing / np.sum(missing**2)
+    return weights
 
 
 def direct_bias(uncounted: int) -> Floats:
     """Per memory what carry-over puts into the difference of the two trials in the middle of a superblock, as a
-    multiple of the step. Both follow the same arm, the second at a distance of one trial more from what was before."""
+    multiple of what is still to come. Both follow the same arm, the second at a distance of one trial more from what
+    was before."""
     memory = np.array(MEMORIES)
-    return np.asarray(-memory / (3.0 - memory ** (uncounted + 1)))
+    return np.asarray(-(1.0 - memory) / (3.0 - memory ** (uncounted + 1)))
 
 
 def _t_quantile(freedom: int, probability: float) -> float:

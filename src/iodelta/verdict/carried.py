@@ -62,10 +62,10 @@ def made_by_carry(unit: Units, word: Word, machine: Machine | None, blocks: int,
 def _not_reached(unit: Units, word: Word, machine: Machine, blocks: int, rules: Rules) -> bool:
     """Whether a counted trial was still on its way to a state in which ``equivalent``, or the sign of a change, is
     wrong under some memory."""
-    if machine.step is None or not machine.step.shown:
+    if machine.ahead is None or not machine.ahead.shown:
         return False
     change, _ = _plain(unit, unit.d[:blocks] - machine.added)
-    deployed = machine.step.deployed(change)
+    deployed = machine.ahead.deployed(change)
     if word == "equivalent":
         return bool((np.abs(deployed) > math.log1p(rules.margin)).any())
     return bool((deployed * (1.0 if word == "regression" else -1.0) <= 0.0).any())

@@ -105,7 +105,7 @@ def _carry(unit: Units, trace: Trace, at: int, numbers: Numbers) -> list[Finding
 
 def _not_reached(unit: Units, numbers: Numbers) -> list[Finding]:
     """In superblocks: a counted trial that still differs from the one of its variant before it."""
-    if numbers.deployed is None:
+    if numbers.deployed is None or not numbers.not_reached:
         return []
     sign = -1.0 if unit.higher_is_better else 1.0
     low, high = sorted(relative(sign * end) for end in (numbers.deployed.low, numbers.deployed.high))
@@ -114,7 +114,7 @@ def _not_reached(unit: Units, numbers: Numbers) -> list[Finding]:
             "verdict.state-not-reached",
             "warning",
             unit.place,
-            f"the counted trial of {unit.variant} still differs from the uncounted one before it: whoever deploys "
+            f"the counted trial of {unit.variant} still differs from the uncounted ones before it: whoever deploys "
             f"{unit.variant} may get a change between {explain.percent(low)} and {explain.percent(high)}",
             f"{explain.more_conditioning(unit.conditioning)} puts more uncounted trials before each counted one",
         )

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from iodelta.stats.carry import Carry, Levels, Step, carry_over, step_of
+from iodelta.stats.carry import Ahead, Carry, Levels, ahead_of, carry_over
 from iodelta.stats.speeds import within_speed
 from iodelta.verdict.units import Units
 
@@ -32,10 +32,10 @@ class Machine:
         return _carry(self.unit, self.blocks)
 
     @cached_property
-    def step(self) -> Step | None:
-        """In superblocks: by how much the variant's state was still moving."""
-        steps = self.unit.steps[: self.blocks]
-        return step_of(steps[np.isfinite(steps)])
+    def ahead(self) -> Ahead | None:
+        """In superblocks: what is still to come of the variant's state."""
+        rows = self.unit.ahead[:, : self.blocks]
+        return ahead_of(rows[:, np.isfinite(rows).all(axis=0)])
 
 
 def machine_of(unit: Units, blocks: int) -> Machine:

@@ -137,8 +137,8 @@ class Verdict(msgspec.Struct, frozen=True):
     direct: Change | None
     """In superblocks: the change between neighbouring trials that followed the same variant."""
     deployed: Change | None
-    """In superblocks whose counted trials had not reached their variant's state: the change once it is reached, under
-    every memory. Its value is the change as measured."""
+    """In superblocks: the change once the variant's state is reached, under every memory; None where the interval of
+    the typical change holds that, too. Its value is the change as measured."""
     stalls: Stalls | None
     flagged: int
     """Blocks with a trial that was flagged as disturbed."""

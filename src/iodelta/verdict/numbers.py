@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from iodelta.stats.carry import AHEAD, Carry, Step, direct_bias
+from iodelta.stats.carry import Ahead, Carry, direct_bias
 from iodelta.stats.effect import Estimate, hodges_lehmann, sign_flip_p_rows
 from iodelta.stats.hosts import places_of, smallest_t
 from iodelta.stats.replay import EXACT_COINS, patterns
@@ -42,7 +42,10 @@ class Numbers:
     total: Estimate | None
     direct: Estimate | None
     deployed: Estimate | None
-    """In superblocks whose variant's state is not reached: the change once it is, under every memory."""
+    """In superblocks: the change once the variant's state is reached, under every memory; None where the interval of
+    the typical change holds that, too."""
+    not_reached: bool
+    """Whether the state is seen not to be reached."""
     unflagged: Estimate | None
     carry: Carry | None
     d: Floats
@@ -75,7 +78,8 @@ def numbers_of(unit: Units, trace: Trace, outcome: Outcome, rules: Rules) -> Num
         typical=typical,
         total=total,
         direct=_direct(unit, used, 1.0 - 2.0 * tail),
-        deployed=_deployed(unit, clean, machine.step, 1.0 - 2.0 * tail, rules),
+        deployed=_deployed(unit, clean, typical, rules),
+        not_reached=_not_reached(machine.ahead, rules),
         unflagged=_unflagged(unit, clean, 1.0 - 2.0 * tail),
         carry=machine.carry,
         d=d,
@@ -87,21 +91,34 @@ def numbers_of(unit: Units, trace: Trace, outcome: Outcome, rules: Rules) -> Num
 
 def _direct(unit: Units, used: int, level: float) -> Estimate | None:
     """The direct change: a debt that lasts is in it, too, so under every memory."""
-    both = np.isfinite(unit.direct[:used]) & np.isfinite(unit.steps[:used]) if len(unit.direct) else None
-    if both is None:
+    if not len(unit.direct) or not unit.ahead.shape[1]:
         return None
-    bias = direct_bias(unit.conditioning)[:, None] * np.nan_to_num(unit.steps[:used])
+    both = np.isfinite(unit.direct[:used]) & np.isfinite(unit.ahead[:, :used]).all(axis=0)
+    bias = direct_bias(unit.conditioning)[:, None] * np.nan_to_num(unit.ahead[:, :used])
     found = [_of_some(unit, row, both, level) for row in np.nan_to_num(unit.direct[:used]) - bias]
     return _together([one for one in found if one is not None])
 
 
-def _deployed(unit: Units, d: Floats, step: Step | None, level: float, rules: Rules) -> Estimate | None:
-    """None where the state is reached, as far as the step shows, or what is still to come is slight."""
-    if step is None or not step.shown or AHEAD.max() * abs(step.value) <= SLIGHT * math.log1p(rules.margin):
+def _deployed(unit: Units, d: Floats, typical: Estimate, rules: Rules) -> Estimate | None:
+    """What is still to come is added block by block, so that its noise is in the interval. None where all of this lies
+    in that of the typical change, or nearly."""
+    ahead = unit.ahead[:, : len(d)]
+    if not ahead.shape[1]:
         return None
-    steps = unit.steps[: len(d)]
-    found = [_of_some(unit, row, np.isfinite(steps), level) for row in d + AHEAD[:, None] * np.nan_to_num(steps)]
-    return _together([one for one in found if one is not None])
+    known = np.asarray(np.isfinite(ahead).all(axis=0))
+    found = [_of_some(unit, row, known, typical.level) for row in d + np.nan_to_num(ahead)]
+    deployed = _together([one for one in found if one is not None])
+    if deployed is None or max(typical.low - deployed.low, deployed.high - typical.high) <= _slight(rules):
+        return None
+    return deployed
+
+
+def _not_reached(ahead: Ahead | None, rules: Rules) -> bool:
+    return ahead is not None and ahead.shown and float(np.abs(ahead.value).max()) > _slight(rules)
+
+
+def _slight(rules: Rules) -> float:
+    return SLIGHT * math.log1p(rules.margin)
 
 
 def _together(found: list[Estimate]) -> Estimate | None:

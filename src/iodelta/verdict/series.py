@@ -22,6 +22,9 @@ FLAGS = "noise."
 
 NONE, ONE = (0.0,) * len(MEMORIES), (1.0,) * len(MEMORIES)
 
+Pair = tuple[float, float]
+"""The values of baseline and variant."""
+
 Counts = Mapping[str, tuple[float, ...]]
 """By variant a decayed count of its trials, one for each memory."""
 
@@ -78,11 +81,11 @@ class Series(msgspec.Struct, frozen=True):
     """Exposures, block by block, one for each of ``stats.carry.MEMORIES``: what ran before, 1 for a trial of the
     variant, 0 for one of the baseline, 1/2 for anything else, decayed. Empty: the blocks follow each other."""
     variant_after: tuple[tuple[float, ...], ...] = ()
-    direct: tuple[tuple[float, float], ...] = ()
+    direct: tuple[Pair, ...] = ()
     """In superblocks: the values of baseline and variant in two neighbouring trials that followed the same arm; nan
     where a block has none."""
-    uncounted: tuple[tuple[float, float], ...] = ()
-    """In superblocks: the values of baseline and variant in the last of their trials that do not count."""
+    uncounted: tuple[tuple[Pair, ...], ...] = ()
+    """In superblocks: the values of each variant's trials that do not count, in the order they ran."""
     conditioning: int = 0
     """In superblocks: how many trials of a variant do not count before the one that does."""
     resolution: float = 0.0
@@ -295,7 +298,7 @@ def _direct(
     read: Callable[[Trial], Reading],
     baseline: str,
     variant: str,
-) -> tuple[tuple[float, float], ...]:
+) -> tuple[Pair, ...]:
     """In superblocks (A A B B), the two trials in the middle: neighbours that both followed the first arm."""
     if not around.conditioning:
         return ()
@@ -318,16 +321,15 @@ def _uncounted(
     read: Callable[[Trial], Reading],
     baseline: str,
     variant: str,
-) -> tuple[tuple[float, float], ...]:
-    """In superblocks the values of the last trial of each arm that does not count; nan where a block has none."""
+) -> tuple[tuple[Pair, ...], ...]:
+    """In superblocks the values of each arm's trials that do not count; nothing where an arm lacks some."""
     if not around.conditioning:
         return ()
     found = []
     for number, _, _ in kept:
         own = around.conditioning.get(number, {})
-        last = [own.get(name, ())[-1:] for name in (baseline, variant)]
-        old, new = (read(one[0])[0] if one else math.nan for one in last)
-        found.append((old, new))
+        old, new = ([read(one)[0] for one in own.get(name, ())] for name in (baseline, variant))
+        found.append(tuple(zip(old, new, strict=True)) if len(old) == len(new) else ())
     return tuple(found)
 
 

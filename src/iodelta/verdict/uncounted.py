@@ -7,11 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from iodelta.stats.carry import MEMORIES, approach
 from iodelta.stats.effect import log_ratios
-from iodelta.verdict.series import Series
+from iodelta.verdict.series import Pair, Series
 
 Floats = NDArray[np.float64]
-Pairs = Sequence[tuple[float, float]]
+
+MISSING = (np.nan, np.nan)
 
 
 def direct_of(series: Series, count: int) -> Floats:
@@ -19,16 +21,20 @@ def direct_of(series: Series, count: int) -> Floats:
     return _ratios(series.direct[:count], series)
 
 
-def steps_of(series: Series, count: int) -> Floats:
-    """By how much the variant's counted trial still differs from the one of its own before it, less what the baseline's
-    does; nan where one is missing, empty outside superblocks."""
+def ahead_in(series: Series, count: int) -> Floats:
+    """Per memory and block what is still to come of the variant's state after its counted trial, less what is of the
+    baseline's; nan where a trial is missing. No blocks outside superblocks."""
     if not series.uncounted:
-        return np.empty(0)
+        return np.empty((len(MEMORIES), 0))
+    weights = approach(series.conditioning)
+    before = weights.shape[1] - 1
     counted = zip(series.baseline_values[:count], series.variant_values[:count], strict=True)
-    return _ratios(list(counted), series) - _ratios(series.uncounted[:count], series)
+    padded = [(MISSING,) * before + pairs for pairs in series.uncounted[:count]]
+    trials = [_ratios([pairs[-back] for pairs in padded], series) for back in range(before, 0, -1)]
+    return np.asarray(weights @ np.array([*trials, _ratios(list(counted), series)]))
 
 
-def _ratios(pairs: Pairs, series: Series) -> Floats:
+def _ratios(pairs: Sequence[Pair], series: Series) -> Floats:
     """Log-ratios of the variant to the baseline, positive = worse; nan where one has no logarithm."""
     old, new = np.array(pairs, dtype=float).reshape(-1, 2).T
     found = np.full(len(old), np.nan)

@@ -20,7 +20,7 @@ from iodelta.verdict.metrics import Metric
 from iodelta.verdict.model import LARGEST
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.series import Series
-from iodelta.verdict.uncounted import direct_of, steps_of
+from iodelta.verdict.uncounted import ahead_in, direct_of
 
 Floats = NDArray[np.float64]
 
@@ -70,8 +70,8 @@ class Units:
     """What the trials before may have left: exposures by memory, arm (baseline, variant) and unit; empty: not known."""
     direct: Floats = field(default_factory=lambda: NO_WEIGHTS)
     """In superblocks the log-ratio of two neighbours that followed the same arm; nan where there are none."""
-    steps: Floats = field(default_factory=lambda: NO_WEIGHTS)
-    """In superblocks what the variant's state still moved by (see ``uncounted.steps_of``)."""
+    ahead: Floats = field(default_factory=lambda: np.empty((len(MEMORIES), 0)))
+    """In superblocks what is still to come of the variant's state, by memory and unit (see ``uncounted.ahead_in``)."""
     conditioning: int = 0
     resolution: float = 0.0
     baseline_flags: tuple[tuple[str, ...], ...] = ()
@@ -127,7 +127,7 @@ class Units:
             variant_weights=self.variant_weights[cut],
             exposed=self.exposed[..., cut],
             direct=self.direct[cut],
-            steps=self.steps[cut],
+            ahead=self.ahead[:, cut],
             baseline_flags=self.baseline_flags[cut],
             variant_flags=self.variant_flags[cut],
             ended=ended,
@@ -258,7 +258,7 @@ def units_of(series: Series, rules: Rules, ended: Sequence[int] = (), *, trials_
         variant_weights=np.array(series.variant_weights[:shortest], dtype=float),
         exposed=_exposed(series, shortest),
         direct=direct_of(series, shortest),
-        steps=steps_of(series, shortest),
+        ahead=ahead_in(series, shortest),
         conditioning=series.conditioning,
         resolution=series.resolution,
         baseline_flags=series.baseline_flags[:shortest],
@@ -373,7 +373,7 @@ def _by_boot(units: Units, boots: tuple[tuple[str, str], ...], last_at: NDArray[
         variant_weights=NO_WEIGHTS,
         exposed=NO_WEIGHTS,
         direct=NO_WEIGHTS,
-        steps=NO_WEIGHTS,
+        ahead=np.empty((len(MEMORIES), 0)),
         baseline_flags=(),
         variant_flags=(),
         unit="boot pairs",

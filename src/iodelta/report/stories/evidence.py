@@ -33,8 +33,7 @@ def evidence(verdict: Verdict) -> Iterator[str]:
             f"{_sized(verdict.direct)}: between neighbouring trials that followed the same variant"
         )
     if verdict.deployed is not None:
-        reached = interval(verdict.deployed.low, verdict.deployed.high)
-        yield f"the counted trials had not reached the state of {inert(verdict.variant)}: deployed, it may be {reached}"
+        yield _deployed(verdict, interval(verdict.deployed.low, verdict.deployed.high))
     if verdict.carry is not None:
         yield carried(verdict.carry, verdict.typical)
     elif verdict.blocks and verdict.direct is None:
@@ -51,6 +50,17 @@ def evidence(verdict: Verdict) -> Iterator[str]:
         yield "the machine runs at two speeds: blocks are compared within a speed"
     if verdict.smallest_p is not None:
         yield f"smallest p that {plural(verdict.blocks, 'block')} can reach: {verdict.smallest_p:.2g}"
+
+
+def _deployed(verdict: Verdict, reached: str) -> str:
+    """What the change may become once the variant's state is reached."""
+    variant = inert(verdict.variant)
+    if any(finding.rule == "verdict.state-not-reached" for finding in verdict.findings):
+        return f"the counted trials had not reached the state of {variant}: deployed, it may be {reached}"
+    return (
+        f"that {variant} reaches its state later than in its counted trials is not excluded: deployed, it may be "
+        f"{reached}; more blocks or uncounted trials narrow this"
+    )
 
 
 def _flagged(one: Flags, verdict: Verdict) -> str:
