@@ -830,3 +830,42 @@ def test_thousands_that_a_title_and_its_whole_column_prove_are_read(space: str) 
     text = "sched   IOPS     lat (us)\nnone    70 800   12\nbfq     800      13\n".replace("70 800", f"70{space}800")
     found = read_bytes(text.encode(), "x")
     assert [run.directions[0].iops.value for run in found.runs] == [70_800.0, 800.0]
+
+
+ANOTHERS = ["lat variation (us)", "network latency (us)", "fsync lat (us)", "IOPS budget", "provisioned IOPS"]
+
+
+@pytest.mark.parametrize("title", ANOTHERS)
+def test_a_measure_with_a_word_that_may_make_it_anothers_is_refused_by_name(title: str) -> None:
+    """Beside a column of the same measure, before the names of the rows, and as a row."""
+    shapes = (
+        f"{title};sched;IOPS;lat (us)\n12;none;70000;14\n9;bfq;42000;31\n",
+        f"metric;none;bfq\nIOPS;70000;42000\n{title};12;9\nlat (us);14;31\n",
+    )
+    for text in shapes:
+        found = read_bytes(text.encode(), "x.csv")
+        assert [run.jobname for run in found.runs] == ["none", "bfq"]
+        directions = [run.directions[0] for run in found.runs]
+        means = [d.lat.mean.value for d in directions if d.lat is not None]
+        assert ([d.iops.value for d in directions], means) == ([70e3, 42e3], [14e3, 31e3])
+        assert [(refusal.place.line, repr(title) in refusal.reason) for refusal in found.refusals] == [(1, True)]
+
+
+def test_a_word_that_is_not_known_names_a_variant_where_every_column_of_a_measure_has_one() -> None:
+    runs = rows_of("bs,patched IOPS,vanilla IOPS\n4k,900,800\n64k,90,80\n")
+    assert [(run.jobname, run.directions[0].iops.value) for run in runs[:2]] == [("patched", 900), ("vanilla", 800)]
+
+
+BELOW_TITLE = "{title}\n\nsched  1  8  32\nnone  10  80  300\nbfq  9  70  250\n"
+
+
+@pytest.mark.parametrize("title", ["Latency variation (us)", "IOPS budget"])
+def test_a_title_of_something_else_is_not_a_measure_of_the_table_below(title: str) -> None:
+    found = read_bytes(BELOW_TITLE.format(title=title).encode(), "x")
+    assert found.runs == ()
+    assert [(refusal.place.line, repr(title) in refusal.reason) for refusal in found.refusals] == [(3, True)]
+
+
+@pytest.mark.parametrize("title", ["IOPS by scheduler", "Figure 3: IOPS, Samsung 980", "4k random read: IOPS (k)"])
+def test_a_title_may_say_more_before_and_after_its_measure(title: str) -> None:
+    assert len(rows_of(BELOW_TITLE.format(title=title))) == 6

@@ -10,6 +10,7 @@ from iodelta.ingest.cleaning import Line
 from iodelta.ingest.table_cells import cell, decimal_comma, doubtful_commas, is_missing
 from iodelta.ingest.table_grids import LONGEST, RULE, Grid
 from iodelta.ingest.table_headings import Heading, column, heading, names_other, with_point
+from iodelta.ingest.table_titles import certain
 
 _KNOWN = re.compile(
     r"\bp\d{1,3}(?:\.\d{1,6})?(?![\d.a-z])|\d{1,3}(?:\.\d{1,6})?\s?(?:%|th\b)|\b\d{1,6}\s?[km](?:i?b)?\b(?![/\w])"
@@ -78,7 +79,7 @@ def headings(grid: Grid) -> list[Heading]:
     """What the titles mean, by their words and the commas in the cells below them."""
     columns = [_below(grid, at) for at in range(len(grid.titles))]
     commas = any(map(decimal_comma, columns))
-    found = [heading(text, cells, commas=commas) for text, cells in zip(grid.titles, columns, strict=True)]
+    found = certain([heading(text, cells, commas=commas) for text, cells in zip(grid.titles, columns, strict=True)])
     if commas or grid.mark != ";":
         return found
     return [

@@ -79,6 +79,9 @@ _NEUTRAL = frozenset(
     "randread randwrite io".split()
 )
 """Words that may stand around a mean time without making it another's than the I/O's."""
+_RANK = re.compile(r"\d{1,3}(?:\.\d{1,6})?\s?(?:%|th\b)(?!\s?(?:rand|seq|read|write))|(?<=percentile)[ _]\d{1,3}\b")
+_PATH = re.compile(r"\bjobs[.\[/_]0\]?[./_]|(?<=[a-z])[._](?=[a-z])")
+"""What stands between the keys of a document that somebody has flattened: ``jobs.0.read.iops``."""
 _STATISTIC = re.compile(
     r"\s*(?:avg|mean|average|median|min|max|minimum|maximum|"
     r"p\d{1,3}(?:\.\d{1,4})?|\d{1,2}(?:\.\d{1,4})?\s?(?:%|th))(?:\s?percentile)?\s*",
@@ -110,6 +113,8 @@ class Heading(NamedTuple):
     """The workload that the title names, when it is of one: ``4k randread IOPS``."""
     owner: str = ""
     """What the title names besides measure, unit and workload: ``patched`` in ``patched BW (MB/s)``."""
+    refused: bool = False
+    """Whether the title names a measure, and something that makes it another's: ``lat range (us)``."""
 
 
 def heading(title: str, cells: Sequence[str] = (), *, commas: bool = False) -> Heading:
@@ -117,7 +122,7 @@ def heading(title: str, cells: Sequence[str] = (), *, commas: bool = False) -> H
     title = " ".join(title.split())
     found = column(title)
     if found is None:
-        return Heading(title, None)
+        return Heading(title, None, refused=names_measure(title))
     clear = with_point(title)
     asked = facts({}, clear) if _OF_ITS_OWN.search(clear) else Workload()
     return Heading(title, found, decimal_comma(cells, beside=commas), False, asked, _owner(clear))
@@ -158,6 +163,19 @@ def names_other(title: str) -> bool:
     return bool(_measures(text)) or _is_other(text) or _UNIT_OF_OTHERS.search(text) is not None
 
 
+def names_measure(title: str) -> bool:
+    """Whether a title names a measure that is read here, or something of one."""
+    return bool(_measures(_plain(title)))
+
+
+def without_measure(title: str) -> str:
+    """What a title says besides its measure, its unit and its workload."""
+    text = _PATH.sub(" ", _plain(title))
+    for known_words in (_RANK, MODE, DEPTH, JOBS, _IOPS, _BITS, _BYTES, _TIME, BLOCK, _MEASURE, _TIMES_TEN):
+        text = known_words.sub(" ", text + " ")
+    return text
+
+
 def is_statistic(title: str) -> bool:
     """Whether a title says no more than which statistic its column has: ``mean``, ``p99``."""
     return _STATISTIC.fullmatch(with_point(title).strip("*` :")) is not None
@@ -189,7 +207,7 @@ def is_of_another(title: str) -> bool:
 
 def names_rows(title: str) -> bool:
     """Whether the column with this title names its rows (``Policy``, ``iodepth``): it holds no number of a result."""
-    return column(title) is None and not several(title) and not _COUNTS.search(title.replace("_", " "))
+    return not names_measure(title) and not _COUNTS.search(title.replace("_", " "))
 
 
 def workload_words(title: str) -> str:

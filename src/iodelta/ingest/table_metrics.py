@@ -19,6 +19,7 @@ from iodelta.ingest.table_headings import (
     several,
 )
 from iodelta.ingest.table_rows import row
+from iodelta.ingest.table_titles import certain
 from iodelta.trial import Place
 
 _LEADING = 3
@@ -60,6 +61,16 @@ def metric_rows(grid: Grid, places: Mapping[int, Place], title: str) -> list[Run
         for headings, cells in _numbers(layout, titles, measures):
             runs += row([*named, *headings], [*names, *cells], place, title)
     return [run for run in runs if run.directions]
+
+
+def unread(grid: Grid) -> list[str]:
+    """The names of rows that name a measure and are not read, in a table with a measure in each row."""
+    rows = [(grid.first, grid.titles, ""), *grid.rows] if is_headless(grid) else grid.rows
+    layout = _layout(grid.titles, rows)
+    if layout is None:
+        return []
+    names = list(dict.fromkeys(cells[layout.measure] for _, cells, _ in rows))
+    return [h.title for h in certain([heading(name) for name in names]) if h.refused]
 
 
 def _numbers(layout: _Layout, titles: Sequence[str], measures: _Measures) -> Iterator[tuple[list[Heading], list[str]]]:
@@ -125,7 +136,8 @@ class _Measures:
 
     def of_column(self, at: int) -> tuple[list[Heading], list[str]]:
         """Of one variant."""
-        return [self._heading(cells, "") for _, cells, _ in self._rows], [cells[at] for _, cells, _ in self._rows]
+        headings = certain([self._heading(cells, "") for _, cells, _ in self._rows])
+        return headings, [cells[at] for _, cells, _ in self._rows]
 
     def of_statistics(self) -> tuple[list[Heading], list[str]]:
         """Of all columns that have a statistic each."""
@@ -136,7 +148,7 @@ class _Measures:
                 if measure.column is not None:
                     headings.append(measure)
                     numbers.append(cells[at])
-        return headings, numbers
+        return certain(headings), numbers
 
     def _heading(self, cells: Sequence[str], statistic: str) -> Heading:
         name = cells[self._layout.measure]

@@ -11,7 +11,7 @@ from iodelta.ingest.model import Run, Workload, unknown
 from iodelta.ingest.numbers import Printed
 from iodelta.ingest.options import known
 from iodelta.ingest.table_cells import TIMES, cell, is_missing
-from iodelta.ingest.table_headings import COMPARES, Heading, Stat, workload_words
+from iodelta.ingest.table_headings import COMPARES, Heading, Stat, names_rows, workload_words
 from iodelta.ingest.wording import clean
 from iodelta.ingest.workload_words import facts
 from iodelta.trial import Direction, Finding, Kind, Latency, Place, Quantity, Severity
@@ -54,7 +54,8 @@ class _Row:
         self._asked = asked
 
     def runs(self) -> list[Run]:
-        name = clean(self._names[0][1]) if self._names else ""
+        names = [text for h, text in self._names if names_rows(h.title)]
+        name = clean(names[0]) if names else ""
         groups = self._groups()
         if len(self._workloads) > 1:
             return [self._of_workload(group, name) for group in groups]

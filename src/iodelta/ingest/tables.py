@@ -28,8 +28,9 @@ from iodelta.ingest.table_headings import (
     of_names,
     several,
 )
-from iodelta.ingest.table_metrics import metric_rows
+from iodelta.ingest.table_metrics import metric_rows, unread
 from iodelta.ingest.table_rows import row
+from iodelta.ingest.table_titles import is_certain
 from iodelta.ingest.wording import clean
 from iodelta.trial import Direction, Place
 
@@ -46,6 +47,10 @@ _DERIVED = re.compile(
     re.I,
 )
 """The name of a row that says how others differ."""
+_OF_ANOTHER = (
+    "not read, for a title must say a measure and its unit, and nothing that makes it another's; a variant's name is "
+    "understood where every column of that measure has one"
+)
 
 Found = Run | Refusal
 
@@ -106,6 +111,8 @@ class _Table:
         self._used = used
         self._index = index
         self._file = file
+        self._doubted = ""
+        """A title whose measure may be another's."""
 
     def read(self) -> tuple[list[Found], int]:
         """Its runs and the index of its last line; nothing and its own line when it is not a table."""
@@ -123,7 +130,7 @@ class _Table:
         return split(self._lines, self._index, len(self._lines))
 
     def _with_misfits(self, grid: Grid) -> tuple[list[Found], int]:
-        found: list[Found] = list(self._meaning(grid))
+        found: list[Found] = [*self._meaning(grid), *self._unread(grid)]
         for at in grid.misfits:
             words = f"a row of a table with more or fewer cells than its {len(grid.titles)} titles: not read"
             found.append(Refusal(self._place(at), words))
@@ -148,7 +155,15 @@ class _Table:
             words = "a table whose rows do not fit the columns of its heading: not read; put a tab, comma or | between"
             return [Refusal(self._place(self._index), f"{words} its columns")], end - 1
         words = "it does not fit the columns of the table above it: not read"
-        return [*self._meaning(grid), *(Refusal(self._place(at), words) for at in misfits)], end - 1
+        unfit = [Refusal(self._place(at), words) for at in misfits]
+        return [*self._meaning(grid), *self._unread(grid), *unfit], end - 1
+
+    def _unread(self, grid: Grid) -> list[Refusal]:
+        """The titles that name a measure, and something that makes it another's, or may."""
+        by_row = metric_rows(grid, self._places(grid), "")
+        titles = unread(grid) if by_row else [h.title for h in table_data.headings(grid) if h.refused]
+        named = ", ".join(repr(clean(title)[:_TITLE]) for title in titles if not COMPARES.search(title))
+        return [Refusal(self._place(grid.first), f"{named}: {_OF_ANOTHER}")] if named else []
 
     def _sound(self, grid: Grid) -> bool:
         """Whether every cell of a measure holds one number, or says that there is none."""
@@ -157,6 +172,8 @@ class _Table:
 
     def _unsplit(self) -> tuple[list[Found], int]:
         """A heading of several measures that cannot be told apart is refused; anything else is not a table."""
+        if self._doubted:
+            return self._refused_title()
         names = table_data.unsplit_heading(self._lines, self._index)
         if not names:
             return [], self._index
@@ -168,6 +185,13 @@ class _Table:
         while last + 1 < len(self._lines) and table_data.is_row(self._lines[last + 1].text):
             last += 1
         return [Refusal(self._place(self._index), words)], last
+
+    def _refused_title(self) -> tuple[list[Found], int]:
+        """A table below a title that may be of something else, to its next blank line."""
+        last = self._index
+        while last + 1 < len(self._lines) and self._lines[last + 1].text.strip():
+            last += 1
+        return [Refusal(self._place(self._index), f"the table of {clean(self._doubted)!r}: {_OF_ANOTHER}")], last
 
     def _meaning(self, grid: Grid) -> list[Run]:
         title = self._title(grid.first)
@@ -210,6 +234,9 @@ class _Table:
             for name, text, own in _numbers_of(measure, grid.titles, cells):
                 headings = [first, Heading("column", None), own]
                 runs += row(headings, [cells[0], name, text], self._place(index), title, section)
+        if len(runs) > 1 and not is_certain(named):
+            self._doubted = named
+            return []
         return runs if len(runs) > 1 else []
 
     def _continues(self) -> bool:

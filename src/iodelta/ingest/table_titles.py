@@ -1,0 +1,51 @@
+"""Whether the title of a number in a table is of its measure with certainty, or may be of something else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from iodelta.ingest.table_headings import Heading, names_measure, without_measure
+
+_HARMLESS = frozenset(
+    "avg average mean time response service completion total read write reads writes random seq sequential rand "
+    "randread randwrite io iops bw lat clat slat latenz bandbreite durchsatz mbps kbps gbps kb mb gb kib mib gib "
+    "b bytes k m s us ms ns microseconds milliseconds nanoseconds aggregate aggregated combined measured observed "
+    "achieved actual result results fio storage operations ops ios i o per second seconds in of the at is higher "
+    "lower more less better best worst peak minimum maximum percentile percentiles quantile median mixed mix rw r "
+    "w trim trims both million millions thousand thousands 1".split()
+)
+"""Words around a measure that leave it what it is."""
+_PARTS = re.compile(r"[:,;|–—]|\s-\s|\b(?:by|for|on|with|versus|vs|across|over|using|against)\b", re.I)
+"""What stands in a title between its measure and what it is of."""
+
+
+def certain(headings: Sequence[Heading]) -> list[Heading]:
+    """``headings`` without the measures that may be another's: ``lat variation (us)``, ``IOPS budget``.
+
+    A word that is not known here may be a variant's name only where every column of its measure has one of its own.
+    """
+    words = [strange(h.title) if h.column is not None else "" for h in headings]
+    found: list[Heading] = []
+    for h, word in zip(headings, words, strict=True):
+        alike = [w for other, w in zip(headings, words, strict=True) if _is_alike(h, other)]
+        is_variant = len(set(alike)) > 1 and all(alike)
+        found.append(h._replace(column=None, refused=True) if word and not is_variant else h)
+    return found
+
+
+def _is_alike(one: Heading, other: Heading) -> bool:
+    if one.column is None or other.column is None:
+        return False
+    return one.column._replace(scale=None) == other.column._replace(scale=None)
+
+
+def is_certain(title: str) -> bool:
+    """Whether the part of a table's title that names its measure names nothing else."""
+    parts = [part for part in _PARTS.split(title) if names_measure(part)]
+    return all(not strange(part) for part in parts)
+
+
+def strange(title: str) -> str:
+    """The words of a title that are not known to leave its measure what it is."""
+    return " ".join(word for word in re.findall(r"[^\W_]+", without_measure(title)) if word not in _HARMLESS)
