@@ -201,3 +201,31 @@ def test_a_night_between_two_steps_is_in_the_range() -> None:
     steps = changepoints.segments(noise + worse, np.full(40, 0.002)).steps
     held = {place for step in steps for place in range(step.low, step.high + 1)}
     assert {20, 21} <= held
+
+
+def correlated(seed: int, points: int, phi: float) -> Floats:
+    """AR(1) of unit variance, from its definition."""
+    noise = np.random.default_rng([seed, points]).standard_normal(points)
+    y = [noise[0]]
+    for shock in noise[1:]:
+        y.append(phi * y[-1] + np.sqrt(1 - phi**2) * shock)
+    return np.array(y)
+
+
+@pytest.mark.parametrize(("z", "least"), [(0.0, 0.0), (9.0, 0.85), (11.0, 0.98)])
+def test_a_clear_step_in_the_middle_is_found_however_much_nights_resemble_each_other(z: float, least: float) -> None:
+    """Steps of ``z`` true standard errors among as many independent nights: the same power at every correlation. What
+    a placebo says of the resemblance is exact here."""
+    found, others = [], 0
+    for phi in (0.0, 0.3, 0.6, 0.8, 0.9):
+        inflation = (1 + phi) / (1 - phi)
+        points = int(max(8.0 * inflation, 40.0))
+        for seed in range(30):
+            y = correlated(seed, points, phi)
+            y[points // 2 :] += z * np.sqrt(4 * inflation / points)
+            steps = changepoints.segments(0.01 * y, np.full(points, 1e-4), inflation=inflation).steps
+            near = [step for step in steps if z and step.low - 3 <= points // 2 <= step.high + 3]
+            found.append(bool(near))
+            others += len(steps) - len(near)
+    assert others <= 1
+    assert np.mean(found) >= least

@@ -115,9 +115,18 @@ def _newest(y: Floats, se: Floats, starts: Sequence[int], tau: float, inflation:
 
 def _as_known(z: float, se: Floats, tau: float, spare: int, inflation: float) -> float:
     """z as if the scatter between nights were known. It was estimated from ``spare`` points; the errors are known, so
-    a scale of both has more degrees of freedom."""
+    a scale of both has more degrees of freedom.
+
+    Nights that resemble each other take more than one degree with each mean, but their squares resemble each other
+    less than they do: by AR(1) with the correlation phi, inflation is (1 + phi) / (1 - phi), and that of squares
+    (1 + phi^2) / (1 - phi^2).
+    """
+    left = len(se) - (len(se) - spare) * inflation
+    if left < 1.0:
+        return 0.0
     share = tau**2 / (tau**2 + float(np.mean(se**2)) + levels.RESOLUTION**2)
-    return levels.as_normal(z, spare / max(share**2, 1e-9) / inflation)
+    of_squares = (inflation**2 + 1.0) / (2.0 * inflation)
+    return levels.as_normal(z * math.sqrt(left / spare), left / max(share**2, 1e-9) / of_squares)
 
 
 def _scores(y: Floats, se: Floats, tau: float, inflation: float = 1.0) -> Floats:
