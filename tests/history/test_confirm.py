@@ -25,6 +25,7 @@ from test_commits import commit, git
 from iodelta.history.confirm import bisect_line, measured_in
 from iodelta.history.log import Added, Confirmed, Confirming, Log, NightBegun, NightEnded
 from iodelta.history.store import Store
+from iodelta.lab.seal import sha256
 
 pytestmark = pytest.mark.fio
 
@@ -113,6 +114,27 @@ def test_a_slower_build_is_confirmed_with_its_neighbour_and_the_way_to_its_commi
     assert iodelta(place, "history", "scan").returncode == 1
     iodelta(place, "history", "decide", name, "wontfix")
     assert iodelta(place, "history", "scan").returncode == 0
+
+
+def test_check_names_a_confirmation_that_is_missing_or_not_what_was_measured(place: Path) -> None:
+    """An alert rests on it as on its nights."""
+    measured(place, "confirmation", 500, GOOD)
+    folder = place / "confirmation"
+    digest = sha256((folder / "journal.jsonl").read_bytes())
+    log = Log(place / "iodelta-history" / "decisions.jsonl")
+    assert iodelta(place, "history", "add", "good").returncode == 0
+    log.append(Confirmed(1.0, "3f2a91c4", str(folder), "experiment", digest, "regression"))
+    done = iodelta(place, "history", "check")
+    assert (done.returncode, done.stdout) == (0, "the database, the log and the folders agree\n")
+
+    (folder / "journal.jsonl").rename(place / "journal")
+    (folder / "journal.jsonl").write_bytes((place / "journal").read_bytes().replace(b'"finished"', b'"finishes"', 1))
+    done = iodelta(place, "history", "check")
+    assert (done.returncode, "the confirmation of alert 3f2a91c4" in done.stdout) == (4, True), done.stdout
+    folder.rename(place / "away")
+    done = iodelta(place, "history", "check")
+    assert done.returncode == 4
+    assert f"the confirmation of alert 3f2a91c4 cannot be read: {folder}: " in done.stdout
 
 
 def test_builds_that_something_else_installed_need_put_and_an_inconclusive_night_is_retried(place: Path) -> None:

@@ -27,14 +27,12 @@ from iodelta.cli.history_exchange import export, import_
 from iodelta.cli.history_night import night
 from iodelta.cli.history_prune import prune
 from iodelta.cli.history_show import show
-from iodelta.errors import MeasureError, RequestError
+from iodelta.errors import RequestError
 from iodelta.plural import plural
 
 if TYPE_CHECKING:
     from iodelta.history.answers import NightAdded
-    from iodelta.history.log import Log
     from iodelta.history.points import Night
-    from iodelta.history.store import Store
 
 _EXAMPLES = """
 \b
@@ -106,15 +104,16 @@ def _say_added(night: NightAdded) -> None:
 @LOG
 @FORMAT
 def check(place: str, log: Path | None, format_: str) -> None:
-    """Compare the database with its log and with the folders it was made from. What a kill interrupted is finished
-    first, and named. Exit codes: 0 the same, 4 not."""
+    """Compare the database with its log, with the folders it was made from, and with those of confirmations. What a
+    kill interrupted is finished first, and named. Exit codes: 0 the same, 4 not."""
     store, written = opened(place, log)
+    from iodelta.history.checking import problems as found
     from iodelta.history.finishing import finish
 
     done = () if store.damage() else finish(store, written)
     for sentence in done:
         click.echo(inert(sentence), err=True)
-    problems = list(_problems(store, written))
+    problems = list(found(store, written))
     if format_ == "json":
         from iodelta.history.answers import HistoryCheckAnswer
 
@@ -165,29 +164,3 @@ def _fresh(directory: Path, nights: list[Night]) -> None:
     for journal in ("-wal", "-shm"):
         database.with_name(database.name + journal).unlink(missing_ok=True)
     draft.replace(database)
-
-
-def _problems(store: Store, written: Log) -> list[str]:
-    from iodelta.history.log import Given
-    from iodelta.history.reading import nights_of
-
-    _, torn = written.entries()
-    damage = store.damage()
-    problems = [f"damaged: {damage}"] if damage else []
-    problems += [f"{written.path}:{number}: not a whole line" for number in torn]
-    if broken := written.broken():
-        problems.append(f"{written.path}:{broken}: not the line that was written there")
-    logged = written.added()
-    known = {row["id"]: row for row in store.experiments()}
-    problems += [f"not in the database: {logged[name].folder}" for name in logged.keys() - known.keys()]
-    for name, row in known.items():
-        if name not in logged:
-            problems.append(f"not in the log: {row['folder']}")
-        try:
-            given = logged[name].given if name in logged else Given()
-            found = {night.identifier: night.sha for night in nights_of(Path(row["folder"]), given, written)}
-            if found.get(name) != row["sha"]:
-                problems.append(f"changed since it was added: {row['folder']}")
-        except (RequestError, MeasureError) as error:
-            problems.append(f"cannot be read: {row['folder']}: {error.what}")
-    return problems

@@ -4,12 +4,15 @@ each, synced and chained (``lab/seal.py``). With the folders it is all that is n
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 import msgspec
 
 from iodelta.errors import MeasureError
-from iodelta.lab.journal import Journal
+from iodelta.lab.journal import Journal, readable, whole
+from iodelta.lab.seal import Seal, read_seal
 
 
 class Given(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -146,16 +149,94 @@ Entry = (
 _decoder: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Entry)
 
 
+class _GrowingJournal(Journal[Entry]):
+    """A journal that is read again for every folder that is added: of lines that were read and held together, only
+    those after them are read."""
+
+    def __init__(self, path: Path, failed: Callable[[OSError], MeasureError]) -> None:
+        super().__init__(path, _decoder, failed, owner="log")
+        self.forget()
+
+    def forget(self) -> None:
+        """Read it from its beginning the next time."""
+        self._known, self._known_end = Seal(), 0
+        self._events: dict[int, Entry] = {}
+        self._damaged: dict[int, str] = {}
+
+    def readable(self) -> tuple[dict[int, Entry], dict[int, str]]:
+        """As of any journal. Raises MeasureError."""
+        if not self._caught_up():
+            return super().readable()
+        self._seal = self._known
+        return self._events, self._damaged
+
+    def _written(self) -> tuple[Seal, int]:
+        return (self._known, self._known_end) if self._caught_up() else super()._written()
+
+    def _caught_up(self) -> bool:
+        """Take the lines after those that are known; False where they do not hold together."""
+        data = self._after(self._known_end)
+        seal = read_seal(whole(data), self._known)
+        if seal.broken:
+            self.forget()
+            return False
+        first = self._known.lines
+        events, damaged = readable(data, _decoder)
+        self._events |= {first + number: event for number, event in events.items()}
+        self._damaged |= {first + number: why for number, why in damaged.items()}
+        self._known, self._known_end = seal, self._known_end + data.rfind(b"\n") + 1
+        return True
+
+    def _after(self, start: int) -> bytes:
+        try:
+            if start > self.path.stat().st_size:
+                self.forget()
+                start = 0
+            with open(self.path, "rb") as file:
+                file.seek(start)
+                return file.read()
+        except FileNotFoundError:
+            self.forget()
+            return b""
+        except OSError as error:
+            raise MeasureError(f"cannot read: {os.strerror(error.errno or 0)}", place=str(self.path)) from error
+
+
+class _Folders(msgspec.Struct):
+    """What the entries say of folders and machines, up to the entry of that number."""
+
+    entries: int = 0
+    added: dict[str, Added] = {}
+    removed: set[str] = set()
+    machines: dict[str, str] = {}
+
+    def take(self, entry: Entry) -> None:
+        """One more entry."""
+        self.entries += 1
+        if isinstance(entry, Added):
+            self.added[entry.identifier] = entry
+            self.removed.discard(entry.identifier)
+        elif isinstance(entry, Removed):
+            self.added.pop(entry.identifier, None)
+            self.removed.add(entry.identifier)
+        elif isinstance(entry, Named) and entry.identity not in self.machines:
+            taken = entry.name in self.machines.values()
+            self.machines[entry.identity] = f"{entry.name}-{entry.identity[:8]}" if taken else entry.name
+
+
 class Log:
     """``decisions.jsonl``: lines are only ever appended."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._journal = Journal(path, _decoder, self._failed, owner="log")
+        self._journal = _GrowingJournal(path, self._failed)
+        self._folders = _Folders()
 
     def append(self, *entries: Entry) -> None:
         """On disk when this returns; another writer is waited for. Raises MeasureError, also for a log in which a line
         was changed."""
+        if not entries:
+            return
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -171,38 +252,31 @@ class Log:
 
     def broken(self) -> int:
         """The first line that is not what was written there; 0 when there is none. Raises MeasureError."""
+        self._journal.forget()
         self._journal.readable()
         return self._journal.seal.broken
 
     def added(self) -> dict[str, Added]:
         """The last entry of every experiment that was not removed since, in the order in which they were added."""
-        found: dict[str, Added] = {}
-        for entry in self.entries()[0]:
-            if isinstance(entry, Added):
-                found[entry.identifier] = entry
-            elif isinstance(entry, Removed):
-                found.pop(entry.identifier, None)
-        return found
+        return dict(self._of_folders().added)
 
     def removed(self) -> set[str]:
         """Experiments whose last word is that they were taken out."""
-        found: set[str] = set()
-        for entry in self.entries()[0]:
-            if isinstance(entry, Removed):
-                found.add(entry.identifier)
-            elif isinstance(entry, Added):
-                found.discard(entry.identifier)
-        return found
+        return set(self._of_folders().removed)
 
     def machines(self) -> dict[str, str]:
         """Identity of a machine -> its name in this history: the one it had first. Where two machines had the same,
         the later one has a part of its identity added."""
-        found: dict[str, str] = {}
-        for entry in self.entries()[0]:
-            if isinstance(entry, Named) and entry.identity not in found:
-                taken = entry.name in found.values()
-                found[entry.identity] = f"{entry.name}-{entry.identity[:8]}" if taken else entry.name
-        return found
+        return dict(self._of_folders().machines)
+
+    def _of_folders(self) -> _Folders:
+        """What is known of them by now: entries that were taken before are not taken again."""
+        entries, _ = self._journal.readable()
+        if len(entries) < self._folders.entries:
+            self._folders = _Folders()
+        for entry in islice(entries.values(), self._folders.entries, None):
+            self._folders.take(entry)
+        return self._folders
 
     def _failed(self, error: OSError) -> MeasureError:
         return MeasureError(

@@ -147,16 +147,20 @@ class Journal(Generic[Event]):
             raise self._failed(error) from error
         try:
             self._lock(descriptor, wait)
-            data = self.path.read_bytes()
-            seal = read_seal(whole(data))
+            seal, self._end = self._written()
             self._refuse_broken(seal)
-            self._chain, self._end = seal.digest, data.rfind(b"\n") + 1
+            self._chain = seal.digest
             os.ftruncate(descriptor, self._end)
             self._descriptor = descriptor
             yield
         finally:
             self._descriptor = None
             os.close(descriptor)
+
+    def _written(self) -> tuple[Seal, int]:
+        """What the whole lines vouch for, and where they end. Nobody else writes meanwhile."""
+        data = self.path.read_bytes()
+        return read_seal(whole(data)), data.rfind(b"\n") + 1
 
     def _lock(self, descriptor: int, wait: bool) -> None:
         try:

@@ -84,11 +84,12 @@ def unchained(line: bytes) -> tuple[bytes, str]:
     return (found[1] + b"}", found[2].decode()) if found else (line, "")
 
 
-def read_seal(lines: list[bytes]) -> Seal:
-    """Follow the chain over the whole ``lines`` of a journal, as far as it holds."""
-    digest, unsealed = "", 0
-    files: dict[str, FileSeal] = {}
-    for number, line in enumerate(lines, 1):
+def read_seal(lines: list[bytes], before: Seal | None = None) -> Seal:
+    """Follow the chain over the whole ``lines`` of a journal, as far as it holds; ``before`` is the seal of the lines
+    before them."""
+    before = before or Seal()
+    digest, unsealed, files = before.digest, before.unsealed, dict(before.files)
+    for number, line in enumerate(lines, before.lines + 1):
         body, said = unchained(line)
         digest_here = sha256(digest.encode() + body)
         if not said and unsealed == number - 1 and not _claims(line):
@@ -98,7 +99,7 @@ def read_seal(lines: list[bytes]) -> Seal:
         digest = digest_here
         if b'"files"' in body:
             files |= _envelope(body).files
-    return Seal(len(lines), digest, unsealed, 0, files)
+    return Seal(before.lines + len(lines), digest, unsealed, 0, files)
 
 
 def altered(name: str, data: bytes, seal: Seal) -> str:

@@ -1,0 +1,80 @@
+"""Whether database, log and folders agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from iodelta.bundle.packed import opened
+from iodelta.errors import MeasureError, RequestError
+from iodelta.history.log import Added, Confirmed, Given, Log
+from iodelta.history.reading import nights_of
+from iodelta.history.store import Store
+from iodelta.lab.account import Account
+from iodelta.lab.folder import JOURNAL
+from iodelta.lab.integrity import integrity
+from iodelta.lab.seal import sha256
+
+
+def problems(store: Store, log: Log) -> Iterator[str]:
+    """What does not agree, a sentence each."""
+    if damage := store.damage():
+        yield f"damaged: {damage}"
+    entries, torn = log.entries()
+    for number in torn:
+        yield f"{log.path}:{number}: not a whole line"
+    if broken := log.broken():
+        yield f"{log.path}:{broken}: not the line that was written there"
+    yield from _nights(store, log)
+    for entry in entries:
+        if isinstance(entry, Confirmed):
+            yield from _confirmation(entry)
+
+
+def _nights(store: Store, log: Log) -> Iterator[str]:
+    """Of the database against the log and the folders. A folder or file of many nights is read once."""
+    logged = log.added()
+    known = {row["id"]: row for row in store.experiments()}
+    for name in logged.keys() - known.keys():
+        yield f"not in the database: {logged[name].folder}"
+    read: dict[tuple[str, Given], dict[str, str] | str] = {}
+    for name, row in known.items():
+        if name not in logged:
+            yield f"not in the log: {row['folder']}"
+        place = (row["folder"], _given(logged.get(name)))
+        if place not in read:
+            read[place] = _found(*place, log)
+        found = read[place]
+        if isinstance(found, str):
+            yield f"cannot be read: {row['folder']}: {found}"
+        elif found.get(name) != row["sha"]:
+            yield f"changed since it was added: {row['folder']}"
+
+
+def _given(entry: Added | None) -> Given:
+    return entry.given if entry is not None else Given()
+
+
+def _found(folder: str, given: Given, log: Log) -> dict[str, str] | str:
+    """The nights there with their digests; or why they cannot be read."""
+    try:
+        return {night.identifier: night.sha for night in nights_of(Path(folder), given, log)}
+    except (RequestError, MeasureError) as error:
+        return error.what
+
+
+def _confirmation(entry: Confirmed) -> Iterator[str]:
+    """Of an alert's experiment against its folder."""
+    where = f"the confirmation of alert {entry.alert}"
+    try:
+        folder = opened(Path(entry.folder))
+        account = Account(folder.events())
+        broken = [one for one in integrity(folder, account) if one.severity == "hard"]
+        digest = sha256(folder.read(JOURNAL))
+    except (RequestError, MeasureError) as error:
+        yield f"{where} cannot be read: {entry.folder}: {error.what}"
+        return
+    if broken:
+        yield f"{where} is not what was measured: {entry.folder}: {broken[0].explanation}"
+    elif digest != entry.sha:
+        yield f"{where} changed since it ended: {entry.folder}"
