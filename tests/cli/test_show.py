@@ -197,3 +197,16 @@ def test_only_a_gate_exits_with_1_for_a_number_that_cannot_be_believed(tmp_path:
         for gate in ((), ("--exit-code",))
     }
     assert list(codes.values()) == [0, 0, 0, 1]
+
+
+def test_a_folder_of_fio_plots_runner_becomes_a_page_with_charts_by_one_command(tmp_path: Path) -> None:
+    for depth in (1, 2, 4):
+        for jobs in (1, 2):
+            write(tmp_path / "r" / "sda" / "4k" / f"randread-{depth}-{jobs}.json", 1000 * depth, depth=depth, jobs=jobs)
+    done = iodelta("show", "r", "-o", "page.html", "--charts", "pictures", cwd=tmp_path)
+    assert done.returncode == 0
+    page = (tmp_path / "page.html").read_text()
+    for title in ("Values", "Latency: percentiles", "Depth and jobs", "Depth by jobs", "Latency against IOPS"):
+        assert f">{title}</h2>" in page
+    names = {path.name for path in (tmp_path / "pictures").iterdir()}
+    assert {"values-read-iops.svg", "values-read-iops.png", "grid-1-read-iops-1.svg", "knee-1-read-mean.png"} <= names

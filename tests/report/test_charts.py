@@ -31,6 +31,7 @@ from iodelta.report.formats.charts.export import export
 from iodelta.report.formats.charts.model import labels
 from iodelta.report.formats.charts.sources import members_of, of_account
 from iodelta.report.formats.charts.specs import FOLDER, alone, filled
+from iodelta.study.values import cell_places, of_samples
 from iodelta.study.views import views
 from iodelta.trial import Background, Direction, Histogram, Latency, Quantity, Trial, bin_index
 
@@ -97,8 +98,8 @@ def test_the_stored_specifications_are_what_altair_makes_of_the_charts() -> None
 
 def test_every_family_draws_where_the_data_has_it(drawn: dict[str, Figure]) -> None:
     families = {figure.spec for figure in drawn.values()}
-    of_histories = {"course"}
-    assert families == {path.stem for path in FOLDER.glob("*.json")} - of_histories
+    of_histories, of_other_cells = {"course"}, {"grid", "values-log"}  # depth by jobs, and values far apart
+    assert families == {path.stem for path in FOLDER.glob("*.json")} - of_histories - of_other_cells
 
 
 def test_every_chart_says_in_words_and_numbers_what_it_shows(drawn: dict[str, Figure]) -> None:
@@ -165,7 +166,7 @@ def test_the_shares_of_a_distribution_are_all_its_ios() -> None:
 
 def test_a_percentile_that_too_few_ios_bear_is_not_shown() -> None:
     figure = next(percentiles.figures(source()))
-    assert {row["percentile"] for row in figure.rows} == {"p50", "p90", "p99"}  # 20 000 I/Os a trial
+    assert {row["point"] for row in figure.rows} == {"mean", "p50", "p99"}  # 20 000 I/Os a trial
     assert {row[-1] for row in figure.table} == {"-"}
 
 
@@ -234,7 +235,9 @@ def test_writes_and_reads_are_drawn_apart() -> None:
     for trial in found.trials:
         (read,) = trial.directions
         both.append(msgspec.structs.replace(trial, directions=(read, write_of(read))))
-    names = [figure.name for figure in percentiles.figures(msgspec.structs.replace(found, trials=tuple(both)))]
+    samples = ((trial.cell, trial.variant, trial.directions) for trial in both)
+    measured = of_samples(cell_places(experiment(DEPTHS)), samples)
+    names = [figure.name for figure in percentiles.figures(msgspec.structs.replace(found, values=measured))]
     assert {name.split("-")[1] for name in names} == {"read", "write"}
 
 

@@ -94,6 +94,7 @@ def test_an_ending_that_says_nothing_is_asked_about_before_anything_is_read(side
 
 WRITERS: tuple[tuple[str, ...], ...] = (
     ("compare", "A", "B", "-o", "taken.html"),
+    ("show", "table.md", "-o", "taken.html"),
     ("report", "table.md", "-o", "taken.html"),
     ("audit", "table.md", "--repair", "taken.html"),
     ("audit", "table.md", "-o", "taken.html"),

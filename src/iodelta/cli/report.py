@@ -314,7 +314,7 @@ def _foreign(path: str) -> tuple[Told, int, Callable[[], Charts]]:
         found = compare([layout], [path])
         return found, found.exit_code, lambda: charts_of(found, [layout], [path])
     rows = shown(layout, audit(entry.run for entry in layout.entries), each=True, paths=[path])
-    return rows, 0 if rows.rows else 4, tuple
+    return rows, 0 if rows.rows else 4, lambda: charts_of_runs(layout)
 
 
 def charts_of(
@@ -324,3 +324,10 @@ def charts_of(
     from iodelta.report.formats.html import told
 
     return told.charts_of(found, layouts, paths, baseline)
+
+
+def charts_of_runs(layout: Layout) -> Charts:
+    """The charts of results of which nothing is compared."""
+    from iodelta.report.formats.html import told
+
+    return told.charts_of_runs(layout)

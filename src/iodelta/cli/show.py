@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import click
 
 from iodelta.cli.awaiting import awaited
-from iodelta.cli.report import FORMATS, deliver
+from iodelta.cli.report import FORMATS, charts_of_runs, deliver, delivered
 from iodelta.errors import MeasureError
 
 EXAMPLES = """
@@ -17,6 +18,7 @@ Examples:
   iodelta show results/ old.tar.gz mail.txt
   fio --output-format=json job.fio | iodelta show -
   iodelta show results/ --format csv > results.csv
+  iodelta show results/ -o page.html     # every number as a chart
   iodelta show results/ --exit-code      # for a script: 1 where a number cannot be believed
 """
 
@@ -26,8 +28,18 @@ Examples:
 @click.option("--each", is_flag=True, help="Show every run (default: medians when there are more than 40 rows).")
 @click.option("--name-pattern", help="How to read file names, such as '{variant}/{cell}-{replicate}.json'.")
 @click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
+@delivered
 @click.option("--exit-code", "gate", is_flag=True, help="Exit with 1 where a number cannot be believed, for scripts.")
-def command(paths: tuple[str, ...], each: bool, name_pattern: str | None, format_: str, gate: bool) -> None:
+def command(
+    paths: tuple[str, ...],
+    each: bool,
+    name_pattern: str | None,
+    format_: str,
+    output: Path | None,
+    charts: Path | None,
+    force: bool,
+    gate: bool,
+) -> None:
     """List what PATHS contain in one table: fio results of any kind, t/io_uring, tables, archives, folders; - is
     standard input. Latency is total latency where the source has it.
 
@@ -41,7 +53,7 @@ def command(paths: tuple[str, ...], each: bool, name_pattern: str | None, format
     with awaited(paths):
         layout, audited = read_all(paths, stdin=sys.stdin.buffer, pattern=name_pattern)
         found = shown(layout, audited, each=each or format_ != "console", paths=paths)
-    deliver(found, tuple, format_)
+    deliver(found, lambda: charts_of_runs(layout), format_, output, charts, force=force)
     something = bool(found.rows or found.devices)
     if not something and format_ == "console":
         why = "the reasons are above" if found.refusals else "there is no file in it"

@@ -6,10 +6,14 @@ from collections.abc import Iterator
 
 from iodelta.report.formats.charts import (
     background,
+    bars,
     counters,
+    curves,
     distribution,
     forest,
     frequency,
+    heat,
+    knee,
     members,
     order,
     percentiles,
@@ -21,8 +25,12 @@ from iodelta.report.formats.charts.model import Effect, Figure, Source
 
 FAMILIES = {
     "Change": forest,
-    "Depth": sweep,
+    "Values": bars,
     "Latency: percentiles": percentiles,
+    "Depth": sweep,
+    "Depth and jobs": curves,
+    "Depth by jobs": heat,
+    "Latency against IOPS": knee,
     "Latency: distribution": distribution,
     "Latency: shift of each percentile": shift,
     "Run order and drift": order,

@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 import msgspec
 
-from iodelta.report.formats.charts import FAMILIES, course, sweep
+from iodelta.report.formats.charts import FAMILIES, bars, course, curves, heat, sweep
 from iodelta.report.formats.charts.specs import FOLDER
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
@@ -16,8 +16,11 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
 def specifications() -> dict[str, dict[str, Any]]:
     """Name -> specification, validated by altair against Vega-Lite's schema, without looks."""
-    made = {family.__name__.rpartition(".")[2]: family.chart() for family in FAMILIES.values()}
+    own = [family for family in FAMILIES.values() if family not in (bars, curves, heat)]
+    made = {family.__name__.rpartition(".")[2]: family.chart() for family in own}
     made["sweep-latency"] = sweep.chart(latency=True)
+    made["values"], made["values-log"] = bars.chart(), bars.chart(log=True)
+    made["grid"] = heat.chart()
     made["course"] = course.chart()
     return {name: _plain(chart) for name, chart in made.items()}
 

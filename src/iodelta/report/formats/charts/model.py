@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from iodelta.stats.shift import ShiftFunction
+from iodelta.study.values import Values
 from iodelta.study.words import inert
 from iodelta.trial import Trial
 from iodelta.verdict import Metric
@@ -62,6 +63,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     """The target's member devices, by kernel name."""
     backgrounds: Mapping[str, str] = {}
     """Cell -> the background load beside which it was measured, where there was one."""
+    values: Values | None = None
+    """What was measured, cell by cell."""
 
     @property
     def others(self) -> tuple[str, ...]:

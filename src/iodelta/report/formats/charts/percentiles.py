@@ -1,131 +1,151 @@
-"""Percentiles side by side: the middle and the tail of each variant's latency, and their range over blocks."""
+"""Percentiles: the middle and the tail of latency of every cell on one line, the variants below each other."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
-from statistics import median
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
-from iodelta.report.formats.charts.distribution import place
-from iodelta.report.formats.charts.model import Figure, Source, label, number, some
-from iodelta.report.formats.charts.sweep import scale
+from iodelta.report.formats.charts.bars import frame
+from iodelta.report.formats.charts.cells import (
+    COLORS,
+    ELSEWHERE,
+    Sheet,
+    colored,
+    datum,
+    numbered,
+    sheets,
+    sized,
+    titled,
+    variant_names,
+)
+from iodelta.report.formats.charts.model import LONG, Figure, Source, label
+from iodelta.study.values import Value, Values
 from iodelta.study.words import quantity
-from iodelta.trial import Direction, Kind, Latency, Trial
+from iodelta.trial import Kind
 
 if TYPE_CHECKING:
     import altair as alt
 
-POINTS = (50.0, 90.0, 99.0, 99.9)
+SHOWN = {"mean": "cross", "p50": "circle", "p99": "square", "p99.9": "triangle-up", "p99.99": "triangle-right"}
+"""Points of a line and their shapes; the table has p90 and p95 too."""
 
-BEYOND = 100
-"""I/Os beyond a percentile without which a trial's value of it is not shown."""
+TABLED = ("mean", "p50", "p90", "p95", "p99", "p99.9", "p99.99")
 
 
 def chart() -> alt.LayerChart:
-    """A row per percentile, the variants below each other in it."""
+    """A row per cell and variant: a shape for each percentile, its interval behind it."""
     import altair as alt
 
     from iodelta.report.formats.charts import build
 
-    rows = build.names("percentile")
+    scale = alt.Scale(type="log", domain=["@frame"], nice=False)
+    axis = alt.Axis(grid=True, tickCount=6, format="~g")
+    across: build.Encoding = {"type": "quantitative", "title": "@x", "scale": scale, "axis": axis}
+    place: build.Encoding = {"y": build.names("row"), "yOffset": build.offset("@legend")}
+    colors = build.by_variant(names="@legend", shape=False)
+    legend = alt.Legend(values=list(SHOWN), offset=12, symbolFillColor="transparent", **build.LEGEND)
+    shape = alt.Shape(
+        field="point",
+        type="nominal",
+        scale=alt.Scale(domain=list(SHOWN), range=list(SHOWN.values())),
+        legend=legend,
+    )
+    reach = (
+        alt.Chart(build.data("reaches"))
+        .mark_rule(strokeWidth=1, opacity=0.4)
+        .encode(x=alt.X(field="low", **across), x2=alt.X2("high"), **place, **colors)
+    )
     span = (
         alt.Chart()
-        .mark_rule(strokeWidth=1.4)
-        .encode(
-            x=build.x("low", log=True),
-            x2=alt.X2("high"),
-            y=rows,
-            yOffset=build.offset(),
-            color=build.by_variant()["color"],
-        )
+        .mark_rule(strokeWidth=3, opacity=0.4)
+        .encode(x=alt.X(field="low", **across), x2=alt.X2("high"), **place, **colors)
     )
     point = (
         alt.Chart()
-        .mark_point(size=56, filled=True)
+        .mark_point(size=46, filled=True)
         .encode(
-            x=build.x("value", log=True, format="~g", tickCount=6),
-            y=rows,
-            yOffset=build.offset(),
-            tooltip=build.tips("variant", "percentile", "said=latency"),
-            **build.by_variant(),
+            x=alt.X(field="value", **across),
+            shape=shape,
+            tooltip=build.tips("cell", "variant", "point=percentile", "said=latency", "interval", "runs"),
+            **place,
+            **colors,
         )
     )
-    return build.layered(span, point, height=alt.Step(13))
+    return build.layered(reach, span, point, height=alt.Step(14, **{"for": "offset"}))
 
 
 def figures(source: Source) -> Iterator[Figure]:
-    """One for each telling cell and direction."""
-    cells = source.by_cell()
-    shown = source.telling(among=list(cells))
-    for cell in shown:
-        for kind in dict.fromkeys(direction.kind for trial in cells[cell] for direction in trial.directions):
-            rows = _rows(source, cells[cell], kind)
-            if rows:
-                yield _figure(source, cell, kind, rows, some("cells", len(shown), len(cells)))
+    """One for each direction; more where there are many cells."""
+    values = source.values
+    if values is None:
+        return
+    for kind in values.kinds():
+        points = {point: values.of(kind, point) for point in TABLED}
+        held = dict.fromkeys(cell for own in (points[name] for name in TABLED[1:]) for cell, _ in own)
+        own = list(sheets(values, held))
+        for place, sheet in enumerate(own, 1):
+            yield _figure(values, sheet, kind, points, numbered(f"percentiles-{kind}", place, len(own)))
 
 
-Row = tuple[str, float, float, float, float]
-"""Variant, percentile, median over blocks, and the range of their middle half."""
+Points = Mapping[str, Mapping[tuple[str, str], Value]]
 
 
-def _rows(source: Source, trials: Sequence[Trial], kind: Kind) -> list[Row]:
-    found = []
-    for variant in source.variants:
-        own = [trial.direction(kind) for trial in trials if trial.variant == variant]
-        latencies = [pointed(direction) for direction in own if direction is not None]
-        for percent in POINTS:
-            values = sorted(v for one in latencies if one is not None and (v := _value(one, percent)) is not None)
-            if values and len(values) == len(own):
-                spread = values[len(values) // 4], values[-1 - len(values) // 4]
-                found.append((variant, percent, median(values), *spread))
-    return found
-
-
-def pointed(direction: Direction) -> Latency | None:
-    """The latency that has percentiles."""
-    own = (direction.lat, direction.clat)
-    return next((one for one in own if one is not None and (one.percentiles or one.histogram is not None)), None)
-
-
-def _value(found: Latency, percent: float) -> float | None:
-    value = found.quantile(percent / 100)
-    borne = not found.count or found.count * (100 - percent) / 100 >= BEYOND * (1 - 1e-9)
-    return value if math.isfinite(value) and value > 0 and borne else None
-
-
-def _said(rows: list[Row], percent: float) -> str:
-    own = [f"{quantity(value, 'ns')} ({label(variant)})" for variant, at, value, _, _ in rows if at == percent]
-    return f"p{percent:g} {', '.join(own)}"
-
-
-def _figure(source: Source, cell: str, kind: Kind, rows: list[Row], note: str) -> Figure:
-    size, unit = scale("ns", min(value for _, _, value, _, _ in rows))
-    variants = [label(variant) for variant in source.variants]
-    blocks = max(sum(trial.variant == rows[0][0] for trial in source.by_cell()[cell]), 1)
-    what = "medians over blocks with the range of their middle half" if blocks > 1 else "one run each"
+def _figure(values: Values, sheet: Sheet, kind: Kind, points: Points, name: str) -> Figure:
+    cells = dict(zip((place.cell for place in sheet.places), sheet.rows, strict=True))
+    arms = [(cell, variant) for cell in cells for variant in values.variants]
+    arms = [arm for arm in arms if any(arm in points[point] for point in TABLED[1:])]
+    drawn = [(point, points[point][arm]) for arm in arms for point in SHOWN if arm in points[point]]
+    drawn = [(point, value) for point, value in drawn if value.value > 0]
+    size, unit = sized([value for _, value in drawn] or [next(iter(points["p50"].values()))])
+    names, crowded = variant_names(values), len(values.variants) > COLORS
+    rows: list[dict[str, Any]] = []
+    for point, value in drawn:
+        row, variant = cells[value.cell], names[value.variant]
+        line = {"row": f"{row}, {variant}" if crowded else row, "variant": ELSEWHERE if crowded else variant}
+        rows.append(datum(value, size, point=point, **line))
+    colors = [ELSEWHERE] if crowded else list(names.values())
+    title = f"{kind} latency" if len(values.kinds()) > 1 else "Latency"
     return Figure(
-        name=f"percentiles-{kind}-{place(source, cell)}",
+        name=name,
         spec="percentiles",
-        title=label(cell) + (f", {kind}" if kind not in ("read", "mixed") else ""),
-        alt="; ".join(_said(rows, percent) for percent in POINTS if any(row[1] == percent for row in rows)) + ".",
-        about=f"Percentiles of latency, logarithmic: {what}.",
-        rows=[
-            {
-                "variant": label(variant),
-                "percentile": f"p{percent:g}",
-                "value": number(value / size),
-                "low": number(low / size),
-                "high": number(high / size),
-                "said": quantity(value, "ns"),
-            }
-            for variant, percent, value, low, high in sorted(rows, key=lambda row: row[1])
-        ],
-        texts={"x": f"latency, {unit}", "variants": variants},
-        head=("variant", *(f"p{percent:g}" for percent in POINTS)),
-        table=[
-            (label(v), *(next((quantity(r[2], "ns") for r in rows if r[:2] == (v, p)), "-") for p in POINTS))
-            for v in source.variants
-        ],
-        note=note,
+        title=titled(title, sheet.panel),
+        alt=_seen(drawn),
+        about="Mean and percentiles of latency, logarithmic; a thick line is the interval of a median over runs. "
+        "Percentiles are of completion latency where fio gave those only; one with fewer than 100 I/Os beyond it is "
+        "left out.",
+        rows=rows,
+        extra={"reaches": _reaches(rows)},
+        texts={
+            "x": f"latency, {unit}",
+            "frame": frame([row["high"] for row in rows], [row["low"] for row in rows], log=True),
+            "variants": colored(colors),
+            "legend": colors,
+        },
+        head=("cell", "variant", *TABLED),
+        table=[(label(arm[0]), names[arm[1]], *(_said(points[point].get(arm)) for point in TABLED)) for arm in arms],
+        wide=max((len(str(row["row"])) for row in rows), default=0) > LONG,
     )
+
+
+def _reaches(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """From the first to the last point of each line."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in rows:
+        known = found.setdefault((row["row"], row["variant"]), {**row, "low": row["value"], "high": row["value"]})
+        known["low"], known["high"] = min(known["low"], row["value"]), max(known["high"], row["value"])
+    return [{name: line[name] for name in ("row", "variant", "low", "high")} for line in found.values()]
+
+
+def _seen(drawn: list[tuple[str, Value]]) -> str:
+    """The range of each percentile over cells and variants."""
+    parts = []
+    for point in SHOWN:
+        own = [value for name, value in drawn if name == point]
+        if own:
+            low, high = (quantity(end(v.value for v in own), "ns") for end in (min, max))
+            parts.append(f"{point} {low}" if low == high else f"{point} {low} to {high}")
+    return f"{'; '.join(parts)}." if parts else "Every latency is zero."
+
+
+def _said(value: Value | None) -> str:
+    return "-" if value is None else quantity(value.value, value.unit)

@@ -17,6 +17,7 @@ from iodelta.report.stories.comparison import name_of, says_of
 from iodelta.study.comparison import Comparison
 from iodelta.study.experiment import Account
 from iodelta.study.sides import shared_cells, sides_of
+from iodelta.study.values import of_entries, of_trials
 from iodelta.study.views import SWEEP, sweeps
 from iodelta.study.words import metric_name
 from iodelta.trial import Trial
@@ -44,6 +45,7 @@ def of_account(account: Account, trials: Sequence[Trial], environment: Mapping[s
         sweeps=tuple(sweeps(experiment)),
         members=members_of(environment),
         backgrounds={cell.name: cell.condition for cell in experiment.cells if cell.condition in loads},
+        values=of_trials(experiment, trials, names) if trials else None,
     )
 
 
@@ -84,6 +86,7 @@ def of_comparison(found: Comparison, layouts: Sequence[Layout], paths: Sequence[
     """Results from anywhere: runs stand in for trials, in the order of their time stamps where all have one."""
     base, *others = sides_of(layouts, paths, baseline)
     trials: list[Trial] = []
+    measured: list[tuple[str, str, Entry]] = []
     depths: dict[tuple[object, ...], dict[str, int]] = {}
     placed: set[tuple[str, str]] = set()
     for other in others:
@@ -92,6 +95,7 @@ def of_comparison(found: Comparison, layouts: Sequence[Layout], paths: Sequence[
                 if (cell, name) not in placed:
                     placed.add((cell, name))
                     trials += [_trial(entry, cell, name, block) for block, entry in enumerate(entries)]
+                    measured += [(cell, name, entry) for entry in entries]
             _note_depth(depths, cell, [entry for side in sides for entry in side])
     bare = verdicts_of(found)
     ordered = bool(trials) and all(trial.started for trial in trials)
@@ -103,6 +107,27 @@ def of_comparison(found: Comparison, layouts: Sequence[Layout], paths: Sequence[
         trials=tuple(trial for trial in trials if trial.cell in set(bare.cells)),
         ordered=ordered,
         sweeps=tuple(own for own in depths.values() if len(set(own.values())) >= SWEEP),
+        values=of_entries(measured),
+    )
+
+
+def of_layout(layout: Layout) -> Source:
+    """Foreign results of which nothing is compared."""
+    entries = [(", ".join(filter(None, (e.cell, e.condition))), e.variant, e) for e in layout.entries]
+    values = of_entries(entries)
+    numbers: dict[tuple[str, str], int] = {}
+    trials = []
+    for cell, variant, entry in entries:
+        block = numbers[cell, variant] = numbers.get((cell, variant), -1) + 1
+        trials.append(_trial(entry, cell, variant, block))
+    return Source(
+        baseline=values.variants[0] if values.variants else "",
+        variants=values.variants,
+        cells=tuple(place.cell for place in values.places),
+        margin=0.01,
+        trials=tuple(trials),
+        ordered=False,
+        values=values,
     )
 
 

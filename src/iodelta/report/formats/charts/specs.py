@@ -40,7 +40,28 @@ def filled(figure: Figure) -> dict[str, Any]:
 def alone(figure: Figure, width: int = 720) -> dict[str, Any]:
     """The specification of a picture that stands alone: with title, size, light colours and a background."""
     looks = {**config(LIGHT), "background": "#ffffff"}
-    return {**filled(figure), "width": width, "title": figure.title, "padding": 12, "config": looks}
+    made = filled(figure)
+    fold_legends(made, width)
+    return {**made, "width": width, "title": figure.title, "padding": 12, "config": looks}
+
+
+LETTER, SYMBOL = 6.4, 42
+"""Pixels of a letter in a legend, and of the symbol and the space around it. The page's script has the same."""
+
+
+def fold_legends(part: Any, width: float) -> None:
+    """Give every legend as many columns as fit into ``width`` pixels: in one row its end would be cut off."""
+    if isinstance(part, list):
+        for value in part:
+            fold_legends(value, width)
+    elif isinstance(part, dict):
+        legend = part.get("legend")
+        names = legend.get("values") if isinstance(legend, dict) else None
+        if isinstance(legend, dict) and names:
+            part["legend"] = {**legend, "columns": max(1, int(width / (LETTER * max(map(len, names)) + SYMBOL)))}
+        for key, value in part.items():
+            if key not in ("data", "datasets"):
+                fold_legends(value, width)
 
 
 def _fill(part: Any, texts: Mapping[str, Any]) -> Any:

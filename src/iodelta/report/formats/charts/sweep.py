@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from statistics import median
@@ -29,12 +30,12 @@ def chart(*, latency: bool = False) -> alt.LayerChart:
     depth = alt.X(
         field="depth",
         type="quantitative",
-        title="I/Os in flight",
+        title="@x",
         scale=alt.Scale(type="log", base=2, nice=False, padding=14),
         axis=axis,
     )
     value = build.y("value", zero=not latency, log=latency)
-    tips = build.tips("variant", "at=I/Os in flight", "said=@y")
+    tips = build.tips("variant", "at=@x", "said=@y", "interval", "runs")
     lines = build.by_variant(line=True, gap=build.TALL)
     line = alt.Chart().mark_line().encode(x=depth, y=value, **lines)
     span = (
@@ -83,6 +84,7 @@ def _figure(source: Source, depths: Mapping[str, int], metric: Metric, suffix: s
     if not found:
         return None
     size, unit = scale(metric.unit, median(middle for _, _, middle, _, _ in found))
+    counts = Counter((trial.cell, trial.variant) for trial in source.trials)
     name = metric_name(metric, with_kind=True)
     knees = [] if latency else _knees(source, metric, depths)
     for row in knees:
@@ -108,10 +110,13 @@ def _figure(source: Source, depths: Mapping[str, int], metric: Metric, suffix: s
                 "low": number(low / size),
                 "high": number(high / size),
                 "said": quantity(middle, metric.unit),
+                "interval": f"{quantity(low, metric.unit)} .. {quantity(high, metric.unit)} (middle half)",
+                "runs": str(counts[cell, variant]),
             }
             for cell, variant, middle, low, high in found
         ],
         texts={
+            "x": "I/Os in flight",
             "y": f"{name}, {unit}" if unit != "IOPS" else name,
             "variants": [label(variant) for variant in source.variants],
             "depths": sorted(set(depths.values())),

@@ -26,9 +26,23 @@
     tip.style.top = `${event.clientY + 16 + window.scrollY}px`;
   };
 
+  // As many columns as fit: in one row the end of a legend would be cut off.
+  const foldLegends = (part, width) => {
+    if (part === null || typeof part !== "object") return;
+    const names = part.legend?.values;
+    if (names?.length) {
+      const longest = Math.max(...names.map((name) => name.length));
+      part.legend.columns = Math.max(1, Math.floor(width / (6.4 * longest + 42)));
+    }
+    for (const [key, value] of Object.entries(part)) {
+      if (key !== "data" && key !== "datasets") foldLegends(value, width);
+    }
+  };
+
   const draw = (plot) => {
     const spec = JSON.parse(document.getElementById(plot.id.replace(/^plot-/, "spec-")).textContent);
     spec.config = { ...looks, axisY: { ...looks.axisY, labelLimit: Math.round(plot.clientWidth * 0.46) } };
+    foldLegends(spec, plot.clientWidth * 0.94);
     spec.autosize = { type: "fit-x", contains: "padding" };
     const options = { ast: true, logLevel: 1, renderer: "svg", actions: false, defaultStyle: false, tooltip: show };
     return vegaEmbed(plot, spec, options).then(

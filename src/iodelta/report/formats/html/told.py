@@ -26,7 +26,7 @@ def html_of(told: Told, charts: Charts, detail: Detail = PLAIN) -> bytes:
         return report(pages.of_account(told, sources.of_account(told, (), {}), charts))
     if isinstance(told, Comparison):
         return report(pages.of_comparison(told, sources.verdicts_of(told), charts))
-    return report(page(story_of(told, detail), None, ()))
+    return report(page(story_of(told, detail), None, charts))
 
 
 def charts_of(
@@ -34,3 +34,8 @@ def charts_of(
 ) -> Charts:
     """The charts of a comparison, drawn from the runs it was made of."""
     return tuple(figures(sources.of_comparison(found, layouts, paths, baseline)))
+
+
+def charts_of_runs(layout: Layout) -> Charts:
+    """The charts of results of which nothing is compared."""
+    return tuple(figures(sources.of_layout(layout)))

@@ -1,0 +1,153 @@
+"""Bars: IOPS, bandwidth and mean latency of every cell, the variants below each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from iodelta.report.formats.charts.cells import (
+    COLORS,
+    ELSEWHERE,
+    NAMES,
+    Sheet,
+    axis_title,
+    colored,
+    datum,
+    metric_title,
+    numbered,
+    sheets,
+    sized,
+    spans,
+    tick_format,
+    titled,
+    variant_names,
+    wide_apart,
+)
+from iodelta.report.formats.charts.model import LONG, Figure, Source, label, number
+from iodelta.study.values import Value, Values
+from iodelta.study.words import quantity
+from iodelta.trial import Kind
+
+if TYPE_CHECKING:
+    import altair as alt
+
+ROOM = 1.22
+"""How much longer the axis is than the longest bar, for the number behind it."""
+
+
+def chart(*, log: bool = False) -> alt.LayerChart:
+    """A row per cell and variant: a bar from zero, or a point where only a logarithmic axis shows all of them."""
+    import altair as alt
+
+    from iodelta.report.formats.charts import build
+
+    scale = alt.Scale(type="log", domain=["@frame"], nice=False) if log else alt.Scale(domain=["@frame"], nice=False)
+    axis = alt.Axis(grid=True, tickCount=6, format="~g" if log else "@format")
+    across: build.Encoding = {"type": "quantitative", "title": "@x", "scale": scale, "axis": axis}
+    place: build.Encoding = {"y": build.names("row"), "yOffset": build.offset("@legend")}
+    looks = build.by_variant(names="@legend", shape=log)
+    tips = build.tips("cell", "variant", "said=@name", "interval", "runs")
+    value = alt.X(field="value", **across)
+    marks = alt.Chart().mark_point(filled=True, size=56) if log else alt.Chart().mark_bar()
+    band = {} if log else {"y": build.names("row")}
+    shown = marks.encode(x=value, tooltip=tips, **{**place, **band}, **looks)
+    span = (
+        alt.Chart(build.data("spans"))
+        .mark_rule(style="whisker", strokeWidth=1.3)
+        .encode(x=alt.X(field="low", **across), x2=alt.X2("high"), **place)
+    )
+    text = (
+        alt.Chart()
+        .mark_text(style="label", align="left", dx=7 if log else 5, fontSize=10.5)
+        .encode(x=alt.X(field="end", **across), text=alt.Text(field="text", type="nominal"), **place)
+    )
+    return build.layered(shown, span, text, height=alt.Step(15, **{"for": "offset"}))
+
+
+def figures(source: Source) -> Iterator[Figure]:
+    """One for each metric and direction; more where there are many cells."""
+    values = source.values
+    for metric in NAMES if values is not None else ():
+        assert values is not None
+        for kind in values.kinds():
+            held = values.of(kind, metric)
+            own = list(sheets(values, (cell for cell, _ in held)))
+            for place, sheet in enumerate(own, 1):
+                yield _figure(values, sheet, metric, kind, held, numbered(f"values-{kind}-{metric}", place, len(own)))
+
+
+def _figure(
+    values: Values, sheet: Sheet, metric: str, kind: Kind, held: Mapping[tuple[str, str], Value], name: str
+) -> Figure:
+    order = [
+        (row, held[place.cell, variant])
+        for row, place in zip(sheet.rows, sheet.places, strict=True)
+        for variant in values.variants
+        if (place.cell, variant) in held
+    ]
+    own = [value for _, value in order]
+    size, unit = sized(own)
+    log = wide_apart(own)
+    title = metric_title(metric, kind, values.kinds())
+    names, crowded = variant_names(values), len(values.variants) > COLORS
+    rows = [_row(value, row, names[value.variant], size, crowded=crowded) for row, value in order]
+    shown = [row for row in rows if row["value"] or not log]
+    drawn = [ELSEWHERE] if crowded else list(names.values())
+    longest = max(map(len, (str(row["row"]) for row in rows)))
+    return Figure(
+        name=name,
+        spec="values-log" if log else "values",
+        title=titled(title, sheet.panel),
+        alt=_seen(own, metric),
+        about=_about(own),
+        rows=shown,
+        extra={"spans": [row for row in shown if row["low"] != row["high"]]},
+        texts={
+            "x": axis_title(title, unit),
+            "name": title,
+            "frame": frame([row["high"] for row in shown], [row["low"] for row in shown], log=log),
+            "format": tick_format(unit),
+            "variants": colored(drawn),
+            "legend": drawn,
+        },
+        head=("cell", "variant", "median", "interval", "runs"),
+        table=[(label(v.cell), names[v.variant], quantity(v.value, v.unit), spans(v), str(v.runs)) for _, v in order],
+        note="Zeros have no place on a logarithmic axis: they are in the table." if len(shown) < len(rows) else "",
+        wide=longest > LONG,
+    )
+
+
+def _row(value: Value, row: str, variant: str, size: float, *, crowded: bool) -> dict[str, Any]:
+    """A mark; where colours cannot tell variants apart its row is named after both."""
+    made = datum(value, size, row=f"{row}, {variant}" if crowded else row, variant=ELSEWHERE if crowded else variant)
+    return {**made, "end": made["high"], "text": quantity(value.value / size, "")}
+
+
+def frame(highs: list[float], lows: list[float], *, log: bool) -> list[float]:
+    """Ends of the axis: all values with their intervals, and room for the numbers."""
+    top = max(highs, default=1.0) or 1.0
+    if not log:
+        return [0.0, number(top * ROOM, 4) or 1.0]
+    low = min((value for value in lows if value > 0), default=top)
+    return [number(low / 1.5, 4) or low, number(top * (top / low) ** (ROOM - 1), 4) or top]
+
+
+def _seen(own: list[Value], metric: str) -> str:
+    low, high = min(own, key=lambda v: v.value), max(own, key=lambda v: v.value)
+    if low.value == high.value:
+        return f"{quantity(high.value, high.unit)} in {label(high.cell)}."
+    several = len({value.variant for value in own}) > 1
+    ends = [f"{quantity(v.value, v.unit)} ({_where(v, several=several)})" for v in (low, high)]
+    return f"From {ends[0]} to {ends[1]}."
+
+
+def _where(value: Value, *, several: bool) -> str:
+    return ", ".join(filter(None, (label(value.cell), label(value.variant) if several else "")))
+
+
+def _about(own: list[Value]) -> str:
+    """What the numbers and the lines at the bars' ends are."""
+    bases = list(dict.fromkeys(value.basis for value in own if value.basis))
+    if not bases:
+        return "One run each: there is no interval."
+    return f"Medians over runs; the line at a bar's end is the {' or the '.join(bases)}."

@@ -1,0 +1,152 @@
+"""What charts of values have in common: which cells stand in one chart, what they are called, and their numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import median
+from typing import Any
+
+import msgspec
+
+from iodelta.plural import plural
+from iodelta.report.formats.charts.model import label, labels, number
+from iodelta.report.formats.charts.sweep import scale
+from iodelta.study.values import Place, Value, Values
+from iodelta.study.words import inert, quantity
+from iodelta.trial import Kind
+from iodelta.verdict.metrics import LARGE_BLOCK
+
+MOST = 40
+"""Rows of one chart; more cells get more charts."""
+
+COLORS = 7
+"""Variants that colours tell apart; more are told apart by the names of their rows."""
+
+ELSEWHERE = "one of the variants, as its row says"
+
+DECADES = 300.0
+"""Values that differ by a larger factor stand on a logarithmic axis: on a linear one the small ones are not seen."""
+
+NAMES = {"iops": "IOPS", "bandwidth": "bandwidth", "mean": "mean latency"}
+
+
+class Sheet(msgspec.Struct, frozen=True):
+    """Cells that share a chart. ``panel`` is what all of them do; empty where they differ in it."""
+
+    panel: str
+    places: tuple[Place, ...]
+    rows: tuple[str, ...]
+    """The name of each cell's row."""
+
+
+def metric_title(metric: str, kind: Kind, kinds: Sequence[Kind]) -> str:
+    """``IOPS``, ``p99 latency``; the direction before it where there are several."""
+    name = NAMES.get(metric, f"{metric} latency")
+    return f"{kind} {name}" if len(kinds) > 1 else name
+
+
+def sheets(values: Values, held: Iterable[str]) -> Iterator[Sheet]:
+    """The cells of ``held`` in charts of at most 40 rows: one chart where all fit, else at least one for each panel."""
+    cells = set(held)
+    places = [place for place in values.places if place.cell in cells]
+    most = max(1, MOST // max(1, len(values.variants)))
+    panels = {panel: [p for p in own if p.cell in cells] for panel, own in values.panels().items()}
+    groups = [places] if len(places) <= most else [own for own in panels.values() if own]
+    for group in groups:
+        for begin in range(0, len(group), most):
+            yield _sheet(group[begin : begin + most])
+
+
+def _sheet(places: Sequence[Place]) -> Sheet:
+    panels = {place.panel for place in places}
+    if len(panels) > 1:
+        return Sheet("", tuple(places), tuple(labels([place.cell for place in places])))
+    coordinates = [coordinate(place, places) for place in places]
+    if len(set(coordinates)) < len(places):
+        coordinates = [place.cell for place in places]
+    return Sheet(places[0].panel, tuple(places), tuple(labels(coordinates)))
+
+
+def coordinate(place: Place, among: Sequence[Place]) -> str:
+    """``iodepth 32, 4 jobs``: the axes in which cells of one panel differ; the cell's name where there are none."""
+    parts = []
+    if len({other.depth for other in among}) > 1 and place.depth is not None:
+        parts.append(f"iodepth {place.depth}")
+    if len({other.jobs for other in among}) > 1 and place.jobs is not None:
+        parts.append(plural(place.jobs, "job"))
+    return ", ".join(parts) or place.cell
+
+
+def titled(name: str, panel: str) -> str:
+    """A chart's title, with what all its cells do; a percentile keeps its small p."""
+    begun = name if re.match(r"p\d", name) else f"{name[:1].upper()}{name[1:]}"
+    return f"{begun}: {label(panel)}" if panel else begun
+
+
+def numbered(name: str, place: int, of: int) -> str:
+    """The name of a figure, with its place where there are several."""
+    return f"{name}-{place}" if of > 1 else name
+
+
+def spans(value: Value) -> str:
+    """A value's interval with what it is; or that it is of one run."""
+    if value.low is None or value.high is None:
+        return "none: one run"
+    return f"{quantity(value.low, value.unit)} .. {quantity(value.high, value.unit)} ({value.basis})"
+
+
+def datum(value: Value, size: float, **more: Any) -> dict[str, Any]:
+    """What a mark is drawn from, and what a pointer shows."""
+    low, high = (value.value if end is None else end for end in (value.low, value.high))
+    return {
+        "cell": label(value.cell),
+        "value": number(value.value / size),
+        "low": number(low / size),
+        "high": number(high / size),
+        "said": quantity(value.value, value.unit),
+        "interval": spans(value),
+        "runs": str(value.runs),
+        **more,
+    }
+
+
+def sized(values: Iterable[Value]) -> tuple[float, str]:
+    """What to divide by so that typical values read well, and the unit that results."""
+    own = list(values)
+    positive = [value.value for value in own if value.value > 0]
+    return scale(own[0].unit, median(positive) if positive else 1.0)
+
+
+def wide_apart(values: Iterable[Value]) -> bool:
+    """Whether values differ so much that only a logarithmic axis shows all of them."""
+    positive = [value.value for value in values if value.value > 0]
+    return bool(positive) and max(positive) > DECADES * min(positive)
+
+
+def axis_title(name: str, unit: str) -> str:
+    """A name and its unit, said once."""
+    return name if unit == "IOPS" else f"{name}, {unit}"
+
+
+def tick_format(unit: str) -> str:
+    """How ticks of a linear axis are written: 200k for IOPS, plain digits for what has a unit of a fitting size."""
+    return "~s" if unit == "IOPS" else ",~f"
+
+
+def rate_of(values: Values, kind: Kind) -> str:
+    """IOPS; bandwidth for I/Os of 64 KiB and more, as storage people read it."""
+    rates, bandwidths = values.of(kind, "iops"), values.of(kind, "bandwidth")
+    sizes = [bandwidths[arm].value / rates[arm].value for arm in rates if arm in bandwidths and rates[arm].value > 0]
+    return "bandwidth" if bandwidths and (not rates or (sizes and median(sizes) >= LARGE_BLOCK)) else "iops"
+
+
+def colored(names: Sequence[str]) -> list[str]:
+    """The domain of colours: the first is the text's own, too heavy for bars of a single variant."""
+    return list(names) if len(names) > 1 else ["", *names]
+
+
+def variant_names(values: Values) -> dict[str, str]:
+    """Variants as a legend names them: each by another name, and none without one."""
+    names = labels([inert(name) or "runs" for name in values.variants])
+    return dict(zip(values.variants, names, strict=True))

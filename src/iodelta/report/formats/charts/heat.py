@@ -1,0 +1,200 @@
+"""Heat map: a value over iodepth and jobs, a tile for each cell with its number in it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from iodelta.plural import plural
+from iodelta.report.formats.charts.cells import (
+    axis_title,
+    metric_title,
+    sized,
+    spans,
+    titled,
+    variant_names,
+    wide_apart,
+)
+from iodelta.report.formats.charts.model import Figure, Source
+from iodelta.study.values import Place, Value, Values
+from iodelta.study.words import quantity
+from iodelta.trial import Kind
+
+if TYPE_CHECKING:
+    import altair as alt
+
+LEVELS = 6
+"""Colours; each is lighter or darker than the one before, so that the order is seen without colour vision."""
+
+LEAST = 6
+"""Tiles of a heat map."""
+
+DRAWN = ("iops", "mean", "p99")
+
+NUMBERED = 16
+"""Columns with numbers in their tiles; narrower ones have no room."""
+
+
+def chart() -> alt.LayerChart:
+    """Tiles, and the numbers in them."""
+    import altair as alt
+
+    from iodelta.report.formats.charts import build
+
+    axis = alt.Axis(ticks=False, domain=False, grid=False, labelAngle=0)
+    x = alt.X(field="depth", type="ordinal", sort=None, title="iodepth", scale=alt.Scale(domain=["@depths"]), axis=axis)
+    y = alt.Y(
+        field="jobs",
+        type="ordinal",
+        sort=None,
+        title="jobs",
+        scale=alt.Scale(domain=["@jobs"]),
+        axis=alt.Axis(ticks=False, domain=False, grid=False, titleAngle=0, titleAlign="right", titleBaseline="middle"),
+    )
+    legend = alt.Legend(values=["@levels"], symbolType="square", offset=12, **build.LEGEND)
+    tiles = (
+        alt.Chart()
+        .mark_rect(style="tile")
+        .encode(
+            x=x,
+            y=y,
+            color=alt.Color(
+                field="level",
+                type="ordinal",
+                sort=None,
+                scale=alt.Scale(domain=["@levels"], range="heatmap"),
+                legend=legend,
+            ),
+            tooltip=build.tips("variant", "depth=iodepth", "jobs", "said=@name", "interval", "runs"),
+        )
+    )
+    # The second set of colours are those of text on the first.
+    text = (
+        alt.Chart(build.data("texts"))
+        .mark_text(fontSize=10.5)
+        .encode(
+            x=x,
+            y=y,
+            text=alt.Text(field="text", type="nominal"),
+            color=alt.Color(
+                field="level",
+                type="ordinal",
+                sort=None,
+                scale=alt.Scale(domain=["@levels"], range="ramp"),
+                legend=None,
+            ),
+        )
+    )
+    layers = build.layered(tiles, text, height=alt.Step(26))
+    layers.resolve = alt.Resolve(scale={"color": "independent"})
+    return layers
+
+
+def figures(source: Source) -> Iterator[Figure]:
+    """One for each panel, direction, metric and variant that has both axes."""
+    values = source.values
+    if values is None:
+        return
+    place = 0
+    for panel, places in values.panels().items():
+        tiles = [one for one in places if one.depth is not None and one.jobs is not None]
+        if min(len({one.depth for one in tiles}), len({one.jobs for one in tiles})) < 2 or len(tiles) < LEAST:
+            continue
+        place += 1
+        for kind in values.kinds():
+            for metric in DRAWN:
+                held = values.of(kind, metric)
+                for number, variant in enumerate(values.variants, 1):
+                    own = [(one, held[one.cell, variant]) for one in tiles if (one.cell, variant) in held]
+                    if own:
+                        name = f"grid-{place}-{kind}-{metric}-{number}"
+                        yield _figure(values, panel, kind, metric, variant, own, cuts_of(held), name)
+
+
+def cuts_of(held: Mapping[tuple[str, str], Value]) -> list[float]:
+    """Where one colour ends and the next begins, the same for all variants: in equal steps, or by equal factors."""
+    own = [value for value in held.values() if value.value > 0]
+    if not own:
+        return []
+    low, high = (end(value.value for value in own) for end in (min, max))
+    if low == high:
+        return []
+    if wide_apart(own) or high > 20 * low:
+        return [low * (high / low) ** (step / LEVELS) for step in range(1, LEVELS)]
+    return [low + (high - low) * step / LEVELS for step in range(1, LEVELS)]
+
+
+def _figure(
+    values: Values,
+    panel: str,
+    kind: Kind,
+    metric: str,
+    variant: str,
+    own: Sequence[tuple[Place, Value]],
+    cuts: Sequence[float],
+    name: str,
+) -> Figure:
+    title = metric_title(metric, kind, values.kinds())
+    size, unit = sized([value for _, value in own])
+    shown = variant_names(values)[variant]
+    levels = _levels(cuts, own[0][1].unit)
+    depths, jobs = (sorted({getattr(one, axis) for one, _ in own}) for axis in ("depth", "jobs"))
+    rows = [
+        {
+            "variant": shown,
+            "depth": str(one.depth),
+            "jobs": str(one.jobs),
+            "level": levels[bisect_right(cuts, value.value)],
+            "text": _short(value.value / size),
+            "said": quantity(value.value, value.unit),
+            "interval": spans(value),
+            "runs": str(value.runs),
+        }
+        for one, value in own
+    ]
+    best = max(own, key=lambda pair: pair[1].value)
+    of = f", {shown}" if len(values.variants) > 1 else ""
+    return Figure(
+        name=name,
+        spec="grid",
+        title=titled(f"{axis_title(title, unit)}, over iodepth and jobs{of}", panel),
+        alt=f"Highest: {quantity(best[1].value, best[1].unit)} at iodepth {best[0].depth}, "
+        f"{plural(best[0].jobs or 1, 'job')}.",
+        about="A tile is a cell; darker (lighter on a dark page) is more. All variants have the same scale.",
+        rows=rows,
+        extra={"texts": rows if len(depths) <= NUMBERED else []},
+        texts={"name": title, "levels": levels, "depths": list(map(str, depths)), "jobs": list(map(str, jobs))},
+        head=("iodepth", "jobs", title, "interval", "runs"),
+        table=[
+            (str(one.depth), str(one.jobs), quantity(value.value, value.unit), spans(value), str(value.runs))
+            for one, value in own
+        ],
+    )
+
+
+def _levels(cuts: Sequence[float], unit: str) -> list[str]:
+    """Names of the colours, by their ends."""
+    if not cuts:
+        return ["all alike"]
+    said = [quantity(cut, unit, 3) for cut in cuts]
+    middle = [f"{low} to {high}" for low, high in itertools.pairwise(said)]
+    return [f"below {said[0]}", *middle, f"from {said[-1]}"]
+
+
+def _short(value: float) -> str:
+    """A number for a tile, three digits: ``1.23k``, ``45.6``."""
+    if value == 0 or not math.isfinite(value):
+        return "0"
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= 0.9995 * size:
+            return f"{_digits(value / size)}{letter}"
+    return _digits(value)
+
+
+def _digits(value: float) -> str:
+    """Three significant digits, without an exponent where it is short enough."""
+    text = f"{value:.3g}"
+    return f"{value:.0f}" if "e+" in text else text

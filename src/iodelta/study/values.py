@@ -1,0 +1,276 @@
+"""What was measured, cell by cell and variant by variant, on numeric axes: the numbers behind every chart of values."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from statistics import median
+
+import msgspec
+
+from iodelta.audit.numbers import known, latency
+from iodelta.experiment import Cell, Experiment
+from iodelta.experiment.values import size_bytes
+from iodelta.ingest.layouts import Entry
+from iodelta.ingest.layouts.content import workload_name
+from iodelta.ingest.model import Workload
+from iodelta.study.runs import BEYOND
+from iodelta.trial import Direction, Kind, Latency, Quantity, Trial
+
+PERCENTS = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
+
+UNITS = {"iops": "IOPS", "bandwidth": "B/s"}
+"""Of rates; everything else is a time in ns."""
+
+CONFIDENCE = 0.95
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a cell lies: ``panel`` is its work without the two axes, which are None where they are not known."""
+
+    cell: str
+    panel: str
+    depth: int | None = None
+    """I/Os that each job keeps in flight (fio's iodepth)."""
+    jobs: int | None = None
+
+
+class Value(msgspec.Struct, frozen=True, kw_only=True):
+    """One number of a cell under a variant: the median over its runs. ``metric`` is iops, bandwidth, mean or p99 ..."""
+
+    cell: str
+    variant: str
+    kind: Kind
+    metric: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    runs: int = 1
+    """Of how many runs ``value`` is the median."""
+
+    @property
+    def unit(self) -> str:
+        """IOPS, B/s or ns."""
+        return UNITS.get(self.metric, "ns")
+
+    @property
+    def basis(self) -> str:
+        """What ``low`` and ``high`` are; empty where there is no interval."""
+        if self.low is None:
+            return ""
+        return "95 % interval of the median" if order_statistic(self.runs) else "range of the runs"
+
+
+class Values(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that charts of values show; ``places`` in numeric order."""
+
+    variants: tuple[str, ...]
+    places: tuple[Place, ...]
+    values: tuple[Value, ...]
+
+    def panels(self) -> dict[str, tuple[Place, ...]]:
+        """The cells of each panel, in order."""
+        found: dict[str, list[Place]] = {}
+        for place in self.places:
+            found.setdefault(place.panel, []).append(place)
+        return {panel: tuple(own) for panel, own in found.items()}
+
+    def of(self, kind: Kind, metric: str) -> dict[tuple[str, str], Value]:
+        """The values of one metric by cell and variant."""
+        return {(v.cell, v.variant): v for v in self.values if v.kind == kind and v.metric == metric}
+
+    def kinds(self) -> tuple[Kind, ...]:
+        """Directions that did anything, in first-seen order."""
+        return tuple(dict.fromkeys(value.kind for value in self.values))
+
+
+Sample = tuple[str, str, Sequence[Direction]]
+"""Cell, variant, and what one run did."""
+
+
+def of_samples(places: Iterable[Place], samples: Iterable[Sample]) -> Values:
+    """Runs put together by cell and variant."""
+    found: dict[tuple[str, str, Kind, str], list[float]] = {}
+    variants: dict[str, None] = {}
+    for cell, variant, directions in samples:
+        variants[variant] = None
+        for direction in directions:
+            for metric, number in numbers(direction):
+                found.setdefault((cell, variant, direction.kind, metric), []).append(number)
+    values = tuple(_value(*key, numbers=own) for key, own in found.items())
+    held = {value.cell for value in values}
+    return Values(
+        variants=tuple(variants),
+        places=tuple(place for place in ordered(places) if place.cell in held),
+        values=values,
+    )
+
+
+def numbers(direction: Direction) -> Iterator[tuple[str, float]]:
+    """Every number of a run's direction that is known. A percentile needs 100 I/Os beyond it where they are counted."""
+    for metric, quantity in (("iops", direction.iops), ("bandwidth", direction.bandwidth)):
+        if usable(quantity):
+            yield metric, quantity.value
+    total = latency(direction)
+    if total is not None and usable(total.mean):
+        yield "mean", total.mean.value
+    pointed = percentiles_of(direction)
+    if pointed is None:
+        return
+    for percent in PERCENTS:
+        number = pointed.quantile(percent / 100)
+        if _borne(pointed, percent) and 0 <= number < math.inf:
+            yield f"p{percent:g}", number
+
+
+def usable(quantity: Quantity) -> bool:
+    """Whether a number can be drawn: known, finite and not negative."""
+    return known(quantity) and 0 <= quantity.value < math.inf
+
+
+def percentiles_of(direction: Direction) -> Latency | None:
+    """The latency that has percentiles: fio gives those of clat unless asked otherwise."""
+    own = (direction.lat, direction.clat)
+    return next((one for one in own if one is not None and (one.percentiles or one.histogram is not None)), None)
+
+
+def _borne(found: Latency, percent: float) -> bool:
+    return not found.count or found.count * (100 - percent) / 100 >= BEYOND * (1 - 1e-9)
+
+
+def _value(cell: str, variant: str, kind: Kind, metric: str, *, numbers: Sequence[float]) -> Value:
+    low, high = spread(numbers)
+    middle = median(numbers)
+    return Value(
+        cell=cell, variant=variant, kind=kind, metric=metric, value=middle, low=low, high=high, runs=len(numbers)
+    )
+
+
+def spread(numbers: Sequence[float]) -> tuple[float | None, float | None]:
+    """The 95 % interval of the median by order statistics, which assumes nothing of the distribution; the range of the
+    numbers where they are too few for that; nothing for a single one."""
+    own = sorted(numbers)
+    if len(own) < 2:
+        return None, None
+    outer = max(order_statistic(len(own)), 1) - 1
+    return own[outer], own[-1 - outer]
+
+
+def order_statistic(count: int) -> int:
+    """Which of ``count`` ordered numbers, from either end, bounds the median with 95 % confidence; 0 below 6 numbers.
+
+    The median lies outside (x[k], x[n+1-k]) with probability 2 P(Binomial(n, 1/2) < k).
+    """
+    outside, k = 0.0, 0
+    while k < count // 2:
+        outside += 2 * math.comb(count, k) / 2**count
+        if outside > 1 - CONFIDENCE:
+            break
+        k += 1
+    return k
+
+
+# Where cells lie
+
+
+_AXES = re.compile(r"(?:iodepth|qd|numjobs|jobs)[ =]?\d+|\b\d+ jobs?\b", re.IGNORECASE)
+_NUMBERS = re.compile(r"\d+(?:\.\d+)?")
+_SIZES = re.compile(r"(?<![\w.])(\d+)([kmgt])i?b?\b", re.IGNORECASE)
+_FACTORS = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+
+
+def entry_places(cells: Iterable[tuple[str, Entry]]) -> list[Place]:
+    """The places of foreign runs' cells, each given with one of its runs."""
+    found = []
+    for cell, entry in cells:
+        work = entry.run.workload
+        work = msgspec.structs.replace(work, iodepth=None, numjobs=None)
+        panel = ", ".join(part for part in (workload_name(work), entry.condition) if part)
+        depth, jobs = entry.run.workload.iodepth, entry.run.workload.numjobs or entry.run.jobs
+        found.append(Place(cell=cell, panel=panel, depth=depth, jobs=jobs))
+    return _told_apart(found)
+
+
+def cell_places(experiment: Experiment) -> list[Place]:
+    """The places of an experiment's cells."""
+    several = len({cell.condition for cell in experiment.cells}) > 1
+    found = []
+    for cell in experiment.cells:
+        work = Workload(rw=cell.option("rw"), bs=_bytes(cell.option("bs")))
+        panel = ", ".join(part for part in (workload_name(work), cell.condition if several else "") if part)
+        depth, jobs = _count(cell, "iodepth"), _count(cell, "numjobs")
+        found.append(Place(cell=cell.name, panel=panel, depth=depth, jobs=jobs))
+    return _told_apart(found)
+
+
+def _count(cell: Cell, option: str) -> int | None:
+    text = cell.option(option) or "1"
+    return int(text) if text.isdigit() else None
+
+
+def _bytes(text: str | None) -> int | None:
+    try:
+        return size_bytes(text) if text else None
+    except ValueError:
+        return None
+
+
+def _told_apart(places: Sequence[Place]) -> list[Place]:
+    """With the rest of the cells' names in the panel where two cells of a panel lie in one place."""
+    held: dict[tuple[str, int | None, int | None], int] = {}
+    for place in places:
+        key = (place.panel, place.depth, place.jobs)
+        held[key] = held.get(key, 0) + 1
+    crowded = {panel for (panel, _, _), count in held.items() if count > 1}
+    return [msgspec.structs.replace(p, panel=_rest(p.cell)) if p.panel in crowded else p for p in places]
+
+
+def _rest(cell: str) -> str:
+    """A cell's name without depth and jobs."""
+    return " ".join(_AXES.sub("", cell).replace(" ,", ",").split()).strip(" ,:")
+
+
+def ordered(places: Iterable[Place]) -> list[Place]:
+    """By panel, jobs and depth; panels that differ in numbers alone by these, others in first-seen order."""
+    own = list(dict.fromkeys(places))
+    shapes = {shape: at for at, shape in enumerate(dict.fromkeys(_shape(place.panel) for place in own))}
+    cells = {shape: at for at, shape in enumerate(dict.fromkeys(_shape(place.cell) for place in own))}
+
+    def key(place: Place) -> tuple[object, ...]:
+        panel = (shapes[_shape(place.panel)], _numbers(place.panel))
+        return *panel, place.jobs or 0, place.depth or 0, cells[_shape(place.cell)], _numbers(place.cell)
+
+    return sorted(own, key=key)
+
+
+def _shape(name: str) -> str:
+    return _NUMBERS.sub("#", _sized(name))
+
+
+def _numbers(name: str) -> tuple[float, ...]:
+    return tuple(float(number) for number in _NUMBERS.findall(_sized(name)))
+
+
+def _sized(name: str) -> str:
+    """A name with its sizes in bytes: 4k before 64k before 1m."""
+    whole: Callable[[re.Match[str]], str] = lambda found: str(int(found[1]) * _FACTORS[found[2].lower()])  # noqa: E731
+    return _SIZES.sub(whole, name)
+
+
+# From results
+
+
+def of_entries(entries: Sequence[tuple[str, str, Entry]]) -> Values:
+    """Foreign runs, each with its cell and variant."""
+    first = {cell: (cell, entry) for cell, _, entry in reversed(entries)}
+    seen = dict.fromkeys(cell for cell, _, _ in entries)
+    places = entry_places(first[cell] for cell in seen)
+    return of_samples(places, ((cell, variant, entry.run.directions) for cell, variant, entry in entries))
+
+
+def of_trials(experiment: Experiment, trials: Iterable[Trial], variants: Sequence[str]) -> Values:
+    """An experiment's trials that count."""
+    samples = ((trial.cell, trial.variant, trial.directions) for trial in trials)
+    found = of_samples(cell_places(experiment), samples)
+    return msgspec.structs.replace(found, variants=tuple(name for name in variants if name in found.variants))

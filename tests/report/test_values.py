@@ -1,0 +1,219 @@
+"""Charts of values: what a folder of results shows, from one run to hundreds of cells."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from fio_files import write
+from scipy.stats import binom
+
+from iodelta.ingest.layouts import Layout, read_layout
+from iodelta.report.formats.charts import Figure, figures
+from iodelta.report.formats.charts.cells import MOST
+from iodelta.report.formats.charts.sources import of_layout
+from iodelta.report.formats.charts.specs import alone, filled, fold_legends
+from iodelta.study.values import Place, Values, of_entries, of_samples, order_statistic, ordered, spread
+from iodelta.trial import Direction, Quantity
+
+
+def bench(root: Path, depths: Sequence[int], jobs: Sequence[int], rw: str = "randread") -> Layout:
+    """A folder as fio-plot's runner names it; a device that saturates at 64 I/Os in flight."""
+    for depth in depths:
+        for count in jobs:
+            flight = depth * count
+            write(
+                root / "nvme0n1" / "4k" / f"{rw}-{depth}-{count}.json",
+                1000.0 * min(flight, 64),
+                depth=depth,
+                jobs=count,
+                rw=rw,
+            )
+    return read_layout(root)
+
+
+def drawn(layout: Layout) -> dict[str, Figure]:
+    return {figure.name: figure for _, own in figures(of_layout(layout)) for figure in own}
+
+
+def families(layout: Layout) -> set[str]:
+    return {title for title, _ in figures(of_layout(layout))}
+
+
+def direction(rate: float) -> Direction:
+    return Direction("read", 0, 0, 1000, Quantity.exact(rate, "IOPS"), Quantity.exact(4096 * rate, "B/s"))
+
+
+def values(rates: dict[str, list[float]]) -> Values:
+    """Cells called by their names, each with the rates of its runs."""
+    places = [Place(cell=cell, panel="randread 4k", depth=at) for at, cell in enumerate(rates, 1)]
+    return of_samples(places, ((cell, "a", [direction(rate)]) for cell, own in rates.items() for rate in own))
+
+
+def test_a_folder_of_fio_plots_runner_gives_all_its_pictures(tmp_path: Path) -> None:
+    layout = bench(tmp_path, (1, 2, 4, 8), (1, 2, 4))
+    assert {"Values", "Latency: percentiles", "Depth and jobs", "Depth by jobs", "Latency against IOPS"} <= families(
+        layout
+    )
+
+
+def test_bars_show_what_the_files_say(tmp_path: Path) -> None:
+    figure = drawn(bench(tmp_path, (1, 2, 4, 8), (1,)))["values-read-iops"]
+    assert [(row["row"], row["value"]) for row in figure.rows] == [
+        ("iodepth 1", 1000),
+        ("iodepth 2", 2000),
+        ("iodepth 4", 4000),
+        ("iodepth 8", 8000),
+    ]
+    assert figure.texts["frame"][0] == 0
+
+
+def test_a_heat_map_has_a_tile_for_each_depth_and_jobs_in_numeric_order(tmp_path: Path) -> None:
+    figure = drawn(bench(tmp_path, (16, 1, 2, 128), (8, 1, 16)))["grid-1-read-iops-1"]
+    assert figure.texts["depths"] == ["1", "2", "16", "128"]
+    assert figure.texts["jobs"] == ["1", "8", "16"]
+    assert len(figure.rows) == 12
+    order = [
+        figure.texts["levels"].index(row["level"])
+        for row in sorted(figure.rows, key=lambda row: int(row["said"].replace(",", "")))
+    ]
+    assert order == sorted(order)
+
+
+def test_the_knee_is_where_more_depth_brings_latency_alone(tmp_path: Path) -> None:
+    figure = drawn(bench(tmp_path, (1, 4, 16, 64, 256), (1,)))["knee-1-read-mean"]
+    rates = [row["rate"] for row in figure.rows]
+    times = [row["value"] for row in figure.rows]
+    assert rates == [1000, 4000, 16_000, 64_000, 64_000]
+    assert times == pytest.approx([1, 1, 1, 1, 4])
+
+
+def test_cells_stand_in_numeric_order_whatever_order_files_have() -> None:
+    names = ["randread 64k iodepth 16", "randread 4k iodepth 128", "randread 4k iodepth 2", "randread 1m iodepth 1"]
+    places = [
+        Place(cell=name, panel=name.rpartition(" iodepth")[0], depth=int(name.rpartition(" ")[2])) for name in names
+    ]
+    assert [place.cell for place in ordered(places)] == [names[2], names[1], names[0], names[3]]
+
+
+@pytest.mark.parametrize("count", [6, 7, 8, 10, 12, 20, 50, 200])
+def test_the_interval_covers_the_median_with_95_percent_and_no_narrower_one_does(count: int) -> None:
+    k = order_statistic(count)
+    assert 1 - 2 * binom.cdf(k - 1, count, 0.5) >= 0.95
+    assert 1 - 2 * binom.cdf(k, count, 0.5) < 0.95
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
+def test_few_runs_have_a_range_and_one_run_has_nothing(count: int) -> None:
+    assert order_statistic(count) == 0
+    numbers = [float(at) for at in range(count)]
+    assert spread(numbers) == ((None, None) if count == 1 else (0.0, float(count - 1)))
+
+
+def test_a_chart_says_what_its_intervals_are() -> None:
+    made = values({"few": [1.0, 3.0, 2.0], "many": [float(at) for at in range(1, 9)], "single": [5.0]})
+    bases = {value.cell: value.basis for value in made.values if value.metric == "iops"}
+    assert bases == {"few": "range of the runs", "many": "95 % interval of the median", "single": ""}
+
+
+@pytest.mark.parametrize("cells", [1, 40, 41, 200, 500])
+def test_no_chart_has_more_rows_than_can_be_read_and_no_cell_is_lost(cells: int) -> None:
+    source = of_layout(Layout("content", ()))
+    made = values({f"c{at:03d}": [1000.0 + at] for at in range(cells)})
+    source = msgspec.structs.replace(source, values=made, variants=("a",), cells=tuple(p.cell for p in made.places))
+    own = [figure for _, group in figures(source) for figure in group if figure.name.startswith("values-read-iops")]
+    assert max(len(figure.rows) for figure in own) <= MOST
+    assert sorted(row["cell"] for figure in own for row in figure.rows) == sorted(p.cell for p in made.places)
+    assert all(figure.table for figure in own)
+
+
+def test_nothing_measured_gives_no_chart() -> None:
+    assert families(Layout("content", ())) == set()
+    assert values({"nan": [math.nan], "negative": [-1.0]}).values == ()
+
+
+def test_values_of_nine_decades_and_zeros_are_all_drawn_or_said() -> None:
+    made = values({"zero": [0.0], "least": [1.0], "most": [1e9]})
+    source = msgspec.structs.replace(of_layout(Layout("content", ())), values=made, variants=("a",))
+    figure = next(figure for _, own in figures(source) for figure in own if figure.name == "values-read-iops")
+    assert figure.spec == "values-log"
+    assert {row["cell"] for row in figure.rows} == {"least", "most"}
+    assert [row[2] for row in figure.table] == ["0", "1", "1,000,000,000"]
+    assert "table" in figure.note
+    low, high = figure.texts["frame"]
+    assert 0 < low < 1
+    assert high > 1e9
+
+
+def test_only_zeros_are_bars_without_length() -> None:
+    made = values({"one": [0.0], "two": [0.0]})
+    source = msgspec.structs.replace(of_layout(Layout("content", ())), values=made, variants=("a",))
+    figure = next(figure for _, own in figures(source) for figure in own if figure.name == "values-read-iops")
+    assert figure.spec == "values"
+    assert [row["value"] for row in figure.rows] == [0, 0]
+    assert figure.texts["frame"][1] > 0
+
+
+def test_more_variants_than_colours_are_told_apart_by_the_names_of_their_rows(tmp_path: Path) -> None:
+    for place in range(12):
+        write(tmp_path / f"sd{place}" / "4k" / "randread-1-1.json", 1000.0 + place, depth=1)
+    figure = drawn(read_layout(tmp_path))["values-read-iops"]
+    assert len({row["row"] for row in figure.rows}) == 12
+    assert len({row["variant"] for row in figure.rows}) == 1
+
+
+def test_many_curves_are_thinned_evenly_and_the_chart_says_so(tmp_path: Path) -> None:
+    figure = drawn(bench(tmp_path, (1, 2, 4), range(1, 21)))["over-depth-1-read-iops"]
+    names = figure.texts["variants"]
+    assert len(names) == 7
+    assert (names[0], names[-1]) == ("1 job", "20 jobs")
+    assert figure.note == "Shown: 7 of 20 curves of each variant."
+
+
+def test_runs_of_one_cell_are_one_mark_with_their_range(tmp_path: Path) -> None:
+    for run, rate in enumerate((900.0, 1000.0, 1300.0), 1):
+        write(tmp_path / "sda" / "4k" / f"run-{run}" / "randread-1-1.json", rate, depth=1)
+    figure = drawn(read_layout(tmp_path))["values-read-iops"]
+    (row,) = figure.rows
+    assert (row["value"], row["low"], row["high"], row["runs"]) == (1000, 900, 1300, "3")
+    assert figure.extra["spans"] == [row]
+    assert "range of the runs" in figure.table[0][3]
+
+
+def test_every_mark_says_interval_runs_and_unit(tmp_path: Path) -> None:
+    for name, figure in drawn(bench(tmp_path, (1, 2, 4, 8), (1, 2, 4))).items():
+        if name.startswith(("values", "percentiles", "over", "grid", "knee")):
+            assert {"said", "interval", "runs"} <= figure.rows[0].keys(), name
+        for time in (row["said"] for row in figure.rows if re.search("lat|mean|p99", name) and "said" in row):
+            assert re.search(r" (ns|us|ms|s)$", str(time)), (name, time)
+
+
+def test_a_legend_has_as_many_columns_as_fit() -> None:
+    spec: dict[str, Any] = {
+        "encoding": {"color": {"legend": {"values": ["iodepth 1", "iodepth 128"]}}, "x": {"axis": None}}
+    }
+    fold_legends(spec, 100)
+    assert spec["encoding"]["color"]["legend"]["columns"] == 1
+    fold_legends(spec, 1000)
+    assert spec["encoding"]["color"]["legend"]["columns"] > 2
+
+
+def test_the_picture_of_a_chart_has_the_data_of_the_page(tmp_path: Path) -> None:
+    for figure in drawn(bench(tmp_path, (1, 2, 4), (1, 2))).values():
+        assert alone(figure)["datasets"] == filled(figure)["datasets"]
+
+
+def test_cells_with_one_place_on_the_axes_keep_apart_by_their_names(tmp_path: Path) -> None:
+    for engine in ("libaio", "psync"):
+        for depth in (1, 2, 4):
+            write(tmp_path / f"{engine}-{depth}.json", 1000.0 * depth, depth=depth, engine=engine)
+    layout = read_layout(tmp_path)
+    made = of_entries([(entry.cell, entry.variant, entry) for entry in layout.entries])
+    rates = [value for value in made.values if value.metric == "iops"]
+    assert len({(value.cell, value.variant) for value in rates}) == len(rates) == 6
+    assert sorted(value.value for value in rates) == [1000, 1000, 2000, 2000, 4000, 4000]
