@@ -8,14 +8,17 @@ import msgspec
 import numpy as np
 
 from iodelta.bisect.driver import Attributed
-from iodelta.bisect.log import Ended, SearchFolder, Session
+from iodelta.bisect.log import SearchFolder
 from iodelta.bisect.question import Patches, Question
 from iodelta.errors import RequestError
-from iodelta.stats.attribution import Step, Subset, Term
+from iodelta.stats.attribution import Attribution, Step, Subset, Term
 from iodelta.stats.effect import Estimate
 from iodelta.study.patches import answer, bundle, model, place, untold
-from iodelta.study.search import Changed, changed
+from iodelta.study.search import Changed, changed, state_of, values_by_item
 from iodelta.study.system import system
+
+TOO_FEW = Attribution((), (), (), (), whole=None, rest=None, least=(), smoothed=False, misfit=None, blocks=0)
+"""Nothing is known yet."""
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -105,43 +108,45 @@ def account(folder: SearchFolder, question: Question, at: Attributed) -> Attribu
     subject = question.subject
     if not isinstance(subject, Patches):
         raise RequestError("this is a search", place=str(folder.path), remedy="give it to `iodelta bisect`")
-    found = at.outcome if at.ask is None else at.search.result()
-    ended = [event for event in folder.events() if isinstance(event, Ended | Session)]
-    state = ended[-1].reason if ended and isinstance(ended[-1], Ended) else "running"
-    values: dict[str, list[float]] = {}
-    for answered in folder.answers():
-        values.setdefault(answered.item, []).extend(answered.values)
-    combinations = tuple(
-        Combination(
-            item,
-            at.kind.title(item),
-            len(values.get(item, [])),
-            float(np.median(values[item])) if values.get(item) else None,
-            at.search.store.broken.get(item, ""),
-        )
-        for item in at.search.items
-    )
-    worse = found is not None and found.whole is not None and found.whole.low > 0
+    judged = at.outcome if at.ask is None else at.search.result()
+    found = judged or TOO_FEW
     patches = len(subject.names)
     return AttributionAccount(
         folder=str(folder.path),
         question=question,
-        state="complete" if at.ask is None else state,
-        exit_code=1 if worse else 0 if found is not None and found.whole is not None else 3,
-        answer=answer(found, question) if found else "too few blocks for an answer",
+        state=state_of(folder.events(), over=at.ask is None),
+        exit_code=_exit_code(found),
+        answer=answer(found, question) if judged else "too few blocks for an answer",
         patches=subject.names,
-        whole=_changed(question, found.whole) if found else None,
-        alone=tuple(_switched(question, step, patches) for step in found.alone) if found else (),
-        on_top=tuple(_switched(question, step, patches) for step in found.last) if found else (),
-        shares=tuple(_changed(question, share) for share in found.shares) if found else (),
-        parts=tuple(_part(question, term) for term in found.terms) if found else (),
-        inestimable=tuple(untold(found)) if found else (),
-        model=model(found) if found else "",
-        combinations=combinations,
+        whole=_changed(question, found.whole),
+        alone=tuple(_switched(question, step, patches) for step in found.alone),
+        on_top=tuple(_switched(question, step, patches) for step in found.last),
+        shares=tuple(_changed(question, share) for share in found.shares),
+        parts=tuple(_part(question, term) for term in found.terms),
+        inestimable=tuple(untold(found)),
+        model=model(found) if judged else "",
+        combinations=_combinations(at, folder),
         blocks=len(at.search.blocks),
         next=f"{at.kind.title(at.ask.item)}: {at.ask.why}" if at.ask else "",
         system=system(folder.environment()),
     )
+
+
+def _exit_code(found: Attribution) -> int:
+    if found.whole is None:
+        return 3
+    return 1 if found.whole.low > 0 else 0
+
+
+def _combinations(at: Attributed, folder: SearchFolder) -> tuple[Combination, ...]:
+    values = values_by_item(folder.answers())
+    found = []
+    for item in at.search.items:
+        measured = values.get(item, [])
+        median = float(np.median(measured)) if measured else None
+        broken = at.search.store.broken.get(item, "")
+        found.append(Combination(item, at.kind.title(item), len(measured), median, broken))
+    return tuple(found)
 
 
 def _part(question: Question, term: Term) -> Part:

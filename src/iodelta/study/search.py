@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import msgspec
@@ -15,15 +15,14 @@ from iodelta.bisect.driver import Searched, scattered
 from iodelta.bisect.git import Commit
 from iodelta.bisect.items import CommitItems
 from iodelta.bisect.log import Answered, Asked, Ended, SearchFolder, Session, Undone
-from iodelta.bisect.model import Culprit
+from iodelta.bisect.model import Culprit, Estimate, Gap, Suspect
 from iodelta.bisect.question import Question
 from iodelta.bisect.remainder import remainder
 from iodelta.path.judge import BLIND
 from iodelta.plural import plural
+from iodelta.study.git_log import git_log
+from iodelta.study.posterior import Bar, drifts, posteriors
 from iodelta.study.system import system
-from iodelta.study.words import inert
-
-BUCKETS = 64
 
 
 class Changed(msgspec.Struct, frozen=True):
@@ -139,17 +138,6 @@ class Left(msgspec.Struct, frozen=True):
     """Whether a change as large as the margin is not excluded."""
 
 
-class Bar(msgspec.Struct, frozen=True):
-    """Probability that the change lies at one of the items ``first .. last``, by place."""
-
-    first: int
-    """Place of its first item on the line."""
-    last: int
-    """Place of its last item on the line."""
-    share: float
-    """Probability that the change lies here."""
-
-
 class Totals(msgspec.Struct, frozen=True):
     """What it took. Seconds; ``wall`` counts sessions alone."""
 
@@ -234,69 +222,68 @@ class SearchAccount(msgspec.Struct, frozen=True):
 
 def account(folder: SearchFolder, question: Question, at: Searched) -> SearchAccount:
     """Judge a folder as it is now."""
-    events = folder.events()
-    search, kind = at.search, at.kind
+    events, answers = folder.events(), folder.answers()
+    search, kind, outcome = at.search, at.kind, at.outcome
     places = {item: place for place, item in enumerate(search.line.items)}
-    answers = folder.answers()
-    state = state_of(events, over=at.ask is None)
-    outcome = at.outcome
-    culprits = tuple(
-        sorted(outcome.culprits if outcome else search.culprits, key=lambda one: places[(*one.via, one.item)[0]])
-    )
-    suspects = tuple(
-        Range(one.first, one.last, f"{100 * one.share:.0f} % of the probability, no claim: {one.why}")
-        for one in (outcome.suspects if outcome else search.suspects)
-    )
-    gaps = tuple(
-        Range(
-            gap.good,
-            gap.bad,
-            f"improves by {_words(question, -gap.step)}: it hides part of what is worse"
-            if gap.improves
-            else "the level does not rise"
-            + (f" by more than {_words(question, gap.largest)} from end to end" if gap.largest > 0 else ""),
-        )
-        for gap in (outcome.gaps if outcome else search.gaps)
-    )
-    refused = outcome.refused if outcome else ""
-    estimate = search.estimate
-    told = ""
-    if estimate is not None:
-        told = (
-            f"ends differ by {_words(question, estimate.step)}, {estimate.step / estimate.noise:.2g} times the "
-            f"noise of one run: {estimate.runs_low} to {plural(estimate.runs_high, 'run')} expected"
-        )
-    asked = at.ask
+    unordered = outcome.culprits if outcome else search.culprits
+    culprits = tuple(sorted(unordered, key=lambda culprit: places[(*culprit.via, culprit.item)[0]]))
     return SearchAccount(
         folder=str(folder.path),
         question=question,
-        state=state,
+        state=state_of(events, over=at.ask is None),
         exit_code=_exit_code(culprits, at),
         items=len(search.line.items),
         good=kind.title(search.line.items[0]),
         bad=kind.title(search.line.items[-1]),
-        culprits=tuple(_found(one, at, question) for one in culprits),
-        suspects=suspects,
-        gaps=gaps,
-        refused=refused,
-        estimate=told,
-        posterior=_posteriors(at, culprits),
+        culprits=tuple(_found(culprit, at, question) for culprit in culprits),
+        suspects=tuple(map(_suspect, outcome.suspects if outcome else search.suspects)),
+        gaps=tuple(_gap(gap, question) for gap in (outcome.gaps if outcome else search.gaps)),
+        refused=outcome.refused if outcome else "",
+        estimate=_estimate(search.estimate, question),
+        posterior=posteriors(at, culprits),
         levels=_levels(at, question, answers, places),
-        skipped=tuple(
-            Skipped(item, kind.title(item), why)
-            for item, why in search.store.broken.items()
-            if item not in _taken_out(search.culprits)
-        ),
+        skipped=_skipped(at),
         totals=totals(events, answers),
-        drifts=_drifts(at, culprits),
-        machine=next((e.machine for e in reversed(events) if isinstance(e, Session)), ""),
+        drifts=drifts(at, culprits),
+        machine=next((event.machine for event in reversed(events) if isinstance(event, Session)), ""),
         system=system(folder.environment()),
         blind=BLIND if question.unit == UNIT else "",
         scatter=scattered(search.scatter, kind.title(search.scatter.item)) if search.scatter else "",
-        next=f"{kind.title(asked.item)}: {asked.stage}: {asked.why}" if asked else "",
+        next=f"{kind.title(at.ask.item)}: {at.ask.stage}: {at.ask.why}" if at.ask else "",
         git_log=git_log(at) if isinstance(kind, CommitItems) else "",
         left=_left(at, question),
     )
+
+
+def _suspect(suspect: Suspect) -> Range:
+    text = f"{100 * suspect.share:.0f} % of the probability, no claim: {suspect.why}"
+    return Range(suspect.first, suspect.last, text)
+
+
+def _gap(gap: Gap, question: Question) -> Range:
+    text = "the level does not rise"
+    if gap.improves:
+        text = f"improves by {_words(question, -gap.step)}: it hides part of what is worse"
+    elif gap.largest > 0:
+        text += f" by more than {_words(question, gap.largest)} from end to end"
+    return Range(gap.good, gap.bad, text)
+
+
+def _estimate(estimate: Estimate | None, question: Question) -> str:
+    """By what the ends differ, and the runs that a search takes; empty while unknown."""
+    if estimate is None:
+        return ""
+    return (
+        f"ends differ by {_words(question, estimate.step)}, {estimate.step / estimate.noise:.2g} times the "
+        f"noise of one run: {estimate.runs_low} to {plural(estimate.runs_high, 'run')} expected"
+    )
+
+
+def _skipped(at: Searched) -> tuple[Skipped, ...]:
+    """Items that could not be tested; a culprit taken out on top of the bad end is no item of the line."""
+    taken_out = _taken_out(at.search.culprits)
+    broken = at.search.store.broken
+    return tuple(Skipped(item, at.kind.title(item), why) for item, why in broken.items() if item not in taken_out)
 
 
 def _left(at: Searched, question: Question) -> Left | None:
@@ -370,54 +357,37 @@ def _taken_out(culprits: Sequence[Culprit]) -> set[str]:
     return {culprit.revert.item for culprit in culprits if culprit.revert}
 
 
-def _posteriors(at: Searched, culprits: tuple[Culprit, ...]) -> tuple[tuple[Bar, ...], ...]:
-    search = at.search
-    found = []
-    for first, last in _ranges(at, culprits):
-        exact = search.rules.exact
-        evidence = search.store.evidence(search.line, first, last, least=search.rules.margin / 2, floor=exact)
-        cuts = np.unique(np.linspace(0, last - first, min(BUCKETS, last - first) + 1).round().astype(np.int64))
-        share = np.diff(evidence.posterior().at_or_below(cuts, evidence.prior))
-        bars = [
-            Bar(first + int(a) + 1, first + int(b), float(s)) for a, b, s in zip(cuts, cuts[1:], share, strict=False)
-        ]
-        found.append(tuple(bars))
-    return tuple(found)
-
-
-def _ranges(at: Searched, culprits: tuple[Culprit, ...]) -> list[tuple[int, int]]:
-    """For every culprit the part of the line in which it is the only one; else the part that is searched now."""
-    search = at.search
-    places = [search.line.items.index((*one.via, one.item)[0]) for one in culprits]
-    found = []
-    for place in places:
-        before = max((p for p in places if p < place), default=0)
-        after = min((p - 1 for p in places if p > place), default=len(search.line.items) - 1)
-        found.append((before, after))
-    if not found and at.outcome is None and search.where[0] is search.line:
-        found.append(search.where[1:])
-    return found
-
-
 def _levels(at: Searched, question: Question, answers: list[Answered], places: dict[str, int]) -> tuple[Level, ...]:
-    good = at.search.line.items[0]
+    taken_out = _taken_out(at.search.culprits)
+    found = []
+    for item, values in values_by_item(answers).items():
+        if item in taken_out:
+            continue
+        change = _against_good(item, at, question)
+        median = float(np.median(values))
+        found.append(Level(item, at.kind.title(item), places.get(item, -1), len(values), median, change))
+    return tuple(sorted(found, key=lambda level: level.place))
+
+
+def _against_good(item: str, at: Searched, question: Question) -> Changed | None:
+    """The change of an item against the good end; None where too little of either was measured."""
+    good, exact = at.search.line.items[0], at.search.rules.exact
+    step = at.search.store.step([good], [item]) if item != good else None
+    if step is None:
+        return None
+    if not exact and step.freedom < 2:
+        return changed(question, step.size)
+    half = exact or step.error * float(stdtrit(step.freedom, 0.975))
+    return changed(question, step.size, step.size - half, step.size + half)
+
+
+def values_by_item(answers: Iterable[Answered]) -> dict[str, list[float]]:
+    """All values of each item that has some, in the order measured."""
     values: dict[str, list[float]] = {}
     for answered in answers:
-        values.setdefault(answered.item, []).extend(answered.values)
-    found = []
-    for item, own in values.items():
-        if not own or item in _taken_out(at.search.culprits):
-            continue
-        step = at.search.store.step([good], [item]) if item != good else None
-        change = None
-        if step is not None:
-            half = at.search.rules.exact or step.error * float(stdtrit(step.freedom, 0.975))
-            known = at.search.rules.exact or step.freedom >= 2
-            change = changed(
-                question, step.size, step.size - half if known else None, step.size + half if known else None
-            )  # fmt: skip
-        found.append(Level(item, at.kind.title(item), places.get(item, -1), len(own), float(np.median(own)), change))
-    return tuple(sorted(found, key=lambda level: level.place))
+        if answered.values:
+            values.setdefault(answered.item, []).extend(answered.values)
+    return values
 
 
 def totals(events: Sequence[object], answers: list[Answered]) -> Totals:
@@ -439,57 +409,3 @@ def totals(events: Sequence[object], answers: list[Answered]) -> Totals:
         wall=max(0.0, wall),
         undone=sum(isinstance(event, Undone) for event in events),
     )
-
-
-def _drifts(at: Searched, culprits: tuple[Culprit, ...]) -> bool:
-    """Whether the level walks, by the part of the line with the most to say."""
-    search = at.search
-    found = False
-    for first, last in _ranges(at, culprits)[:1]:
-        evidence = search.store.evidence(
-            search.line, first, last, least=search.rules.margin / 2, floor=search.rules.exact
-        )
-        found = evidence.runs >= 20 and evidence.posterior().drifts
-    return found
-
-
-def git_log(at: Searched) -> str:
-    """What `git bisect log` would say of the same search: for readers, and for `git bisect replay`.
-
-    Items below a parent are good, from a culprit on bad; what lies between stays out. With several culprits git
-    knows of the first alone.
-    """
-    search, kind = at.search, at.kind
-    items = search.line.items
-    culprit = min(
-        (one for one in search.culprits if not one.via), key=lambda one: items.index(one.item), default=None
-    )  # fmt: skip
-    lines = ["git bisect start"]
-
-    def mark(word: str, item: str) -> None:
-        lines.extend([f"# {word}: [{item}] {_subject(kind, item)}", f"git bisect {word} {item}"])
-
-    mark("good", items[0])
-    mark("bad", items[-1])
-    measured = [place for place in range(1, len(items) - 1) if search.store.of(items[place])]
-    for item in items[1:-1]:
-        if item in search.store.broken:
-            mark("skip", item)
-    if culprit is not None:
-        parent, guilty = items.index(culprit.parent), items.index(culprit.item)
-        for place in measured:
-            if place <= parent:
-                mark("good", items[place])
-        for place in reversed(measured):  # git narrows towards the last one named
-            if place >= guilty:
-                mark("bad", items[place])
-    if culprit is not None and not culprit.skipped:
-        lines.append(f"# first bad commit: [{culprit.item}] {_subject(kind, culprit.item)}")
-    elif culprit is not None:
-        lines.append("# only skipped commits left to test")
-        lines += [f"# possible first bad commit: [{item}] {_subject(kind, item)}" for item in culprit.suspects]
-    return "\n".join(lines) + "\n"
-
-
-def _subject(kind: object, item: str) -> str:
-    return inert(kind.repository.commit(item).subject) if isinstance(kind, CommitItems) else item

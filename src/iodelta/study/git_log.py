@@ -1,0 +1,50 @@
+"""A search as ``git bisect log`` tells it: for readers, and for ``git bisect replay``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from iodelta.bisect.driver import Searched
+from iodelta.bisect.items import CommitItems
+from iodelta.bisect.model import Culprit
+from iodelta.study.words import inert
+
+
+def git_log(at: Searched) -> str:
+    """What ``git bisect log`` would say of the same search.
+
+    Items below a parent are good, from a culprit on bad; what lies between stays out. With several culprits git
+    knows of the first alone.
+    """
+    items = at.search.line.items
+    on_line = [culprit for culprit in at.search.culprits if not culprit.via]
+    culprit = min(on_line, key=lambda one: items.index(one.item), default=None)
+    lines = ["git bisect start"]
+    for word, item in _marks(at, culprit):
+        lines += [f"# {word}: [{item}] {_subject(at.kind, item)}", f"git bisect {word} {item}"]
+    if culprit is not None and not culprit.skipped:
+        lines.append(f"# first bad commit: [{culprit.item}] {_subject(at.kind, culprit.item)}")
+    elif culprit is not None:
+        lines.append("# only skipped commits left to test")
+        lines += [f"# possible first bad commit: [{item}] {_subject(at.kind, item)}" for item in culprit.suspects]
+    return "\n".join(lines) + "\n"
+
+
+def _marks(at: Searched, culprit: Culprit | None) -> Iterator[tuple[str, str]]:
+    """Word and item: the ends, what was skipped, then what was measured on both sides of the culprit."""
+    items, store = at.search.line.items, at.search.store
+    inner = items[1:-1]
+    yield "good", items[0]
+    yield "bad", items[-1]
+    yield from (("skip", item) for item in inner if item in store.broken)
+    if culprit is None:
+        return
+    parent, guilty = items.index(culprit.parent), items.index(culprit.item)
+    measured = [item for item in inner if store.of(item)]
+    yield from (("good", item) for item in measured if items.index(item) <= parent)
+    # The latest first: git narrows towards the last one named.
+    yield from (("bad", item) for item in reversed(measured) if items.index(item) >= guilty)
+
+
+def _subject(kind: object, item: str) -> str:
+    return inert(kind.repository.commit(item).subject) if isinstance(kind, CommitItems) else item
