@@ -14,9 +14,10 @@ from click.testing import CliRunner
 
 from iodelta.cli.main import cli
 from iodelta.errors import IodeltaError, MeasureError
+from iodelta.machine import vm
 from iodelta.vm import builds, disks, kernels, targets
 from iodelta.vm.modules import Modules
-from iodelta.vm.spec import Disk
+from iodelta.vm.spec import Disk, parse
 
 HEADER = f"{'':514}HdrS{'':8}\\0\\3{'':752}"
 """Of a bzImage, up to its release (Documentation/arch/x86/boot.rst), as printf takes it."""
@@ -44,6 +45,31 @@ def test_a_kernel_that_is_built_has_what_a_guest_with_a_clock_and_a_disk_needs()
     # Each is asked for only below others (Kconfig of drivers/virtio, drivers/block and drivers/char).
     for name in ("PCI", "TTY", "BLK_DEV", "VIRTIO_MENU", "VIRTIO", "VIRTIO_PCI", "VIRTIO_CONSOLE", "VIRTIO_BLK"):
         assert options[name] == "y"
+
+
+def test_a_kernel_that_is_built_has_the_cpus_nodes_and_ublk_of_a_guest() -> None:
+    """It had one CPU whatever the guest had, so that jobs, queues and NUMA nodes could not be compared."""
+    options = dict(re.findall(r"^CONFIG_(\w+)=(.*)$", builds.BASE.read_text(), re.MULTILINE))
+    assert (options["SMP"], options["NUMA"], options["X86_64_ACPI_NUMA"]) == ("y", "y", "y")
+    assert int(options["NR_CPUS"]) >= parse("6.12,cpus=64").cpus
+    assert 1 << int(options["NODES_SHIFT"]) >= parse("6.12,cpus=64,nodes=64").nodes
+    assert Modules("", options).needed(targets.find("ublk-null").modules).missing == {}
+
+
+def test_a_guest_of_more_cpus_or_nodes_than_its_kernel_sees_is_refused_before_it_boots(tmp_path: Path) -> None:
+    """It came up with one CPU, and said nothing."""
+    config = tmp_path / "config"
+    config.write_text("# CONFIG_SMP is not set\nCONFIG_ACPI=y\nCONFIG_VIRTIO_PCI=y\nCONFIG_VIRTIO_CONSOLE=y\n")
+    alone = kernels.Kernel("6.12.9", "6.12.9", str(tmp_path / "bzImage"), config=str(config))
+    assert alone.lacks(1, 1) == []
+    assert alone.lacks(4, 2) == [
+        "needs cpus=4: kernel has no CONFIG_SMP",
+        "needs nodes=2: kernel has no CONFIG_ACPI_NUMA",
+    ]
+    with pytest.raises(MeasureError, match="needs cpus=4: kernel has no CONFIG_SMP"):
+        vm._base(parse("6.12,cpus=4"), alone)
+    config.write_text("CONFIG_SMP=y\nCONFIG_ACPI_NUMA=y\n")
+    assert alone.lacks(4, 2) == []
 
 
 class Tree:

@@ -119,9 +119,10 @@ def build(tree: Path, config: Path | None, revs: tuple[str, ...], into: Path | N
           **options: Any) -> None:  # fmt: skip
     """Build kernels for guests from a source tree of Linux, and print the name of each.
 
-    That name goes after kernel=, in `run`, `bisect` and `scenario`. The configuration is a small one: null_blk,
-    io_uring, AIO, a serial console, no modules. Nothing is written to TREE: objects and kernels are kept in
-    ~/.cache/iodelta, by commit, configuration and compiler. Another commit compiles only what it changes.
+    That name goes after kernel=, in `run`, `bisect` and `scenario`. The configuration is a small one: CPUs and
+    NUMA nodes as a guest has them, null_blk, ublk, io_uring, AIO, a serial console, no modules. Nothing is written
+    to TREE: objects and kernels are kept in ~/.cache/iodelta, by commit, configuration and compiler. Another commit
+    compiles only what it changes.
 
     Exit code 2 when a kernel does not build, with the errors and the last lines of make's log.
     """

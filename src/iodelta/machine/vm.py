@@ -341,17 +341,18 @@ def kernel_of(spec: Spec) -> kernels.Kernel:
 
 
 def _base(spec: Spec, kernel: kernels.Kernel) -> guest.Base:
-    """Its initramfs. Raises MeasureError for modules that the kernel lacks and programs that this machine lacks."""
+    """Its initramfs. Raises MeasureError for what the kernel lacks and programs that this machine lacks."""
     kind = guest_targets.find(spec.target) if spec.target else None
     clocks = ("acpi-cpufreq",) if spec.cpufreq else ()
     needs = ("virtio_pci", "virtio_console", *guest_disks.modules(spec.disks), *(kind.modules if kind else ()))
     needs = (*needs, *spec.modules, *clocks)
     modules = kernel.loadable().needed([*needs, *SCHEDULERS, *(GOVERNORS if clocks else ())])
-    if missing := [reason for name, reason in modules.missing.items() if name in needs]:
+    missing = [reason for name, reason in modules.missing.items() if name in needs]
+    if missing := [*missing, *kernel.lacks(spec.cpus, spec.nodes)]:
         raise MeasureError(
             "; ".join(missing),
             place=f"kernel {kernel.release}",
-            remedy="take a kernel that has it (`iodelta kernel fetch`), or another target or disk",
+            remedy="take a kernel that has it (`iodelta kernel fetch`), or another guest, target or disk",
         )
     welcome = [name for name in WELCOME if shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")]
     return guest.base(

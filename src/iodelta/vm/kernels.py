@@ -47,6 +47,13 @@ class Kernel(msgspec.Struct, frozen=True):
             raise MeasureError(f"cannot read the kernel's configuration: {error}", place=self.config) from error
         return dict(re.findall(r"^CONFIG_(\w+)=(.*)$", text, re.MULTILINE))
 
+    def lacks(self, cpus: int, nodes: int) -> list[str]:
+        """Why a guest of so many CPUs and NUMA nodes would come up with fewer; nothing where that is not known."""
+        options = self.options()
+        asked = {"SMP": ("cpus", cpus), "ACPI_NUMA": ("nodes", nodes)}
+        absent = [name for name, (_, count) in asked.items() if options and count > 1 and options.get(name) != "y"]
+        return [f"needs {asked[name][0]}={asked[name][1]}: kernel has no CONFIG_{name}" for name in absent]
+
     def loadable(self) -> Modules:
         """What it can load."""
         return Modules(self.modules, self.options())
