@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, islice
 
 import msgspec
 
@@ -45,49 +46,70 @@ class Side(msgspec.Struct, frozen=True):
 
 def sides_of(layouts: Sequence[Layout], paths: Sequence[str], baseline: str | None) -> tuple[Side, ...]:
     """The sides, the baseline first: the variants of one path, or one side for each path. Raises RequestError."""
-    if len(layouts) == 1:
-        (layout,) = layouts
-        names = layout.variants()
-        if len(names) < 2:
-            raise RequestError(
-                f"there is one side only{f', {names[0]}' if names else ''}",
-                place=paths[0],
-                remedy="give a second path, or --name-pattern '{variant}/...' where the variants are in the names",
-            )
-        names = tuple(sorted(names, key=lambda name: name.casefold() not in BEFORE))
-        sides = [Side(name, tuple(e for e in layout.entries if e.variant == name)) for name in names]
-    else:
-        sides = [
-            Side(name, layout.entries) for name, layout in zip(short_names(paths), _recelled(layouts), strict=True)
-        ]
+    sides = _variants_of(layouts[0], paths[0]) if len(layouts) == 1 else _one_each(layouts, paths)
     if baseline is None:
         return tuple(sides)
     chosen = [side for side in sides if side.name == baseline]
     if not chosen:
-        raise RequestError(
-            f"there is no side {baseline!r}", place="--baseline", remedy=f"sides are {', '.join(s.name for s in sides)}"
-        )
+        remedy = f"sides are {', '.join(side.name for side in sides)}"
+        raise RequestError(f"there is no side {baseline!r}", place="--baseline", remedy=remedy)
     return (*chosen, *(side for side in sides if side.name != baseline))
 
 
-def _recelled(layouts: Sequence[Layout]) -> list[Layout]:
-    """Layouts of no known naming get their cells' names from all sides together, so that they match. Variants inside
-    the sides are told apart where all sides hold the same ones."""
+def _variants_of(layout: Layout, path: str) -> list[Side]:
+    names = layout.variants()
+    if len(names) < 2:
+        raise RequestError(
+            f"there is one side only{f', {names[0]}' if names else ''}",
+            place=path,
+            remedy="give a second path, or --name-pattern '{variant}/...' where the variants are in the names",
+        )
+    entries: dict[str, list[Entry]] = {name: [] for name in names}
+    for entry in layout.entries:
+        if entry.variant in entries:
+            entries[entry.variant].append(entry)
+    return [Side(name, tuple(entries[name])) for name in sorted(names, key=lambda name: name.casefold() not in BEFORE)]
+
+
+def _one_each(layouts: Sequence[Layout], paths: Sequence[str]) -> list[Side]:
+    names = short_names(paths)
+    return [Side(name, tuple(entries)) for name, entries in zip(names, _named_together(layouts), strict=True)]
+
+
+def _named_together(layouts: Sequence[Layout]) -> list[list[Entry]]:
+    """The entries of each side. Those of no known naming get their cells' names from all sides together, so that they
+    match. Variants inside the sides are told apart where all sides hold the same ones."""
+    sides = [list(layout.entries) for layout in layouts]
     if any(layout.kind != "content" for layout in layouts):
-        return list(layouts)
-    names = iter(cell_names([entry.run for layout in layouts for entry in layout.entries]))
-    sides = [[msgspec.structs.replace(entry, cell=next(names)) for entry in layout.entries] for layout in layouts]
-    held = [_variants(entries) for entries in sides]
-    kept = {cell for cell, variants in held[0].items() if all(own.get(cell) == variants for own in held)}
-    entries = [
-        entry if entry.cell in kept else msgspec.structs.replace(entry, variant="") for side in sides for entry in side
-    ]
-    numbers = [number for number, side in enumerate(sides) for _ in side]
-    own = iter(apart(entries, [(number, entry.variant) for number, entry in zip(numbers, entries, strict=True)]))
-    return [
-        msgspec.structs.replace(layout, entries=tuple(next(own) for _ in side))
-        for layout, side in zip(layouts, sides, strict=True)
-    ]
+        return sides
+    names = cell_names([entry.run for entry in chain.from_iterable(sides)])
+    sides = _split([_celled(entry, name) for entry, name in zip(chain.from_iterable(sides), names, strict=True)], sides)
+    matching = _matching_cells(sides)
+    sides = [[entry if entry.cell in matching else _without_variant(entry) for entry in side] for side in sides]
+    arms: list[tuple[int, str]] = []
+    for number, side in enumerate(sides):
+        arms += [(number, entry.variant) for entry in side]
+    return _split(apart(list(chain.from_iterable(sides)), arms), sides)
+
+
+def _split(entries: Iterable[Entry], sides: Sequence[Sequence[Entry]]) -> list[list[Entry]]:
+    """One row of entries, cut into sides as long as these."""
+    left = iter(entries)
+    return [list(islice(left, len(side))) for side in sides]
+
+
+def _celled(entry: Entry, cell: str) -> Entry:
+    return msgspec.structs.replace(entry, cell=cell)
+
+
+def _without_variant(entry: Entry) -> Entry:
+    return msgspec.structs.replace(entry, variant="")
+
+
+def _matching_cells(sides: Sequence[Sequence[Entry]]) -> set[str]:
+    """Cells that have the same several variants on all sides."""
+    first, *others = map(_variants, sides)
+    return {cell for cell, variants in first.items() if all(held.get(cell) == variants for held in others)}
 
 
 def _variants(entries: Iterable[Entry]) -> dict[str, set[str]]:
@@ -123,17 +145,24 @@ def shared_cells(baseline: Side, variant: Side) -> tuple[dict[str, tuple[list[En
 def differences(pairs: Iterable[tuple[Sequence[Entry], Sequence[Entry]]]) -> tuple[Differing, ...]:
     """What else differs between the sides, over all cells compared."""
     found: dict[tuple[str, str, str], None] = {}
-    ends: tuple[list[float], list[float]] = ([], [])
+    ends_of_one: list[float] = []
+    ends_of_other: list[float] = []
     for one, other in pairs:
-        a, b = ([_facts(entry.run) for entry in side] for side in (one, other))
-        for what in dict.fromkeys(name for facts in (*a, *b) for name in facts):
+        a, b = [_facts(entry.run) for entry in one], [_facts(entry.run) for entry in other]
+        for what in dict.fromkeys(chain.from_iterable((*a, *b))):
             before, after = _values(a, what), _values(b, what)
             if before != after:
                 found[what, ", ".join(before), ", ".join(after)] = None
-        for times, side in zip(ends, (one, other), strict=True):
-            times += [e.run.ended for e in side if e.run.ended is not None and not e.run.local_time]
-    given = [_differing(what, a, b) for what, a, b in found]
-    return tuple(sorted((*given, *_apart(*ends)), key=lambda one: not one.likely))
+        ends_of_one += _ends(one)
+        ends_of_other += _ends(other)
+    given = [_differing(what, before, after) for what, before, after in found]
+    return tuple(sorted((*given, *_apart(ends_of_one, ends_of_other)), key=lambda differing: not differing.likely))
+
+
+def _ends(side: Sequence[Entry]) -> list[float]:
+    """When its runs ended, in Unix seconds, of those that say so in a known time zone."""
+    runs = [entry.run for entry in side]
+    return [run.ended for run in runs if run.ended is not None and not run.local_time]
 
 
 def _differing(what: str, one: str, other: str) -> Differing:
@@ -173,8 +202,10 @@ def _apart(one: Sequence[float], other: Sequence[float]) -> tuple[Differing, ...
     gap = max(min(other) - max(one), min(one) - max(other))
     if gap < APART:
         return ()
-    shown = [
-        " to ".join(dict.fromkeys(time.strftime("%Y-%m-%d %H:%M", time.gmtime(t)) for t in (min(s), max(s))))
-        for s in (one, other)
-    ]
-    return (_differing("run at (UTC)", shown[0], shown[1]),)
+    return (_differing("run at (UTC)", _span(one), _span(other)),)
+
+
+def _span(times: Sequence[float]) -> str:
+    """``2026-01-02 03:04 to 2026-01-02 05:06``; one of them where both are the same."""
+    ends = [time.strftime("%Y-%m-%d %H:%M", time.gmtime(end)) for end in (min(times), max(times))]
+    return " to ".join(dict.fromkeys(ends))
