@@ -83,7 +83,7 @@ def test_boot_pairs_count_the_trials_and_stalls_inside_their_boots() -> None:
 
 
 @pytest.mark.parametrize(
-    ("trials", "stalled", "held"), [(29, 0, True), (28, 0, None), (29, 1, None), (51, 1, None), (52, 1, True)]
+    ("trials", "stalled", "held"), [(29, 0, True), (28, 0, None), (29, 1, None), (63, 1, None), (64, 1, True)]
 )
 def test_no_change_is_reproduced_by_trials_that_exclude_stalls_after_those_seen(
     trials: int, stalled: int, held: bool | None
