@@ -10,8 +10,8 @@ from iodelta.ingest.log_windows import TICK, Floats, Ints, held, too_dense, usua
 from iodelta.ingest.model import Logged
 from iodelta.stats.pyramid import WIDTHS, Level, Pyramid, rates
 
-POINTS = 400
-"""Buckets that are kept of a log: a chart is no more pixels wide than twice that."""
+POINTS = 600
+"""Buckets that are kept of a log: a chart is about as many pixels wide."""
 
 _RESTARTS = 1000
 """More jobs than share a log: a clock that goes back more often says nothing about windows."""

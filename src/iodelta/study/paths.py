@@ -28,6 +28,7 @@ def read_all(
         tuple(stats for layout in layouts for stats in layout.device_stats),
         tuple(refusal for layout in layouts for refusal in layout.refusals),
         tuple(finding for layout in layouts for finding in layout.findings),
+        tuple(log for layout in layouts for log in layout.logs),
     )
     return whole, audit(entry.run for entry in whole.entries)
 

@@ -41,10 +41,11 @@ def arrange(found: Imported, root: str | os.PathLike[str], *, pattern: str | Non
     found = _without_tables(found)
     reports = [run for run in found.runs if run.format not in ("log", "hist-log")]
     runs = clones(over_files(_once(reports or logs_joined(found.runs))))
+    logs = tuple(run for run in found.runs if run.lines)
     paths = [_below(run.place.file, root) for run in runs]
     named = naming.pattern(pattern) if pattern else naming.recognised(paths)
     if named is None:
-        return Layout("content", content.entries(runs, paths), found.device_stats, found.refusals)
+        return Layout("content", content.entries(runs, paths), found.device_stats, found.refusals, logs=logs)
     rows = [
         (entry, spot)
         for entry, path in zip(content.entries(runs, paths), paths, strict=True)
@@ -53,7 +54,7 @@ def arrange(found: Imported, root: str | os.PathLike[str], *, pattern: str | Non
     whole = _whole(_best(rows))
     entries = content.apart([entry for entry, _ in whole], [spot.variant for _, spot in whole])
     counted = _numbered(zip(entries, (spot for _, spot in whole), strict=True))
-    return Layout(named.kind, counted, found.device_stats, found.refusals)
+    return Layout(named.kind, counted, found.device_stats, found.refusals, logs=logs)
 
 
 def _without_tables(found: Imported) -> Imported:

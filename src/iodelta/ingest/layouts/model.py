@@ -29,6 +29,8 @@ class Layout(msgspec.Struct, frozen=True):
     device_stats: tuple[DeviceStats, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     findings: tuple[Finding, ...] = ()
+    logs: tuple[Run, ...] = ()
+    """fio's logs, each its own, whether entries stand for them or the reports next to them."""
 
     def variants(self) -> tuple[str, ...]:
         """Names of the variants, in first-seen order."""

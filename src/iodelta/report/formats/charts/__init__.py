@@ -20,6 +20,7 @@ from iodelta.report.formats.charts import (
     shift,
     spread,
     sweep,
+    timeline,
 )
 from iodelta.report.formats.charts.model import Effect, Figure, Source
 
@@ -34,6 +35,7 @@ FAMILIES = {
     "Latency: distribution": distribution,
     "Latency: shift of each percentile": shift,
     "Run order and drift": order,
+    "Over time": timeline,
     "Spread": spread,
     "Member devices": members,
     "Cost of an I/O": counters,

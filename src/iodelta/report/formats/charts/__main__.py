@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 import msgspec
 
-from iodelta.report.formats.charts import FAMILIES, bars, course, curves, heat, sweep
+from iodelta.report.formats.charts import FAMILIES, bars, course, curves, heat, sweep, timeline
 from iodelta.report.formats.charts.specs import FOLDER
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
@@ -21,6 +21,7 @@ def specifications() -> dict[str, dict[str, Any]]:
     made["sweep-latency"] = sweep.chart(latency=True)
     made["values"], made["values-log"] = bars.chart(), bars.chart(log=True)
     made["grid"] = heat.chart()
+    made["timeline-log"] = timeline.chart(log=True)
     made["course"] = course.chart()
     return {name: _plain(chart) for name, chart in made.items()}
 

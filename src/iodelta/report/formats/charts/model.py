@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from iodelta.stats.shift import ShiftFunction
+from iodelta.study.timelines import Timeline
 from iodelta.study.values import Values
 from iodelta.study.words import inert
 from iodelta.trial import Trial
@@ -65,6 +66,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     """Cell -> the background load beside which it was measured, where there was one."""
     values: Values | None = None
     """What was measured, cell by cell."""
+    timelines: tuple[Timeline, ...] = ()
+    """fio's logs, chart by chart."""
 
     @property
     def others(self) -> tuple[str, ...]:

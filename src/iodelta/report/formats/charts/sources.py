@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from iodelta.ingest import Run
 from iodelta.ingest.layouts import Entry, Layout
 from iodelta.ingest.layouts.order import ended
 from iodelta.plural import plural
@@ -16,7 +17,8 @@ from iodelta.report.formats.charts.model import Effect, Source
 from iodelta.report.stories.comparison import name_of, says_of
 from iodelta.study.comparison import Comparison
 from iodelta.study.experiment import Account
-from iodelta.study.sides import shared_cells, sides_of
+from iodelta.study.sides import shared_cells, short_names, sides_of
+from iodelta.study.timelines import timelines
 from iodelta.study.values import of_entries, of_trials
 from iodelta.study.views import SWEEP, sweeps
 from iodelta.study.words import metric_name
@@ -97,6 +99,7 @@ def of_comparison(found: Comparison, layouts: Sequence[Layout], paths: Sequence[
                     trials += [_trial(entry, cell, name, block) for block, entry in enumerate(entries)]
                     measured += [(cell, name, entry) for entry in entries]
             _note_depth(depths, cell, [entry for side in sides for entry in side])
+    logs = _logs(layouts, paths, [side.name for side in (base, *others)])
     bare = verdicts_of(found)
     ordered = bool(trials) and all(trial.started for trial in trials)
     ordered = ordered and len({trial.started for trial in trials}) == len(trials)
@@ -108,7 +111,16 @@ def of_comparison(found: Comparison, layouts: Sequence[Layout], paths: Sequence[
         ordered=ordered,
         sweeps=tuple(own for own in depths.values() if len(set(own.values())) >= SWEEP),
         values=of_entries(measured),
+        timelines=timelines(logs),
     )
+
+
+def _logs(layouts: Sequence[Layout], paths: Sequence[str], sides: Sequence[str]) -> dict[str, tuple[Run, ...]]:
+    """fio's logs by side, the baseline's first; of one path all together."""
+    if len(layouts) == 1:
+        return {"": layouts[0].logs}
+    found = {name: layout.logs for name, layout in zip(short_names(paths), layouts, strict=True)}
+    return {name: found[name] for name in sides}
 
 
 def of_layout(layout: Layout) -> Source:
@@ -128,6 +140,7 @@ def of_layout(layout: Layout) -> Source:
         trials=tuple(trials),
         ordered=False,
         values=values,
+        timelines=timelines({"": layout.logs}),
     )
 
 

@@ -1,0 +1,176 @@
+"""Timeline: fio's logs over time, or over what had been written: mean as a line, least to greatest as a band."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from iodelta.report.formats.charts.model import Figure, Source, label, number
+from iodelta.report.formats.charts.sweep import scale
+from iodelta.study.timelines import Point, Timeline, Track
+from iodelta.study.words import duration, quantity
+
+if TYPE_CHECKING:
+    import altair as alt
+
+POINTS = 1200
+"""Buckets in one chart, shared out among its lines."""
+
+LINES = 20
+"""Rows of the table below a chart, for each of its lines."""
+
+FEW = 40
+"""A line of no more buckets shows each as a dot."""
+
+STEEP = 30.0
+"""Greatest over middle value from which on an axis is logarithmic."""
+
+CHARTS = 24
+"""Charts of logs on one page."""
+
+DECADE = "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) < 0.001"
+"""Of a logarithmic axis: the lines between decades are fainter."""
+
+NAMES = {
+    "bw": "bandwidth",
+    "iops": "IOPS",
+    "lat": "latency",
+    "clat": "completion latency",
+    "slat": "submission latency",
+}
+
+ABOUT = (
+    "A line is the mean over each bucket of time, its band goes from the least to the greatest value in it: a spike of "
+    "one row is seen, however long the log is."
+)
+
+
+def chart(*, log: bool = False) -> alt.LayerChart:
+    """A line with its band for each log; dots where buckets are few."""
+    import altair as alt
+
+    from iodelta.report.formats.charts import build
+
+    at = build.x("t", grid=False)
+    # The legend shows the lines themselves: colour and dash.
+    looks: dict[str, Any] = {**build.LEGEND, "symbolType": "stroke", "symbolSize": 420, "symbolStrokeWidth": 2}
+    legend = alt.Legend(values=["@variants"], offset=build.TALL, **looks)
+    sides: dict[str, Any] = {"field": "variant", "type": "nominal", "sort": None}
+    domain = ["@variants"]
+    color = alt.Color(scale=alt.Scale(domain=domain, range="category"), legend=legend, **sides)
+    dashes = alt.Scale(domain=domain, range=[list(one) for one in build.DASHES])
+    dash, detail = alt.StrokeDash(scale=dashes, legend=legend, **sides), alt.Detail(field="name", type="nominal")
+    axis: dict[str, Any] = {"gridOpacity": {"condition": {"test": DECADE, "value": 1}, "value": 0.3}} if log else {}
+    level = build.y("value", zero=not log, log=log, **axis)
+    tips = build.tips("name=log", "at=@x", "said=@y")
+    band = alt.Chart().mark_area(opacity=0.16).encode(x=at, y=build.y("low", zero=not log, log=log), y2=alt.Y2("high"))
+    line = alt.Chart().mark_line(strokeWidth=1.6).encode(x=at, y=level, detail=detail, color=color, strokeDash=dash)
+    dots = alt.Chart(build.data("dots")).mark_point(filled=True, size=22).encode(x=at, y=level, color=color)
+    hover = alt.Chart().mark_point(filled=True, size=90, opacity=0).encode(x=at, y=level, tooltip=tips)
+    return build.layered(band.encode(color=color, detail=detail), line, dots, hover, height=260)
+
+
+def figures(source: Source) -> Iterator[Figure]:
+    """One for each chart of logs."""
+    shown = source.timelines[:CHARTS]
+    for place, timeline in enumerate(shown, 1):
+        more = f"Shown: {len(shown)} of {len(source.timelines)} charts of logs." if place == len(shown) else ""
+        yield figure(timeline, place, more if len(shown) < len(source.timelines) else "")
+
+
+def figure(timeline: Timeline, place: int, note: str = "") -> Figure:
+    """The chart of ``timeline``."""
+    most = max(100, POINTS // len(timeline.tracks))
+    drawn = [(track, track.points(most, timeline.axis)) for track in timeline.tracks]
+    values = [point.mean for _, points in drawn for point in points if point.mean > 0]
+    size, unit = scale(timeline.unit, median(values) if values else 1.0)
+    log = _steep(timeline, drawn)
+    x, step = _across(timeline, max((point.x for _, points in drawn for point in points), default=0.0))
+    name = NAMES[timeline.of]
+    floor = min((point.low / size for _, points in drawn for point in points if point.low > 0), default=1.0)
+    rows = [
+        row for track, points in drawn for row in _rows(track, points, timeline, size, step, floor if log else None)
+    ]
+    few = {track.name for track, points in drawn if len(points) <= FEW}
+    over = "over what had been written" if timeline.axis == "written" else "over time"
+    return Figure(
+        name=f"timeline-{place}-{timeline.of}-{timeline.kind}{'-written' if timeline.axis == 'written' else ''}",
+        spec="timeline-log" if log else "timeline",
+        title=f"{timeline.kind.capitalize()} {name} {over}{f': {label(timeline.part)}' if timeline.part else ''}",
+        alt=_seen(timeline),
+        about=ABOUT,
+        rows=rows,
+        texts={
+            "x": x,
+            "y": f"{timeline.kind} {name}" if unit == name else f"{timeline.kind} {name}, {unit}",
+            "variants": list(dict.fromkeys(label(track.side) for track in timeline.tracks)),
+        },
+        extra={"dots": [row for row in rows if row["name"] in {label(one) for one in few}]},
+        head=("log", x, "mean", "least", "greatest"),
+        table=[line for track in timeline.tracks for line in _table(track, timeline, step)],
+        note=note,
+        wide=True,
+    )
+
+
+def _rows(
+    track: Track, points: Sequence[Point], timeline: Timeline, size: float, step: float, floor: float | None
+) -> Iterator[dict[str, Any]]:
+    for point in points:
+        value, low, high = (each / size for each in point[1:])
+        if floor is not None:  # a logarithmic axis has no place for 0
+            value, low, high = (each if each > 0 else math.nan for each in (value, max(low, floor), high))
+        said = quantity(point.mean, timeline.unit)
+        yield {
+            "t": number(point.x / step, 5),
+            "value": number(value, 5),
+            "low": number(low, 5),
+            "high": number(high, 5),
+            "name": label(track.name),
+            "variant": label(track.side),
+            "at": f"{point.x / step:.4g}",
+            "said": f"{said} ({quantity(point.low, timeline.unit)} to {quantity(point.high, timeline.unit)})",
+        }
+
+
+def _steep(timeline: Timeline, drawn: Sequence[tuple[Track, Sequence[Point]]]) -> bool:
+    """Whether a linear axis would show one spike and a flat line."""
+    means = [point.mean for _, points in drawn for point in points if point.mean > 0]
+    highs = [point.high for _, points in drawn for point in points if point.high > 0]
+    if not means or not highs:
+        return False
+    latency = timeline.of.endswith("lat")
+    return (max(highs) if latency else max(means)) > STEEP * median(means)
+
+
+def _across(timeline: Timeline, end: float) -> tuple[str, float]:
+    """Title of the x axis, and its unit in seconds or bytes."""
+    if timeline.axis == "written":
+        steps: Sequence[tuple[float, str]] = ((1e6, "MB"), (1e9, "GB"), (1e12, "TB"))
+        step, unit = next((one for one in reversed(steps) if end >= one[0]), steps[0])
+        return f"written by this log's job, {unit}", step
+    step, unit = next((one for one in ((3600.0, "h"), (60.0, "min")) if end >= 5 * one[0]), (1.0, "s"))
+    return f"time since {'the start of each log' if timeline.aligned else 'the first log began'}, {unit}", step
+
+
+def _seen(timeline: Timeline) -> str:
+    """What can be seen, line by line."""
+    parts = []
+    for track in timeline.tracks:
+        whole, idle = track.whole(), track.idle()
+        ends = f"{quantity(whole.low, timeline.unit, 3)} to {quantity(whole.high, timeline.unit, 3)}"
+        none = f", {idle:.3g} s without I/O" if idle and not timeline.of.endswith("lat") else ""
+        parts.append(
+            f"{label(track.name)}: {duration(whole.x)}, mean {quantity(whole.mean, timeline.unit)}, {ends}{none}"
+        )
+    counted = next((track.line.over for track in timeline.tracks if track.line.over), 0)
+    how = f" Rates are counted over {counted:g} ms." if counted else ""
+    return f"{'; '.join(parts)}.{how}"
+
+
+def _table(track: Track, timeline: Timeline, step: float) -> Iterator[tuple[str, ...]]:
+    for point in track.points(LINES, timeline.axis):
+        numbers = (quantity(value, timeline.unit) for value in point[1:])
+        yield (label(track.name), f"{point.x / step:.4g}", *numbers)

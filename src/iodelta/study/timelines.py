@@ -1,0 +1,187 @@
+"""fio's logs over time, those that belong in one chart together: several runs, or the sides of a comparison."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from iodelta.ingest import Run
+from iodelta.ingest.log_names import number_of, without_kind
+from iodelta.ingest.model import Line, Logged
+from iodelta.stats.pyramid import Level
+from iodelta.study.runs import shared_folder
+from iodelta.trial import Kind
+
+TOGETHER = 7
+"""Lines in one chart: as many as there are colours."""
+
+SIDES = 14
+"""Lines in one chart of a comparison, where a side may have several."""
+
+WHOLE = 1 << 20
+"""More buckets than any line has."""
+
+ORDER: tuple[Logged, ...] = ("bw", "iops", "lat", "clat", "slat")
+UNITS = {"1/s": "IOPS"}
+
+Axis = Literal["time", "written"]
+"""What a line runs over: seconds, or bytes written."""
+
+
+class Point(NamedTuple):
+    """One bucket of a line; values are nan where nothing was logged, or nothing is known."""
+
+    x: float
+    """Middle of the bucket: seconds, or bytes written."""
+    mean: float
+    low: float
+    high: float
+
+
+class Track(NamedTuple):
+    """One log in a chart: its name, whose colour it has, and where its time begins among the others' (seconds)."""
+
+    name: str
+    side: str
+    line: Line
+    offset: float = 0.0
+
+    def level(self, most: int) -> Level:
+        """In at most ``most`` buckets."""
+        mean, low, high, weight = np.frombuffer(self.line.data).reshape(4, -1)
+        area = np.where(weight > 0, mean * weight, 0.0)
+        low, high = np.where(np.isnan(low), np.inf, low), np.where(np.isnan(high), -np.inf, high)
+        return Level(self.line.width, weight, area, low, high, np.zeros(len(mean))).within(most)
+
+    def points(self, most: int, axis: Axis = "time") -> list[Point]:
+        """At most ``most``, in order."""
+        level = self.level(most)
+        if axis == "written":
+            done = level.area / 1000
+            places = np.cumsum(done) - done / 2
+        else:
+            places = self.offset + (np.arange(len(level.weight)) + 0.5) * level.width / 1000
+        mean, low, high, _ = level.scaled(1.0)
+        return [Point(*map(float, each)) for each in zip(places, mean, low, high, strict=True)]
+
+    def whole(self) -> Point:
+        """All of it: the mean over time (of latencies, over I/Os or time), least and greatest; ``x`` is its length."""
+        level = self.level(WHOLE)
+        weight = float(level.weight.sum())
+        mean = float(level.area.sum()) / weight if weight else math.nan
+        known = np.isfinite(level.low)
+        low, high = (level.low[known].min(), level.high[known].max()) if known.any() else (math.nan, math.nan)
+        return Point(len(level.weight) * level.width / 1000, mean, float(low), float(high))
+
+    def idle(self) -> float:
+        """Seconds of buckets in which nothing at all was done."""
+        level = self.level(WHOLE)
+        return float(level.weight[(level.weight > 0) & (level.high == 0)].sum()) / 1000
+
+
+class Timeline(NamedTuple):
+    """What one chart shows. ``part`` says which of several: the job's name, or which of too many lines."""
+
+    kind: Kind
+    of: Logged
+    unit: str
+    part: str
+    tracks: tuple[Track, ...]
+    axis: Axis = "time"
+    aligned: bool = True
+    """Whether every line begins at 0 for itself; else they stand as the clock says."""
+
+
+class _Log(NamedTuple):
+    """A log with its name below its side's folder, apart into job and number."""
+
+    side: str
+    job: str
+    number: str
+    run: Run
+
+    @property
+    def name(self) -> str:
+        return f"{self.job} {self.number}".strip()
+
+
+def timelines(sides: Mapping[str, Iterable[Run]]) -> tuple[Timeline, ...]:
+    """The charts of fio's logs. Of one side, logs of one job are drawn over each other; where each job has one log
+    only, all of them. Of several sides, those with the same name are: where no name is the same, all of them."""
+    logs = [log for side, runs in sides.items() for log in _named(side, runs)]
+    several = len(sides) > 1
+    apart = _shared(logs) if several else _clones(logs)
+    found: list[Timeline] = []
+    for of in ORDER:
+        own = [log for log in logs if log.run.lines and log.run.lines[0].of == of]
+        for job, group in _grouped(own, (lambda log: log.job) if apart else (lambda log: "")):
+            for kind in ("read", "write", "trim"):
+                tracks = _tracks([(log, line) for log in group for line in log.run.lines if line.kind == kind], several)
+                found += _charts(job, tracks, most=SIDES if several else TOGETHER)
+    return tuple(found)
+
+
+def _charts(job: str, tracks: Sequence[Track], most: int) -> Iterator[Timeline]:
+    """At most ``most`` lines in each. Writes are drawn over what had been written too."""
+    for first in range(0, len(tracks), most):
+        own = tuple(tracks[first : first + most])
+        counted = f"{first + 1} to {first + len(own)} of {len(tracks)}" if len(tracks) > most else ""
+        line = own[0].line
+        part = ": ".join(text for text in (job, counted) if text)
+        clock = any(track.offset for track in own)
+        chart = Timeline(line.kind, line.of, UNITS.get(line.unit, line.unit), part, own, aligned=not clock)
+        yield chart
+        if line.of == "bw" and line.kind == "write":
+            yield chart._replace(axis="written")
+
+
+def _named(side: str, runs: Iterable[Run]) -> Iterator[_Log]:
+    own = [run for run in runs if run.lines]
+    common = shared_folder(run.place.file for run in own)
+    for run in own:
+        name = run.place.file.removeprefix(common)
+        number = number_of(name)
+        job = (without_kind(name) or name).removesuffix(".log").removesuffix(f".{number}")
+        yield _Log(side, job, number, run)
+
+
+def _clones(logs: Iterable[_Log]) -> bool:
+    """Whether a job has several logs of the same thing."""
+    seen = [(log.job, log.run.lines[0].of) for log in logs]
+    return len(set(seen)) < len(seen)
+
+
+def _shared(logs: Sequence[_Log]) -> bool:
+    """Whether sides have jobs of the same name."""
+    sides: dict[str, set[str]] = {}
+    for log in logs:
+        sides.setdefault(log.job, set()).add(log.side)
+    return any(len(names) > 1 for names in sides.values())
+
+
+def _grouped(logs: Iterable[_Log], key: Callable[[_Log], str]) -> Iterator[tuple[str, list[_Log]]]:
+    names = list(logs)
+    order = {name: place for place, name in enumerate(dict.fromkeys(map(key, names)))}
+    for name, group in groupby(sorted(names, key=lambda log: order[key(log)]), key=key):
+        yield name, list(group)
+
+
+def _tracks(found: Sequence[tuple[_Log, Line]], several: bool) -> list[Track]:
+    """Lines of one side stand as the clock says where all logs have one and overlap; else each begins at 0."""
+    begun = [line.started for _, line in found if line.started is not None]
+    ends = [line.started + _seconds(line) for _, line in found if line.started is not None]
+    clock = not several and len(begun) == len(found) > 1 and max(begun) < min(ends)
+    first = min(begun, default=0.0)
+    tracks = []
+    for log, line in found:
+        name = f"{log.side}: {log.name}" if several else log.name
+        tracks.append(Track(name, log.side if several else name, line, (line.started or 0.0) - first if clock else 0.0))
+    return tracks
+
+
+def _seconds(line: Line) -> float:
+    return len(line.data) / 32 * line.width / 1000

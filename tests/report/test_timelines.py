@@ -1,0 +1,154 @@
+"""fio's logs as charts: which lines stand together, and that poor logs make poor charts and no errors."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from iodelta.cli import compare as compare_command
+from iodelta.cli import show as show_command
+from iodelta.ingest import read
+from iodelta.report.formats.charts import Source, timeline
+from iodelta.report.formats.charts.model import Figure
+from iodelta.study.timelines import Timeline, timelines
+
+CORPUS = Path(__file__).parent.parent / "data" / "fio-3.33"
+
+
+def write(folder: Path, name: str, values: list[float], *, kind: int = 0, start: int = 0, step: int = 500) -> None:
+    rows = (f"{start + step * (at + 1)}, {value}, {kind}, 0, 0\n" for at, value in enumerate(values))
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text("".join(rows))
+
+
+def drawn(**sides: Path) -> list[Timeline]:
+    return list(timelines({name: read([path]).runs for name, path in sides.items()}))
+
+
+def figures(found: list[Timeline]) -> list[Figure]:
+    source = Source(baseline="", variants=(), cells=(), margin=0.01, timelines=tuple(found))
+    return list(timeline.figures(source))
+
+
+def test_logs_of_the_same_job_on_two_kernels_lie_over_each_other(tmp_path: Path) -> None:
+    for kernel, level in (("6.12", 1000), ("6.18", 900)):
+        for job in ("randread", "seqread"):
+            write(tmp_path / kernel, f"{job}_iops.1.log", [level] * 20)
+    found = drawn(**{kernel: tmp_path / kernel for kernel in ("6.12", "6.18")})
+    assert [(one.part, [track.side for track in one.tracks]) for one in found] == [
+        ("randread", ["6.12", "6.18"]),
+        ("seqread", ["6.12", "6.18"]),
+    ]
+    assert [track.whole().mean for track in found[0].tracks] == [1000, 900]
+
+
+def test_logs_of_other_names_are_drawn_together_all_the_same(tmp_path: Path) -> None:
+    write(tmp_path / "a", "old-kernel_iops.log", [1000] * 20)
+    write(tmp_path / "b", "new-kernel_iops.log", [900] * 20)
+    (found,) = drawn(a=tmp_path / "a", b=tmp_path / "b")
+    assert [track.side for track in found.tracks] == ["a", "b"]
+
+
+def test_runs_of_one_folder_are_overlaid_and_the_clones_of_a_job_too(tmp_path: Path) -> None:
+    for run in ("one", "two", "three"):
+        write(tmp_path, f"{run}_iops.1.log", [10] * 20)
+    (found,) = drawn(x=tmp_path)
+    assert {track.name for track in found.tracks} == {"one 1", "two 1", "three 1"}
+    write(tmp_path, "one_iops.2.log", [10] * 20)
+    assert sorted((one.part, len(one.tracks)) for one in drawn(x=tmp_path)) == [("one", 2), ("three", 1), ("two", 1)]
+
+
+def test_more_lines_than_colours_make_more_charts_and_none_is_lost(tmp_path: Path) -> None:
+    for number in range(1, 18):
+        write(tmp_path, f"job_iops.{number}.log", [100 * number] * 20)
+    found = drawn(x=tmp_path)
+    assert [len(one.tracks) for one in found] == [7, 7, 3]
+    assert [one.part for one in found] == ["job: 1 to 7 of 17", "job: 8 to 14 of 17", "job: 15 to 17 of 17"]
+
+
+def test_bandwidth_over_what_had_been_written_ends_at_all_of_it(tmp_path: Path) -> None:
+    """20 s at 1 MiB/s, then 20 s at a tenth: half the time is a tenth of the bytes."""
+    write(tmp_path, "fill_bw.1.log", [1024.0] * 40 + [102.4] * 40, kind=1)
+    text = (tmp_path / "fill_bw.1.log").read_text().replace("102.4", "102").replace("1024.0", "1024")
+    (tmp_path / "fill_bw.1.log").write_text(text)
+    time, written = drawn(x=tmp_path)
+    assert (time.axis, written.axis) == ("time", "written")
+    points = written.tracks[0].points(1000, "written")
+    slow = next(point for point in points if point.mean < 2**19)
+    whole = 20 * (1024 + 102) * 1024
+    assert slow.x == pytest.approx(20 * 2**20, rel=0.01)
+    assert points[-1].x == pytest.approx(whole, rel=0.01)
+
+
+def test_logs_with_a_wall_clock_stand_where_it_says_if_they_overlap(tmp_path: Path) -> None:
+    begin = 1_700_000_000_000
+    write(tmp_path, "a_iops.1.log", [10] * 40, start=begin)
+    write(tmp_path, "b_iops.1.log", [10] * 40, start=begin + 5000)
+    (found,) = drawn(x=tmp_path)
+    assert [track.offset for track in found.tracks] == [0, 5]
+    assert "the first log began" in figures([found])[0].texts["x"]
+    write(tmp_path, "b_iops.1.log", [10] * 40, start=begin + 3_600_000)
+    (apart,) = drawn(x=tmp_path)
+    assert [track.offset for track in apart.tracks] == [0, 0], "an hour apart they are aligned at their starts"
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "500, 7, 0, 0, 0\n",
+        "500, 0, 1, 0, 0\n1000, 0, 1, 0, 0\n",
+        "500, 1, 0, 0, 0\n1000, 1000000000, 0, 0, 0\n1500, 1, 0, 0, 0\n",
+        "500, 7, 0, 0, 0\n400, 7, 0, 0, 0\n9000, 7, 1, 0, 0\n12",
+        "0, 5, 0, 0, 0\n",
+        "500, 9007199254740000, 1, 0, 0\n691199999, 1, 2, 0, 0\n",
+    ],
+    ids=["one row", "zeros", "nine decades", "clock back, two directions, cut", "no time", "days and huge values"],
+)
+@pytest.mark.parametrize("of", ["bw", "lat", "iops"])
+def test_poor_logs_make_charts_of_finite_numbers(tmp_path: Path, rows: str, of: str) -> None:
+    (tmp_path / f"x_{of}.1.log").write_text(rows)
+    for figure in figures(drawn(x=tmp_path)):
+        assert figure.rows
+        assert figure.table
+        for row in figure.rows:
+            numbers = [row[name] for name in ("t", "value", "low", "high") if row[name] is not None]
+            assert all(map(math.isfinite, numbers))
+            assert figure.spec == "timeline" or all(value > 0 for value in numbers)
+
+
+def test_the_table_has_the_same_mean_as_the_line(tmp_path: Path) -> None:
+    write(tmp_path, "x_iops.1.log", [float(at % 90) for at in range(5000)])
+    text = (tmp_path / "x_iops.1.log").read_text().replace(".0,", ",")
+    (tmp_path / "x_iops.1.log").write_text(text)
+    (found,) = drawn(x=tmp_path)
+    (figure,) = figures([found])
+    assert len(figure.table) <= timeline.LINES
+    fine, coarse = (found.tracks[0].points(most) for most in (600, timeline.LINES))
+    assert sum(p.mean for p in fine) / len(fine) == pytest.approx(sum(p.mean for p in coarse) / len(coarse), rel=0.02)
+    assert max(p.high for p in coarse) == 89
+
+
+def test_show_draws_logs_that_lie_next_to_their_report(tmp_path: Path) -> None:
+    """The table is of the report; the picture is of the log."""
+    (tmp_path / "stall.json").write_text((CORPUS / "jp1.json").read_text())
+    (tmp_path / "stall_iops.1.log").write_text((CORPUS / "stall_iops.1.log").read_text())
+    page = tmp_path / "page.html"
+    found = CliRunner().invoke(show_command.command, [str(tmp_path), "-o", str(page)])
+    assert found.exit_code == 0, found.output
+    text = page.read_text()
+    assert "Read IOPS over time" in text
+    assert "s without I/O" in text
+
+
+def test_compare_overlays_the_logs_of_both_sides(tmp_path: Path) -> None:
+    for side, level in (("old", 1000), ("new", 900)):
+        write(tmp_path / side, "randread_iops.1.log", [level] * 20)
+    pictures = tmp_path / "pictures"
+    sides = [str(tmp_path / side) for side in ("old", "new")]
+    found = CliRunner().invoke(compare_command.command, [*sides, "--charts", str(pictures)])
+    assert found.exit_code in (0, 1, 3), found.output
+    (picture,) = pictures.glob("timeline-*.svg")
+    assert all(side in picture.read_text() for side in ("old", "new"))
