@@ -174,3 +174,20 @@ def test_the_logs_of_a_run_here_make_what_its_json_says(tmp_path: Path) -> None:
             direction = run.direction(KINDS[kind])
             assert direction is not None
             assert (direction.ios, direction.bytes) == (done["total_ios"], done["io_bytes"])
+
+
+@pytest.mark.parametrize("directions", [1, 2])
+def test_averages_with_block_sizes_and_a_fifth_column_are_not_single_ios(directions: int) -> None:
+    """A fio before 2.10 with log_offset: 100 ms windows of 5000 KiB/s are not one block of 8 KiB each."""
+    rows = [f"{105 * number}, 5000, {kind}, 8192, 0\n" for number in range(1, 80) for kind in range(directions)]
+    (run,) = read_bytes("".join(rows).encode(), "x_bw.1.log").runs
+    assert all(math.isnan(direction.bandwidth.value) for direction in run.directions)
+    assert all(math.isnan(direction.iops.value) for direction in run.directions)
+    assert [finding.rule for finding in run.findings] == ["read.log-unclear"]
+
+
+def test_offsets_tell_that_a_row_is_a_single_io() -> None:
+    """thinktime: 8 KiB in half a millisecond, ten times a second."""
+    rows = [f"{100 * number}, 16384, 0, 8192, {8192 * number}\n" for number in range(1, 80)]
+    (run,) = read_bytes("".join(rows).encode(), "x_bw.1.log").runs
+    assert run.directions[0].iops.value == pytest.approx(10)

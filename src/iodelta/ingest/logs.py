@@ -51,13 +51,17 @@ class Summary:
     """What a log holds. Which unit its latencies have only its companion's version tells, and what its rows are often
     only the iops log of the same job."""
 
-    def __init__(self, place: Place, of: Logged, sides: dict[Kind, Side], totals: Totals, columns: int) -> None:
+    def __init__(
+        self, place: Place, of: Logged, sides: dict[Kind, Side], totals: Totals, columns: int, sure: bool
+    ) -> None:
         self.place = place
         self._of = of
         self._sides = sides
         self._damaged = totals.damaged
         self._began = totals.began
         self._columns = columns
+        self._per_io = sure
+        """Whether the columns after the fourth are those of a fio that writes a row per I/O."""
         self._sized = any(side.bytes for side in sides.values())
 
     @property
@@ -109,11 +113,13 @@ class Summary:
     def _rows_by_value(self) -> Rows:
         """Of a bw log alone with block sizes. A single I/O that waited for its turn has a rate far above the job's."""
         windows = [side.windows for side in self._sides.values() if side.windows is not None]
-        if len(windows) < len(self._sides) or self._columns > 4 or any(found.close() > 0.05 for found in windows):
-            return "single"  # the fifth column came later than rows per I/O
+        if len(windows) < len(self._sides) or self._per_io or any(found.close() > 0.05 for found in windows):
+            return "single"
         by_value = 1.024 * sum(found.area_by_io() for found in windows)
         if by_value <= _AGREE * sum(side.bytes for side in self._sides.values()):
             return "single"
+        if self._columns > 4:
+            return "unclear"  # the fifth is an offset of 0, as averages have it, or a priority
         return "averages" if min(found.narrowest() for found in windows) >= _USUAL_WINDOW else "unclear"
 
     def _findings(self, rows: Rows, version: Version | None, *, sure: bool) -> Iterator[Finding]:
@@ -275,7 +281,13 @@ def summarise(name: str, head: bytes, rest: Readable) -> Summary | Refusal:
     if not sides:
         return Refusal(Place(name), "a fio log without a sound row")
     columns = head[:8192].lstrip().partition(b"\n")[0].count(b",") + 1 - shift
-    return Summary(Place(name, 1), of, sides, totals, columns)
+    return Summary(Place(name, 1), of, sides, totals, columns, columns > 5 or _has_offsets(head, 4 + shift))
+
+
+def _has_offsets(head: bytes, column: int) -> bool:
+    """Whether a column holds more than the 0 and 1 of a priority: the offset of an average is 0."""
+    rows = [row.split(b",") for row in head[:8192].splitlines()[:20]]
+    return any(row[column].strip() not in (b"0", b"1") for row in rows[:-1] if len(row) > column)
 
 
 def _extra_column(head: bytes) -> int:
