@@ -869,3 +869,25 @@ def test_a_title_of_something_else_is_not_a_measure_of_the_table_below(title: st
 @pytest.mark.parametrize("title", ["IOPS by scheduler", "Figure 3: IOPS, Samsung 980", "4k random read: IOPS (k)"])
 def test_a_title_may_say_more_before_and_after_its_measure(title: str) -> None:
     assert len(rows_of(BELOW_TITLE.format(title=title))) == 6
+
+
+UNREAD = {
+    "bars": "some words\n\n| 01:00 | 5001 IOPS | 21 MB/s |\n| 02:00 | 5002 IOPS | 22 MB/s |\n",
+    "a short heading": "some words\n\nnone,bfq\nIOPS,70800,43600\n",
+    "two lines of titles": "some words\n\n        read_iops  read_lat_us\nkernel depth\n6.1    1   1877  531\n"
+    "6.12   1   1900  520\n",
+}
+
+
+@pytest.mark.parametrize("shape", UNREAD)
+def test_a_text_that_gives_nothing_is_refused_with_the_line_that_names_a_measure(shape: str) -> None:
+    found = read_bytes(UNREAD[shape].encode(), "x")
+    assert found.runs == ()
+    (refusal,) = found.refusals
+    assert refusal.place.line in (3, 4)
+    assert "put a" in refusal.reason
+
+
+def test_a_cell_of_two_numbers_that_stand_apart_as_columns_do_is_none() -> None:
+    runs = rows_of("Member   r/s   MB/s   reads\nsda   101.0   404.0   0.52\nsdb   102.0   405.0   0.53\n")
+    assert [run.labels["Member"] for run in runs] == ["sda", "sdb"]

@@ -26,6 +26,7 @@ _HINTS = (
     "DiskMark",
     "(Q=",
     "%util",
+    "await",
     "Iozone: ",
     "Sequential Output",
     "1024**2",
@@ -45,7 +46,7 @@ _REFUSED: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ),
     ("CBT", re.compile(r"Comparati?ve Performance Report|IOps@\d|\"(?:latency_at_max_iops|maximum_iops)\""), _CBT),
     ("CrystalDiskMark", re.compile(r"(?:Crystal|K)DiskMark \d|\(Q= ?\d{1,4}, ?T= ?\d{1,4}\): "), _SHORT),
-    ("iostat", re.compile(r"Device:? {1,30}(?:\S{1,12} {1,12}){0,6}r/s .{0,200}%util"), _DEVICE),
+    ("iostat", re.compile(r"Device:? {1,30}(?:\S{1,12} {1,12}){0,6}r/s .{0,200}(?:%util|await)"), _DEVICE),
     ("IOzone", re.compile(r"Iozone: Performance Test of File I/O"), _OWN_TABLE),
     (
         "sysbench",

@@ -32,6 +32,7 @@ Found = Run | DeviceStats | Refusal
 
 _JOB_FILE = re.compile(r"\[global\w*\]|(?:rw|readwrite|ioengine|filename)\s?=\s?\S+")
 _COMPLAINT = re.compile(r"fio: |fio version .{0,40}required|failed to (?:open|set)")
+_UNKNOWN = "no fio report, JSON, terse record, t/io_uring output, log or result table in it"
 _BEGUN = re.compile(r": \(g=\d{1,9}\): rw=|^Starting \d{1,6} (?:process|thread)")
 
 
@@ -52,7 +53,7 @@ def read_text(data: bytes, file: str) -> list[Found]:
     found: list[Found] = [*once(sorted(reports, key=_line)), *stats, *refused]
     if not found and excerpts.hinted(whole):
         found += excerpts.runs(cleaned, file)
-    return found or _told(cleaned, whole, file) or [Refusal(Place(file), _why_nothing(cleaned))]
+    return found or _told(cleaned, whole, file) or [_nothing(cleaned, file)]
 
 
 _OF_JSON = ('"jobs"', '"client_stats"', '"fio version"', '"jobname"')
@@ -108,6 +109,19 @@ def _repeats(run: Run, report: Report) -> bool:
     return any((r.jobname, r.group, r.pid) == (run.jobname, run.group, run.pid) for r in before)
 
 
+def _nothing(cleaned: Sequence[Line], file: str) -> Refusal:
+    """Why nothing was read, with the line that came nearest to a result."""
+    why = _why_nothing(cleaned)
+    named = tables.first_hint(cleaned) if why == _UNKNOWN else None
+    if named is None:
+        return Refusal(Place(file), why)
+    words = (
+        f"{why}; this line names a measure, but nothing tells which numbers are of it: put a comma, tab or | between "
+        "columns, and a measure with its unit into every title"
+    )
+    return Refusal(Place(file, named.number), words)
+
+
 def _why_nothing(cleaned: Sequence[Line]) -> str:
     text = [line.text.strip() for line in cleaned[:5000] if line.text.strip()]
     if not text:
@@ -118,4 +132,4 @@ def _why_nothing(cleaned: Sequence[Line]) -> str:
         return f"fio printed no result, but {clean(complaint[:200])!r}"
     if sum(1 for line in text[:50] if _JOB_FILE.match(line)) >= 2:
         return "a fio job file: what to run, not what came of it"
-    return "no fio report, JSON, terse record, t/io_uring output, log or result table in it"
+    return _UNKNOWN

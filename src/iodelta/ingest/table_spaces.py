@@ -49,7 +49,7 @@ def _is_torn(way: Grid) -> bool:
     names = [cells[0] for cells in rows]
     if any(map(_is_cut, (way.titles, *rows))) or any(map(_holds_value, (*way.titles, *names))):
         return True
-    if any(map(_is_bracketed, chain(way.titles, *rows))):
+    if any(map(_is_bracketed, chain(way.titles, *rows))) or any(map(_has_wide_gap, chain.from_iterable(rows))):
         return True
     others = [at for at, title in enumerate(way.titles) if names_other(title) or several(title)]
     return any(_is_mixed(cells[at]) for cells, at in product(rows, others))
@@ -57,6 +57,11 @@ def _is_torn(way: Grid) -> bool:
 
 def _is_bracketed(text: str) -> bool:
     return text == "|" or (bool(text) and text[0] in "([" and text[-1] in ")]")
+
+
+def _has_wide_gap(text: str) -> bool:
+    """Whether a cell is a number and more, set apart as columns are."""
+    return any(cell(part) is not None for part in _WIDE.split(text)[1:])
 
 
 def _is_cut(cells: Sequence[str]) -> bool:

@@ -82,6 +82,13 @@ def tables(lines: Sequence[Line], used: bytearray, file: str) -> list[list[Found
     return found
 
 
+def first_hint(lines: Sequence[Line]) -> Line | None:
+    """The first line that may name a measure and has digits, or some right below it; None without one."""
+    digits = [_DIGIT.search(line.text[:LONGEST]) is not None for line in lines]
+    named = (at for at, line in enumerate(lines) if hinted(line.text[:LONGEST]) and any(digits[at : at + _NEAR]))
+    return next((lines[at] for at in named), None)
+
+
 def digits_below(digits: Sequence[bool], index: int) -> bool:
     """Whether a line near below ``index`` has a digit."""
     return any(digits[index : index + SOME])
