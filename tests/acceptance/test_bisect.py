@@ -14,11 +14,12 @@ import pytest
 
 from .stand import LIMIT, Stand, shell, side_by_side
 
-pytestmark = [pytest.mark.root, pytest.mark.timeout(280)]
+pytestmark = pytest.mark.root
 
 COMMITS = 200
 FIRST, SECOND = 61, 148
-RATES = (4000, 2400, 1400)
+RATES = (800, 480, 280)
+"""Few I/Os a second: what others do with the CPUs hardly changes them."""
 BROKEN = (*range(55, 60), 99, 101, 147, 170)
 HANGS = 100
 
@@ -81,7 +82,7 @@ def search(stand: Stand, _: int) -> None:
         *("--repo", str(path), "--good", made[0], "--bad", made[-1], "--folder", "folder", "--margin", "20%"),
         *("--build", "sh ./build.sh", "--build-timeout", "5s", "--artifact", "rate"),
         *("--put", f"sh {put} {{built}}/rate {group} {number}", "--seed", "1"),
-        *("--target", device, "--trial", "200ms", "--ramp", "50ms", "--metric", "read.iops"),
+        *("--target", device, "--trial", "300ms", "--ramp", "50ms", "--metric", "read.iops"),
     )
     fio = ("--rw=randread", "--bs=4k", "--direct=1", "--ioengine=libaio", "--iodepth=4")
     done = stand.run_in(group, "bisect", *options, "--", *fio)

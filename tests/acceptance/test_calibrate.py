@@ -9,7 +9,7 @@ import pytest
 
 from .stand import GOOD, Stand, kinds
 
-pytestmark = [pytest.mark.root, pytest.mark.timeout(420)]
+pytestmark = pytest.mark.root
 
 FIO = ("--rw=randread", "--bs=4k", "--direct=1", "--ioengine=libaio", "--iodepth=2", "--thinktime=1ms")
 SHORT = ("--trial", "200ms", "--ramp", "0", "--seed", "1")

@@ -12,7 +12,7 @@ import pytest
 from .hostile import leaving, throttled
 from .stand import Stand
 
-pytestmark = [pytest.mark.root, pytest.mark.timeout(700)]
+pytestmark = pytest.mark.root
 
 LESS, SAME = (5000, 4900), (5000, 5000)
 

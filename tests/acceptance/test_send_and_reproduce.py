@@ -17,7 +17,7 @@ import pytest
 
 from .stand import IODELTA, Stand, finished, shell, verdict
 
-pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.root
 
 EXPERIMENT = """
 question = "Is a limit of 500 reads/s slower than one of 5000?"

@@ -10,7 +10,7 @@ import pytest
 
 from .stand import Stand, verdict
 
-pytestmark = [pytest.mark.root, pytest.mark.timeout(700)]
+pytestmark = pytest.mark.root
 
 EXPERIMENT = """
 question = "Is a limit of {rate} reads/s slower than one of 5000?"

@@ -13,7 +13,6 @@ MUTATIONS = 3000
 SEED = 20260101
 
 
-@pytest.mark.timeout(600)
 def test_no_accident_to_a_file_breaks_a_reader() -> None:
     base = fuzz.files(corpus=False)
     assert len(base) > 50

@@ -47,7 +47,6 @@ class Watched:
         return len(self.made) >= self._stop_after
 
 
-@pytest.mark.timeout(900)
 def test_a_setting_that_shortens_the_path_is_found_to_the_function_and_a_run_goes_on_after_a_stop(
     kernel: kernels.Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,7 +96,6 @@ def test_a_setting_that_shortens_the_path_is_found_to_the_function_and_a_run_goe
     assert judge(made).exit_code == 0
 
 
-@pytest.mark.timeout(600)
 def test_inputs_that_should_not_matter_move_no_median(kernel: kernels.Kernel, tmp_path: Path) -> None:
     text = f"""
         machine = "vm"
