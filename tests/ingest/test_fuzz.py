@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fuzz
 import msgspec
-import pytest
 
 from iodelta.ingest import Imported, read_bytes
 from iodelta.trial import Quantity
