@@ -256,12 +256,15 @@ def _show(found: History) -> None:
 
 def alert_lines(alert: Alert, *, shown: int | None) -> list[str]:
     """An alert in lines; of long lists the first so many."""
+    from iodelta.report.stories.course import noted_said
+
     lines = [f"alert {alert.id}: {state_said(alert)}"]
     if alert.last_good and alert.first_bad:
         lines[0] += f", between {night_said(alert.last_good)} and {night_said(alert.first_bad)}"
     lines += [f"  {step_said(step)}" for step in alert.steps[:shown]]
     if shown is not None and len(alert.steps) > shown:
         lines.append(f"  and {len(alert.steps) - shown} more series")
+    lines += [f"  noted: {noted_said(note)}" for note in alert.notes]
     commits = [f"    {one.sha[:12]} {one.subject} ({one.author})" for one in alert.commits]
     lines.append(f"  commits: {alert.range_word or f'{len(commits)}, oldest first'}")
     lines += commits[:shown] + ([f"    and {len(commits) - shown} more"] if shown and len(commits) > shown else [])

@@ -12,12 +12,15 @@ from click.core import ParameterSource
 
 from iodelta.cli.files import check_free, write
 from iodelta.cli.files import force as force_option
-from iodelta.cli.histories import HISTORY, LOG, inert, opened, print_document
+from iodelta.cli.histories import HISTORY, LOG, inert, opened
 from iodelta.errors import RequestError
 from iodelta.plural import plural
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from iodelta.history.courses import Course
+    from iodelta.history.log import Entry
     from iodelta.history.store import Store
 
 FORMATS = ("console", "json", "html", "markdown", "mail")
@@ -48,23 +51,28 @@ Examples:
 def show(place: str, log: Path | None, only: tuple[str, ...], format_: str, output: Path | None, force: bool) -> None:
     """Show every series with its nights, epochs and steps: bars in a terminal, charts in a page (--format html).
 
-    Below the bars ~ marks nights between which a step lies, ^ the first night that is surely after it, and | another
-    epoch of the machine.
+    Below the bars ~ marks nights between which a step lies, ^ the first night that is surely after it, * the first
+    night after a note, and | another epoch of the machine.
     """
     if output is not None:
         format_ = _format_of(output, format_)
         check_free(output, force=force)
-    store, _ = opened(place, log)
-    if format_ == "json" and output is None:
-        print_document(_document(store, only))
+    store, written = opened(place, log)
+    entries = written.entries()[0]
+    if format_ == "json":
+        _deliver(_document(store, only, entries), output, force=force)
         return
     from iodelta.history.courses import courses
 
-    found = courses(store, only)
+    found = courses(store, only, entries)
     if format_ == "console":
         _print(found, len(store.experiments()))
         return
-    data = _rendered(found, store, only, format_)
+    _deliver(_rendered(found, store, format_), output, force=force)
+
+
+def _deliver(data: bytes, output: Path | None, *, force: bool) -> None:
+    """To standard output, or to the file."""
     if output is None:
         sys.stdout.buffer.write(data)
     else:
@@ -85,19 +93,21 @@ def _format_of(output: Path, format_: str) -> str:
     return ENDINGS[output.suffix.lower()]
 
 
-def _document(store: Store, only: tuple[str, ...]) -> object:
+def _document(store: Store, only: tuple[str, ...], entries: Sequence[Entry]) -> bytes:
     from iodelta.history.answers import HistorySeries, HistoryShowAnswer
-    from iodelta.history.courses import is_wanted
+    from iodelta.history.courses import is_wanted, notes_of
+    from iodelta.report.documents import written
 
-    lines = [line for line in store.lines() if is_wanted(line, only)]
+    whole = store.lines()
+    lines = [line for line in whole if is_wanted(line, only)]
     series = [
         HistorySeries(one.key.machine, one.cell, one.variant, one.key.metric, one.unit, one.better, one.points)
         for one in lines
     ]
-    return HistoryShowAnswer(len(store.experiments()), tuple(series))
+    return written(HistoryShowAnswer(len(store.experiments()), tuple(series), notes_of(whole, entries)))
 
 
-def _rendered(found: list[Course], store: Store, only: tuple[str, ...], format_: str) -> bytes:
+def _rendered(found: list[Course], store: Store, format_: str) -> bytes:
     from iodelta.report.stories.course import of_courses
 
     story = of_courses(found, len(store.experiments()))
@@ -107,10 +117,6 @@ def _rendered(found: list[Course], store: Store, only: tuple[str, ...], format_:
         from iodelta.report.formats.html.write import report
 
         return report(page(story, None, charts_of(found)))
-    if format_ == "json":
-        from iodelta.report.documents import written
-
-        return written(_document(store, only))
     if format_ == "mail":
         from iodelta.report.formats.mail import mail
 
@@ -122,7 +128,7 @@ def _rendered(found: list[Course], store: Store, only: tuple[str, ...], format_:
 
 def _print(found: list[Course], experiments: int) -> None:
     from iodelta.report.formats.spark import BARS, PLAIN, spark
-    from iodelta.report.stories.course import day, said
+    from iodelta.report.stories.course import day, noted, noted_said, said
 
     click.echo(f"{plural(experiments, 'experiment')}, {len(found)} series")
     for course in found:
@@ -132,8 +138,12 @@ def _print(found: list[Course], experiments: int) -> None:
                 click.echo(f"    {line}")
         for epoch in course.epochs:
             click.echo(f"    another epoch from {day(epoch.t)}: {inert('; '.join(epoch.differs))}")
-        for step in course.steps:
+        for step, notes in zip(course.steps, course.noted, strict=True):
             click.echo(f"    candidate: {inert(said(step))}")
+            for note in notes:
+                click.echo(f"      noted there: {inert(noted_said(note))}")
+    for line in noted(found):
+        click.echo(f"  {line}")
 
 
 def _newest(course: Course) -> str:

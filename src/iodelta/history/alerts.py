@@ -15,6 +15,7 @@ import msgspec
 from iodelta.history.answers import Alert, AlertCommit, AlertExperiment, Candidate, FalseAlarms, HistoryPoint
 from iodelta.history.commits import Order
 from iodelta.history.log import Confirmed, Decided, Entry, Opened
+from iodelta.history.notes import between, placed
 from iodelta.history.placebo import Placebos
 from iodelta.history.scan import Found, Scanned, scanned
 from iodelta.history.store import Line
@@ -136,6 +137,7 @@ class _Teller:
         seen: dict[str, HistoryPoint],
     ) -> None:
         self._placebos, self._found, self._order, self._seen = Placebos(lines), found, order, seen
+        self._notes = placed(entries, seen.values(), order)
         self._machines = {line.key.number: line.key.machine for line in lines}
         self._experiments: dict[str, list[AlertExperiment]] = {}
         self._decided: dict[str, Decided] = {}
@@ -168,6 +170,7 @@ class _Teller:
             steps=steps,
             experiments=experiments,
             false_alarms=self._false_alarms(entry, steps, experiments),
+            notes=between(self._notes, good, bad, self._order) if good and bad else (),
         )
 
     def _is_over(self, entry: Opened) -> bool:

@@ -75,6 +75,18 @@ class HistorySeries(msgspec.Struct, frozen=True):
     """Oldest first."""
 
 
+class Note(msgspec.Struct, frozen=True):
+    """What a person noted."""
+
+    text: str
+    """What it says."""
+    t: float | None
+    """Unix seconds at which it stands: of a note at a commit, the first night that measured the commit or a later one;
+    none where no night did."""
+    commit: str = ""
+    """The commit at which it stands; empty where it stands at a time."""
+
+
 class HistoryShowAnswer(msgspec.Struct, frozen=True):
     """What a history holds."""
 
@@ -82,6 +94,8 @@ class HistoryShowAnswer(msgspec.Struct, frozen=True):
     """How many experiments it has."""
     series: tuple[HistorySeries, ...]
     """All of its series."""
+    notes: tuple[Note, ...] = ()
+    """What people noted, in the order of time."""
     schema: str = "iodelta.history-show/1"
 
 
@@ -206,6 +220,8 @@ class Alert(msgspec.Struct, frozen=True):
     """Fresh experiments of both builds, oldest first."""
     false_alarms: FalseAlarms
     """How often this rule is wrong."""
+    notes: tuple[Note, ...] = ()
+    """What people noted between the two nights: it may explain the step."""
     schema: str = "iodelta.history-alert/1"
 
 

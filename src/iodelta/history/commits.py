@@ -81,6 +81,16 @@ class Order:
             return (), "the slower build is the older one: the commits between them were taken back"
         return tuple(self._lines[good.repo][first:last]), ""
 
+    def is_known(self, commit: str, repo: str) -> bool:
+        """Whether the commit is on the line of that repository."""
+        return self._rank_of(repo, commit) > 0
+
+    def holds(self, point: HistoryPoint, commit: str) -> bool:
+        """Whether a night measured that commit, or a later one of its line."""
+        if point.commit and (point.commit.startswith(commit) or commit.startswith(point.commit)):
+            return True
+        return 0 < self._rank_of(point.repo, commit) <= self._rank(point)
+
     def extended(self, repository: Repository, name: str, measured: Sequence[str]) -> Ordered | None:
         """What the log is to hold of the commits ``measured`` of the repository called ``name``; None for nothing new.
         Raises RequestError, MeasureError."""
@@ -121,10 +131,13 @@ class Order:
         return ""
 
     def _rank(self, point: HistoryPoint) -> int:
-        ranks = self._ranks.get(point.repo, {})
-        if point.commit in ranks or len(point.commit) >= 40 or not point.commit:
-            return ranks.get(point.commit, 0)
-        return next((rank for sha, rank in ranks.items() if sha.startswith(point.commit)), 0)
+        return self._rank_of(point.repo, point.commit)
+
+    def _rank_of(self, repo: str, commit: str) -> int:
+        ranks = self._ranks.get(repo, {})
+        if commit in ranks or len(commit) >= 40 or not commit:
+            return ranks.get(commit, 0)
+        return next((rank for sha, rank in ranks.items() if sha.startswith(commit)), 0)
 
     def _place(self, point: HistoryPoint) -> Place:
         return self._rank(point), point.t

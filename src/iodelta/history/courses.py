@@ -9,7 +9,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from iodelta.history.answers import Candidate, HistoryPoint
+from iodelta.history.answers import Candidate, HistoryPoint, Note
+from iodelta.history.commits import Order
+from iodelta.history.log import Entry
+from iodelta.history.notes import between, placed
 from iodelta.history.scan import followed, scan
 from iodelta.history.store import Line, Store
 from iodelta.stats import levels
@@ -45,6 +48,10 @@ class Course(msgspec.Struct, frozen=True):
     """Oldest first."""
     flats: tuple[Flat, ...]
     """Levels of what is followed: logarithms of values, or of ratios."""
+    notes: tuple[Note, ...] = ()
+    """All of the history, the oldest first."""
+    noted: tuple[tuple[Note, ...], ...] = ()
+    """Of each step those that may explain it."""
 
     @property
     def name(self) -> str:
@@ -66,15 +73,30 @@ class Course(msgspec.Struct, frozen=True):
         return self.log_ratio(point) if self.by == "ratio" else point.y
 
 
-def courses(store: Store, words: Sequence[str] = ()) -> list[Course]:
-    """Every series whose machine, cell, variant and metric contain all ``words``; those with steps first."""
+def courses(store: Store, words: Sequence[str] = (), entries: Sequence[Entry] = ()) -> list[Course]:
+    """Every series whose machine, cell, variant and metric contain all ``words``; those with steps first.
+    ``entries`` of the log say how commits follow each other and what was noted."""
     experiments = {row["id"]: row for row in store.experiments()}
-    lines = [line for line in store.lines() if is_wanted(line, words)]
+    whole, order = store.lines(), Order(entries)
+    lines = [line for line in whole if is_wanted(line, words)]
     steps: dict[tuple[str, str, str, str], list[Candidate]] = {}
-    for one in scan(lines):
+    for one in scan(lines, order):
         steps.setdefault((one.machine, one.cell, one.variant, one.metric), []).append(one)
     found = [_course(line, steps.get(_name(line), []), experiments) for line in lines]
+    notes = notes_of(whole, entries)
+    found = [_with_notes(course, notes, order) for course in found]
     return sorted(found, key=lambda course: -max((step.z for step in course.steps), default=0.0))
+
+
+def notes_of(lines: Iterable[Line], entries: Sequence[Entry]) -> tuple[Note, ...]:
+    """All notes of a history, the oldest first."""
+    points = (point for line in lines for point in line.points)
+    return placed(entries, points, Order(entries))
+
+
+def _with_notes(course: Course, notes: tuple[Note, ...], order: Order) -> Course:
+    noted = tuple(between(notes, step.last_good, step.first_bad, order) for step in course.steps)
+    return msgspec.structs.replace(course, notes=notes, noted=noted)
 
 
 def _name(line: Line) -> tuple[str, str, str, str]:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 
 from iodelta.history.answers import Alert, Candidate, HistoryPoint
+from iodelta.report.stories.course import noted_said
 from iodelta.report.stories.story import Cell, Row, Story, Table, section
 from iodelta.study.words import inert, percent
 
@@ -20,6 +21,7 @@ def of_alert(alert: Alert, bisect: str = "") -> Story:
         answer=inert(_answer(alert)),
         tables=tuple(_tables(alert)),
         sections=(
+            *section("Noted in this range", (inert(noted_said(note)) for note in alert.notes)),
             *section("Commits in range", map(inert, _commits(alert))),
             *section("Both builds in one experiment", map(inert, _experiments(alert))),
             *section("False alarms", (inert(_false_alarms(alert)),)),

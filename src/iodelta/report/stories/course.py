@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 
-from iodelta.history.answers import Candidate, HistoryPoint
+from iodelta.history.answers import Candidate, HistoryPoint, Note
 from iodelta.history.courses import Course
 from iodelta.plural import plural
 from iodelta.report.stories.story import Cell, Row, Story, Table, section
@@ -24,6 +24,7 @@ def of_courses(courses: Sequence[Course], experiments: int) -> Story:
         lead=section("Steps", map(inert, _steps(courses))),
         tables=(_table(courses),),
         sections=(
+            *section("Notes", noted(courses)),
             *section("Epochs", map(inert, _epochs(courses))),
             *section("How to read it", _method(courses)),
         ),
@@ -58,8 +59,23 @@ def _row(course: Course) -> Row:
 
 def _steps(courses: Sequence[Course]) -> Iterator[str]:
     for course in courses:
-        for step in course.steps:
-            yield f"{course.name}: {said(step)}"
+        for step, notes in zip(course.steps, course.noted, strict=True):
+            there = "; ".join(map(noted_said, notes))
+            yield f"{course.name}: {said(step)}" + (f" Noted there: {there}." if there else "")
+
+
+def noted(courses: Sequence[Course]) -> list[str]:
+    """What people noted, the oldest first, each with the number that charts show."""
+    notes = courses[0].notes if courses else ()
+    return [inert(f"note {number}, {noted_said(note)}") for number, note in enumerate(notes, 1)]
+
+
+def noted_said(note: Note) -> str:
+    """A note with its time and commit."""
+    at = f"commit {note.commit[:12]}" if note.commit else ""
+    if note.t is None:
+        return f"{at}, which no night measured: {note.text}"
+    return f"{', '.join(filter(None, (day(note.t), at)))}: {note.text}"
 
 
 def said(step: Candidate) -> str:

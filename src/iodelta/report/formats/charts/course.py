@@ -23,7 +23,8 @@ SCALES["B/s"] = ((1.0, "B/s"), (2.0**10, "KiB/s"), (2.0**20, "MiB/s"), (2.0**30,
 
 ABOUT = (
     "A point is one night, with the 95 % interval of its blocks. Shaded: the nights between which a step lies; a line: "
-    "the level between steps; dotted: another epoch of the machine begins, and nothing is compared across it."
+    "the level between steps; dotted: another epoch of the machine begins, and nothing is compared across it; "
+    "dashed with a number: a note."
 )
 
 
@@ -38,12 +39,16 @@ def chart() -> alt.LayerChart:
     value = build.y("value", "@y")
     steps = alt.Chart(build.data("steps")).mark_rect(style="margin", opacity=0.16)
     epochs = alt.Chart(build.data("epochs")).mark_rule(style="trend", strokeDash=[2, 3], strokeWidth=1.2)
+    notes = alt.Chart(build.data("notes")).encode(x=night, tooltip=build.tips("said=noted"))
+    flags = notes.mark_text(align="left", baseline="top", dx=3).encode(y=alt.value(0), text=alt.Text(field="number"))
     flats = alt.Chart(build.data("flats")).mark_rule(style="trend", strokeWidth=2)
     spans = alt.Chart().mark_rule(style="trend", strokeWidth=1, opacity=0.45)
     points = alt.Chart().mark_point(style="trend", filled=True, size=24)
     return build.layered(
         steps.encode(x=night, x2=alt.X2("t2"), tooltip=build.tips("said=step")),
         epochs.encode(x=night, tooltip=build.tips("said=another epoch")),
+        notes.mark_rule(style="trend", strokeDash=[8, 3], strokeWidth=1),
+        flags,
         spans.encode(x=night, y=build.y("low", "@y"), y2=alt.Y2("high")),
         flats.encode(x=night, x2=alt.X2("t2"), y=value),
         points.encode(x=night, y=value, tooltip=build.tips("night", "build", "said=value", "flags")),
@@ -129,10 +134,11 @@ def _row(point: HistoryPoint, ends: Sequence[float], said: str) -> dict[str, Any
 
 
 def _drawn(course: Course, scale: float, *, by: str) -> dict[str, list[dict[str, Any]]]:
-    """Epochs; and where this is what steps are looked for in, those and the levels between them."""
+    """Epochs and notes; and where this is what steps are looked for in, those and the levels between them."""
     epochs = [{"t": round(1000 * one.t), "said": inert("; ".join(one.differs))} for one in course.epochs]
+    both = {"epochs": epochs, "notes": _notes(course)}
     if by != course.by:
-        return {"epochs": epochs, "steps": [], "flats": []}
+        return {**both, "steps": [], "flats": []}
     steps = [
         {
             "t": round(1000 * step.last_good.t),
@@ -149,7 +155,18 @@ def _drawn(course: Course, scale: float, *, by: str) -> dict[str, list[dict[str,
         }
         for flat in course.flats
     ]
-    return {"epochs": epochs, "steps": steps, "flats": flats}
+    return {**both, "steps": steps, "flats": flats}
+
+
+def _notes(course: Course) -> list[dict[str, Any]]:
+    """Those among the nights of the series, by their number in the list of all."""
+    points = course.line.points
+    first, last = (points[0].t, points[-1].t) if points else (0.0, 0.0)
+    return [
+        {"t": round(1000 * note.t), "number": str(number), "said": inert(note.text)}
+        for number, note in enumerate(course.notes, 1)
+        if note.t is not None and first <= note.t <= last
+    ]
 
 
 def _seen(course: Course) -> str:
