@@ -176,7 +176,7 @@ class TestSeeds:
     def test_numbers_that_pass_littles_law(self) -> None:
         code, text = self.audit("000")
         assert code == 0
-        assert text.startswith("6 rows: none fails a hard rule. System The machine is not recorded")
+        assert text.startswith("6 rows: none fails a hard rule. System: The machine is not recorded")
 
     def test_up_to_25_percent_is_more_than_is_shown(self) -> None:
         code, text = self.audit("002")

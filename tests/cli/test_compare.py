@@ -219,7 +219,7 @@ def test_cells_of_one_side_only_are_named_and_not_compared(tmp_path: Path) -> No
     write(tmp_path / "B" / "qd32.json", depth=32)
     code, text, found = compare(tmp_path)
     assert {cell for cell, _ in found} == {CELL}
-    assert "On one side only randread 4k iodepth 1 (A)" in " ".join(text.split())
+    assert "On one side only: randread 4k iodepth 1 (A)" in " ".join(text.split())
     assert code == 3
 
 

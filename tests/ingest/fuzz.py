@@ -18,7 +18,8 @@ from typing import NamedTuple
 from iodelta.audit import audit
 from iodelta.ingest import Imported, Run, read_bytes
 from iodelta.ingest.layouts import arrange
-from iodelta.report.foreign.table import lines
+from iodelta.report.formats.terminal import lines
+from iodelta.report.stories.shown import of_shown
 from iodelta.study.runs import shown
 from iodelta.trial import Direction, Latency, Quantity
 
@@ -121,7 +122,7 @@ def unsound(found: Imported) -> Iterator[str]:
 def unfit(found: Imported) -> Iterator[str]:
     """What ``iodelta show`` may not print of it."""
     layout = arrange(found, "")
-    for line in lines(shown(layout, audit(entry.run for entry in layout.entries), each=True)):
+    for line in lines(of_shown(shown(layout, audit(entry.run for entry in layout.entries), each=True))):
         if not _clean(line.plain):
             yield f"an unclean line {line.plain!r}"
 

@@ -6,7 +6,8 @@ import pytest
 
 from iodelta.ingest import DeviceStats
 from iodelta.ingest.report import read_text
-from iodelta.report.foreign.table import lines
+from iodelta.report.formats.terminal import lines
+from iodelta.report.stories.shown import of_shown
 from iodelta.study.devices import served
 from iodelta.study.runs import Shown
 
@@ -50,6 +51,6 @@ def test_the_layout_of_queue_adaptive_is_read_too() -> None:
 
 def test_it_is_shown_on_a_screen() -> None:
     found = served(stats(BEFORE + AFTER))
-    text = "\n".join(str(line) for line in lines(Shown("iodelta.show/1", (), (), (), 0, 0, devices=found)))
+    text = "\n".join(str(line) for line in lines(of_shown(Shown("iodelta.show/1", (), (), (), 0, 0, devices=found))))
     assert "x_readstats.txt: between the first and the last dump, 120 s" in text
-    assert "device 1                       300 reads   75.0 %   4.000us mean wait" in text
+    assert "  device  reads   share  mean wait\n  1         300  75.0 %    4.000us\n" in text

@@ -21,14 +21,15 @@ from iodelta.audit import audit
 from iodelta.experiment import parse
 from iodelta.experiment.order import in_order
 from iodelta.lab.plan import make_plan
-from iodelta.report.foreign import table
 from iodelta.report.formats.charts import order, shift
 from iodelta.report.formats.charts.sources import verdicts_of
 from iodelta.report.formats.columns import columns
 from iodelta.report.formats.console import lines
 from iodelta.report.formats.render import rendered
 from iodelta.report.formats.terminal import lines as on_terminal
+from iodelta.report.stories import numbers
 from iodelta.report.stories.comparison import bounds_of, of_comparison
+from iodelta.report.stories.shown import of_shown
 from iodelta.report.stories.statements import beyond
 from iodelta.study.comparison import compare
 from iodelta.study.experiment import Account
@@ -151,9 +152,9 @@ def test_wide_numbers_of_runs_do_not_meet(rate: float, tmp_path: Path) -> None:
     write(tmp_path / "with-a-rather-long-name-of-a-file.json", rate)
     layout = read_one(str(tmp_path))
     found = shown(layout, audit(entry.run for entry in layout.entries), each=True, paths=[str(tmp_path)])
-    rows = [line.plain for line in table.lines(found) if " read " in line.plain and "run" not in line.plain]
+    rows = [line.plain for line in on_terminal(of_shown(found)) if " read " in line.plain and "run" not in line.plain]
     (row,) = found.rows
-    told = [table.rate(row), table.bandwidth(row.bandwidth), table.time(row.mean)]
+    told = [numbers.rate(row), numbers.bandwidth(row.bandwidth), numbers.time(row.mean)]
     assert rows[0].split()[-6:][:3] == told
 
 

@@ -253,32 +253,24 @@ def deliver(
 
 def tell(told: Told, detail: Detail = PLAIN) -> None:
     """Print it for a terminal; an experiment on one screen unless all of it is asked for."""
-    from iodelta.study.runs import Shown
-
-    if isinstance(told, Shown):  # quick: it needs no statistics
-        from iodelta.report.foreign import table
-
-        if not (sys.stdout.isatty() or any(os.environ.get(name) for name in ("FORCE_COLOR", "TTY_COMPATIBLE"))):
-            # What rich writes to a file, without the time that rich takes.
-            sys.stdout.write("".join(f"{line.plain}\n" for line in table.lines(told)))
-            return
+    if type(told).__name__ == "Account":
         from rich.console import Console
 
-        terminal = Console(highlight=False)
-        for line in table.lines(told, terminal.width if terminal.is_terminal else table.WIDTH):
-            terminal.print(line, soft_wrap=True)
+        from iodelta.report.formats import console
+
+        console.show(Console(), told, verbose=detail.whole)  # type: ignore[arg-type]
+        return
+    from iodelta.report.formats.terminal import lines, show
+    from iodelta.report.stories.kinds import story_of
+
+    story = story_of(told, detail)
+    if not (sys.stdout.isatty() or any(os.environ.get(name) for name in ("FORCE_COLOR", "TTY_COMPATIBLE"))):
+        # What rich writes to a file, without the time that rich takes.
+        sys.stdout.write("".join(f"{line.plain}\n" for line in lines(story, whole=detail.whole)))
         return
     from rich.console import Console
 
-    from iodelta.report.formats import console
-    from iodelta.report.formats.terminal import show
-    from iodelta.report.stories.kinds import story_of
-    from iodelta.study.experiment import Account
-
-    if isinstance(told, Account):
-        console.show(Console(), told, verbose=detail.whole)
-        return
-    show(Console(), story_of(told, detail))
+    show(Console(), story, whole=detail.whole)
 
 
 def _folder(path: Path, cell: str, *, drawn: bool) -> tuple[Told | None, int, Callable[[], Charts]]:

@@ -9,7 +9,8 @@ import click
 
 from iodelta.cli.awaiting import awaited
 from iodelta.cli.report import FORMATS, charts_of_runs, deliver, delivered
-from iodelta.errors import MeasureError
+from iodelta.errors import MeasureError, pasted
+from iodelta.report.stories.story import Detail
 
 EXAMPLES = """
 \b
@@ -47,13 +48,14 @@ def command(
     changed after its run. With --exit-code also 1: a hard finding, as in `iodelta audit`.
     """
     from iodelta.study.changed import breaks
-    from iodelta.study.paths import read_all
+    from iodelta.study.paths import own_systems, read_all
     from iodelta.study.runs import shown
 
     with awaited(paths):
         layout, audited = read_all(paths, stdin=sys.stdin.buffer, pattern=name_pattern)
-        found = shown(layout, audited, each=each or format_ != "console", paths=paths)
-    deliver(found, lambda: charts_of_runs(layout), format_, output, charts, force=force)
+        found = shown(layout, audited, each=each or format_ != "console", paths=paths, systems=own_systems(paths))
+    detail = Detail(again=_again(paths, name_pattern, each=each))
+    deliver(found, lambda: charts_of_runs(layout), format_, output, charts, force=force, detail=detail)
     something = bool(found.rows or found.devices)
     if not something and format_ == "console":
         why = "the reasons are above" if found.refusals else "there is no file in it"
@@ -61,3 +63,9 @@ def command(
     if not something or breaks(found.findings):
         sys.exit(4)
     sys.exit(int(gate and any(finding.severity == "hard" for finding in found.findings)))
+
+
+def _again(paths: tuple[str, ...], pattern: str | None, *, each: bool) -> str:
+    """The command that shows it again."""
+    options = (["--name-pattern", pattern] if pattern else []) + (["--each"] if each else [])
+    return " ".join(["iodelta show", *map(pasted, (*paths, *options))])

@@ -141,14 +141,3 @@ def _where(cells: set[str], verdicts: Iterable[Verdict]) -> str:
     if len(cells) == total:
         return " in both cells" if total == 2 else f" in all {plural(total, 'cell')}"
     return f" in {len(cells)} of {plural(total, 'cell')}"
-
-
-def grouped(findings: Iterable[Finding]) -> list[tuple[Finding, int]]:
-    """One finding per rule, severity and explanation, with how often it was made; hard ones first."""
-    counts: dict[tuple[str, str], tuple[Finding, int]] = {}
-    for finding in findings:
-        key = (finding.rule, finding.severity)
-        first, count = counts.get(key, (finding, 0))
-        counts[key] = (first, count + 1)
-    rank = {"hard": 0, "warning": 1, "note": 2}
-    return sorted(counts.values(), key=lambda item: rank[item[0].severity])

@@ -112,3 +112,15 @@ def own_audit(path: Path) -> OwnAudit:
     trials = usable_trials(folder, journal)
     found = audit_trials((trials[number] for number in sorted(trials)), facts)
     return OwnAudit(len(trials), (*integrity(folder, journal), *found), system(environment))
+
+
+def own_systems(paths: Sequence[str]) -> dict[str, tuple[tuple[str, str], ...]]:
+    """The machine of each experiment folder among ``paths``; foreign results have none. Raises MeasureError."""
+    own = [path for path in paths if is_own(path)]
+    if not own:
+        return {}
+    from iodelta.lab.folder import ENVIRONMENT
+    from iodelta.probe.environment import sound
+    from iodelta.study.system import system
+
+    return {path: system(sound(opened(Path(path)).read_struct(ENVIRONMENT, dict[str, Any]))) for path in own}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
@@ -120,9 +121,18 @@ class Shown(msgspec.Struct, frozen=True):
     """As they were given."""
     devices: tuple[Served, ...] = ()
     """What read_stats dumps say."""
+    systems: dict[str, tuple[tuple[str, str], ...]] = {}
+    """Name and value of what each machine was, by path; of foreign results nothing is recorded."""
 
 
-def shown(layout: Layout, audit: Audit, *, each: bool = False, paths: Sequence[str] = ()) -> Shown:
+def shown(
+    layout: Layout,
+    audit: Audit,
+    *,
+    each: bool = False,
+    paths: Sequence[str] = (),
+    systems: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType({}),
+) -> Shown:
     """The rows of ``layout``; ``audit`` is that of its runs, in order. More than 40 rows are shown as medians of each
     cell and variant unless ``each``."""
     rules = _rules(audit)
@@ -144,6 +154,7 @@ def shown(layout: Layout, audit: Audit, *, each: bool = False, paths: Sequence[s
         len({run.place.file for run in runs}),
         tuple(paths),
         served(layout.device_stats),
+        dict(systems),
     )
 
 

@@ -13,12 +13,6 @@ LEAST = 8
 """Columns of names that are kept where a table is too wide."""
 
 
-def fits(rows: Sequence[Sequence[str]], width: int, indent: int = 0) -> bool:
-    """Whether rows stand in ``width`` columns with nothing cut."""
-    widths = [max(map(cell_len, column), default=0) for column in zip(*rows, strict=True)]
-    return indent + sum(widths) + GAPS[-1] * (len(widths) - 1) <= width
-
-
 def columns(
     rows: Sequence[Sequence[str]], align: str, width: int, *, indent: int = 0, fold: int | None = None
 ) -> list[str]:
@@ -67,6 +61,7 @@ def cut(text: str, width: int) -> str:
     """Text of at most ``width`` columns, ``~`` where its end is missing."""
     if cell_len(text) <= width:
         return text
+    text = text[:width]  # a name of megabytes is not measured again for each of its characters
     while cell_len(text) > width - 1:
         text = text[:-1]
     return f"{text}~"

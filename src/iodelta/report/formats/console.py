@@ -14,10 +14,10 @@ from iodelta.report.formats.terminal import WIDTH, section_lines, width_of
 from iodelta.report.stories.advice import advice
 from iodelta.report.stories.experiment import of_account
 from iodelta.report.stories.instruments import looked
+from iodelta.report.stories.sources import findings
 from iodelta.report.stories.statements import (
     all_findings,
     beyond,
-    findings,
     method,
     not_measured,
     open_questions,

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice
+from typing import TYPE_CHECKING
 
-from rich.console import Console
+from rich.cells import cell_len
 from rich.text import Text
 
-from iodelta.report.formats.columns import columns, fits
+from iodelta.report.formats.columns import columns, cut
 from iodelta.report.stories.story import BEST, Cell, Row, Section, Story, Table, notes
 from iodelta.study.words import wrap
+
+if TYPE_CHECKING:  # what goes to a file needs no console, and not the time to load one
+    from rich.console import Console
 
 WIDTH = 80
 NARROW, WIDE = 60, 120
@@ -33,9 +38,9 @@ STYLES = {
 GRADED = {"hard": "bold red", "warning": "yellow", "note": "dim"}
 
 
-def show(console: Console, story: Story) -> None:
-    """Print all of it."""
-    for line in lines(story, width_of(console)):
+def show(console: Console, story: Story, *, whole: bool = False) -> None:
+    """Print it; ``whole`` with everything that is left to other formats else."""
+    for line in lines(story, width_of(console), whole=whole):
         console.print(line, soft_wrap=True, highlight=False)
 
 
@@ -44,20 +49,32 @@ def width_of(console: Console) -> int:
     return min(max(console.width, NARROW), WIDE) if console.is_terminal else WIDTH
 
 
-def lines(story: Story, width: int = WIDTH) -> Iterator[Text]:
+def lines(story: Story, width: int = WIDTH, *, whole: bool = False) -> Iterator[Text]:
     """The story line by line, none wider than ``width`` but commands, which are to be pasted."""
     prose = min(width, WIDTH)
     for text in filter(None, (story.question, story.answer)):
         yield from _wrapped(text, prose, style="bold")
     for section in story.lead:
         yield from section_lines(section, prose)
-    for table in story.tables:
-        yield from _table(table, width)
+    yield from _tables(story.tables, width)
     if story.marks:
         yield Text()
         yield from _wrapped(f"* {BEST}", prose)
-    for section in story.sections:
-        yield from section_lines(section, prose)
+    yield from sections_lines(story.sections, prose, whole=whole)
+
+
+def sections_lines(sections: Iterable[Section], width: int, *, whole: bool = False) -> Iterator[Text]:
+    """Sections after empty lines; short ones that follow each other share one."""
+    short_before = False
+    for section in sections:
+        short = _on_one_line(section, width, whole=whole)
+        if short is None:
+            yield from section_lines(section, width)
+        elif short_before:
+            yield short
+        else:
+            yield from (Text(), short)
+        short_before = short is not None
 
 
 def section_lines(section: Section, width: int) -> Iterator[Text]:
@@ -73,28 +90,67 @@ def section_lines(section: Section, width: int) -> Iterator[Text]:
             yield from _wrapped(text, width, before=INDENT * 2)
 
 
-def _table(table: Table, width: int) -> Iterator[Text]:
-    numbered = notes(table.rows)
-    head = (table.first, *table.heads)
-    rows = [(_name(row), *_texts(row, numbered)) for row in table.rows]
-    alone = not fits([head, *rows], width, len(INDENT))  # then names have lines of their own, and none is cut
-    if alone:
-        rows = [("", *row[1:]) for row in rows]
-    align = "<" + ">" * (len(table.heads) - 1) + ("<" if table.words else ">")
-    title, *made = columns([head, *rows], align, width, indent=len(INDENT))
+def _on_one_line(section: Section, width: int, *, whole: bool) -> Text | None:
+    """The section behind its title where one line holds it; None of a longer one."""
+    title = f"{section.title}: "
+    line = Text(title, style="bold")
+    if section.brief and not whole:
+        text = section.brief if section.commands else cut(section.brief, width - cell_len(title))
+        return line.append(text, style="default")
+    first = section.items[0]
+    alone = len(section.items) == 1 and not first.below and not section.drawing
+    if not alone or cell_len(title) + cell_len(first.text) > width:
+        return None
+    return line.append(first.text, style=GRADED.get(first.grade, "default"))
+
+
+def _tables(tables: Iterable[Table], width: int) -> Iterator[Text]:
+    """All tables; those with the same columns, one after the other, share a heading."""
+    for _, alike in groupby(tables, key=lambda table: (table.first, table.heads, table.words)):
+        yield from _together(list(alike), width)
+
+
+def _together(tables: Sequence[Table], width: int) -> Iterator[Text]:
+    first = tables[0]
+    prose = min(width, WIDTH)
+    rows = [row for table in tables for row in table.rows]
+    numbered = notes(rows)
+    head = (first.first, *first.heads)
+    texts = [(_name(row), *_texts(row, numbered)) for row in rows]
+    alone = _alone([head, *texts], width)[1:]
+    kept = [("", *text[1:]) if is_alone else text for text, is_alone in zip(texts, alone, strict=True)]
+    align = "<" + ">" * (len(first.heads) - 1) + ("<" if first.words else ">")
+    heading, *made = columns([head, *kept], align, width, indent=len(INDENT))
+    waiting = iter(zip(rows, made, alone, strict=True))
     yield Text()
-    yield from _wrapped(table.title, min(width, WIDTH), style="bold")
-    yield Text(title, style="dim")
-    group = ""
-    for row, line in zip(table.rows, made, strict=True):
-        if row.group and row.group != group:
-            yield from _wrapped(row.group, min(width, WIDTH), before=INDENT)
-        group = row.group
-        if alone:
-            yield from _wrapped(_name(row), min(width, WIDTH), before=INDENT)
-        yield _styled(line, row.cells[-1].text if row.cells else "")
+    if len(tables) > 1:
+        yield Text(heading, style="dim")
+    for table in tables:
+        yield from _wrapped(table.title, prose, style="bold")
+        if len(tables) == 1:
+            yield Text(heading, style="dim")
+        yield from _rows(islice(waiting, len(table.rows)), prose)
     for note, number in numbered.items():
-        yield from _wrapped(f"[{number}] {note}", min(width, WIDTH), before=INDENT)
+        yield from _wrapped(f"[{number}] {note}", prose, before=INDENT)
+
+
+def _rows(rows: Iterable[tuple[Row, str, bool]], width: int) -> Iterator[Text]:
+    """Rows with their lines; a group is named once, and a name that does not fit has a line of its own."""
+    group = ""
+    for row, line, is_alone in rows:
+        if row.group and row.group != group:
+            yield from _wrapped(row.group, width, before=INDENT)
+        group = row.group
+        if is_alone:
+            yield from _wrapped(_name(row), width, before=INDENT)
+        yield _styled(line, row.cells[-1].text if row.cells else "")
+
+
+def _alone(rows: Sequence[Sequence[str]], width: int) -> list[bool]:
+    """Of each row, whether its name is too long to stand before the numbers: names are not cut."""
+    numbers = [max(map(cell_len, column)) for column in list(zip(*rows, strict=True))[1:]]
+    room = width - len(INDENT) - sum(numbers) - len(numbers)
+    return [cell_len(row[0]) > room for row in rows]
 
 
 def _name(row: Row) -> str:

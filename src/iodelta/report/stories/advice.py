@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from iodelta.errors import pasted
 from iodelta.plural import plural
 from iodelta.report.stories.evidence import CANNOT_TELL, first_look, least_change, not_excluded, share_of
+from iodelta.report.stories.sources import findings
 from iodelta.report.stories.statements import (
     WHOLE,
     all_findings,
     by_total,
-    findings,
     margin_of,
     more_blocks,
     not_measured,
@@ -19,7 +19,8 @@ from iodelta.report.stories.statements import (
     share,
 )
 from iodelta.study.confounders import said
-from iodelta.study.experiment import Account, grouped
+from iodelta.study.experiment import Account
+from iodelta.study.findings import grouped
 from iodelta.study.words import duration, inert, wrap
 from iodelta.verdict import Verdict
 

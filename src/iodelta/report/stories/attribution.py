@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from iodelta.plural import plural
 from iodelta.report.stories.search import steps
+from iodelta.report.stories.sources import system
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Story, Table, section
 from iodelta.study.attribution import AttributionAccount, Switched
 from iodelta.study.search import Changed
@@ -23,7 +24,6 @@ def of_attribution(found: AttributionAccount, detail: Detail = PLAIN) -> Story:
     if found.whole:
         answer = f"All patches together: {found.question.metric} {_told(found.whole)}. {answer}"
     unknown = f"The combinations that could be run do not tell: {'; '.join(found.inestimable)}."
-    system = tuple(f"{name}: {value}" for name, value in found.system)
     return Story(
         question="",
         answer=answer,
@@ -31,7 +31,7 @@ def of_attribution(found: AttributionAccount, detail: Detail = PLAIN) -> Story:
         sections=(
             *section("Not known", (unknown,) if found.inestimable else ()),
             *section("Method", _method(found)),
-            *section("System", system or ("nothing is recorded of the machine",)),
+            *system(found.system),
             *section("Next", (f"Not finished ({inert(found.state)}): {inert(found.next)}.",) if found.next else ()),
             *section("To do it again", (f"iodelta attribute {detail.folder}", *steps(found.question)), commands=True),
         ),

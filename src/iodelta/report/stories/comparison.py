@@ -9,9 +9,9 @@ from functools import partial
 
 from iodelta.plural import plural
 from iodelta.report.stories.environment import differing
-from iodelta.report.stories.sources import UNKNOWN, not_read
-from iodelta.report.stories.statements import findings, visible
-from iodelta.report.stories.story import PLAIN, Cell, Detail, Item, Row, Section, Story, Table, section
+from iodelta.report.stories.sources import findings, not_read, system_of_sides
+from iodelta.report.stories.statements import visible
+from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Section, Story, Table, section
 from iodelta.study.cell import Compared
 from iodelta.study.comparison import Comparison
 from iodelta.study.runs import Number
@@ -39,7 +39,7 @@ def of_comparison(found: Comparison, detail: Detail = PLAIN) -> Story:
             *section("Method", method(found)),
             *section("Findings", findings(found.findings) if found.findings else ("none",)),
             *section("Not read", not_read(found.refusals)),
-            *section("System", _systems(found)),
+            *system_of_sides(found.systems),
             *section("To do it again", (f"iodelta compare {words} --margin {100 * found.margin:g}%",), commands=True),
         ),
     )
@@ -49,14 +49,6 @@ def _one_sided(cells: Sequence[str]) -> Iterator[str]:
     yield from map(inert, cells[:ONE_SIDED])
     if len(cells) > ONE_SIDED:
         yield f"and {len(cells) - ONE_SIDED} more; --format json lists them"
-
-
-def _systems(found: Comparison) -> Iterator[str | Item]:
-    """What the machine of each side was, as far as iodelta recorded it."""
-    if not found.systems:
-        yield UNKNOWN
-    for side, facts in found.systems.items():
-        yield Item(inert(side), tuple(f"{name}: {value}" for name, value in facts))
 
 
 def quoted(path: str) -> str:

@@ -8,10 +8,10 @@ from iodelta import __version__
 from iodelta.report.stories.environment import differing
 from iodelta.report.stories.evidence import evidence, note
 from iodelta.report.stories.instruments import looked
+from iodelta.report.stories.sources import findings, system
 from iodelta.report.stories.statements import (
     all_findings,
     beyond,
-    findings,
     held_back,
     method,
     not_measured,
@@ -47,7 +47,7 @@ def of_account(account: Account, detail: Detail = PLAIN) -> Story:
             *section(
                 "Under instruments, in runs that are not trials", looked(account.instruments, account.plan.experiment)
             ),
-            *section("System", (f"{name}: {value}" for name, value in account.system)),
+            *(system(account.system) if account.system else ()),
             *_changed(account.changed),
             *section("Method", (*method(account), BLOCKS, _version(account.measured_by))),
             *section("Findings", findings(all_findings(account)) if all_findings(account) else ("none",)),

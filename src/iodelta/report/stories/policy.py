@@ -15,7 +15,7 @@ from iodelta.policy.answers import (
 from iodelta.policy.calibrate import CLOSURE, DEPTHS, MIX, Calibration, HeldOut, MemberCurve
 from iodelta.policy.catalogue import PolicyInfo
 from iodelta.policy.explain import Array, Explanation
-from iodelta.report.stories.statements import findings
+from iodelta.report.stories.sources import findings
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Item, Row, Story, Table, section
 from iodelta.study.words import inert
 

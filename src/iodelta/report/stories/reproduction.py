@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from iodelta.report.stories.sources import UNKNOWN
+from iodelta.report.stories.sources import system_of_sides
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Item, Row, Section, Story, Table, section
 from iodelta.study.confounders import said
 from iodelta.study.reproduction import Effect, Matched, Reproduced, Side, counted
@@ -30,7 +30,7 @@ def of_reproduction(found: Reproduced, detail: Detail = PLAIN) -> Story:
             *_differences(found),
             *section("Not as it was there", map(inert, found.notes)),
             *section("Method", (_method(found),)),
-            *section("System", (_system("There", found.there), _system("Here", found.here))),
+            *system_of_sides({"There": found.there.system, "Here": found.here.system}),
             *section("To do it again", map(inert, found.again), commands=True),
         ),
     )
@@ -55,11 +55,6 @@ def _side(side: Side) -> str:
     digest = f", SHA-256 {inert(side.digest[:16])}.." if side.digest else ""
     question = f": {inert(side.question)}" if side.question else ""
     return f"{inert(side.name)}{digest}{question}"
-
-
-def _system(name: str, side: Side) -> Item:
-    known = tuple(f"{what}: {value}" for what, value in side.system)
-    return Item(name, known or (UNKNOWN,))
 
 
 def _tables(found: Reproduced) -> tuple[Table, ...]:

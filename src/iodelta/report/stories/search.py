@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from iodelta.bisect.question import Question
 from iodelta.plural import plural
+from iodelta.report.stories.sources import system
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Section, Story, Table, section
 from iodelta.study.search import Changed, Found, Left, Level, Proof, SearchAccount
 from iodelta.study.words import duration, inert, interval, percent, quantity
@@ -23,9 +24,7 @@ SHOWN = 14
 
 def of_search(account: SearchAccount, detail: Detail = PLAIN) -> Story:
     """A search of a line, by measured values or by a person's words."""
-    system = tuple(f"{name}: {value}" for name, value in account.system)
-    if not system and account.machine:
-        system = (f"kernel: {inert(account.machine)}",)
+    facts = account.system or ((("kernel", inert(account.machine)),) if account.machine else ())
     return Story(
         question="",
         answer=headline(account),
@@ -34,7 +33,7 @@ def of_search(account: SearchAccount, detail: Detail = PLAIN) -> Story:
         sections=(
             *section("Skipped, never called bad", _skipped(account)),
             *section("Method", _method(account)),
-            *section("System", system or ("nothing is recorded of the machine",)),
+            *system(facts),
             *section("Next", _next(account)),
             *section("To do it again", _again(account, detail.folder), commands=True),
         ),

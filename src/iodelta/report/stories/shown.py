@@ -2,44 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from iodelta.errors import pasted
 from iodelta.plural import plural
-from iodelta.report.foreign import table
-from iodelta.report.stories.comparison import quoted
-from iodelta.report.stories.statements import (
-    findings,
-)
-from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Story, Table, section
+from iodelta.report.stories import numbers
+from iodelta.report.stories.sources import findings, foreign_system, not_read, system, system_of_sides
+from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Section, Story, Table, section
+from iodelta.study.devices import Served
+from iodelta.study.runs import Number, Shown, shared_folder
 from iodelta.study.runs import Row as RunRow
-from iodelta.study.runs import Shown
 from iodelta.study.words import inert
+
+HEADS = ("", "IOPS", "MiB/s", "mean", "p50", "p99", "p99.9")
+
+MARKS = {"hard": " !", "warning": " ?"}
+"""What stands behind the name of a run that has findings."""
+
+DEVICES = 40
+"""Devices with read_stats that are shown."""
 
 
 def of_shown(found: Shown, detail: Detail = PLAIN) -> Story:
     """What is in foreign results, nothing compared: the rows of ``iodelta show``."""
-    runs = plural(found.runs, "run")
+    common = shared_folder((*(row.file for row in found.rows), *(device.file for device in found.devices)))
+    paths = " ".join(pasted(inert(path)) for path in found.paths)
     return Story(
         question="",
-        answer=f"{runs} in {plural(found.files, 'file')}; nothing is compared.",
-        tables=tuple(_shown_table(group, list(rows)) for group, rows in groupby(found.rows, key=lambda row: row.group)),
+        answer=f"{plural(found.runs, 'run')} in {plural(found.files, 'file')}; nothing is compared.",
+        tables=(*_runs(found.rows), *_devices(found.devices, common)),
         sections=(
-            *section("Legend", table.legend(found.rows)),
-            *section("Findings", findings(found.findings) if found.findings else ("none",)),
-            *section("Not read", (f"{inert(r.place.file)}: {inert(r.reason)}" for r in found.refusals)),
-            *section("To do it again", (f"iodelta show {' '.join(map(quoted, found.paths))}",), commands=True),
+            *section("Legend", _legend(found)),
+            *section("Findings", findings(found.findings, common) if found.findings else ("none",)),
+            *section("Not read", not_read(found.refusals, common)),
+            *_system(found),
+            *section("To do it again", (inert(detail.again) or f"iodelta show {paths}",), commands=True),
         ),
     )
 
 
-def _shown_table(group: str, rows: Sequence[RunRow]) -> Table:
-    heads = ("", "IOPS", "MiB/s", "mean", "p50", "p99", "p99.9")
-    return Table(inert(group), "run", heads, tuple(map(_shown_row, rows)), words=False)
+def _system(found: Shown) -> tuple[Section, ...]:
+    if len(found.systems) == len(found.paths) == 1:
+        return system(next(iter(found.systems.values())))
+    if found.systems:
+        return system_of_sides(found.systems)
+    return foreign_system(row.fio_version for row in found.rows)
 
 
-def _shown_row(row: RunRow) -> Row:
-    cells = [row.kind, table.rate(row), table.bandwidth(row.bandwidth), table.time(row.mean)]
-    cells += [table.point(row.point(share)) for share in (50.0, 99.0, 99.9)]
-    mark = {"hard": " !", "warning": " ?"}.get(row.severity, "")
-    return Row(f"{table.named(row)}{mark}", tuple(Cell(text) for text in cells))
+def _runs(rows: Sequence[RunRow]) -> Iterator[Table]:
+    for group, own in groupby(rows, key=lambda row: row.group):
+        yield Table(numbers.shortened(inert(group)), "run", HEADS, tuple(map(_run, own)), words=False)
+
+
+def _run(row: RunRow) -> Row:
+    cells = [row.kind, numbers.rate(row), numbers.bandwidth(row.bandwidth), numbers.time(row.mean)]
+    cells += [numbers.point(row.point(share)) for share in (50.0, 99.0, 99.9)]
+    return Row(f"{numbers.named(row)}{MARKS.get(row.severity, '')}", tuple(map(Cell, cells)))
+
+
+def _legend(found: Shown) -> Iterator[str]:
+    grades = {row.severity for row in found.rows}
+    if "hard" in grades:
+        yield "! a hard finding about this row, see below"
+    if "warning" in grades:
+        yield "? a warning about this row, see below"
+    yield from numbers.legend(found.rows)
+    if len(found.devices) > DEVICES:
+        yield f"{plural(len(found.devices) - DEVICES, 'more device')} with read_stats; --format json lists them"
+
+
+def _devices(found: Sequence[Served], common: str) -> Iterator[Table]:
+    """What each device of a mirror served, a table per file."""
+    for file, devices in groupby(found[:DEVICES], key=lambda device: device.file):
+        rows = list(devices)
+        when = "since mount" if rows[0].since_mount else "between the first and the last dump"
+        lasted = f", {rows[0].seconds:g} s" if rows[0].seconds is not None else ""
+        title = f"read_stats, {inert(file.removeprefix(common))}: {when}{lasted}"
+        yield Table(title, "device", ("reads", "share", "mean wait"), tuple(map(_device, rows)), words=False)
+
+
+def _device(device: Served) -> Row:
+    share = "-" if device.share is None else f"{100 * device.share:.1f} %"
+    wait = "-" if device.wait is None else numbers.time(Number(device.wait, device.wait, device.wait))
+    return Row(numbers.shortened(inert(device.device)), (Cell(f"{device.reads:,.0f}"), Cell(share), Cell(wait)))

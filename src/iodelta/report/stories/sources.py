@@ -1,11 +1,14 @@
-"""What every story of somebody's results says of its sources: what was not read, what measured them."""
+"""What every story says of its sources: findings, what was not read, what measured them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from iodelta.ingest import Refusal
+from iodelta.report.stories.story import Item, Section, section
+from iodelta.study.findings import grouped
 from iodelta.study.words import inert
+from iodelta.trial import Finding
 
 REFUSALS = 10
 """Reasons that are given; the rest is counted."""
@@ -14,6 +17,12 @@ VERSIONS = 4
 """Versions of fio that are named."""
 
 UNKNOWN = "The machine is not recorded in these results."
+
+LINE = 70
+"""Characters of the system that one line holds."""
+
+FACTS = ("kernel", "fio", "target", "CPU", "machine", "memory")
+"""What a reader asks first about a system."""
 
 
 def not_read(refusals: Sequence[Refusal], common: str = "") -> Iterator[str]:
@@ -31,14 +40,51 @@ def not_read(refusals: Sequence[Refusal], common: str = "") -> Iterator[str]:
         yield f"and {left} more not read; --format json lists them"
 
 
-def machine(versions: Iterable[str | None], recorded: Iterable[tuple[str, str]] = ()) -> Iterator[str]:
+def system(recorded: Sequence[tuple[str, str]], otherwise: str = UNKNOWN) -> tuple[Section, ...]:
+    """The system that iodelta ``recorded``, one fact a line."""
+    facts = [f"{name}: {value}" for name, value in recorded]
+    return section("System", facts or (otherwise,), brief=brief(recorded))
+
+
+def foreign_system(versions: Iterable[str | None], recorded: Sequence[tuple[str, str]] = ()) -> tuple[Section, ...]:
     """The system behind results: what iodelta ``recorded``; of those that somebody gave the fio that wrote them."""
-    known_here = [f"{name}: {value}" for name, value in recorded]
-    if known_here:
-        yield from known_here
-        return
     known = sorted({inert(version) for version in versions if version})
-    if known:
-        others = " and others" if len(known) > VERSIONS else ""
-        yield f"fio: {', '.join(known[:VERSIONS])}{others}"
-    yield UNKNOWN
+    if recorded or not known:
+        return system(recorded)
+    fio = f"{', '.join(known[:VERSIONS])}{' and others' if len(known) > VERSIONS else ''}"
+    return section("System", (f"fio: {fio}", UNKNOWN), brief=f"fio {fio}; the machine is not recorded")
+
+
+def system_of_sides(sides: Mapping[str, Sequence[tuple[str, str]]]) -> tuple[Section, ...]:
+    """The systems of what was compared; what all have in common is said once on one line."""
+    items = [
+        Item(inert(side), tuple(f"{name}: {value}" for name, value in facts) or (UNKNOWN,))
+        for side, facts in sides.items()
+    ]
+    alike = len({tuple(facts) for facts in sides.values()}) == 1
+    room = LINE if alike else LINE // max(len(sides), 1)
+    lines = [(inert(side), brief(facts, room - len(side) - 2)) for side, facts in sides.items()]
+    short = lines[0][1] if alike else "; ".join(f"{side}: {line}" for side, line in lines if line)
+    return section("System", items or (UNKNOWN,), brief=short)
+
+
+def findings(found: Iterable[Finding], common: str = "") -> Iterator[str]:
+    """One sentence per rule and severity, hard ones first; ``common`` is the folder that all places lie in."""
+    for finding, count in grouped(found):
+        times = f" ({count} times)" if count > 1 else ""
+        remedy = f"; {inert(finding.remedy)}" if finding.remedy else ""
+        said = f"{finding.severity}: {inert(finding.place.removeprefix(common))}: {inert(finding.explanation)}"
+        yield f"{said}{times}{remedy} [{inert(finding.rule)}]"
+
+
+def brief(system: Iterable[tuple[str, str]], room: int = LINE) -> str:
+    """As much of a system as one line holds, what a reader asks first at its beginning; empty of an unknown one."""
+    known = dict(system)
+    line = ""
+    for name in FACTS:
+        if name not in known:
+            continue
+        more = f"{line}, {name} {known[name]}" if line else f"{name} {known[name]}"
+        if len(more) <= room:
+            line = more
+    return line

@@ -6,14 +6,14 @@ Names and texts from outside come out inert (``words.inert``); a format still ha
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from iodelta.lab.plan import carry_over
 from iodelta.plural import plural
 from iodelta.report.stories.calibration import QUOTED, quoted
 from iodelta.report.stories.evidence import CANNOT_TELL, MORE, first_look, is_withheld, not_excluded, share_of
 from iodelta.stats.modes import Modes
-from iodelta.study.experiment import Account, grouped
+from iodelta.study.experiment import Account
 from iodelta.study.words import duration, inert, interval, metric_name, percent, quantity
 from iodelta.trial import Finding
 from iodelta.verdict import Verdict
@@ -330,12 +330,3 @@ def all_findings(account: Account) -> list[Finding]:
     """The findings of folder, judgement and verdicts together."""
     judged = [finding for verdict in account.judgement.verdicts for finding in verdict.findings]
     return [*account.findings, *account.judgement.findings, *judged]
-
-
-def findings(found: Iterable[Finding], common: str = "") -> Iterator[str]:
-    """One sentence per rule and severity, hard ones first; ``common`` is the folder that all places lie in."""
-    for finding, count in grouped(found):
-        times = f" ({count} times)" if count > 1 else ""
-        remedy = f"; {inert(finding.remedy)}" if finding.remedy else ""
-        said = f"{finding.severity}: {inert(finding.place.removeprefix(common))}: {inert(finding.explanation)}"
-        yield f"{said}{times}{remedy} [{inert(finding.rule)}]"

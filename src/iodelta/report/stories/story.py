@@ -68,6 +68,8 @@ class Section(msgspec.Struct, frozen=True):
     items: tuple[Item, ...]
     commands: bool = False
     drawing: bool = False
+    brief: str = ""
+    """What one screen shows of it, on one line; empty: all of it."""
 
 
 class Story(msgspec.Struct, frozen=True):
@@ -106,11 +108,11 @@ BEST = "the best, or tied with it, as far as these trials show; without a mark t
 
 
 def section(
-    title: str, items: Iterable[str | Item], *, commands: bool = False, drawing: bool = False
+    title: str, items: Iterable[str | Item], *, commands: bool = False, drawing: bool = False, brief: str = ""
 ) -> tuple[Section, ...]:
     """The section, or nothing when it has no items."""
     found = tuple(Item(item) if isinstance(item, str) else item for item in items if item)
-    return (Section(title, found, commands, drawing),) if found else ()
+    return (Section(title, found, commands, drawing, brief),) if found else ()
 
 
 def notes(rows: Iterable[Row]) -> dict[str, int]:

@@ -1,0 +1,101 @@
+"""Numbers of runs in words: digits by what is known, every mark explained by the legend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from iodelta.study.runs import Number, Point, Row
+from iodelta.study.words import inert
+
+COARSE = 0.05
+"""A number known no better than this is marked."""
+
+NAME = 160
+"""Characters of a name that are shown."""
+
+TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
+
+
+def named(row: Row) -> str:
+    """What the row is called, and how many runs it stands for."""
+    return shortened(inert(row.name)) + (f" x{row.runs}" if row.runs > 1 else "")
+
+
+def shortened(name: str) -> str:
+    """A name that a table can hold. Names differ at their ends: what is too much is taken from the middle."""
+    return name if len(name) <= NAME else f"{name[: NAME // 3]}..{name[-2 * NAME // 3 :]}"
+
+
+def rate(row: Row) -> str:
+    """IOPS, with their spread where the row stands for several runs."""
+    if row.spread is None:
+        return iops(row.iops)
+    share = 100 * row.spread
+    return f"{iops(row.iops)} ±{share:.{0 if share >= 9.5 else 1}f}%"
+
+
+def iops(found: Number | None) -> str:
+    """``72,401`` where every digit is known, else ``72.4k``."""
+    if found is None:
+        return "-"
+    value, digits = found.value, known_digits(found.resolution)
+    if value < 100:
+        return coarse(f"{value:.{min(4, max(2, digits))}g}", found.resolution)
+    if value < 10 ** max(3, digits) or (digits == 5 and value < 1e7):
+        return coarse(f"{value:,.0f}", found.resolution)
+    size, unit = (1e6, "M") if value >= 1e6 else (1e3, "k")
+    return coarse(f"{significant(value / size, digits)}{unit}", found.resolution)
+
+
+def bandwidth(found: Number | None) -> str:
+    """In MiB/s."""
+    if found is None:
+        return "-"
+    value, digits = found.value / 2**20, known_digits(found.resolution)
+    return coarse(f"{value:,.0f}" if value >= 1000 else significant(value, digits), found.resolution)
+
+
+def time(found: Number | Point | None) -> str:
+    """``4.49ms``: as many digits as are known, four at most."""
+    if found is None:
+        return "-"
+    size, unit = next((step for step in TIMES if found.value >= step[0]), TIMES[-1])
+    return coarse(f"{significant(found.value / size, known_digits(found.resolution))}{unit}", found.resolution)
+
+
+def point(found: Point | None) -> str:
+    """A percentile, in brackets where fewer than 100 I/Os lie beyond it."""
+    return f"({time(found)})" if found is not None and found.thin else time(found)
+
+
+def coarse(text: str, resolution: float) -> str:
+    """Marked where the number is known to 5 % at best."""
+    return f"~{text}" if resolution > COARSE else text
+
+
+def known_digits(resolution: float) -> int:
+    """Digits that mean something: 5 of an exact number, 3 of a percentile, 2 of one known to a tenth."""
+    return 5 if resolution <= 2e-4 else 4 if resolution <= 2e-3 else 3 if resolution <= 2e-2 else 2
+
+
+def significant(value: float, digits: int) -> str:
+    """``digits`` significant digits, four at most, without an exponent."""
+    if value == 0:
+        return "0"
+    digits = min(digits, 4)
+    if abs(value) < 1:
+        return f"{value:.{digits - 1}f}"
+    return f"{value:.{max(0, digits - len(f'{abs(value):.0f}'))}f}"
+
+
+def legend(rows: Sequence[Row]) -> Iterator[str]:
+    """What the marks in rows mean."""
+    numbers = [n for row in rows for n in (row.iops, row.bandwidth, row.mean, *row.points) if n is not None]
+    if any(n.resolution > COARSE for n in numbers):
+        yield "~ known to 5 % at best, for its source rounds"
+    if any(point.thin for row in rows for point in row.points):
+        yield "( ) fewer than 100 I/Os beyond"
+    if any(row.spread is not None for row in rows):
+        yield "xN ±: medians of N runs, standard deviation of IOPS (--each shows every run)"
+    if any(row.latency == "clat" for row in rows):
+        yield "some means are of completion latency: total latency is not in the source"
