@@ -95,6 +95,10 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]
     for variant in ("none", "dl"):
         write(place / "results" / variant / "qd32-1.json")
         write(place / "everything" / variant / "qd32-1.json")
+    windows = "".join(f"{500 * at}, 10240, 1, 0, 0\n" for at in range(1, 21))
+    for log in ("logs/fill_bw.1.log", "logs-6.12/fill_bw.1.log", "logs-6.18/fill_bw.1.log"):
+        (place / log).parent.mkdir(exist_ok=True)
+        (place / log).write_text(windows)
     for name in ("old.json", "new.json", "result.json"):
         write(place / name)
     rows = ["RandRead 4k QD1 | pid | 65 | 260", "RandRead 4k QD1 | queue | 1181 | 4726"]

@@ -12,6 +12,7 @@ from itertools import product
 
 import numpy as np
 
+from iodelta.ingest.hist_columns import Columns
 from iodelta.ingest.log_rows import LONGEST, matrix, origin, whole_rows
 from iodelta.ingest.log_windows import Ints
 from iodelta.ingest.logs import percentiles
@@ -48,6 +49,7 @@ def summarise(name: str, head: bytes, rest: Readable) -> Run | Refusal:
     place = Place(name, 1)
     width = head.partition(b"\n")[0].count(b",") - 2
     totals: dict[Kind, Ints] = {}
+    columns: dict[Kind, Columns] = {}
     ends: dict[Kind, int] = {}
     damaged = garbage = 0
     began: int | None = None
@@ -66,6 +68,7 @@ def summarise(name: str, head: bytes, rest: Readable) -> Run | Refusal:
             total = totals.setdefault(kind, np.zeros(width, dtype=np.int64))
             total[before : before + counts.shape[1]] += counts[sound].sum(axis=0)
             garbage += bool(total.max() > _MOST)
+            columns.setdefault(kind, Columns(width)).add(times[sound], counts[sound], before)
     if garbage:
         reason = (
             f"{plural(garbage, 'row')} of this histogram log with counts that no device reaches: fio "
@@ -76,6 +79,8 @@ def summarise(name: str, head: bytes, rest: Readable) -> Run | Refusal:
     if not totals:
         return Refusal(place, "a histogram log without a sound row")
     bins, coarse = _WIDTHS[width]
+    scale = 1.0 if bins == BINS else 1000.0
+    drawn = [columns[kind].heat(kind, coarse, scale, began / 1000 if began else None) for kind in totals]
     findings = [Finding("read.hist-end", "note", name, "fio does not log what came after the last full interval")]
     if damaged:
         findings.append(Finding("read.damaged", "warning", name, f"{plural(damaged, 'row')} left out: cut or damaged"))
@@ -84,6 +89,7 @@ def summarise(name: str, head: bytes, rest: Readable) -> Run | Refusal:
         format="hist-log",
         jobname=clean(name.rpartition("/")[2].rpartition("!")[2].partition("_clat_hist")[0]),
         directions=tuple(_direction(kind, totals[kind], ends[kind], bins, coarse) for kind in _KINDS if kind in totals),
+        heats=tuple(heat for heat in drawn if heat is not None),
         labels={"log": "clat_hist"},
         findings=tuple(findings),
     )

@@ -41,7 +41,7 @@ def arrange(found: Imported, root: str | os.PathLike[str], *, pattern: str | Non
     found = _without_tables(found)
     reports = [run for run in found.runs if run.format not in ("log", "hist-log")]
     runs = clones(over_files(_once(reports or logs_joined(found.runs))))
-    logs = tuple(run for run in found.runs if run.lines)
+    logs = tuple(run for run in found.runs if run.lines or run.heats)
     paths = [_below(run.place.file, root) for run in runs]
     named = naming.pattern(pattern) if pattern else naming.recognised(paths)
     if named is None:

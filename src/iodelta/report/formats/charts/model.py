@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from iodelta.stats.shift import ShiftFunction
+from iodelta.study.latency_maps import LatencyMap
 from iodelta.study.timelines import Timeline
 from iodelta.study.values import Values
 from iodelta.study.words import inert
@@ -68,6 +69,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     """What was measured, cell by cell."""
     timelines: tuple[Timeline, ...] = ()
     """fio's logs, chart by chart."""
+    latency_maps: tuple[LatencyMap, ...] = ()
+    """fio's histogram logs."""
 
     @property
     def others(self) -> tuple[str, ...]:

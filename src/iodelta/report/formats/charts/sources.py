@@ -17,6 +17,7 @@ from iodelta.report.formats.charts.model import Effect, Source
 from iodelta.report.stories.comparison import name_of, says_of
 from iodelta.study.comparison import Comparison
 from iodelta.study.experiment import Account
+from iodelta.study.latency_maps import latency_maps
 from iodelta.study.sides import shared_cells, short_names, sides_of
 from iodelta.study.timelines import timelines
 from iodelta.study.values import of_entries, of_trials
@@ -112,6 +113,7 @@ def of_comparison(found: Comparison, layouts: Sequence[Layout], paths: Sequence[
         sweeps=tuple(own for own in depths.values() if len(set(own.values())) >= SWEEP),
         values=of_entries(measured),
         timelines=timelines(logs),
+        latency_maps=latency_maps(logs),
     )
 
 
@@ -141,6 +143,7 @@ def of_layout(layout: Layout) -> Source:
         ordered=False,
         values=values,
         timelines=timelines({"": layout.logs}),
+        latency_maps=latency_maps({"": layout.logs}),
     )
 
 

@@ -73,6 +73,7 @@ def config(colors: dict[str, Any]) -> dict[str, Any]:
             "zero": {"color": ink, "strokeWidth": 1},
             "margin": {"color": ink, "opacity": 0.07},
             "trend": {"color": ink},
+            "paper": {"color": colors["paper"]},
             "member": {"color": ink, "stroke": colors["paper"], "strokeWidth": 1.5},
             "whisker": {"color": ink, "opacity": 0.75},
             "tile": {"stroke": colors["paper"], "strokeWidth": 1.5},

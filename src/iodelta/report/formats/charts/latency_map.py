@@ -1,0 +1,152 @@
+"""Latency map: fio's histogram logs, the share of I/Os in each band of latency over time, with p50 and p99 as lines."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from iodelta.report.formats.charts.model import Figure, Source, label, number
+from iodelta.report.formats.charts.timeline import DECADE
+from iodelta.study.latency_maps import LatencyMap
+from iodelta.study.words import duration, quantity
+
+if TYPE_CHECKING:
+    import altair as alt
+
+MAPS = 12
+"""Maps on one page."""
+
+LINES = 20
+"""Rows of the table below a map."""
+
+LIMITS = (0.0001, 0.001, 0.01, 0.1, 0.3)
+LEVELS = ("to 0.01 %", "to 0.1 %", "to 1 %", "to 10 %", "to 30 %", "more")
+"""Shares of a column's I/Os: a rare slow one is seen, and six colours are told apart by how dark they are."""
+
+UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
+
+
+def chart() -> alt.LayerChart:
+    """Tiles, and two lines over them."""
+    import altair as alt
+
+    from iodelta.report.formats.charts import build
+
+    decades: dict[str, Any] = {"gridOpacity": {"condition": {"test": DECADE, "value": 1}, "value": 0.3}}
+    band = alt.Y(
+        field="low",
+        type="quantitative",
+        title="@y",
+        scale=alt.Scale(type="log", domain=["@latencies"], nice=False),
+        axis=alt.Axis(
+            titleAngle=0,
+            titleAlign="left",
+            titleAnchor="start",
+            titleX=0,
+            titleY=-8,
+            titleBaseline="bottom",
+            grid=True,
+            **decades,
+        ),
+    )
+    level: dict[str, Any] = {"field": "level", "type": "ordinal", "sort": None}
+    legend = alt.Legend(values=["@levels"], symbolType="square", offset=build.TALL, **build.LEGEND)
+    color = alt.Color(scale=alt.Scale(domain=["@levels"], range="heatmap"), legend=legend, **level)
+    at = build.x("t", grid=False)
+    tiles = (
+        alt.Chart()
+        .mark_rect(strokeWidth=0)
+        .encode(
+            x=at,
+            x2=alt.X2("t2"),
+            y=band,
+            y2=alt.Y2("high"),
+            color=color,
+            tooltip=build.tips("at=@x", "took", "said=I/Os"),
+        )
+    )
+    kinds = alt.Scale(domain=["p50", "p99"], range=[[1, 0], [5, 3]])
+    dash = alt.StrokeDash(
+        field="point",
+        type="nominal",
+        sort=None,
+        scale=kinds,
+        legend=alt.Legend(title=None, orient="top", offset=build.TALL, symbolType="stroke", symbolSize=420),
+    )
+    middle = alt.Y(field="value", type="quantitative", scale=alt.Scale(type="log", domain=["@latencies"], nice=False))
+    lines = alt.Chart(build.data("lines"))
+    # A light edge keeps a dark line legible on dark tiles.
+    edge = lines.mark_line(style="paper", strokeWidth=4, strokeDash=[1, 0]).encode(x=at, y=middle, detail="point:N")
+    drawn = lines.mark_line(style="trend", strokeWidth=1.8).encode(x=at, y=middle, strokeDash=dash)
+    return build.layered(tiles, edge, drawn, height=280)
+
+
+def figures(source: Source) -> Iterator[Figure]:
+    """One for each direction of each histogram log; those of one direction have the same axis."""
+    drawn = [one for one in source.latency_maps if any(one.columns(1))]
+    shown = drawn[:MAPS]
+    for place, found in enumerate(shown, 1):
+        alike = [one for one in shown if one.kind == found.kind]
+        last = place == len(shown) < len(drawn)
+        yield _figure(found, place, alike, f"Shown: {MAPS} of {len(drawn)} histogram logs." * last)
+
+
+def _figure(found: LatencyMap, place: int, alike: Sequence[LatencyMap], note: str) -> Figure:
+    tiles = list(found.tiles())
+    every = [tile for one in alike for tile in one.tiles()]
+    low, high = min(max(tile.low, 1.0) for tile in every), max(tile.high for tile in every)
+    size, unit = next(one for one in UNITS if low >= one[0])
+    end = max(tile.end for tile in every)
+    step, across = next((one for one in ((3600.0, "h"), (60.0, "min")) if end >= 5 * one[0]), (1.0, "s"))
+    columns = list(found.columns(LINES))
+    slowest = max(column.slowest[1] for column in columns)
+    ios = sum(tile.ios for tile in tiles)
+    return Figure(
+        name=f"latency-map-{place}-{found.kind}",
+        spec="latency_map",
+        title=f"Completion latency of {found.kind}s over time: {label(found.name)}",
+        alt=f"{ios:,} I/Os in {duration(tiles[-1].end)}; the slowest took up to {quantity(slowest, 'ns', 3)}.",
+        about="Each column is a stretch of time; the stronger the colour of a band, the more of the column's I/Os took "
+        "as long. Lines: p50 and p99 of each column. fio logs histograms of completion latency only.",
+        rows=[
+            {
+                "t": number(tile.start / step, 5),
+                "t2": number(tile.end / step, 5),
+                "low": number(max(tile.low, 1.0) / size, 4),
+                "high": number(tile.high / size, 4),
+                "level": LEVELS[bisect_right(LIMITS, tile.share)],
+                "at": f"{tile.start / step:.4g} to {tile.end / step:.4g}",
+                "took": f"{quantity(tile.low, 'ns', 3)} to {quantity(tile.high, 'ns', 3)}",
+                "said": f"{tile.ios:,} ({100 * tile.share:.2g} %)",
+            }
+            for tile in tiles
+        ],
+        extra={"lines": list(_lines(found, step, size))},
+        texts={
+            "x": f"time since the start of the log, {across}",
+            "y": f"completion latency, {unit}",
+            "levels": list(LEVELS),
+            "latencies": [number(low / size, 4), number(high / size, 4)],
+        },
+        head=(f"time, {across}", "I/Os", "p50 between", "p99 between", "slowest between"),
+        table=[
+            (
+                f"{column.start / step:.4g} to {column.end / step:.4g}",
+                f"{column.ios:,}",
+                *(
+                    f"{quantity(low, 'ns', 3)} and {quantity(high, 'ns', 3)}"
+                    for low, high in (column.p50, column.p99, column.slowest)
+                ),
+            )
+            for column in columns
+        ],
+        note=note,
+        wide=True,
+    )
+
+
+def _lines(found: LatencyMap, step: float, size: float) -> Iterator[dict[str, Any]]:
+    for middle, p50, p99 in found.quantiles():
+        for point, value in (("p50", p50), ("p99", p99)):
+            yield {"t": number(middle / step, 5), "value": number(max(value, 1.0) / size, 5), "point": point}
