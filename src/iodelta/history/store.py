@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
+import operator
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -167,10 +168,11 @@ class Store:
             connection.execute(POINTS.delete().where(POINTS.c.experiment == night.identifier))
             connection.execute(EXPERIMENTS.delete().where(EXPERIMENTS.c.id == night.identifier))
         connection.execute(EXPERIMENTS.insert().values(**_experiment(night)))
-        numbers = {point.key.number: point for point in night.points}
+        numbered = [(point.key.number, point) for point in night.points]
+        numbers = dict(numbered)
         known = set(connection.scalars(sa.select(SERIES.c.id).where(SERIES.c.id.in_(numbers))))
-        new = [_series(point) for number, point in numbers.items() if number not in known]
-        for table, rows in ((SERIES, new), (POINTS, [_point(point, night) for point in night.points])):
+        new = [_series(number, point) for number, point in numbers.items() if number not in known]
+        for table, rows in ((SERIES, new), (POINTS, [_point(number, point, night) for number, point in numbered])):
             if rows:
                 connection.execute(table.insert(), rows)
         return "added" if before is None else "replaced"
@@ -211,11 +213,9 @@ class Store:
             raise RequestError("there is no history", place=self.place, remedy="`iodelta history add FOLDER` makes one")
         self._check_place()
         with self._telling(), self._engine.connect() as connection:
-            is_old = self._version(connection) < VERSION
-            connection.rollback()
-        if is_old:
-            self.prepare()
-        with self._telling(), self._engine.connect() as connection:
+            if self._version(connection) < VERSION:
+                connection.rollback()
+                self.prepare()
             yield connection
 
     @contextlib.contextmanager
@@ -272,7 +272,7 @@ def _flags(text: str) -> tuple[str, ...]:
 
 
 def _line(row: Any, points: list[HistoryPoint]) -> Line:
-    points.sort(key=lambda point: (point.t, point.experiment))
+    points.sort(key=operator.attrgetter("t", "experiment"))
     key = msgspec.json.decode(row.key, type=Key)
     return Line(key, row.cell, row.variant, row.better, row.unit, tuple(points))
 
@@ -291,9 +291,9 @@ def _experiment(night: Night) -> dict[str, Any]:
     }
 
 
-def _series(point: Point) -> dict[str, Any]:
+def _series(number: int, point: Point) -> dict[str, Any]:
     return {
-        "id": point.key.number,
+        "id": number,
         "key": msgspec.json.encode(point.key).decode(),
         "cell": point.cell,
         "variant": point.variant,
@@ -302,8 +302,8 @@ def _series(point: Point) -> dict[str, Any]:
     }
 
 
-def _point(point: Point, night: Night) -> dict[str, Any]:
+def _point(number: int, point: Point, night: Night) -> dict[str, Any]:
     columns = ("y", "se", "lag1", "n", "r", "r_se")
     values = {name: getattr(point, name) for name in columns}
-    where = {"series": point.key.number, "experiment": night.identifier}
+    where = {"series": number, "experiment": night.identifier}
     return {**where, **values, "flags": " ".join(point.flags)}
