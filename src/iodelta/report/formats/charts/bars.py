@@ -42,7 +42,7 @@ def chart(*, log: bool = False) -> alt.LayerChart:
     from iodelta.report.formats.charts import build
 
     scale = alt.Scale(type="log", domain=["@frame"], nice=False) if log else alt.Scale(domain=["@frame"], nice=False)
-    axis = alt.Axis(grid=True, tickCount=6, format="~g" if log else "@format")
+    axis = alt.Axis(grid=True, tickCount=6, format="@format")
     across: build.Encoding = {"type": "quantitative", "title": "@x", "scale": scale, "axis": axis}
     place: build.Encoding = {"y": build.names("row"), "yOffset": build.offset("@legend")}
     looks = build.by_variant(names="@legend", shape=log)
@@ -106,7 +106,7 @@ def _figure(
             "x": axis_title(title, unit),
             "name": title,
             "frame": frame([row["high"] for row in shown], [row["low"] for row in shown], log=log),
-            "format": tick_format(unit),
+            "format": tick_format(unit, log=log),
             "variants": colored(drawn),
             "legend": drawn,
         },

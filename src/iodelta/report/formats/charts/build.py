@@ -72,10 +72,11 @@ def _scale(zero: bool, log: bool, framed: bool) -> alt.Scale:
     return alt.Scale(type="log", nice=False, padding=8) if log else alt.Scale(zero=zero)
 
 
-def names(field: str) -> alt.Y:
-    """Names down the left, in the order of the data."""
+def names(field: str, domain: str = "") -> alt.Y:
+    """Names down the left, in the order of the data; or of ``domain``, where a layer lacks some of them."""
     axis = alt.Axis(ticks=False, domain=False, grid=False)
-    return alt.Y(field=field, type="nominal", sort=None, title=None, axis=axis)
+    scale = alt.Scale(domain=[domain]) if domain else alt.Undefined
+    return alt.Y(field=field, type="nominal", sort=None, title=None, axis=axis, scale=scale)
 
 
 def by_variant(*, line: bool = False, shape: bool = True, names: str = "@variants", gap: int = 12) -> Encoding:

@@ -129,9 +129,11 @@ def axis_title(name: str, unit: str) -> str:
     return name if unit == "IOPS" else f"{name}, {unit}"
 
 
-def tick_format(unit: str) -> str:
-    """How ticks of a linear axis are written: 200k for IOPS, plain digits for what has a unit of a fitting size."""
-    return "~s" if unit == "IOPS" else ",~f"
+def tick_format(unit: str, *, log: bool) -> str:
+    """How ticks are written: 200k for IOPS, plain digits for what has a unit of a fitting size."""
+    if unit == "IOPS":
+        return "~s"
+    return "~g" if log else ",~f"
 
 
 def rate_of(values: Values, kind: Kind) -> str:

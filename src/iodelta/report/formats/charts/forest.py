@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from iodelta.plural import plural
 from iodelta.report.formats.charts.model import LONG, Effect, Figure, Source, frame, label, labels, percent_of, some
-from iodelta.study.words import interval, percent
+from iodelta.study.words import inert, interval, percent, quantity
 
 if TYPE_CHECKING:
     import altair as alt
@@ -22,7 +22,8 @@ def chart() -> alt.LayerChart:
 
     from iodelta.report.formats.charts import build
 
-    tips = build.tips("row=comparison", "said=change", "word")
+    rows = build.names("row", "@rows")
+    tips = build.tips("row=comparison", "said=change", "values", "counted=based on", "word=verdict")
     scale = alt.Scale(domain=list(build.WORDS), range="ordinal")
     shapes = alt.Scale(domain=list(build.WORDS), range=list(build.SHAPES))
     legend = alt.Legend(values=["@words"], offset=12, **build.LEGEND)
@@ -31,20 +32,26 @@ def chart() -> alt.LayerChart:
     span = (
         alt.Chart()
         .mark_rule(strokeWidth=1.6, clip=True)
-        .encode(x=build.x("low", framed=True), x2=alt.X2("high"), y=build.names("row"), color=color, tooltip=tips)
+        .encode(x=build.x("low", framed=True), x2=alt.X2("high"), y=rows, color=color, tooltip=tips)
     )
     point = (
         alt.Chart()
         .mark_point(size=64, filled=True)
         .encode(
             x=build.x("change", framed=True),
-            y=build.names("row"),
+            y=rows,
             color=color,
             shape=shape,
             tooltip=tips,
         )
     )
-    return build.layered(build.band(), build.rule_at(0), span, point, height=alt.Step(18))
+    cut = [
+        alt.Chart(build.data(name))
+        .mark_point(size=44, filled=True, shape=f"triangle-{side}", xOffset=inwards)
+        .encode(x=build.x("at", framed=True), y=rows, color=color, tooltip=tips)
+        for name, side, inwards in (("below", "left", 3), ("above", "right", -3))
+    ]
+    return build.layered(build.band(), build.rule_at(0), span, *cut, point, height=alt.Step(18))
 
 
 def figures(source: Source) -> Iterator[Figure]:
@@ -70,28 +77,25 @@ def _figure(source: Source, own: list[Effect]) -> Figure:
     name = own[0].name
     left = some("comparisons", len(shown), len(own))
     counts = ", ".join(f"{sum(e.word == word for e in own)} {word}" for word in dict.fromkeys(e.word for e in own))
+    ends = framed(source, shown)
+    marks = [_mark(row, effect) for row, effect in zip(rows, shown, strict=True)]
     return Figure(
         name=f"change-{own[0].metric.name}",
         spec="forest",
         title=f"Change of {name}",
         alt=f"{plural(len(own), 'comparison')}: {counts}; {better} is better. {left}".strip(),
         about=f"Change against {label(source.baseline)} with its interval. The shaded band is the margin of "
-        f"{100 * source.margin:g} %; intervals that run off the chart are given in full in the table.",
-        rows=[
-            {
-                "row": row,
-                "change": percent_of(effect.change),
-                "low": percent_of(effect.low),
-                "high": percent_of(effect.high),
-                "word": effect.word,
-                "said": f"{percent(effect.change, effect.half)} ({interval(effect.low, effect.high)})",
-            }
-            for row, effect in zip(rows, shown, strict=True)
-        ],
+        f"{100 * source.margin:g} %; an arrowhead marks an interval that runs off the chart; the table has all of it.",
+        rows=marks,
+        extra={
+            "below": [{**mark, "at": ends[0]} for mark in marks if _under(mark["low"], ends[0])],
+            "above": [{**mark, "at": ends[1]} for mark in marks if _under(ends[1], mark["high"])],
+        },
         texts={
             "x": f"change, % ({better} is better)",
             "words": words,
-            "frame": framed(source, shown),
+            "frame": ends,
+            "rows": rows,
             **margins(source),
         },
         head=("comparison", "change", "interval", "verdict"),
@@ -101,6 +105,25 @@ def _figure(source: Source, own: list[Effect]) -> Figure:
         ],
         wide=max(map(len, rows)) > LONG,
     )
+
+
+def _mark(row: str, effect: Effect) -> dict[str, Any]:
+    """A comparison as it is drawn, and what a pointer shows of it."""
+    bounds = interval(effect.low, effect.high) if effect.low is not None else "no interval"
+    return {
+        "row": row,
+        "change": percent_of(effect.change),
+        "low": percent_of(effect.low),
+        "high": percent_of(effect.high),
+        "word": effect.word,
+        "said": f"{percent(effect.change, effect.half)} ({bounds})",
+        "values": " to ".join(quantity(value, effect.metric.unit) for value in effect.values),
+        "counted": inert(effect.counted),
+    }
+
+
+def _under(one: float | None, other: float | None) -> bool:
+    return one is not None and other is not None and one < other
 
 
 def framed(source: Source, effects: list[Effect]) -> list[float]:

@@ -44,7 +44,7 @@ def chart() -> alt.LayerChart:
 
     from iodelta.report.formats.charts import build
 
-    axis = alt.Axis(ticks=False, domain=False, grid=False, labelAngle=0)
+    axis = alt.Axis(ticks=False, domain=False, grid=False, labelAngle=0, labelOverlap="greedy", labelSeparation=4)
     x = alt.X(field="depth", type="ordinal", sort=None, title="iodepth", scale=alt.Scale(domain=["@depths"]), axis=axis)
     y = alt.Y(
         field="jobs",

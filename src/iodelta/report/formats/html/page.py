@@ -34,6 +34,9 @@ class Mark(msgspec.Struct, frozen=True):
     css: str
     change: str
     detail: str
+    interval: str = ""
+    values: str = ""
+    """Of the baseline and of the variant."""
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -173,14 +176,16 @@ def _counts(effects: Sequence[Effect]) -> Iterator[tuple[Mark, int]]:
 
 def _mark(effect: Effect) -> Mark:
     unit = effect.metric.unit
-    values = " -> ".join(quantity(value, unit) for value in effect.values)
+    values = " \u2192 ".join(quantity(value, unit) for value in effect.values)
     bounds = interval(effect.low, effect.high) if effect.low is not None else "no interval"
     return Mark(
         GLYPHS[effect.word],
         effect.word,
         CLASSES[effect.word],
         percent(effect.change, effect.half),
-        f"{effect.name} {values}; {bounds}; {effect.counted}; {inert(effect.says)}",
+        f"{effect.name} {values}; {bounds}; {inert(effect.counted)}; {inert(effect.says)}",
+        bounds,
+        values,
     )
 
 

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import PurePath
+
+import msgspec
 
 from iodelta.report.cache import Charts
 from iodelta.report.formats.charts import Source
 from iodelta.report.formats.html.page import Page, page
-from iodelta.report.stories import comparison, experiment
+from iodelta.report.stories import comparison, experiment, shown
 from iodelta.report.stories.statements import recommendation
+from iodelta.report.stories.story import Table
 from iodelta.study.comparison import Comparison
 from iodelta.study.experiment import Account, headline
-from iodelta.study.words import duration, inert
+from iodelta.study.runs import Shown
+from iodelta.study.words import duration, inert, size
+
+FEW = 4
+"""Values of a fact that are named, and rows of a table that is a small one."""
 
 STATES = {"complete": "complete", "budget": "ended by its budget", "interrupted": "interrupted", "running": "running"}
 
@@ -45,6 +53,35 @@ def of_comparison(found: Comparison, source: Source, charts: Charts) -> Page:
         ("based on", ", ".join(words) or "no number in common"),
     )
     return page(comparison.of_comparison(found), source, charts, answers=_shared(answers, found.baseline), facts=facts)
+
+
+def of_shown(found: Shown, charts: Charts) -> Page:
+    """What results of others hold, nothing compared."""
+    made = page(shown.of_shown(found), None, charts)
+    names = ", ".join(inert(PurePath(path).name or path) for path in found.paths)
+    facts = [("runs", str(found.runs)), ("files", str(found.files))]
+    for name, values in (
+        ("fio", [row.fio_version for row in found.rows]),
+        ("engine", [row.ioengine for row in found.rows]),
+        ("work", [row.rw for row in found.rows]),
+        ("block size", [size(row.bs) if row.bs else None for row in found.rows]),
+    ):
+        known = list(dict.fromkeys(inert(value) for value in values if value))
+        if known:
+            facts.append((name, ", ".join(known[:FEW]) + (f" and {len(known) - FEW} more" if len(known) > FEW else "")))
+    title = f"{names}: {made.title}" if names else made.title
+    return msgspec.structs.replace(made, title=title, facts=tuple(facts), tables=joined(made.tables))
+
+
+def joined(tables: Sequence[Table]) -> tuple[Table, ...]:
+    """Small tables with the same columns as one, whose rows have the titles in front: dozens of one row each are no
+    table that can be read down."""
+    small = len(tables) > FEW and all(len(table.rows) <= FEW for table in tables)
+    alike = {(table.first, table.heads, table.words) for table in tables}
+    if not small or len(alike) != 1:
+        return tuple(tables)
+    rows = [msgspec.structs.replace(row, group=table.title) for table in tables for row in table.rows]
+    return (msgspec.structs.replace(tables[0], title="All runs", rows=tuple(rows)),)
 
 
 def _shared(answers: Sequence[str], baseline: str) -> tuple[str, ...]:

@@ -39,10 +39,16 @@
     }
   };
 
+  // What the names of rows, or the numbers of an axis, take from the width of a chart.
+  const nameWidth = (spec, width) => {
+    const names = spec.datasets.rows.map((row) => String(row.row ?? row.cell ?? ""));
+    return Math.max(60, Math.min(0.46 * width, 6.2 * Math.max(0, ...names.map((name) => name.length)) + 10));
+  };
+
   const draw = (plot) => {
     const spec = JSON.parse(document.getElementById(plot.id.replace(/^plot-/, "spec-")).textContent);
     spec.config = { ...looks, axisY: { ...looks.axisY, labelLimit: Math.round(plot.clientWidth * 0.46) } };
-    foldLegends(spec, plot.clientWidth * 0.94);
+    foldLegends(spec, plot.clientWidth * 0.96 - nameWidth(spec, plot.clientWidth));
     spec.autosize = { type: "fit-x", contains: "padding" };
     const options = { ast: true, logLevel: 1, renderer: "svg", actions: false, defaultStyle: false, tooltip: show };
     return vegaEmbed(plot, spec, options).then(

@@ -15,6 +15,7 @@ from iodelta.report.stories.kinds import story_of
 from iodelta.report.stories.story import PLAIN, Detail
 from iodelta.study.comparison import Comparison
 from iodelta.study.experiment import Account
+from iodelta.study.runs import Shown
 
 if TYPE_CHECKING:
     from iodelta.report.stories.kinds import Told
@@ -26,6 +27,8 @@ def html_of(told: Told, charts: Charts, detail: Detail = PLAIN) -> bytes:
         return report(pages.of_account(told, sources.of_account(told, (), {}), charts))
     if isinstance(told, Comparison):
         return report(pages.of_comparison(told, sources.verdicts_of(told), charts))
+    if isinstance(told, Shown):
+        return report(pages.of_shown(told, charts))
     return report(page(story_of(told, detail), None, charts))
 
 

@@ -24,7 +24,9 @@ def report(page: Page) -> bytes:
     """The page as one HTML file in UTF-8. The same page gives the same bytes."""
     style = _style()
     charts = any(chapter.figures for chapter in page.chapters)
-    scripts = (_asset("vega.js"), _asset("report.js")) if charts else ()
+    scripts: tuple[str, ...] = (_asset("vega.js"), _asset("report.js")) if charts else ()
+    if any(section.commands for section in page.sections):
+        scripts = (*scripts, _asset("copy.js"))
     hashes = {"style": _hash(style), "scripts": " ".join(map(_hash, scripts)) or "'none'"}
     text = _template().render(
         page=page,
@@ -33,7 +35,7 @@ def report(page: Page) -> bytes:
         scripts=[_safe(script) for script in scripts],
         hashes=hashes,
         spec=_spec,
-        looks=_safe(_json(config(named()))),
+        looks=_safe(_json(config(named()))) if charts else "",
         tabled=TABLED,
     )
     return str(text).encode("utf-8", "backslashreplace")

@@ -1,0 +1,144 @@
+"""Pages of results as a browser shows them: legible at three widths, from one run to hundreds of cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+from fio_files import write
+from playwright.sync_api import Browser
+from test_charts import source
+from test_html import PATIENCE, Watched, browser, file, html, told
+from test_html_everywhere import COLLIDING, NAMELESS
+from test_inert import hostile_account
+
+from iodelta.audit import audit
+from iodelta.ingest.layouts import Layout, read_layout
+from iodelta.report.formats.charts import figures, forest
+from iodelta.report.formats.charts.sources import of_layout
+from iodelta.report.formats.html.told import charts_of_runs, html_of
+from iodelta.study.runs import shown
+from iodelta.study.values import Place, of_samples
+from iodelta.trial import Direction, Quantity
+
+__all__ = ["browser", "file", "told"]
+
+WIDTHS = (390, 768, 1280)
+
+CUT_OFF = """
+() => [...document.querySelectorAll(".plot")].flatMap((plot) => {
+  const edge = plot.getBoundingClientRect().right + 1;
+  return [...plot.querySelectorAll(".role-legend text, .role-axis-label text, .role-axis-title text")]
+    .filter((text) => text.textContent && text.getBoundingClientRect().right > edge)
+    .map((text) => `${plot.id}: ${text.textContent}`);
+})
+"""
+"""Words of a legend or an axis that leave their chart."""
+
+
+def page_of(layout: Layout, path: Path) -> Path:
+    found = shown(layout, audit(entry.run for entry in layout.entries), each=True, paths=["results"])
+    path.write_bytes(html_of(found, charts_of_runs(layout)))
+    return path
+
+
+def runner(root: Path, devices: int, depths: Sequence[int], jobs: Sequence[int]) -> Layout:
+    for device in range(devices):
+        for depth in depths:
+            for count in jobs:
+                name = f"randread-{depth}-{count}.json"
+                write(root / f"nvme{device}n1" / "4k" / name, 1000.0 * depth * count + device, depth=depth, jobs=count)
+    return read_layout(root)
+
+
+INPUTS = {
+    "one run": (1, (1,), (1,)),
+    "a grid of depth and jobs": (1, (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048), (1, 2, 16)),
+    "twelve devices": (12, (1, 32), (1,)),
+    "200 cells": (1, range(1, 21), range(1, 11)),
+}
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_results_can_be_read_at_three_widths(browser: Browser, tmp_path: Path, name: str) -> None:
+    path = page_of(runner(tmp_path / "results", *INPUTS[name]), tmp_path / "page.html")
+    for width in WIDTHS:
+        watched = Watched(browser.new_page(viewport={"width": width, "height": 900}))
+        page = watched.open(path)
+        assert page.locator(".plot").count() == page.locator(".plot.drawn svg").count() >= 4
+        assert page.evaluate(COLLIDING) == [], width
+        assert page.evaluate(CUT_OFF) == [], width
+        assert page.evaluate(NAMELESS) == [], width
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert watched.wrong == []
+        page.close()
+
+
+def test_names_in_charts_of_values_come_out_as_letters(browser: Browser, tmp_path: Path) -> None:
+    evil = ("</script><script>document.title='owned'</script>", "<img src=x onerror=document.title='owned'>", "@rows")
+    rate, bandwidth = Quantity.exact(1000.0, "IOPS"), Quantity.exact(4e6, "B/s")
+    one = Direction("read", 0, 0, 1000, rate, bandwidth)
+    places = [Place(cell=name, panel=name, depth=depth) for depth, name in enumerate(evil, 1)]
+    values = of_samples(places, ((cell, variant, [one]) for cell in evil for variant in evil))
+    bare = msgspec.structs.replace(of_layout(Layout("content", ())), values=values, variants=evil, cells=evil)
+    path = tmp_path / "evil.html"
+    path.write_bytes(html(hostile_account(evil[0]), tuple(figures(bare))))
+    watched = Watched(browser.new_page())
+    page = watched.open(path)
+    assert page.locator(".plot.drawn svg").count() == page.locator(".plot").count() >= 2
+    assert page.title() != "owned"
+    assert watched.wrong == []
+    page.close()
+
+
+def test_the_matrix_shows_value_change_and_interval(browser: Browser, file: Path) -> None:
+    page = browser.new_page()
+    Watched(page).open(file)
+    cell = page.locator(".matrix td.regression").first
+    text = cell.inner_text().replace("\u00a0", " ")
+    assert "regression" in (cell.text_content() or "")
+    for part in (" %", " .. ", "\u2192"):
+        assert part in text
+    page.close()
+
+
+def test_an_interval_that_runs_off_the_chart_ends_in_an_arrowhead(browser: Browser, tmp_path: Path) -> None:
+    found = source()
+    wild = [msgspec.structs.replace(one, low=-0.99, high=40.0) for one in found.effects[:1]]
+    effects = (*wild, *found.effects[1:])
+    (figure, *_) = forest.figures(msgspec.structs.replace(found, effects=effects))
+    cut = {side: [row["row"] for row in figure.extra[side]] for side in ("below", "above")}
+    assert cut == {"below": [wild[0].cell], "above": [wild[0].cell]}
+    path = tmp_path / "page.html"
+    path.write_bytes(html(hostile_account("plain"), (("Change", (figure,)),)))
+    page = browser.new_page()
+    Watched(page).open(path)
+    # Points of all comparisons, and one head at each end.
+    marks = page.locator(".mark-symbol.role-mark path").count()
+    assert marks == len(figure.rows) + 2
+    page.close()
+
+
+def test_commands_are_copied_by_a_button(browser: Browser, tmp_path: Path) -> None:
+    path = page_of(runner(tmp_path / "results", 1, (1,), (1,)), tmp_path / "page.html")
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    Watched(page).open(path)
+    page.locator(".copied button").first.click()
+    page.locator(".copied button", has_text="Copied").first.wait_for(timeout=PATIENCE)
+    assert page.evaluate("navigator.clipboard.readText()") == "iodelta show results"
+    page.emulate_media(media="print")
+    assert page.locator(".copied button").first.is_hidden()
+    context.close()
+
+
+def test_many_small_tables_become_one_that_is_read_down(browser: Browser, tmp_path: Path) -> None:
+    path = page_of(runner(tmp_path / "results", 1, (1, 2, 4, 8, 16), (1, 2)), tmp_path / "page.html")
+    page = browser.new_page()
+    Watched(page).open(path)
+    assert page.locator("#numbers table").count() == 1
+    assert page.locator("#numbers tbody tr").count() == 10
+    assert "results" in page.title()
+    page.close()
