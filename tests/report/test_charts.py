@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from prepared_disk import disk
 from test_console import account, experiment, trials
 
 from iodelta.lab.plan import make_plan
@@ -50,7 +51,7 @@ def source(change: float = 0.0, *, sd: float = 0.01, blocks: int = 10) -> Source
     told = msgspec.structs.replace(told, views=views(plan, told.judgement, made))
     environment = {"target": {"device": "md0"}, "devices": [{"name": "md0"}, {"name": "sda"}, {"name": "sdb"}]}
     found = of_account(told, made, environment)
-    return msgspec.structs.replace(found, backgrounds=dict.fromkeys(found.cells, "defrag"))
+    return msgspec.structs.replace(found, backgrounds=dict.fromkeys(found.cells, "defrag"), prepared=(disk(),))
 
 
 def dressed(trial: Trial) -> Trial:

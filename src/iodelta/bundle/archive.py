@@ -29,7 +29,7 @@ MAGIC = b"\x28\xb5\x2f\xfd"
 
 NAME = re.compile(
     r"experiment\.toml|plan\.json|journal\.jsonl|calibration\.json|reproduction\.json|environment(-\d{1,4})?\.json"
-    rf"|raw/\d{{6,9}}\.({'|'.join(map(re.escape, OUTPUTS.values()))}|record)\.zst",
+    rf"|raw/(step-)?\d{{6,9}}\.({'|'.join(map(re.escape, OUTPUTS.values()))}|record)\.zst",
     re.ASCII,
 )
 """The files of an experiment. No other member is ever taken, so no name can lead anywhere."""

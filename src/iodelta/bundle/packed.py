@@ -39,7 +39,7 @@ class Packed(Folder):
     def write(self, name: str, data: bytes) -> None:
         self._refuse()
 
-    def write_raw(self, trial: int, kinds: Mapping[str, bytes]) -> None:
+    def write_raw(self, trial: int | str, kinds: Mapping[str, bytes]) -> None:
         self._refuse()
 
     @contextlib.contextmanager

@@ -137,9 +137,9 @@ def _files(path: Path, account: Account) -> tuple[list[str], tuple[str, ...]]:
 
 
 def _is_known(name: str, account: Account) -> bool:
-    """Whether a file is of no trial, or of one that the journal knows."""
-    trial = re.match(r"raw/(\d+)\.", name)
-    return trial is None or int(trial[1]) in account.finished
+    """Whether a file is of no trial and no step, or of one that the journal knows."""
+    own = re.match(r"raw/(step-)?(\d+)\.", name)
+    return own is None or int(own[2]) in (account.steps if own[1] else account.finished)
 
 
 def _literals(path: Path, contents: dict[str, bytes], machine: Literals | None) -> Literals:

@@ -18,6 +18,7 @@ from iodelta.errors import IodeltaError
 
 COMMANDS = {
     "run": "Run an experiment, or continue one.",
+    "prepare": "Bring a disk to a known state: purge, fill, rounds until it is steady.",
     "report": "Show what an experiment found.",
     "show": "List what fio results, tables or archives contain.",
     "compare": "Compare results from any source, as far as they allow.",

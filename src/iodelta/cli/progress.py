@@ -35,6 +35,22 @@ def time_left(share: float | None, seconds: float) -> str:
     return f", about {duration(seconds * (1 - share) / share)} left"
 
 
+class Pace:
+    """How fast one step goes, also one that was half done when it was first heard of."""
+
+    def __init__(self) -> None:
+        self._step = ""
+        self._begun = self._first = 0.0
+
+    def left(self, step: str, share: float) -> str:
+        """About how long the step still takes of which ``share`` is done; empty while that says too little."""
+        now = time.monotonic()
+        if step != self._step:
+            self._step, self._begun, self._first = step, now, share
+        own = (share - self._first) / (1 - self._first) if self._first < 1 else 1.0
+        return time_left(own, now - self._begun)
+
+
 class Progress:
     """The line; leaving takes it away. Elsewhere than on a terminal it is silent, or, as a ``log``, a line for each
     step and for each quarter of it."""

@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from iodelta.cli.awaiting import awaited
 from iodelta.cli.files import check_free, check_free_of_pictures, write
 from iodelta.cli.files import force as force_option
-from iodelta.errors import RequestError
+from iodelta.errors import RequestError, pasted
 from iodelta.report.stories.story import PLAIN, Detail
 from iodelta.study.words import inert
 
@@ -184,6 +184,20 @@ def command(
                 remedy="--functions says where a change sits",
             )
         counted(Folder(Path(path)), format_, output, functions=functions, force=force, gate=gate)
+    if (Path(path) / "experiment.toml").is_file() and Folder(Path(path)).prepares():
+        from iodelta.report.derived import charts_of_preparation
+        from iodelta.study.preparation import prepared
+
+        if cell or reproducer or functions:
+            raise RequestError(
+                "this folder holds the preparation of a disk, no trials",
+                place=path,
+                remedy="leave --explain, --reproducer and --functions out",
+            )
+        disk = prepared(Folder(Path(path)))
+        detail = Detail(folder=inert(pasted(path)), whole=verbose)
+        deliver(disk, lambda: charts_of_preparation(disk), format_, output, charts, force=force, detail=detail)
+        sys.exit(reported(disk.exit_code, gate=gate))
     if functions:
         raise RequestError(
             "functions are counted with the instruction clock only",

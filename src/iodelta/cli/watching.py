@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from iodelta.cli.progress import redrawable
+from iodelta.cli.progress import Pace, redrawable
 from iodelta.errors import pasted
 from iodelta.lab.plan import Plan
 from iodelta.lab.progress import Watcher
@@ -72,7 +72,9 @@ class PlainWatcher:
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
         self._plan: Plan | None = None
-        self._prepared = 0.0
+        self._prepared = ("", 0.0)
+        """What was prepared when that was said last, and how much of it was done."""
+        self._pace = Pace()
         self._round = 0
         self._said: tuple[int, float] | None = None
         """Decided cells and seconds spent as of the last line."""
@@ -116,9 +118,11 @@ class PlainWatcher:
         )
 
     def preparing(self, what: str, share: float) -> None:
-        if share in (0.0, 1.0) or share - self._prepared >= 0.25:
-            self._prepared = share
-            self._say(f"{inert(what)}: {100 * share:.0f} %")
+        left = self._pace.left(what, share)
+        before, said = self._prepared
+        if what != before or said < share == 1.0 or share - said >= 0.25:
+            self._prepared = (what, share)
+            self._say(f"{inert(what)}: {100 * share:.0f} %{left}")
 
 
 def _ahead(plan: Plan, judgement: Judgement, left: float) -> str:
@@ -149,6 +153,7 @@ class LiveWatcher:
         self._spent = 0.0
         self._left: float | None = None
         self._block = 0
+        self._pace = Pace()
 
     def begin(self, plan: Plan, folder: str, done: int) -> None:
         self._plan = plan
@@ -179,7 +184,7 @@ class LiveWatcher:
         self._draw()
 
     def preparing(self, what: str, share: float) -> None:
-        self._now = f"{inert(what)}: {100 * share:.0f} %"
+        self._now = f"{inert(what)}: {100 * share:.0f} %{self._pace.left(what, share)}"
         self._start()
         self._draw()
 

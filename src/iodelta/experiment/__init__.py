@@ -4,23 +4,29 @@ The file is TOML, the shorthand builds the same ``Experiment``; neither touches 
 fio's names and spelling. Lists expand: every combination of listed values is a cell.
 """
 
+from iodelta.experiment.disk import parse_disk
 from iodelta.experiment.file import load, parse
-from iodelta.experiment.model import Cell, Condition, Design, Experiment, Option, Subject, Target, Variant
-from iodelta.experiment.shorthand import overridden, shorthand, toml_text
+from iodelta.experiment.model import Cell, Condition, Design, Experiment, Option, Prepare, Subject, Target, Variant
+from iodelta.experiment.prepare import DiskQuestion
+from iodelta.experiment.shorthand import disk_text, overridden, shorthand, toml_text
 from iodelta.experiment.values import seconds, size_bytes
 
 __all__ = [
     "Cell",
     "Condition",
     "Design",
+    "DiskQuestion",
     "Experiment",
     "Option",
+    "Prepare",
     "Subject",
     "Target",
     "Variant",
+    "disk_text",
     "load",
     "overridden",
     "parse",
+    "parse_disk",
     "seconds",
     "shorthand",
     "size_bytes",

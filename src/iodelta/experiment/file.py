@@ -14,7 +14,19 @@ import msgspec
 from iodelta.errors import RequestError
 from iodelta.experiment.build import parse_build
 from iodelta.experiment.expand import Workload, assemble
-from iodelta.experiment.model import INSTRUMENTS, NAME, Condition, Design, Experiment, Option, Target, Variant, variant
+from iodelta.experiment.model import (
+    INSTRUMENTS,
+    NAME,
+    Condition,
+    Design,
+    Experiment,
+    Option,
+    Target,
+    Variant,
+    of_boot,
+    variant,
+)
+from iodelta.experiment.prepare import parse_prepare
 from iodelta.experiment.subject import parse_role, parse_subject
 from iodelta.experiment.values import fraction, seconds, size_bytes, split_command
 from iodelta.jobfile import read_job_file
@@ -71,11 +83,11 @@ def parse(text: str, name: str = "experiment.toml", *, base: Path = Path(), numb
 
     ``numbered`` false leaves line numbers out of messages: the text was made from a command line.
     """
-    data = _toml_data(text, name)
+    data = toml_data(text, name)
     source = Source(text, name, numbered=numbered)
-    _known(source, data, (), _TOP)
+    check_keys(source, data, (), _TOP)
     design = _design(source, data.get("design", {}))
-    target = _target(source, data.get("target", {}))
+    target = parse_target(source, data.get("target", {}))
     workloads = _workloads(source, data.get("workload"), base)
     variants = tuple(_variant(source, n, t) for n, t in _tables(source, data, "variant").items())
     if sum(one.role == "reference" for one in variants) > 1:
@@ -83,7 +95,7 @@ def parse(text: str, name: str = "experiment.toml", *, base: Path = Path(), numb
     conditions = tuple(_condition(source, n, t) for n, t in _tables(source, data, "condition").items())
     margin = _number(source, data.get("margin", "1%"), fraction, "margin")
     baseline = data.get("baseline", variants[0].name if variants else "")
-    machines = _machines(source, data.get("machine", []))
+    machines = parse_machines(source, data.get("machine", []))
     clock = _clock(source, data.get("clock", "wall"), machines)
     experiment = assemble(
         str(data.get("question", "")),
@@ -97,6 +109,7 @@ def parse(text: str, name: str = "experiment.toml", *, base: Path = Path(), numb
         refuse=source.refuse,
     )
     _check_weights(source, experiment)
+    _check_prepare(source, data, experiment, clock)
     parse_build(data.get("build", {}), source.refuse)
     return msgspec.structs.replace(
         experiment,
@@ -104,10 +117,11 @@ def parse(text: str, name: str = "experiment.toml", *, base: Path = Path(), numb
         clock=clock,
         instruments=_instruments(source, data.get("instrument", {})),
         subject=parse_subject(data.get("subject", {}), source.refuse),
+        prepare=parse_prepare(data, source.refuse),
     )
 
 
-def _toml_data(text: str, name: str) -> dict[str, Any]:
+def toml_data(text: str, name: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -134,7 +148,21 @@ def _check_weights(source: Source, experiment: Experiment) -> None:
             source.refuse(f"no cell is called {name!r}", "design", "weights", name, remedy=f"the cells are {allowed}")
 
 
-def _machines(source: Source, value: Any) -> tuple[str, ...]:
+def _check_prepare(source: Source, data: Mapping[str, Any], experiment: Experiment, clock: str) -> None:
+    if "prepare" not in data:
+        return
+    if clock == "instructions" or any(map(of_boot, experiment.knob_names())):
+        what = "a disk cannot be prepared where variants differ in what is booted, or instructions are counted"
+        source.refuse(what, "prepare", remedy="remove [prepare], and prepare the disk with `iodelta prepare`")
+    if experiment.target.files or not experiment.target.path:
+        source.refuse(
+            "only a disk of your own can be prepared, and [target] names none",
+            "prepare",
+            remedy="name a block device or a file as [target] path",
+        )
+
+
+def parse_machines(source: Source, value: Any) -> tuple[str, ...]:
     """One name or a list of them; none for this machine."""
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list) or not all(isinstance(name, str) and name.strip() for name in names):
@@ -158,10 +186,11 @@ _TOP = (
     "instrument",
     "subject",
     "build",
+    "prepare",
 )
 
 
-def _known(source: Source, table: Mapping[str, Any], path: tuple[str, ...], allowed: Iterable[str]) -> None:
+def check_keys(source: Source, table: Mapping[str, Any], path: tuple[str, ...], allowed: Iterable[str]) -> None:
     names = list(allowed)
     for key in table:
         if key not in names:
@@ -189,7 +218,7 @@ def _tables(source: Source, data: Mapping[str, Any], kind: str) -> dict[str, dic
 
 
 def _design(source: Source, table: Mapping[str, Any]) -> Design:
-    _known(source, table, ("design",), Design.__struct_encode_fields__)
+    check_keys(source, table, ("design",), Design.__struct_encode_fields__)
     values: dict[str, Any] = dict(table)
     for keys, convert in ((("trial", "ramp", "budget", "boot", "settle"), seconds), (("level", "stalls"), fraction)):
         for key in values.keys() & keys:
@@ -228,12 +257,12 @@ def _check_limits(source: Source, design: Design) -> None:
 def _instruments(source: Source, table: Any) -> tuple[str, ...]:
     if not isinstance(table, dict) or not all(isinstance(value, bool) for value in table.values()):
         source.refuse("instrument is a table of true or false, as in [instrument] perf = true", "instrument")
-    _known(source, table, ("instrument",), INSTRUMENTS)
+    check_keys(source, table, ("instrument",), INSTRUMENTS)
     return tuple(name for name in INSTRUMENTS if table.get(name))
 
 
-def _target(source: Source, table: Mapping[str, Any]) -> Target:
-    _known(source, table, ("target",), Target.__struct_fields__)
+def parse_target(source: Source, table: Mapping[str, Any]) -> Target:
+    check_keys(source, table, ("target",), Target.__struct_fields__)
     for key, value in table.items():
         if not isinstance(value, str) or not value.strip() or "\0" in value:
             source.refuse(f'{key} must be a non-empty text, as in path = "/dev/sdb", size = "10g"', "target", key)

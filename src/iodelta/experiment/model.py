@@ -107,6 +107,24 @@ class Design(msgspec.Struct, frozen=True):
     """Cell -> what its losses count for when a variant is recommended; 1 for a cell that is not named."""
 
 
+class Prepare(msgspec.Struct, frozen=True):
+    """How a disk is brought to a known state: purged, filled, then written in rounds until it is steady."""
+
+    purge: Literal["none", "discard", "nvme-format"] = "none"
+    """How everything on it is given up first, where the disk can; ``none``: its history stays."""
+    fill: float = 2.0
+    """Times that its size is written in sequence, in blocks of 128 KiB, before the rounds."""
+    workload: tuple[Option, ...] = ()
+    """fio options of the rounds; none: those of the first cell that writes, else random writes of 4 KiB."""
+    round: float = 60.0
+    """Seconds of one round."""
+    limit: int = 25
+    """Rounds after which it is given up that the disk becomes steady."""
+    spare: float = 0.3
+    """Share of the size that rounds must have written before the five that are called steady: until the spare area of
+    an SSD is used up, it writes as fast as a new one."""
+
+
 class Cell(msgspec.Struct, frozen=True):
     """One workload under one condition: what variants are compared in."""
 
@@ -142,6 +160,9 @@ class Experiment(msgspec.Struct, frozen=True):
 
     subject: Subject = Subject()
     """The build that is measured."""
+
+    prepare: Prepare | None = None
+    """How the disk is brought to a known state before the first trial; None: it is measured as it is."""
 
     def variant(self, name: str) -> Variant:
         """The variant ``name``; KeyError when there is none."""

@@ -25,7 +25,7 @@ _BARE_KNOBS = ("cpus", "numa", "kernel")
 _PLACE = "command line"
 
 
-Table = Mapping[str, str | int | bool | list[str] | None]
+Table = Mapping[str, str | int | float | bool | list[str] | None]
 _NONE: Table = MappingProxyType({})
 
 
@@ -53,6 +53,17 @@ def shorthand(
         "condition": _conditions(conditions),
         "design": _given(design),
         "subject": _given(subject),
+    }
+    return _toml(data)
+
+
+def disk_text(*, machine: str, target: Table, prepare: Table, fio: Sequence[str]) -> str:
+    """The file that ``iodelta prepare TARGET ... -- fio options`` stands for, as TOML text. Raises RequestError."""
+    workload = {"workload": _workload(fio)} if fio else {}
+    data: dict[str, object] = {
+        **_given({"machine": machine}),
+        "target": _given(target),
+        "prepare": {**_given(prepare), **workload},
     }
     return _toml(data)
 

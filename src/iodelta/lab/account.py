@@ -16,9 +16,12 @@ from iodelta.lab.folder import (
     Finished,
     LeftOut,
     Planned,
+    Preparing,
     Repeated,
     Session,
+    Settled,
     Started,
+    StepDone,
 )
 from iodelta.trial import Finding
 
@@ -58,6 +61,12 @@ class Account:
         """Variant -> why its kernel did not come up; nothing of it counts, and the others went on."""
         self.repeats: list[Repeated] = []
         self.sessions: list[Session] = []
+        self.preparing: list[Preparing] = []
+        """Sessions of the preparation of disks."""
+        self.steps: dict[int, StepDone] = {}
+        """Finished steps of preparations."""
+        self.settled: dict[str, Settled] = {}
+        """Machine -> how the preparation of its disk ended, the last time that it did."""
         self.state = "running"
         """How the last session ended, as in ``Ended``; ``running`` while it has no end (or was killed)."""
         self.extended: Extended | None = None
@@ -93,6 +102,8 @@ class Account:
             case Session():
                 self.sessions.append(event)
                 self.state = "running"
+            case Preparing() | StepDone() | Settled():
+                self._add_preparation(event)
             case Extended():
                 self.extended = event
                 self.state = "running"
@@ -102,6 +113,19 @@ class Account:
                     self.budget_ends.append(max(self.finished))
             case _:
                 pass  # knob records are the undo log's account, not the trials'
+
+    def _add_preparation(self, event: Preparing | StepDone | Settled) -> None:
+        if isinstance(event, Preparing):
+            self.preparing.append(event)
+        elif isinstance(event, StepDone):
+            self.steps[event.number] = event
+        else:
+            self.settled[event.machine] = event
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything was done for this folder that is worth keeping."""
+        return bool(self.sessions or self.steps)
 
     @property
     def over(self) -> bool:

@@ -17,6 +17,7 @@ from iodelta.experiment.io_uring import TOOL
 from iodelta.knob import Knob, Saved, turn
 from iodelta.knob.base import attachment
 from iodelta.knob.mirror import mirrored
+from iodelta.lab.diskstate import state_known, written_since
 from iodelta.lab.folder import Folder, Started
 from iodelta.lab.guard import WritePermit
 from iodelta.lab.plan import Plan
@@ -202,6 +203,7 @@ class Bench:
             self._mirrors = Mirrors(machine, target)
             self._standing = (*cache_findings(machine, target), *emulation_findings(machine))
             self._attached = self._attachments()
+            self._disk = state_known(machine, target) if permit is not None else None
 
     def check_target(self) -> None:
         """Raises MeasureError when the target has vanished or become another device since the run began."""
@@ -291,6 +293,7 @@ class Bench:
                 **counted,
                 **{f"whole.{name}": whole[name] for name in counted if name in whole},
                 **copies,
+                **written_since(self._disk, target=self.target, counters=before.counters),
             },
             background=account,
             findings=findings,

@@ -27,6 +27,8 @@ class Session(msgspec.Struct, frozen=True, tag="session"):
     """The environment file of this session."""
     machine: str = ""
     """Its name, as in ``ssh:HOST``; of several hosts each has a session of its own."""
+    disk: dict[str, Any] | None = None
+    """What was known of the state of a disk that is written to; None where that was not asked."""
 
 
 class KnobSaved(msgspec.Struct, frozen=True, tag="knob-saved"):
@@ -153,6 +155,54 @@ class Rebooted(msgspec.Struct, frozen=True, tag="rebooted"):
     """Until it was back."""
 
 
+class Preparing(msgspec.Struct, frozen=True, tag="preparing"):
+    """The preparation of a disk began, or goes on; all that was on the disk is given up from here on."""
+
+    at: float
+    boot_id: str
+    pid: int
+    target: dict[str, Any]
+    size: int
+    """Bytes that are prepared, from the beginning of the disk."""
+    workload: tuple[tuple[str, str | None], ...]
+    """fio options of the rounds."""
+    machine: str = ""
+
+
+class StepBegun(msgspec.Struct, frozen=True, tag="step-begun"):
+    """A step of a preparation is about to run."""
+
+    at: float
+    number: int
+    """Of all steps in this folder, from 1."""
+    step: Literal["purge", "fill", "round"]
+    machine: str = ""
+
+
+class StepDone(msgspec.Struct, frozen=True, tag="step-done"):
+    """A step of a preparation is over and its raw output is on disk."""
+
+    at: float
+    number: int
+    step: Literal["purge", "fill", "round"]
+    started: float
+    """Unix seconds."""
+    seconds: float
+    written: int
+    """Bytes."""
+    machine: str = ""
+
+
+class Settled(msgspec.Struct, frozen=True, tag="settled"):
+    """A preparation came to its end: the disk is steady, or did not become so within the limit of rounds."""
+
+    at: float
+    steady: bool
+    rounds: int
+    """Made until then."""
+    machine: str = ""
+
+
 Event = (
     Planned
     | Session
@@ -169,4 +219,8 @@ Event = (
     | Kept
     | Booted
     | Rebooted
+    | Preparing
+    | StepBegun
+    | StepDone
+    | Settled
 )

@@ -37,10 +37,14 @@ from iodelta.lab.events import (
     KnobSaved,
     LeftOut,
     Planned,
+    Preparing,
     Rebooted,
     Repeated,
     Session,
+    Settled,
     Started,
+    StepBegun,
+    StepDone,
 )
 from iodelta.lab.journal import Journal
 from iodelta.lab.seal import FileSeal, Seal, altered, file_seal, sha256
@@ -59,10 +63,14 @@ __all__ = [
     "KnobSaved",
     "LeftOut",
     "Planned",
+    "Preparing",
     "Rebooted",
     "Repeated",
     "Session",
+    "Settled",
     "Started",
+    "StepBegun",
+    "StepDone",
     "now",
 ]
 
@@ -155,8 +163,18 @@ class Folder:
         """Whether this is an experiment of path mode (``clock = "instructions"``). Raises MeasureError."""
         return self.has(PLAN) and self.read_struct(PLAN, _Clock).clock == "instructions"
 
+    def prepares(self) -> bool:
+        """Whether this is the preparation of a disk alone, without trials. Raises MeasureError."""
+        return self.has(PLAN) and self.read_struct(PLAN, _Clock).clock == "rounds"
+
     def check_times(self) -> None:
-        """Raises RequestError for an experiment of path mode, which holds no times and no environment."""
+        """Raises RequestError for a folder without trials: of path mode, or of the preparation of a disk."""
+        if self.prepares():
+            raise RequestError(
+                "this folder holds the preparation of a disk, no trials",
+                place=str(self.path),
+                remedy="`iodelta prepare` continues it and `iodelta report` shows it",
+            )
         if self.counts_instructions():
             raise RequestError(
                 "this folder holds counts of instructions, no times",
@@ -232,8 +250,10 @@ class Folder:
                 self.read(name)
         return self.read_struct(PLAN, kind)
 
-    def write_raw(self, trial: int, kinds: Mapping[str, bytes]) -> None:
+    def write_raw(self, trial: int | str, kinds: Mapping[str, bytes]) -> None:
         """Keep raw bytes of a trial, zstd-compressed: ``raw/000123.KIND.zst``. On disk, names included, on return.
+
+        What is no trial's has a name in place of a number (``step_name``).
 
         Half-written ones need no care: raw files without a ``finished`` line belong to nobody. Raises MeasureError.
         """
@@ -253,7 +273,7 @@ class Folder:
             raise self._failed(error) from error
         self._unsealed |= {_raw_name(trial, kind): file_seal(data) for kind, data in written.items()}
 
-    def read_raw(self, trial: int, kind: str) -> bytes:
+    def read_raw(self, trial: int | str, kind: str) -> bytes:
         """Raw bytes of a trial. Raises MeasureError when they are missing or damaged."""
         name = _raw_name(trial, kind)
         data = self.read(name)
@@ -342,8 +362,14 @@ def _sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
-def _raw_name(trial: int, kind: str) -> str:
-    return f"{RAW}/{trial:06d}.{kind}.zst"
+def step_name(number: int) -> str:
+    """What the raw files of a step of a preparation are called, in place of a trial's number."""
+    return f"step-{number:06d}"
+
+
+def _raw_name(trial: int | str, kind: str) -> str:
+    stem = trial if isinstance(trial, str) else f"{trial:06d}"
+    return f"{RAW}/{stem}.{kind}.zst"
 
 
 def now() -> float:

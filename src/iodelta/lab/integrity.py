@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -14,6 +15,9 @@ from iodelta.plural import plural
 from iodelta.trial import Finding
 
 VERDICT = "verdict.json"
+
+STEP = re.compile(rf"{RAW}/step-\d+\.")
+"""The beginning of the names of a preparation's raw files, which are no trial's."""
 
 _COPY = "restore a copy of the folder, if you have one"
 
@@ -79,10 +83,10 @@ def _added(folder: Folder, state: Account) -> Iterator[Finding]:
     in_flight = state.started.keys() - state.finished.keys()
     for name in sorted(set(folder.raw_names()) - seals.keys()):
         copied = known.get(_digest(folder, name))
-        number = _trial_of(name)
+        number, numbered = _trial_of(name), bool(_trial_of(name) or STEP.match(name))
         if copied and number not in in_flight:
             said = f"is a copy of {copied}, which counts once"
-        elif number in in_flight or folder.seal.unsealed or (number and state.state not in OVER):
+        elif number in in_flight or folder.seal.unsealed or (numbered and state.state not in OVER):
             continue
         else:
             said = "belongs to no trial of the journal"
@@ -99,7 +103,8 @@ def _digest(folder: Folder, name: str) -> str:
 
 def _cut(folder: Folder, state: Account) -> list[Finding]:
     """Raw files of trials that the journal does not know as finished. A kill leaves those of one trial a session."""
-    unknown = {_trial_of(name) for name in folder.raw_names()} - state.finished.keys() - state.failed.keys()
+    numbers = {_trial_of(name) for name in folder.raw_names() if not STEP.match(name)}
+    unknown = numbers - state.finished.keys() - state.failed.keys()
     if len(unknown) <= len(state.sessions):
         return []
     said = f"there are raw files of {plural(len(unknown), 'trial')} that it does not know: lines were cut off its end"

@@ -17,6 +17,7 @@ from iodelta.lab.bench import Bench
 from iodelta.lab.booting import boots_of, look
 from iodelta.lab.boots import Boots
 from iodelta.lab.calibration import calibrations_for
+from iodelta.lab.diskstate import state_known
 from iodelta.lab.folder import CALIBRATION, NOTHING, Abandoned, Extended, Folder, Session, now
 from iodelta.lab.hosts import host_of
 from iodelta.lab.instrument import look_closer
@@ -51,7 +52,7 @@ def start(
     try:
         go(folder, machine, control, others=others)
     except RequestError:
-        if not Account(folder.events()).sessions:
+        if not Account(folder.events()).begun:
             shutil.rmtree(path)
         raise
     return folder
@@ -177,7 +178,9 @@ def _begin_session(
     if not sessions:
         folder.write_struct(CALIBRATION, calibrations_for(machine, bench.target, plan.experiment))
     target = msgspec.to_builtins(bench.target)
-    folder.append(Session(now(), boot_id(machine), os.getpid(), target, name, machine.name))
+    disk = state_known(machine, bench.target) if found.writes else None
+    said = msgspec.to_builtins(disk) if disk is not None else None
+    folder.append(Session(now(), boot_id(machine), os.getpid(), target, name, machine.name, said))
     for cell, reason in found.unmeasurable.items():
         folder.append(Abandoned(now(), cell, reason))
 

@@ -23,11 +23,13 @@ from iodelta.knob import Knob, Restored, check, knob
 from iodelta.knob.mirror import PERMITTED, members_of, mirrored, options_of
 from iodelta.knob.mirror import check_options as check_options_of_mirror
 from iodelta.lab.bench import Bench, Requests, Settings, background_words
+from iodelta.lab.diskstate import Known, state_known
 from iodelta.lab.folder import Folder, KnobRestored, KnobSaved, now
 from iodelta.lab.guard import MARK as SCRATCH_MARK
 from iodelta.lab.guard import check_write, held_by, make_scratch, read_only, refuse_at_once, refuse_reasons
 from iodelta.lab.placement import placement
 from iodelta.lab.plan import Plan
+from iodelta.lab.preparing import Cost, Preparation, cost_of, disk_of, prepared_first
 from iodelta.lab.progress import Control, Watcher
 from iodelta.lab.turns import alone
 from iodelta.lab.undo import UndoLog, undo_log
@@ -73,6 +75,10 @@ class Survey(msgspec.Struct, frozen=True):
     """Variant -> what is odd about the CPUs that it binds its tasks to."""
     holds: str = ""
     """What a write would destroy, where ``--destroy`` has to name the target; empty otherwise."""
+    disk: Known | None = None
+    """What is known of the state of a block device that is written to; None where that was not asked."""
+    prepare: Cost | None = None
+    """What its preparation before the first trial takes; None where there is none."""
 
 
 def survey(machine: Machine, experiment: Experiment, *, engines: bool = True) -> Survey:
@@ -98,7 +104,11 @@ def survey(machine: Machine, experiment: Experiment, *, engines: bool = True) ->
     _check_tool(machine, experiment)
     refused = _tried(machine, requests) if engines else ({}, {})
     odd = placement(machine, experiment, target, knobs)
-    return Survey(target, scratch, size, version, writing, reasons, *refused, placement=odd, holds=holds)
+    state = state_known(machine, target) if writing else None
+    asked = experiment.prepare is not None
+    cost = cost_of(disk_of(machine, experiment, target, size, version), state) if asked else None
+    found = Survey(target, scratch, size, version, writing, reasons, *refused, placement=odd, holds=holds)
+    return msgspec.structs.replace(found, disk=state, prepare=cost)
 
 
 def _size(experiment: Experiment, target: Target, scratch: bool) -> int | None:
@@ -259,6 +269,10 @@ def ready(
         if found.writes and not found.scratch:
             size = None if target.kind == "directory" else found.size  # what is there needs no room
             permit = stack.enter_context(check_write(machine, target, control.destroy, size))
+        if plan.experiment.prepare is not None:
+            disk = disk_of(machine, plan.experiment, target, found.size, found.fio)
+            own = marked(plan.identifier)
+            prepared_first(Preparation(disk, folder, control, place=place, env=own, permit=permit), disk, folder)
         permitted = _mirror_permits(machine, plan.experiment, target, control.destroy, stack) if found.writes else ()
         with machine.together("knobs"):
             knobs = knobs_of(machine, plan.experiment, target)

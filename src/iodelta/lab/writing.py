@@ -21,7 +21,9 @@ JUDGED = frozenset({"rw", "readwrite", "ioengine", *CHANGING})
 
 
 def any_writes(experiment: Experiment, target: Target, size: int | None = None) -> bool:
-    """Whether any trial or fio background of ``experiment`` may change ``target``: ``writes`` of each."""
+    """Whether its preparation, any trial or fio background of ``experiment`` may change ``target``."""
+    if experiment.prepare is not None:
+        return True
     trials = ((*cell.options, *variant.options) for cell, variant in product(experiment.cells, experiment.variants))
     loads = (condition.background_fio for condition in experiment.conditions if condition.background_fio)
     return any(writes(options, target, size) for options in (*trials, *loads))

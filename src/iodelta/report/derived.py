@@ -13,13 +13,14 @@ from iodelta.lab.folder import Folder
 from iodelta.lab.integrity import VERDICT
 from iodelta.report.cache import Charts, keep, kept, key_of
 from iodelta.report.documents import written
-from iodelta.report.formats.charts import figures
+from iodelta.report.formats.charts import figures, rounds
 from iodelta.report.formats.charts.sources import of_account
 from iodelta.report.stories.statements import method
 from iodelta.report.stories.story import Detail
 from iodelta.study.changed import refuse_changed
 from iodelta.study.experiment import Account, headline
 from iodelta.study.judging import Judged, judged
+from iodelta.study.preparation import PrepareAnswer, prepared
 from iodelta.trial import Trial
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 TRIALS = "trials.parquet"
 PAGE = "report.html"
+
+ROUNDS = "Preparation of the disk"
 
 
 class Document(msgspec.Struct, frozen=True):
@@ -97,6 +100,21 @@ def derive_counts(folder: Folder) -> PathAccount:
     folder.write(VERDICT, written(account))
     folder.write(PAGE, html_of(account, (), Detail(functions=True)))
     return account
+
+
+def derive_prepared(folder: Folder) -> PrepareAnswer:
+    """Make ``verdict.json`` and ``report.html`` of the preparation of a disk. Raises MeasureError."""
+    from iodelta.report.formats.html.told import html_of
+
+    account = prepared(folder)
+    folder.write(VERDICT, written(account))
+    folder.write(PAGE, html_of(account, charts_of_preparation(account)))
+    return account
+
+
+def charts_of_preparation(account: PrepareAnswer) -> Charts:
+    """Its rounds."""
+    return ((ROUNDS, (rounds.figure(account.disk),)),) if account.disk.rounds else ()
 
 
 def document(account: Account) -> Document:

@@ -28,6 +28,12 @@ PLACES = {
     "iodelta.audit/1": ("iodelta.study.audited", "Audited", "iodelta audit"),
     "iodelta.audit-rules/1": ("iodelta.study.audited", "RulesAnswer", "iodelta audit --rules"),
     "iodelta.plan/1": ("iodelta.study.planned", "PlanAnswer", "iodelta run --dry-run, iodelta reproduce --dry-run"),
+    "iodelta.prepare/1": (
+        "iodelta.study.preparation",
+        "PrepareAnswer",
+        "iodelta prepare, iodelta report",
+    ),
+    "iodelta.prepare-plan/1": ("iodelta.study.preparation", "DiskPlanAnswer", "iodelta prepare --dry-run"),
     "iodelta.path-plan/1": ("iodelta.path.plan", "PathPlanAnswer", "iodelta run --dry-run with the instruction clock"),
     "iodelta.search-plan/1": (
         "iodelta.study.search",

@@ -16,6 +16,7 @@ from iodelta.study.again import Again
 from iodelta.study.best import Best
 from iodelta.study.changed import breaks
 from iodelta.study.confounders import Differing
+from iodelta.study.preparation import DiskAccount
 from iodelta.study.views import Views
 from iodelta.study.words import inert, metric_name
 from iodelta.trial import Finding
@@ -52,6 +53,8 @@ class Account(msgspec.Struct, frozen=True):
     """How to do it again."""
     instruments: Instruments | None = None
     """What instruments saw, in runs that are no trials; null when none was asked for."""
+    prepared: tuple[DiskAccount, ...] = ()
+    """How the disks were prepared before the first trial; empty when none was."""
     measured_by: str = ""
     """Version of iodelta that planned and measured it."""
     seal: Sealed | None = None

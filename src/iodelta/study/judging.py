@@ -29,6 +29,7 @@ from iodelta.study.best import best
 from iodelta.study.confounders import Differing, differences
 from iodelta.study.experiment import Account
 from iodelta.study.facts import facts_of
+from iodelta.study.preparation import disk_accounts, disk_findings
 from iodelta.study.system import system
 from iodelta.study.views import views
 from iodelta.trial import Trial
@@ -60,6 +61,7 @@ def judged(folder: Folder) -> Judged:
         *integrity(folder, journal),
         *([doubted] if doubted else ()),
         *warnings(plan),
+        *disk_findings(plan.experiment, journal, counted, judgement.rules.metrics),
         *(one for one in journal.findings() if one.severity != "hard"),
         *(finding for trial in trials.values() for finding in trial.findings),
         *audit_trials(ordered, facts_of(plan, environment)),
@@ -81,6 +83,7 @@ def judged(folder: Folder) -> Judged:
         changed=_changed(folder, journal, environment),
         again=_again(folder, plan, journal, environment),
         instruments=seen(folder),
+        prepared=disk_accounts(folder, journal, plan.experiment.prepare) if plan.experiment.prepare else (),
         measured_by=journal.planned.version if journal.planned else "",
         seal=sealed(folder),
     )

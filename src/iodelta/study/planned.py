@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import msgspec
 
 from iodelta.errors import RefusedError
+from iodelta.lab.diskstate import findings
 from iodelta.lab.plan import Plan, warnings
 from iodelta.lab.setup import Survey
 from iodelta.trial import Finding
@@ -52,12 +53,18 @@ def plan_answer(
         tuple(surveys),
         rounds(plan),
         at_most(plan),
-        tuple(warnings(plan)),
+        (*warnings(plan), *_of_disks(plan, surveys)),
         tuple(notes),
         tuple(dangers),
         tuple(calibrations),
         refusal_text(refused),
     )
+
+
+def _of_disks(plan: Plan, surveys: Sequence[Survey]) -> Iterator[Finding]:
+    """What is odd about the state of the disks that are written to as they are."""
+    for found in () if plan.experiment.prepare is not None else surveys:
+        yield from findings(found.disk, found.target.path)
 
 
 def refusal_text(error: RefusedError | None) -> str:

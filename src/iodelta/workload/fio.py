@@ -58,7 +58,7 @@ def command(request: FioRequest) -> list[str]:
         *target_words(request.target, request.target_kind, request.files),
         *size,
         *option_words(request.options),
-        "--time_based=1",
+        *(() if request.whole else ("--time_based=1",)),
         f"--runtime={round(request.runtime * 1000)}ms",
         f"--ramp_time={round(request.ramp * 1000)}ms",
         # Without randrepeat=0 fio < 3.36 ignores randseed for the offsets: init.c, td_fill_rand_seeds_internal.

@@ -38,6 +38,8 @@ class FioRequest(msgspec.Struct, frozen=True, kw_only=True):
     fio: str = "fio"
     version: tuple[int, int] = (3, 33)
     allow_commands: bool = False
+    whole: bool = False
+    """The run ends when ``size`` bytes were done; ``runtime`` is only its limit."""
 
 
 class FioRun(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from iodelta.errors import pasted
+from iodelta.report.formats.round_sheet import of_preparation
 from iodelta.report.formats.spreadsheet import csv_text
 
 if TYPE_CHECKING:
@@ -399,6 +400,7 @@ SHEETS: dict[str, Callable[[Any], str]] = {
     "ExplainAnswer": of_explanations,
     "MirrorAnswer": of_mirror,
     "PathAccount": of_path,
+    "PrepareAnswer": of_preparation,
     "PolicyListAnswer": of_policies,
     "Reproduced": of_reproduction,
     "RulesAnswer": of_rules,

@@ -8,6 +8,7 @@ from iodelta import __version__
 from iodelta.report.stories.environment import differing
 from iodelta.report.stories.evidence import evidence, note
 from iodelta.report.stories.instruments import looked
+from iodelta.report.stories.preparation import answer, pictures, steps, tables
 from iodelta.report.stories.sources import findings, system
 from iodelta.report.stories.statements import (
     all_findings,
@@ -35,18 +36,20 @@ RATIOS = "the change is taken from the ratios inside blocks, not from these medi
 
 def of_account(account: Account, detail: Detail = PLAIN) -> Story:
     """An experiment: verdicts, what else is known, system, method, findings, how to do it again."""
-    answer = " ".join(part for part in (headline(account), recommendation(account)) if part)
+    said = " ".join(part for part in (headline(account), recommendation(account)) if part)
     more = (*not_measured(account), *beyond(account), *open_questions(account))
     return Story(
         question=inert(account.plan.experiment.question),
-        answer=answer,
-        tables=tuple(_account_tables(account)),
+        answer=said,
+        tables=(*_account_tables(account), *(table for disk in account.prepared for table in tables(disk))),
         sections=(
             *section("Further observations", more),
             *section("Evidence", _evidence(account)),
             *section(
                 "Under instruments, in runs that are not trials", looked(account.instruments, account.plan.experiment)
             ),
+            *section("Preparation of the disk", _prepared(account)),
+            *(one for disk in account.prepared for one in pictures(disk)),
             *(system(account.system) if account.system else ()),
             *_changed(account.changed),
             *section("Method", (*method(account), BLOCKS, _version(account.measured_by))),
@@ -54,6 +57,17 @@ def of_account(account: Account, detail: Detail = PLAIN) -> Story:
             *_again(account.again),
         ),
     )
+
+
+def _prepared(account: Account) -> Iterator[str]:
+    """What was done to each disk before the first trial, and whether it was steady then."""
+    for disk in account.prepared:
+        yield f"{inert(disk.path)}{_on(disk.machine)}: {answer(disk)}"
+        yield from steps(disk)
+
+
+def _on(machine: str) -> str:
+    return "" if machine in ("", "local") else f" on {inert(machine)}"
 
 
 def _evidence(account: Account) -> Iterator[str]:

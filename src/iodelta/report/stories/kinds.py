@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # a quick command loads the kind that it prints, and no other
     from iodelta.study.audited import Audited, RulesAnswer
     from iodelta.study.comparison import Comparison
     from iodelta.study.experiment import Account
+    from iodelta.study.preparation import PrepareAnswer
     from iodelta.study.reproduction import Reproduced
     from iodelta.study.runs import Shown
     from iodelta.study.search import SearchAccount
@@ -22,7 +23,7 @@ if TYPE_CHECKING:  # a quick command loads the kind that it prints, and no other
     Searched = AttributionAccount | SearchAccount
     Foreign = Audited | Comparison | RulesAnswer | Shown
     Policies = Calibration | ExplainAnswer | MirrorAnswer | PolicyListAnswer | SimulationAnswer
-    Told = Account | Policies | Searched | Foreign | PathAccount | Reproduced
+    Told = Account | Policies | Searched | Foreign | PathAccount | PrepareAnswer | Reproduced
 
 STORIES = {
     "Account": ("experiment", "of_account"),
@@ -33,6 +34,7 @@ STORIES = {
     "ExplainAnswer": ("policy", "of_explanations"),
     "MirrorAnswer": ("policy", "of_mirror"),
     "PathAccount": ("path", "of_path"),
+    "PrepareAnswer": ("preparation", "of_preparation"),
     "PolicyListAnswer": ("policy", "of_policies"),
     "Reproduced": ("reproduction", "of_reproduction"),
     "RulesAnswer": ("audit", "of_rules"),

@@ -9,10 +9,12 @@ from rich.console import Console
 
 from iodelta.errors import RefusedError
 from iodelta.experiment import Experiment
+from iodelta.lab.diskstate import findings as of_disk
 from iodelta.lab.plan import Plan, carry_over, smallest_p, trials_of_a_variant, warnings
 from iodelta.lab.setup import Survey
 from iodelta.lab.superblocks import kinds_of
 from iodelta.plural import plural
+from iodelta.report.stories.disk_plan import cost_lines
 from iodelta.stats.stalls import trials_needed
 from iodelta.study.planned import at_most, refusal_text, rounds
 from iodelta.study.words import duration, inert, size
@@ -89,6 +91,7 @@ def _lines(plan: Plan, found: Survey, refused: RefusedError | None, *, whole: bo
         *(question_lines(plan) if whole else (*_asked(plan), _time(plan))),
         f"Writes    {_writes(found, refused)}",
         *_at_stake(found, refused),
+        *_disk(found, plan.experiment),
         *setting_lines(plan.experiment),
         *_against(found),
         *warning_lines(plan),
@@ -102,6 +105,15 @@ def _at_stake(found: Survey, refused: RefusedError | None) -> Iterator[str]:
         yield f"Holds     {found.holds}{only}"
     if found.reboots:
         yield f"Reboots   for every variant of a block, by {found.reboots}; a boot serves each cell once"
+
+
+def _disk(found: Survey, experiment: Experiment) -> Iterator[str]:
+    """How the disk is prepared, and what is known of its state where it is not."""
+    if found.prepare is not None:
+        yield from map(inert, cost_lines(found.prepare))
+        return
+    for one in of_disk(found.disk, experiment.target.path):
+        yield f"{one.severity.capitalize():<9} {inert(one.explanation)}; {inert(one.remedy)}"
 
 
 def setting_lines(experiment: Experiment) -> Iterator[str]:

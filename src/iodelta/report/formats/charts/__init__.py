@@ -18,6 +18,7 @@ from iodelta.report.formats.charts import (
     members,
     order,
     percentiles,
+    rounds,
     shift,
     spread,
     sweep,
@@ -43,6 +44,7 @@ FAMILIES = {
     "Cost of an I/O": counters,
     "CPU clock": frequency,
     "Background load": background,
+    "Preparation of the disk": rounds,
 }
 """In the order in which they are shown."""
 

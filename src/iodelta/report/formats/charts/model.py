@@ -10,6 +10,7 @@ import msgspec
 
 from iodelta.stats.shift import ShiftFunction
 from iodelta.study.latency_maps import LatencyMap
+from iodelta.study.preparation import DiskAccount
 from iodelta.study.timelines import Timeline
 from iodelta.study.values import Values
 from iodelta.study.words import inert
@@ -71,6 +72,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     """fio's logs, chart by chart."""
     latency_maps: tuple[LatencyMap, ...] = ()
     """fio's histogram logs."""
+    prepared: tuple[DiskAccount, ...] = ()
+    """The disks that were prepared before the first trial."""
 
     @property
     def others(self) -> tuple[str, ...]:

@@ -49,6 +49,7 @@ def of_account(account: Account, trials: Sequence[Trial], environment: Mapping[s
         members=members_of(environment),
         backgrounds={cell.name: cell.condition for cell in experiment.cells if cell.condition in loads},
         values=of_trials(experiment, trials, names) if trials else None,
+        prepared=account.prepared,
     )
 
 

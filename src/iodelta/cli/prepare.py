@@ -1,0 +1,62 @@
+"""``iodelta prepare``: bring a disk to a known state."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from iodelta.cli.complete import files
+from iodelta.cli.contact import on_machine
+from iodelta.cli.turn import waits
+
+EXAMPLES = """
+\b
+Examples:
+  iodelta prepare /dev/sdb --dry-run
+  iodelta prepare /dev/sdb --destroy /dev/sdb --purge discard
+  iodelta prepare /dev/sdb --destroy /dev/sdb -- --rw=randwrite --bs=16k --iodepth=8 --ioengine=libaio --direct=1
+  iodelta prepare iodelta-prepare-20260102-030405 --destroy /dev/sdb      # continues after a kill, Ctrl-C or reboot
+"""
+
+
+@click.command("prepare", epilog=EXAMPLES)
+@click.argument("what", shell_complete=files)
+@click.argument("fio", nargs=-1, type=click.UNPROCESSED)
+@on_machine
+@click.option(
+    "--purge",
+    type=click.Choice(["none", "discard", "nvme-format"]),
+    help="Give up everything on the disk first, where it can (default: none).",
+)
+@click.option("--fill", type=float, help="Times that the size is written in sequence, in blocks of 128k (default: 2).")
+@click.option("--round", "round_", default="", help="Duration of one round (default: 60s).")
+@click.option("--limit", type=int, help="Maximum number of rounds (default: 25).")
+@click.option(
+    "--spare",
+    default="",
+    metavar="SHARE",
+    help="Share of the size that rounds must write before five of them can count as steady (default: 30%).",
+)
+@click.option("--size", default="", help="How much of the disk to prepare, in fio's units (default: all of it).")
+@click.option("--destroy", multiple=True, metavar="DEVICE", help="Allow this device or file to be overwritten.")
+@waits
+@click.option("--folder", "place", type=click.Path(path_type=Path), help="Name of the folder to create.")
+@click.option("--dry-run", is_flag=True, help="Show steps, bytes and time; change nothing.")
+@click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
+def command(what: str, **options: Any) -> None:
+    """Bring a disk to a known state: purge it, fill it, then write in rounds until it is steady.
+
+    Everything on the disk is overwritten. WHAT is a block device or file, an experiment file (FILE.toml) with a
+    [prepare] table, or the folder of an earlier preparation, which is continued. Options of fio after -- say what a
+    round does (default: random writes of 4k at depth 32).
+
+    Steady is what SNIA's Solid State Storage Performance Test Specification calls so: over five rounds the IOPS range
+    over no more than 20 % of their average, and their line of least squares changes by no more than 10 % of it.
+
+    Exit codes: 0 steady, 2 the request is wrong, 3 not steady within the limit, or stopped before, 4 could not write.
+    """
+    from iodelta.cli.preparing import Asked, prepare  # --help does without
+
+    prepare(what, Asked(**options))

@@ -1,0 +1,29 @@
+"""The file, or the table in an experiment file, that asks for a disk to be prepared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from iodelta.experiment.file import Source, check_keys, parse, parse_machines, parse_target, toml_data
+from iodelta.experiment.model import Prepare
+from iodelta.experiment.prepare import DEFAULT, DiskQuestion, parse_prepare, workload_of
+
+
+def parse_disk(text: str, name: str = "experiment.toml", *, base: Path = Path(), numbered: bool = True) -> DiskQuestion:
+    """The disk that a TOML text asks to be prepared: an experiment file, or one with no more than machine, target and
+    preparation. Raises RequestError."""
+    data = toml_data(text, name)
+    source = Source(text, name, numbered=numbered)
+    if "workload" in data:
+        experiment = parse(text, name, base=base, numbered=numbered)
+        machines, target, prepare = experiment.machines, experiment.target, experiment.prepare or Prepare()
+        workload = workload_of(experiment)
+    else:
+        check_keys(source, data, (), ("machine", "target", "prepare"))
+        machines = parse_machines(source, data.get("machine", []))
+        target = parse_target(source, data.get("target", {}))
+        prepare = parse_prepare(data, source.refuse) or Prepare()
+        workload = prepare.workload or DEFAULT
+    if len(machines) > 1:
+        source.refuse("a preparation is of one machine", "machine", remedy="prepare the disks one after the other")
+    return DiskQuestion(target, prepare, workload, "".join(machines))

@@ -1,0 +1,133 @@
+"""``[prepare]``: how a disk is brought to a known state before it is measured.
+
+The steps are those of SNIA's Solid State Storage Performance Test Specification 2.0.2: purge, precondition without
+regard to the workload, then with it until the disk is steady. The names of the keys are iodelta's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from iodelta.experiment.expand import Refuse
+from iodelta.experiment.io_uring import TOOL
+from iodelta.experiment.model import Experiment, Option, Prepare, Target
+from iodelta.experiment.values import fraction, seconds
+from iodelta.jobfile import canonical, owned, runs_command
+
+PURGES = ("none", "discard", "nvme-format")
+
+LIMITS = (("fill", 0, 10), ("round", 0.2, 86400), ("limit", 5, 10000))
+
+WRITES = ("write", "randwrite", "rw", "readwrite", "randrw")
+"""Values of ``rw`` that write: rounds without writes leave a disk as it is."""
+
+
+DEFAULT: tuple[Option, ...] = (
+    ("rw", "randwrite"),
+    ("bs", "4k"),
+    ("ioengine", "libaio"),
+    ("iodepth", "32"),
+    ("direct", "1"),
+)
+"""fio options of the rounds where neither the preparation nor a cell says any."""
+
+
+class DiskQuestion(msgspec.Struct, frozen=True):
+    """A disk that is to be prepared, and how."""
+
+    target: Target
+    prepare: Prepare
+    workload: tuple[Option, ...]
+    """fio options of the rounds."""
+    machine: str = ""
+    """The machine that has it, as in ``ssh:HOST``; empty: this one."""
+
+
+def parse_prepare(data: Mapping[str, Any], refuse: Refuse) -> Prepare | None:
+    """The table of an experiment file; None where there is none. Refuses with the key."""
+    if "prepare" not in data:
+        return None
+    table = data["prepare"]
+    if not isinstance(table, dict):
+        refuse('prepare is a table: [prepare] purge = "discard"', "prepare")
+    known = Prepare.__struct_fields__
+    for key in table:
+        if key not in known:
+            refuse(f"[prepare] has no key {key!r}", "prepare", key, remedy=f"allowed: {', '.join(known)}")
+    purge = _purge(table.get("purge", "none"), refuse)
+    values = {key: _amount(key, table, refuse) for key, _, _ in LIMITS}
+    limit = int(values["limit"])
+    if limit != values["limit"]:
+        refuse("limit is a whole number of rounds", "prepare", "limit")
+    spare = _spare(table.get("spare", Prepare().spare), refuse)
+    workload = _workload(table.get("workload", {}), refuse)
+    return Prepare(purge, values["fill"], workload, values["round"], limit, spare)
+
+
+def _purge(value: Any, refuse: Refuse) -> Literal["none", "discard", "nvme-format"]:
+    if value not in PURGES:
+        refuse(f"{value!r} is not a way to purge", "prepare", "purge", remedy=f"one of {', '.join(PURGES)}")
+    return value  # type: ignore[no-any-return]
+
+
+def _amount(key: str, table: Mapping[str, Any], refuse: Refuse) -> float:
+    value = table.get(key, getattr(Prepare(), key))
+    least, most = next((least, most) for name, least, most in LIMITS if name == key)
+    try:
+        number = seconds(value) if key == "round" else float(value)
+    except (ValueError, TypeError) as error:
+        refuse(f"{key}: {error}", "prepare", key)
+    if isinstance(value, bool) or not least <= number <= most:
+        refuse(f"{key} must lie between {least:g} and {most:g}", "prepare", key)
+    return number
+
+
+def _spare(value: Any, refuse: Refuse) -> float:
+    try:
+        return fraction(value)
+    except (ValueError, TypeError) as error:
+        refuse(f"spare: {error}", "prepare", "spare")
+
+
+def _workload(table: Any, refuse: Refuse) -> tuple[Option, ...]:
+    """The fio options of the rounds, each with one value; none for those of the experiment."""
+    if not isinstance(table, dict):
+        refuse('workload is a table of fio options: [prepare.workload] rw = "randwrite"', "prepare", "workload")
+    for name, value in table.items():
+        place = ("prepare", "workload", name)
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            refuse(f"{name} needs a single value, not {value!r}: rounds are all alike", *place)
+        ours = owned(name)
+        if ours is not None and not ours.harmless:
+            refuse(f"fio option {name}: {ours.why}", *place, remedy=f"remove {name}")
+        if danger := runs_command(name, str(value)):
+            refuse(danger, *place, remedy=f"remove {name}")
+    options = tuple((name, str(value)) for name, value in table.items() if owned(name) is None)
+    if table and not round_writes(options):
+        refuse(
+            "the rounds must write: reads leave a disk as it is",
+            *("prepare", "workload", "rw"),
+            remedy=f"rw is one of {', '.join(WRITES)}",
+        )
+    return options
+
+
+def round_writes(options: tuple[Option, ...]) -> bool:
+    """Whether fio with these options writes."""
+    mode = next((value or "" for name, value in reversed(options) if canonical(name) == "rw"), "read")
+    return mode.split(":")[0].strip() in WRITES
+
+
+def workload_of(experiment: Experiment) -> tuple[Option, ...]:
+    """The fio options of the rounds: those given, else those of the first cell that writes, else random writes."""
+    prepare = experiment.prepare or Prepare()
+    base = dict(experiment.variant(experiment.baseline).options)
+    found = prepare.workload
+    for cell in () if found else experiment.cells:
+        options = (*((key, value) for key, value in cell.options if key not in base), *base.items())
+        if not found and round_writes(options) and not cell.option(TOOL):
+            found = options
+    return found or DEFAULT

@@ -1,0 +1,153 @@
+"""What is known of the state of a disk: how it was prepared, when, and how much was written to it since.
+
+The record lies in the state directory of the machine that has the disk. It is deleted before a preparation begins, and
+counts only for the very device that it names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from iodelta.errors import MachineError
+from iodelta.machine import Machine, literal, throw_away
+from iodelta.plural import plural
+from iodelta.probe.counters import SECTOR
+from iodelta.probe.identity import Identity, same_device
+from iodelta.probe.sysfs import attribute, boot_id, sysfs_name
+from iodelta.probe.topology import Target
+from iodelta.trial import Finding
+
+MUCH = 0.1
+"""Share of a prepared disk that may be written before its state is said to be that of the later writes."""
+
+WRITTEN = 6
+"""Place of the sectors written in a device's ``stat`` (Documentation/block/stat.rst)."""
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """How a disk was prepared. Bytes and seconds."""
+
+    identity: Identity
+    at: float
+    """Unix seconds at which its preparation ended."""
+    steady: bool
+    """Whether it was steady then."""
+    how: str
+    """The preparation in a line of words."""
+    size: int
+    """Bytes from its beginning that were prepared."""
+    rounds: int
+    """Rounds that it took."""
+    rate: float
+    """Bytes per second of the writes in sequence; 0 where there were none."""
+    folder: str
+    """Folder with its rounds, on the machine that ran iodelta."""
+    boot: str
+    """The boot in which it ended."""
+    counter: int | None
+    """Bytes written to the device in that boot, as the kernel counts; None where it does not say."""
+
+
+class Known(msgspec.Struct, frozen=True):
+    """What is known of a disk now."""
+
+    prepared: Prepared | None
+    """None: nothing."""
+    since: int | None = None
+    """Bytes written since then; None where that is not known, as after a reboot."""
+    rotational: bool = False
+    """Whether the kernel calls it rotational, as it does many a virtual disk."""
+
+
+def known(machine: Machine, target: Target) -> Known:
+    """What is known of the disk that ``target`` is. Reads only."""
+    disk = sysfs_name(target.disk or target.device or "")
+    rotational = attribute(machine, f"/sys/class/block/{disk}/queue/rotational") == "1"
+    for path in machine.glob(f"{literal(_directory(machine))}/*.json"):
+        found = _read(machine, path)
+        if found is not None and same_device(found.identity, target.identity):
+            return Known(found, _since(machine, target, found), rotational)
+    return Known(None, None, rotational)
+
+
+def state_known(machine: Machine, target: Target) -> Known | None:
+    """What is known of a disk that is to be written to; None for files, and for disks that end with their guest."""
+    return known(machine, target) if target.kind == "block" and not throw_away(machine) else None
+
+
+def findings(disk: Known | None, path: str) -> Iterator[Finding]:
+    """What a reader must know of the state of a disk that is written to."""
+    if disk is None:
+        return
+    remedy = (
+        f"`iodelta prepare {path} --destroy {path}` brings it to a known state, or [prepare] in the experiment file"
+    )
+    if disk.prepared is None:
+        flash = "the kernel calls it rotational; if there is flash behind it, " if disk.rotational else ""
+        said = f"{flash}how fast it writes depends on what was written to it before, and nothing is known of that"
+        yield Finding("disk.unknown", "note" if disk.rotational else "warning", path, said, remedy)
+    elif not disk.prepared.steady:
+        said = f"it was prepared, and was not steady after {plural(disk.prepared.rounds, 'round')}"
+        yield Finding("disk.not-steady", "warning", path, said, remedy)
+    elif disk.since is None:
+        said = "it was prepared in an earlier boot, and nothing is known of what was written to it since"
+        yield Finding("disk.rebooted", "note", path, said, remedy)
+    elif disk.since > MUCH * disk.prepared.size:
+        share = 100 * disk.since / disk.prepared.size
+        said = f"{share:.0f} % of its size were written to it since it was prepared"
+        yield Finding("disk.written", "note", path, said, remedy)
+
+
+def written_since(disk: Known | None, *, target: Target, counters: Mapping[str, float]) -> dict[str, float]:
+    """A trial's counter of the bytes that were written between the preparation of its disk and itself.
+
+    ``counters`` are those of a snapshot before the trial. Empty where one of both is not known.
+    """
+    sectors = counters.get(f"disk.{target.device}.write_bytes")
+    if disk is None or disk.prepared is None or disk.since is None or disk.prepared.counter is None or sectors is None:
+        return {}
+    return {"prepared.written_since_bytes": sectors * SECTOR - disk.prepared.counter}
+
+
+def counted(machine: Machine, target: Target) -> int | None:
+    """Bytes written to a block device in this boot; None where the kernel does not say."""
+    fields = (attribute(machine, f"/sys/class/block/{sysfs_name(target.device or '')}/stat") or "").split()
+    return int(fields[WRITTEN]) * SECTOR if len(fields) > WRITTEN else None
+
+
+def forget(machine: Machine, target: Target) -> None:
+    """Whatever was known of this disk does not hold any more."""
+    for path in machine.glob(f"{literal(_directory(machine))}/*.json"):
+        found = _read(machine, path)
+        if found is None or same_device(found.identity, target.identity):
+            machine.run(["rm", "-f", "--", path])
+
+
+def remember(machine: Machine, target: Target, prepared: Prepared) -> None:
+    """Keep it for the next who measures there. Raises MachineError."""
+    directory = _directory(machine)
+    path = f"{directory}/{sysfs_name(target.device or '')}.json"
+    machine.run(["mkdir", "-p", "--", directory])
+    done = machine.run(["tee", "--", path], stdin=msgspec.json.encode(prepared))
+    if done.returncode != 0:
+        raise MachineError(f"cannot write: {done.stderr.decode(errors='replace').strip()}", place=path)
+
+
+def _directory(machine: Machine) -> str:
+    return f"{machine.state}/prepared"
+
+
+def _read(machine: Machine, path: str) -> Prepared | None:
+    try:
+        return msgspec.json.decode(machine.read_bytes(path), type=Prepared)
+    except (MachineError, msgspec.MsgspecError):
+        return None
+
+
+def _since(machine: Machine, target: Target, found: Prepared) -> int | None:
+    now = counted(machine, target)
+    if found.boot != boot_id(machine) or now is None or found.counter is None or now < found.counter:
+        return None
+    return now - found.counter

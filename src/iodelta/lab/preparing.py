@@ -1,0 +1,367 @@
+"""Prepare a disk: purge, fill, rounds until it is steady. Every step is in the journal before it begins, its raw output
+on disk before the journal calls it done; so a kill costs the step in flight, and the same call goes on from there."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import msgspec
+
+from iodelta.errors import IodeltaError, MachineError, MeasureError, RequestError, pasted
+from iodelta.experiment import Experiment, Option, Prepare
+from iodelta.experiment.prepare import workload_of
+from iodelta.lab import purge
+from iodelta.lab.account import Account
+from iodelta.lab.conditioning import (
+    FILL,
+    FILL_BLOCK,
+    SMALLEST,
+    Kind,
+    Round,
+    State,
+    Step,
+    next_step,
+    overwritten,
+    parts_of_fill,
+    seconds_of,
+    state_of,
+    window_of,
+)
+from iodelta.lab.diskstate import Known, Prepared, counted, forget, remember
+from iodelta.lab.folder import Folder, Preparing, Settled, StepBegun, StepDone, now, step_name
+from iodelta.lab.guard import WritePermit
+from iodelta.lab.progress import Control
+from iodelta.machine import Machine, throw_away
+from iodelta.probe.identity import same_device
+from iodelta.probe.sysfs import boot_id
+from iodelta.probe.topology import Target
+from iodelta.stats.rounds import RANGE, SLOPE
+from iodelta.trial import Direction
+from iodelta.workload.fio import run as run_fio
+from iodelta.workload.model import FioRequest, FioRun
+from iodelta.workload.result import read_run
+
+OUTPUT, RECORD = "fio.json", "record"
+
+LONGEST = 7 * 86400.0
+"""Seconds after which a part of a fill has failed."""
+
+EXPECTED = frozenset({"fio.short", "fio.long"})
+"""What is found of every run that ends with its bytes and not with its time."""
+
+
+@dataclass(frozen=True)
+class Disk:
+    """What is prepared, and how. Bytes."""
+
+    machine: Machine
+    target: Target
+    size: int
+    prepare: Prepare
+    workload: tuple[Option, ...]
+    """fio options of the rounds."""
+    fio: tuple[int, int]
+    """fio's version."""
+
+    def request(self, options: tuple[Option, ...], workdir: str, **more: object) -> FioRequest:
+        """What fio is asked for."""
+        found = FioRequest(
+            options=options,
+            target=self.target.real_path,
+            target_kind="device" if self.target.kind == "block" else "file",
+            runtime=self.prepare.round,
+            ramp=0.0,
+            seed=1,
+            workdir=workdir,
+            size=self.size,
+            version=self.fio,
+        )
+        return msgspec.structs.replace(found, **more)
+
+    @property
+    def how(self) -> str:
+        """The preparation in a line of words."""
+        parts = [] if self.prepare.purge == "none" else [f"purge by {self.prepare.purge}"]
+        if self.prepare.fill:
+            parts.append(f"{self.prepare.fill:g} x its size in sequence, 128k writes")
+        options = " ".join(name if value is None else f"{name}={value}" for name, value in self.workload)
+        return "; ".join([*parts, f"rounds of {self.prepare.round:g} s ({options})"])
+
+
+class Cost(msgspec.Struct, frozen=True):
+    """What a preparation takes. Bytes and seconds."""
+
+    how: str
+    """The preparation in a line of words."""
+    fill_bytes: int
+    """Bytes written in sequence."""
+    fill_seconds: float
+    """About how long that takes."""
+    timed: bool
+    """Whether that rests on an earlier preparation of this disk; else on a guess."""
+    rounds_seconds: float
+    """Seconds of all rounds, at the most."""
+
+
+def cost_of(disk: Disk, state: Known | None) -> Cost:
+    """What the preparation takes, by what is known of the disk. Raises RequestError where it cannot be made."""
+    unpreparable(disk)
+    rate = state.prepared.rate if state and state.prepared else 0.0
+    fill, rounds = seconds_of(disk.prepare, disk.size, rate)
+    written = sum(part.size for part in parts_of_fill(disk.size, disk.prepare.fill))
+    return Cost(disk.how, written, fill, rate > 0, rounds)
+
+
+def disk_of(
+    machine: Machine, experiment: Experiment, target: Target, size: int | None, version: tuple[int, int]
+) -> Disk:
+    """What an experiment asks to be prepared; ``size`` is that of its survey."""
+    prepare = experiment.prepare or Prepare()
+    return Disk(machine, target, size or target.size_bytes, prepare, workload_of(experiment), version)
+
+
+def unpreparable(disk: Disk) -> None:
+    """Raises RequestError for what cannot be prepared here."""
+    if throw_away(disk.machine):
+        remedy = "prepare the disk that the guest is given, on the machine that has it"
+        raise RequestError("the disks of a guest end with it", place="[prepare]", remedy=remedy)
+    if disk.target.kind == "directory":
+        raise RequestError(
+            "is a directory: only a block device or a file of its own has a state to prepare",
+            place=disk.target.path,
+            remedy="name the device, or leave [prepare] out",
+        )
+    if disk.size < SMALLEST:
+        raise RequestError(f"has {disk.size} bytes, too few to prepare", place=disk.target.path)
+    if why := purge.unable(disk.machine, disk.target, disk.prepare, disk.size):
+        remedy = 'choose another purge, or "none"'
+        raise RequestError(f"cannot be purged: {why}", place=disk.target.path, remedy=remedy)
+
+
+class UnsteadyError(IodeltaError):
+    """A disk did not become steady within the limit of rounds: nothing was measured. Exit 3, inconclusive."""
+
+    exit_code: ClassVar[int] = 3
+
+
+class Preparation:
+    """One session of the preparation of one disk, in a folder that is held for writing."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        folder: Folder,
+        control: Control,
+        *,
+        place: str,
+        env: Mapping[str, str],
+        permit: WritePermit | None,
+    ) -> None:
+        self._disk = disk
+        self._folder = folder
+        self._control = control
+        self._place = place
+        self._env = env
+        self._permit = permit
+        self._name = disk.machine.name
+        self._account = Account(folder.events())
+        self._rounds = list(rounds_of(folder, self._account, self._name))
+
+    def run(self) -> State:
+        """Go on until the disk is steady, the limit is reached, or somebody stops it (``running``).
+
+        Raises MeasureError for a step that failed, RefusedError, RequestError for another disk than before.
+        """
+        settled = self._account.settled.get(self._name)
+        if settled is not None and settled.steady:
+            return "steady"
+        self._begin()
+        given_up = settled.rounds if settled else 0
+        while (state := self._state(given_up)) == "running" and not self._control.stop():
+            self._step(next_step(self._disk.prepare, self._disk.size, self._kinds()))
+        if state != "running":
+            self._settle(state)
+        return state
+
+    def _begin(self) -> None:
+        disk = self._disk
+        for before in self._account.preparing:
+            if before.machine == self._name and not _same(before, disk.target):
+                raise RequestError(
+                    "is not the disk that was prepared so far",
+                    place=disk.target.path,
+                    remedy="bring that one back under this path, or begin anew in another folder",
+                )
+        target = msgspec.to_builtins(disk.target)
+        boot = boot_id(disk.machine)
+        self._append(Preparing(now(), boot, os.getpid(), target, disk.size, disk.workload, self._name))
+        forget(disk.machine, disk.target)
+
+    def _state(self, given_up: int) -> State:
+        return state_of(self._disk.prepare, self._disk.size, self._rounds, given_up) if self._rounds else "running"
+
+    def _kinds(self) -> list[Kind]:
+        return [step.step for step in self._account.steps.values() if step.machine == self._name]
+
+    def _step(self, step: Step) -> None:
+        """One step, with its lines in the journal; one that was stopped leaves none but the first."""
+        if self._permit is not None:
+            self._permit.recheck()
+        number = max(self._account.steps, default=0) + 1
+        self._append(StepBegun(now(), number, step.kind, self._name))
+        if step.kind == "purge":
+            self._purge(number)
+            return
+        made = self._fio(step)
+        if made.ended == "stopped":
+            return
+        rate, written = _measured(made, self._disk.target.path, self._folder)
+        record = msgspec.structs.replace(made, output=b"")
+        self._folder.write_raw(step_name(number), {OUTPUT: made.output, RECORD: msgspec.json.encode(record)})
+        self._append(StepDone(now(), number, step.kind, made.started, made.seconds, written, self._name))
+        if step.kind == "round":
+            self._rounds.append(Round(number, made.started, made.seconds, rate, written))
+            self._control.watcher.note(self._said())
+
+    def _purge(self, number: int) -> None:
+        disk = self._disk
+        self._control.watcher.preparing(f"purging {disk.target.path} by {disk.prepare.purge}", 0.0)
+        started, begun = now(), time.monotonic()
+        done = purge.run(disk.machine, disk.target, disk.prepare, disk.size)
+        self._folder.write_raw(step_name(number), {RECORD: msgspec.json.encode(done)})
+        self._append(StepDone(now(), number, "purge", started, time.monotonic() - begun, 0, self._name))
+
+    def _fio(self, step: Step) -> FioRun:
+        """Run fio for a step, and say how far the whole of its kind is."""
+        disk, made = self._disk, self._kinds().count(step.kind)
+        if step.kind == "round":
+            request = disk.request(disk.workload, self._place, seed=made + 1)
+            what = f"rounds on {disk.target.path} until it is steady, {disk.prepare.limit} at most"
+            before, own, whole = made * disk.prepare.round, disk.prepare.round, disk.prepare.limit * disk.prepare.round
+        else:
+            parts = [float(part.size) for part in parts_of_fill(disk.size, disk.prepare.fill)]
+            options = (*FILL, ("offset", str(step.offset)))
+            request = disk.request(options, self._place, size=step.size, whole=True, runtime=LONGEST)
+            what = f"writing {disk.target.path} in sequence, {disk.prepare.fill:g} x its size"
+            before, own, whole = sum(parts[:made]), float(step.size), sum(parts)
+        start = counted(disk.machine, disk.target) if step.kind == "fill" else None
+
+        def tick(seconds: float) -> None:
+            moved = seconds if step.kind == "round" else self._moved(start)
+            self._control.watcher.preparing(what, min(1.0, (before + min(own, moved)) / whole))
+
+        tick(0.0)
+        return run_fio(disk.machine, request, stop=self._control.stop, on_tick=tick, env=self._env)
+
+    def _moved(self, start: int | None) -> float:
+        """Bytes written to the device since ``start``, for the progress of a part."""
+        reached = counted(self._disk.machine, self._disk.target)
+        return float(reached - start) if start is not None and reached is not None else 0.0
+
+    def _said(self) -> str:
+        """The last round in a sentence, and what is still to come at the most."""
+        window, last = window_of(self._rounds), self._rounds[-1]
+        text = f"round {len(self._rounds)}: {last.iops:,.0f} IOPS"
+        if window is not None:
+            over = f"range {100 * window.range:.0f} % ({100 * RANGE:.0f} % allowed)"
+            text += f"; the last five: {over}, slope {round(100 * window.slope):+d} % ({100 * SLOPE:.0f} % allowed)"
+        return f"{text}; {100 * overwritten(self._rounds) / self._disk.size:.0f} % of the size written by rounds"
+
+    def _settle(self, state: State) -> None:
+        disk, steady = self._disk, state == "steady"
+        self._append(Settled(now(), steady, len(self._rounds), self._name))
+        if disk.target.kind != "block":
+            return
+        fills = [one for one in self._account.steps.values() if one.step == "fill" and one.machine == self._name]
+        took = sum(one.seconds for one in fills)
+        rate = sum(one.written for one in fills) / took if took else 0.0
+        prepared = Prepared(
+            disk.target.identity,
+            now(),
+            steady,
+            disk.how,
+            disk.size,
+            len(self._rounds),
+            rate,
+            str(self._folder.path.absolute()),
+            boot_id(disk.machine),
+            counted(disk.machine, disk.target),
+        )
+        try:
+            remember(disk.machine, disk.target, prepared)
+        except MachineError as error:
+            self._control.watcher.note(f"the state of {disk.target.path} is not kept for later runs: {error.sentence}")
+
+    def _append(self, event: Preparing | StepBegun | StepDone | Settled) -> None:
+        self._folder.append(event)
+        self._account.add(event)
+
+
+def prepared_first(preparation: Preparation, disk: Disk, folder: Folder) -> None:
+    """Prepare the disk of an experiment before its first trial.
+
+    Raises UnsteadyError, and MeasureError when it was stopped; what was made is kept.
+    """
+    state, path = preparation.run(), pasted(folder.path)
+    if state == "running":
+        remedy = f"finished steps are kept; `iodelta run {path}` goes on"
+        raise MeasureError("stopped while the disk was prepared", place=disk.target.path, remedy=remedy)
+    if state == "not steady":
+        raise UnsteadyError(
+            f"the disk did not become steady within {disk.prepare.limit} rounds; nothing was measured",
+            place=disk.target.path,
+            remedy=f"`iodelta run {path}` makes as many rounds more; `iodelta report {path}` shows those made so far",
+        )
+
+
+def rounds_of(folder: Folder, account: Account, machine: str) -> tuple[Round, ...]:
+    """The finished rounds of a machine's disk, read from their raw files. Raises MeasureError."""
+    found = []
+    for number, step in sorted(account.steps.items()):
+        if step.step == "round" and step.machine == machine:
+            rate = sum(one.iops.value for one in read_step(folder, number))
+            found.append(Round(number, step.started, step.seconds, rate, step.written))
+    return tuple(found)
+
+
+def read_step(folder: Folder, number: int) -> tuple[Direction, ...]:
+    """What fio measured in a step. Raises MeasureError for a file that is missing or damaged."""
+    try:
+        record = msgspec.json.decode(folder.read_raw(step_name(number), RECORD), type=FioRun)
+    except msgspec.MsgspecError as error:
+        raise MeasureError(f"damaged: {error}", place=f"step {number}") from error
+    output = folder.read_raw(step_name(number), OUTPUT)
+    return read_run(msgspec.structs.replace(record, output=output)).directions
+
+
+def _measured(made: FioRun, place: str, folder: Folder) -> tuple[float, int]:
+    """IOPS and bytes written of a run. Raises MeasureError for one that failed."""
+    result = read_run(made)
+    bad = [
+        one for one in result.findings if one.severity == "hard" and not (made.request.whole and one.rule in EXPECTED)
+    ]
+    if bad or made.exit_code:
+        said = bad[0].explanation if bad else f"fio ended with {made.exit_code}"
+        remedy = f"finished steps are kept; `{again(folder)}` goes on"
+        raise MeasureError(f"a step of the preparation failed: {said}", place=place, remedy=remedy)
+    written = sum(one.bytes for one in result.directions if one.kind == "write")
+    if made.request.whole and written < (made.request.size or 0) - FILL_BLOCK:
+        raise MeasureError(f"fio wrote {written} of {made.request.size} bytes", place=place)
+    return sum(one.iops.value for one in result.directions), written
+
+
+def again(folder: Folder) -> str:
+    """The command that goes on with a folder."""
+    return f"iodelta {'prepare' if folder.prepares() else 'run'} {pasted(folder.path)}"
+
+
+def _same(before: Preparing, target: Target) -> bool:
+    """Whether a disk is the one that was prepared; after a reboot of one without a lasting name nobody can tell."""
+    earlier = msgspec.convert(before.target, Target)
+    if target.kind != "block":
+        return (earlier.real_path, earlier.size_bytes) == (target.real_path, target.size_bytes)
+    return same_device(earlier.identity, target.identity)

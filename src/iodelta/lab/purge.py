@@ -1,0 +1,77 @@
+"""Give up everything on a disk at once, where it can: its own commands for that, and why they cannot be used."""
+
+from __future__ import annotations
+
+import re
+
+from iodelta.errors import MachineError, MeasureError
+from iodelta.experiment.model import Prepare
+from iodelta.machine import Machine
+from iodelta.machine.base import Completed
+from iodelta.probe.sysfs import attribute, sysfs_name
+from iodelta.probe.topology import Target
+
+
+def unable(machine: Machine, target: Target, prepare: Prepare, size: int) -> str:
+    """Why this disk cannot be purged in this way; empty where it can."""
+    if prepare.purge == "none":
+        return ""
+    if target.kind != "block":
+        return "only a block device can be purged"
+    return _cannot_discard(machine, target) if prepare.purge == "discard" else _cannot_format(machine, target, size)
+
+
+def words(machine: Machine, target: Target, prepare: Prepare, size: int) -> list[str]:
+    """The command that purges ``size`` bytes from the beginning.
+
+    Both tools refuse a device that somebody holds; we hold it ourselves, so that nobody else can use it meanwhile.
+    """
+    if prepare.purge == "nvme-format":
+        return ["nvme", "format", target.real_path, "--force"]
+    force = ["--force"] if b"--force" in _help(machine, "blkdiscard") else []
+    return ["blkdiscard", *force, "--offset", "0", "--length", str(size), target.real_path]
+
+
+def run(machine: Machine, target: Target, prepare: Prepare, size: int) -> Completed:
+    """Purge it. Raises MeasureError with what the command said."""
+    done = machine.run(words(machine, target, prepare, size), env={"LC_ALL": "C"})
+    if done.returncode != 0:
+        said = done.stderr.decode(errors="replace").strip() or f"it ended with {done.returncode}"
+        raise MeasureError(
+            f"could not be purged: {said}", place=target.path, remedy='choose another [prepare] purge, or "none"'
+        )
+    return done
+
+
+def _cannot_discard(machine: Machine, target: Target) -> str:
+    disk = sysfs_name(target.disk or target.device or "")
+    if attribute(machine, f"/sys/class/block/{disk}/queue/discard_max_bytes") in (None, "", "0"):
+        return f"{disk} cannot discard"
+    return _missing(machine, "blkdiscard", "util-linux")
+
+
+def _cannot_format(machine: Machine, target: Target, size: int) -> str:
+    name = target.device or ""
+    namespace = re.fullmatch(r"(nvme\d+)n\d+", name)
+    if namespace is None:
+        return f"{name} is not a whole NVMe namespace"
+    if size < target.size_bytes:
+        return "a format gives up the whole namespace, and [target] size is less"
+    # Some controllers format all their namespaces at once.
+    others = [path for path in machine.glob(f"/sys/class/block/{namespace[1]}n*") if not re.search(r"p\d+$", path)]
+    if len(others) > 1:
+        return f"{namespace[1]} has {len(others)} namespaces, and a format may give up all of them"
+    return _missing(machine, "nvme", "nvme-cli")
+
+
+def _missing(machine: Machine, program: str, package: str) -> str:
+    try:
+        machine.run([program, "--version"])
+    except MachineError:
+        return f"{program} is not installed (package {package})"
+    return ""
+
+
+def _help(machine: Machine, program: str) -> bytes:
+    done = machine.run([program, "--help"], env={"LC_ALL": "C"})
+    return done.stdout + done.stderr

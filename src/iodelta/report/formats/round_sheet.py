@@ -1,0 +1,28 @@
+"""The rounds of a preparation as CSV, one row each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from iodelta.report.formats.spreadsheet import csv_text
+from iodelta.study.preparation import PrepareAnswer
+
+COLUMNS = (
+    *("disk", "round", "started", "seconds", "iops", "written_bytes", "range", "slope", "steady_window", "after_rest"),
+    *("state", "size_bytes", "filled_bytes", "purged", "schema"),
+)
+"""Shares are fractions; range and slope are of the five rounds that end with this one."""
+
+
+def of_preparation(account: PrepareAnswer) -> str:
+    """One row per round."""
+    return csv_text(COLUMNS, _rows(account))
+
+
+def _rows(account: PrepareAnswer) -> Iterator[tuple[object, ...]]:
+    disk = account.disk
+    constant = (disk.state, disk.size, disk.filled, disk.purged, "iodelta.prepare.csv/1")
+    for one in disk.rounds:
+        window = (one.window.range, one.window.slope, one.window.steady) if one.window else (None, None, None)
+        values = (disk.path, one.round, one.started, one.seconds, one.iops, one.written)
+        yield (*values, *window, one.rested, *constant)

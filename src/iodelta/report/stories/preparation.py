@@ -1,0 +1,164 @@
+"""The preparation of a disk as a story: its answer, its rounds as a picture and a table, and its plan."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+from iodelta.plural import plural
+from iodelta.report.stories.story import PLAIN, Cell, Detail, Item, Row, Section, Story, Table, section
+from iodelta.stats.rounds import RANGE, SLOPE, WINDOW, Window
+from iodelta.study.preparation import DiskAccount, PrepareAnswer, RoundSeen
+from iodelta.study.words import inert, percent, quantity, size
+
+DRAWN = 28
+"""The last rounds that are drawn."""
+
+HEIGHT = 8
+"""Lines of the picture."""
+
+SOURCE = (
+    "Steady, after SNIA's Solid State Storage Performance Test Specification 2.0.2: "
+    f"the IOPS of {WINDOW} rounds in a row range over no more than {100 * RANGE:.0f} % of their average, "
+    f"and their line of least squares changes by no more than {100 * SLOPE:.0f} % of it."
+)
+
+
+def of_preparation(account: PrepareAnswer, detail: Detail = PLAIN) -> Story:
+    """A folder of a preparation alone."""
+    disk = account.disk
+    more = (
+        {}
+        if disk.state == "steady"
+        else {"To go on": [f"iodelta prepare {detail.folder} --destroy {inert(disk.path)}"]}
+    )
+    return Story(
+        question=f"Is {inert(disk.path)} in a known state?",
+        answer=answer(disk),
+        tables=tuple(tables(disk)),
+        sections=(
+            *pictures(disk),
+            *section("Method", (*steps(disk), *limits(disk))),
+            *(one for title, lines in more.items() for one in section(title, lines, commands=True)),
+        ),
+    )
+
+
+def answer(disk: DiskAccount) -> str:
+    """Whether it is steady, in a sentence or two."""
+    made = plural(len(disk.rounds), "round")
+    if disk.state == "steady" and disk.window is not None:
+        first, last = disk.window.first + 1, disk.window.last + 1
+        return f"Steady after {made}: rounds {first} to {last} {_window(disk.window)}."
+    if disk.state == "running":
+        return f"Not finished: {made} so far."
+    if disk.window is None:
+        return f"Not steady: {made}, and no {WINDOW} in a row without a rest of the disk."
+    if disk.window.steady:
+        share, least = (100 * part / disk.size for part in (disk.before_window, disk.least_written))
+        return (
+            f"Not steady after {made}: the last {WINDOW} {_window(disk.window)}, "
+            f"but rounds had written only {share:.0f} % of the size before them, and up to {least:.0f} % a disk may "
+            "still be as fast as a new one. Give longer rounds, or more of them."
+        )
+    return f"Not steady after {made}: the last {WINDOW} {_window(disk.window)}."
+
+
+def _window(window: Window) -> str:
+    return (
+        f"range over {100 * window.range:.1f} % of their average of {quantity(window.average, 'IOPS')} IOPS "
+        f"({100 * RANGE:.0f} % allowed) and change by {percent(window.slope)} ({100 * SLOPE:.0f} % allowed)"
+    )
+
+
+def tables(disk: DiskAccount) -> Iterator[Table]:
+    """The rounds, each with the window that ends with it."""
+    if not disk.rounds:
+        return
+    chosen = _chosen(disk)
+    rows, written = [], 0
+    for one in disk.rounds:
+        written += one.written
+        window = one.window
+        cells = (
+            quantity(one.iops, "IOPS"),
+            f"{100 * window.range:.1f} %" if window else "-",
+            percent(window.slope) if window else "-",
+            f"{100 * written / disk.size:.0f} %" if disk.size else "-",
+            _word(one, chosen),
+        )
+        rows.append(Row(str(one.round), tuple(map(Cell, cells))))
+    title = f"Rounds of {disk.prepare.round:g} s on {inert(disk.path)}"
+    yield Table(title, "round", ("IOPS", "range of five", "slope", "size written", "window"), tuple(rows))
+
+
+def _chosen(disk: DiskAccount) -> range:
+    """Numbers of the rounds in the window that decides."""
+    window = disk.window
+    return range(window.first + 1, window.last + 2) if window is not None else range(0)
+
+
+def _word(one: RoundSeen, chosen: range) -> str:
+    if one.rested:
+        return "after a rest"
+    return "*" if one.round in chosen else ""
+
+
+def pictures(disk: DiskAccount) -> tuple[Section, ...]:
+    """IOPS round by round, the window that decides marked."""
+    lines = tuple(drawing([one.iops for one in disk.rounds], _chosen(disk)))
+    found = section("Round by round", map(Item, lines), drawing=True)
+    if not found:
+        return ()
+    left_out = len(disk.rounds) - DRAWN
+    more = f" The first {plural(left_out, 'round')} are left out." if left_out > 0 else ""
+    window = "The five rounds that were looked at last are marked *." if _chosen(disk) else ""
+    return (*found, *section("How to read it", (f"IOPS from 0 up, a column for each round. {window}{more}".strip(),)))
+
+
+def drawing(values: Sequence[float], chosen: range) -> Iterator[str]:
+    """Lines of characters, all equally long: a column of ``o``, or ``*`` in the window, up to each value."""
+    shown = list(enumerate(values, 1))[-DRAWN:]
+    top = max((value for _, value in shown), default=0.0)
+    if top <= 0:
+        return
+    heights = [(number, max(1, round(HEIGHT * value / top))) for number, value in shown]
+    for line in range(HEIGHT, 0, -1):
+        head = quantity(top * line / HEIGHT, "IOPS", 3) if line in (HEIGHT, HEIGHT // 2) else ""
+        marks = ("*" if number in chosen else "o" for number, _ in heights)
+        columns = (mark if height >= line else " " for mark, (_, height) in zip(marks, heights, strict=True))
+        yield f"{head:>9} | {' '.join(columns)} "
+    numbers = (str(number) if number % 5 == 0 or number == shown[0][0] else "" for number, _ in shown)
+    axis = "".join(f"{text:<2}"[:2] if len(text) < 3 else text[-2:] for text in numbers)
+    yield f"{'round':>9}   {axis}"
+
+
+def steps(disk: DiskAccount) -> Iterator[str]:
+    """What was done to the disk, in order."""
+    ended = f" to {_moment(disk.ended)}" if disk.ended else ", not ended yet"
+    yield f"Time: from {_moment(disk.begun)}{ended}."
+    if disk.prepare.purge != "none":
+        done = "was given up" if disk.purged else "was to be given up"
+        yield f"Purge: everything on it {done} by {disk.prepare.purge}."
+    else:
+        yield "No purge: what the disk remembered of earlier writes was not given up."
+    if disk.to_fill:
+        yield f"Fill: {size(disk.filled)} of {size(disk.to_fill)} written in sequence, in blocks of 128 KiB."
+    yield f"Rounds: {_options(disk.workload)}; {disk.prepare.round:g} s each, {disk.prepare.limit} at most."
+
+
+def limits(disk: DiskAccount) -> Iterator[str]:
+    """What steady means here."""
+    yield SOURCE
+    yield (
+        f"The {WINDOW} rounds count only once others have written {size(disk.least_written)} before them: until its "
+        f"spare area is used up, a disk writes as fast as a new one. All rounds wrote {size(disk.overwritten)}."
+    )
+
+
+def _moment(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(at))
+
+
+def _options(workload: Sequence[tuple[str, str | None]]) -> str:
+    return inert(" ".join(f"--{name}" if value is None else f"--{name}={value}" for name, value in workload))

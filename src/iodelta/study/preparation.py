@@ -1,0 +1,205 @@
+"""What is true about the preparation of a disk: its rounds, the window that decides, and whether it is steady."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import msgspec
+
+from iodelta.experiment import Experiment, Prepare
+from iodelta.lab.account import Account
+from iodelta.lab.bench import problem_of
+from iodelta.lab.conditioning import Round, State, least_written, overwritten, parts_of_fill, unbroken, window_of
+from iodelta.lab.disksession import DiskPlan, DiskSurvey, read_plan
+from iodelta.lab.diskstate import Known, findings
+from iodelta.lab.folder import Folder, Preparing
+from iodelta.lab.preparing import rounds_of
+from iodelta.lab.superblocks import kinds_of
+from iodelta.plural import plural
+from iodelta.probe.topology import Target
+from iodelta.stats.rounds import RANGE, SLOPE, Window, departure
+from iodelta.study.words import percent
+from iodelta.trial import Finding, Trial
+from iodelta.verdict import Metric
+from iodelta.verdict.metrics import reader
+
+
+class RoundSeen(msgspec.Struct, frozen=True):
+    """One round, and the window of five that ends with it."""
+
+    round: int
+    """From 1."""
+    started: float
+    """Unix seconds."""
+    seconds: float
+    iops: float
+    written: int
+    """Bytes that it wrote."""
+    rested: bool
+    """Whether the disk rested before it, so that no window reaches over that."""
+    window: Window | None
+    """None before there are five rounds in a row."""
+
+
+class DiskAccount(msgspec.Struct, frozen=True):
+    """The preparation of one disk. Bytes and seconds."""
+
+    path: str
+    """Of the disk."""
+    machine: str
+    """The machine that has it."""
+    size: int
+    """Bytes that are prepared, from its beginning."""
+    prepare: Prepare
+    """What was asked for."""
+    workload: tuple[tuple[str, str | None], ...]
+    """fio options of the rounds."""
+    state: State
+    """``running`` while it has no end."""
+    purged: bool
+    """Whether everything on it was given up first."""
+    filled: int
+    """Bytes written in sequence."""
+    to_fill: int
+    """Bytes that were to be written in sequence."""
+    rounds: tuple[RoundSeen, ...]
+    overwritten: int
+    """Bytes that the rounds have written."""
+    least_written: float
+    """Bytes that the rounds had to write before five of them could be called steady."""
+    begun: float
+    """Unix seconds at which it began first."""
+    ended: float | None
+    """Unix seconds at which it ended; null while it has no end."""
+
+    @property
+    def window(self) -> Window | None:
+        """The last five rounds."""
+        return self.rounds[-1].window if self.rounds else None
+
+    @property
+    def before_window(self) -> int:
+        """Bytes that rounds wrote before the last five."""
+        return sum(one.written for one in self.rounds[: self.window.first]) if self.window else 0
+
+
+class PrepareAnswer(msgspec.Struct, frozen=True):
+    """A folder that `iodelta prepare` made."""
+
+    folder: str
+    disk: DiskAccount
+    measured_by: str
+    """Version of iodelta that did it."""
+    schema: Literal["iodelta.prepare/1"] = "iodelta.prepare/1"
+
+    @property
+    def exit_code(self) -> int:
+        """0 steady, 3 not steady, or not finished."""
+        return 0 if self.disk.state == "steady" else 3
+
+
+class DiskPlanAnswer(msgspec.Struct, frozen=True):
+    """What a preparation would do, and what was seen of the disk. Nothing was changed to find it out."""
+
+    plan: DiskPlan
+    survey: DiskSurvey
+    refused: str = ""
+    """Why the disk would not be written to; empty when it would."""
+    schema: Literal["iodelta.prepare-plan/1"] = "iodelta.prepare-plan/1"
+
+
+def prepared(folder: Folder) -> PrepareAnswer:
+    """A folder of a preparation alone, complete or still being written. Raises MeasureError for a damaged one."""
+    plan = read_plan(folder)
+    folder.check_journal()
+    account = Account(folder.events())
+    question = plan.question
+    (disk, *_) = disk_accounts(folder, account, question.prepare) or (_nothing(question.target.path, question.prepare),)
+    version = account.planned.version if account.planned else ""
+    return PrepareAnswer(str(folder.path), disk, version)
+
+
+def disk_accounts(folder: Folder, account: Account, prepare: Prepare) -> tuple[DiskAccount, ...]:
+    """What became of each disk that the journal says was prepared. Raises MeasureError."""
+    first: dict[str, Preparing] = {}
+    for begun in account.preparing:
+        first.setdefault(begun.machine, begun)
+    return tuple(_account(folder, account, prepare, begun) for begun in first.values())
+
+
+def _account(folder: Folder, account: Account, prepare: Prepare, begun: Preparing) -> DiskAccount:
+    rounds = rounds_of(folder, account, begun.machine)
+    own = [step for step in account.steps.values() if step.machine == begun.machine]
+    settled = account.settled.get(begun.machine)
+    over = settled is not None and (settled.steady or settled.rounds == len(rounds))
+    state: State = "running"
+    if over and settled is not None:
+        state = "steady" if settled.steady else "not steady"
+    return DiskAccount(
+        path=msgspec.convert(begun.target, Target).path,
+        machine=begun.machine,
+        size=begun.size,
+        prepare=prepare,
+        workload=begun.workload,
+        state=state,
+        purged=any(step.step == "purge" for step in own),
+        filled=sum(step.written for step in own if step.step == "fill"),
+        to_fill=sum(part.size for part in parts_of_fill(begun.size, prepare.fill)),
+        rounds=tuple(_seen(rounds)),
+        overwritten=overwritten(rounds),
+        least_written=least_written(prepare, begun.size),
+        begun=begun.at,
+        ended=settled.at if over and settled is not None else None,
+    )
+
+
+def _nothing(path: str, prepare: Prepare) -> DiskAccount:
+    """Of a preparation that was killed before its first step."""
+    return DiskAccount(path, "", 0, prepare, (), "running", False, 0, 0, (), 0, 0.0, 0.0, None)
+
+
+def _seen(rounds: Sequence[Round]) -> Iterator[RoundSeen]:
+    for number, one in enumerate(rounds, 1):
+        before = rounds[:number]
+        rested = number > 1 and len(unbroken(before)) == 1
+        yield RoundSeen(number, one.started, one.seconds, one.iops, one.written, rested, window_of(before))
+
+
+def disk_findings(
+    experiment: Experiment, account: Account, trials: Sequence[Trial], metrics: Sequence[Metric]
+) -> Iterator[Finding]:
+    """What a reader must know of the state of the disk that was written to: before the trials, and during them."""
+    seen: set[str] = set()
+    for session in account.sessions:
+        if session.disk is not None and session.machine not in seen:
+            path = msgspec.convert(session.target, Target).path
+            yield from findings(msgspec.convert(session.disk, Known), path)
+        seen.add(session.machine)
+    if seen and any(session.disk is not None for session in account.sessions):
+        yield from _departures(experiment, trials, metrics)
+
+
+def _departures(experiment: Experiment, trials: Sequence[Trial], metrics: Sequence[Metric]) -> Iterator[Finding]:
+    """Arms whose trials show that the disk was not steady while they were made."""
+    rates = [metric for metric in metrics if metric.name.endswith((".iops", ".bandwidth"))]
+    cells = [cell for cell in experiment.cells if experiment.prepare is not None or "write" in kinds_of(cell)]
+    for cell in cells:
+        for variant in experiment.variants:
+            own = [one for one in trials if (one.cell, one.variant) == (cell.name, variant.name)]
+            own = sorted((one for one in own if not problem_of(one)), key=lambda one: one.number)
+            for metric in rates:
+                window = departure([reader(metric.name)(one)[0] for one in own])
+                if window is not None:
+                    yield _departed(f"{cell.name}, {variant.name}", metric.name, window, len(own))
+
+
+def _departed(place: str, metric: str, window: Window, trials: int) -> Finding:
+    groups = f"five groups of its {plural(trials, 'trial')}, in the order in which they were made,"
+    said = (
+        f"{metric} left the steady state: {groups} "
+        f"range over {100 * window.range:.0f} % of their average ({100 * RANGE:.0f} % is steady), and their line "
+        f"changes by {percent(window.slope, 0.05)} ({100 * SLOPE:.0f} % is steady)"
+    )
+    remedy = "prepare the disk with the workload that is measured: `iodelta prepare`, or [prepare] in the experiment"
+    return Finding("disk.left-steady", "warning", place, said, remedy)
