@@ -107,13 +107,16 @@ def test_up_to_six_cells_of_a_comparison_fit_one_screen(
         Finding(f"rule.{n}", "warning", "trial 1", "a long explanation of what is odd " * 3, "mend it")
         for n in range(9)
     ]
-    shown = msgspec.structs.replace(account(question, changes, sd=sd), state="budget", findings=tuple(odd))
+    again_ = Again("iodelta run --seed 1 -- --rw=randread", "fio --rw=randread", (), (), ())
+    shown = account(question, changes, sd=sd)
+    shown = msgspec.structs.replace(shown, state="budget", findings=tuple(odd), system=(("fio", "3.39"),), again=again_)
     screen = text(shown, verbose=False)
     assert screen.startswith("new against old: ")
     if len(arms) == 2:
         assert len(screen.splitlines()) <= 24
-    last = screen.rpartition("\n\n")[2]
-    assert len(last.splitlines()) <= 5
+    advised, *end = screen.rpartition("\n\n")[2].partition("System: fio 3.39\nTo do it again: iodelta run --seed 1 ")
+    assert len(advised.splitlines()) <= 5
+    assert all(end)
     table = screen.partition("\n\n")[2].splitlines()
     (shared,) = re.findall(r"\(\+(\d+)\)", table[0]) or ["0"]
     words = re.findall(r"(?:\(\+(\d+)\).* )?(regression|improvement|equivalent|inconclusive)$", screen, re.MULTILINE)
@@ -424,6 +427,30 @@ def test_all_details_close_with_the_system_and_how_to_do_it_again() -> None:
     shown = account(experiment(), {})
     again_ = Again("iodelta run --seed 1 -- --rw=randread", "fio --rw=randread", (), (), ())
     shown = msgspec.structs.replace(shown, system=(("kernel", "6.18.1"),), again=again_)
-    assert "System\n  kernel: 6.18.1\n" in text(shown)
+    assert "System: kernel: 6.18.1\n" in text(shown)
     assert "To do it again\n  iodelta run --seed 1 -- --rw=randread\n" in text(shown)
-    assert "To do it again" not in text(shown, verbose=False), "that report is one screen"
+
+
+def test_one_screen_ends_with_the_system_on_a_line_and_the_command_to_do_it_again() -> None:
+    shown = account(experiment(), {})
+    short = Again("iodelta run --seed 1 -- --rw=randread", "fio --rw=randread", (), (), ())
+    facts = (
+        ("machine", "a virtual machine"),
+        ("kernel", "6.18.1"),
+        ("fio", "3.39"),
+        ("target", "/dev/vdb " + "x" * 99),
+    )
+    shown = msgspec.structs.replace(shown, system=facts, again=short)
+    last = text(shown, verbose=False).splitlines()[-2:]
+    assert last == [
+        "System: kernel 6.18.1, fio 3.39, machine a virtual machine",
+        "To do it again: iodelta run --seed 1 -- --rw=randread",
+    ]
+    commands = {
+        f"iodelta run --question {'why ' * 30}": "iodelta run somewhere/folder/experiment.toml --seed 1",
+        "iodelta run FOLDER/experiment.toml --seed 1": "iodelta run somewhere/folder/experiment.toml --seed 1",
+        f"iodelta scenario run {'btrfs-' * 20}": f"iodelta scenario run {'btrfs-' * 20}",
+    }
+    for run, again in commands.items():
+        one = msgspec.structs.replace(shown, again=msgspec.structs.replace(short, run=run))
+        assert text(one, verbose=False).splitlines()[-1] == f"To do it again: {again}"

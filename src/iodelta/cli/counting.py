@@ -86,12 +86,9 @@ def _tell(account: PathAccount, format_: str, *, functions: bool) -> None:
     if format_ != "console":
         sys.stdout.buffer.write(_encoded(account, format_, Detail(functions=functions)))
         return
-    from rich.console import Console
+    from iodelta.cli.report import tell
 
-    from iodelta.report.formats.terminal import show
-    from iodelta.report.stories.kinds import story_of
-
-    show(Console(), story_of(account, Detail(functions=functions)))
+    tell(account, Detail(functions=functions))
 
 
 def _encoded(account: PathAccount, format_: str, detail: Detail) -> bytes:

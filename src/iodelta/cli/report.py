@@ -218,7 +218,8 @@ def command(
     drawn = format_ == "html" or charts is not None
     told, exit_code, draw = _folder(Path(path), cell, drawn=drawn) if own else _foreign(path)
     if told is not None:
-        deliver(told, draw, format_, output, charts, force=force, detail=Detail(whole=verbose))
+        again = f"iodelta reproduce {pasted(path)}" if is_bundle(path) else ""
+        deliver(told, draw, format_, output, charts, force=force, detail=Detail(whole=verbose, again=again))
     sys.exit(reported(exit_code, gate=gate))
 
 
@@ -272,7 +273,7 @@ def tell(told: Told, detail: Detail = PLAIN) -> None:
 
         from iodelta.report.formats import console
 
-        console.show(Console(), told, verbose=detail.whole)  # type: ignore[arg-type]
+        console.show(Console(), told, verbose=detail.whole, again=detail.again)  # type: ignore[arg-type]
         return
     from iodelta.report.formats.terminal import lines, show
     from iodelta.report.stories.kinds import story_of

@@ -357,14 +357,11 @@ def deliver(account: SearchAccount | AttributionAccount, options: dict[str, obje
 
 
 def _tell(account: SearchAccount | AttributionAccount) -> None:
-    from rich.console import Console
-
-    from iodelta.report.formats.terminal import show
-    from iodelta.report.stories.kinds import story_of
+    from iodelta.cli.report import tell
     from iodelta.report.stories.story import Detail
 
     folder = inert(pasted(account.folder))
-    show(Console(), story_of(account, Detail(folder)))
+    tell(account, Detail(folder))
     click.echo(f"\nFolder: {folder}")
 
 

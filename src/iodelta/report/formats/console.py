@@ -10,7 +10,7 @@ from rich.text import Text
 from iodelta.errors import pasted
 from iodelta.plural import plural
 from iodelta.report.formats.table import table
-from iodelta.report.formats.terminal import WIDTH, section_lines, width_of
+from iodelta.report.formats.terminal import WIDTH, sections_lines, width_of
 from iodelta.report.stories.advice import advice
 from iodelta.report.stories.experiment import of_account
 from iodelta.report.stories.instruments import looked
@@ -23,36 +23,55 @@ from iodelta.report.stories.statements import (
     open_questions,
     recommendation,
 )
+from iodelta.report.stories.story import Detail
 from iodelta.study.confounders import said
 from iodelta.study.experiment import Account, headline
 from iodelta.study.words import duration, inert, wrap
 
 CLOSING = ("System", "To do it again")
-"""Sections of the story that close the whole report."""
+"""Sections of the story that close the report."""
+
+SCREEN = 24
+"""Lines of one screen."""
 
 UNSEALED = "folder.unsealed"
 
 
-def show(console: Console, account: Account, *, verbose: bool = False) -> None:
-    """Print the account."""
-    for line in lines(account, width_of(console), verbose=verbose):
+def show(console: Console, account: Account, *, verbose: bool = False, again: str = "") -> None:
+    """Print the account; ``again`` is the command that repeats what is no folder."""
+    for line in lines(account, width_of(console), verbose=verbose, again=again):
         console.print(line, soft_wrap=True, highlight=False)
 
 
-def lines(account: Account, width: int = WIDTH, *, verbose: bool = False) -> Iterator[Text]:
-    """The account, line by line, none wider than ``width``."""
+def lines(account: Account, width: int = WIDTH, *, verbose: bool = False, again: str = "") -> Iterator[Text]:
+    """The account, line by line, none wider than ``width`` but commands, which are to be pasted."""
+    prose = min(width, WIDTH)
+    folder = inert(pasted(account.folder))
+    story = of_account(account, Detail(folder=folder, again=again))
+    closing = [section for section in story.sections if section.title in CLOSING]
+    answer = list(_answer(account, width, whole=verbose))
+    yield from answer
+    yield Text()
+    if verbose:
+        yield from _details(account, prose)
+        yield from sections_lines(closing, prose, whole=True)
+        yield Text()
+        yield Text(f"Folder: {folder}")
+        return
+    end = [line for line in sections_lines(closing, prose) if line.plain]  # no empty line: one screen holds all of it
+    yield from map(Text, advice(account, prose, SCREEN - len(answer) - 1 - len(end)))
+    yield from end
+
+
+def _answer(account: Account, width: int, *, whole: bool) -> Iterator[Text]:
+    """Question, answer and table, and what was measured."""
     prose = min(width, WIDTH)
     if question := account.plan.experiment.question:
         yield from _wrapped(prose, inert(question), style="bold")
     yield from _wrapped(prose, headline(account), style="bold")
     yield Text()
-    yield from table(account, width, whole=verbose)
+    yield from table(account, width, whole=whole)
     yield from _wrapped(prose, _measured(account))
-    yield Text()
-    if verbose:
-        yield from _details(account, prose)
-    else:
-        yield from map(Text, advice(account, prose))
 
 
 def _measured(account: Account) -> str:
@@ -88,11 +107,6 @@ def _details(account: Account, width: int) -> Iterator[Text]:
         yield from _wrapped(width, f"The machine changed between the sessions: {'; '.join(differing)}{reason}.")
     for sentence in findings(all_findings(account)):
         yield from _wrapped(width, sentence)
-    for section in of_account(account).sections:
-        if section.title in CLOSING:
-            yield from section_lines(section, width)
-    yield Text()
-    yield Text(f"Folder: {inert(pasted(account.folder))}")
 
 
 def _wrapped(width: int, text: str, style: str = "") -> Iterator[Text]:

@@ -25,18 +25,22 @@ from iodelta.study.words import duration, inert, wrap
 from iodelta.verdict import Verdict
 
 LINES = 5
+LEAST = 3
+"""However little of a screen is left."""
 
 NAMED = 3
 """Cells and rules that are named; more are counted."""
 
 
-def advice(account: Account, width: int) -> Iterator[str]:
-    """What went wrong, in full; then the rest while five lines hold it. The last line says where everything is."""
+def advice(account: Account, width: int, lines: int = LINES) -> Iterator[str]:
+    """What went wrong, in full; then the rest while ``lines``, five at most, hold it. The last says where all is."""
     folder = inert(pasted(account.folder))
     rest = f"`iodelta report {folder} --verbose`"
     shown = [line for sentence in _failures(account) for line in wrap(sentence, width, "  ")]
     statements = list(_statements(account))
-    room = LINES - len(wrap(f"{plural(len(statements), 'more statement')}: {rest}", width, "  "))
+    room = max(LEAST, min(lines, LINES)) - len(
+        wrap(f"{plural(len(statements), 'more statement')}: {rest}", width, "  ")
+    )
     while statements and (not shown or len(shown) + len(wrap(statements[0], width, "  ")) <= room):
         shown += wrap(statements.pop(0), width, "  ")
     yield from shown

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from iodelta import __version__
+from iodelta.lab.folder import EXPERIMENT
 from iodelta.report.stories.environment import differing
 from iodelta.report.stories.evidence import evidence, note
 from iodelta.report.stories.instruments import looked
@@ -25,6 +26,9 @@ from iodelta.study.confounders import Differing
 from iodelta.study.experiment import Account, headline
 from iodelta.study.words import inert, interval, metric_name, percent, quantity
 from iodelta.verdict import Metric, Verdict
+
+SHORT = 64
+"""Characters of a command that stands on a line with its title."""
 
 EVIDENCE = 12
 """Comparisons whose evidence is written out."""
@@ -54,7 +58,7 @@ def of_account(account: Account, detail: Detail = PLAIN) -> Story:
             *_changed(account.changed),
             *section("Method", (*method(account), BLOCKS, _version(account.measured_by))),
             *section("Findings", findings(all_findings(account)) if all_findings(account) else ("none",)),
-            *_again(account.again),
+            *_again(account.again, _in_short(account, detail)),
         ),
     )
 
@@ -171,7 +175,17 @@ def _changed(found: Sequence[Differing]) -> tuple[Section, ...]:
     return section("The machine changed between the sessions", differing(found))
 
 
-def _again(again: Again | None) -> tuple[Section, ...]:
+def _in_short(account: Account, detail: Detail) -> str:
+    """The command that repeats all of it, by the file in the folder where it would be long."""
+    if detail.again or account.again is None:
+        return inert(detail.again)
+    line = inert(account.again.run)
+    plain = line.startswith("iodelta run ")  # a scenario makes its target again: its file alone would not
+    by_folder = plain and ("FOLDER" in line or len(line) > SHORT)
+    return f"iodelta run {detail.folder}/{EXPERIMENT} --seed {account.plan.seed}" if by_folder else line
+
+
+def _again(again: Again | None, short: str) -> tuple[Section, ...]:
     if again is None:
         return ()
     lines = [again.run]
@@ -185,7 +199,7 @@ def _again(again: Again | None) -> tuple[Section, ...]:
         lines.append(f"#   and {len(again.parts) - PARTS} more, which the script holds")
     lines += [f"# {inert(name)} sets {inert(value)}" for name, value in again.settings]
     lines += [f"# {inert(name)} runs {inert(value)}" for name, value in again.backgrounds]
-    return section("To do it again", map(inert, lines), commands=True)
+    return section("To do it again", map(inert, lines), commands=True, brief=short)
 
 
 PARTS = 24

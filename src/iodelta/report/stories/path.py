@@ -8,6 +8,7 @@ from itertools import pairwise
 from iodelta.path.judge import PathAccount, Shift
 from iodelta.path.tables import FunctionTable
 from iodelta.plural import plural
+from iodelta.report.stories.sources import system_lines
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Story, Table, section
 from iodelta.study.words import duration, inert
 
@@ -90,7 +91,7 @@ def of_path(account: PathAccount, detail: Detail = PLAIN) -> Story:
         *section("Steps", steps(account) if account.row else (), drawing=True),
         *section("What this cannot see", [account.blind]),
         *section("What it rests on", (*_legend(account), *_rests_on(account))),
-        *section("System", _system(account)),
+        *system_lines(_system(account)),
         *section("Reads served by each member", _reads(account)),
         *section("Could not be measured", map(inert, account.problems)),
         *section("Functions", _about_functions(account) if functions else []),

@@ -15,7 +15,7 @@ from iodelta.policy.answers import (
 from iodelta.policy.calibrate import CLOSURE, DEPTHS, MIX, Calibration, HeldOut, MemberCurve
 from iodelta.policy.catalogue import PolicyInfo
 from iodelta.policy.explain import Array, Explanation
-from iodelta.report.stories.sources import findings
+from iodelta.report.stories.sources import findings, system_lines
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Item, Row, Story, Table, section
 from iodelta.study.words import inert
 
@@ -45,7 +45,7 @@ def of_explanations(answer: ExplainAnswer, detail: Detail = PLAIN) -> Story:
         (),
         (
             *section("Mechanisms", items),
-            *section("System", _array(answer.array)),
+            *system_lines(_array(answer.array)),
             *section("To do it again", (inert(answer.again),), commands=True),
         ),
     )
@@ -74,7 +74,7 @@ def of_simulation(answer: SimulationAnswer, detail: Detail = PLAIN) -> Story:
         (
             *section("Overloaded", overloads),
             *section("What it rests on", trust(answer.closure, answer.held_out)),
-            *section("System", (f"member {number}: {inert(one)}" for number, one in enumerate(answer.members, 1))),
+            *system_lines((f"member {number}: {inert(one)}" for number, one in enumerate(answer.members, 1))),
             *section("To do it again", (inert(answer.again),), commands=True),
         ),
     )
@@ -132,7 +132,7 @@ def of_calibration(found: Calibration, detail: Detail = PLAIN) -> Story:
             *section("Models", map(_model, found.members)),
             *section("What it rests on", map(_held_out, found.held_out)),
             *section("Findings", findings(found.findings)),
-            *section("System", (f"member: {inert(member.path)}" for member in found.members)),
+            *system_lines(f"member: {inert(member.path)}" for member in found.members),
             *section("To do it again", (inert(detail.again),), commands=True),
         ),
     )
@@ -164,7 +164,7 @@ def of_mirror(answer: MirrorAnswer, detail: Detail = PLAIN) -> Story:
         (Table("Runs", "policy", heads, tuple(map(_mirrored, answer.runs))),),
         (
             *section("Findings", findings(dict.fromkeys(found))),
-            *section("System", (f"member {number}: {inert(one)}" for number, one in enumerate(answer.members, 1))),
+            *system_lines((f"member {number}: {inert(one)}" for number, one in enumerate(answer.members, 1))),
             *section("To do it again", (inert(answer.again),), commands=True),
         ),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 
 from iodelta.ingest import Refusal
 from iodelta.report.stories.story import Item, Section, section
@@ -21,8 +22,11 @@ UNKNOWN = "The machine is not recorded in these results."
 LINE = 70
 """Characters of the system that one line holds."""
 
-FACTS = ("kernel", "fio", "target", "CPU", "machine", "memory")
+FACTS = ("kernel", "fio", "target", "device", "CPU", "machine", "memory")
 """What a reader asks first about a system."""
+
+ENDS = {"CPU": ": ", "device": ", "}
+"""Where a fact may be cut that is too long for the line."""
 
 
 def not_read(refusals: Sequence[Refusal], common: str = "") -> Iterator[str]:
@@ -44,6 +48,12 @@ def system(recorded: Sequence[tuple[str, str]], otherwise: str = UNKNOWN) -> tup
     """The system that iodelta ``recorded``, one fact a line."""
     facts = [f"{name}: {value}" for name, value in recorded]
     return section("System", facts or (otherwise,), brief=brief(recorded))
+
+
+def system_lines(lines: Iterable[str]) -> tuple[Section, ...]:
+    """A system in lines of its own, joined where there is but one line."""
+    known = tuple(lines)
+    return section("System", known, brief="; ".join(known))
 
 
 def foreign_system(versions: Iterable[str | None], recorded: Sequence[tuple[str, str]] = ()) -> tuple[Section, ...]:
@@ -77,14 +87,15 @@ def findings(found: Iterable[Finding], common: str = "") -> Iterator[str]:
         yield f"{said}{times}{remedy} [{inert(finding.rule)}]"
 
 
-def brief(system: Iterable[tuple[str, str]], room: int = LINE) -> str:
+def brief(system: Sequence[tuple[str, str]], room: int = LINE) -> str:
     """As much of a system as one line holds, what a reader asks first at its beginning; empty of an unknown one."""
-    known = dict(system)
     line = ""
-    for name in FACTS:
-        if name not in known:
+    for kind, (name, value) in product(FACTS, system):
+        if name != kind and not (kind == "device" and name.startswith("device ")):
             continue
-        more = f"{line}, {name} {known[name]}" if line else f"{name} {known[name]}"
-        if len(more) <= room:
-            line = more
+        for text in (value, value.partition(ENDS.get(kind, "\n"))[0]):
+            more = f"{line}, {name} {text}".removeprefix(", ")
+            if len(more) <= room:
+                line = more
+                break
     return line
