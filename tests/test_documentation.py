@@ -46,6 +46,7 @@ ELSEWHERE = {
     "iodelta attribute": "needs programs to build; run by tests/bisection",
     r"iodelta reproduce (?!.*--dry-run)": "asks, and measures for as long as somebody did; run by tests/bundle",
     "iodelta policy (calibrate|defrag|mirror|.* --calibration)": "needs disks of its own; run by tests/policy",
+    "iodelta prepare (?!.*--dry-run)": "writes for half an hour; run by tests/acceptance",
     "iodelta scenario run": "measures for a minute or two; run by tests/scenarios",
     "iodelta run --leave-out policy.toml|/mnt/pool": "needs a btrfs whose kernel offers several policies",
     "sh reproduce.sh": "run by tests/reproducer",

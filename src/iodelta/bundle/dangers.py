@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from iodelta.experiment import Cell, Condition, Experiment, Option, Variant, io_uring
+from iodelta.experiment import Cell, Condition, Experiment, Option, Prepare, Variant, io_uring
 from iodelta.jobfile import canonical, owned, runs_command
 from iodelta.knob.base import NOT_ONLY_IO
 from iodelta.knob.registry import family, known
@@ -55,9 +55,18 @@ def dangers(experiment: Experiment) -> tuple[Danger, ...]:
     """Everything that needs ``--allow-commands``, each place by itself."""
     tool = next((tool for cell in experiment.cells if (tool := cell.option(io_uring.TOOL))), "")
     found = [*_conditions(experiment.conditions), *_variants(experiment.variants, tool), *_cells(experiment.cells)]
+    found += _preparation(experiment.prepare)
     looking = "an instrument runs with your rights and sees the whole machine"
     found += [Danger("instrument", text.removeprefix("instrument "), looking) for text in experiment.looks_closer()]
     return tuple(dict.fromkeys(found))
+
+
+def _preparation(prepare: Prepare | None) -> Iterator[Danger]:
+    if prepare is None:
+        return
+    if prepare.purge != "none":
+        yield Danger("[prepare] purge", prepare.purge, "it gives up everything on the disk at once")
+    yield from _options("[prepare] workload", prepare.workload)
 
 
 def _conditions(conditions: tuple[Condition, ...]) -> Iterator[Danger]:

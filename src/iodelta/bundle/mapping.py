@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from iodelta.errors import RequestError
-from iodelta.experiment import Cell, Condition, Experiment, Option, Target, parse, toml_text
+from iodelta.experiment import Cell, Condition, Experiment, Option, Prepare, Target, parse, toml_text
 from iodelta.jobfile import canonical
 from iodelta.knob.affinity import DEVICE_QUEUES
 from iodelta.probe.queues import numbers
@@ -90,12 +90,13 @@ def _unsayable(place: str) -> RequestError:
 def _says(one: Experiment) -> tuple[object, ...]:
     """What an experiment says, apart from what its cells are called."""
     cells = [(cell.condition, cell.options) for cell in one.cells]
-    return one.question, one.baseline, one.margin, one.target, cells, one.variants, one.conditions, one.design
+    tables = (one.variants, one.conditions, one.design, one.prepare)
+    return one.question, one.baseline, one.margin, one.target, cells, *tables
 
 
 def _plain(experiment: Experiment) -> Experiment:
     """As a file says it: flags have values, and sizes of single cells (which a file gives as a list) are left out."""
-    replace = msgspec.structs.replace
+    replace, prepare = msgspec.structs.replace, experiment.prepare
     return replace(
         experiment,
         cells=tuple(replace(cell, options=_sizeless(cell.options)) for cell in experiment.cells),
@@ -103,6 +104,7 @@ def _plain(experiment: Experiment) -> Experiment:
         conditions=tuple(
             replace(condition, background_fio=_filled(condition.background_fio)) for condition in experiment.conditions
         ),
+        prepare=replace(prepare, workload=_filled(prepare.workload)) if prepare is not None else None,
     )
 
 
@@ -127,8 +129,16 @@ def rendered(experiment: Experiment) -> str:
             "variant": _variants(experiment),
             "condition": {one.name: _condition(one) for one in experiment.conditions if one.name},
             "design": {key: value for key, value in design.items() if value not in (None, "")},
+            **_preparation(experiment.prepare),
         }
     )
+
+
+def _preparation(prepare: Prepare | None) -> dict[str, Any]:
+    if prepare is None:
+        return {}
+    table = {**msgspec.to_builtins(prepare), "workload": _options(prepare.workload)}
+    return {"prepare": table if prepare.workload else {key: table[key] for key in table if key != "workload"}}
 
 
 def _target(experiment: Experiment) -> dict[str, str]:

@@ -14,7 +14,7 @@ from iodelta.cli.turn import waits
 EXAMPLES = """
 \b
 Examples:
-  iodelta prepare /dev/sdb --dry-run
+  iodelta prepare /dev/sdb --destroy /dev/sdb --dry-run
   iodelta prepare /dev/sdb --destroy /dev/sdb --purge discard
   iodelta prepare /dev/sdb --destroy /dev/sdb -- --rw=randwrite --bs=16k --iodepth=8 --ioengine=libaio --direct=1
   iodelta prepare iodelta-prepare-20260102-030405 --destroy /dev/sdb      # continues after a kill, Ctrl-C or reboot

@@ -10,6 +10,8 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from iodelta import __version__
 from iodelta.bundle.packed import opened
 from iodelta.errors import MeasureError, RequestError, pasted
@@ -57,7 +59,8 @@ def script(plan: Plan, target: Target, trials: list[Started], answer: str, fio: 
             remedy="`iodelta report --format mail` ends with the command line of each; `iodelta pack` makes a bundle",
         )
     scratch = plan.identifier in target.real_path
-    writing = any_writes(experiment, target, size_of(experiment, target))
+    # Of the trials alone: the script does not prepare the disk.
+    writing = any_writes(msgspec.structs.replace(experiment, prepare=None), target, size_of(experiment, target))
     lines = [
         *_head(plan, target, trials, answer, fio, scratch=scratch, writing=writing),
         *functions(plan, target),
@@ -83,6 +86,8 @@ def _head(
         f"{fio or 'of an unknown version'} on "
         f"{target.path}; in the same order, with the same seeds. Made by iodelta {__version__}."
     )
+    if experiment.prepare is not None:
+        yield from _comment("Before these trials the disk was prepared, which this script does not do: iodelta prepare")
     yield "#"
     what = "DIRECTORY" if scratch else "TARGET"
     force = "--overwrite " if writing and not scratch else ""
