@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,9 @@ from iodelta.report.stories.story import PLAIN, Detail
 from iodelta.study.words import inert
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
     from iodelta.ingest.layouts import Layout
     from iodelta.report.cache import Charts
     from iodelta.report.stories.kinds import Told
@@ -285,7 +288,24 @@ def tell(told: Told, detail: Detail = PLAIN) -> None:
         return
     from rich.console import Console
 
-    show(Console(), story, whole=detail.whole)
+    terminal = Console()
+    show(terminal, story, whole=detail.whole)
+    for line in _pictures(told, terminal):
+        terminal.print(line, soft_wrap=True, highlight=False)
+
+
+def _pictures(told: Told, terminal: Console) -> Iterator[Text]:
+    """What a terminal draws below the numbers of a comparison or an import."""
+    from iodelta.report.formats.pictures import bars_of, draws, sparks
+    from iodelta.report.formats.terminal import width_of
+    from iodelta.study.runs import Shown
+
+    if not draws(terminal.file):
+        return
+    if isinstance(told, Shown):
+        yield from sparks(told.rows, width_of(terminal))
+    elif type(told).__name__ == "Comparison":
+        yield from bars_of(told, width_of(terminal))  # type: ignore[arg-type]
 
 
 def _folder(path: Path, cell: str, *, drawn: bool) -> tuple[Told | None, int, Callable[[], Charts]]:

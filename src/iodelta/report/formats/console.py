@@ -9,7 +9,8 @@ from rich.text import Text
 
 from iodelta.errors import pasted
 from iodelta.plural import plural
-from iodelta.report.formats.table import table
+from iodelta.report.formats.pictures import Change, bars, draws
+from iodelta.report.formats.table import lines_of, table
 from iodelta.report.formats.terminal import WIDTH, sections_lines, width_of
 from iodelta.report.stories.advice import advice
 from iodelta.report.stories.experiment import of_account
@@ -34,22 +35,31 @@ CLOSING = ("System", "To do it again")
 SCREEN = 24
 """Lines of one screen."""
 
+ADVICE = 6
+"""Lines of it that pictures leave to what to do next."""
+
 UNSEALED = "folder.unsealed"
 
 
 def show(console: Console, account: Account, *, verbose: bool = False, again: str = "") -> None:
     """Print the account; ``again`` is the command that repeats what is no folder."""
-    for line in lines(account, width_of(console), verbose=verbose, again=again):
+    for line in lines(account, width_of(console), verbose=verbose, again=again, drawn=draws(console.file)):
         console.print(line, soft_wrap=True, highlight=False)
 
 
-def lines(account: Account, width: int = WIDTH, *, verbose: bool = False, again: str = "") -> Iterator[Text]:
-    """The account, line by line, none wider than ``width`` but commands, which are to be pasted."""
+def lines(
+    account: Account, width: int = WIDTH, *, verbose: bool = False, again: str = "", drawn: bool = False
+) -> Iterator[Text]:
+    """The account, line by line, none wider than ``width`` but commands, which are to be pasted; ``drawn`` with its
+    changes as bars where the screen has room for them."""
     prose = min(width, WIDTH)
     folder = inert(pasted(account.folder))
     story = of_account(account, Detail(folder=folder, again=again))
     closing = [section for section in story.sections if section.title in CLOSING]
     answer = list(_answer(account, width, whole=verbose))
+    pictures = list(bars(_changes(account), account.plan.rules.margin, width)) if drawn else []
+    if verbose or len(answer) + len(pictures) <= SCREEN - ADVICE:
+        answer += pictures
     yield from answer
     yield Text()
     if verbose:
@@ -72,6 +82,23 @@ def _answer(account: Account, width: int, *, whole: bool) -> Iterator[Text]:
     yield Text()
     yield from table(account, width, whole=whole)
     yield from _wrapped(prose, _measured(account))
+
+
+def _changes(account: Account) -> list[Change]:
+    """The comparisons of the table's rows that have a change, as bars."""
+    several = len(account.plan.experiment.variants) > 2
+    return [
+        Change(
+            ", ".join(line.names if several else line.names[::2]),
+            change.value,
+            change.low,
+            change.high,
+            line.verdict.word,
+        )
+        for line in lines_of(account, whole=False)
+        for change in [line.verdict.change]
+        if change is not None
+    ]
 
 
 def _measured(account: Account) -> str:

@@ -1,0 +1,160 @@
+"""Pictures of a few lines for a terminal: each change with its interval as a bar, a sweep as a row of small bars."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import IO, TYPE_CHECKING
+
+import msgspec
+from rich.cells import cell_len
+from rich.text import Text
+
+from iodelta.plural import plural
+from iodelta.report.formats.columns import cut
+from iodelta.report.formats.spark import BARS
+from iodelta.report.formats.terminal import INDENT, STYLES
+from iodelta.study.runs import Row
+from iodelta.study.words import inert, quantity
+
+if TYPE_CHECKING:
+    from iodelta.study.comparison import Comparison
+
+MARKS = {"regression": "▼", "improvement": "▲", "equivalent": "■", "inconclusive": "○", "no verdict": "◆"}
+"""The shapes of the words, as on the page."""
+
+REACH, LEFT, RIGHT, ZERO, EDGE = "─◄►│┊"
+"""Of an interval its line and the ends that run off the picture; no change; the margin."""
+
+NAMED = 40
+"""Columns of a name."""
+
+MOST = 8
+"""Rows of a picture: one screen holds the numbers too."""
+
+LEAST = 4
+"""Points of a sweep."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A comparison as a bar: relative change and interval, None where there is none."""
+
+    name: str
+    change: float
+    low: float | None
+    high: float | None
+    word: str
+
+
+def draws(file: IO[str]) -> bool:
+    """Whether pictures go to ``file``: a terminal whose encoding has their characters."""
+    try:
+        "".join((BARS, REACH, LEFT, RIGHT, ZERO, EDGE, *MARKS.values())).encode(
+            getattr(file, "encoding", None) or "ascii"
+        )
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return file.isatty()
+
+
+def bars(changes: Sequence[Change], margin: float, width: int) -> Iterator[Text]:
+    """A line for each change on one scale, its ends and 0 above; nothing for a single one, which its row says."""
+    if not 2 <= len(changes) <= MOST:
+        return
+    names = [cut(change.name, NAMED) for change in changes]
+    before = max(map(cell_len, names))
+    room = width - before - 2 * len(INDENT)
+    reach = _reach(changes, margin)
+    yield Text(f"{INDENT}{'':{before}}{INDENT}{_scale(reach, room)}", style="dim")
+    for name, change in zip(names, changes, strict=True):
+        line = Text(f"{INDENT}{name}{' ' * (before - cell_len(name))}{INDENT}")
+        yield line.append(_bar(change, reach, margin, room), style=STYLES.get(change.word, ""))
+
+
+def bars_of(found: Comparison, width: int) -> Iterator[Text]:
+    """The changes of a comparison. What digits leave open is not an interval, and is not drawn as one."""
+    from iodelta.report.stories.comparison import name_of
+
+    several = len({one.metric.partition(".")[0] for one in found.compared}) > 1
+    changes = []
+    for one in found.compared:
+        if one.change is not None:
+            known = one.basis != "single runs" and math.isfinite(one.change.low) and math.isfinite(one.change.high)
+            low, high = (one.change.low, one.change.high) if known else (None, None)
+            variant = one.variant if len(found.variants) > 1 else ""
+            name = ", ".join(filter(None, (one.cell, variant, name_of(one, several))))
+            changes.append(Change(inert(name), one.change.value, low, high, one.word))
+    drawn = list(bars(changes, found.margin, width))
+    yield from (Text(), *drawn) if drawn else ()
+
+
+def _reach(changes: Sequence[Change], margin: float) -> float:
+    """How far the scale goes either way: all changes, and as much of their intervals as leaves them legible."""
+    largest = max(abs(change.change) for change in changes)
+    bounds = [abs(end) for change in changes for end in (change.low, change.high) if end is not None]
+    return max(1.1 * largest, 1.5 * margin, min(3 * max(largest, margin), 1.05 * max(bounds, default=0.0)))
+
+
+def _scale(reach: float, room: int) -> str:
+    ends = f"{-100 * reach:.2g} %", f"+{100 * reach:.2g} %"
+    middle = room // 2
+    return f"{ends[0]:<{middle}}0{ends[1]:>{room - middle - 1}}"
+
+
+def _bar(change: Change, reach: float, margin: float, room: int) -> str:
+    def place(value: float) -> int:
+        return round((max(-reach, min(reach, value)) / reach + 1) / 2 * (room - 1))
+
+    cells = [" "] * room
+    for edge in (-margin, margin):
+        cells[place(edge)] = EDGE
+    cells[room // 2] = ZERO
+    if change.low is not None and change.high is not None:
+        first, last = place(change.low), place(change.high)
+        cells[first : last + 1] = REACH * (last + 1 - first)
+        if change.low < -reach:
+            cells[first] = LEFT
+        if change.high > reach:
+            cells[last] = RIGHT
+    cells[place(change.change)] = MARKS.get(change.word, MARKS["no verdict"])
+    return "".join(cells).rstrip()
+
+
+def sparks(rows: Iterable[Row], width: int) -> Iterator[Text]:
+    """IOPS over iodepth, or over jobs, of runs that differ in nothing else: a small bar for each, on a scale from 0."""
+    found = [line for axis in ("iodepth", "jobs") for line in _sweeps(rows, axis)]
+    if found:
+        yield Text()
+        yield Text("IOPS of each sweep, from 0:", style="dim")
+    for name, curve in found[:MOST]:
+        drawn = "".join(BARS[min(int(rate / max(curve) * len(BARS)), len(BARS) - 1)] for rate in curve)
+        said = f"{quantity(curve[0], 'IOPS')} to {quantity(curve[-1], 'IOPS')} IOPS"
+        room = width - cell_len(drawn) - len(said) - 3 * len(INDENT)
+        yield Text(f"{INDENT}{drawn}{INDENT}{said}{INDENT}{cut(name, max(room, 12))}")
+    if len(found) > MOST:
+        more = plural(len(found) - MOST, "more sweep")
+        yield Text(f"{INDENT}{more}; `iodelta show ... -o page.html` draws all", style="dim")
+
+
+def _sweeps(rows: Iterable[Row], axis: str) -> Iterator[tuple[str, list[float]]]:
+    """The rates of each sweep in the order of the axis, named by what its runs have in common."""
+    other = "jobs" if axis == "iodepth" else "iodepth"
+    groups: dict[tuple[object, ...], list[tuple[int, float]]] = {}
+    for row in rows:
+        at, rate = getattr(row, axis), row.iops.value if row.iops else math.nan
+        if at and math.isfinite(rate):
+            key = (row.name.rpartition("/")[0], row.rw, row.bs, row.kind, row.ioengine, getattr(row, other))
+            groups.setdefault(key, []).append((at, rate))
+    for (folder, rw, bs, kind, _, held), points in groups.items():
+        ordered = sorted(points)
+        rates = [rate for _, rate in ordered]
+        if len(ordered) >= LEAST and len({at for at, _ in ordered}) == len(ordered) and max(rates) > 0:
+            where = f"{other} {held}" if held and held != 1 else ""
+            work = " ".join(str(part) for part in (rw, quantity_of(bs), kind if rw != kind else "", where) if part)
+            name = f"{axis} {ordered[0][0]} to {ordered[-1][0]}: {work}"
+            yield inert(f"{name}, {folder}" if folder else name), rates
+
+
+def quantity_of(size: object) -> str:
+    """A block size as fio writes it."""
+    return f"{size // 1024}k" if isinstance(size, int) and size % 1024 == 0 else str(size or "")

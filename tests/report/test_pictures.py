@@ -1,0 +1,96 @@
+"""Pictures on a terminal: they say what the numbers say, fit its width, and stay out of pipes and files."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fio_files import write
+from test_console import account, experiment
+
+from iodelta.report.formats.console import lines
+from iodelta.report.formats.pictures import MOST, Change, bars
+from iodelta.report.formats.spark import BARS
+
+CHANGES = (
+    Change("worse", -0.05, -0.06, -0.04, "regression"),
+    Change("alike", 0.0, -0.005, 0.005, "equivalent"),
+    Change("open", 0.01, -0.9, 9.0, "inconclusive"),
+    Change("single", 0.03, None, None, "no verdict"),
+)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_bars_stand_where_the_changes_are_and_fit(width: int) -> None:
+    scale, *drawn = [line.plain for line in bars(CHANGES, 0.01, width)]
+    assert max(map(len, (scale, *drawn))) <= width
+    zero = scale.index(" 0 ") + 1
+    worse, alike, open_, single = drawn
+    assert worse.index("▼") < zero
+    assert abs(alike.index("■") - zero) <= 1
+    assert open_.index("◄") < zero < open_.index("►")
+    assert single.index("◆") > zero
+    assert "─" not in single
+
+
+def test_an_interval_covers_as_many_columns_as_it_is_wide() -> None:
+    _, line, _ = [line.plain for line in bars((CHANGES[0], CHANGES[1]), 0.01, 120)]
+    drawn = line[line.index("─") :].split("┊")[0].rstrip()
+    scale = next(iter(bars((CHANGES[0], CHANGES[1]), 0.01, 120))).plain
+    ends = (scale.index("-"), len(scale))
+    per_percent = (ends[1] - ends[0]) / (2 * float(scale.split()[-2].strip("+")))
+    assert len(drawn) == pytest.approx(2 * per_percent, abs=2)
+
+
+@pytest.mark.parametrize("count", [0, 1, MOST + 1])
+def test_one_change_or_very_many_have_no_picture(count: int) -> None:
+    assert list(bars(CHANGES[:1] * count, 0.01, 80)) == []
+
+
+def test_a_report_has_them_on_a_terminal_only() -> None:
+    found = account(experiment(), {("iodepth=32", "new"): -0.05})
+    plain = "\n".join(line.plain for line in lines(found, 80))
+    drawn = "\n".join(line.plain for line in lines(found, 80, drawn=True))
+    assert "▼" not in plain
+    assert "▼" in drawn
+    assert max(map(len, drawn.splitlines())) <= 80
+
+
+def on_terminal(*words: str, cwd: Path) -> str:
+    """What a command prints on a terminal of 80 columns."""
+    program = [sys.executable, "-c", "from iodelta.cli.main import main; main()", *words]
+    environment = {**os.environ, "COLUMNS": "80", "TERM": "xterm", "PYTHONIOENCODING": "utf-8"}
+    leader, follower = pty.openpty()
+    with subprocess.Popen(program, cwd=cwd, env=environment, stdout=follower, stderr=follower) as process:
+        os.close(follower)
+        parts = []
+        while True:
+            try:
+                part = os.read(leader, 65536)
+            except OSError:  # the other side has closed it
+                break
+            if not part:
+                break
+            parts.append(part)
+        assert process.wait() == 0
+    os.close(leader)
+    return b"".join(parts).decode()
+
+
+def test_a_sweep_is_a_row_of_bars_on_a_terminal_and_none_in_a_pipe(tmp_path: Path) -> None:
+    for depth, rate in zip((1, 2, 4, 8), (1000, 2000, 4000, 8000), strict=True):
+        write(tmp_path / "r" / f"{depth}.json", rate, depth=depth)
+    shown = on_terminal("show", "r", cwd=tmp_path)
+    assert f"{BARS[1]}{BARS[2]}{BARS[4]}{BARS[7]}" in shown
+    assert "1,000 to 8,000 IOPS" in shown
+    piped = subprocess.run(
+        [sys.executable, "-c", "from iodelta.cli.main import main; main()", "show", "r"],
+        cwd=tmp_path,
+        capture_output=True,
+        check=True,
+    ).stdout.decode()
+    assert not set(BARS) & set(piped)
