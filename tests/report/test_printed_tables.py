@@ -109,6 +109,19 @@ def test_columns_never_meet_and_no_number_is_cut(rows: list[tuple[str, ...]], wi
             assert "\n" in line or sum(map(len, max(rows, key=lambda one: sum(map(len, one)))[1:])) > 30
 
 
+@pytest.mark.parametrize("names", [("results.of.the.ext4.disk" * 3, "results.of.the.xfs.disk" * 3), ("a" * 90, "b")])
+def test_a_table_under_names_of_long_files_fits_the_terminal(names: tuple[str, str]) -> None:
+    """Two names of 70 characters made lines of 190, which a terminal wraps in the middle of numbers."""
+    rows = [("cell", "n", *names, "change", "interval", "verdict")]
+    rows += [("randread 4k", "1", "75,837", "96,631", "+27.4 %", "-", "no verdict [1]")]
+    head, body = columns(rows, "<>>>>>>", 80, indent=2)
+    assert max(cell_len(line) for line in f"{head}\n{body}".split("\n")) <= 80
+    assert body.split() == " ".join(rows[1]).split()
+    first, second = head.split()[2:4]
+    assert first != second
+    assert names[0].startswith(first[:-1]) or (first[1:5], second[1:4]) == ("ext4", "xfs")
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("runs", [1, 3])
 def test_every_cell_of_a_comparison_can_be_read_back(runs: int, width: int, tmp_path: Path) -> None:

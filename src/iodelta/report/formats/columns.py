@@ -16,11 +16,11 @@ LEAST = 8
 def columns(
     rows: Sequence[Sequence[str]], align: str, width: int, *, indent: int = 0, fold: int | None = None
 ) -> list[str]:
-    """One line for each row (a heading is a row like the others), at most ``width`` wide where that can be.
+    """One line for each row (the first holds the headings), at most ``width`` wide where that can be.
 
     ``align`` says ``<`` or ``>`` of each column. Where they do not fit, the first column is cut at its end, never a
     number; then the columns from ``fold`` on (else those that do not fit) go to a line of their own below (of a row
-    that has any), in the same string.
+    that has any), in the same string; then headings that are wider than what stands below them are cut.
     """
     widths = [max(map(cell_len, column), default=0) for column in zip(*rows, strict=True)]
     for gap in GAPS:
@@ -29,6 +29,11 @@ def columns(
             widths[0] += min(0, spare)
             return [_line(row, widths, align, gap, indent) for row in rows]
     at = _whole_columns(widths, width - indent) if fold is None else fold
+    rows = [
+        (*_headings(rows, (0, at), width - indent), *_headings(rows, (at, len(widths)), width - indent - 2)),
+        *rows[1:],
+    ]
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     widths[0] = max(LEAST, min(widths[0], width - indent - sum(widths[1:at]) - (at - 1)))
     lines = []
     for row in rows:
@@ -36,6 +41,33 @@ def columns(
         if any(row[at:]):
             lines[-1] += "\n" + _line(row[at:], widths[at:], align[at:], 1, indent + 2)
     return lines
+
+
+def _headings(rows: Sequence[Sequence[str]], part: tuple[int, int], room: int) -> Sequence[str]:
+    """The headings of the columns from ``part[0]`` to ``part[1]``, cut so that these fit ``room``.
+
+    Names of files differ at their ends: what all that are cut begin with goes first. None is cut to look like another.
+    """
+    heads, *bodies = [row[slice(*part)] for row in rows]
+    least = [max([LEAST, *map(cell_len, column)]) for column in zip(*bodies, strict=True)] or [LEAST] * len(heads)
+    spare = room - sum(least) - GAPS[-1] * (len(heads) - 1)
+    long = [place for place, head in enumerate(heads) if cell_len(head) > least[place]]
+    if not long or sum(cell_len(heads[place]) - least[place] for place in long) <= spare:
+        return heads
+    names = [heads[place] for place in long]
+    each = max(0, spare) // len(long)
+    shorter = [cut(name, least[place] + each) for place, name in zip(long, _ends(names), strict=True)]
+    if len({*shorter}) < len({*names}):
+        return heads
+    shown = dict(zip(long, shorter, strict=True))
+    return [shown.get(place, head) for place, head in enumerate(heads)]
+
+
+def _ends(names: Sequence[str]) -> list[str]:
+    """Names without what all of them begin with, for which ``~`` stands."""
+    first, last = min(names), max(names)
+    same = next((n for n, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), 0)
+    return [f"~{name[same:]}" if same else name for name in names]
 
 
 def _whole_columns(widths: Sequence[int], room: int) -> int:
