@@ -33,7 +33,8 @@ class IodeltaError(Exception):
 
 def pasted(path: object) -> str:
     """A path as a word of a shell's command line, for a command that the reader is to paste."""
-    return shlex.quote(str(path))
+    text = str(path)
+    return shlex.quote(f"./{text}" if text.startswith("-") else text)  # else it would be an option
 
 
 class RequestError(IodeltaError):

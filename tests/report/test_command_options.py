@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ from iodelta.lab.folder import Folder
 from iodelta.lab.plan import make_plan
 from iodelta.report.documents import schema
 from iodelta.report.formats.console import lines
+from iodelta.study.again import Again
 
 ODD = "my results; $(x) 'y'"
 """A folder's name that a shell would take apart."""
@@ -323,3 +326,25 @@ def test_commands_and_folders_of_a_report_are_not_cut_by_the_edge_of_the_screen(
     text = [line.plain for line in lines(short)]
     for command in ("`iodelta run iodelta-20260102-030405`", "`iodelta report iodelta-20260102-030405 --verbose`"):
         assert any(command in line for line in text), text
+
+
+@pytest.mark.parametrize("folder", ["-run", "my run", "a/b", "--verbose"])
+def test_every_command_of_a_report_names_its_folder_as_a_shell_takes_it(folder: str) -> None:
+    """`iodelta report -run` is an option that nobody knows, and FOLDER is no folder of the reader's."""
+    told = Again("iodelta run FOLDER/experiment.toml --seed 7", "fio --rw=randread", (), (), ())
+    shown = msgspec.structs.replace(account(experiment(), {}), folder=folder, state="interrupted", again=told)
+    text = "\n".join(line.plain for line in lines(shown, verbose=True))
+    assert "FOLDER" not in text
+    commands = re.findall(r"^ *`?(iodelta (?:run|report|pack) [^`\n]*)", text, re.MULTILINE)
+    named = [next(word for word in shlex.split(command)[2:] if not word.startswith("-")) for command in commands]
+    assert len(named) >= 2
+    assert {os.path.normpath(name.removesuffix("/experiment.toml")) for name in named} == {os.path.normpath(folder)}
+
+
+def test_a_file_that_looks_like_an_option_can_be_compared_by_the_command_that_repeats_it(tmp_path: Path) -> None:
+    for side in ("-a", "b"):
+        write(tmp_path / side / "x.json", 1000)
+    done = call("compare", "--format", "csv", "--", "-a", "b", cwd=tmp_path)
+    (row, *_) = csv.DictReader(io.StringIO(done.out.decode()))
+    again = call(*shlex.split(row["repeat"])[1:], "--format", "csv", cwd=tmp_path)
+    assert (again.code, again.out.count(b"\n")) == (done.code, done.out.count(b"\n"))

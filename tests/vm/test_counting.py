@@ -24,6 +24,7 @@ from iodelta.report.formats.render import TEXTS, rendered
 from iodelta.report.formats.terminal import lines
 from iodelta.report.stories.path import headline, of_path
 from iodelta.report.stories.story import Detail
+from iodelta.study.again import placed
 from iodelta.study.counted import counted
 
 
@@ -133,7 +134,8 @@ def test_every_format_says_how_to_count_it_again(tmp_path: Path) -> None:
     for one in (row, found):
         texts = [rendered(one, name).decode() for name in ("mail", "markdown", "json")]
         texts += [html_of(one, ()).decode(), "\n".join(line.plain for line in lines(of_path(one)))]
-        assert all(one.again[0][:40] in text for text in texts)
+        assert all(placed(one.again[0], one.folder)[:40] in text for text in (*texts[:2], *texts[3:]))
+        assert one.again[0][:40] in texts[2]
 
 
 def test_a_folder_of_counts_is_no_folder_of_times(tmp_path: Path) -> None:

@@ -30,7 +30,10 @@ def typed(leave_out: Collection[str] = SHOWING) -> str:
         option = max(parameter.opts, key=len)
         for one in values:
             options += [option] if one is True else [option, str(one)]
-    return shlex.join(["iodelta", *_path(context), *arguments, *options])
+    words = ["iodelta", *_path(context)]
+    if any(one.startswith("-") for one in arguments):
+        return shlex.join([*words, *options, "--", *arguments])
+    return shlex.join([*words, *arguments, *options])
 
 
 def _path(context: click.Context) -> list[str]:

@@ -6,7 +6,7 @@ import shlex
 
 import msgspec
 
-from iodelta.errors import IodeltaError
+from iodelta.errors import IodeltaError, pasted
 from iodelta.experiment import Cell, Experiment, Variant, parse, shorthand, size_bytes
 from iodelta.lab.bench import Requests
 from iodelta.lab.plan import Plan
@@ -100,7 +100,20 @@ def run_line(experiment: Experiment, seed: int) -> str:
             return shlex.join(["iodelta", "run", *words])
     except IodeltaError:
         pass  # such an experiment needs its file
-    return f"iodelta run FOLDER/experiment.toml --seed {seed}"
+    return f"{BY_FILE} --seed {seed}"
+
+
+BY_FILE = "iodelta run FOLDER/experiment.toml"
+"""What runs an experiment that needs its file, wherever its folder lies."""
+
+
+def placed(line: str, folder: str) -> str:
+    """A command to do it again as the reader of this very folder can paste it."""
+    return (
+        line.replace(BY_FILE, f"iodelta run {pasted(f'{folder}/experiment.toml')}")
+        if line.startswith(BY_FILE)
+        else line
+    )
 
 
 def _shorthand(experiment: Experiment, seed: int) -> list[str] | None:

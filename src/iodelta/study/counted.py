@@ -9,7 +9,7 @@ import msgspec
 from iodelta.lab.folder import Folder
 from iodelta.path.judge import PathAccount, judge
 from iodelta.path.plan import PathPlan
-from iodelta.study.again import condition_words, fio_words
+from iodelta.study.again import BY_FILE, condition_words, fio_words
 
 
 def counted(folder: Folder) -> PathAccount:
@@ -20,7 +20,7 @@ def counted(folder: Folder) -> PathAccount:
 def _again(plan: PathPlan) -> tuple[str, ...]:
     """The command that counts the same; a row of kernels is named by its first and last."""
     if not plan.row:
-        return ("iodelta run FOLDER/experiment.toml",)
+        return (BY_FILE,)
     experiment = plan.experiment
     first, last = experiment.variants[0].name, experiment.variants[-1].name
     target = ["--target", experiment.target.path] if experiment.target.path else []

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from iodelta.errors import pasted
 from iodelta.plural import plural
 from iodelta.report.stories.environment import differing
 from iodelta.report.stories.sources import findings, not_read, system_of_sides
@@ -53,7 +53,7 @@ def _one_sided(cells: Sequence[str]) -> Iterator[str]:
 
 def quoted(path: str) -> str:
     """A path as a shell takes it, without control characters."""
-    return shlex.quote(inert(path))
+    return pasted(inert(path))
 
 
 def _comparison_tables(found: Comparison) -> Iterator[Table]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from iodelta import __version__
+from iodelta.errors import pasted
 from iodelta.lab.folder import EXPERIMENT
 from iodelta.report.stories.environment import differing
 from iodelta.report.stories.evidence import evidence, note
@@ -21,7 +22,7 @@ from iodelta.report.stories.statements import (
     recommendation,
 )
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Section, Story, Table, section
-from iodelta.study.again import Again
+from iodelta.study.again import Again, placed
 from iodelta.study.confounders import Differing
 from iodelta.study.experiment import Account, headline
 from iodelta.study.words import inert, interval, metric_name, percent, quantity
@@ -58,7 +59,7 @@ def of_account(account: Account, detail: Detail = PLAIN) -> Story:
             *_changed(account.changed),
             *section("Method", (*method(account), BLOCKS, _version(account.measured_by))),
             *section("Findings", findings(all_findings(account)) if all_findings(account) else ("none",)),
-            *_again(account.again, _in_short(account, detail)),
+            *_again(account.again, _in_short(account, detail), account.folder),
         ),
     )
 
@@ -185,13 +186,13 @@ def _in_short(account: Account, detail: Detail) -> str:
     return f"iodelta run {detail.folder}/{EXPERIMENT} --seed {account.plan.seed}" if by_folder else line
 
 
-def _again(again: Again | None, short: str) -> tuple[Section, ...]:
+def _again(again: Again | None, short: str, folder: str) -> tuple[Section, ...]:
     if again is None:
         return ()
-    lines = [again.run]
+    lines = [placed(again.run, folder)]
     if again.tool == "fio":
         lines.append("# the same trials in the same order with fio alone, as a script")
-        lines.append("iodelta report FOLDER --reproducer")
+        lines.append(f"iodelta report {pasted(folder)} --reproducer")
     lines.append("# one trial by hand" + (", with one of the lines below in place of PART" if again.parts else ""))
     lines.append(f"{again.fio} PART" if again.parts else again.fio)
     lines += [f"#   {inert(name)}: {inert(part)}" for name, part in again.parts[:PARTS]]

@@ -10,6 +10,7 @@ from iodelta.path.tables import FunctionTable
 from iodelta.plural import plural
 from iodelta.report.stories.sources import system_lines
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Story, Table, section
+from iodelta.study.again import placed
 from iodelta.study.words import duration, inert
 
 SHORT = 10
@@ -95,7 +96,7 @@ def of_path(account: PathAccount, detail: Detail = PLAIN) -> Story:
         *section("Reads served by each member", _reads(account)),
         *section("Could not be measured", map(inert, account.problems)),
         *section("Functions", _about_functions(account) if functions else []),
-        *section("To do it again", map(inert, account.again), commands=True),
+        *section("To do it again", (inert(placed(line, account.folder)) for line in account.again), commands=True),
     )
     return Story(inert(account.question), headline(account), tuple(tables), sections)
 
