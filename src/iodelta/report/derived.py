@@ -126,7 +126,7 @@ def document(account: Account) -> Document:
 
 def _charts(found: Judged) -> Charts:
     """Drawn from the trials that count."""
-    return tuple(figures(of_account(found.account, found.counted, found.environment)))
+    return tuple(figures(of_account(found.account, found.counted, found.environment, found.sessions)))
 
 
 def _parquet(trials: list[Trial]) -> bytes:

@@ -43,6 +43,8 @@ class Judged(msgspec.Struct, frozen=True):
     trials: dict[int, Trial]
     counted: list[Trial]
     environment: dict[str, Any]
+    sessions: tuple[float, ...] = ()
+    """Unix seconds at which sessions began."""
 
 
 def judged(folder: Folder) -> Judged:
@@ -87,7 +89,7 @@ def judged(folder: Folder) -> Judged:
         measured_by=journal.planned.version if journal.planned else "",
         seal=sealed(folder),
     )
-    return Judged(account, trials, counted, environment)
+    return Judged(account, trials, counted, environment, tuple(session.at for session in journal.sessions))
 
 
 def in_cell_order(plan: Plan, judgement: Judgement, trials: Sequence[Trial]) -> tuple[Judgement, list[Trial]]:

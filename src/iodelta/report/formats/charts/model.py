@@ -70,6 +70,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     """What was measured, cell by cell."""
     timelines: tuple[Timeline, ...] = ()
     """fio's logs, chart by chart."""
+    sessions: tuple[float, ...] = ()
+    """Unix seconds at which the sessions of an experiment began."""
     latency_maps: tuple[LatencyMap, ...] = ()
     """fio's histogram logs."""
     prepared: tuple[DiskAccount, ...] = ()

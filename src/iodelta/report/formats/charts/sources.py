@@ -28,8 +28,11 @@ from iodelta.verdict import Metric, Verdict
 from iodelta.verdict.metrics import Better
 
 
-def of_account(account: Account, trials: Sequence[Trial], environment: Mapping[str, Any]) -> Source:
-    """An experiment: ``trials`` are those that count, ``environment`` is the recorded one."""
+def of_account(
+    account: Account, trials: Sequence[Trial], environment: Mapping[str, Any], sessions: Sequence[float] = ()
+) -> Source:
+    """An experiment: ``trials`` are those that count, ``environment`` is the recorded one, ``sessions`` are the Unix
+    seconds at which each of its sessions began."""
     experiment = account.plan.experiment
     verdicts = account.judgement.verdicts
     several = len({verdict.metric.kind for verdict in verdicts}) > 1
@@ -47,6 +50,7 @@ def of_account(account: Account, trials: Sequence[Trial], environment: Mapping[s
         shifts=account.views.shifts,
         sweeps=tuple(sweeps(experiment)),
         members=members_of(environment),
+        sessions=tuple(sessions),
         backgrounds={cell.name: cell.condition for cell in experiment.cells if cell.condition in loads},
         values=of_trials(experiment, trials, names) if trials else None,
         prepared=account.prepared,

@@ -1,0 +1,204 @@
+"""Seconds: every trial at its time in the run, from its slowest to its fastest second; and trials from their starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from iodelta.plural import plural
+from iodelta.report.formats.charts.model import Figure, Source, label, number, percent_of, some
+from iodelta.report.formats.charts.timeline import FEW
+from iodelta.study.seconds import Second, Stay, course, kinds, loads, stays
+from iodelta.study.words import percent, quantity
+from iodelta.trial import Kind, Trial
+
+if TYPE_CHECKING:
+    import altair as alt
+
+MOST = 1000
+"""Trials that are drawn one by one; of more, neighbours of the same variant are joined."""
+
+LINES = 200
+"""Rows of the table below a chart."""
+
+
+def chart() -> alt.LayerChart:
+    """A span and a point for each trial; rings are flags, dashed lines borders of sessions, shades background loads."""
+    import altair as alt
+
+    from iodelta.report.formats.charts import build
+
+    at = build.x("t", grid=False)
+    level = build.y("value", "@y")
+    tips = build.tips("variant", "cell", "trial", "at=@x", "said=mean, slowest and fastest second", "flags")
+    colors = build.by_variant(gap=build.TALL)
+    span = alt.Chart().mark_rule(strokeWidth=1.4, opacity=0.55).encode(x=at, y=build.y("low", "@y"), y2=alt.Y2("high"))
+    point = alt.Chart().mark_point(filled=True, size=26).encode(x=at, y=level, tooltip=tips, **colors)
+    ring = alt.Chart(build.data("flagged")).mark_point(style="trend", size=120, filled=False, strokeWidth=1.2)
+    border = alt.Chart(build.data("sessions")).mark_rule(style="trend", strokeDash=[4, 3], strokeWidth=1.2)
+    load = alt.Chart(build.data("loads")).mark_rect(style="margin", opacity=0.1)
+    return build.layered(
+        load.encode(x=at, x2=alt.X2("t2"), tooltip=build.tips("said=background load")),
+        build.rule_at(0, "y"),
+        border.encode(x=at, tooltip=build.tips("said=session")),
+        span.encode(color=colors["color"]),
+        point,
+        ring.encode(x=at, y=level, tooltip=tips),
+        height=250,
+    )
+
+
+def figures(source: Source) -> Iterator[Figure]:
+    """The whole run for each direction, where the order is known; and the cells whose trials last."""
+    own = kinds(source.trials) if source.ordered else ()
+    for kind in own:
+        found = stays(source.trials, kind)
+        if len(found) > 1:
+            yield _run(source, kind, found)
+    cells = source.by_cell()
+    telling = source.telling()
+    for kind in own:
+        for place, cell in enumerate(telling, 1):
+            lines = _courses(source.variants, cells.get(cell, ()), kind)
+            if lines:
+                yield _inside(cell, place, kind, lines, some("cells", len(telling), len(cells)))
+
+
+def _courses(variants: Sequence[str], trials: Sequence[Trial], kind: Kind) -> list[tuple[str, list[Second]]]:
+    """The variants of a cell whose trials last."""
+    found = [(name, list(course((trial for trial in trials if trial.variant == name), kind))) for name in variants]
+    return [(name, seconds) for name, seconds in found if seconds]
+
+
+def _run(source: Source, kind: Kind, found: Sequence[Stay]) -> Figure:
+    end = max(stay.end for stay in found)
+    step, unit = next((one for one in ((3600.0, "h"), (60.0, "min")) if end >= 5 * one[0]), (1.0, "s"))
+    shown = _thinned(found)
+    rows = [_row(stay, step) for stay in shown]
+    flagged = [row for row in rows if row["flags"] != "none"]
+    first = min(trial.started for trial in source.trials)
+    borders = [at - first for at in source.sessions[1:]]
+    spans = loads(source.trials)
+    flags = sum(bool(stay.flags) for stay in found)
+    said = [plural(len(found), "trial"), plural(len(source.sessions), "session") if source.sessions else ""]
+    said += [f"{flags} flagged" if flags else "none flagged", "background load shaded" if spans else ""]
+    return Figure(
+        name=f"seconds-{kind}",
+        spec="seconds",
+        title=f"Every trial at its time: {kind} IOPS, second by second",
+        alt=f"{', '.join(text for text in said if text)}.",
+        about="A point is a trial's mean against the level of its cell and variant, the line through it goes from its "
+        "slowest to its fastest second. Rings: flagged trials. Dashed: a session begins. Shaded: background load.",
+        rows=rows,
+        texts={
+            "x": f"time since the first trial, {unit}",
+            "y": f"{kind} IOPS against the level of its cell and variant, %",
+            "variants": [label(variant) for variant in source.variants],
+        },
+        extra={
+            "flagged": flagged,
+            "sessions": [{"t": number(at / step, 5), "said": f"{place}"} for place, at in enumerate(borders, 2)],
+            "loads": [
+                {"t": number(one.start / step, 5), "t2": number(one.end / step, 5), "said": label(one.what)}
+                for one in spans
+            ],
+        },
+        head=("trial", unit, "variant", "cell", "mean", "slowest second", "fastest second", "flags"),
+        table=[
+            (
+                stay.name,
+                f"{stay.start / step:.4g}",
+                label(stay.variant),
+                label(stay.cell),
+                *(percent(value, 0.002) for value in (stay.mean, stay.low, stay.high)),
+                ", ".join(stay.flags) or "none",
+            )
+            for stay in _thinned(found, LINES)
+        ],
+        note="" if len(shown) == len(found) else f"Neighbours of one variant are joined: {len(found)} trials.",
+        wide=True,
+    )
+
+
+def _thinned(found: Sequence[Stay], most: int = MOST) -> list[Stay]:
+    """At most about ``most``: neighbours of the same variant as one, with the slowest and fastest second of all."""
+    if len(found) <= most:
+        return list(found)
+    each = -(-len(found) // most)
+    thin = []
+    for _, group in groupby(sorted(found, key=lambda stay: stay.variant), key=lambda stay: stay.variant):
+        own = list(group)
+        for first in range(0, len(own), each):
+            part = own[first : first + each]
+            flags = dict.fromkeys(flag for stay in part for flag in stay.flags)
+            mean = sum(stay.mean for stay in part) / len(part)
+            low, high = min(stay.low for stay in part), max(stay.high for stay in part)
+            name = f"{part[0].name} .. {part[-1].name}" if len(part) > 1 else part[0].name
+            thin.append(Stay(name, *part[0][1:4], part[-1].end, mean, low, high, tuple(flags)))
+    return sorted(thin, key=lambda stay: stay.start)
+
+
+def _row(stay: Stay, step: float) -> dict[str, Any]:
+    changes = [percent(value, 0.002) for value in (stay.mean, stay.low, stay.high)]
+    return {
+        "t": number((stay.start + stay.end) / 2 / step, 5),
+        "value": percent_of(number(stay.mean, 4)),
+        "low": percent_of(number(stay.low, 4)),
+        "high": percent_of(number(stay.high, 4)),
+        "variant": label(stay.variant),
+        "cell": label(stay.cell, 40),
+        "trial": stay.name,
+        "at": f"{stay.start / step:.4g}",
+        "said": ", ".join(changes),
+        "flags": ", ".join(stay.flags) or "none",
+    }
+
+
+def _inside(cell: str, place: int, kind: Kind, lines: Sequence[tuple[str, Sequence[Second]]], note: str) -> Figure:
+    rows = [
+        {
+            "t": second.at + 1,
+            "value": number(second.mean),
+            "low": number(second.low),
+            "high": number(second.high),
+            "name": label(variant),
+            "variant": label(variant),
+            "at": str(second.at + 1),
+            "said": f"{quantity(second.mean, 'IOPS')} ({quantity(second.low, 'IOPS')} to "
+            f"{quantity(second.high, 'IOPS')}, {plural(second.trials, 'trial')})",
+        }
+        for variant, seconds in lines
+        for second in seconds
+    ]
+    first_and_last = ", ".join(
+        f"{label(variant)} {quantity(seconds[0].mean, 'IOPS')} to {quantity(seconds[-1].mean, 'IOPS')}"
+        for variant, seconds in lines
+    )
+    return Figure(
+        name=f"seconds-{kind}-{place}",
+        spec="timeline",
+        title=f"Inside a trial: {kind} IOPS of {label(cell)}",
+        alt=f"From the first second to the last: {first_and_last}.",
+        about="Inside a trial: the line is the mean of all trials at that second, the band goes from the slowest to "
+        "the fastest of them.",
+        rows=rows,
+        texts={
+            "x": "second of the trial",
+            "y": f"{kind} IOPS",
+            "variants": [label(variant) for variant, _ in lines],
+        },
+        extra={"dots": rows if len(rows) <= FEW else []},
+        head=("variant", "second", "mean", "slowest trial", "fastest trial", "trials"),
+        table=[
+            (
+                label(variant),
+                str(second.at + 1),
+                *(quantity(value, "IOPS") for value in (second.mean, second.low, second.high)),
+                str(second.trials),
+            )
+            for variant, seconds in lines
+            for second in seconds[: LINES // len(lines)]
+        ],
+        note=note,
+    )
