@@ -19,7 +19,7 @@ def look(d: np.ndarray, parts: int, *, metrics: int = 1) -> looks.Seen:
     rows = np.tile(d, (metrics, 1))
     ones = np.ones_like(rows)
     tested = looks.Tested(rows, Arms(ones, np.exp(rows), ones, ones), tuple(range(d.size)), True, 1)
-    return looks.seen_at(tested, margin=0.02, level=LEVEL, parts=parts)
+    return looks.seen_at(tested, margin=0.02, level=LEVEL, parts=parts, latest=False)
 
 
 @pytest.mark.parametrize("blocks", [9, 20])
@@ -50,7 +50,7 @@ def test_batches_of_blocks_that_share_a_draw_are_replayed_by_that_draw() -> None
     d = 0.004 + 0.01 * rng.standard_normal(16) + 0.05 * np.tile([1.0, -1.0], 8)
     coins = tuple(block // 2 for block in range(16))
     tested = looks.Tested(d[None, :], None, coins, False, 1)
-    seen = looks.seen_at(tested, margin=0.02, level=LEVEL, parts=1)
+    seen = looks.seen_at(tested, margin=0.02, level=LEVEL, parts=1, latest=False)
     for batch in (1, 2):
         seen.replace_typical(0, batch, 0.02, tested)
         ranks = []
@@ -64,7 +64,7 @@ def test_batches_of_blocks_that_share_a_draw_are_replayed_by_that_draw() -> None
 def test_batches_of_blocks_with_draws_of_their_own_have_the_signed_rank_test() -> None:
     d = 0.004 + 0.01 * np.random.default_rng(6).standard_normal(25)
     tested = looks.Tested(d[None, :], None, tuple(range(25)), True, 1)
-    seen = looks.seen_at(tested, margin=0.02, level=LEVEL, parts=1)
+    seen = looks.seen_at(tested, margin=0.02, level=LEVEL, parts=1, latest=False)
     seen.replace_typical(0, 2, 0.02, tested)
     theirs = scipy.stats.wilcoxon(d[1:].reshape(-1, 2).mean(axis=1), alternative="greater", mode="exact")
     assert seen.above[0, 0] == pytest.approx(seen.statistics * theirs.pvalue)

@@ -17,10 +17,6 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-TOTAL_PAYS = 4.0
-"""The factor on p values of a total: where typical and total move together, as they mostly do, testing both then costs
-the typical one next to nothing."""
-
 TINY = 1e-12
 """Share of a sum below which it counts as this share: a logarithm needs something."""
 

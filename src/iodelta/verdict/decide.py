@@ -127,7 +127,7 @@ def _replay_set(units: list[Units], traces: list[Trace], rules: Rules, parts: in
         if hosts := units[0].hosts[:blocks]:
             seen = seen_over_hosts(tested, hosts, margin=margin, level=level, parts=parts)
         else:
-            seen = seen_at(tested, margin=margin, level=level, parts=parts)
+            seen = seen_at(tested, margin=margin, level=level, parts=parts, latest=look == taken - 1)
         _guard(units, tested, seen, traces, look, margin, last=look == taken - 1)
         for row, (unit, trace) in enumerate(zip(units, traces, strict=True)):
             if not trace.settled:

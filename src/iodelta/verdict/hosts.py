@@ -11,10 +11,15 @@ from numpy.typing import NDArray
 from iodelta.stats.effect import Estimate
 from iodelta.stats.hosts import Mean, Places, Replays, places_of, total_mean, total_tails, typical_mean, typical_tails
 from iodelta.stats.replay import EXACT_COINS, patterns
-from iodelta.stats.total import TOTAL_PAYS, Arms
+from iodelta.stats.total import Arms
 from iodelta.verdict.looks import Seen, Tested
 
 Floats = NDArray[np.float64]
+
+TOTAL_PAYS = 4.0
+"""The factor on p values of a total over hosts, where Bonferroni corrects for both estimands: few hosts have little
+level to share."""
+
 Test = Callable[[float], tuple[float, float]]
 """One-sided p values of "above" and "below" a log-ratio."""
 

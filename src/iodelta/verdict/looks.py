@@ -12,7 +12,7 @@ from scipy.special import stdtr
 
 from iodelta.stats.effect import rank_tail, tails_rows
 from iodelta.stats.replay import EXACT_COINS, critical, joint, patterns, share_of, shares
-from iodelta.stats.total import TOTAL_PAYS, Arms, Replay, log_total
+from iodelta.stats.total import Arms, Replay, log_total
 
 Floats = NDArray[np.float64]
 
@@ -116,16 +116,17 @@ def _batches(d: Floats, size: int) -> Floats:
     return np.asarray(d[:, d.shape[1] % size :].reshape(len(d), -1, size).mean(axis=2))
 
 
-def seen_at(tested: Tested, *, margin: float, level: float, parts: int) -> Seen:
+def seen_at(tested: Tested, *, margin: float, level: float, parts: int, latest: bool) -> Seen:
     """The p values of one look. ``level`` is the largest that a p value will be held against, ``parts`` a factor for
-    statistics of the same cell and variant that cannot be replayed with these."""
+    statistics of the same cell and variant that cannot be replayed with these. The ``latest`` look is always replayed:
+    its intervals and what is projected from it need the level of a single test."""
     typical = _typical(tested)
     total = _total(tested)
-    above = np.array([typical[0], *([np.minimum(1.0, TOTAL_PAYS * total[0])] if total else [])])
-    below = np.array([typical[1], *([np.minimum(1.0, TOTAL_PAYS * total[1])] if total else [])])
-    statistics = len(tested.d) * (1.0 + (1.0 / TOTAL_PAYS if total else 0.0))
+    above = np.array([typical[0], *([total[0]] if total else [])])
+    below = np.array([typical[1], *([total[1]] if total else [])])
+    statistics = float(above.size)
     smallest = None
-    if min(above.min(), below.min()) <= WORTH_REPLAYING / 2:
+    if latest or min(above.min(), below.min()) <= WORTH_REPLAYING / 2:
         smallest = _smallest(tested)
         above, below = (joint(smallest, p, statistics=statistics, exact=tested.exact) for p in (above, below))
     else:
@@ -221,5 +222,5 @@ def _smallest(tested: Tested) -> Floats:
     smallest = p.min(axis=1)
     if tested.totals is not None:
         totals = np.column_stack([tested.replay(row).centre for row in range(len(tested.d))])
-        smallest = np.minimum(smallest, TOTAL_PAYS * shares(totals).min(axis=1))
+        smallest = np.minimum(smallest, shares(totals).min(axis=1))
     return np.asarray(np.maximum(smallest, math.ulp(0.0)))

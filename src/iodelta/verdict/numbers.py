@@ -16,11 +16,11 @@ from iodelta.stats.replay import EXACT_COINS, patterns
 from iodelta.stats.sequential import nominal_tails
 from iodelta.stats.size import honest
 from iodelta.stats.spread import fisher_exact
-from iodelta.stats.total import TOTAL_PAYS, bounds, log_total
+from iodelta.stats.total import bounds, log_total
 from iodelta.verdict.carried import SLIGHT
 from iodelta.verdict.decide import Trace
 from iodelta.verdict.family import Outcome
-from iodelta.verdict.hosts import estimate_of, p_over_hosts, total_over, typical_over
+from iodelta.verdict.hosts import TOTAL_PAYS, estimate_of, p_over_hosts, total_over, typical_over
 from iodelta.verdict.machine import machine_of
 from iodelta.verdict.model import Flags
 from iodelta.verdict.rare import with_stalls
@@ -69,7 +69,8 @@ def numbers_of(unit: Units, trace: Trace, outcome: Outcome, rules: Rules) -> Num
     d = np.array(merged.batches) if merged is not None and merged.clean else clean
     tail = _tail(trace, outcome, rules)
     typical = _typical(unit, d, 1.0 - 2.0 * tail)
-    total = _total(unit, used, tail if outcome.word == "equivalent" else tail / TOTAL_PAYS, rules, typical)
+    pays = TOTAL_PAYS if unit.hosts and outcome.word != "equivalent" else 1.0
+    total = _total(unit, used, tail / pays, rules, typical)
     sd = spread_of(d)
     basis = total if trace.basis == "total" and total is not None else typical
     shown = _honest(basis, unit, trace, sd, rules) if outcome.word in ("regression", "improvement") else basis

@@ -12,7 +12,6 @@ from iodelta.errors import RequestError
 from iodelta.plural import plural
 from iodelta.stats.replay import DRAWS, EXACT_COINS
 from iodelta.stats.sequential import nominal_tails, pocock_share, schedule
-from iodelta.stats.total import TOTAL_PAYS
 from iodelta.trial import Finding
 from iodelta.verdict.metrics import Metric
 
@@ -247,7 +246,7 @@ def smallest_tail(blocks: int, metrics: int) -> float:
     alone = 0.5**blocks
     if blocks <= EXACT_COINS:
         return alone
-    return min(metrics * (1.0 + 1.0 / TOTAL_PAYS) * alone, max(alone, 1.0 / (DRAWS + 1)))
+    return min(2 * metrics * alone, max(alone, 1.0 / (DRAWS + 1)))
 
 
 def _looks_up_to(last: int, alpha: float) -> tuple[int, ...]:
