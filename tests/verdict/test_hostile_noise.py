@@ -49,6 +49,7 @@ SHORT = {
     "Carry-over, the variant itself equal: 10%, superblocks": 100,
     "Carry-over, the variant itself equal: debt 3%, half of it lasts, CV 1%, plain blocks": 60,
     "Carry-over, the variant itself equal: debt 10%, 80 % of it lasts, CV 1%, plain blocks": 60,
+    "Carry-over, the variant itself equal: benefit 3%, 80 % of it lasts, CV 1%, plain blocks": 200,
     "Carry-over, the variant itself equal: debt 3%, 80 % of it lasts, CV 1%, superblocks with 1 uncounted": 60,
     "Carry-over, the variant itself equal: debt 3%, 80 % of it lasts, CV 1%, superblocks with 3 uncounted": 500,
     "Carry-over, the variant itself equal: benefit 10%, half of it lasts, CV 1%, superblocks with 1 uncounted": 60,

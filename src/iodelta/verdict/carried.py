@@ -22,8 +22,11 @@ SHOWN_WITHOUT = 2.4
 WIDTH = 2.5
 """Standard errors in half of a carry-over's interval, nearly."""
 
-LEANS = 2.0
+LEANS = 1.2
 """Standard errors from which a carry-over that favours a regression may have made it."""
+
+MOST_OF_IT = 0.75
+"""A carry-over that is shown, and could make up this share of a regression, takes it back."""
 
 SLIGHT = 0.25
 """A carry-over that makes up at most this share of a change, or of the margin, does not take a word back."""
@@ -34,9 +37,9 @@ def made_by_carry(unit: Units, word: Word, machine: Machine | None, blocks: int,
 
     In plain blocks a word must survive every memory. ``equivalent`` does not where a carry-over is shown, unless it is
     slight, or where the change without it leaves the margin. A regression does not where the change without the
-    carry-over has the other sign, or where it is not shown without a carry-over that favours it (a warm cache). More is
-    asked of an improvement, since the arm that does the damage gains: it must always be shown without, and no
-    carry-over may favour it.
+    carry-over has the other sign, where it is not shown without a carry-over that favours it (a warm cache), or where
+    one that is shown could make up most of it. More is asked of an improvement, since the arm that does the damage
+    gains: it must always be shown without, and no carry-over may favour it.
     """
     if machine is not None and rules.carry == "superblocks":
         return _not_reached(unit, word, machine, blocks, rules)
@@ -52,7 +55,9 @@ def made_by_carry(unit: Units, word: Word, machine: Machine | None, blocks: int,
         return bool((shown | (np.abs(adjusted) > margin)).any())
     side = 1.0 if word == "regression" else -1.0
     favours = side * carry.share * carry.value
-    if word == "improvement" and (shown & (favours > 0)).any():
+    if word == "regression":
+        shown &= most >= MOST_OF_IT * abs(change)
+    if (shown & (favours > 0)).any():
         return True
     beyond = np.abs(carry.share) * carry.half / WIDTH
     asked = (favours > LEANS * beyond) | (word == "improvement")
