@@ -92,11 +92,12 @@ def test_every_format_says_the_word_both_systems_and_how_to_do_it_again(tmp_path
     found = side_by_side(*sides, 0.01, again=[again])
     texts = {format_: rendered(found, format_).decode() for format_ in TEXTS} | {"html": html_of(found, ()).decode()}
     texts["console"] = text_of(found)
+    assert "System: kernel 6.18.1, fio 3.33" in texts["console"], "both are alike, and one line says so"
     for format_, text in texts.items():
         flat = " ".join(text.replace("\\", "").split())
         assert "reproduced" in flat
         assert again in flat
-        if format_ not in ("csv", "json"):
+        if format_ not in ("csv", "json", "console"):
             assert flat.count("Testor 3000") == 2
     rows = list(csv.DictReader(texts["csv"].splitlines()))
     assert [row["word"] for row in rows] == [one.word for one in found.matched]

@@ -103,6 +103,7 @@ class Line(msgspec.Struct, frozen=True):
 
     kind: Kind
     of: Logged
+    """What fio logged."""
     unit: str
     """``B/s``, ``1/s`` or ``ns``."""
     width: int
