@@ -239,3 +239,17 @@ def test_a_file_that_cannot_be_written_is_said(unprivileged: Path) -> None:
     (unprivileged / "history.db").chmod(0o444)
     with pytest.raises(MeasureError, match="readonly"):
         Store(f"sqlite:///{unprivileged / 'history.db'}").add(night(1))
+
+
+def test_a_replaced_night_leaves_no_series_without_a_point(tmp_path: Path) -> None:
+    """As where the machine of a bundle was named later: a rebuild would not have that series."""
+    store = Store(f"sqlite:///{tmp_path / 'history.db'}")
+    store.prepare()
+    first = night(1)
+    other = tuple(msgspec.structs.replace(point, key=key(twin="other")) for point in first.points)
+    store.add(first)
+    store.add(night(2))
+    store.add(msgspec.structs.replace(first, sha="later", points=other))
+    assert sorted(len(one.points) for one in store.lines()) == [1, 1]
+    store.add(msgspec.structs.replace(night(2), sha="later", points=other))
+    assert [len(one.points) for one in store.lines()] == [2]

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from iodelta.bundle.archive import Manifest, digest_of, looks_packed, unpacked
+import msgspec
+
+from iodelta.bundle.archive import MANIFEST, Manifest, digest_of, looks_packed, unpacked
 from iodelta.errors import MeasureError, RequestError
 from iodelta.lab.folder import EXPERIMENT, JOURNAL, RAW, Event, Folder
 
@@ -66,6 +68,18 @@ def is_bundle(path: Path | str) -> bool:
 def is_own(path: Path | str) -> bool:
     """Whether this is an experiment of iodelta's: a folder, or a bundle of one."""
     return (Path(path) / JOURNAL).is_file() or is_bundle(path)
+
+
+def is_nameless(folder: Folder) -> bool:
+    """Whether this is a bundle, also an unpacked one, in which machines and disks have placeholders for names."""
+    if isinstance(folder, Packed):
+        return not folder.manifest.identity_kept
+    if not folder.has(MANIFEST):
+        return False
+    try:
+        return not msgspec.json.decode(folder.read(MANIFEST), type=Manifest).identity_kept
+    except msgspec.MsgspecError:
+        return True
 
 
 def opened(path: Path | str) -> Folder:

@@ -58,7 +58,7 @@ for own in (scan, alert, decide, annotate, confirm, night, show, import_, export
 @HISTORY
 @LOG
 @FORMAT
-@click.option("--machine", default="", help="For results of other tools: where they were measured.")
+@click.option("--machine", default="", help="For bundles and results of other tools: where they were measured.")
 @click.option("--at", "moment", default="", metavar="TIME", help="For those: when, such as 2026-11-22T02:00Z.")
 @click.option("--describe", default="", help="For those: the build, such as v6.12.")
 @click.option("--commit", default="", help="For those: its commit.")

@@ -12,15 +12,17 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from iodelta.bundle.packed import Packed, opened
+from iodelta.bundle.packed import is_nameless, opened
 from iodelta.errors import RequestError
 from iodelta.experiment import Cell, Experiment, Subject, Variant
 from iodelta.experiment.io_uring import TOOL
 from iodelta.jobfile import canonical
 from iodelta.lab.account import Account
+from iodelta.lab.folder import JOURNAL
 from iodelta.lab.integrity import integrity
 from iodelta.lab.plan import Plan
 from iodelta.lab.runner import usable_trials
+from iodelta.lab.seal import sha256
 from iodelta.lab.session import read_plan
 from iodelta.probe.environment import sound
 from iodelta.stats.guards import merge_until_clean
@@ -96,8 +98,9 @@ class Night(msgspec.Struct, frozen=True):
     """Of the machine, which outlives its name; empty where none was recorded."""
 
 
-def night_of(path: Path) -> Night:
-    """The night in an experiment folder or bundle. Raises RequestError, MeasureError."""
+def night_of(path: Path, given: str = "") -> Night:
+    """The night in an experiment folder or bundle; ``given`` is the machine of a bundle that does not name it. Raises
+    RequestError, MeasureError."""
     folder = opened(path)
     folder.check_times()
     plan, journal = read_plan(folder), Account(folder.events())
@@ -118,11 +121,15 @@ def night_of(path: Path) -> Night:
     machine = journal.sessions[0].machine or plan.experiment.machines[:1] or ""
     where = machine if isinstance(machine, str) else machine[0]
     where = where if where not in ("", "local") else environment.get("host", {}).get("name", "local")
+    identity, sha = environment.get("host", {}).get("machine_id", ""), sha256(folder.read(JOURNAL))
+    if is_nameless(folder):
+        where, identity = _unnamed(where, plan.identifier, given), ""
+        sha = sha256(f"{sha}{given}".encode()) if given else sha
     facts = facts_of(environment)
     points, left_out = points_of(plan, counted, where, environment.get("target", {}).get("kind", ""))
     return Night(
         identifier=plan.identifier,
-        sha=hashlib.sha256(folder.read("journal.jsonl")).hexdigest(),
+        sha=sha,
         t=journal.sessions[0].at,
         machine=where,
         epoch=epoch_of(facts),
@@ -132,8 +139,14 @@ def night_of(path: Path) -> Night:
         state=journal.state,
         points=points,
         left_out=left_out,
-        identity="" if isinstance(folder, Packed) else environment.get("host", {}).get("machine_id", ""),
+        identity=identity,
     )
+
+
+def _unnamed(placeholder: str, identifier: str, given: str) -> str:
+    """What the machine of a bundle is called: every stranger's is ``host-1``, so each experiment has its own until a
+    person says which belong together."""
+    return given or f"{placeholder} of {identifier[:8]}"
 
 
 def epoch_of(facts: Mapping[str, str]) -> str:

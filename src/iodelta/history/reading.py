@@ -22,7 +22,7 @@ def nights_of(path: Path, given: Given, log: Log, *, write: bool = False) -> tup
         found = (foreign.night_of(path, given),)
     else:
         folder = opened(path)
-        found = counts.nights_of(folder) if folder.counts_instructions() else (points.night_of(path),)
+        found = counts.nights_of(folder) if folder.counts_instructions() else (points.night_of(path, given.machine),)
     return tuple(named(night, log, write=write) for night in found)
 
 

@@ -99,10 +99,8 @@ class Store:
         if not identifiers:
             return
         with self.writing() as connection:
-            for one in identifiers:
-                connection.execute(POINTS.delete().where(POINTS.c.experiment == one))
-                connection.execute(EXPERIMENTS.delete().where(EXPERIMENTS.c.id == one))
-            connection.execute(SERIES.delete().where(SERIES.c.id.not_in(sa.select(POINTS.c.series))))
+            held = set().union(*(_take_out(connection, one) for one in identifiers))
+            _drop_empty(connection, held)
 
     def experiments(self) -> list[dict[str, Any]]:
         """Every experiment, oldest first."""
@@ -164,9 +162,7 @@ class Store:
             of_it = EXPERIMENTS.c.id == night.identifier
             connection.execute(EXPERIMENTS.update().where(of_it).values(folder=night.folder))
             return "moved"
-        if before is not None:
-            connection.execute(POINTS.delete().where(POINTS.c.experiment == night.identifier))
-            connection.execute(EXPERIMENTS.delete().where(EXPERIMENTS.c.id == night.identifier))
+        held = _take_out(connection, night.identifier) if before is not None else set()
         connection.execute(EXPERIMENTS.insert().values(**_experiment(night)))
         numbered = [(point.key.number, point) for point in night.points]
         numbers = dict(numbered)
@@ -175,6 +171,7 @@ class Store:
         for table, rows in ((SERIES, new), (POINTS, [_point(number, point, night) for number, point in numbered])):
             if rows:
                 connection.execute(table.insert(), rows)
+        _drop_empty(connection, held - set(numbers))
         return "added" if before is None else "replaced"
 
     def _version(self, connection: sa.Connection) -> int:
@@ -239,6 +236,21 @@ class Store:
             elif "malformed" in said or "not a database" in said:
                 remedy = "`iodelta history rebuild` makes it again from the folders"
             raise MeasureError(f"cannot use the history: {said}", place=self.place, remedy=remedy) from error
+
+
+def _take_out(connection: sa.Connection, identifier: str) -> set[int]:
+    """An experiment with its points; the series in which it had one."""
+    held = set(connection.scalars(sa.select(POINTS.c.series).where(POINTS.c.experiment == identifier)))
+    connection.execute(POINTS.delete().where(POINTS.c.experiment == identifier))
+    connection.execute(EXPERIMENTS.delete().where(EXPERIMENTS.c.id == identifier))
+    return held
+
+
+def _drop_empty(connection: sa.Connection, series: Iterable[int]) -> None:
+    """Those of these series that have no point left."""
+    for number in series:
+        is_empty = ~sa.exists().where(POINTS.c.series == number)
+        connection.execute(SERIES.delete().where(SERIES.c.id == number, is_empty))
 
 
 def _set_up(connection: Any, record: object) -> None:
