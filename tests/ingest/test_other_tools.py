@@ -120,6 +120,8 @@ FOREIGN = {
     "iostat": "Device            r/s     rkB/s   r_await     w/s     wkB/s   w_await  aqu-sz  %util\n"
     "sda            1200.00   4800.00     0.81    3.00     12.00      1.00    0.97  99.00\n"
     "sdb            1300.00   5200.00     0.71    4.00     16.00      1.10    0.92  98.00\n",
+    "CrystalDiskMark without banner": "   Sequential Read (Q= 32,T= 1) :  3512.345 MB/s\n",
+    "sysbench without latencies": "File operations:\n    reads/s:  6543.21\n\nThroughput:\n    read, MiB/s:  102.24\n",
     "iostat without %util": "Device   r/s   rkB/s   r_await\nsda   101.0   404.0   0.52\n",
 }
 

@@ -891,3 +891,12 @@ def test_a_text_that_gives_nothing_is_refused_with_the_line_that_names_a_measure
 def test_a_cell_of_two_numbers_that_stand_apart_as_columns_do_is_none() -> None:
     runs = rows_of("Member   r/s   MB/s   reads\nsda   101.0   404.0   0.52\nsdb   102.0   405.0   0.53\n")
     assert [run.labels["Member"] for run in runs] == ["sda", "sdb"]
+
+
+@pytest.mark.parametrize(
+    ("title", "rw"), [("thread", None), ("spread", None), ("4kread", "read"), ("mmap_read", "read")]
+)
+def test_a_word_that_ends_as_a_direction_does_is_none(title: str, rw: str | None) -> None:
+    (run,) = rows_of(f"{title},IOPS,MiB/s\n0,30140,117.74\n")
+    assert run.workload.rw == rw
+    assert run.directions[0].kind == (rw or "mixed")

@@ -32,6 +32,7 @@ _HINTS = (
     "1024**2",
     "th percentile:",
     "Threads fairness:",
+    "File operations:",
 )
 _LONGEST = 1000
 """Characters of a line that are looked at."""
@@ -45,12 +46,14 @@ _REFUSED: tuple[tuple[str, re.Pattern[str], str], ...] = (
         _OWN_TABLE,
     ),
     ("CBT", re.compile(r"Comparati?ve Performance Report|IOps@\d|\"(?:latency_at_max_iops|maximum_iops)\""), _CBT),
-    ("CrystalDiskMark", re.compile(r"(?:Crystal|K)DiskMark \d|\(Q= ?\d{1,4}, ?T= ?\d{1,4}\): "), _SHORT),
+    ("CrystalDiskMark", re.compile(r"(?:Crystal|K)DiskMark \d|\(Q= ?\d{1,4}, ?T= ?\d{1,4}\) ?: "), _SHORT),
     ("iostat", re.compile(r"Device:? {1,30}(?:\S{1,12} {1,12}){0,6}r/s .{0,200}(?:%util|await)"), _DEVICE),
     ("IOzone", re.compile(r"Iozone: Performance Test of File I/O"), _OWN_TABLE),
     (
         "sysbench",
-        re.compile(r"^\s{0,40}\d{1,3}th percentile: {3,60}\d|^\s{0,40}Threads fairness:\s{0,9}$"),
+        re.compile(
+            r"^\s{0,40}\d{1,3}th percentile: {3,60}\d|^\s{0,40}Threads fairness:\s{0,9}$|^File operations:\s{0,9}$"
+        ),
         _OWN_TABLE,
     ),
     ("bonnie++", re.compile(r"-Sequential Output-{1,20} {0,3}-{1,20}Sequential Input-"), _OWN_TABLE),

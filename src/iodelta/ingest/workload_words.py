@@ -10,7 +10,8 @@ from iodelta.ingest.numbers import size
 from iodelta.workload.engines import ENGINES, READERS
 
 MODE = re.compile(
-    r"(rand(?:om)?|seq(?:uential)?)?[\s_-]{0,2}(readwrite|rw|read|write|trim|mixed|mix)\b|\b(rr|rw|sr|sw)\b", re.I
+    r"(?:(?<![a-z])|(?<=\d[km]))(rand(?:om)?|seq(?:uential)?)?[\s_-]{0,2}(readwrite|rw|read|write|trim|mixed|mix)\b|\b(rr|rw|sr|sw)\b",
+    re.I,
 )
 BLOCK = re.compile(r"\b(\d{1,6})\s?([km])(?:i?b)?\b", re.I)
 DEPTH = re.compile(r"\b(?:qd|io_?depth|queue ?depth|depth)\s?[=:]?\s?(\d{1,6})\b", re.I)
