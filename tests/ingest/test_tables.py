@@ -900,3 +900,87 @@ def test_a_word_that_ends_as_a_direction_does_is_none(title: str, rw: str | None
     (run,) = rows_of(f"{title},IOPS,MiB/s\n0,30140,117.74\n")
     assert run.workload.rw == rw
     assert run.directions[0].kind == (rw or "mixed")
+
+
+LATEX = r"""\begin{tabular}{lrr}
+Case & CPU (\%) & Wait \\
+\hline
+ & & p99 (us) \\
+none & 12 & 40 \\
+bfq & 14 & 90 \\
+"""
+BOX = """Latency of two schedulers, p99 in the last column
+┌──────┬─────────┬──────────┐
+│ case │ threads │ time     │
+│      │         │ p99 (us) │
+├──────┼─────────┼──────────┤
+│ none │ 1       │ 40       │
+└──────┴─────────┴──────────┘
+"""
+
+
+@pytest.mark.parametrize("text", [LATEX, BOX])
+def test_a_number_below_two_lines_of_titles_is_of_its_measure_or_refused(text: str) -> None:
+    found = read_bytes(text.encode(), "x")
+    waits = [d.lat.percentiles[99.0].value for run in found.runs for d in run.directions if d.lat is not None]
+    assert set(waits) <= {40_000, 90_000}
+    assert found.refusals or waits
+
+
+def test_lines_that_end_in_numbers_and_that_no_reader_took_are_refused_beside_a_table_that_was_read() -> None:
+    table = "sched,IOPS\nnone,70800\nbfq,43600\n"
+    lines = "none lat_us 12\nbfq lat_us 13\nkyber lat_us 14\n"
+    found = read_bytes(f"{table}\n{lines}".encode(), "x")
+    assert len(found.runs) == 2
+    (refusal,) = found.refusals
+    assert refusal.place.line == 5
+    assert "name a measure and end in numbers" in str(refusal)
+
+
+def test_prose_with_numbers_beside_a_table_is_not_refused() -> None:
+    table = "sched,IOPS\nnone,70800\nbfq,43600\n"
+    lines = "The kernel was 6.12\nthe number of CPUs 8\nand the latency of the disk is unknown\n"
+    assert not read_bytes(f"{table}\n{lines}".encode(), "x").refusals
+
+
+def test_a_word_is_a_variant_only_where_every_measure_has_a_column_for_each() -> None:
+    text = "case,IOPS none,IOPS bfq,lat budget (us)\nread,70800,43600,500\nwrite,30140,20000,500\n"
+    found = read_bytes(text.encode(), "x")
+    assert not any(d.lat for run in found.runs for d in run.directions)
+    assert found.refusals
+
+
+def test_a_variant_of_one_measure_is_none_of_another() -> None:
+    text = "case,none IOPS,bfq IOPS,lat budget (us),lat slo (us)\nread,70800,43600,500,501\n"
+    found = read_bytes(text.encode(), "x")
+    assert not found.runs
+    assert found.refusals
+
+
+LATEX_METRICS = r"""\begin{tabular}{lrr}
+Metric & none & bfq \\
+\cmidrule(lr){2-3}
+IOPS & \textbf{70{,}800} & \num{43600} \\
+{p99 (\si{\micro\second})} & \SI{40}{\micro\second} & 90 \\
+\bottomrule
+"""
+
+
+def test_latex_is_read_without_the_commands_of_its_looks() -> None:
+    none, bfq = rows_of(LATEX_METRICS)
+    for run, name, iops, p99 in ((none, "none", 70800, 40e3), (bfq, "bfq", 43600, 90e3)):
+        (direction,) = run.directions
+        assert run.jobname == name
+        assert not run.table
+        assert direction.lat is not None
+        assert direction.iops.value == iops
+        assert direction.lat.percentiles[99.0].value == pytest.approx(p99)
+
+
+@pytest.mark.parametrize(
+    "cell", [r"43600\footnotemark{1}", r"43600\textsuperscript{2}", "43600$^{1}$", r"\multicolumn{1}{c}{12}"]
+)
+def test_a_number_of_latex_that_carries_more_than_its_looks_is_refused(cell: str) -> None:
+    found = read_bytes(f"sched & IOPS & p99 (us) \\\\\nnone & {cell} & 90 \\\\\n".encode(), "x")
+    assert not any(d.iops.value > 0 for run in found.runs for d in run.directions)
+    assert found.refusals or any(f.rule == "read.cell" for run in found.runs for f in run.findings)

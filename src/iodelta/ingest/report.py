@@ -51,6 +51,8 @@ def read_text(data: bytes, file: str) -> list[Found]:
     if tables.hinted(whole) and not refused:
         reports += [list(rows) for rows in tables.tables(cleaned, used, file)]
     found: list[Found] = [*once(sorted(reports, key=_line)), *stats, *refused]
+    if found and not refused:
+        found += tables.lost(cleaned, used, file)
     if not found and excerpts.hinted(whole):
         found += excerpts.runs(cleaned, file)
     return found or _told(cleaned, whole, file) or [_nothing(cleaned, file)]

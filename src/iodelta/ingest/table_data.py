@@ -22,6 +22,8 @@ _KNOWN = re.compile(
 """Digits that a title has: of percentiles, block sizes, depths and jobs, and within a name."""
 _AXIS = re.compile(r"v?\d{1,9}(?:\.\d{1,6}){0,4}")
 _ROUND = re.compile(r"(?:[125]|10|20|50)0*|1[0-6]|[3-9]|24|40|48|60|80|96")
+_NAME = 5
+"""Words of a measure and its number, at most."""
 _WORDS = 30
 """Words of a heading, at most."""
 _MEASURE_WORD = re.compile(
@@ -105,6 +107,13 @@ def is_row(text: str) -> bool:
     words = text.split()
     numbers = sum(cell(word) is not None for word in words)
     return numbers >= 2 and 2 * numbers >= len(words)
+
+
+def names_number(text: str) -> bool:
+    """Whether a line ends in the name of a measure and its number: ``none lat_us 12``."""
+    words = text.split()
+    names = (" ".join(words[first:-1]) for first in range(max(len(words) - _NAME, 0), len(words) - 1))
+    return len(words) <= _WORDS and any(column(name) is not None for name in names)
 
 
 def unsplit_heading(lines: Sequence[Line], index: int) -> str:

@@ -20,7 +20,13 @@ MOST_COLUMNS = 200
 RULE = re.compile(r"[\s|:+=\u2500-\u257f-]{3,}")
 _UNIT = re.compile(r"[(\[]?(?:1/s|io/s|iops|ops|[kmg]?i?b/s|[mnuµμ]?s|[mnu]sec|%|k|w|count|#)[)\]]?", re.I)
 _DIGIT = re.compile(r"\d")
-_LATEX = ("\\hline", "\\midrule", "\\toprule", "\\bottomrule")
+_LATEX_RULE = re.compile(r"\\(?:[htmbc][a-z]{0,6}(?:line|rule)|addlinespace)\b[^&]{0,60}")
+_LATEX_UNITS = {r"\micro": "u", r"\milli": "m", r"\nano": "n", r"\second": "s", r"$\mu$": "u"}
+_LATEX_STYLE = re.compile(
+    r"\\(?:text(?:bf|it|tt|sf|rm)|math(?:bf|it|rm)|emph|underline|num|si|unit)\{([^{}]{0,80})\}"
+    r"|(?<=\|)\s*\{([^{}|]{0,80})\}\s*(?=\|)"
+)
+_LATEX_QUANTITY = re.compile(r"\\(?:SI|qty)\{([^{}]{1,40})\}\{([^{}]{1,20})\}")
 _FRAME = str.maketrans(dict.fromkeys("│┃║", "|"))
 
 Row = tuple[int, list[str], str]
@@ -85,7 +91,7 @@ def barred(lines: Sequence[Line], index: int, most: int) -> Grid | None:
         text = _framed(lines[at].text)
         if not text.strip() or len(rows) >= most:
             break
-        if RULE.fullmatch(text) or text.strip() in _LATEX:
+        if RULE.fullmatch(text) or _LATEX_RULE.fullmatch(text):
             continue
         if text.count("|") < 2:
             break
@@ -107,8 +113,18 @@ def _framed(text: str) -> str:
     if text.startswith("||"):
         return text.replace("||", "|")
     if "&" in text and text.removesuffix("\\hline").rstrip().endswith("\\\\"):
-        return f"|{text[: text.rindex(chr(92) * 2)].replace('&', '|')}|".replace("\\%", "%")
+        return _latex(f"|{text[: text.rindex(chr(92) * 2)].replace('&', '|')}|")
     return text
+
+
+def _latex(text: str) -> str:
+    """A row of LaTeX without the commands that only say how it looks: ``\\textbf{43{,}600}`` is ``43,600``."""
+    for command, unit in _LATEX_UNITS.items():
+        text = text.replace(command, unit)
+    text = _LATEX_QUANTITY.sub(r"\1 \2", text.replace("{,}", ",").replace("\\,", "\u2009"))
+    while (shorter := _LATEX_STYLE.sub(r"\1\2", text)) != text:
+        text = shorter
+    return re.sub(r"\\([%_#])", r"\1", text)
 
 
 def _bars(text: str) -> list[str]:

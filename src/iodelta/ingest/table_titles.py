@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from iodelta.ingest.table_headings import Heading, names_measure, without_measure
+from iodelta.ingest.table_headings import Column, Heading, names_measure, without_measure
 
 _HARMLESS = frozenset(
     "avg average mean time response service completion total read write reads writes random seq sequential rand "
@@ -23,21 +23,20 @@ _PARTS = re.compile(r"[:,;|–—]|\s-\s|\b(?:by|for|on|with|versus|vs|across|ov
 def certain(headings: Sequence[Heading]) -> list[Heading]:
     """``headings`` without the measures that may be another's: ``lat variation (us)``, ``IOPS budget``.
 
-    A word that is not known here may be a variant's name only where every column of its measure has one of its own.
+    A word that is not known here may be a variant's name only where every measure has a column for each of several.
     """
     words = [strange(h.title) if h.column is not None else "" for h in headings]
+    owners: dict[Column, set[str]] = {}
+    for h, word in zip(headings, words, strict=True):
+        if h.column is not None:
+            owners.setdefault(h.column._replace(scale=None), set()).add(word)
+    several = [names for names in owners.values() if len(names) > 1]
+    of_variants = all("" not in names for names in owners.values()) and all(names == several[0] for names in several)
     found: list[Heading] = []
     for h, word in zip(headings, words, strict=True):
-        alike = [w for other, w in zip(headings, words, strict=True) if _is_alike(h, other)]
-        is_variant = len(set(alike)) > 1 and all(alike)
+        is_variant = of_variants and h.column is not None and len(owners[h.column._replace(scale=None)]) > 1
         found.append(h._replace(column=None, refused=True) if word and not is_variant else h)
     return found
-
-
-def _is_alike(one: Heading, other: Heading) -> bool:
-    if one.column is None or other.column is None:
-        return False
-    return one.column._replace(scale=None) == other.column._replace(scale=None)
 
 
 def is_certain(title: str) -> bool:

@@ -34,13 +34,15 @@ from iodelta.ingest.table_titles import is_certain
 from iodelta.ingest.wording import clean
 from iodelta.trial import Direction, Place
 
-_HINTS = ("iops", "bandwidth", "bw", "lat", "b/s", "throughput", "p9", "percentile", "io/s")
+_HINTS = ("iops", "bandwidth", "bw", "lat", "b/s", "throughput", "p9", "percentile", "io/s", "i/os")
 _DIGIT = re.compile(r"\d")
 _TITLE = 100
 _BACK = 6
 """Lines above a table among which its title is looked for."""
 _NEAR = 4
-"""Lines around the titles in which a measure is named, if not there."""
+"""Lines above the titles in which a measure is named, if not there or below."""
+_LEAST_LOST = 3
+"""Lines of a paragraph that end in numbers and may be a table."""
 _DERIVED = re.compile(
     r"(?:%\s?)?(?:st[dandr. ]{0,6}dev\w*|sd|cv|diff\w*|change|delta|gain|ratio|speed-?up|improvement|regression|Δ)"
     r"(?:\s?[(\[]?%[)\]]?)?",
@@ -49,7 +51,7 @@ _DERIVED = re.compile(
 """The name of a row that says how others differ."""
 _OF_ANOTHER = (
     "not read, for a title must say a measure and its unit, and nothing that makes it another's; a variant's name is "
-    "understood where every column of that measure has one"
+    "understood where every measure has a column for each of several"
 )
 
 Found = Run | Refusal
@@ -82,6 +84,23 @@ def tables(lines: Sequence[Line], used: bytearray, file: str) -> list[list[Found
     return found
 
 
+def lost(lines: Sequence[Line], used: Sequence[int], file: str) -> list[Refusal]:
+    """A refusal for each paragraph that no reader took, of lines that end in numbers and name a measure."""
+    found: list[Refusal] = []
+    at = 0
+    while at < len(lines):
+        end = at
+        while end < len(lines) and not used[end] and lines[end].text.strip():
+            end += 1
+        rows = [line for line in lines[at:end] if table_spaces.ends_in_number(line.text[:LONGEST])]
+        if len(rows) >= _LEAST_LOST and any(table_data.names_number(line.text[:LONGEST]) for line in rows):
+            words = "lines that name a measure and end in numbers, but are no table that can be told apart: not read"
+            place = Place(file, rows[0].number)
+            found.append(Refusal(place, f"{words}; put a comma, tab or | between their columns"))
+        at = end + 1
+    return found
+
+
 def first_hint(lines: Sequence[Line]) -> Line | None:
     """The first line that may name a measure and has digits, or some right below it; None without one."""
     digits = [_DIGIT.search(line.text[:LONGEST]) is not None for line in lines]
@@ -96,10 +115,16 @@ def digits_below(digits: Sequence[bool], index: int) -> bool:
 
 def _begins(text: str, hints: Sequence[bool], index: int) -> bool:
     """Whether a table may begin here: a measure is named in the titles, or near them where columns are marked."""
-    if not text.strip() or len(text) >= LONGEST:
+    if not text.strip() or len(text) >= LONGEST or RULE.fullmatch(text.strip()):
         return False
-    marked = "  " in text or text.count("|") > 1 or "," in text or ";" in text or text.strip().count(" ") == 1
-    return hints[index] or (marked and any(hints[max(0, index - _NEAR) : index + _NEAR + 1]))
+    marked = (
+        "  " in text
+        or any(text.count(mark) > 1 for mark in "|&│")
+        or "," in text
+        or ";" in text
+        or text.strip().count(" ") == 1
+    )
+    return hints[index] or (marked and any(hints[max(0, index - _NEAR) : index + SOME]))
 
 
 def _numbers_of(measure: Heading, titles: Sequence[str], cells: Sequence[str]) -> Iterator[tuple[str, str, Heading]]:
@@ -264,7 +289,7 @@ class _Table:
             text = self._lines[at].text.strip().strip("#*`= ").strip()
             if self._used[at]:
                 break
-            if not text or RULE.fullmatch(text):
+            if not text or RULE.fullmatch(text) or text.startswith("\\"):
                 continue
             if len(text) <= _TITLE and not text.endswith((".", ",", ";")):
                 return clean(text.rstrip(":"))
