@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iodelta.stats.effect import hodges_lehmann
-from iodelta.verdict.hosts import typical_over
+from iodelta.stats.total import log_total
+from iodelta.verdict.hosts import total_over, typical_over
 from iodelta.verdict.machine import Machine
-from iodelta.verdict.model import Word
+from iodelta.verdict.model import Basis, Word
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.units import Units
 
@@ -32,21 +33,22 @@ SLIGHT = 0.25
 """A carry-over that makes up at most this share of a change, or of the margin, does not take a word back."""
 
 
-def made_by_carry(unit: Units, word: Word, machine: Machine | None, blocks: int, rules: Rules) -> bool:
+def made_by_carry(unit: Units, word: Word, basis: Basis, machine: Machine | None, blocks: int, rules: Rules) -> bool:
     """Whether carry-over could have made the word; in superblocks, whether the variant's state may still unmake it.
 
-    In plain blocks a word must survive every memory. ``equivalent`` does not where a carry-over is shown, unless it is
-    slight, or where the change without it leaves the margin. A regression does not where the change without the
-    carry-over has the other sign, where it is not shown without a carry-over that favours it (a warm cache), or where
-    one that is shown could make up most of it. More is asked of an improvement, since the arm that does the damage
-    gains: it must always be shown without, and no carry-over may favour it.
+    A word is held against the change that it rests on: where the variant stalls now and then, its typical change is
+    about 0 and has either sign. In plain blocks a word must survive every memory. ``equivalent`` does not where a
+    carry-over is shown, unless it is slight, or where the change without it leaves the margin. A regression does not
+    where the change without the carry-over has the other sign, where it is not shown without a carry-over that favours
+    it (a warm cache), or where one that is shown could make up most of it. More is asked of an improvement, since the
+    arm that does the damage gains: it must always be shown without, and no carry-over may favour it.
     """
     if machine is not None and rules.carry == "superblocks":
-        return _not_reached(unit, word, machine, blocks, rules)
+        return _not_reached(unit, word, basis, machine, blocks, rules)
     if rules.carry != "tested" or machine is None or machine.carry is None:
         return False
-    carry, d = machine.carry, unit.d[:blocks] - machine.added
-    change, noise = _plain(unit, d)
+    carry = machine.carry
+    change, noise = _plain(unit, basis, machine, blocks)
     adjusted = carry.adjusted(change)
     most = np.abs(carry.share) * (np.abs(carry.value) + carry.half)
     margin = math.log1p(rules.margin)
@@ -64,21 +66,28 @@ def made_by_carry(unit: Units, word: Word, machine: Machine | None, blocks: int,
     return bool((side * adjusted <= np.where(asked, SHOWN_WITHOUT * np.hypot(noise, beyond), 0.0)).any())
 
 
-def _not_reached(unit: Units, word: Word, machine: Machine, blocks: int, rules: Rules) -> bool:
+def _not_reached(unit: Units, word: Word, basis: Basis, machine: Machine, blocks: int, rules: Rules) -> bool:
     """Whether a counted trial was still on its way to a state in which ``equivalent``, or the sign of a change, is
     wrong under some memory."""
     if machine.ahead is None or not machine.ahead.shown:
         return False
-    change, _ = _plain(unit, unit.d[:blocks] - machine.added)
+    change, _ = _plain(unit, basis, machine, blocks)
     deployed = machine.ahead.deployed(change)
     if word == "equivalent":
         return bool((np.abs(deployed) > math.log1p(rules.margin)).any())
     return bool((deployed * (1.0 if word == "regression" else -1.0) <= 0.0).any())
 
 
-def _plain(unit: Units, d: Floats) -> tuple[float, float]:
+def _plain(unit: Units, basis: Basis, machine: Machine, blocks: int) -> tuple[float, float]:
     """The change with its carry-over, and its standard error; over hosts their mean."""
-    mean = typical_over(d, unit.hosts) if unit.hosts else None
+    hosts = unit.hosts[:blocks]
+    if basis == "total":
+        arms = unit.arms(blocks)
+        mean = total_over(arms, hosts) if hosts else None
+        value, error = (mean.value, mean.error) if mean is not None else log_total(arms)
+        return float(value[0]), float(error[0])
+    d = unit.d[:blocks] - machine.added
+    mean = typical_over(d, hosts) if hosts else None
     if mean is not None:
         return float(mean.value[0]), float(mean.error[0])
     # A carry-over, or stalls, may make d bimodal: a median then says little, a pseudo-median what is typical.

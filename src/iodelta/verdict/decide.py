@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,14 +22,13 @@ from iodelta.verdict.carried import made_by_carry
 from iodelta.verdict.hosts import seen_over_hosts
 from iodelta.verdict.looks import Seen, Tested, seen_at
 from iodelta.verdict.machine import Machine, machine_of
-from iodelta.verdict.model import Word
+from iodelta.verdict.model import Basis, Word
 from iodelta.verdict.rare import stalls_fit
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.stalled import counted
 from iodelta.verdict.units import Units
 
 Floats = NDArray[np.float64]
-Basis = Literal["typical", "total"]
 
 GUARD = 0.01
 """Level of the lag-1 guard."""
@@ -175,8 +173,8 @@ def _take(
         few = True
         word, alone = (_unless_equivalent(found) for found in (word, alone))
     trace.few_trials = few
-    for found in dict.fromkeys((word, alone)):
-        if found != "inconclusive" and made_by_carry(unit, found, trace.machine.get(look), blocks, rules):
+    for found, rests in dict.fromkeys(((word, basis), (alone, alone_basis))):
+        if found != "inconclusive" and made_by_carry(unit, found, rests, trace.machine.get(look), blocks, rules):
             trace.withheld[look] = found
             word = "inconclusive" if found == word else word
             alone = "inconclusive" if found == alone else alone

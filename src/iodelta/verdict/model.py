@@ -12,6 +12,8 @@ from iodelta.verdict.metrics import Metric
 from iodelta.verdict.rules import Rules
 
 Word = Literal["regression", "improvement", "equivalent", "inconclusive"]
+Basis = Literal["typical", "total"]
+"""The estimand that a word rests on."""
 Step = Literal["continue", "waiting", "decided", "exhausted"]
 
 LARGEST = 700.0
@@ -126,7 +128,7 @@ class Verdict(msgspec.Struct, frozen=True):
     """The variant's own median (or mean) over blocks."""
     change: Change | None
     """The change that the word rests on, at its honest size: corrected for having been called at a look."""
-    basis: Literal["typical", "total"]
+    basis: Basis
     """Whether ``change`` is the one of a typical trial or of all work done."""
     typical: Change | None
     """Typical change: Hodges-Lehmann estimate of the block log-ratios, signed-rank interval."""
