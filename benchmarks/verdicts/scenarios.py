@@ -59,6 +59,10 @@ COVERED = (Bound("typical covered", least=0.945), Bound("total covered", least=0
 BOUNDED = 0.1
 """Stalls in fewer trials than this may not happen in a whole experiment: the stated bound of stalls speaks of them."""
 
+STALLS_FOUND = {0.1: 0.5, 0.2: 0.8, 0.3: 0.9}
+"""By share of the variant's trials that stall, in how many experiments of 80 blocks they must be called a regression:
+stalls that fall on one variant alone k times have a p value of 2^-k, however deep they are."""
+
 COVERED_WHERE_SEEN = (Bound("typical covered", least=0.945), Bound("total covered, a stall seen", least=0.945))
 QUIET = (Bound("alarm", most=0.05), *COVERED)
 SIGN = Bound("wrong sign", most=0.005)
@@ -177,6 +181,8 @@ def _stalls() -> list[Scenario]:
                 setup = Setup(normal(cv), stalls=share, depth=depth)
                 held = share >= BOUNDED and abs(setup.total) >= setup.margin
                 bounds: tuple[Bound, ...] = (Bound("equivalent", most=0.06),) if held else ()
+                if share in STALLS_FOUND:
+                    bounds = (Bound("regression", least=STALLS_FOUND[share]), *bounds)
                 name = f"{share:.0%} of its trials lose {depth:.0%}, CV {cv:.1%}"
                 never = Bound("equivalent in spite of the total", most=0.0)
                 covered, shown = (COVERED, ()) if share >= BOUNDED else (COVERED_WHERE_SEEN, ("total covered",))

@@ -55,7 +55,7 @@ def test_the_word_follows_from_the_interval(theta: float, half: float, word: str
 
 
 @pytest.mark.parametrize(
-    ("stalled", "blocks", "needed"), [(0, 29, 29), (1, 63, 64), (1, 64, 64), (2, 70, 81), (3, 80, 97)]
+    ("stalled", "blocks", "needed"), [(0, 29, 29), (1, 63, 64), (1, 64, 64), (2, 70, 90), (3, 80, 111)]
 )
 def test_equivalent_counts_the_stalls_that_were_seen(stalled: int, blocks: int, needed: int) -> None:
     """Stalls that move neither change out of a wide margin still leave open a tenth of stalls."""

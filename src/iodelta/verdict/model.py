@@ -69,7 +69,7 @@ class Stalls(msgspec.Struct, frozen=True):
     """Trials of the variant up to the look, those of other cells too; of this cell alone where some stalled here and
     that leaves more open."""
     not_excluded: float
-    """Upper bound (95 %, 99 % where one stalled) of the share of its trials that stall."""
+    """Upper bound (95 %, 99 % where one stalled, 99.5 % where two did) of the share of its trials that stall."""
     stalled: int = 0
     """How many of ``trials`` stalled."""
 
