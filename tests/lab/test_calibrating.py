@@ -29,7 +29,9 @@ from iodelta.lab.schedule import variant_orders
 from iodelta.lab.writing import writes
 from iodelta.machine import LocalMachine
 from iodelta.probe.topology import resolve
-from iodelta.report.stories.calibration import lines, quoted
+from iodelta.report.answers import CalibrationAnswer
+from iodelta.report.formats.markdown import markdown
+from iodelta.report.stories.calibration import of_calibrated, quoted
 from iodelta.trial import Trial
 from iodelta.verdict import Rules, judge_all, metric
 
@@ -185,10 +187,11 @@ def test_calibrations_add_up_and_say_what_stalls_and_writes_do() -> None:
     assert (both.comparisons, both.alarms, both.trials, both.experiments, both.raised) == (60, 1, 300, 2, 1)
     assert both.stall_bound == pytest.approx(1 - 0.05 ** (1 / 300)), "none in 300: about 3 / 300"
     assert both.aftermath == (left,)
-    for said in ("\n".join(lines(both)), quoted(both)):
+    whole = markdown(of_calibrated(CalibrationAnswer(both, both.bound)))
+    for said in (whole, quoted(both)):
         assert "0 of 300 trials stalled, 0 in a thousand, at most 9.9 (95 %)" in said
         assert "a trial after one that writes more is 3.1 % worse (+1.2 .. +5.0 %)" in said
-    assert "1 of 2 calibrations raised an alarm" in "\n".join(lines(both))
+    assert "1 of 2 calibrations raised an alarm" in whole
     often = msgspec.structs.replace(both, stalled=45, aftermath=(msgspec.structs.replace(left, value=1.02),))
     assert "45 of 300 trials stalled, 150 in a thousand, at most 188 (95 %)" in quoted(often)
     assert "is 102 % worse" in quoted(often)

@@ -106,6 +106,9 @@ WRITERS: tuple[tuple[str, ...], ...] = (
     ("report", "begun", "--reproducer", "-o", "taken.html"),
     ("policy", "calibrate", "m1", "m2", "-o", "taken.html"),
     ("scenario", "run", "queue-depth-sweep", "-o", "taken.html"),
+    ("run", "--variant", "a", "--variant", "b", "-o", "taken.html", "--", "--rw=randread"),
+    ("prepare", "table.md", "--destroy", "table.md", "-o", "taken.html"),
+    ("calibrate", "-o", "taken.html"),
     ("history", "show", "-o", "taken.html"),
 )
 

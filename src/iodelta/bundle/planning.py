@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shlex
 from collections.abc import Sequence
 
 import msgspec
@@ -15,12 +16,14 @@ from iodelta.experiment import Experiment, overridden
 from iodelta.experiment.values import seconds
 from iodelta.jobfile import runs_command
 from iodelta.lab.account import Account
+from iodelta.lab.bench import Requests
 from iodelta.lab.folder import EXPERIMENT
 from iodelta.lab.plan import Plan, make_plan
 from iodelta.lab.session import read_plan, without
 from iodelta.lab.setup import Survey, check_options, survey, unsettable
 from iodelta.machine import LocalMachine, Machine
 from iodelta.probe.topology import resolve
+from iodelta.workload.fio import command_of
 
 LEAST = 12
 """Blocks that a reproduction looks at: its one look is not stopped early by a lucky start."""
@@ -186,3 +189,11 @@ def _described(bundle: Packed, experiment: Experiment) -> str:
 def _allowed(machine: Machine, name: str) -> str:
     lines = machine.read("/proc/self/status").splitlines()
     return next((line.partition(":")[2].strip() for line in lines if line.startswith(f"{name}:")), "")
+
+
+def commands(prepared: Prepared) -> tuple[str, ...]:
+    """fio's command lines as they would be, each once, directories of the run aside."""
+    experiment, found = prepared.experiment, prepared.found
+    requests = Requests(experiment, found.target, found.size, found.fio, workdir="WORKDIR")
+    each = itertools.product(experiment.cells, experiment.variants)
+    return tuple(dict.fromkeys(shlex.join(command_of(requests.of(cell, variant))) for cell, variant in each))

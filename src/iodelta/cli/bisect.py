@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from itertools import chain
 from pathlib import Path
@@ -128,15 +127,16 @@ def command(what: str | None, fio: tuple[str, ...], **options: object) -> None:
 
 
 def _show_plan(at: Searched | Judged, format_: str) -> None:
-    """What would be measured first."""
-    title, why = (at.kind.title(at.ask.item), at.ask.why) if at.ask else ("", "")
-    if format_ == "json":
-        from iodelta.report.documents import written
-        from iodelta.study.search import SearchPlanAnswer
+    """What would be measured first. Raises RequestError."""
+    from iodelta.cli.report import deliver
+    from iodelta.study.search import SearchPlanAnswer
 
-        sys.stdout.buffer.write(written(SearchPlanAnswer(tuple(at.search.line.items), title, why)))
-        return
-    click.echo(f"next: {title}: {why}" if at.ask else "nothing to do")
+    title, why = (at.kind.title(at.ask.item), at.ask.why) if at.ask else ("", "")
+    items = tuple(at.search.line.items)
+    answer = SearchPlanAnswer(items, title, why, tuple(map(at.kind.title, items)))
+    if format_ == "git":
+        raise RequestError("nothing was measured, so there is no log", place="--format git", remedy="leave --plan out")
+    deliver(answer, tuple, format_)
 
 
 def candidates(items: Sequence[str], title: Callable[[str], str]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from iodelta.cli.contact import on_machine
+from iodelta.cli.report import FORMATS, printed
 from iodelta.cli.turn import waits
 
 EXAMPLES = """
@@ -33,7 +34,8 @@ Examples:
 @click.option("--destroy", multiple=True, metavar="DEVICE", help="Allow this device or file to be overwritten.")
 @waits
 @click.option("--folder", "place", type=click.Path(path_type=Path), help="Directory for the experiment folders.")
-@click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
+@click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
+@printed
 def command(**options: Any) -> None:
     """Compare a workload with itself through the whole pipeline, then with known slow-downs.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import shutil
 import statistics
-import sys
 import time
 from itertools import chain
 from pathlib import Path
@@ -14,6 +13,7 @@ import click
 import msgspec
 
 from iodelta.cli.contact import contact
+from iodelta.cli.report import deliver
 from iodelta.cli.turn import in_turn
 from iodelta.cli.watching import watcher
 from iodelta.errors import MeasureError, RefusedError, RequestError
@@ -22,7 +22,6 @@ from iodelta.knob import knob
 from iodelta.lab.account import Account
 from iodelta.lab.aftermath import Aftermath, aftermath_experiment, aftermath_of, forbidden
 from iodelta.lab.calibration import (
-    Calibration,
     Injection,
     a_against_a,
     calibration_of,
@@ -41,8 +40,6 @@ from iodelta.lab.setup import survey
 from iodelta.lab.signals import stop_on_signals
 from iodelta.machine import Machine
 from iodelta.report.answers import CalibrationAnswer
-from iodelta.report.documents import written
-from iodelta.report.stories.calibration import lines
 from iodelta.trial import Trial
 
 DEFAULT = ("--rw=randread", "--bs=4k", "--direct=1", "--ioengine=libaio", "--iodepth=1")
@@ -75,6 +72,8 @@ def calibrate(
     destroy: tuple[str, ...],
     place: Path | None,
     format_: str,
+    output: Path | None,
+    force: bool,
 ) -> None:
     """Measure, print what was found, and keep it for later reports."""
     whole = seconds(budget)
@@ -125,7 +124,8 @@ def calibrate(
         raise MeasureError(
             "no comparison came to its first look", place=str(where), remedy="give a larger --budget or shorter trials"
         )
-    _tell(calibration, unwritten, throttle, format_)
+    answer = CalibrationAnswer(calibration, calibration.bound, unwritten, throttle)
+    deliver(answer, tuple, format_, output, force=force)
     path = store(calibration)
     click.echo(f"kept in {path}; folders in {where}", err=True)
 
@@ -149,15 +149,3 @@ def _measure(
     trials = load_trials(folder, journal.counted(v.name for v in experiment.variants))
     seconds_each = journal.trial_seconds(plan.trial_seconds)
     return Measured(outcome, tuple(trials.values()), plan.per_block * seconds_each)
-
-
-def _tell(calibration: Calibration, unwritten: str, throttle: str, format_: str) -> None:
-    if format_ == "json":
-        sys.stdout.buffer.write(written(CalibrationAnswer(calibration, calibration.bound)))
-        return
-    for line in lines(calibration):
-        click.echo(line)
-    if not calibration.aftermath:
-        click.echo(f"No carry-over measured: {unwritten or 'too few blocks for an estimate'}.")
-    if throttle:
-        click.echo(f"No known slow-downs: {throttle}")

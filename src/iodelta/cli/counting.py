@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from iodelta.cli.report import deliver, reported
 from iodelta.errors import pasted
 from iodelta.lab.folder import Booted, Folder
 from iodelta.lab.signals import stop_on_signals
@@ -18,29 +19,35 @@ from iodelta.study.words import duration, inert
 
 if TYPE_CHECKING:
     from iodelta.experiment import Experiment
-    from iodelta.path.judge import PathAccount
     from iodelta.path.plan import BootPlan, PathPlan
 
 
 def begin(
-    experiment: Experiment, text: str, path: Path, format_: str, *, dry_run: bool = False, row: bool = False
+    experiment: Experiment,
+    text: str,
+    path: Path,
+    format_: str,
+    output: Path | None = None,
+    *,
+    force: bool = False,
+    dry_run: bool = False,
+    row: bool = False,
 ) -> None:
     """Plan it, show the plan, and make the boots. Ends with the account's exit code."""
-    from iodelta.path.plan import make_plan
+    from iodelta.path.plan import PathPlanAnswer, make_plan
+    from iodelta.report.formats.terminal import labelled
+    from iodelta.report.stories.path_plan import facts
 
     plan = make_plan(experiment, row=row)
-    if dry_run and format_ == "json":
-        from iodelta.path.plan import PathPlanAnswer
-        from iodelta.report.documents import written
-
-        sys.stdout.buffer.write(written(PathPlanAnswer(plan)))
+    if dry_run:
+        deliver(PathPlanAnswer(plan), tuple, format_, output, force=force)
         return
-    _show(plan)
-    if not dry_run:
-        go_on(Folder.begin(path, text, plan), format_)
+    for line in labelled(facts(plan)):
+        click.echo(line, err=True)
+    go_on(Folder.begin(path, text, plan), format_, output, force=force)
 
 
-def go_on(folder: Folder, format_: str) -> NoReturn:
+def go_on(folder: Folder, format_: str, output: Path | None = None, *, force: bool = False) -> NoReturn:
     """Make the boots that are left, and say what they say. Ends with the account's exit code."""
     from iodelta.path import run
     from iodelta.report.derived import derive_counts
@@ -48,7 +55,7 @@ def go_on(folder: Folder, format_: str) -> NoReturn:
     with stop_on_signals() as stop:
         run.go(folder, _Lines(), stop=stop)
     account = derive_counts(folder)
-    _tell(account, format_, functions=False)
+    deliver(account, tuple, format_, output, force=force)
     if format_ == "console":
         click.echo(f"Folder: {inert(pasted(folder.path))}")
     sys.exit(account.exit_code)
@@ -70,51 +77,11 @@ def rebuild(folder: Folder, format_: str) -> None:
 
 def report(folder: Folder, format_: str, output: Path | None, *, functions: bool, force: bool, gate: bool) -> NoReturn:
     """The account in a format. Ends with 0, or with ``gate`` with its exit code."""
-    from iodelta.cli.files import write
-    from iodelta.cli.report import reported
     from iodelta.study.counted import counted
 
     account = counted(folder)
-    if output is None:
-        _tell(account, format_, functions=functions)
-    else:
-        write(output, _encoded(account, format_, Detail(functions=functions)), "the report", force=force)
+    deliver(account, tuple, format_, output, force=force, detail=Detail(functions=functions))
     sys.exit(reported(account.exit_code, gate=gate))
-
-
-def _tell(account: PathAccount, format_: str, *, functions: bool) -> None:
-    if format_ != "console":
-        sys.stdout.buffer.write(_encoded(account, format_, Detail(functions=functions)))
-        return
-    from iodelta.cli.report import tell
-
-    tell(account, Detail(functions=functions))
-
-
-def _encoded(account: PathAccount, format_: str, detail: Detail) -> bytes:
-    if format_ == "html":
-        from iodelta.report.formats.html.told import html_of
-
-        return html_of(account, (), detail)
-    from iodelta.report.formats.render import rendered
-
-    return rendered(account, format_, detail)
-
-
-def _show(plan: PathPlan) -> None:
-    """The plan, before anything starts."""
-    for arm in plan.arms:
-        package = f" ({inert(arm.kernel.package)})" if arm.kernel.package.strip() else ""
-        click.echo(f"{inert(arm.variant)}: boots {inert(arm.kernel.release)}{package}, {arm.memory} MiB", err=True)
-    cells = len(plan.experiment.cells)
-    click.echo(
-        f"{plural(len(plan.boots), 'boot')} of {plural(cells, 'cell')} each, two "
-        "at a time; instructions are "
-        "counted, no time is measured",
-        err=True,
-    )
-    if plan.functions:
-        click.echo(f"no table of functions: {plan.functions}", err=True)
 
 
 class _Lines:

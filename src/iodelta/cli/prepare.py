@@ -9,6 +9,7 @@ import click
 
 from iodelta.cli.complete import files
 from iodelta.cli.contact import on_machine
+from iodelta.cli.report import FORMATS, printed
 from iodelta.cli.turn import waits
 
 EXAMPLES = """
@@ -44,7 +45,8 @@ Examples:
 @waits
 @click.option("--folder", "place", type=click.Path(path_type=Path), help="Name of the folder to create.")
 @click.option("--dry-run", is_flag=True, help="Show steps, bytes and time; change nothing.")
-@click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
+@click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
+@printed
 def command(what: str, **options: Any) -> None:
     """Bring a disk to a known state: purge it, fill it, then write in rounds until it is steady.
 

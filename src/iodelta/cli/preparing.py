@@ -11,20 +11,19 @@ from typing import NoReturn
 import click
 
 from iodelta.cli.contact import contact
+from iodelta.cli.report import deliver
 from iodelta.cli.turn import in_turn
 from iodelta.cli.watching import watcher
 from iodelta.errors import RefusedError, RequestError, pasted
 from iodelta.experiment import disk_text, parse_disk
-from iodelta.lab.disksession import DiskPlan, DiskSurvey, go, look, make_plan, read_plan, refusal, start
+from iodelta.lab.disksession import DiskPlan, go, look, make_plan, read_plan, refusal, start
 from iodelta.lab.folder import Folder
 from iodelta.lab.progress import Control
 from iodelta.lab.signals import stop_on_signals
 from iodelta.machine import Machine
-from iodelta.report.derived import derive_prepared
-from iodelta.report.documents import written
-from iodelta.report.formats.terminal import show
-from iodelta.report.stories.disk_plan import plan_lines
-from iodelta.report.stories.kinds import story_of
+from iodelta.report.derived import charts_of_preparation, derive_prepared
+from iodelta.report.formats.terminal import labelled
+from iodelta.report.stories.disk_plan import facts
 from iodelta.report.stories.story import Detail
 from iodelta.study.planned import refusal_text
 from iodelta.study.preparation import DiskPlanAnswer
@@ -48,6 +47,8 @@ class Asked:
     """Name of the folder to create."""
     dry_run: bool
     format_: str
+    output: Path | None
+    force: bool
 
     def asks_anew(self) -> bool:
         """Whether an option is given that only a new preparation can have."""
@@ -67,12 +68,14 @@ def prepare(what: str, asked: Asked) -> NoReturn:
         found = look(machine, question)
         with watcher(asked.format_) as watching, stop_on_signals() as stop:
             control = Control(watching, stop, asked.destroy)
+            refused = refusal(machine, found, control)
+            answer = DiskPlanAnswer(plan, found, refusal_text(refused))
             if asked.dry_run:
-                _rehearse(plan, found, refusal(machine, found, control), asked.format_)
-            if asked.format_ == "console":
-                _show_plan(plan, found, permitted=bool(asked.destroy))
+                _rehearse(answer, refused, asked)
+            for line in labelled(facts(answer)):
+                click.echo(line, err=asked.format_ != "console")
             folder = _started(asked, text, plan, machine, control)
-    _show(folder, asked.format_)
+    _show(folder, asked)
 
 
 def _started(asked: Asked, text: str, plan: DiskPlan, machine: Machine, control: Control) -> Folder:
@@ -112,7 +115,7 @@ def _go_on(path: Path, asked: Asked) -> NoReturn:
         raise RequestError(
             "the disk and the steps are in the folder already",
             place=str(path),
-            remedy="to continue it, only --destroy, --wait and --format can be given",
+            remedy="to continue it, only --destroy, --wait, --format and --output can be given",
         )
     question = read_plan(folder).question
     with (
@@ -121,32 +124,22 @@ def _go_on(path: Path, asked: Asked) -> NoReturn:
         watcher(asked.format_) as watching,
     ):
         in_turn(lambda: go(folder, machine, Control(watching, stop, asked.destroy)), stop, watching.note)
-    _show(folder, asked.format_)
+    _show(folder, asked)
 
 
-def _rehearse(plan: DiskPlan, found: DiskSurvey, refused: RefusedError | None, format_: str) -> NoReturn:
+def _rehearse(answer: DiskPlanAnswer, refused: RefusedError | None, asked: Asked) -> NoReturn:
     """The plan alone. Raises RefusedError, as the preparation would."""
-    if format_ == "json":
-        sys.stdout.buffer.write(written(DiskPlanAnswer(plan, found, refusal_text(refused))))
-    else:
-        _show_plan(plan, found, permitted=refused is None)
+    deliver(answer, tuple, asked.format_, asked.output, force=asked.force)
     if refused is not None:
         raise refused
     sys.exit(0)
 
 
-def _show_plan(plan: DiskPlan, found: DiskSurvey, *, permitted: bool) -> None:
-    for line in plan_lines(plan.question, found, permitted=permitted):
-        click.echo(line)
-
-
-def _show(folder: Folder, format_: str) -> NoReturn:
+def _show(folder: Folder, asked: Asked) -> NoReturn:
     """The result, and its exit code."""
     account = derive_prepared(folder)
-    if format_ == "json":
-        sys.stdout.buffer.write(written(account))
-    else:
-        from rich.console import Console
-
-        show(Console(), story_of(account, Detail(folder=inert(pasted(folder.path)))))
+    detail = Detail(folder=inert(pasted(folder.path)))
+    deliver(
+        account, lambda: charts_of_preparation(account), asked.format_, asked.output, force=asked.force, detail=detail
+    )
     sys.exit(account.exit_code)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from iodelta.bundle.planning import Prepared
     from iodelta.lab.folder import Folder
     from iodelta.machine import Machine
+    from iodelta.study.planned import PlanAnswer
     from iodelta.study.reproduction import Side
 
 EXAMPLES = """
@@ -113,10 +114,11 @@ def command(
     with contact(machine) as where:
         prepared = _prepared(there_folder, there, where, target, size, given, budget, leave_out)
         refused = refusal(where, prepared.experiment, prepared.found, destroy)
-        if dry_run and format_ == "json":
-            _print_plan(prepared, refused)
+        plan = _plan(prepared, there, there_folder, place, refused)
+        if dry_run:
+            deliver(plan, tuple, format_, output, force=force)
         else:
-            _show(prepared, there, there_folder, place, refused, error=format_ != "console")
+            _show(plan, error=format_ != "console")
         if refused is not None:
             raise refused
         if dry_run:
@@ -205,32 +207,28 @@ def _prepared(
     )
 
 
-def _show(
-    prepared: Prepared, there: Side, bundle: Packed, place: Path, refused: RefusedError | None, *, error: bool
-) -> None:
-    from rich.console import Console
+def _plan(prepared: Prepared, there: Side, bundle: Packed, place: Path, refused: RefusedError | None) -> PlanAnswer:
+    """What would be run and set here."""
+    from iodelta.bundle.planning import commands
+    from iodelta.study.planned import FromBundle, plan_answer
 
-    from iodelta.report.stories.bundle import command_lines, plan_lines
-    from iodelta.report.stories.plan import show_plan
-    from iodelta.study.words import inert
-
-    console = Console(stderr=error, highlight=False)
-    for line in plan_lines(prepared, there, bundle.manifest.made_by):
-        console.print(line, soft_wrap=True, markup=False)
-    show_plan(console, prepared.plan, prepared.found, refused, whole=True)
-    console.print()
-    for line in command_lines(prepared):
-        console.print(line, soft_wrap=True, markup=False)
-    console.print(f"Folder    {inert(str(place))}, new", soft_wrap=True, markup=False)
+    shown = any(effect.shown for effect in there.effects)
+    origin = FromBundle(
+        *(there.name, there.digest, bundle.manifest.made_by, there.question, shown),
+        commands=commands(prepared),
+        folder=str(place),
+    )
+    dangers = [f"{one.place}: {one.what}: {one.why}" for one in prepared.dangers]
+    return plan_answer(prepared.plan, [prepared.found], refused, prepared.notes, dangers, bundle=origin)
 
 
-def _print_plan(prepared: Prepared, refused: RefusedError | None) -> None:
-    """What would be run and set, for programs."""
-    from iodelta.report.documents import written
-    from iodelta.study.planned import plan_answer
+def _show(plan: PlanAnswer, *, error: bool) -> None:
+    """The plan, before the question whether to run it."""
+    from iodelta.report.formats.terminal import lines
+    from iodelta.report.stories.plan import of_plan
 
-    dangers = [f"{one.place}: {one.what}" for one in prepared.dangers]
-    sys.stdout.buffer.write(written(plan_answer(prepared.plan, [prepared.found], refused, prepared.notes, dangers)))
+    for line in lines(of_plan(plan)):
+        click.echo(line.plain, err=error)
 
 
 def _accepted(prepared: Prepared, bundle: Packed, place: Path, *, yes: bool, allow_commands: bool) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from iodelta.cli.complete import files, settings
+from iodelta.cli.report import FORMATS, printed
 from iodelta.cli.turn import waits
 
 EXAMPLES = """
@@ -92,7 +93,8 @@ Examples:
 @click.option("--folder", "place", type=click.Path(path_type=Path), help="Name of the experiment folder to create.")
 @click.option("--dry-run", is_flag=True, help="Show cells, variants, order, bytes, knobs and time; change nothing.")
 @click.option("--verbose", is_flag=True, help="Show every statement and finding of the result, not one screen.")
-@click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console")
+@click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
+@printed
 def command(what: str | None, fio: tuple[str, ...], **options: Any) -> None:
     """Run the experiment in FILE.toml or FOLDER, or the one given by options.
 

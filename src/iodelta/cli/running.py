@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import NoReturn
 
 import click
-from rich.console import Console
 
 from iodelta.cli.checkout import checked_out
 from iodelta.cli.contact import contacts
@@ -26,8 +25,6 @@ from iodelta.lab.setup import Survey, target_of, unsettable
 from iodelta.lab.signals import stop_on_signals
 from iodelta.lab.undo import state_directory
 from iodelta.machine import Machine
-from iodelta.report.documents import written
-from iodelta.report.stories.plan import show_plan
 from iodelta.study.planned import PlanAnswer, plan_answer
 from iodelta.study.words import inert
 
@@ -62,6 +59,9 @@ class Asked:
     dry_run: bool
     verbose: bool
     format_: str
+    output: Path | None = None
+    """The file that the plan of a dry run, or the result, goes to."""
+    force: bool = False
 
     def asks_anew(self) -> bool:
         """Whether an option is given that only a new experiment can have."""
@@ -107,13 +107,13 @@ def _go_on(path: Path, asked: Asked) -> None:
         raise RequestError(
             "the question and its rules are in the folder already",
             place=str(path),
-            remedy="to continue it, only --budget, --destroy, --verbose and --format can be given",
+            remedy="to continue it, only --budget, --destroy, --verbose, --format and --output can be given",
         )
     folder = Folder.open(path)
     if folder.counts_instructions():
         from iodelta.cli.counting import go_on
 
-        go_on(folder, asked.format_)
+        go_on(folder, asked.format_, asked.output, force=asked.force)
         return
     from iodelta.cli.watching import watcher
     from iodelta.lab.account import Account
@@ -146,19 +146,13 @@ def _begin(path: Path | None, asked: Asked) -> None:
     if experiment.clock == "instructions":
         from iodelta.cli.counting import begin
 
-        begin(experiment, text, place, asked.format_, dry_run=asked.dry_run)
+        begin(experiment, text, place, asked.format_, asked.output, force=asked.force, dry_run=asked.dry_run)
         return
     with contacts(experiment.machines, boots=experiment.boots) as machines:
-        plan = planned(
-            machines,
-            experiment,
-            leave_out=asked.leave_out,
-            dry_run=asked.dry_run,
-            format_=asked.format_,
-            destroy=asked.destroy,
-        )
         if asked.dry_run:
+            rehearse(looked(machines, experiment, leave_out=asked.leave_out, destroy=asked.destroy), asked)
             return
+        plan = planned(machines, experiment, leave_out=asked.leave_out, format_=asked.format_, destroy=asked.destroy)
         folder = _started(place, text, plan, machines, asked)
     _show(folder, asked)
 
@@ -180,14 +174,14 @@ def _started(place: Path, text: str, plan: Plan, machines: Sequence[Machine], as
 
 def _show(folder: Folder, asked: Asked) -> NoReturn:
     """The result, and its exit code."""
-    from iodelta.report.derived import derive
-    from iodelta.report.formats.console import show
+    from iodelta.cli.report import deliver
+    from iodelta.report.derived import charted, derive
+    from iodelta.report.stories.story import Detail
 
     account = derive(folder)
-    if asked.format_ == "json":
-        sys.stdout.buffer.write(folder.read("verdict.json"))
-    else:
-        show(Console(), account, verbose=asked.verbose)
+    charts = charted(folder)[1] if asked.format_ == "html" else ()
+    detail = Detail(whole=asked.verbose)
+    deliver(account, lambda: charts, asked.format_, asked.output, force=asked.force, detail=detail)
     sys.exit(account.exit_code)
 
 
@@ -207,10 +201,6 @@ class Looked:
     def answer(self) -> PlanAnswer:
         """The plan as a document."""
         return plan_answer(self.plan, self.seen, self.refused, calibrations=self.known)
-
-    def show(self, console: Console, *, whole: bool) -> None:
-        """Print the plan."""
-        show_plan(console, self.plan, self.seen[0], self.refused, whole=whole, calibrations=self.known)
 
 
 def looked(
@@ -243,24 +233,31 @@ def planned(
     experiment: Experiment,
     *,
     leave_out: bool,
-    dry_run: bool,
     format_: str,
     destroy: Sequence[str] = (),
 ) -> Plan:
-    """The plan for what can run on all the machines, shown to the user.
+    """The plan for what can run on all the machines, shown to the user in a few lines.
 
-    Raises RequestError, and RefusedError for what may not be written to: of a dry run after its plan.
+    Raises RequestError, and RefusedError for what may not be written to.
     """
+    from iodelta.report.formats.terminal import labelled
+    from iodelta.report.stories.plan import facts
+
     found = looked(machines, experiment, leave_out=leave_out, destroy=destroy)
-    if found.refused is not None and not dry_run:
-        raise found.refused
-    if dry_run and format_ == "json":
-        sys.stdout.buffer.write(written(found.answer))
-    else:
-        found.show(Console(stderr=format_ == "json"), whole=dry_run)
     if found.refused is not None:
         raise found.refused
+    for line in labelled(facts(found.answer, rules=False)):
+        click.echo(line, err=format_ != "console")
     return found.plan
+
+
+def rehearse(found: Looked, asked: Asked) -> None:
+    """Print the plan, or write it to a file. Raises RefusedError for what the run would refuse."""
+    from iodelta.cli.report import deliver
+
+    deliver(found.answer, tuple, asked.format_, asked.output, force=asked.force)
+    if found.refused is not None:
+        raise found.refused
 
 
 def _calibrated(machine: Machine, found: Survey, experiment: Experiment) -> tuple[str, ...]:

@@ -149,8 +149,8 @@ def run(
         raise RequestError("a kernel is given twice", place="--kernel", remedy="each is a variant of its own")
     if kernels and not vm:
         raise RequestError("a kernel is booted in a guest", place="--kernel", remedy="say --vm too")
-    if dry_run and (format_ not in ("console", "json") or charts is not None):
-        raise RequestError("a plan is no report", place="--dry-run", remedy="its formats are console and json")
+    if dry_run and charts is not None:
+        raise RequestError("a plan has no charts", place="--dry-run", remedy="leave --charts out")
     if vm:
         machine, target = _guest(one, kernels, machine, target, full=full)
     if dry_run:
@@ -226,7 +226,7 @@ def _booted(
 
     text = f"machine = {json.dumps(named)}\n{one.text(_of_kernels(one, kernels, full=full), full=full)}"
     with contacts((named,), boots=True) as (machine,), stop_on_signals() as stop, watcher(format_) as watching:
-        plan = planned((machine,), parse(text, one.name), leave_out=False, dry_run=False, format_=format_)
+        plan = planned((machine,), parse(text, one.name), leave_out=False, format_=format_)
         where = folder or _new(one)
         control = Control(watching, stop)
         return in_turn(lambda: start(where, text, plan, machine, control, beside=beside), stop, watching.note)
@@ -297,9 +297,7 @@ def _measured(
             if stop():
                 raise MeasureError("stopped before the first trial", place=one.name)
             watching.note(parse(text, one.name).question)
-            plan = planned(
-                (machine,), parse(text, one.name), leave_out=True, dry_run=False, format_=format_, destroy=destroy
-            )
+            plan = planned((machine,), parse(text, one.name), leave_out=True, format_=format_, destroy=destroy)
             where = folder or _new(one)
 
             def starting() -> Folder:

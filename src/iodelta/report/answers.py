@@ -105,6 +105,10 @@ class CalibrationAnswer(msgspec.Struct, frozen=True):
     calibration: Calibration
     bound: float
     """95 % upper bound of the false-alarm rate."""
+    unwritten: str = ""
+    """Why it was not measured what trials that write leave to the next trial; empty where it was."""
+    throttle: str = ""
+    """Why no known slow-downs were made; empty where they were."""
     schema: str = "iodelta.calibration/1"
 
 

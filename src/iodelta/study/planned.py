@@ -14,6 +14,23 @@ from iodelta.lab.setup import Survey
 from iodelta.trial import Finding
 
 
+class FromBundle(msgspec.Struct, frozen=True):
+    """Where somebody else's experiment comes from, and what it would run here."""
+
+    name: str
+    digest: str
+    """SHA-256 of the bundle."""
+    made_by: str
+    """Version of iodelta that packed it."""
+    question: str
+    shown: bool
+    """Whether any change was shown there."""
+    commands: tuple[str, ...]
+    """fio's command lines as they would be, directories of the run aside."""
+    folder: str
+    """The folder that would be made."""
+
+
 class PlanAnswer(msgspec.Struct, frozen=True):
     """What a run would measure, in which order and by which rules, and what was seen of its machines. Nothing was
     changed to find it out. Seconds and bytes."""
@@ -30,12 +47,14 @@ class PlanAnswer(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
     """Of somebody else's experiment: what is not as it was there."""
     dangers: tuple[str, ...] = ()
-    """Of somebody else's experiment: what in it could do more than I/O on the target."""
+    """Of somebody else's experiment: what in it could do more than I/O on the target, and why."""
     calibrations: tuple[str, ...] = ()
     """What `iodelta calibrate` found of these workloads on this machine and disk, a sentence each."""
     refused: str = ""
     """Why the run would not write to its target, as the same command without `--dry-run` says it; empty when it would,
     or when nothing is written."""
+    bundle: FromBundle | None = None
+    """Where somebody else's experiment comes from."""
     schema: Literal["iodelta.plan/1"] = "iodelta.plan/1"
 
 
@@ -46,6 +65,7 @@ def plan_answer(
     notes: Sequence[str] = (),
     dangers: Sequence[str] = (),
     calibrations: Sequence[str] = (),
+    bundle: FromBundle | None = None,
 ) -> PlanAnswer:
     """The plan as data."""
     return PlanAnswer(
@@ -58,6 +78,7 @@ def plan_answer(
         tuple(dangers),
         tuple(calibrations),
         refusal_text(refused),
+        bundle,
     )
 
 

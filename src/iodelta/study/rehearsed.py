@@ -27,12 +27,21 @@ class ScenarioPlanAnswer(msgspec.Struct, frozen=True):
     """What the machine lacks for it; empty when it can run."""
     plan: PlanAnswer
     """The experiment. Its ``surveys`` are empty where the target has yet to be made."""
+    own: bool = False
+    """Whether what is measured is the user's own."""
     schema: Literal["iodelta.scenario-plan/1"] = "iodelta.scenario-plan/1"
 
 
 def rehearsed(
-    one: Scenario, plan: PlanAnswer, missing: tuple[Need, ...], *, full: bool, home: str = "", free: int | None = None
+    one: Scenario,
+    plan: PlanAnswer,
+    missing: tuple[Need, ...],
+    *,
+    full: bool,
+    home: str = "",
+    free: int | None = None,
+    own: bool = False,
 ) -> ScenarioPlanAnswer:
     """The answer about a scenario; ``home`` is where it makes things on the machine, empty where it makes none."""
     makes, space = (one.makes, one.space[full]) if home else ("", 0)
-    return ScenarioPlanAnswer(one.name, makes, space, free, home, missing, plan)
+    return ScenarioPlanAnswer(one.name, makes, space, free, home, missing, plan, own)

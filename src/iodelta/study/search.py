@@ -165,6 +165,8 @@ class SearchPlanAnswer(msgspec.Struct, frozen=True):
     """What would be measured first; empty when there is nothing to do."""
     why: str
     """Why that."""
+    titles: tuple[str, ...] = ()
+    """What each item is called."""
     schema: Literal["iodelta.search-plan/1"] = "iodelta.search-plan/1"
 
 

@@ -27,16 +27,17 @@ def inert(text: str) -> str:
     )
 
 
-def wrap(text: str, width: int, indent: str = "") -> list[str]:
-    """Lines of at most ``width`` columns, those after the first behind ``indent``.
+def wrap(text: str, width: int, indent: str = "", *, whole: bool = False) -> list[str]:
+    """Lines of at most ``width`` columns, those after the first behind ``indent``; a longer word is cut unless words
+    stay ``whole``.
 
     What can be pasted stays whole: no word is cut at a hyphen, nor is a command in `` ` `` cut at its blanks where it
     fits on a line; a number keeps its ``%``.
     """
-    whole = re.sub(r"`[^`]*`| %", lambda found: found[0].replace(" ", "\0"), text)
+    tied = re.sub(r"`[^`]*`| %", lambda found: found[0].replace(" ", "\0"), text)
     room = width - len(indent)
-    kept = " ".join(word if len(word) <= room else word.replace("\0", " ") for word in whole.split(" "))
-    lines = textwrap.wrap(kept, width, subsequent_indent=indent, break_on_hyphens=False)
+    kept = " ".join(word if len(word) <= room else word.replace("\0", " ") for word in tied.split(" "))
+    lines = textwrap.wrap(kept, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=not whole)
     return [line.replace("\0", " ") for line in lines]
 
 

@@ -69,7 +69,7 @@ def _section(section: Section) -> Iterator[str]:
         elif section.commands:
             yield from _command(plain(item.text))
         else:
-            yield from paragraph(item.text, "- ")
+            yield from paragraph(item.text, f"{plain(item.label):<10}" if item.label else "- ")
             for text in item.below:
                 yield from paragraph(text, f"{INDENT}- ")
 

@@ -68,7 +68,7 @@ def _section(section: Section) -> Iterator[str]:
     yield ""
     if not (section.commands or section.drawing):
         for item in section.items:
-            yield f"- {first(item.text)}"
+            yield f"- **{escaped(item.label)}**: {escaped(item.text)}" if item.label else f"- {first(item.text)}"
             yield from (f"  - {first(below)}" for below in item.below)
         return
     text = "\n".join(item.text for item in section.items)

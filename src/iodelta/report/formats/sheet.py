@@ -7,6 +7,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from iodelta.errors import pasted
+from iodelta.report.formats.plan_sheet import (
+    of_calibrated,
+    of_disk_plan,
+    of_path_plan,
+    of_plan,
+    of_rehearsal,
+    of_search_plan,
+)
 from iodelta.report.formats.round_sheet import of_preparation
 from iodelta.report.formats.spreadsheet import csv_text
 
@@ -396,15 +404,21 @@ SHEETS: dict[str, Callable[[Any], str]] = {
     "AttributionAccount": of_attribution,
     "Audited": of_audit,
     "Calibration": of_calibration,
+    "CalibrationAnswer": of_calibrated,
     "Comparison": of_comparison,
+    "DiskPlanAnswer": of_disk_plan,
     "ExplainAnswer": of_explanations,
     "MirrorAnswer": of_mirror,
     "PathAccount": of_path,
+    "PathPlanAnswer": of_path_plan,
+    "PlanAnswer": of_plan,
     "PrepareAnswer": of_preparation,
     "PolicyListAnswer": of_policies,
     "Reproduced": of_reproduction,
     "RulesAnswer": of_rules,
+    "ScenarioPlanAnswer": of_rehearsal,
     "SearchAccount": of_search,
+    "SearchPlanAnswer": of_search_plan,
     "Shown": of_shown,
     "SimulationAnswer": of_simulation,
 }

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from iodelta.report.formats.columns import columns, cut
-from iodelta.report.stories.story import BEST, Cell, Row, Section, Story, Table, notes
+from iodelta.report.stories.story import BEST, Cell, Item, Row, Section, Story, Table, notes
 from iodelta.study.words import wrap
 
 if TYPE_CHECKING:  # what goes to a file needs no console, and not the time to load one
@@ -19,6 +19,9 @@ if TYPE_CHECKING:  # what goes to a file needs no console, and not the time to l
 WIDTH = 80
 NARROW, WIDE = 60, 120
 INDENT = "  "
+LABEL = 10
+"""Columns of the labels of items."""
+
 STYLES = {
     "regression": "bold red",
     "improvement": "bold green",
@@ -78,8 +81,11 @@ def sections_lines(sections: Iterable[Section], width: int, *, whole: bool = Fal
 
 
 def section_lines(section: Section, width: int) -> Iterator[Text]:
-    """One section, after an empty line."""
+    """One section, after an empty line. Where items have labels, these stand for its title."""
     yield Text()
+    if any(item.label for item in section.items):
+        yield from map(Text, labelled(section.items, width))
+        return
     yield from _wrapped(section.title, width, style="bold")
     for item in section.items:
         if section.commands or section.drawing:
@@ -90,6 +96,15 @@ def section_lines(section: Section, width: int) -> Iterator[Text]:
             yield from _wrapped(text, width, before=INDENT * 2)
 
 
+def labelled(items: Iterable[Item], width: int = WIDTH) -> Iterator[str]:
+    """Each item behind its label, what is continued below the text. A path stays whole, so that it can be pasted."""
+    indent = " " * LABEL
+    for item in items:
+        yield from wrap(f"{item.label:<{LABEL - 1}} {item.text}", width, indent, whole=True)
+        for text in item.below:
+            yield from wrap(f"{indent}{text}", width, indent, whole=True)
+
+
 def _on_one_line(section: Section, width: int, *, whole: bool) -> Text | None:
     """The section behind its title where one line holds it; None of a longer one."""
     title = f"{section.title}: "
@@ -98,7 +113,7 @@ def _on_one_line(section: Section, width: int, *, whole: bool) -> Text | None:
         text = section.brief if section.commands else cut(section.brief, width - cell_len(title))
         return line.append(text, style="default")
     first = section.items[0]
-    alone = len(section.items) == 1 and not first.below and not section.drawing
+    alone = len(section.items) == 1 and not (first.below or first.label or section.drawing)
     if not alone or cell_len(title) + cell_len(first.text) > width:
         return None
     return line.append(first.text, style=GRADED.get(first.grade, "default"))

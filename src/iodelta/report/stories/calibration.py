@@ -3,38 +3,53 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from iodelta.lab.aftermath import Aftermath
-from iodelta.lab.calibration import Calibration
+from iodelta.lab.calibration import Calibration, MetricNoise
 from iodelta.plural import plural
-from iodelta.report.formats.columns import columns
+from iodelta.report.answers import CalibrationAnswer
+from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Story, Table, section
 from iodelta.study.words import inert, interval, metric_name
 
 QUOTED = 2
 """Calibrations that a plan or report quotes."""
 
-_HEAD = ("", "within", "between", "drift", "pairing", "10 min", "1 h", "night")
+HEADS = ("within", "between", "drift", "pairing", "10 min", "1 h", "night")
+
+READ = (
+    "within, between, drift: noise by its source (sd of one trial, %).",
+    "10 min, 1 h, night: smallest change seen in that time (90 % power, in %).",
+    "pairing: how many times more blocks an analysis that ignores the pairs would need.",
+)
 
 
-def lines(calibration: Calibration) -> Iterator[str]:
-    """The whole account, 80 columns."""
-    yield f"{inert(calibration.workload)} on {inert(calibration.disk)}, calibrated {_day(calibration.made)}"
-    yield ""
-    yield "within, between, drift: noise by its source (sd of one trial, %)."
-    yield "10 min, 1 h, night: smallest change seen in that time (90 % power, in %)."
-    rows: list[Sequence[str]] = [_HEAD]
-    for one in calibration.metrics:
-        noise = one.noise
-        shown = [_percent(x) for x in (noise.within, noise.between)]
-        drift = f"{100 * noise.drift:+.1f}"
-        seen = [_percent(x) for x in (one.ten_minutes, one.hour, one.night)]
-        cells = [*shown, drift, f"x{noise.pairing:.1f}", *seen]
-        rows.append((metric_name(one.metric, with_kind=False), *cells))
-    yield from columns(rows, "<>>>>>>>", 80)
-    yield ""
-    yield "pairing: how many times more blocks an analysis that ignores the pairs would need."
-    yield false_alarms(calibration)
+def of_calibrated(answer: CalibrationAnswer, detail: Detail = PLAIN) -> Story:
+    """What this machine can see of one workload on one disk."""
+    calibration = answer.calibration
+    title = f"{inert(calibration.workload)} on {inert(calibration.disk)}, calibrated {_day(calibration.made)}"
+    rows = tuple(map(_row, calibration.metrics))
+    return Story(
+        question="",
+        answer=false_alarms(calibration),
+        tables=(Table(title, "", HEADS, rows, words=False),),
+        sections=(
+            *section("How to read it", READ),
+            *section("Alarms and stalls", _alarms(calibration)),
+            *section("Carry-over", _aftermath(answer)),
+            *section("Known slow-downs", _injected(answer)),
+        ),
+    )
+
+
+def _row(one: MetricNoise) -> Row:
+    noise = one.noise
+    sources = (_percent(noise.within), _percent(noise.between), f"{100 * noise.drift:+.1f}", f"x{noise.pairing:.1f}")
+    seen = map(_percent, (one.ten_minutes, one.hour, one.night))
+    return Row(metric_name(one.metric, with_kind=False), tuple(map(Cell, (*sources, *seen))))
+
+
+def _alarms(calibration: Calibration) -> Iterator[str]:
     if calibration.experiments:
         yield (
             f"Corrected for each other, as in every experiment: {calibration.raised} of {calibration.experiments} "
@@ -42,13 +57,21 @@ def lines(calibration: Calibration) -> Iterator[str]:
         )
     if calibration.trials:
         yield f"{_stalls(calibration)}."
-    for left in calibration.aftermath:
-        yield (
-            f"Carry-over: {_left(left)} ({metric_name(left.metric, with_kind=False)}, {plural(left.blocks, 'block')})."
-        )
-    for injection in calibration.injections:
+
+
+def _aftermath(answer: CalibrationAnswer) -> Iterator[str]:
+    for left in answer.calibration.aftermath:
+        yield f"{_left(left)} ({metric_name(left.metric, with_kind=False)}, {plural(left.blocks, 'block')})."
+    if not answer.calibration.aftermath:
+        yield f"Not measured: {inert(answer.unwritten) or 'too few blocks for an estimate'}."
+
+
+def _injected(answer: CalibrationAnswer) -> Iterator[str]:
+    for injection in answer.calibration.injections:
         said = f"a slow-down of {-100 * injection.change:g} % was called {injection.word}"
-        yield f"Known: {said} after {plural(injection.blocks, 'block')} ({interval(injection.low, injection.high)})"
+        yield f"{said} after {plural(injection.blocks, 'block')} ({interval(injection.low, injection.high)})"
+    if answer.throttle:
+        yield f"None: {inert(answer.throttle)}."
 
 
 def false_alarms(calibration: Calibration) -> str:

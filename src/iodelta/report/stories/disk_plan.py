@@ -5,41 +5,52 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from iodelta.experiment import DiskQuestion
 from iodelta.lab.diskstate import findings
 from iodelta.lab.preparing import Cost
-from iodelta.study.words import duration, inert, size, wrap
+from iodelta.report.stories.story import PLAIN, Detail, Item, Story, section
+from iodelta.study.words import duration, inert, size
 
 if TYPE_CHECKING:  # a dry run does without statistics
-    from iodelta.lab.disksession import DiskSurvey
-
-PLAN_WIDTH, PLAN_INDENT = 80, " " * 10
+    from iodelta.study.preparation import DiskPlanAnswer
 
 
-def plan_lines(question: DiskQuestion, found: DiskSurvey, *, permitted: bool) -> Iterator[str]:
-    """The plan before anything starts; ``permitted`` where the disk may be written to."""
-    for line in _plan(question, found, permitted):
-        yield from wrap(inert(line), PLAN_WIDTH, PLAN_INDENT)
+def of_disk_plan(answer: DiskPlanAnswer, detail: Detail = PLAIN) -> Story:
+    """What a preparation would do."""
+    cost = answer.survey.cost
+    longest = duration(max(1.0, cost.fill_seconds) + cost.rounds_seconds)
+    return Story(
+        question="",
+        answer=f"Plan: {inert(answer.survey.target.path)} is prepared in about {longest} at most. Nothing was changed.",
+        tables=(),
+        sections=(),
+        lead=section("Plan", facts(answer)),
+    )
 
 
-def _plan(question: DiskQuestion, found: DiskSurvey, permitted: bool) -> Iterator[str]:
-    path, prepare = found.target.path, question.prepare
+def facts(answer: DiskPlanAnswer) -> Iterator[Item]:
+    """The plan before anything starts."""
+    question, found = answer.plan.question, answer.survey
+    path, prepare = inert(found.target.path), question.prepare
     if question.machine:
-        yield f"Machine   {question.machine}"
-    yield f"Disk      {path} ({found.target.kind}), {size(found.size)}: everything on it will be overwritten"
+        yield Item(inert(question.machine), label="Machine")
+    yield Item(
+        f"{path} ({found.target.kind}), {size(found.size)}: everything on it will be overwritten",
+        label="Disk",
+    )
     if found.holds:
-        lost = "which is lost" if permitted else f"only --destroy {path} lets it be overwritten"
-        yield f"Holds     {found.holds}; {lost}"
-    yield from cost_lines(found.cost)
+        lost = f"only --destroy {path} lets it be overwritten" if answer.refused else "which is lost"
+        yield Item(f"{inert(found.holds)}; {lost}", label="Holds")
+    yield cost_fact(found.cost)
     if prepare.purge == "none":
-        yield "Note      no purge: --purge discard (or nvme-format) makes the disk forget earlier writes, where it can"
-    for one in findings(found.disk, path):
-        yield f"State     {one.explanation}"
+        advice = "--purge discard (or nvme-format) makes the disk forget earlier writes, where it can"
+        yield Item(f"no purge: {advice}", label="Note")
+    for one in findings(found.disk, found.target.path):
+        yield Item(inert(one.explanation), label="State")
 
 
-def cost_lines(cost: Cost) -> Iterator[str]:
+def cost_fact(cost: Cost) -> Item:
     """Steps, bytes and time of a preparation."""
     basis = "as it took the last time" if cost.timed else "at 500 MiB/s, a guess until it was timed"
     fill = f"{size(cost.fill_bytes)} in sequence, about {duration(max(1.0, cost.fill_seconds))} {basis}; then "
-    yield f"Prepare   {cost.how}"
-    yield f"          {fill if cost.fill_bytes else ''}rounds until steady, at most {duration(cost.rounds_seconds)}"
+    rounds = f"rounds until steady, at most {duration(cost.rounds_seconds)}"
+    return Item(inert(cost.how), (f"{fill if cost.fill_bytes else ''}{rounds}",), label="Prepare")

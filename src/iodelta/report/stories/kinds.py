@@ -9,36 +9,49 @@ from iodelta.report.stories.story import PLAIN, Detail, Story
 
 if TYPE_CHECKING:  # a quick command loads the kind that it prints, and no other
     from iodelta.path.judge import PathAccount
+    from iodelta.path.plan import PathPlanAnswer
     from iodelta.policy.answers import ExplainAnswer, MirrorAnswer, PolicyListAnswer, SimulationAnswer
     from iodelta.policy.calibrate import Calibration
+    from iodelta.report.answers import CalibrationAnswer
     from iodelta.study.attribution import AttributionAccount
     from iodelta.study.audited import Audited, RulesAnswer
     from iodelta.study.comparison import Comparison
     from iodelta.study.experiment import Account
-    from iodelta.study.preparation import PrepareAnswer
+    from iodelta.study.planned import PlanAnswer
+    from iodelta.study.preparation import DiskPlanAnswer, PrepareAnswer
+    from iodelta.study.rehearsed import ScenarioPlanAnswer
     from iodelta.study.reproduction import Reproduced
     from iodelta.study.runs import Shown
-    from iodelta.study.search import SearchAccount
+    from iodelta.study.search import SearchAccount, SearchPlanAnswer
 
     Searched = AttributionAccount | SearchAccount
     Foreign = Audited | Comparison | RulesAnswer | Shown
     Policies = Calibration | ExplainAnswer | MirrorAnswer | PolicyListAnswer | SimulationAnswer
-    Told = Account | Policies | Searched | Foreign | PathAccount | PrepareAnswer | Reproduced
+    Planned = DiskPlanAnswer | PathPlanAnswer | PlanAnswer | ScenarioPlanAnswer | SearchPlanAnswer
+    Told = (
+        Account | CalibrationAnswer | Foreign | PathAccount | Planned | Policies | PrepareAnswer | Reproduced | Searched
+    )
 
 STORIES = {
     "Account": ("experiment", "of_account"),
     "Audited": ("audit", "of_audit"),
     "AttributionAccount": ("attribution", "of_attribution"),
     "Calibration": ("policy", "of_calibration"),
+    "CalibrationAnswer": ("calibration", "of_calibrated"),
     "Comparison": ("comparison", "of_comparison"),
+    "DiskPlanAnswer": ("disk_plan", "of_disk_plan"),
     "ExplainAnswer": ("policy", "of_explanations"),
     "MirrorAnswer": ("policy", "of_mirror"),
     "PathAccount": ("path", "of_path"),
+    "PathPlanAnswer": ("path_plan", "of_path_plan"),
+    "PlanAnswer": ("plan", "of_plan"),
     "PrepareAnswer": ("preparation", "of_preparation"),
     "PolicyListAnswer": ("policy", "of_policies"),
     "Reproduced": ("reproduction", "of_reproduction"),
     "RulesAnswer": ("audit", "of_rules"),
+    "ScenarioPlanAnswer": ("rehearsal", "of_rehearsal"),
     "SearchAccount": ("search", "of_search"),
+    "SearchPlanAnswer": ("search_plan", "of_search_plan"),
     "SimulationAnswer": ("policy", "of_simulation"),
     "Shown": ("shown", "of_shown"),
 }

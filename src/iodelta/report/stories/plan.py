@@ -1,146 +1,104 @@
-"""The plan before anything starts: cells, variants, order, bytes, knobs and time."""
+"""The plan of an experiment before anything starts: cells, variants, order, bytes, knobs and time."""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from itertools import chain
 
-from rich.console import Console
-
-from iodelta.errors import RefusedError
+from iodelta.errors import pasted
 from iodelta.experiment import Experiment
 from iodelta.lab.diskstate import findings as of_disk
 from iodelta.lab.plan import Plan, carry_over, smallest_p, trials_of_a_variant, warnings
 from iodelta.lab.setup import Survey
 from iodelta.lab.superblocks import kinds_of
 from iodelta.plural import plural
-from iodelta.report.stories.disk_plan import cost_lines
+from iodelta.report.stories.disk_plan import cost_fact
+from iodelta.report.stories.story import PLAIN, Detail, Item, Section, Story, section
 from iodelta.stats.stalls import trials_needed
-from iodelta.study.planned import at_most, refusal_text, rounds
+from iodelta.study.planned import FromBundle, PlanAnswer, at_most, rounds
 from iodelta.study.words import duration, inert, size
+from iodelta.trial import Finding
 
 SHOWN = 12
-WIDTH = 80
-INDENT = 10
+
+COMMANDS = 6
+"""fio command lines that are shown in full."""
+
+FIRST = 4
+"""Rounds whose order is shown."""
+
+UNTOUCHED = "Nothing was measured or changed."
 
 
-def show_plan(
-    console: Console,
-    plan: Plan,
-    found: Survey,
-    refused: RefusedError | None = None,
-    *,
-    whole: bool,
-    calibrations: Sequence[str] = (),
-) -> None:
-    """Print the plan; ``whole`` with rules, every cell and the order of the first rounds, else in a few lines.
-
-    ``refused`` is what the guard says of what it would write to.
-    """
-    known = [f"Known     {sentence}" for sentence in calibrations]
-    lines = wrapped_lines([*_lines(plan, found, refused, whole=whole), *known])
-    for line in (*lines, *(order_lines(plan) if whole else ())):
-        console.print(line, soft_wrap=True, highlight=False, markup=False)
+def of_plan(answer: PlanAnswer, detail: Detail = PLAIN) -> Story:
+    """What a run would measure, by which rules, in which order."""
+    bundle = answer.bundle
+    origin = _origin(answer, bundle) if bundle else ()
+    commands = _commands(bundle) if bundle else ()
+    return Story(
+        question=inert(bundle.question if bundle else answer.plan.experiment.question),
+        answer=planned(answer.plan),
+        tables=(),
+        sections=order(answer.plan),
+        lead=section("Plan", (*origin, *facts(answer), *commands)),
+    )
 
 
-def wrapped_lines(lines: list[str]) -> Iterator[str]:
-    """Lines of at most 80 columns but for a longer word; what is continued stands below the value, not below its name.
-
-    A path stays whole, so that it can be pasted.
-    """
-    whole = textwrap.TextWrapper(WIDTH, subsequent_indent=" " * INDENT, break_on_hyphens=False, break_long_words=False)
-    for line in lines:
-        yield from whole.wrap(line)
-
-
-def question_lines(plan: Plan) -> list[str]:
-    """What is asked, by which rules and for how long: of the plan alone, without a look at its machine."""
-    return [*_asked(plan), *_rules(plan), _time(plan)]
-
-
-def _asked(plan: Plan) -> list[str]:
+def facts(answer: PlanAnswer, *, rules: bool = True) -> Iterator[Item]:
+    """The plan, and what a look at its machines found; ``rules`` with how it is decided."""
+    plan, found = answer.plan, answer.surveys[0]
     experiment = plan.experiment
-    return [
-        f"Cells     {len(experiment.cells)}: {_some([cell.name for cell in experiment.cells])}",
-        f"Variants  {_some([_variant(v.name, experiment.baseline) for v in experiment.variants])}",
-    ]
+    for name in experiment.machines:
+        yield fact("Machine", inert(name))
+    yield fact("Target", _target(found))
+    yield from asked(plan) if rules else (*_contents(plan), _time(plan))
+    yield fact("Writes", _writes(found, answer.refused))
+    yield from _at_stake(found, answer.refused)
+    yield from _disk(found, experiment)
+    yield from settings(experiment)
+    yield from _against(found)
+    yield from warned(plan)
+    for sentence in answer.calibrations:
+        yield fact("Known", sentence)
 
 
-def _rules(plan: Plan) -> list[str]:
+def fact(label: str, text: str) -> Item:
+    """A paragraph behind its label."""
+    return Item(text, label=label)
+
+
+def planned(plan: Plan) -> str:
+    """How much it is, in a sentence."""
+    cells, variants = plan.experiment.cells, plan.experiment.variants
+    return (
+        f"Plan: {plural(len(cells), 'cell')}, {plural(len(variants), 'variant')}, "
+        f"at most {duration(at_most(plan))}. {UNTOUCHED}"
+    )
+
+
+def asked(plan: Plan) -> Iterator[Item]:
+    """What is asked, by which rules and for how long: of the plan alone, without a look at its machine."""
+    yield from _contents(plan)
+    yield from _rules(plan)
+    yield _time(plan)
+
+
+def _contents(plan: Plan) -> Iterator[Item]:
+    experiment = plan.experiment
+    yield fact("Cells", f"{len(experiment.cells)}: {_some([cell.name for cell in experiment.cells])}")
+    yield fact("Variants", _some([_variant(v.name, experiment.baseline) for v in experiment.variants]))
+
+
+def _rules(plan: Plan) -> Iterator[Item]:
     """By which rules it is decided, and what the budget lets them decide."""
     rules = plan.rules
-    return [
-        f"Metrics   {', '.join(metric.name for metric in rules.metrics)}; margin {100 * rules.margin:g} %, "
-        f"level {100 * (1 - rules.alpha):g} %",
-        f"Blocks    looks at {', '.join(map(str, rules.looks))}; "
-        f"the budget pays for about {rounds(plan)} of every cell",
-        f"Reach     p {smallest_p(plan):.2g} at the least; {_stalls(plan)}",
-        *([f"Carry     {inert(carry)}"] if (carry := carry_over(plan)) else ()),
-    ]
-
-
-def _time(plan: Plan) -> str:
-    each, longest = duration(plan.trial_seconds), duration(at_most(plan))
-    return f"Time      {each} a trial, {plural(plan.per_round, 'trial')} a round, at most {longest}"
-
-
-def _lines(plan: Plan, found: Survey, refused: RefusedError | None, *, whole: bool) -> list[str]:
-    return [
-        *(f"Machine   {inert(name)}" for name in plan.experiment.machines),
-        f"Target    {_target(found)}",
-        *(question_lines(plan) if whole else (*_asked(plan), _time(plan))),
-        f"Writes    {_writes(found, refused)}",
-        *_at_stake(found, refused),
-        *_disk(found, plan.experiment),
-        *setting_lines(plan.experiment),
-        *_against(found),
-        *warning_lines(plan),
-    ]
-
-
-def _at_stake(found: Survey, refused: RefusedError | None) -> Iterator[str]:
-    """What a write destroys, and what is rebooted."""
-    if found.holds:
-        only = f"; only --destroy {inert(found.target.path)} lets it be overwritten" if refused else ", which is lost"
-        yield f"Holds     {found.holds}{only}"
-    if found.reboots:
-        yield f"Reboots   for every variant of a block, by {found.reboots}; a boot serves each cell once"
-
-
-def _disk(found: Survey, experiment: Experiment) -> Iterator[str]:
-    """How the disk is prepared, and what is known of its state where it is not."""
-    if found.prepare is not None:
-        yield from map(inert, cost_lines(found.prepare))
-        return
-    for one in of_disk(found.disk, experiment.target.path):
-        yield f"{one.severity.capitalize():<9} {inert(one.explanation)}; {inert(one.remedy)}"
-
-
-def setting_lines(experiment: Experiment) -> Iterator[str]:
-    """What is set, and which commands run."""
-    for name in experiment.knob_names():
-        values = [f"{inert(v.name)}: {inert(v.knobs.get(name, 'as it is'))}" for v in experiment.variants]
-        yield f"Knob      {name} ({'; '.join(values)}); restored at the end"
-    for text in (*experiment.runs_commands(), *experiment.looks_closer()):
-        yield f"Command   {inert(text)}"
-
-
-def _against(found: Survey) -> Iterator[str]:
-    """What stands against it on its machine."""
-    for against in found.reasons:
-        yield f"Against   {inert(against.place)} {inert(against.what)}: {inert(against.remedy)}"
-    for name, reason in (*found.unavailable.items(), *found.unmeasurable.items()):
-        yield f"Not here  {inert(name)}: {inert(reason)}"
-    for odd in (finding for findings in found.placement.values() for finding in findings):
-        yield f"{odd.severity.capitalize():<9} {inert(odd.explanation)}; {inert(odd.remedy)}"
-
-
-def warning_lines(plan: Plan) -> Iterator[str]:
-    """What is odd about the plan itself."""
-    for note in plan.experiment.notes:
-        yield f"Note      {inert(note)}"
-    for finding in warnings(plan):
-        yield f"{finding.severity.capitalize():<9} {finding.explanation}; {finding.remedy}"
+    metrics = ", ".join(metric.name for metric in rules.metrics)
+    looks = ", ".join(map(str, rules.looks))
+    yield fact("Metrics", f"{metrics}; margin {100 * rules.margin:g} %, level {100 * (1 - rules.alpha):g} %")
+    yield fact("Blocks", f"looks at {looks}; the budget pays for about {rounds(plan)} of every cell")
+    yield fact("Reach", f"p {smallest_p(plan):.2g} at the least; {_stalls(plan)}")
+    if carry := carry_over(plan):
+        yield fact("Carry", inert(carry))
 
 
 def _stalls(plan: Plan) -> str:
@@ -149,17 +107,92 @@ def _stalls(plan: Plan) -> str:
     return f'"equivalent" takes {plural(needed, "trial")} of a variant, the budget pays for about {trials}'
 
 
-def order_lines(plan: Plan) -> list[str]:
+def _time(plan: Plan) -> Item:
+    each, longest = duration(plan.trial_seconds), duration(at_most(plan))
+    return fact("Time", f"{each} a trial, {plural(plan.per_round, 'trial')} a round, at most {longest}")
+
+
+def _at_stake(found: Survey, refused: str) -> Iterator[Item]:
+    """What a write destroys, and what is rebooted."""
+    if found.holds:
+        only = f"; only --destroy {inert(found.target.path)} lets it be overwritten" if refused else ", which is lost"
+        yield fact("Holds", f"{found.holds}{only}")
+    if found.reboots:
+        yield fact("Reboots", f"for every variant of a block, by {found.reboots}; a boot serves each cell once")
+
+
+def _disk(found: Survey, experiment: Experiment) -> Iterator[Item]:
+    """How the disk is prepared, and what is known of its state where it is not."""
+    if found.prepare is not None:
+        yield cost_fact(found.prepare)
+        return
+    yield from map(_graded, of_disk(found.disk, experiment.target.path))
+
+
+def settings(experiment: Experiment) -> Iterator[Item]:
+    """What is set, and which commands run."""
+    for name in experiment.knob_names():
+        values = [f"{inert(v.name)}: {inert(v.knobs.get(name, 'as it is'))}" for v in experiment.variants]
+        yield fact("Knob", f"{name} ({'; '.join(values)}); restored at the end")
+    for text in (*experiment.runs_commands(), *experiment.looks_closer()):
+        yield fact("Command", inert(text))
+
+
+def _against(found: Survey) -> Iterator[Item]:
+    """What stands against it on its machine."""
+    for against in found.reasons:
+        yield fact("Against", f"{inert(against.place)} {inert(against.what)}: {inert(against.remedy)}")
+    for name, reason in (*found.unavailable.items(), *found.unmeasurable.items()):
+        yield fact("Not here", f"{inert(name)}: {inert(reason)}")
+    yield from map(_graded, chain.from_iterable(found.placement.values()))
+
+
+def warned(plan: Plan) -> Iterator[Item]:
+    """What is odd about the plan itself."""
+    for note in plan.experiment.notes:
+        yield fact("Note", inert(note))
+    yield from map(_graded, warnings(plan))
+
+
+def _graded(finding: Finding) -> Item:
+    return fact(finding.severity.capitalize(), f"{inert(finding.explanation)}; {inert(finding.remedy)}")
+
+
+def order(plan: Plan) -> tuple[Section, ...]:
     """Every cell with its options, and the order of the first rounds."""
-    lines = ["", "Cells"]
+    cells = []
     for cell in plan.experiment.cells:
         options = " ".join(f"--{name}" if value is None else f"--{name}={inert(value)}" for name, value in cell.options)
-        lines.append(f"  {inert(cell.name)} ({'+'.join(kinds_of(cell))}): {options}")
-    lines += ["", f"Order (seed {plan.seed}), the first rounds of {len(plan.schedule.rounds)}"]
-    for number, round_ in enumerate(plan.schedule.rounds[:4], 1):
-        for slot in round_[:SHOWN]:
-            lines.append(f"  {number}  {inert(slot.cell)}: {', '.join(slot.order)}")
-    return lines
+        cells.append(f"{inert(cell.name)} ({'+'.join(kinds_of(cell))}): {options}")
+    rounds_ = plan.schedule.rounds
+    lines = [
+        f"{number}  {inert(slot.cell)}: {', '.join(map(inert, slot.order))}"
+        for number, round_ in enumerate(rounds_[:FIRST], 1)
+        for slot in round_[:SHOWN]
+    ]
+    title = f"Order (seed {plan.seed}), the first rounds of {len(rounds_)}"
+    return (*section("Cells", cells), *section(title, lines))
+
+
+def _origin(answer: PlanAnswer, bundle: FromBundle) -> Iterator[Item]:
+    """Whose experiment it is, what is not as it was there, and what is dangerous."""
+    yield fact("Bundle", f"{inert(bundle.name)}, SHA-256 {bundle.digest}, made by iodelta {inert(bundle.made_by)}")
+    if not bundle.shown:
+        yield fact("Note", "nothing was shown there (every interval holds zero): there is nothing to reproduce")
+    for note in answer.notes:
+        yield fact("Changed", inert(note))
+    for danger in answer.dangers:
+        yield fact("DANGER", inert(danger))
+
+
+def _commands(bundle: FromBundle) -> Iterator[Item]:
+    """fio's command lines as they would be, and where the results go."""
+    for text in bundle.commands[:COMMANDS]:
+        yield fact("Runs", inert(text))
+    left = len(bundle.commands) - COMMANDS
+    if left > 0:
+        yield fact("", f"and {left} more that differ from these by their cell's options")
+    yield fact("Folder", f"{inert(pasted(bundle.folder))}, new")
 
 
 def _target(found: Survey) -> str:
@@ -170,9 +203,9 @@ def _target(found: Survey) -> str:
     return f"{what} on {found.target.device}" if found.target.device and found.target.kind != "block" else what
 
 
-def _writes(found: Survey, refused: RefusedError | None) -> str:
-    if refused is not None:
-        return f"refused: {inert(refusal_text(refused))}"
+def _writes(found: Survey, refused: str) -> str:
+    if refused:
+        return f"refused: {inert(refused)}"
     if not found.writes:
         return "nothing is written" + (" but the scratch file" if found.scratch else "")
     if found.target.kind == "directory" and not found.scratch:

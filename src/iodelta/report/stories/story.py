@@ -52,6 +52,8 @@ class Item(msgspec.Struct, frozen=True):
 
     text: str
     below: tuple[str, ...] = ()
+    label: str = ""
+    """The word for what it is about, where each item of a section has one: ``Target``."""
 
     @property
     def grade(self) -> str:

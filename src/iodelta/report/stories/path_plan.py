@@ -1,0 +1,42 @@
+"""The plan of an experiment with the instruction clock: kernels, guests and boots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from iodelta.path.plan import Arm, PathPlan, PathPlanAnswer
+from iodelta.plural import plural
+from iodelta.report.stories.story import PLAIN, Detail, Item, Story, section
+from iodelta.study.words import inert
+
+
+def of_path_plan(answer: PathPlanAnswer, detail: Detail = PLAIN) -> Story:
+    """What would be booted."""
+    plan = answer.plan
+    boots = plural(len(plan.boots), "boot")
+    return Story(
+        question=inert(plan.experiment.question),
+        answer=f"Plan: {boots}; instructions are counted, no time is measured. Nothing was booted.",
+        tables=(),
+        sections=(),
+        lead=section("Plan", facts(plan)),
+    )
+
+
+def facts(plan: PathPlan) -> Iterator[Item]:
+    """What each variant boots, how often, and what is counted."""
+    for arm in plan.arms:
+        yield Item(f"{inert(arm.variant)}: boots {_kernel(arm)}, {arm.memory} MiB", label="Variant")
+    cells = ", ".join(inert(cell.name) for cell in plan.experiment.cells)
+    yield Item(f"{len(plan.experiment.cells)}: {cells}", label="Cells")
+    yield Item(
+        f"{plural(len(plan.boots), 'boot')} of all cells, two at a time; instructions are counted, no time is measured",
+        label="Boots",
+    )
+    if plan.functions:
+        yield Item(f"no table of functions: {inert(plan.functions)}", label="Note")
+
+
+def _kernel(arm: Arm) -> str:
+    package = f" ({inert(arm.kernel.package)})" if arm.kernel.package.strip() else ""
+    return f"{inert(arm.kernel.release)}{package}"
