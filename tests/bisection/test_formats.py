@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from iodelta.cli.report import FORMATS
+from iodelta.cli.delivery import FORMATS
 from iodelta.cli.report import command as report_command
 
 from .toy import READ, Toy, attribute, bisect, run
@@ -48,7 +48,7 @@ def test_every_format_names_the_commit_the_system_and_the_commands(
         assert "-10.0" in done.out or "-20.0" in done.out or format_ in ("csv", "json")
         if format_ not in ("csv", "json"):
             assert "sh bench.sh" in done.out, format_
-            assert "kernel: " in done.out, format_
+            assert ("System: kernel " if format_ == "console" else "kernel: ") in done.out, format_
 
 
 @pytest.mark.parametrize("ask", [searched, attributed])

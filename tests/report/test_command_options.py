@@ -19,8 +19,8 @@ from jsonschema import Draft202012Validator
 from test_console import account, experiment
 from test_documents import leaves
 
+from iodelta.cli.delivery import ENDINGS, FORMATS
 from iodelta.cli.main import cli
-from iodelta.cli.report import ENDINGS, FORMATS
 from iodelta.cli.watching import PlainWatcher
 from iodelta.errors import IodeltaError
 from iodelta.lab.folder import Folder

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from iodelta.cli.report import FORMATS
+from iodelta.cli.delivery import FORMATS
 from iodelta.cli.search_options import folder as folder_options
 from iodelta.cli.search_options import measuring, repository, time_limits
 from iodelta.errors import RequestError

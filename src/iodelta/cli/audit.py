@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import click
 
 from iodelta.cli.awaiting import awaited
+from iodelta.cli.delivery import FORMATS, deliver, printed
 from iodelta.cli.files import check_free, write
-from iodelta.cli.report import FORMATS, deliver, printed
 from iodelta.errors import RequestError, pasted
 from iodelta.plural import plural
 from iodelta.report.stories.story import Detail

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from iodelta.cli.report import FORMATS
+from iodelta.cli.delivery import FORMATS
 from iodelta.cli.search_options import by_hand as by_hand_options
 from iodelta.cli.search_options import folder as folder_options
 from iodelta.cli.search_options import measuring, repository, time_limits
@@ -128,7 +128,7 @@ def command(what: str | None, fio: tuple[str, ...], **options: object) -> None:
 
 def _show_plan(at: Searched | Judged, format_: str) -> None:
     """What would be measured first. Raises RequestError."""
-    from iodelta.cli.report import deliver
+    from iodelta.cli.delivery import deliver
     from iodelta.study.search import SearchPlanAnswer
 
     title, why = (at.kind.title(at.ask.item), at.ask.why) if at.ask else ("", "")

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from iodelta.cli.contact import on_machine
-from iodelta.cli.report import FORMATS, printed
+from iodelta.cli.delivery import FORMATS, printed
 from iodelta.cli.turn import waits
 
 EXAMPLES = """

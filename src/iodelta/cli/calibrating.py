@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from iodelta.cli.contact import contact
-from iodelta.cli.report import deliver
+from iodelta.cli.delivery import deliver
 from iodelta.cli.turn import in_turn
 from iodelta.cli.watching import watcher
 from iodelta.errors import MeasureError, RefusedError, RequestError

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from iodelta.cli.awaiting import awaited
-from iodelta.cli.report import FORMATS, charts_of, deliver, delivered
+from iodelta.cli.delivery import FORMATS, charts_of, deliver, delivered
 from iodelta.errors import RequestError, pasted
 
 EXAMPLES = """

@@ -12,11 +12,11 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
+from iodelta.cli.delivery import FORMATS, deliver
 from iodelta.cli.files import check_free, write
 from iodelta.cli.files import force as force_option
 from iodelta.cli.groups import Group
 from iodelta.cli.policy_words import experiment_command, numbers, once, rates_per_second, reads_percent, size_of
-from iodelta.cli.report import FORMATS, deliver
 from iodelta.cli.turn import in_turn, waits
 from iodelta.cli.typed import SHOWING, typed
 from iodelta.errors import RequestError

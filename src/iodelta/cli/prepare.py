@@ -9,7 +9,7 @@ import click
 
 from iodelta.cli.complete import files
 from iodelta.cli.contact import on_machine
-from iodelta.cli.report import FORMATS, printed
+from iodelta.cli.delivery import FORMATS, printed
 from iodelta.cli.turn import waits
 
 EXAMPLES = """

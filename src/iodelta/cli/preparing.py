@@ -11,7 +11,7 @@ from typing import NoReturn
 import click
 
 from iodelta.cli.contact import contact
-from iodelta.cli.report import deliver
+from iodelta.cli.delivery import deliver
 from iodelta.cli.turn import in_turn
 from iodelta.cli.watching import watcher
 from iodelta.errors import RefusedError, RequestError, pasted

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from iodelta.cli.report import deliver
+from iodelta.cli.delivery import deliver
 from iodelta.cli.running import looked
 from iodelta.errors import RefusedError
 from iodelta.experiment import parse

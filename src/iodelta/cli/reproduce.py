@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from iodelta.cli.contact import contact, on_machine
-from iodelta.cli.report import FORMATS, deliver, printed
+from iodelta.cli.delivery import FORMATS, deliver, printed
 from iodelta.cli.turn import in_turn, waits
 from iodelta.errors import RefusedError, RequestError, pasted
 

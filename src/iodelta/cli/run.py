@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from iodelta.cli.complete import files, settings
-from iodelta.cli.report import FORMATS, printed
+from iodelta.cli.delivery import FORMATS, printed
 from iodelta.cli.turn import waits
 
 EXAMPLES = """

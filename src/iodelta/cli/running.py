@@ -174,7 +174,7 @@ def _started(place: Path, text: str, plan: Plan, machines: Sequence[Machine], as
 
 def _show(folder: Folder, asked: Asked) -> NoReturn:
     """The result, and its exit code."""
-    from iodelta.cli.report import deliver
+    from iodelta.cli.delivery import deliver
     from iodelta.report.derived import charted, derive
     from iodelta.report.stories.story import Detail
 
@@ -253,7 +253,7 @@ def planned(
 
 def rehearse(found: Looked, asked: Asked) -> None:
     """Print the plan, or write it to a file. Raises RefusedError for what the run would refuse."""
-    from iodelta.cli.report import deliver
+    from iodelta.cli.delivery import deliver
 
     deliver(found.answer, tuple, asked.format_, asked.output, force=asked.force)
     if found.refused is not None:

@@ -14,8 +14,8 @@ import click
 
 from iodelta.cli.complete import scenarios
 from iodelta.cli.contact import contact, on_machine
+from iodelta.cli.delivery import FORMATS, deliver, delivered
 from iodelta.cli.groups import Group
-from iodelta.cli.report import FORMATS, deliver, delivered
 from iodelta.cli.turn import in_turn, waits
 from iodelta.study.words import inert
 

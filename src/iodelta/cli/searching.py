@@ -22,7 +22,7 @@ from iodelta.bisect.log import Answered, SearchFolder
 from iodelta.bisect.model import Ask, Rules
 from iodelta.bisect.question import WRONG, Better, Patches, Question, Steps, Subject, command_words
 from iodelta.bisect.store import Store
-from iodelta.cli.report import reported
+from iodelta.cli.delivery import reported
 from iodelta.cli.turn import in_turn
 from iodelta.errors import RequestError, pasted
 from iodelta.experiment import seconds, shorthand
@@ -357,7 +357,7 @@ def deliver(account: SearchAccount | AttributionAccount, options: dict[str, obje
 
 
 def _tell(account: SearchAccount | AttributionAccount) -> None:
-    from iodelta.cli.report import tell
+    from iodelta.cli.delivery import tell
     from iodelta.report.stories.story import Detail
 
     folder = inert(pasted(account.folder))

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from iodelta.cli.awaiting import awaited
-from iodelta.cli.report import FORMATS, charts_of_runs, deliver, delivered
+from iodelta.cli.delivery import FORMATS, charts_of_runs, deliver, delivered
 from iodelta.errors import MeasureError, pasted
 from iodelta.report.stories.story import Detail
 

@@ -1,0 +1,201 @@
+"""Where a report goes: the terminal, standard output or a file, in the format its reader asks for."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from iodelta.cli.files import check_free, check_free_of_pictures, write
+from iodelta.cli.files import force as force_option
+from iodelta.errors import RequestError
+from iodelta.report.stories.story import PLAIN, Detail
+from iodelta.study.words import inert
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from iodelta.ingest.layouts import Layout
+    from iodelta.report.cache import Charts
+    from iodelta.report.stories.kinds import Told
+    from iodelta.study.comparison import Comparison
+
+FORMATS = ("console", "mail", "markdown", "html", "csv", "json")
+
+ENDINGS = {
+    ".html": "html",
+    ".htm": "html",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".csv": "csv",
+    ".json": "json",
+    ".txt": "mail",
+    ".eml": "mail",
+}
+"""How the name of a file ends -> the format it implies."""
+
+JUDGED = (1, 3)
+"""Exit codes that say what was found: a regression, or that it is inconclusive."""
+
+
+def reported(exit_code: int, *, gate: bool) -> int:
+    """The exit code of a report: it succeeded whatever it found, unless it is asked to be a ``gate``."""
+    return 0 if exit_code in JUDGED and not gate else exit_code
+
+
+def delivered(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say where a report and its charts go; what cannot go there is refused before anything else."""
+
+    @functools.wraps(command)
+    def checked(*, charts: Path | None, force: bool, **others: Any) -> Any:
+        if charts is not None:
+            check_free_of_pictures(charts, force=force)
+        return command(charts=charts, force=force, **others)
+
+    return _into_file(_charts_option(force_option(checked)))
+
+
+def printed(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say where a report without charts goes."""
+    return _into_file(force_option(command))
+
+
+_charts_option = click.option(
+    "--charts", type=click.Path(path_type=Path), metavar="DIR", help="Write every chart as SVG and PNG."
+)
+
+_output_option = click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the report to FILE. The extension selects the format: .html, .md, .csv, .json, .txt (mail).",
+)
+
+
+def _into_file(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--output, which may imply the format; a file that is there already is refused."""
+
+    @functools.wraps(command)
+    def checked(*, format_: str, output: Path | None, force: bool, **others: Any) -> Any:
+        if output is not None:
+            if not others.get("reproducer"):
+                format_ = _format_of(output, format_)
+            check_free(output, force=force)
+        return command(format_=format_, output=output, force=force, **others)
+
+    return _output_option(checked)
+
+
+def _format_of(output: Path, format_: str) -> str:
+    """The format that was asked for, else the one that the file's name implies. Raises RequestError."""
+    asked = click.get_current_context().get_parameter_source("format_") is ParameterSource.COMMANDLINE
+    if asked and format_ == "console":
+        raise RequestError(
+            "what a terminal shows is not written to a file", place="--output", remedy="choose another --format"
+        )
+    if asked:
+        return format_
+    if output.suffix.lower() not in ENDINGS:
+        raise RequestError(
+            "the ending of this file's name implies no format",
+            place=str(output),
+            remedy=f"add --format, or let it end in {', '.join(ENDINGS)}",
+        )
+    return ENDINGS[output.suffix.lower()]
+
+
+def deliver(
+    told: Told,
+    draw: Callable[[], Charts],
+    format_: str,
+    output: Path | None = None,
+    charts: Path | None = None,
+    *,
+    force: bool = False,
+    detail: Detail = PLAIN,
+) -> None:
+    """Print it, or write it to ``output``; ``charts`` is where its pictures go. Raises MeasureError, RequestError."""
+    if charts is not None:
+        from iodelta.report.formats.charts.export import export
+
+        made = export(chain.from_iterable(figures for _, figures in draw()), charts)
+        click.echo(f"{len(made)} pictures in {inert(str(charts))}", err=True)
+    if format_ == "console":
+        tell(told, detail)
+        return
+    if format_ == "html":
+        from iodelta.report.formats.html.told import html_of
+
+        data = html_of(told, draw(), detail)
+    else:
+        from iodelta.report.formats.render import rendered
+
+        data = rendered(told, format_, detail)
+    if output is None:
+        sys.stdout.buffer.write(data)
+        return
+    write(output, data, "the report", force=force)
+
+
+def tell(told: Told, detail: Detail = PLAIN) -> None:
+    """Print it for a terminal; an experiment on one screen unless all of it is asked for."""
+    if type(told).__name__ == "Account":
+        from rich.console import Console
+
+        from iodelta.report.formats import console
+
+        console.show(Console(), told, verbose=detail.whole, again=detail.again)  # type: ignore[arg-type]
+        return
+    from iodelta.report.formats.terminal import lines, show
+    from iodelta.report.stories.kinds import story_of
+
+    story = story_of(told, detail)
+    if not (sys.stdout.isatty() or any(os.environ.get(name) for name in ("FORCE_COLOR", "TTY_COMPATIBLE"))):
+        # What rich writes to a file, without the time that rich takes.
+        sys.stdout.write("".join(f"{line.plain}\n" for line in lines(story, whole=detail.whole)))
+        return
+    from rich.console import Console
+
+    terminal = Console()
+    show(terminal, story, whole=detail.whole)
+    for line in _pictures(told, terminal):
+        terminal.print(line, soft_wrap=True, highlight=False)
+
+
+def _pictures(told: Told, terminal: Console) -> Iterator[Text]:
+    """What a terminal draws below the numbers of a comparison or an import."""
+    from iodelta.report.formats.pictures import bars_of, draws, sparks
+    from iodelta.report.formats.terminal import width_of
+    from iodelta.study.runs import Shown
+
+    if not draws(terminal.file):
+        return
+    if isinstance(told, Shown):
+        yield from sparks(told.rows, width_of(terminal))
+    elif type(told).__name__ == "Comparison":
+        yield from bars_of(told, width_of(terminal))  # type: ignore[arg-type]
+
+
+def charts_of(
+    found: Comparison, layouts: Sequence[Layout], paths: Sequence[str], baseline: str | None = None
+) -> Charts:
+    """The charts of a comparison."""
+    from iodelta.report.formats.html import told
+
+    return told.charts_of(found, layouts, paths, baseline)
+
+
+def charts_of_runs(layout: Layout) -> Charts:
+    """The charts of results of which nothing is compared."""
+    from iodelta.report.formats.html import told
+
+    return told.charts_of_runs(layout)
