@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from iodelta.errors import MeasureError, RequestError
-from iodelta.lab.folder import EXPERIMENT, JOURNAL, Ended, Finished, Folder, Started
+from iodelta.lab.folder import EXPERIMENT, JOURNAL, CountFolder, DiskFolder, Ended, Finished, Folder, Started
 from iodelta.lab.journal import sealed_lines
 
 
@@ -229,3 +229,25 @@ def test_a_file_is_written_whole_or_stays_as_it_was(folder: Folder, monkeypatch:
         folder.write("verdict.json", b"new")
     assert folder.read("verdict.json") == b"old"
     assert sorted(path.name for path in folder.path.iterdir()) == [EXPERIMENT, "raw", "verdict.json"]
+
+
+@pytest.mark.parametrize(("clock", "kind"), [("instructions", CountFolder), ("rounds", DiskFolder), ("wall", Folder)])
+def test_a_folder_is_of_the_kind_that_its_plan_says(clock: str, kind: type[Folder], tmp_path: Path) -> None:
+    made = Folder.begin(tmp_path / "one", "", {"clock": clock} if clock != "wall" else {})
+    (tmp_path / "one" / "plan.json").write_text(json.dumps({"clock": clock}))
+    found = Folder.open(made.path)
+    assert type(found) is kind
+    if kind is Folder:
+        found.check_times()
+    else:
+        with pytest.raises(RequestError, match="this folder holds"):
+            found.check_times()
+
+
+def test_a_folder_whose_plan_cannot_be_read_is_opened_and_refused_by_whoever_reads_it(tmp_path: Path) -> None:
+    made = Folder.begin(tmp_path / "one", "", {})
+    (made.path / "plan.json").write_text("{")
+    found = Folder.open(made.path)
+    found.check_times()
+    with pytest.raises(MeasureError, match="changed since the run began"):
+        found.read_plan(dict)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from iodelta.stats.rounds import WINDOW, departure, first_steady, last_window, window_at
+from iodelta.stats.rounds import WINDOW, Window, departure, last_window, window_at
 
 RNG = np.random.default_rng(20)
 
@@ -64,11 +64,14 @@ def test_a_window_read_backwards_has_the_opposite_slope(values: list[float]) -> 
 
 
 @given(st.lists(rates, min_size=0, max_size=12))
-def test_the_first_steady_window_is_the_first(values: list[float]) -> None:
-    found = first_steady(values)
-    steady = [first for first in range(max(0, len(values) - 4)) if window_at(values, first).steady]
-    assert (found.first if found else None) == (steady[0] if steady else None)
+def test_there_is_a_last_window_as_soon_as_there_are_five_rounds(values: list[float]) -> None:
     assert (last_window(values) is None) == (len(values) < WINDOW)
+
+
+def first_steady(values: Sequence[float]) -> Window | None:
+    """Where a preparation ends: its last window after each round, until one is steady."""
+    windows = (last_window(values[:count]) for count in range(len(values) + 1))
+    return next((one for one in windows if one is not None and one.steady), None)
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])

@@ -16,7 +16,7 @@ from iodelta.errors import MachineError, MeasureError, RequestError
 from iodelta.machine import Machine
 from iodelta.trial import Background
 from iodelta.workload.background import BackgroundLoad, background_findings, background_fio, substitute
-from iodelta.workload.leftovers import end_leftovers, leftovers, marked
+from iodelta.workload.leftovers import MARKER, carrying, end_leftovers, marked
 
 
 def watched(load: BackgroundLoad, seconds: float) -> Background:
@@ -56,9 +56,9 @@ def test_a_trial_without_its_load_is_a_hard_finding_and_with_part_of_it_a_warnin
 def test_a_killed_load_is_missing_from_its_trial_only_as_long_as_it_was_gone(machine: Machine, tmp_path: Path) -> None:
     with BackgroundLoad(machine, ["sleep", "100"], workdir=str(tmp_path), env=marked("killed-load")) as load:
         begin = time.time()
-        (pid,) = leftovers(machine, "killed-load")
+        (pid,) = carrying(machine, MARKER, "killed-load")
         os.kill(pid, signal.SIGKILL)
-        until(lambda: leftovers(machine, "killed-load") not in ((), (pid,)))
+        until(lambda: carrying(machine, MARKER, "killed-load") not in ((), (pid,)))
         account = load.account((begin, time.time() + 0.0))
     assert account.exit_codes == (-9,)
     assert account.restarts == 1
@@ -101,8 +101,8 @@ def test_a_command_that_cannot_be_started_again_is_told_with_the_trial(machine: 
 def test_everything_a_load_started_ends_with_it_also_what_left_its_session(machine: Machine, tmp_path: Path) -> None:
     command = ["sh", "-c", "setsid sleep 100 & sleep 100 & wait"]
     with BackgroundLoad(machine, command, workdir=str(tmp_path), env=marked("session-test")):
-        until(lambda: len(leftovers(machine, "session-test")) == 3)
-    assert leftovers(machine, "session-test") == ()
+        until(lambda: len(carrying(machine, MARKER, "session-test")) == 3)
+    assert carrying(machine, MARKER, "session-test") == ()
 
 
 def test_a_load_ends_when_the_trials_fail(machine: Machine, tmp_path: Path) -> None:
@@ -111,14 +111,14 @@ def test_a_load_ends_when_the_trials_fail(machine: Machine, tmp_path: Path) -> N
         BackgroundLoad(machine, ["sleep", "100"], workdir=str(tmp_path), env=marked("exception-test")),
     ):
         raise RuntimeError("the trial failed")
-    assert leftovers(machine, "exception-test") == ()
+    assert carrying(machine, MARKER, "exception-test") == ()
 
 
 def test_a_load_that_ignores_sigterm_ends_all_the_same(machine: Machine, tmp_path: Path) -> None:
     command = ["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"]
     with BackgroundLoad(machine, command, workdir=str(tmp_path), env=marked("stubborn")):
-        assert leftovers(machine, "stubborn") != ()
-    assert leftovers(machine, "stubborn") == ()
+        assert carrying(machine, MARKER, "stubborn") != ()
+    assert carrying(machine, MARKER, "stubborn") == ()
 
 
 def test_what_a_killed_iodelta_left_behind_is_found_and_ended(machine: Machine, tmp_path: Path) -> None:
@@ -130,11 +130,11 @@ def test_what_a_killed_iodelta_left_behind_is_found_and_ended(machine: Machine, 
     )
     done = subprocess.run([sys.executable, "-c", program], check=False)
     assert done.returncode == -9
-    found = leftovers(machine, "orphans")
+    found = carrying(machine, MARKER, "orphans")
     assert len(found) == 1
-    assert leftovers(machine, "orphan") == ()  # only the whole name counts
+    assert carrying(machine, MARKER, "orphan") == ()  # only the whole name counts
     assert end_leftovers(machine, "orphans") == found
-    assert leftovers(machine, "orphans") == ()
+    assert carrying(machine, MARKER, "orphans") == ()
     assert end_leftovers(machine, "orphans") == ()
 
 

@@ -18,7 +18,7 @@ from iodelta.trial import Direction
 from iodelta.workload.engines import engine_refusal
 from iodelta.workload.fio import command, run
 from iodelta.workload.layout import prepare
-from iodelta.workload.leftovers import leftovers, marked
+from iodelta.workload.leftovers import MARKER, carrying, marked
 from iodelta.workload.model import FioRequest
 from iodelta.workload.result import read_run
 
@@ -189,7 +189,7 @@ def test_an_exception_of_the_watcher_leaves_no_fio_behind(machine: Machine, data
 
     with pytest.raises(KeyboardInterrupt):
         run(machine, request_for(data, "rw=randread", runtime=60), on_tick=interrupted, env=marked("watcher-test"))
-    assert leftovers(machine, "watcher-test") == ()
+    assert carrying(machine, MARKER, "watcher-test") == ()
 
 
 def test_a_fio_that_is_missing_is_an_error(machine: Machine, data: str, request_for: Make) -> None:
@@ -200,7 +200,7 @@ def test_a_fio_that_is_missing_is_an_error(machine: Machine, data: str, request_
 @pytest.mark.parametrize("victim", ["main", "job"])
 def test_a_fio_killed_by_a_signal_is_a_failed_run(machine: Machine, data: str, request_for: Make, victim: str) -> None:
     def kill(seconds: float) -> None:
-        pids = leftovers(machine, f"kill-{victim}")
+        pids = carrying(machine, MARKER, f"kill-{victim}")
         os.kill(pids[0] if victim == "main" else pids[-1], signal.SIGKILL)
 
     request = request_for(data, "rw=randread", "numjobs=2", runtime=4)

@@ -11,7 +11,7 @@ import msgspec
 
 from iodelta.bundle.archive import MANIFEST, Manifest, digest_of, looks_packed, unpacked
 from iodelta.errors import MeasureError, RequestError
-from iodelta.lab.folder import EXPERIMENT, JOURNAL, RAW, Event, Folder
+from iodelta.lab.folder import EXPERIMENT, JOURNAL, RAW, Event, Folder, kind_of
 
 
 class Packed(Folder):
@@ -31,6 +31,9 @@ class Packed(Folder):
 
     def raw_names(self) -> list[str]:
         return [name for name in self._members if name.startswith(f"{RAW}/")]
+
+    def check_times(self) -> None:
+        kind_of(self)(self.path).check_times()
 
     def _bytes(self, name: str) -> bytes:
         try:

@@ -17,7 +17,7 @@ from iodelta.cli.watching import watcher
 from iodelta.errors import RefusedError, RequestError, pasted
 from iodelta.experiment import disk_text, parse_disk
 from iodelta.lab.disksession import DiskPlan, go, look, make_plan, read_plan, refusal, start
-from iodelta.lab.folder import Folder
+from iodelta.lab.folder import DiskFolder, Folder
 from iodelta.lab.progress import Control
 from iodelta.lab.signals import stop_on_signals
 from iodelta.machine import Machine
@@ -105,7 +105,7 @@ def _question(path: Path, asked: Asked) -> tuple[str, str, Path]:
 
 def _go_on(path: Path, asked: Asked) -> NoReturn:
     folder = Folder.open(path)
-    if not folder.prepares():
+    if not isinstance(folder, DiskFolder):
         raise RequestError(
             "this folder holds an experiment, which prepares its own disk",
             place=str(path),

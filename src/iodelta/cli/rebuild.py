@@ -18,12 +18,12 @@ def command(folder: Path, format_: str) -> None:
 
     Exit codes: 0 success, 4 the folder was changed after the run: no file is written; see `iodelta report`.
     """
-    from iodelta.lab.folder import Folder  # --help does without
+    from iodelta.lab.folder import CountFolder, Folder  # --help does without
     from iodelta.lab.integrity import VERDICT
     from iodelta.report.derived import PAGE, TRIALS, derive
 
     opened = Folder.open(folder)
-    if opened.counts_instructions():
+    if isinstance(opened, CountFolder):
         from iodelta.cli.counting import rebuild
 
         rebuild(opened, format_)

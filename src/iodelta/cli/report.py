@@ -81,9 +81,10 @@ def command(
         if charts:
             raise RequestError("a search has no charts as files", place=path, remedy="leave --charts out")
         report(Path(path), format_, output, force=force, gate=gate)
-    from iodelta.lab.folder import Folder
+    from iodelta.lab.folder import CountFolder, DiskFolder, Folder
 
-    if (Path(path) / "experiment.toml").is_file() and Folder(Path(path)).counts_instructions():
+    folder = Folder.open(Path(path)) if (Path(path) / "experiment.toml").is_file() else None
+    if isinstance(folder, CountFolder):
         from iodelta.cli.counting import report as counted
 
         if cell or reproducer or charts is not None:
@@ -92,8 +93,8 @@ def command(
                 place=path,
                 remedy="--functions says where a change sits",
             )
-        counted(Folder(Path(path)), format_, output, functions=functions, force=force, gate=gate)
-    if (Path(path) / "experiment.toml").is_file() and Folder(Path(path)).prepares():
+        counted(folder, format_, output, functions=functions, force=force, gate=gate)
+    if isinstance(folder, DiskFolder):
         from iodelta.report.derived import charts_of_preparation
         from iodelta.study.preparation import prepared
 
@@ -103,7 +104,7 @@ def command(
                 place=path,
                 remedy="leave --explain, --reproducer and --functions out",
             )
-        disk = prepared(Folder(Path(path)))
+        disk = prepared(folder)
         detail = Detail(folder=inert(pasted(path)), whole=verbose)
         deliver(disk, lambda: charts_of_preparation(disk), format_, output, charts, force=force, detail=detail)
         sys.exit(reported(disk.exit_code, gate=gate))

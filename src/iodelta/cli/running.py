@@ -19,7 +19,7 @@ from iodelta.cli.turn import in_turn
 from iodelta.errors import RefusedError, RequestError
 from iodelta.experiment import Experiment, overridden, parse, seconds, shorthand
 from iodelta.lab.booting import look, refusal
-from iodelta.lab.folder import CALIBRATION, Folder
+from iodelta.lab.folder import CALIBRATION, CountFolder, Folder
 from iodelta.lab.plan import Plan, make_plan
 from iodelta.lab.setup import Survey, target_of, unsettable
 from iodelta.lab.signals import stop_on_signals
@@ -110,7 +110,7 @@ def _go_on(path: Path, asked: Asked) -> None:
             remedy="to continue it, only --budget, --destroy, --verbose, --format and --output can be given",
         )
     folder = Folder.open(path)
-    if folder.counts_instructions():
+    if isinstance(folder, CountFolder):
         from iodelta.cli.counting import go_on
 
         go_on(folder, asked.format_, asked.output, force=asked.force)

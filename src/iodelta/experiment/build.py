@@ -12,9 +12,6 @@ from iodelta.errors import RequestError
 from iodelta.experiment.expand import Refuse
 from iodelta.experiment.values import seconds, split_command
 
-PLACES = ("built", "commit")
-"""What stands in braces in the settings of variants. Both are iodelta's own: a path and a hash."""
-
 
 class Build(msgspec.Struct, frozen=True):
     """How a commit is built."""

@@ -20,9 +20,6 @@ from iodelta.history.placebo import Placebos
 from iodelta.history.scan import Found, Scanned, scanned
 from iodelta.history.store import Line
 
-TRIAGE = ("new", "investigating", "expected", "fixed", "wontfix", "noise", "ignored")
-"""What a person may decide; ``new`` takes a word back."""
-
 OPEN = ("new", "investigating")
 """Words after which an alert still asks for something."""
 

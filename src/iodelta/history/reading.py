@@ -10,6 +10,7 @@ from iodelta.history import counts, foreign, importing, points
 from iodelta.history.log import Given, Log
 from iodelta.history.machines import named
 from iodelta.history.points import Night
+from iodelta.lab.folder import CountFolder, kind_of
 
 
 def nights_of(path: Path, given: Given, log: Log, *, write: bool = False) -> tuple[Night, ...]:
@@ -22,7 +23,7 @@ def nights_of(path: Path, given: Given, log: Log, *, write: bool = False) -> tup
         found = (foreign.night_of(path, given),)
     else:
         folder = opened(path)
-        found = counts.nights_of(folder) if folder.counts_instructions() else (points.night_of(path, given.machine),)
+        found = counts.nights_of(folder) if kind_of(folder) is CountFolder else (points.night_of(path, given.machine),)
     return tuple(named(night, log, write=write) for night in found)
 
 

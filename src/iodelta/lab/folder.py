@@ -52,6 +52,8 @@ from iodelta.lab.seal import FileSeal, Seal, altered, file_seal, sha256
 __all__ = [
     "Abandoned",
     "Booted",
+    "CountFolder",
+    "DiskFolder",
     "Ended",
     "Event",
     "Extended",
@@ -97,7 +99,11 @@ _T = TypeVar("_T")
 
 
 class Folder:
-    """One experiment folder. Reading needs no lock; ``writing`` takes it."""
+    """One experiment folder, with trials unless its class says otherwise. Reading needs no lock; ``writing`` takes
+    it."""
+
+    again = "iodelta run"
+    """The command that continues it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -146,7 +152,7 @@ class Folder:
             written = draft.write_struct(PLAN, plan)
             with draft.writing():
                 draft.append(Planned(now(), sha256(written), sha256(text.encode()), __version__))
-        return cls(path)
+        return KINDS[getattr(plan, "clock", WALL)](path)
 
     @classmethod
     def open(cls, path: Path) -> Folder:
@@ -157,30 +163,10 @@ class Folder:
                 place=str(path),
                 remedy="give the folder that `iodelta run` printed, or an experiment file",
             )
-        return cls(path)
-
-    def counts_instructions(self) -> bool:
-        """Whether this is an experiment of path mode (``clock = "instructions"``). Raises MeasureError."""
-        return self.has(PLAN) and self.read_struct(PLAN, _Clock).clock == "instructions"
-
-    def prepares(self) -> bool:
-        """Whether this is the preparation of a disk alone, without trials. Raises MeasureError."""
-        return self.has(PLAN) and self.read_struct(PLAN, _Clock).clock == "rounds"
+        return kind_of(cls(path))(path)
 
     def check_times(self) -> None:
-        """Raises RequestError for a folder without trials: of path mode, or of the preparation of a disk."""
-        if self.prepares():
-            raise RequestError(
-                "this folder holds the preparation of a disk, no trials",
-                place=str(self.path),
-                remedy="`iodelta prepare` continues it and `iodelta report` shows it",
-            )
-        if self.counts_instructions():
-            raise RequestError(
-                "this folder holds counts of instructions, no times",
-                place=str(self.path),
-                remedy="`iodelta run`, `iodelta report` and `iodelta rebuild` read it",
-            )
+        """Raises RequestError for a folder without trials."""
 
     # ------------------------------------------------------------------------------------------------- files
 
@@ -348,10 +334,49 @@ class Folder:
         )
 
 
+class CountFolder(Folder):
+    """Counts of instructions (``clock = "instructions"``)."""
+
+    def check_times(self) -> None:
+        raise RequestError(
+            "this folder holds counts of instructions, no times",
+            place=str(self.path),
+            remedy="`iodelta run`, `iodelta report` and `iodelta rebuild` read it",
+        )
+
+
+class DiskFolder(Folder):
+    """The preparation of a disk alone."""
+
+    again = "iodelta prepare"
+
+    def check_times(self) -> None:
+        raise RequestError(
+            "this folder holds the preparation of a disk, no trials",
+            place=str(self.path),
+            remedy="`iodelta prepare` continues it and `iodelta report` shows it",
+        )
+
+
+WALL = "wall"
+
+KINDS: Mapping[str, type[Folder]] = MappingProxyType({WALL: Folder, "instructions": CountFolder, "rounds": DiskFolder})
+"""Clock of a plan -> its class of folder."""
+
+
 class _Clock(msgspec.Struct, frozen=True):
     """Of a plan, whichever it is."""
 
-    clock: str = "wall"
+    clock: str = WALL
+
+
+def kind_of(folder: Folder) -> type[Folder]:
+    """The class of folder that its plan makes it; that with trials where no plan can be read, which then says so."""
+    try:
+        clock = msgspec.json.decode(folder._bytes(PLAN), type=_Clock).clock if folder.has(PLAN) else WALL
+    except (MeasureError, msgspec.MsgspecError):
+        return Folder
+    return KINDS.get(clock, Folder)
 
 
 def _sync_directory(path: Path) -> None:

@@ -47,11 +47,6 @@ class WritePermit:
         self._machine = machine
         self._held = held
 
-    @property
-    def exclusive(self) -> bool:
-        """Whether the device is held, so that nothing else can claim it."""
-        return self._held is not None
-
     def recheck(self) -> None:
         """Before each write trial (some 5 ms): still the same device, still unused. Raises RefusedError."""
         with self._machine.together("recheck"):

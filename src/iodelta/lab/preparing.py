@@ -356,7 +356,7 @@ def _measured(made: FioRun, place: str, folder: Folder) -> tuple[float, int]:
 
 def again(folder: Folder) -> str:
     """The command that goes on with a folder."""
-    return f"iodelta {'prepare' if folder.prepares() else 'run'} {pasted(folder.path)}"
+    return f"{folder.again} {pasted(folder.path)}"
 
 
 def _same(before: Preparing, target: Target) -> bool:

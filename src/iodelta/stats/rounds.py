@@ -76,12 +76,6 @@ def last_window(values: Sequence[float]) -> Window | None:
     return window_at(values, len(values) - WINDOW) if len(values) >= WINDOW else None
 
 
-def first_steady(values: Sequence[float]) -> Window | None:
-    """The first window that is steady; None where none is."""
-    windows = (window_at(values, first) for first in range(len(values) - WINDOW + 1))
-    return next((one for one in windows if one.steady), None)
-
-
 def departure(values: ArrayLike) -> Window | None:
     """How the values of one arm, in the order of its trials, left the steady state; None where nothing says so.
 

@@ -24,13 +24,9 @@ def marked(experiment: str) -> dict[str, str]:
     return {MARKER: experiment}
 
 
-def leftovers(machine: Machine, experiment: str) -> tuple[int, ...]:
-    """Processes that carry the marker of ``experiment``. One that clears its environment (sudo) is not found."""
-    return carrying(machine, MARKER, experiment)
-
-
 def end_leftovers(machine: Machine, experiment: str) -> tuple[int, ...]:
-    """End them, politely and then not; returns those that were ended. Raises MeasureError as ``end_carrying``."""
+    """End the processes that carry the marker of ``experiment``; returns those that were ended. One that clears its
+    environment (sudo) is not found. Raises MeasureError as ``end_carrying``."""
     return end_carrying(machine, MARKER, experiment)
 
 

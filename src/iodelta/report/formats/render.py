@@ -13,13 +13,10 @@ from iodelta.report.stories.story import PLAIN, Detail
 if TYPE_CHECKING:
     from iodelta.report.stories.kinds import Told
 
-TEXTS = ("mail", "markdown", "csv", "json")
-"""Forms that are the same text wherever they are printed; ``console`` is what a terminal gets, ``html`` has charts."""
-
 
 def rendered(told: Told, format_: str, detail: Detail = PLAIN) -> bytes:
     """``told`` in one of ``TEXTS``. Raises KeyError for another name."""
-    return {"mail": _mail, "markdown": _markdown, "csv": _csv, "json": _json}[format_](told, detail)
+    return TEXTS[format_](told, detail)
 
 
 def _mail(told: Told, detail: Detail) -> bytes:
@@ -53,3 +50,7 @@ def _json(told: Told, detail: Detail) -> bytes:
 
         return written(document(told))  # type: ignore[arg-type]
     return written(told)
+
+
+TEXTS = {"mail": _mail, "markdown": _markdown, "csv": _csv, "json": _json}
+"""Forms that are the same text wherever they are printed; ``console`` is what a terminal gets, ``html`` has charts."""
