@@ -39,6 +39,7 @@ SAME = 3.0
 """Levels closer than so many standard errors are one level."""
 
 _ROUNDS = 10
+_NOTHING = 1e-18
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -122,11 +123,16 @@ def _as_known(z: float, se: Floats, tau: float, spare: int, inflation: float) ->
     (1 + phi^2) / (1 - phi^2).
     """
     left = len(se) - (len(se) - spare) * inflation
-    if left < 1.0:
-        return 0.0
     share = tau**2 / (tau**2 + float(np.mean(se**2)) + levels.RESOLUTION**2)
     of_squares = (inflation**2 + 1.0) / (2.0 * inflation)
-    return levels.as_normal(z * math.sqrt(left / spare), left / max(share**2, 1e-9) / of_squares)
+    return levels.as_normal(_unbiased(z, len(se), spare, inflation), left / max(share**2, 1e-9) / of_squares)
+
+
+def _unbiased(z: float, points: int, spare: int, inflation: float) -> float:
+    """z against the scatter between nights as it is on average: about the means of nights that resemble each other it
+    is smaller."""
+    left = points - (points - spare) * inflation
+    return z * math.sqrt(left / spare) if left >= 1.0 else 0.0
 
 
 def _scores(y: Floats, se: Floats, tau: float, inflation: float = 1.0) -> Floats:
@@ -249,9 +255,31 @@ def _hidden(y: Floats, se: Floats, starts: tuple[int, ...], tau: float, inflatio
         split = begin + int(np.argmax(np.abs(_scores(y[part], se[part], tau)))) + 1
         inside = levels.between(y, se, numbered(sorted([*starts, split]), n))
         z = float(np.max(np.abs(_scores(y[part], se[part], inside, inflation))))
-        if inside < tau and _as_known(z, se, inside, n - len(starts) - 1, inflation) >= math.sqrt(penalty(n)):
+        spare = n - len(starts) - 1
+        known = _as_known(z, se, inside, spare, inflation)
+        if known < math.sqrt(penalty(n)) <= _unbiased(z, n, spare, inflation):
+            known = _by_neighbours(y[part], se[part], inside, split - begin, inflation)
+        if inside < tau and known >= math.sqrt(penalty(n)):
             return inside
     return None
+
+
+def _by_neighbours(y: Floats, se: Floats, tau: float, at: int, inflation: float) -> float:
+    """z of a step before point ``at`` among nights that each resemble the one before: AR(1) with the correlation that
+    ``inflation`` implies. What is new in each night is as many values as there are nights, and gives their scatter
+    where long runs of alike nights are too few to give one."""
+    phi = (inflation - 1.0) / (inflation + 1.0)
+    scaled = np.sqrt(levels.weights(se, tau))
+    columns = np.column_stack([np.ones(len(y)), np.arange(len(y)) >= at, y]) * scaled[:, None]
+    fresh = columns[1:] - phi * columns[:-1]
+    design, seen = fresh[:, :2], fresh[:, 2]
+    inverse = np.linalg.pinv(design.T @ design)
+    fitted = inverse @ design.T @ seen
+    spare = len(seen) - 2
+    if spare < 1:
+        return 0.0
+    variance = max(float(np.sum((seen - design @ fitted) ** 2)) / spare, _NOTHING)
+    return levels.as_normal(float(fitted[1]) / math.sqrt(variance * inverse[1, 1]), spare)
 
 
 def numbered(starts: Sequence[int], points: int) -> Indices:
