@@ -146,6 +146,15 @@ def test_a_placebo_that_steps_is_of_the_machine() -> None:
     assert alert.kind == "step"
 
 
+def test_an_alert_is_of_the_build_that_changed_however_clear_the_placebo_is() -> None:
+    """Both nights of a placebo are the same build: an experiment of them confirms nothing."""
+    lines = [line("one", stepping(20, 0.05), variant="placebo"), line("two", stepping(21))]
+    (alert,) = alerts(lines)
+    assert [one.variant for one in alert.steps] == ["new", "placebo"]
+    assert alert.last_good == alert.steps[0].last_good
+    assert [one.alert for one in history(lines, []).opened] == [alert.id]
+
+
 @pytest.mark.parametrize(
     ("words", "state"),
     [

@@ -40,13 +40,13 @@ STATES = {
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Candidates that one change may have made, the clearest first."""
+    """Candidates that one change may have made, the clearest first; those of builds that stay the same come last."""
 
     members: tuple[Found, ...]
 
     @property
     def first(self) -> Candidate:
-        """The clearest."""
+        """The clearest of a build that changes, where there is one: only its two builds can be compared."""
         return self.members[0].candidate
 
 
@@ -86,7 +86,7 @@ def grouped(found: Sequence[Found]) -> list[Group]:
         for one in left[1:]:
             if one.span.meets(anchor.span):
                 members.setdefault(one.candidate.series, one)
-        groups.append(Group(tuple(members.values())))
+        groups.append(Group(tuple(sorted(members.values(), key=lambda one: one.candidate.placebo))))
         taken = set(map(id, members.values()))
         left = [one for one in left if id(one) not in taken]
     return groups

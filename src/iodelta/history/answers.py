@@ -215,7 +215,7 @@ class Alert(msgspec.Struct, frozen=True):
     range_word: str
     """Why there are none to list."""
     steps: tuple[Candidate, ...]
-    """The series, the clearest first."""
+    """The series, the clearest first; those of builds that stay the same come last."""
     experiments: tuple[AlertExperiment, ...]
     """Fresh experiments of both builds, oldest first."""
     false_alarms: FalseAlarms
