@@ -16,10 +16,9 @@ from iodelta.history.store import Outcome, Store
 def add(path: Path, given: Given, store: Store, log: Log) -> NightAdded:
     """All nights at ``path``. Raises RequestError, MeasureError."""
     nights = nights_of(path, given, log, write=True)
-    known = log.added()
-    _forget(nights, known, store, log)
+    _forget(nights, store, log)
     # The log comes first: a folder that only the log knows is found by check, and rebuild adds it.
-    log.append(*(_entry(night, given) for night in nights if _is_new(night, known)))
+    log.append(*(_entry(night, given) for night in nights if _is_new(night, log)))
     outcomes = [store.add(night) for night in nights]
     left_out = {series: why for night in nights for series, why in night.left_out.items()}
     return NightAdded(str(path), _together(outcomes), sum(len(night.points) for night in nights), left_out)
@@ -29,16 +28,16 @@ def _entry(night: Night, given: Given) -> Added:
     return Added(time.time(), night.identifier, night.sha, night.folder, given)
 
 
-def _is_new(night: Night, known: dict[str, Added]) -> bool:
-    own = known.get(night.identifier)
+def _is_new(night: Night, log: Log) -> bool:
+    own = log.entry_of(night.identifier)
     return own is None or (own.sha, own.folder) != (night.sha, night.folder)
 
 
-def _forget(nights: Sequence[Night], known: dict[str, Added], store: Store, log: Log) -> None:
+def _forget(nights: Sequence[Night], store: Store, log: Log) -> None:
     """Nights of a file of others that says something else now; experiments of our own have identifiers that stay."""
     files = {night.folder for night in nights if night.state == "foreign"}
     there = {night.identifier for night in nights}
-    gone = [old.identifier for old in known.values() if old.folder in files and old.identifier not in there]
+    gone = sorted(set().union(*map(log.at_place, files)) - there)
     log.append(*(Removed(time.time(), identifier, "its file has changed") for identifier in gone))
     store.remove(gone)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -203,25 +202,33 @@ class _GrowingJournal(Journal[Entry]):
 
 
 class _Folders(msgspec.Struct):
-    """What the entries say of folders and machines, up to the entry of that number."""
+    """What the entries say of folders and machines, up to the one of line ``last``."""
 
-    entries: int = 0
+    last: int = 0
     added: dict[str, Added] = {}
     removed: set[str] = set()
     machines: dict[str, str] = {}
+    places: dict[str, set[str]] = {}
+    """Folder or file -> the experiments in it."""
 
     def take(self, entry: Entry) -> None:
         """One more entry."""
-        self.entries += 1
         if isinstance(entry, Added):
+            self._leave_place(entry.identifier)
             self.added[entry.identifier] = entry
+            self.places.setdefault(entry.folder, set()).add(entry.identifier)
             self.removed.discard(entry.identifier)
         elif isinstance(entry, Removed):
+            self._leave_place(entry.identifier)
             self.added.pop(entry.identifier, None)
             self.removed.add(entry.identifier)
         elif isinstance(entry, Named) and entry.identity not in self.machines:
             taken = entry.name in self.machines.values()
             self.machines[entry.identity] = f"{entry.name}-{entry.identity[:8]}" if taken else entry.name
+
+    def _leave_place(self, identifier: str) -> None:
+        if identifier in self.added:
+            self.places[self.added[identifier].folder].discard(identifier)
 
 
 class Log:
@@ -260,6 +267,14 @@ class Log:
         """The last entry of every experiment that was not removed since, in the order in which they were added."""
         return dict(self._of_folders().added)
 
+    def entry_of(self, identifier: str) -> Added | None:
+        """The last entry of an experiment; none where it is not, or no longer, part of the history."""
+        return self._of_folders().added.get(identifier)
+
+    def at_place(self, folder: str) -> set[str]:
+        """Experiments of the history that are in this folder or file."""
+        return set(self._of_folders().places.get(folder, ()))
+
     def removed(self) -> set[str]:
         """Experiments whose last word is that they were taken out."""
         return set(self._of_folders().removed)
@@ -272,10 +287,13 @@ class Log:
     def _of_folders(self) -> _Folders:
         """What is known of them by now: entries that were taken before are not taken again."""
         entries, _ = self._journal.readable()
-        if len(entries) < self._folders.entries:
+        last = next(reversed(entries), 0)
+        if last < self._folders.last:
             self._folders = _Folders()
-        for entry in islice(entries.values(), self._folders.entries, None):
-            self._folders.take(entry)
+        for number in range(self._folders.last + 1, last + 1):
+            if number in entries:
+                self._folders.take(entries[number])
+        self._folders.last = last
         return self._folders
 
     def _failed(self, error: OSError) -> MeasureError:

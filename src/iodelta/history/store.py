@@ -122,7 +122,7 @@ class Store:
             found = found.where(EXPERIMENTS.c.t >= since)
         points: dict[int, list[HistoryPoint]] = {}
         with self._reading() as connection:
-            for t, epoch, subject, number, experiment, y, se, r, r_se, flags in connection.execute(found):
+            for t, epoch, subject, number, experiment, y, se, r, r_se, flags in connection.execute(found).all():
                 build = _build(subject)
                 one = HistoryPoint(t, experiment, epoch, *build[:2], y, se, r, r_se, _flags(flags), build[2])
                 points.setdefault(number, []).append(one)
