@@ -104,11 +104,13 @@ def _audited(paths: tuple[str, ...], claims: str, pattern: str | None) -> Audite
     for path, text in texts.items():
         statements += check_statements(text, path, measured=path in measured)
     experiments = [own_audit(Path(path)) for path in own]
+    refused = list(layout.refusals)
     for experiment in experiments:
         statements += experiment.findings
+        refused += experiment.refusals
     words = Path(claims[1:]).read_text(encoding="utf-8") if claims.startswith("@") else claims
     spoken = {finding.place.rpartition(":")[0] for finding in statements}
-    refusals = [refusal for refusal in layout.refusals if refusal.place.file not in spoken]
+    refusals = [refusal for refusal in refused if refusal.place.file not in spoken]
     return audited(
         found,
         check_claims(words, found),

@@ -68,7 +68,7 @@ class Asked:
         lists = (self.fio, self.variants, self.conditions, self.names)
         words = (self.clock, self.target, self.size, self.baseline, self.margin, self.question, self.trial, self.ramp)
         numbers = (self.seed, self.blocks)
-        others = (self.repo, self.place, self.placebo)
+        others = (self.repo, self.place, self.placebo, self.leave_out, self.dry_run)
         return any((*lists, *words, *others)) or any(number is not None for number in numbers)
 
     def overrides(self) -> dict[str, Mapping[str, str | int | bool | list[str] | None]]:
@@ -107,7 +107,7 @@ def _go_on(path: Path, asked: Asked) -> None:
         raise RequestError(
             "the question and its rules are in the folder already",
             place=str(path),
-            remedy="to continue it, only --budget, --destroy, --verbose, --format and --output can be given",
+            remedy="to continue it, only --budget, --destroy, --wait, --verbose, --format and --output can be given",
         )
     folder = Folder.open(path)
     if isinstance(folder, CountFolder):

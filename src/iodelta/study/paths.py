@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
 from iodelta.audit import Audit, audit, audit_trials
 from iodelta.audit.tables import with_tables_named
 from iodelta.bundle.packed import is_own, opened
-from iodelta.ingest import Run
+from iodelta.errors import pasted
+from iodelta.ingest import Refusal, Run
 from iodelta.ingest.layouts import Entry, Layout, read_layout
 from iodelta.study.runs import OWN
-from iodelta.trial import Finding
+from iodelta.trial import Finding, Place
+
+if TYPE_CHECKING:
+    from iodelta.lab.account import Account
 
 
 def read_all(
@@ -82,7 +86,8 @@ def own_folder(path: Path) -> Layout:
             findings=trial.findings,
         )
         entries.append(Entry(run, trial.cell, trial.variant, replicate=trial.block))
-    return Layout(OWN, tuple(entries), findings=changed)
+    empty = () if entries or changed else _without_trials(path, journal)
+    return Layout(OWN, tuple(entries), refusals=empty, findings=changed)
 
 
 class OwnAudit(msgspec.Struct, frozen=True):
@@ -92,26 +97,38 @@ class OwnAudit(msgspec.Struct, frozen=True):
     findings: tuple[Finding, ...]
     system: tuple[tuple[str, str], ...]
     """What the machine was: name and value."""
+    refusals: tuple[Refusal, ...]
+    """Why there is nothing to judge."""
 
 
 def own_audit(path: Path) -> OwnAudit:
     """What the rules find in the trials of an experiment folder. Raises MeasureError."""
     from iodelta.lab.account import Account
-    from iodelta.lab.folder import ENVIRONMENT
     from iodelta.lab.integrity import integrity
     from iodelta.lab.runner import usable_trials
     from iodelta.lab.session import read_plan
-    from iodelta.probe.environment import sound
     from iodelta.study.facts import facts_of
-    from iodelta.study.system import system
+    from iodelta.study.system import recorded_environment, system
 
     folder = opened(path)
-    environment = sound(folder.read_struct(ENVIRONMENT, dict[str, Any]))
+    environment = recorded_environment(folder)
     facts = facts_of(read_plan(folder), environment)
     journal = Account(folder.events())
     trials = usable_trials(folder, journal)
     found = audit_trials((trials[number] for number in sorted(trials)), facts)
-    return OwnAudit(len(trials), (*integrity(folder, journal), *found), system(environment))
+    changed = integrity(folder, journal)
+    judged = trials or any(one.severity == "hard" for one in changed)
+    empty = () if judged else _without_trials(path, journal)
+    return OwnAudit(len(trials), (*changed, *found), system(environment), empty)
+
+
+def _without_trials(path: Path, journal: Account) -> tuple[Refusal, ...]:
+    """Why no trial of a folder can be judged."""
+    if journal.finished:
+        reason = "none of its trials gave a result"
+    else:
+        reason = f"no trial ended before the run stopped; `iodelta run {pasted(path)}` continues it"
+    return (Refusal(Place(str(path)), reason),)
 
 
 def own_systems(paths: Sequence[str]) -> dict[str, tuple[tuple[str, str], ...]]:
@@ -119,8 +136,6 @@ def own_systems(paths: Sequence[str]) -> dict[str, tuple[tuple[str, str], ...]]:
     own = [path for path in paths if is_own(path)]
     if not own:
         return {}
-    from iodelta.lab.folder import ENVIRONMENT
-    from iodelta.probe.environment import sound
-    from iodelta.study.system import system
+    from iodelta.study.system import recorded_environment, system
 
-    return {path: system(sound(opened(Path(path)).read_struct(ENVIRONMENT, dict[str, Any]))) for path in own}
+    return {path: system(recorded_environment(opened(Path(path)))) for path in own}

@@ -11,7 +11,7 @@ import msgspec
 
 from iodelta.bundle.packed import Packed, is_own, opened
 from iodelta.errors import RequestError
-from iodelta.lab.folder import ENVIRONMENT, Folder
+from iodelta.lab.folder import Folder
 from iodelta.probe.environment import sound
 from iodelta.stats.effect import Estimate, hodges_lehmann
 from iodelta.stats.stalls import trials_needed
@@ -19,7 +19,7 @@ from iodelta.study.changed import refuse_changed
 from iodelta.study.confounders import Differing, differences
 from iodelta.study.experiment import Account
 from iodelta.study.judging import judged
-from iodelta.study.system import system
+from iodelta.study.system import recorded_environment, system
 from iodelta.verdict import Verdict
 from iodelta.verdict.model import Change
 from iodelta.verdict.reproduction import STALLS, Estimand, Measured, Reproduction, blocks_needed, reproduced
@@ -197,7 +197,7 @@ def own_side(folder: Folder, account: Account | None = None) -> Side:
 
     Raises MeasureError for a damaged or changed one.
     """
-    environment = sound(folder.read_struct(ENVIRONMENT, dict[str, Any])) if folder.has(ENVIRONMENT) else {}
+    environment = recorded_environment(folder)
     digest = folder.digest if isinstance(folder, Packed) else ""
     account = account or judged(folder).account
     refuse_changed(account.findings, str(folder.path))

@@ -6,9 +6,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from iodelta.knob.files import active
+from iodelta.lab.folder import ENVIRONMENT, Folder
+from iodelta.probe.environment import sound
 from iodelta.study.words import inert, size
 
 Environment = Mapping[str, Any]
+
+
+def recorded_environment(folder: Folder) -> dict[str, Any]:
+    """What a folder says of its machine; empty where the run was killed before it looked. Raises MeasureError."""
+    return sound(folder.read_struct(ENVIRONMENT, dict[str, Any])) if folder.has(ENVIRONMENT) else {}
 
 
 def system(environment: Environment) -> tuple[tuple[str, str], ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from iodelta.errors import RequestError
+from iodelta.errors import RequestError, pasted
 from iodelta.plural import plural
 from iodelta.report.stories.evidence import evidence
 from iodelta.stats.shift import ShiftFunction
@@ -22,6 +22,9 @@ def explain(account: Account, cell: str) -> Iterator[str]:
     own = account.judgement.of(cell)
     if not own:
         names = [one.name for one in account.plan.experiment.cells]
+        if cell in names:
+            remedy = f"`iodelta run {pasted(account.folder)}` continues it"
+            raise RequestError(f"nothing was measured in the cell {inert(cell)!r}", remedy=remedy)
         raise RequestError(f"there is no cell {inert(cell)!r}", remedy=f"cells: {', '.join(map(inert, names))}")
     for verdict in own:
         yield from _verdict(verdict)
