@@ -31,7 +31,7 @@ def named(path: str) -> str:
     if why := misread(path):
         raise RequestError(
             f"fio would take this name for another: {why}",
-            place=repr(path)[1:-1],
+            place=repr(path),  # in quotes: a blank at its end is seen
             remedy="rename the file or directory, with letters, digits and inner blanks only",
         )
     return path.replace(":", "\\:")
