@@ -34,7 +34,8 @@ class IodeltaError(Exception):
 def pasted(path: object) -> str:
     """A path as a word of a shell's command line, for a command that the reader is to paste."""
     text = str(path)
-    return shlex.quote(f"./{text}" if text.startswith("-") else text)  # else it would be an option
+    is_option = text.startswith("-") and text != "-"  # which is standard input
+    return shlex.quote(f"./{text}" if is_option else text)
 
 
 class RequestError(IodeltaError):

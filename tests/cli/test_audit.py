@@ -220,3 +220,10 @@ class TestSeeds:
 
     def test_an_effect_of_another_size(self) -> None:
         assert "[statement.effect-size]" in self.audit("004")[1]
+
+
+def test_the_command_that_repeats_what_was_read_from_standard_input_names_no_file(tmp_path: Path) -> None:
+    table = b"| qd | IOPS | lat (us) |\n|---|---|---|\n| 1 | 10000 | 100 |\n| 4 | 20000 | 200 |\n"
+    for command in ("audit", "show"):
+        said = iodelta(command, "-", "--name-pattern", "{variant}.txt", cwd=tmp_path, stdin=table).stdout.decode()
+        assert f"iodelta {command} - --name-pattern '{{variant}}.txt'" in " ".join(said.split())

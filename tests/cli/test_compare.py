@@ -386,3 +386,20 @@ def test_the_latency_of_syncs_is_compared_and_judged_like_any_other(tmp_path: Pa
     assert "sync mean" in text
     change = next(one for (_, metric), one in found.items() if metric == "sync.lat.mean")["change"]
     assert change["low"] < 0.08 < change["high"]
+
+
+def test_a_change_of_averages_is_the_same_wherever_it_is_said(tmp_path: Path) -> None:
+    """The average over windows of unknown weights lies anywhere between the least and the greatest of them."""
+    for name, times in (("before", (1, 100)), ("after", (2, 118))):
+        rows = [f"{1000 * (second + 1)}, {times[second % 2] * 10_000}, 0, 0, 0" for second in range(20)]
+        (tmp_path / f"{name}_lat.1.log").write_text("\n".join(rows))
+    logs = ["before_lat.1.log", "after_lat.1.log"]
+    said = iodelta("compare", *logs, cwd=tmp_path).stdout.decode()
+    page = tmp_path / "page.html"
+    iodelta("compare", *logs, "-o", str(page), cwd=tmp_path)
+    assert "+19 %" in said.split("Method")[0]
+    assert " x1 " not in said
+    matrix, _, numbers = page.read_text().partition('id="numbers"')
+    assert "+19 %" in matrix
+    assert "+19 %" in numbers
+    assert "+18.8 %" not in matrix

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
@@ -125,7 +126,7 @@ def _audited(paths: tuple[str, ...], claims: str, pattern: str | None) -> Audite
 def _again(paths: Sequence[str], claims: str, pattern: str | None) -> str:
     options = {"--claims": "; ".join(claims.splitlines()), "--name-pattern": pattern or ""}
     given = chain.from_iterable((name, value) for name, value in options.items() if value)
-    return " ".join(["iodelta audit", *map(pasted, (*paths, *given))])
+    return " ".join(["iodelta audit", *map(pasted, paths), *map(quote, given)])
 
 
 def _prose(path: str, data: bytes) -> str | None:

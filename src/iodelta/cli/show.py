@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from shlex import quote
 
 import click
 
@@ -68,4 +69,4 @@ def command(
 def _again(paths: tuple[str, ...], pattern: str | None, *, each: bool) -> str:
     """The command that shows it again."""
     options = (["--name-pattern", pattern] if pattern else []) + (["--each"] if each else [])
-    return " ".join(["iodelta show", *map(pasted, (*paths, *options))])
+    return " ".join(["iodelta show", *map(pasted, paths), *map(quote, options)])

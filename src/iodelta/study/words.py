@@ -14,6 +14,9 @@ if TYPE_CHECKING:  # quick commands need no statistics
 BEYOND = 1e4
 """No change of a storage device is this large: one side of it did no I/O."""
 
+MANIFOLD = 99.0
+"""A change from which on it is said as a factor."""
+
 _LATENCY = {"lat": "latency", "clat": "completion latency", "slat": "submission latency"}
 
 
@@ -81,23 +84,34 @@ def _scaled(value: float, steps: tuple[tuple[str, float], ...], places: int = 4)
 
 
 def percent(value: float | None, half_width: float | None = None) -> str:
-    """``+1.2 %`` of 0.012; as many digits as the interval's half width makes meaningful, two at most."""
+    """``+1.2 %`` of 0.012; as many digits as the interval's half width makes meaningful, two at most. ``x702`` where
+    a percentage would be absurd."""
     if value is None or not math.isfinite(value):
         return "-"
+    if value >= MANIFOLD:
+        return _times(value)
     return f"{_signed(value, digits(half_width))} %"
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """``-1.9 .. -0.4 %``, or why there is none."""
+    """``-1.9 .. -0.4 %``, or why there is none; ``x0.5 .. x702`` where percentages would be absurd."""
     if low is None or high is None:
         return "too few blocks"
+    if high >= MANIFOLD:
+        return f"{_times(low)} .. {_times(high)}"
     places = digits((high - low) / 2)
     return f"{_signed(low, places)} .. {_signed(high, places)} %"
 
 
+def _times(change: float) -> str:
+    """A change as a factor."""
+    if change >= BEYOND:
+        return f">x{BEYOND:,.0f}"
+    times = 1 + change
+    return f"x{times:.2g}" if times < 100 else f"x{times:,.0f}"
+
+
 def _signed(value: float, places: int) -> str:
-    if value >= BEYOND:
-        return f">+{100 * BEYOND:.0e}".replace("e+0", "e")
     text = f"{100 * value:+.{places}f}"
     return text.replace("-", "+") if float(text) == 0 else text
 

@@ -15,7 +15,7 @@ from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Section, Stor
 from iodelta.study.cell import Compared
 from iodelta.study.comparison import Comparison
 from iodelta.study.runs import Number
-from iodelta.study.words import digits, inert, percent, quantity, scatter
+from iodelta.study.words import inert, interval, percent, quantity, scatter
 
 ONE_SIDED = 12
 """Cells of one side only that are named."""
@@ -161,19 +161,12 @@ def name_of(one: Compared, several: bool) -> str:
 
 
 def change_of(change: Number | None) -> tuple[str, str]:
-    """The change and its interval, as factors where percentages would be absurd."""
+    """The change and its interval."""
     if change is None:
         return "-", ""
     if not (math.isfinite(change.low) and math.isfinite(change.high)):
         return percent(change.value), ""
-    places = digits((change.high - change.low) / 2)
-    value, low, high = 100 * change.value, 100 * change.low, 100 * change.high
-    for n in range(places, -1, -1):
-        shown = f"{value:+.{n}f} %", f"{low:+.{n}f} .. {high:+.{n}f} %"
-        if len(shown[0]) <= 8 and len(shown[1]) <= 17:
-            return shown
-    times = 1 + change.value
-    return f"x{times:,.0f}" if times < 1e6 else f"x{times:.0e}", ""
+    return percent(change.value, (change.high - change.low) / 2), interval(change.low, change.high)
 
 
 def method(found: Comparison) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from iodelta.plural import plural
 from iodelta.report.formats.charts.model import LONG, Effect, Figure, Source, frame, label, labels, percent_of, some
-from iodelta.study.words import inert, interval, percent, quantity
+from iodelta.study.words import inert, interval, quantity
 
 if TYPE_CHECKING:
     import altair as alt
@@ -100,7 +100,7 @@ def _figure(source: Source, own: list[Effect]) -> Figure:
         },
         head=("comparison", "change", "interval", "verdict"),
         table=[
-            (row, percent(e.change, e.half), interval(e.low, e.high) if e.low is not None else "-", e.word)
+            (row, e.text, interval(e.low, e.high) if e.low is not None else "-", e.word)
             for row, e in zip(rows, shown, strict=True)
         ],
         wide=max(map(len, rows)) > LONG,
@@ -116,7 +116,7 @@ def _mark(row: str, effect: Effect) -> dict[str, Any]:
         "low": percent_of(effect.low),
         "high": percent_of(effect.high),
         "word": effect.word,
-        "said": f"{percent(effect.change, effect.half)} ({bounds})",
+        "said": f"{effect.text} ({bounds})",
         "values": " to ".join(quantity(value, effect.metric.unit) for value in effect.values),
         "counted": inert(effect.counted),
     }

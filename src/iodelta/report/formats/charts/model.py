@@ -13,7 +13,7 @@ from iodelta.study.latency_maps import LatencyMap
 from iodelta.study.preparation import DiskAccount
 from iodelta.study.timelines import Timeline
 from iodelta.study.values import Values
-from iodelta.study.words import inert
+from iodelta.study.words import inert, percent
 from iodelta.trial import Trial
 from iodelta.verdict import Metric
 from iodelta.verdict.derived import KneeMove
@@ -38,6 +38,13 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     word: str
     says: str = ""
     counted: str = ""
+    resolution: float | None = None
+    """Half of what the digits of single runs leave open; None where there is an interval."""
+
+    @property
+    def text(self) -> str:
+        """The change in words, with the digits that its interval, or those of single runs, make meaningful."""
+        return percent(self.change, self.resolution if self.half is None else self.half)
 
     @property
     def half(self) -> float | None:

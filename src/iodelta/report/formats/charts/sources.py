@@ -186,6 +186,7 @@ def _compared(found: Comparison) -> Iterable[Effect]:
                 word=one.word,
                 says=says_of(one),
                 counted=counted,
+                resolution=_finite((change.high - change.low) / 2 if change and spanned is None else None),
             )
 
 

@@ -10,7 +10,7 @@ from iodelta.report.cache import Charts
 from iodelta.report.formats.charts import Figure, Source
 from iodelta.report.formats.charts.model import Effect
 from iodelta.report.stories.story import Section, Story, Table
-from iodelta.study.words import inert, interval, percent, quantity
+from iodelta.study.words import inert, interval, quantity
 
 GLYPHS = {"regression": "▼", "improvement": "▲", "equivalent": "■", "inconclusive": "○", "no verdict": "◆"}
 """The marks of the words, the same shapes as in the charts."""
@@ -182,7 +182,7 @@ def _mark(effect: Effect) -> Mark:
         GLYPHS[effect.word],
         effect.word,
         CLASSES[effect.word],
-        percent(effect.change, effect.half),
+        effect.text,
         f"{effect.name} {values}; {bounds}; {inert(effect.counted)}; {inert(effect.says)}",
         bounds,
         values,
