@@ -51,7 +51,7 @@ class Quiet:
     def begin(self, plan: PathPlan, folder: str, done: int) -> None:
         print(f"{len(plan.boots)} boots", end=" ", flush=True)
 
-    def booted(self, one: BootPlan, event: Booted, done: int, left: float) -> None:
+    def booted(self, one: BootPlan, event: Booted, done: int) -> None:
         print("!" if event.problem else ".", end="", flush=True)
 
 

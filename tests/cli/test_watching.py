@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from iodelta.bisect.driver import Asking, share_done
+from iodelta.bisect.model import Estimate
 from iodelta.cli import awaiting, progress, watching
 from iodelta.experiment import parse
 from iodelta.lab.plan import make_plan
@@ -140,3 +143,32 @@ def test_a_log_gets_a_line_every_quarter_of_a_minute_and_not_for_every_round() -
     for spent in range(3, 63, 3):
         watcher.judged(judge_all([], PLAN.rules, baseline="a"), float(spent), 60.0 - spent)
     assert [line.partition(" done")[0] for line in said[1:]] == ["round 1", "round 6", "round 11", "round 16"]
+
+
+def test_a_note_stands_above_the_line_that_is_written_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("sys.stderr", stream := Terminal())
+    with progress.Progress(log=True) as line:
+        line.step("searching", 0.25, "abc")
+        line.note("one answer")
+        line.step("searching", 0.25, "abc")
+    assert stream.getvalue().split("\r\x1b[K") == ["", "searching 25 %: abc", "one answer\n", "searching 25 %: abc", ""]
+
+
+def test_a_log_has_a_line_for_each_quarter_and_every_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    with progress.Progress(say=said.append) as line:
+        for number in range(1, 9):
+            line.note(f"boot {number}")
+            line.step("booting", number / 8)
+    steps = [text for text in said if text.startswith("booting")]
+    assert [text.partition(",")[0] for text in steps] == [f"booting {share} %" for share in (0, 25, 50, 75, 100)]
+    assert [text for text in said if text.startswith("boot ")] == [f"boot {number}" for number in range(1, 9)]
+
+
+@pytest.mark.parametrize(("runs", "share"), [(0, 0.0), (10, 0.5), (19, 0.95), (20, None), (30, None)])
+def test_a_search_says_how_far_it_is_by_the_runs_that_its_ends_let_expect(runs: int, share: float | None) -> None:
+    search = SimpleNamespace(estimate=Estimate(0.1, 0.01, 0.02, 15, 25), store=SimpleNamespace(runs=[None] * runs))
+    assert share_done(cast(Asking, search)) == share
+    search.estimate = None
+    assert share_done(cast(Asking, search)) is None, "before the ends were compared nobody can say"

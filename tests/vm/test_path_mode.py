@@ -40,7 +40,7 @@ class Watched:
     def begin(self, planned: plan.PathPlan, folder: str, done: int) -> None:
         self.made.clear()
 
-    def booted(self, one: plan.BootPlan, event: Booted, done: int, left: float) -> None:
+    def booted(self, one: plan.BootPlan, event: Booted, done: int) -> None:
         self.made.append(one.number)
 
     def stop(self) -> bool:

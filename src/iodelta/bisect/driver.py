@@ -41,8 +41,8 @@ class SearchWatcher(Protocol):
     def note(self, text: str) -> None:
         """Something worth a line."""
 
-    def ask(self, ask: Ask, title: str, store: Store) -> None:
-        """A visit begins."""
+    def ask(self, ask: Ask, title: str, share: float | None) -> None:
+        """A visit begins; about ``share`` of the runs are done, as far as that is known."""
 
     def answered(self, answered: Answered, title: str, store: Store) -> None:
         """Its answer is on disk."""
@@ -185,7 +185,7 @@ def follow(
         visits += 1
         title = at.kind.title(ask.item)
         folder.append(Asked(now(), ask.item, ask.stage, ask.why))
-        watcher.ask(ask, title, at.search.store)
+        watcher.ask(ask, title, share_done(at.search))
         try:
             visited = site.visit(ask, visits, known=bool(at.search.store.of(ask.item)))
         except Stopped:
@@ -200,6 +200,15 @@ def follow(
             watcher.note(expectation(at.search.estimate, at.search.store, folder.question().better))
         watcher.answered(answered, title, at.search.store)
     return "complete"
+
+
+def share_done(search: Asking) -> float | None:
+    """About which share of the runs is done to the first culprit; None where nobody can say."""
+    if search.estimate is None:
+        return None
+    expected = (search.estimate.runs_low + search.estimate.runs_high) / 2
+    done = len(search.store.runs) / max(1.0, expected)
+    return done if done < 1 else None
 
 
 def left(search: Asking) -> str:

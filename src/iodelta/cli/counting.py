@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from iodelta.cli.delivery import deliver, reported
+from iodelta.cli.progress import Progress
 from iodelta.errors import pasted
 from iodelta.lab.folder import Booted, Folder
 from iodelta.lab.signals import stop_on_signals
@@ -52,8 +52,8 @@ def go_on(folder: Folder, format_: str, output: Path | None = None, *, force: bo
     from iodelta.path import run
     from iodelta.report.derived import derive_counts
 
-    with stop_on_signals() as stop:
-        run.go(folder, _Lines(), stop=stop)
+    with stop_on_signals() as stop, Progress(log=True) as progress:
+        run.go(folder, _Boots(progress), stop=stop)
     account = derive_counts(folder)
     deliver(account, tuple, format_, output, force=force)
     if format_ == "console":
@@ -84,23 +84,23 @@ def report(folder: Folder, format_: str, output: Path | None, *, functions: bool
     sys.exit(reported(account.exit_code, gate=gate))
 
 
-class _Lines:
-    """A line for every boot."""
+class _Boots:
+    """A line for every boot, and how far they are."""
 
-    def __init__(self) -> None:
-        self._begun = time.monotonic()
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
         self._planned = 0
 
     def begin(self, plan: PathPlan, folder: str, done: int) -> None:
         self._planned = len(plan.boots)
         again = f", {plural(done, 'boot')} already there" if done else ""
-        click.echo(f"folder {inert(pasted(folder))}{again}", err=True)
+        self._progress.note(f"folder {inert(pasted(folder))}{again}")
+        self._progress.step("booting", done / self._planned)
 
-    def booted(self, one: BootPlan, event: Booted, done: int, left: float) -> None:
+    def booted(self, one: BootPlan, event: Booted, done: int) -> None:
         what = {"exact": "", "again": ", the same again", "functions": ", for functions"}.get(
             one.purpose, f", layout {one.seed}"
         )
         ended = inert(event.problem) or duration(event.seconds)
-        click.echo(
-            f"boot {done} of {self._planned}: {inert(one.variant)}{what}: {ended}; some {duration(left)} left", err=True
-        )
+        self._progress.note(f"boot {done} of {self._planned}: {inert(one.variant)}{what}: {ended}")
+        self._progress.step("booting", done / self._planned)

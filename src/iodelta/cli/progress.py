@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import Any, Self
 
 from iodelta.study.words import duration
@@ -32,7 +33,12 @@ def time_left(share: float | None, seconds: float) -> str:
     """About how long work still takes of which ``share`` took ``seconds``; empty while that says too little."""
     if share is None or not TELLING_SHARE <= share < 1 or seconds < TELLING_SECONDS:
         return ""
-    return f", about {duration(seconds * (1 - share) / share)} left"
+    return f", {expected(seconds * (1 - share) / share)}"
+
+
+def expected(seconds: float) -> str:
+    """How long something still takes, in words."""
+    return f"about {duration(seconds)} left"
 
 
 class Pace:
@@ -53,28 +59,38 @@ class Pace:
 
 class Progress:
     """The line; leaving takes it away. Elsewhere than on a terminal it is silent, or, as a ``log``, a line for each
-    step and for each quarter of it."""
+    step and for each quarter of it. ``say`` prints a line of a log that goes elsewhere than to standard error."""
 
-    def __init__(self, *, log: bool = False) -> None:
-        self.is_live = redrawable(sys.stderr)
-        self._log = log
-        self._step = self._last = ""
-        self._begun = 0.0
+    def __init__(self, *, log: bool = False, say: Callable[[str], None] | None = None) -> None:
+        self.is_live = say is None and redrawable(sys.stderr)
+        self._say = say or _line
+        self._log = log or say is not None
+        self._last = ""
+        self._pace = Pace()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Take the line away."""
         if self.is_live and self._last:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
+        self._last = ""
+
+    def note(self, text: str) -> None:
+        """A line that stays, above this one, which the next step draws again."""
+        if self.is_live:
+            self.clear()
+        self._say(text)
 
     def step(self, text: str, share: float | None = None, now: str = "") -> None:
         """``share`` of the step is done; ``now`` says, on a terminal, what is being done of it."""
-        if text != self._step:
-            self._step, self._begun = text, time.monotonic()
         percent = "" if share is None else f" {self._percent(share)} %"
-        left = time_left(share, time.monotonic() - self._begun)
+        left = "" if share is None else self._pace.left(text, share)
         self.show(text + percent, left + (f": {now}" if now and self.is_live else ""))
 
     def show(self, text: str, more: str = "") -> None:
@@ -82,8 +98,16 @@ class Progress:
         if text == self._last or not (self.is_live or self._log):
             return
         self._last = text
-        sys.stderr.write(f"\r\x1b[K{text}{more}" if self.is_live else f"{text}{more}\n")
+        if not self.is_live:
+            self._say(f"{text}{more}")
+            return
+        sys.stderr.write(f"\r\x1b[K{text}{more}")
         sys.stderr.flush()
 
     def _percent(self, share: float) -> int:
         return round(100 * share) if self.is_live else 100 // QUARTERS * int(QUARTERS * share)
+
+
+def _line(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()

@@ -23,6 +23,7 @@ from iodelta.bisect.model import Ask, Rules
 from iodelta.bisect.question import WRONG, Better, Patches, Question, Steps, Subject, command_words
 from iodelta.bisect.store import Store
 from iodelta.cli.delivery import reported
+from iodelta.cli.progress import Progress
 from iodelta.cli.turn import in_turn
 from iodelta.errors import RequestError, pasted
 from iodelta.experiment import seconds, shorthand
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
     from iodelta.cli.by_hand import Once
     from iodelta.study.attribution import AttributionAccount
     from iodelta.study.search import SearchAccount
+
+
+TITLE = 44
+"""Columns of an item's title in a line of progress."""
 
 
 class Measured(msgspec.Struct, frozen=True):
@@ -230,27 +235,28 @@ class Asked:
 
 
 class Lines:
-    """Progress as lines on standard error."""
+    """A line for every answer, and how far the search is; a person who answers needs no line of that."""
 
-    def __init__(self, folder: Path, question: Question) -> None:
-        self._question = question
+    def __init__(self, folder: Path, question: Question, progress: Progress) -> None:
+        self._question, self._progress = question, progress
         kind = "attribute" if isinstance(question.subject, Patches) else "bisect"
         self.note(f"Ctrl-C ends it cleanly; to continue: iodelta {kind} {pasted(folder)}")
 
     def note(self, text: str) -> None:
-        click.echo(inert(text), err=True)
+        self._progress.note(inert(text))
 
     def tick(self, seconds: float) -> None:
         """Too often for a line."""
 
-    def ask(self, ask: Ask, title: str, store: Store) -> None:
-        """The line comes with the answer."""
+    def ask(self, ask: Ask, title: str, share: float | None) -> None:
+        if not self._question.by_hand:
+            self._progress.step("searching", share, f"{ask.stage} {inert(title)[:TITLE]}")
 
     def answered(self, answered: Answered, title: str, store: Store) -> None:
         answer = answered.answer
         said = " ".join(quantity(value, self._question.unit) for value in answered.values)
         came = answer.word or (f"skipped: {answer.reason}" if answer.value is None else said)
-        self.note(f"{len(store.runs) + len(store.words):>4} {answered.stage:<7} {title[:44]:<44} {came}")
+        self.note(f"{len(store.runs) + len(store.words):>4} {answered.stage:<7} {title[:TITLE]:<{TITLE}} {came}")
 
 
 def open_folder(path: Path, fio: tuple[str, ...], options: dict[str, object]) -> SearchFolder:
@@ -319,8 +325,8 @@ def _gone_on(
     from iodelta.cli.by_hand import Prompt, take_back
 
     question = folder.question()
-    with stop_on_signals() as stop:
-        lines = Lines(folder.path, question)
+    with stop_on_signals() as stop, Progress(log=True) as progress:
+        lines = Lines(folder.path, question, progress)
         person = answer or Prompt(stop, lines.note) if question.by_hand else None
         while True:
             try:

@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from iodelta.cli.progress import Pace, redrawable
+from iodelta.cli.progress import Pace, Progress, expected, redrawable
 from iodelta.errors import pasted
 from iodelta.lab.plan import Plan
 from iodelta.lab.progress import Watcher
@@ -72,9 +72,7 @@ class PlainWatcher:
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
         self._plan: Plan | None = None
-        self._prepared = ("", 0.0)
-        """What was prepared when that was said last, and how much of it was done."""
-        self._pace = Pace()
+        self._progress = Progress(say=say)
         self._round = 0
         self._said: tuple[int, float] | None = None
         """Decided cells and seconds spent as of the last line."""
@@ -118,18 +116,14 @@ class PlainWatcher:
         )
 
     def preparing(self, what: str, share: float) -> None:
-        left = self._pace.left(what, share)
-        before, said = self._prepared
-        if what != before or said < share == 1.0 or share - said >= 0.25:
-            self._prepared = (what, share)
-            self._say(f"{inert(what)}: {100 * share:.0f} %{left}")
+        self._progress.step(f"{inert(what)}:", share)
 
 
 def _ahead(plan: Plan, judgement: Judgement, left: float) -> str:
     """What is to come: before the first look of any cell nothing is known but when that look will be."""
     waiting = [verdict for verdict in judgement.verdicts if verdict.next_look is not None]
     if not waiting or any(verdict.look is not None for verdict in judgement.verdicts):
-        return f"about {duration(left)} left"
+        return expected(left)
     nearest = min(waiting, key=lambda verdict: (verdict.next_look or 0) - verdict.blocks)
     cells = len({verdict.cell for verdict in judgement.verdicts})
     return first_look(nearest, plan.trial_seconds * plan.per_block * cells)

@@ -34,8 +34,8 @@ class Watcher(Protocol):
     def begin(self, plan: PathPlan, folder: str, done: int) -> None:
         """``done`` boots were made before."""
 
-    def booted(self, one: BootPlan, event: Booted, done: int, left: float) -> None:
-        """One more is on disk, ``done`` in all; ``left`` seconds are expected still."""
+    def booted(self, one: BootPlan, event: Booted, done: int) -> None:
+        """One more is on disk, ``done`` in all."""
 
 
 def booted(events: list[Event]) -> dict[int, Booted]:
@@ -113,7 +113,6 @@ class _Session:
         self._folder, self._plan, self._watcher, self._work = folder, plan, watcher, work
         self.done = booted(folder.events())
         self._running: list[tuple[BootPlan, boot.Guest]] = []
-        self._begun, self._made = time.monotonic(), 0
 
     def run(self, stop: Callable[[], bool]) -> str:
         pending = [one for one in self._plan.boots if one.number not in self.done]
@@ -128,15 +127,15 @@ class _Session:
             if stop():
                 return INTERRUPTED
             time.sleep(0.05)
-            self._keep_ended(len(pending))
+            self._keep_ended()
         return COMPLETE
 
-    def _keep_ended(self, pending: int) -> None:
+    def _keep_ended(self) -> None:
         for one, guest in list(self._running):
             ended = guest.poll()
             if ended is not None:
                 self._running.remove((one, guest))
-                self._keep(one, guest, ended, pending)
+                self._keep(one, guest, ended)
 
     def close(self) -> None:
         for _, guest in self._running:
@@ -152,7 +151,7 @@ class _Session:
         place.mkdir()
         return started(self._plan, one, place)
 
-    def _keep(self, one: BootPlan, guest: boot.Guest, ended: boot.Ended, left: int) -> None:
+    def _keep(self, one: BootPlan, guest: boot.Guest, ended: boot.Ended) -> None:
         place = self._work / str(one.number)
         raw = {"out": guest.output, "console": guest.console}
         if one.purpose == "functions" and (place / "counts").is_file():
@@ -163,6 +162,4 @@ class _Session:
         event = Booted(now(), one.number, ended.seconds, ended.problem, ended.console)
         self._folder.append(event)
         self.done[one.number] = event
-        self._made += 1
-        each = (time.monotonic() - self._begun) / self._made
-        self._watcher.booted(one, event, len(self.done), each * (left + len(self._running)))
+        self._watcher.booted(one, event, len(self.done))
