@@ -214,7 +214,7 @@ def _carry() -> list[Scenario]:
                 bounds = (Bound("improvement", most=most),)
                 found.append(Scenario(name, CARRY, setup, bounds, shown))
                 setup, name = replace(setup, debt=-debt), name.replace("debt", "benefit")
-                found.append(Scenario(name, CARRY, setup, (Bound("regression", most=0.05),), shown))
+                found.append(Scenario(name, CARRY, setup, (Bound("regression", most=most),), shown))
     return [*_carry_of_one_trial(), *found, *_carry_in_superblocks()]
 
 

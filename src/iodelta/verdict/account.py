@@ -226,7 +226,7 @@ def _doubt(numbers: Numbers, rules: Rules) -> Doubt | None:
         return None
     at = int(np.argmax(np.abs(carry.share) * carry.half))
     share, half = float(carry.share[at]), float(carry.half[at])
-    return Doubt(share * float(carry.value[at]), abs(share) * half / WIDTH, SHOWN_WITHOUT, WIDTH, LEANS)
+    return Doubt(share * float(carry.value[at]), abs(share) * half / WIDTH, SHOWN_WITHOUT, WIDTH, LEANS[at])
 
 
 def _next_look(job: Job, outcome: Outcome, rules: Rules) -> int | None:

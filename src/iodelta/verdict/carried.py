@@ -23,8 +23,12 @@ SHOWN_WITHOUT = 2.4
 WIDTH = 2.5
 """Standard errors in half of a carry-over's interval, nearly."""
 
-LEANS = 1.2
-"""Standard errors from which a carry-over that favours a regression may have made it."""
+LEANS = (2.0, 1.2, 1.0)
+"""Per memory: standard errors from which a carry-over that favours a regression may have made it. What lasts shows
+least and puts as much into the change."""
+
+FEW = 16
+"""Blocks below which it may have made it from fewer standard errors on: few blocks tell little of a carry-over."""
 
 MOST_OF_IT = 0.75
 """A carry-over that is shown, and could make up this share of a regression, takes it back."""
@@ -62,7 +66,8 @@ def made_by_carry(unit: Units, word: Word, basis: Basis, machine: Machine | None
     if (shown & (favours > 0)).any():
         return True
     beyond = np.abs(carry.share) * carry.half / WIDTH
-    asked = (favours > LEANS * beyond) | (word == "improvement")
+    leans = np.array(LEANS) * min(1.0, (blocks / FEW) ** 2)
+    asked = (favours > leans * beyond) | (word == "improvement")
     return bool((side * adjusted <= np.where(asked, SHOWN_WITHOUT * np.hypot(noise, beyond), 0.0)).any())
 
 
