@@ -10,6 +10,10 @@ import pytest
 from fio_files import write
 from foreign import iodelta, narrow, shared
 
+from iodelta.experiment import parse, shorthand
+from iodelta.lab.folder import Ended, Folder, now
+from iodelta.lab.plan import make_plan
+
 TABLE = """\
 ### SSD RAID10
 
@@ -227,3 +231,18 @@ def test_the_command_that_repeats_what_was_read_from_standard_input_names_no_fil
     for command in ("audit", "show"):
         said = iodelta(command, "-", "--name-pattern", "{variant}.txt", cwd=tmp_path, stdin=table).stdout.decode()
         assert f"iodelta {command} - --name-pattern '{{variant}}.txt'" in " ".join(said.split())
+
+
+@pytest.mark.parametrize("names", [("one",), ("one", "other")])
+def test_the_machine_of_every_folder_of_our_own_is_said(names: tuple[str, ...], tmp_path: Path) -> None:
+    """Of two folders given together it said that the machine was not recorded."""
+    text = shorthand(fio=("--rw=randread", "--direct=1"), variants=("a", "b"))
+    for name in names:
+        folder = Folder.begin(tmp_path / name, text, make_plan(parse(text, "text")))
+        with folder.writing():
+            folder.write_struct("environment.json", {"kernel": {"release": f"6.18-{name}"}, "fio": {"version": "3.36"}})
+            folder.append(Ended(now(), "interrupted"))
+    for format_ in ("console", "mail", "markdown", "html"):
+        said = iodelta("audit", *names, "--format", format_, cwd=tmp_path).stdout.decode()
+        assert [name for name in names if f"6.18-{name}" not in said] == [], format_
+        assert "not recorded" not in said

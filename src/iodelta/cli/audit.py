@@ -118,7 +118,7 @@ def _audited(paths: tuple[str, ...], claims: str, pattern: str | None) -> Audite
         statements,
         refusals,
         trials=sum(experiment.trials for experiment in experiments),
-        system=experiments[0].system if len(experiments) == 1 and not others else (),
+        systems={path: experiment.system for path, experiment in zip(own, experiments, strict=True)},
         again=_again(paths, claims, pattern),
     )
 

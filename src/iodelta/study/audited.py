@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal
 
 import msgspec
@@ -12,6 +13,8 @@ from iodelta.audit.claims import Checked
 from iodelta.audit.model import Hit, Rule
 from iodelta.ingest import Refusal, Run
 from iodelta.trial import Finding, Severity
+
+NONE: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType({})
 
 RANK = ("hard", "warning", "note")
 
@@ -43,6 +46,8 @@ class Audited(msgspec.Struct, frozen=True):
     """What the machine was, where one of iodelta's own experiments recorded it: name and value."""
     again: str = ""
     """The command that audits the same."""
+    systems: dict[str, tuple[tuple[str, str], ...]] = {}
+    """Path -> what the machine was, of each of iodelta's own experiments."""
 
     @property
     def rows(self) -> int:
@@ -91,7 +96,7 @@ def audited(
     statements: Sequence[Finding],
     refusals: Sequence[Refusal],
     trials: int = 0,
-    system: tuple[tuple[str, str], ...] = (),
+    systems: Mapping[str, tuple[tuple[str, str], ...]] = NONE,
     again: str = "",
 ) -> Audited:
     """What the rules, the readers, the claims and the prose (or own trials) came to."""
@@ -105,8 +110,9 @@ def audited(
         audit.repairs(),
         tuple(refusals),
         trials,
-        system,
+        next(iter(systems.values())) if len(systems) == 1 and not audit.runs else (),
         again,
+        dict(systems),
     )
 
 

@@ -9,7 +9,7 @@ from iodelta.audit.claims import Checked
 from iodelta.audit.model import Hit
 from iodelta.ingest import Run
 from iodelta.plural import plural
-from iodelta.report.stories.sources import findings, foreign_system, not_read
+from iodelta.report.stories.sources import findings, not_read, systems
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Item, Row, Story, Table, section
 from iodelta.study.audited import Audited, AuditRule, RulesAnswer, rule_named
 from iodelta.study.runs import shared_folder
@@ -38,7 +38,7 @@ def of_audit(found: Audited, detail: Detail = PLAIN) -> Story:
             *section("Findings", findings(found.findings, common)),
             *section("Claims", map(_claim, found.claims)),
             *section("Not read", not_read(found.refusals, common)),
-            *foreign_system((run.fio_version for run in found.runs), found.system),
+            *systems(found.systems, (run.fio_version for run in found.runs), alone=not found.runs),
             *section("To do it again", (inert(found.again),), commands=True),
         ),
     )

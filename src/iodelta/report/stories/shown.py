@@ -8,8 +8,8 @@ from itertools import groupby
 from iodelta.errors import pasted
 from iodelta.plural import plural
 from iodelta.report.stories import numbers
-from iodelta.report.stories.sources import findings, foreign_system, not_read, system, system_of_sides
-from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Section, Story, Table, section
+from iodelta.report.stories.sources import findings, not_read, systems
+from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Story, Table, section
 from iodelta.study.devices import Served
 from iodelta.study.runs import Number, Shown, shared_folder
 from iodelta.study.runs import Row as RunRow
@@ -36,18 +36,12 @@ def of_shown(found: Shown, detail: Detail = PLAIN) -> Story:
             *section("Legend", _legend(found)),
             *section("Findings", findings(found.findings, common) if found.findings else ("none",)),
             *section("Not read", not_read(found.refusals, common)),
-            *_system(found),
+            *systems(
+                found.systems, (row.fio_version for row in found.rows), alone=len(found.systems) == len(found.paths)
+            ),
             *section("To do it again", (inert(detail.again) or f"iodelta show {paths}",), commands=True),
         ),
     )
-
-
-def _system(found: Shown) -> tuple[Section, ...]:
-    if len(found.systems) == len(found.paths) == 1:
-        return system(next(iter(found.systems.values())))
-    if found.systems:
-        return system_of_sides(found.systems)
-    return foreign_system(row.fio_version for row in found.rows)
 
 
 def _runs(rows: Sequence[RunRow]) -> Iterator[Table]:

@@ -56,13 +56,23 @@ def system_lines(lines: Iterable[str]) -> tuple[Section, ...]:
     return section("System", known, brief="; ".join(known))
 
 
-def foreign_system(versions: Iterable[str | None], recorded: Sequence[tuple[str, str]] = ()) -> tuple[Section, ...]:
-    """The system behind results: what iodelta ``recorded``; of those that somebody gave the fio that wrote them."""
+def foreign_system(versions: Iterable[str | None]) -> tuple[Section, ...]:
+    """The system behind results that somebody gave: the fio that wrote them."""
     known = sorted({inert(version) for version in versions if version})
-    if recorded or not known:
-        return system(recorded)
+    if not known:
+        return system(())
     fio = f"{', '.join(known[:VERSIONS])}{' and others' if len(known) > VERSIONS else ''}"
     return section("System", (f"fio: {fio}", UNKNOWN), brief=f"fio {fio}; the machine is not recorded")
+
+
+def systems(
+    recorded: Mapping[str, Sequence[tuple[str, str]]], versions: Iterable[str | None], *, alone: bool
+) -> tuple[Section, ...]:
+    """The systems behind results: by path what iodelta ``recorded``, ``alone`` where nothing else was read; of what
+    others measured the ``versions`` of fio."""
+    if alone and len(recorded) == 1:
+        return system(next(iter(recorded.values())))
+    return system_of_sides(recorded) if recorded else foreign_system(versions)
 
 
 def system_of_sides(sides: Mapping[str, Sequence[tuple[str, str]]]) -> tuple[Section, ...]:
