@@ -47,6 +47,24 @@ def test_logs_of_the_same_job_on_two_kernels_lie_over_each_other(tmp_path: Path)
     assert [track.whole().mean for track in found[0].tracks] == [1000, 900]
 
 
+def test_reads_and_writes_of_one_log_are_also_drawn_together(tmp_path: Path) -> None:
+    both = [(500 * at, rate, kind) for at in range(1, 21) for kind, rate in ((0, 700 + at), (1, 300 - at))]
+    (tmp_path / "mixed_iops.1.log").write_text("".join(f"{t}, {rate}, {kind}, 0, 0\n" for t, rate, kind in both))
+    found = {one.kind: one.tracks[0].whole() for one in drawn(x=tmp_path)}
+    assert list(found) == ["read", "write", "total"]
+    assert found["total"].mean == pytest.approx(1000)
+    assert found["total"].mean == pytest.approx(found["read"].mean + found["write"].mean)
+    assert (found["total"].low, found["total"].high) == pytest.approx((1000, 1000), abs=20)
+    write(tmp_path / "other", "only_iops.1.log", [500] * 20)
+    assert [one.kind for one in drawn(x=tmp_path / "other")] == ["read"]
+
+
+def test_latencies_of_reads_and_writes_are_not_added_up(tmp_path: Path) -> None:
+    rows = (f"{500 * at}, 1000, {kind}, 0, 0\n" for at in range(1, 21) for kind in (0, 1))
+    (tmp_path / "mixed_lat.1.log").write_text("".join(rows))
+    assert [one.kind for one in drawn(x=tmp_path)] == ["read", "write"]
+
+
 def test_logs_of_other_names_are_drawn_together_all_the_same(tmp_path: Path) -> None:
     write(tmp_path / "a", "old-kernel_iops.log", [1000] * 20)
     write(tmp_path / "b", "new-kernel_iops.log", [900] * 20)

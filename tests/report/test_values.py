@@ -121,6 +121,14 @@ def test_a_chart_says_what_its_intervals_are() -> None:
     assert bases == {"few": "range of the runs", "many": "95 % interval of the median", "single": ""}
 
 
+def test_many_cells_are_parted_by_their_jobs_and_each_chart_says_which_it_shows(tmp_path: Path) -> None:
+    found = drawn(bench(tmp_path, (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048), (1, 2, 4, 8)))
+    own = [figure for name, figure in found.items() if name.startswith("values-read-iops")]
+    assert [figure.title for figure in own] == ["IOPS: randread 4k, 1 to 4 jobs", "IOPS: randread 4k, 8 jobs"]
+    shown = [row["cell"] for figure in own for row in figure.rows]
+    assert len(shown) == len(set(shown)) == 48
+
+
 @pytest.mark.parametrize("cells", [1, 40, 41, 200, 500])
 def test_no_chart_has_more_rows_than_can_be_read_and_no_cell_is_lost(cells: int) -> None:
     source = of_layout(Layout("content", ()))

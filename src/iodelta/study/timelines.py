@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Literal, NamedTuple
 
+import msgspec
 import numpy as np
 
 from iodelta.ingest import Run
@@ -25,11 +26,15 @@ SIDES = 14
 WHOLE = 1 << 20
 """More buckets than any line has."""
 
+KINDS: tuple[Did, ...] = ("read", "write", "trim", "total")
 ORDER: tuple[Logged, ...] = ("bw", "iops", "lat", "clat", "slat")
 UNITS = {"1/s": "IOPS"}
 
 Axis = Literal["time", "written"]
 """What a line runs over: seconds, or bytes written."""
+
+Did = Kind | Literal["total"]
+"""What the lines of a chart did; in total: reads and writes together."""
 
 
 class Point(NamedTuple):
@@ -52,10 +57,7 @@ class Track(NamedTuple):
 
     def level(self, most: int) -> Level:
         """In at most ``most`` buckets."""
-        mean, low, high, weight = np.frombuffer(self.line.data).reshape(4, -1)
-        area = np.where(weight > 0, mean * weight, 0.0)
-        low, high = np.where(np.isnan(low), np.inf, low), np.where(np.isnan(high), -np.inf, high)
-        return Level(self.line.width, weight, area, low, high, np.zeros(len(mean))).within(most)
+        return _level(self.line).within(most)
 
     def points(self, most: int, axis: Axis = "time") -> list[Point]:
         """At most ``most``, in order."""
@@ -86,7 +88,7 @@ class Track(NamedTuple):
 class Timeline(NamedTuple):
     """What one chart shows. ``part`` says which of several: the job's name, or which of too many lines."""
 
-    kind: Kind
+    kind: Did
     of: Logged
     unit: str
     part: str
@@ -119,13 +121,48 @@ def timelines(sides: Mapping[str, Iterable[Run]]) -> tuple[Timeline, ...]:
     for of in ORDER:
         own = [log for log in logs if log.run.lines and log.run.lines[0].of == of]
         for job, group in _grouped(own, (lambda log: log.job) if apart else (lambda log: "")):
-            for kind in ("read", "write", "trim"):
-                tracks = _tracks([(log, line) for log in group for line in log.run.lines if line.kind == kind], several)
-                found += _charts(job, tracks, most=SIDES if several else TOGETHER)
+            for kind in KINDS:
+                tracks = _tracks([(log, line) for log in group for line in _lines(log.run, kind)], several)
+                found += _charts(job, kind, tracks, most=SIDES if several else TOGETHER)
     return tuple(found)
 
 
-def _charts(job: str, tracks: Sequence[Track], most: int) -> Iterator[Timeline]:
+def _lines(run: Run, kind: Did) -> Iterator[Line]:
+    """The lines of one kind; in total the sum of a log's reads and writes, of rates only."""
+    if kind != "total":
+        yield from (line for line in run.lines if line.kind == kind)
+        return
+    did = {line.kind: line for line in run.lines if line.of in ("bw", "iops")}
+    if "read" in did and "write" in did:
+        yield _sum(did["read"], did["write"])
+
+
+def _sum(one: Line, other: Line) -> Line:
+    """Two lines of one log added up. The least of the sum is at least the sum of the least values, and the greatest at
+    most that of the greatest: which rows fell together inside a bucket is not known."""
+    width = max(one.width, other.width)
+    levels = [_level(line).coarser(width) for line in (one, other)]
+    count = max(len(level.weight) for level in levels)
+    rows = np.zeros((4, count))
+    for level in levels:
+        held = slice(0, len(level.weight))
+        rows[0, held] += level.area
+        rows[1, held] += np.where(np.isfinite(level.low), level.low, 0.0)
+        rows[2, held] += np.where(np.isfinite(level.high), level.high, 0.0)
+        rows[3, held] = np.maximum(rows[3, held], level.weight)
+    rows[0] = np.divide(rows[0], rows[3], out=np.zeros(count), where=rows[3] > 0)
+    return msgspec.structs.replace(one, width=width, rows=one.rows + other.rows, data=rows.tobytes())
+
+
+def _level(line: Line) -> Level:
+    """A line as buckets that can be joined."""
+    mean, low, high, weight = np.frombuffer(line.data).reshape(4, -1)
+    area = np.where(weight > 0, mean * weight, 0.0)
+    low, high = np.where(np.isnan(low), np.inf, low), np.where(np.isnan(high), -np.inf, high)
+    return Level(line.width, weight, area, low, high, np.zeros(len(mean)))
+
+
+def _charts(job: str, kind: Did, tracks: Sequence[Track], most: int) -> Iterator[Timeline]:
     """At most ``most`` lines in each. Writes are drawn over what had been written too."""
     for first in range(0, len(tracks), most):
         own = tuple(tracks[first : first + most])
@@ -133,9 +170,9 @@ def _charts(job: str, tracks: Sequence[Track], most: int) -> Iterator[Timeline]:
         line = own[0].line
         part = ": ".join(text for text in (job, counted) if text)
         clock = any(track.offset for track in own)
-        chart = Timeline(line.kind, line.of, UNITS.get(line.unit, line.unit), part, own, aligned=not clock)
+        chart = Timeline(kind, line.of, UNITS.get(line.unit, line.unit), part, own, aligned=not clock)
         yield chart
-        if line.of == "bw" and line.kind == "write":
+        if line.of == "bw" and kind == "write":
             yield chart._replace(axis="written")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from statistics import median
 from typing import Any
 
@@ -54,18 +55,50 @@ def sheets(values: Values, held: Iterable[str]) -> Iterator[Sheet]:
     panels = {panel: [p for p in own if p.cell in cells] for panel, own in values.panels().items()}
     groups = [places] if len(places) <= most else [own for own in panels.values() if own]
     for group in groups:
-        for begin in range(0, len(group), most):
-            yield _sheet(group[begin : begin + most])
+        for part in _parts(group, most):
+            yield _sheet(part, group)
 
 
-def _sheet(places: Sequence[Place]) -> Sheet:
+def _parts(group: Sequence[Place], most: int) -> Iterator[Sequence[Place]]:
+    """At most ``most`` cells in each; cells with the same number of jobs stay together where they fit."""
+    part: list[Place] = []
+    for _, own in groupby(group, key=lambda place: (place.panel, place.jobs)):
+        alike = list(own)
+        if part and len(part) + len(alike) > most:
+            yield part
+            part = []
+        part += alike
+        while len(part) > most:
+            yield part[:most]
+            part = part[most:]
+    if part:
+        yield part
+
+
+def _sheet(places: Sequence[Place], group: Sequence[Place]) -> Sheet:
+    """A chart of ``places``, which are all cells of ``group`` or some of them: then its panel says which."""
     panels = {place.panel for place in places}
     if len(panels) > 1:
         return Sheet("", tuple(places), tuple(labels([place.cell for place in places])))
     coordinates = [coordinate(place, places) for place in places]
     if len(set(coordinates)) < len(places):
         coordinates = [place.cell for place in places]
-    return Sheet(places[0].panel, tuple(places), tuple(labels(coordinates)))
+    panel = ", ".join(filter(None, (places[0].panel, *_which(places, group))))
+    return Sheet(panel, tuple(places), tuple(labels(coordinates)))
+
+
+def _which(places: Sequence[Place], group: Sequence[Place]) -> Iterator[str]:
+    """``4 jobs``, ``iodepth 8 to 32``: on which part of an axis ``places`` lie, where ``group`` covers more of it."""
+    depths, jobs = [p.depth or 0 for p in places], [p.jobs or 0 for p in places]
+    if set(depths) < {p.depth or 0 for p in group}:
+        yield f"iodepth {_range(depths)}"
+    if set(jobs) < {p.jobs or 0 for p in group}:
+        yield f"{_range(jobs)} {'job' if max(jobs) == 1 else 'jobs'}"
+
+
+def _range(numbers: Sequence[int]) -> str:
+    low, high = min(numbers), max(numbers)
+    return str(low) if low == high else f"{low} to {high}"
 
 
 def coordinate(place: Place, among: Sequence[Place]) -> str:

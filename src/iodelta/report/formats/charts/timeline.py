@@ -46,6 +46,10 @@ ABOUT = (
     "one row is seen, however long the log is."
 )
 
+TOTAL = (
+    "Total is reads and writes together; its band goes from the sum of their least to the sum of their greatest values."
+)
+
 
 def chart(*, log: bool = False) -> alt.LayerChart:
     """A line with its band for each log; dots where buckets are few."""
@@ -100,7 +104,7 @@ def figure(timeline: Timeline, place: int, note: str = "") -> Figure:
         spec="timeline-log" if log else "timeline",
         title=f"{timeline.kind.capitalize()} {name} {over}{f': {label(timeline.part)}' if timeline.part else ''}",
         alt=_seen(timeline),
-        about=ABOUT,
+        about=f"{ABOUT} {TOTAL}" if timeline.kind == "total" else ABOUT,
         rows=rows,
         texts={
             "x": x,
