@@ -30,6 +30,10 @@ _UNEQUAL = 0.02
 """Jobs that run side by side end so nearly together."""
 _WRITING = ("write", "randwrite", "trimwrite", "randtrimwrite")
 """What reads only to verify, after it wrote."""
+_BUCKETS = {str(bound): float(bound) for bound in (2, 4, 10, 20, 50, 100, 250, 500, 750, 1000, 2000)} | {
+    ">=2000": math.inf
+}
+"""Keys of fio's coarse histogram, in its unit; the last two are of milliseconds only."""
 MOST_DOCUMENTS = 30_000
 """Documents of a file that are looked at; the smallest that fio writes has three kilobytes."""
 _USUAL = re.compile(rb'\{\s{0,20}"fio version"\s{0,20}:')
@@ -187,6 +191,7 @@ class _Document:
             sys_cpu=_printed(job.sys_cpu, "%", self._half),
             context_switches=job.ctx,
             depths=self._depths(job),
+            shares=tuple(_shares(job)),
             disks=tuple(disk for host, disk in self._disks if host == job.hostname or not job.hostname),
             samplers=_all_samplers(raw, self._half),
             priorities=priorities,
@@ -195,6 +200,14 @@ class _Document:
 
     def _depths(self, job: RawJob) -> dict[str, Quantity]:
         return {clean(depth): _printed(share, "%", self._half) for depth, share in job.iodepth_level.items()}
+
+
+def _shares(job: RawJob) -> Iterator[tuple[float, float]]:
+    """fio's coarse histogram in ascending order; each key is the upper bound of its bucket."""
+    for size, buckets in ((1.0, job.latency_ns), (1e3, job.latency_us), (1e6, job.latency_ms)):
+        for name, bound in _BUCKETS.items():
+            if 0 < buckets.get(name, 0.0) <= 100:
+                yield bound * size, buckets[name]
 
 
 def _disks(raw: Sequence[RawDisk]) -> tuple[tuple[str, Disk], ...]:

@@ -177,6 +177,9 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     context_switches: int | None = None
     depths: dict[str, Quantity] = {}
     """Share of I/Os (percent) found at each depth: ``1 2 4 8 16 32 >=64``; above 100 in sum with fsync or a ramp."""
+    shares: tuple[tuple[float, float], ...] = ()
+    """Share of I/Os (percent) by completion latency, all directions together: up to so many ns and above the bound
+    before; inf is above the last bound. Empty where the source has none."""
     disks: tuple[Disk, ...] = ()
     """fio's disk statistics; empty where the source has none."""
     samplers: tuple[Sampler, ...] = ()

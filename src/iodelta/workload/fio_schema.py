@@ -135,6 +135,9 @@ class RawJob(msgspec.Struct):
     sys_cpu: float | None = None
     ctx: Count | None = None
     iodepth_level: dict[str, float] = {}
+    latency_ns: dict[str, float] = {}
+    latency_us: dict[str, float] = {}
+    latency_ms: dict[str, float] = {}
     steadystate: RawSteady | None = None
     hostname: str = ""
     description: str = msgspec.field(name="desc", default="")

@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 import msgspec
 
-from iodelta.report.formats.charts import FAMILIES, bars, course, curves, heat, sweep, timeline
+from iodelta.report.formats.charts import FAMILIES, bars, course, curves, heat, shares, sweep, timeline
 from iodelta.report.formats.charts.specs import FOLDER
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
@@ -16,7 +16,7 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
 def specifications() -> dict[str, dict[str, Any]]:
     """Name -> specification, validated by altair against Vega-Lite's schema, without looks."""
-    own = [family for family in FAMILIES.values() if family not in (bars, curves, heat)]
+    own = [family for family in FAMILIES.values() if family not in (bars, curves, heat, shares)]
     made = {family.__name__.rpartition(".")[2]: family.chart() for family in own}
     made["sweep-latency"] = sweep.chart(latency=True)
     made["values"], made["values-log"] = bars.chart(), bars.chart(log=True)

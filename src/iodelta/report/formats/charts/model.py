@@ -11,6 +11,7 @@ import msgspec
 from iodelta.stats.shift import ShiftFunction
 from iodelta.study.latency_maps import LatencyMap
 from iodelta.study.preparation import DiskAccount
+from iodelta.study.shares import Shares
 from iodelta.study.timelines import Timeline
 from iodelta.study.values import Values
 from iodelta.study.words import inert, percent
@@ -75,6 +76,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     """Cell -> the background load beside which it was measured, where there was one."""
     values: Values | None = None
     """What was measured, cell by cell."""
+    shares: tuple[Shares, ...] = ()
+    """fio's coarse histograms, of runs that have no finer one."""
     timelines: tuple[Timeline, ...] = ()
     """fio's logs, chart by chart."""
     sessions: tuple[float, ...] = ()

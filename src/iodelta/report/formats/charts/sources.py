@@ -18,6 +18,7 @@ from iodelta.report.stories.comparison import name_of, says_of
 from iodelta.study.comparison import Comparison
 from iodelta.study.experiment import Account
 from iodelta.study.latency_maps import latency_maps
+from iodelta.study.shares import of_entries as shares_of
 from iodelta.study.sides import shared_cells, short_names, sides_of
 from iodelta.study.timelines import timelines
 from iodelta.study.values import of_entries, of_trials
@@ -117,6 +118,7 @@ def of_comparison(found: Comparison, layouts: Sequence[Layout], paths: Sequence[
         ordered=ordered,
         sweeps=tuple(own for own in depths.values() if len(set(own.values())) >= SWEEP),
         values=of_entries(measured),
+        shares=shares_of(measured),
         timelines=timelines(logs),
         latency_maps=latency_maps(logs),
     )
@@ -147,6 +149,7 @@ def of_layout(layout: Layout) -> Source:
         trials=tuple(trials),
         ordered=False,
         values=values,
+        shares=shares_of(entries),
         timelines=timelines({"": layout.logs}),
         latency_maps=latency_maps({"": layout.logs}),
     )

@@ -1,0 +1,86 @@
+"""Shares: which share of I/Os took how long, in the buckets of fio's own report, the variants below each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from iodelta.report.formats.charts.bars import frame
+from iodelta.report.formats.charts.cells import COLORS, colored
+from iodelta.report.formats.charts.distribution import place
+from iodelta.report.formats.charts.model import Figure, Source, label, number, some
+from iodelta.study.shares import BOUNDS, Shares
+from iodelta.study.words import quantity
+
+ABOUT = (
+    "Completion latency of all I/Os of a cell, reads and writes together, in the buckets of fio's own report; "
+    "--output-format=json+ gives finer ones."
+)
+
+
+def figures(source: Source) -> Iterator[Figure]:
+    """One for each telling cell, with as many variants as colours tell apart."""
+    found: dict[str, list[Shares]] = {}
+    for shares in source.shares:
+        found.setdefault(shares.cell, []).append(shares)
+    shown = source.telling(among=list(found))
+    for cell in shown:
+        yield _figure(source, found[cell][:COLORS], some("cells", len(shown), len(found)))
+
+
+def _figure(source: Source, held: Sequence[Shares], note: str) -> Figure:
+    names = [label(shares.variant) for shares in held]
+    known = [dict(shares.percents) for shares in held]
+    bounds = [bound for bound in BOUNDS if any(bound in own for own in known)]
+    most = max(max(own.values()) for own in known)
+    return Figure(
+        name=f"shares-{place(source, held[0].cell)}",
+        spec="values",
+        title=label(held[0].cell),
+        alt=" ".join(_seen(shares) for shares in held),
+        about=ABOUT,
+        rows=[
+            _row(shares, name, bound, own.get(bound, 0.0))
+            for bound in bounds
+            for shares, name, own in zip(held, names, known, strict=True)
+        ],
+        extra={"spans": []},
+        texts={
+            "x": "share of I/Os, %",
+            "name": "share",
+            "frame": frame([most], [0.0], log=False),
+            "format": "~g",
+            "variants": colored(names),
+            "legend": names,
+        },
+        head=("latency", *names),
+        table=[(_bucket(bound), *(f"{own.get(bound, 0.0):.4g} %" for own in known)) for bound in bounds],
+        note=note,
+    )
+
+
+def _row(shares: Shares, name: str, bound: float, percent: float) -> dict[str, Any]:
+    return {
+        "row": _bucket(bound),
+        "cell": label(shares.cell),
+        "variant": name,
+        "value": number(percent),
+        "end": number(percent),
+        "low": number(percent),
+        "high": number(percent),
+        "said": f"{percent:.4g} %",
+        "text": f"{percent:.3g}",
+        "interval": f"all of {shares.ios:,} I/Os",
+        "runs": str(shares.runs),
+    }
+
+
+def _bucket(bound: float) -> str:
+    return f"above {quantity(BOUNDS[-2], 'ns')}" if math.isinf(bound) else f"to {quantity(bound, 'ns')}"
+
+
+def _seen(shares: Shares) -> str:
+    bound, percent = max(shares.percents, key=lambda one: one[1])
+    where = f"{label(shares.variant)}: " if shares.variant else ""
+    return f"{where}{percent:.3g} % in the bucket {_bucket(bound)}."
