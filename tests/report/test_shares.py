@@ -1,4 +1,4 @@
-"""fio's coarse histogram as a chart: the shares that its report prints, weighted by I/Os, and only where no finer is."""
+"""fio's coarse histogram as a chart: the shares of its report, weighted by I/Os, and only where no finer one is."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ def test_the_last_bucket_has_no_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "buckets", [{}, {"x": 5.0}, {"50": -1.0}, {"50": 1e9}, {">=x": 0.0}, {"9" * 400: 1.0}], ids=lambda one: str(one)[:12]
+    "buckets",
+    [{}, {"x": 5.0}, {"50": -1.0}, {"50": 1e9}, {">=x": 0.0}, {"9" * 400: 1.0}],
+    ids=lambda one: str(one)[:12],
 )
 def test_what_fio_does_not_write_is_not_drawn_and_breaks_nothing(tmp_path: Path, buckets: dict[str, float]) -> None:
     coarse(tmp_path / "a.json", 1000, latency_us=buckets)

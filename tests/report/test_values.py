@@ -121,6 +121,15 @@ def test_a_chart_says_what_its_intervals_are() -> None:
     assert bases == {"few": "range of the runs", "many": "95 % interval of the median", "single": ""}
 
 
+def test_cpu_time_is_that_of_a_run_whatever_it_does(tmp_path: Path) -> None:
+    found = drawn(bench(tmp_path, (1, 2), (1,), rw="randrw"))
+    (figure,) = (figure for name, figure in found.items() if name.startswith("values-cpu"))
+    assert [(row["row"], row["value"], row["said"]) for row in figure.rows] == [
+        ("iodepth 1", 30, "30 %"),
+        ("iodepth 2", 30, "30 %"),
+    ]
+
+
 def test_many_cells_are_parted_by_their_jobs_and_each_chart_says_which_it_shows(tmp_path: Path) -> None:
     found = drawn(bench(tmp_path, (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048), (1, 2, 4, 8)))
     own = [figure for name, figure in found.items() if name.startswith("values-read-iops")]

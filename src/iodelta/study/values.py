@@ -12,6 +12,7 @@ import msgspec
 from iodelta.audit.numbers import known, latency
 from iodelta.experiment import Cell, Experiment
 from iodelta.experiment.values import size_bytes
+from iodelta.ingest import Run
 from iodelta.ingest.layouts import Entry
 from iodelta.ingest.layouts.content import workload_name
 from iodelta.ingest.model import Workload
@@ -20,8 +21,8 @@ from iodelta.trial import Direction, Kind, Latency, Quantity, Trial
 
 PERCENTS = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
 
-UNITS = {"iops": "IOPS", "bandwidth": "B/s"}
-"""Of rates; everything else is a time in ns."""
+UNITS = {"iops": "IOPS", "bandwidth": "B/s", "cpu": "%"}
+"""Of rates and shares; everything else is a time in ns."""
 
 CONFIDENCE = 0.95
 
@@ -68,6 +69,8 @@ class Values(msgspec.Struct, frozen=True, kw_only=True):
     variants: tuple[str, ...]
     places: tuple[Place, ...]
     values: tuple[Value, ...]
+    cpu: tuple[Value, ...] = ()
+    """User and system time of fio's jobs in percent of their run time: of a run as a whole, whatever its directions."""
 
     def panels(self) -> dict[str, tuple[Place, ...]]:
         """The cells of each panel, in order."""
@@ -266,7 +269,20 @@ def of_entries(entries: Sequence[tuple[str, str, Entry]]) -> Values:
     first = {cell: (cell, entry) for cell, _, entry in reversed(entries)}
     seen = dict.fromkeys(cell for cell, _, _ in entries)
     places = entry_places(first[cell] for cell in seen)
-    return of_samples(places, ((cell, variant, entry.run.directions) for cell, variant, entry in entries))
+    found = of_samples(places, ((cell, variant, entry.run.directions) for cell, variant, entry in entries))
+    return msgspec.structs.replace(found, cpu=tuple(_cpu(entries)))
+
+
+def _cpu(entries: Sequence[tuple[str, str, Entry]]) -> Iterator[Value]:
+    """One for each cell and variant; a run that did nothing has none."""
+    groups: dict[tuple[str, str], list[Run]] = {}
+    for cell, variant, entry in entries:
+        run = entry.run
+        if run.directions and usable(run.usr_cpu) and usable(run.sys_cpu):
+            groups.setdefault((cell, variant), []).append(run)
+    for (cell, variant), runs in groups.items():
+        shares = [run.usr_cpu.value + run.sys_cpu.value for run in runs]
+        yield _value(cell, variant, runs[0].directions[0].kind, "cpu", numbers=shares)
 
 
 def of_trials(experiment: Experiment, trials: Iterable[Trial], variants: Sequence[str]) -> Values:

@@ -73,6 +73,8 @@ def quantity(value: float | None, unit: str, places: int = 4) -> str:
         return _scaled(value, (("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)), places)
     if unit == "B/s":
         return _scaled(value, (("B/s", 1.0), ("KiB/s", 2.0**10), ("MiB/s", 2.0**20), ("GiB/s", 2.0**30)), places)
+    if unit == "%":
+        return f"{value:.{places}g} %"
     if unit == "IOPS":
         return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
     return f"{value:.4g}" if abs(value) < 9999.5 else f"{value:,.0f}"

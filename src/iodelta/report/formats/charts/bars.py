@@ -1,4 +1,4 @@
-"""Bars: IOPS, bandwidth and mean latency of every cell, the variants below each other."""
+"""Bars: IOPS, bandwidth, mean latency and CPU time of every cell, the variants below each other."""
 
 from __future__ import annotations
 
@@ -74,6 +74,16 @@ def figures(source: Source) -> Iterator[Figure]:
             own = list(sheets(values, (cell for cell, _ in held)))
             for place, sheet in enumerate(own, 1):
                 yield _figure(values, sheet, metric, kind, held, numbered(f"values-{kind}-{metric}", place, len(own)))
+    if values is not None:
+        yield from _cpu(values)
+
+
+def _cpu(values: Values) -> Iterator[Figure]:
+    """What fio's jobs took of the processors, which is of a run and not of a direction."""
+    held = {(value.cell, value.variant): value for value in values.cpu}
+    own = list(sheets(values, (cell for cell, _ in held)))
+    for place, sheet in enumerate(own, 1):
+        yield _figure(values, sheet, "cpu", values.cpu[0].kind, held, numbered("values-cpu", place, len(own)))
 
 
 def _figure(

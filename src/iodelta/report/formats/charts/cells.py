@@ -43,6 +43,8 @@ class Sheet(msgspec.Struct, frozen=True):
 
 def metric_title(metric: str, kind: Kind, kinds: Sequence[Kind]) -> str:
     """``IOPS``, ``p99 latency``; the direction before it where there are several."""
+    if metric == "cpu":
+        return "CPU time of fio's jobs"
     name = NAMES.get(metric, f"{metric} latency")
     return f"{kind} {name}" if len(kinds) > 1 else name
 
