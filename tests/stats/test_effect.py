@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from iodelta.stats.effect import (
     EXACT_RANKS,
     Estimate,
-    contradicting_rows,
     disagree,
     hodges_lehmann,
     hodges_lehmann_rows,
     log_ratios,
     mean_t_rows,
+    not_above_rows,
+    not_below_rows,
     rank_cut,
     rank_tail,
     sign_flip_p,
@@ -73,7 +74,7 @@ def test_too_few_blocks_for_a_level_give_an_unbounded_interval() -> None:
 def test_counts_of_walsh_averages_hold_with_ties_and_zeros(values: list[float], mu: float) -> None:
     d = np.array(values)
     averages = [(d[i] + d[j]) / 2 for i in range(len(d)) for j in range(i, len(d))]
-    not_above, not_below = contradicting_rows(d[None, :], mu)
+    not_above, not_below = not_above_rows(d[None, :], mu), not_below_rows(d[None, :], mu)
     assert not_above[0] == sum(average <= mu for average in averages)
     assert not_below[0] == sum(average >= mu for average in averages)
 

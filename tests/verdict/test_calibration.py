@@ -83,7 +83,7 @@ def test_a_matrix_of_50_cells_without_a_change_raises_hardly_a_false_alarm(famil
 
 def test_two_stages_find_what_one_cannot() -> None:
     """50 cells, 5 of them 2 % slower at CV 2 %, 1000 blocks in all. Long run: 0.8 by the screen, 0.1 by Holm alone."""
-    repetitions = 5
+    repetitions = 2
     power = {}
     for family in ("holm", "screen"):
         rules = Rules.for_blocks(20, IOPS, comparisons=50, family=family)

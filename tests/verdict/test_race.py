@@ -101,7 +101,7 @@ def test_run_orders_are_what_they_are_called() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["white", "autocorrelated", "linear drift", "sticky bimodal"])
 def test_iodelta_needs_a_third_of_the_best_peers_runs_and_no_more_on_white_noise(name: str) -> None:
-    heat = race.race(name, noise.models()[name], seed=11, reps=60, cv=0.02)
+    heat = race.race(name, noise.models()[name], seed=11, reps=30, cv=0.02)
     assert heat.own.alarms <= 0.07
     assert heat.own.found[1] >= 0.95
     assert heat.own.typical / heat.best("sure").sure <= (1.0 if name == "white" else 1 / 3)

@@ -87,28 +87,27 @@ def rank_cut(n: int, tail: float) -> int:
     return max(0, math.floor(mean + sd * float(ndtri(tail)) - 0.5) + 1) if tail > 0.0 else 0
 
 
-def contradicting_rows(d: Floats, mu: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Per row: how many Walsh averages are <= ``mu`` (they contradict "above mu"), and how many are >= ``mu``.
+def not_above_rows(d: Floats, mu: float) -> NDArray[np.int64]:
+    """Per row: how many Walsh averages are <= ``mu``: they contradict that the centre is above it.
 
     Counted from signed ranks of d - mu, O(n log n), instead of forming the averages. An average equal to mu
     contradicts both claims, which keeps ties and zeros on the safe side.
     """
-    n = d.shape[1]
-    ranks = np.arange(1, n + 1)
-    ascending = np.sort(d - mu, axis=1)
+    # It descends, so among equal sizes the stable sort puts the positive first, and its mirror pairs count.
+    descending = np.sort(d - mu, axis=1)[:, ::-1]
+    by_size = np.take_along_axis(descending, np.argsort(np.abs(descending), axis=1, kind="stable"), axis=1)
+    return np.asarray(np.where(by_size <= 0, np.arange(1, d.shape[1] + 1), 0).sum(axis=1))
 
-    def not_above(e: Floats) -> NDArray[np.int64]:
-        """e descends, so among equal sizes the stable sort puts the positive first and its mirror pairs count."""
-        by_size = np.take_along_axis(e, np.argsort(np.abs(e), axis=1, kind="stable"), axis=1)
-        return np.asarray(np.where(by_size <= 0, ranks, 0).sum(axis=1))
 
-    return not_above(ascending[:, ::-1]), not_above(-ascending)
+def not_below_rows(d: Floats, mu: float) -> NDArray[np.int64]:
+    """Per row: how many Walsh averages are >= ``mu``: they contradict that the centre is below it."""
+    return not_above_rows(-d, -mu)
 
 
 def tails_rows(d: Floats, mu: float) -> tuple[Floats, Floats]:
     """Per row the one-sided signed-rank p values for "theta is above mu" and "theta is below mu"."""
-    not_above, not_below = contradicting_rows(d, mu)
-    return rank_tail(d.shape[1], not_above), rank_tail(d.shape[1], not_below)
+    n = d.shape[1]
+    return rank_tail(n, not_above_rows(d, mu)), rank_tail(n, not_below_rows(d, mu))
 
 
 def hodges_lehmann_rows(d: Floats, level: float) -> tuple[Floats, Floats, Floats]:

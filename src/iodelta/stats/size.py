@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from iodelta.stats.effect import contradicting_rows, rank_cut
+from iodelta.stats.effect import not_above_rows, not_below_rows, rank_cut
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -125,8 +125,8 @@ def projection(
         total, squares, done = total + added, squares + around + added * added / fresh, blocks
         look = _Look(values, blocks, (total, squares), hurdles.spare[at] if hurdles.spare else None)
         worse, better, inside = off.survivors(look, fresh, hurdles.margin)
-        above, below = look.shown(0.0, hurdles.change[at])
-        decided = (above & worse) | (below & better)
+        tail = hurdles.change[at]
+        decided = (look.above(0.0, tail) & worse) | (look.below(0.0, tail) & better)
         if blocks >= hurdles.least:
             decided |= inside & look.inside(hurdles.margin, hurdles.equal[at])
         stopped[decided & np.isinf(stopped)] = blocks
@@ -144,19 +144,25 @@ class _Look:
         self.centre = total / blocks
         self.error = np.sqrt(np.maximum(squares / blocks - self.centre**2, 1e-300) / max(blocks - 1, 1))
 
-    def shown(self, mu: float, tail: float) -> tuple[Bools, Bools]:
-        """Where a change above ``mu`` is shown, and where one below: by ranks, which few blocks hold back, and where
-        there are more by a t test, which comes to the same."""
+    def above(self, mu: float, tail: float) -> Bools:
+        """Where a change above ``mu`` is shown: by ranks, which few blocks hold back, and where there are more by a t
+        test, which comes to the same."""
         if self._ranked:
-            cut = rank_cut(self.blocks, tail)
-            not_above, not_below = contradicting_rows(self._values, mu)
-            return not_above < cut, not_below < cut
-        reach = -float(stdtrit(self._spare, max(tail, 1e-12))) * self.error
-        return self.centre - mu >= reach, mu - self.centre >= reach
+            return np.asarray(not_above_rows(self._values, mu) < rank_cut(self.blocks, tail))
+        return np.asarray(self.centre - mu >= self._reach(tail))
+
+    def below(self, mu: float, tail: float) -> Bools:
+        """Where a change below ``mu`` is shown."""
+        if self._ranked:
+            return np.asarray(not_below_rows(self._values, mu) < rank_cut(self.blocks, tail))
+        return np.asarray(mu - self.centre >= self._reach(tail))
 
     def inside(self, margin: float, tail: float) -> Bools:
         """Where both sides of the margin are excluded."""
-        return np.asarray(self.shown(-margin, tail)[0] & self.shown(margin, tail)[1])
+        return self.above(-margin, tail) & self.below(margin, tail)
+
+    def _reach(self, tail: float) -> Floats:
+        return -float(stdtrit(self._spare, max(tail, 1e-12))) * self.error
 
 
 class _Off:
