@@ -116,7 +116,9 @@ def _run(source: Source, kind: Kind, found: Sequence[Stay]) -> Figure:
             )
             for stay in _thinned(found, LINES)
         ],
-        note="" if len(shown) == len(found) else f"Neighbours of one variant are joined: {len(found)} trials.",
+        note=""
+        if len(shown) == len(found)
+        else f"{plural(len(found), 'trial')}; neighbours of one variant are joined.",
         wide=True,
     )
 
