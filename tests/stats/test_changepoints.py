@@ -252,3 +252,19 @@ def test_quiet_nights_that_resemble_each_other_have_few_steps() -> None:
             nights = 0.01 * correlated(100 + seed, 80, phi)
             count += len(changepoints.segments(nights, np.full(80, 1e-4), inflation=(1 + phi) / (1 - phi)).steps)
     assert count <= 2
+
+
+@pytest.mark.parametrize("first", [0.0, 0.05])
+def test_the_newest_nights_have_the_candidates_that_all_nights_have(first: float) -> None:
+    """Where the levels before them are known, also with a step there, the same new step is found in the same night."""
+    same, found = 0, 0
+    for seed in range(20):
+        y, se = nights(seed, 110, 0.003)
+        y += first * (np.arange(110) >= 50) + 0.02 * (np.arange(110) >= 100)
+        starts = changepoints.segments(y[:99], se[:99]).starts
+        whole = {step.found for step in changepoints.online(y, se) if step.found >= 99}
+        newest = {step.found for step in changepoints.online(y, se, starts=starts, since=99)}
+        found += bool(whole)
+        same += whole == newest
+    assert found >= 18
+    assert same >= 18

@@ -24,7 +24,7 @@ class Quiet(msgspec.Struct, frozen=True):
     by: str
     nights: int
     inflation: float
-    candidates: int
+    line: Line
 
 
 class Placebos:
@@ -32,6 +32,7 @@ class Placebos:
 
     def __init__(self, lines: Iterable[Line]) -> None:
         self.found = [quiet for line in lines if (quiet := _quiet(line)) is not None]
+        self._candidates: dict[tuple[int, str], int] = {}
 
     def inflation(self, line: Line, by: str) -> tuple[float, int] | None:
         """Long-run inflation of this machine's nights and from how many it is known: of the same cell and metric, else
@@ -45,7 +46,14 @@ class Placebos:
         """Points of these machines without a change, and candidates among them."""
         wanted = set(machines)
         own = [one for one in self.found if one.machine in wanted and one.by == by]
-        return sum(one.nights for one in own), sum(one.candidates for one in own)
+        return sum(one.nights for one in own), sum(map(self._counted, own))
+
+    def _counted(self, one: Quiet) -> int:
+        """Its candidates, counted where they are asked for: night by night is the slow part of a scan."""
+        key = (one.line.key.number, one.by)
+        if key not in self._candidates:
+            self._candidates[key] = _candidates(one)
+        return self._candidates[key]
 
 
 def is_quiet(line: Line) -> bool:
@@ -57,17 +65,27 @@ def _quiet(line: Line) -> Quiet | None:
     by = "ratio" if line.variant == PLACEBO else "level"
     if not is_quiet(line):
         return None
+    y, se, epochs = _followed(line, by)
+    inflation = levels.inflation(y, se, levels.between(y, se, epochs), epochs) if len(y) else 1.0
+    return Quiet(line.key.machine, line.cell, line.key.metric, by, len(y), inflation, line)
+
+
+def _candidates(one: Quiet) -> int:
+    """Those of every epoch, as they were found night by night."""
+    y, se, epochs = _followed(one.line, one.by)
+    parts = [epochs == epoch for epoch in np.unique(epochs)]
+    found = [
+        changepoints.online(y[own], se[own], threshold=changepoints.CANDIDATE, inflation=one.inflation) for own in parts
+    ]
+    return sum(map(len, found))
+
+
+def _followed(line: Line, by: str) -> tuple[levels.Floats, levels.Floats, levels.Indices]:
+    """Values, errors and the number of the epoch of each."""
     points = [point for point in line.points if by == "level" or point.r is not None]
     values = [point.y if by == "level" else point.r for point in points]
     errors = [point.se if by == "level" else point.r_se for point in points]
-    y, se = np.asarray(values, dtype=float), np.asarray(errors, dtype=float)
-    epochs = _numbered([point.epoch for point in points])
-    inflation = levels.inflation(y, se, levels.between(y, se, epochs), epochs) if len(y) else 1.0
-    candidates = 0
-    for epoch in np.unique(epochs):
-        own = epochs == epoch
-        candidates += len(changepoints.online(y[own], se[own], threshold=changepoints.CANDIDATE, inflation=inflation))
-    return Quiet(line.key.machine, line.cell, line.key.metric, by, len(y), inflation, candidates)
+    return np.asarray(values, dtype=float), np.asarray(errors, dtype=float), _numbered([one.epoch for one in points])
 
 
 def _numbered(epochs: Sequence[str]) -> levels.Indices:

@@ -80,12 +80,25 @@ class _Epoch:
     def found(self) -> list[Found]:
         """The steps of the whole series, and the newest candidate where these have not got it yet."""
         steps = {step.at: step for step in self._segments.steps}
-        y, se = self._y, self._se
-        for step in changepoints.online(y, se, threshold=changepoints.CANDIDATE, inflation=self._inflation)[-1:]:
+        last = len(self._y) - STANDS
+        for step in self._newest(last - 1)[-1:]:
             is_told = any(step.first <= at <= step.last for at in steps)
-            if not is_told and len(y) - step.found <= STANDS and not self._is_gone(step):
+            if not is_told and step.found >= last and not self._is_gone(step):
                 steps[step.at] = step
         return [self._found(step) for step in steps.values()]
+
+    def _newest(self, since: int) -> tuple[changepoints.Step, ...]:
+        """Candidates of the nights ``since`` then, on the level that the whole series had before them. One that stood
+        out already in the first of them is an older one."""
+        before = tuple(start for start in self._segments.starts if start <= since) or (0,)
+        return changepoints.online(
+            self._y,
+            self._se,
+            threshold=changepoints.CANDIDATE,
+            inflation=self._inflation,
+            starts=before,
+            since=since,
+        )
 
     def gone(self) -> list[Gone]:
         """What went away."""

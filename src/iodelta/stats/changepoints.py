@@ -79,29 +79,41 @@ class Segments(msgspec.Struct, frozen=True):
 
 
 def online(
-    values: ArrayLike, errors: ArrayLike, *, threshold: float = REPORT, inflation: float = 1.0
+    values: ArrayLike,
+    errors: ArrayLike,
+    *,
+    threshold: float = REPORT,
+    inflation: float = 1.0,
+    starts: Sequence[int] = (0,),
+    since: int = WARM_UP,
 ) -> tuple[Step, ...]:
     """Candidates as they are found when points come one by one: no candidate looks at a point after ``found``.
 
     The generalised likelihood ratio of a step at any point since the last candidate, both levels unknown. After a
-    candidate, the series goes on from its first point.
+    candidate, the series goes on from its first point. With ``since``, only candidates of the points from then on,
+    where segments are known to begin at ``starts`` before.
     """
     y, se = checked(values, errors)
     found: list[Step] = []
-    starts, tau = [0], levels.robust_between(y[:WARM_UP], se[:WARM_UP])
+    first = max(since, WARM_UP)
+    begins, tau = list(starts), levels.robust_between(y[:first], se[:first])
     clean = y.copy()
-    for now in range(WARM_UP, len(y)):
-        begin = starts[-1]
+    if len(begins) > 1:
+        known = numbered(begins, first)
+        tau = levels.between(y[:first], se[:first], known)
+        clean[:first] = levels.clipped(y[:first], se[:first], tau, known).values
+    for now in range(first, len(y)):
+        begin = begins[-1]
         if now == begin:
             continue
         seen = slice(begin, now + 1)
         outcome = levels.clipped(y[seen], se[seen], tau, np.zeros(now + 1 - begin, dtype=np.intp))
         clean[seen] = outcome.values
-        tau, z = _newest(clean[: now + 1], se[: now + 1], starts, tau, inflation)
+        tau, z = _newest(clean[: now + 1], se[: now + 1], begins, tau, inflation)
         if z >= threshold:
             step = _step(clean[seen], se[seen], tau, inflation, outcome.lone, begin)
             found.append(msgspec.structs.replace(step, z=z))
-            starts.append(step.at)
+            begins.append(step.at)
     return tuple(found)
 
 
