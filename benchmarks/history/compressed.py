@@ -4,8 +4,8 @@
 
 Each night is ``iodelta history night``: a commit that changes nothing, its build, an experiment of it against a
 reference and a placebo, scan, confirmation. After the quiet nights a commit limits its own reads to 2 % fewer, and
-nights go on until an alert is confirmed. Needs root, git, fio and the blkio controller of cgroup v1. What it made is
-removed at the end; the history stays.
+nights go on until an alert is confirmed. Needs root, git, fio and the blkio controller of cgroup v1. With the place on
+tmpfs the limit is all that the reads wait for. What it made is removed at the end; the history stays.
 """
 
 from __future__ import annotations
@@ -21,6 +21,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from benchmarks.history import rules
+from iodelta.history.store import Store
+
 BLKIO = Path("/sys/fs/cgroup/blkio")
 LEVEL = 1000
 """Reads per second of the reference and of every quiet night."""
@@ -35,7 +40,8 @@ path = "{device}"
 [workload]
 rw = "randread"
 bs = "4k"
-ioengine = "psync"
+ioengine = "libaio"
+iodepth = 32
 direct = 1
 [build]
 repo = "{place}/repo"
@@ -51,7 +57,7 @@ restore = ["{place}/throttle.sh", "{place}/level"]
 apply = ["{place}/throttle.sh", "{{built}}/built-level"]
 restore = ["{place}/throttle.sh", "{place}/level"]
 [design]
-trial = "0.5s"
+trial = "1s"
 ramp = "0s"
 blocks = 4
 budget = "120s"
@@ -99,7 +105,21 @@ def _nights(chosen: argparse.Namespace, place: Path, device: str) -> str:
         answer = _night(place)
         found = [one for one in answer["alerts"] if one["state"] == "confirmed" and one not in false]
         _commit(place, round(LEVEL * (1.0 - STEP)), f"night {after} after it")
-    return _told(quiet, alerts, len(false), after, found, slower, time.monotonic() - begun)
+    text = _told(quiet, alerts, len(false), after, found, slower, time.monotonic() - begun)
+    return "\n".join([text, *_rivals(place, quiet), ""])
+
+
+def _rivals(place: Path, quiet: int) -> Iterator[str]:
+    """What other rules say of the same nights of the build, in hindsight."""
+    store = Store(f"sqlite:///{place}/iodelta-history/history.db")
+    (line,) = [line for line in store.lines() if line.variant == "tonight"]
+    store.close()
+    seen = {"level": [point.y for point in line.points], "ratio": [point.r or 0.0 for point in line.points]}
+    for name, rule in rules.rivals().items():
+        for by, values in seen.items():
+            places = [at for _, at, _ in rule(np.asarray(values))]
+            true = sum(abs(at - quiet) <= 1 for at in places)
+            yield f"- {name}, by {by}: {len(places) - true} false points, {true} at the step."
 
 
 def _told(quiet: int, alerts: int, false: int, after: int, found: list[Any], slower: str, seconds: float) -> str:
