@@ -233,6 +233,9 @@ def test_an_experiment_prepares_its_disk_and_keeps_its_state_with_every_trial(st
     assert other.code in GOOD, other
     (session,) = kinds(stand.place / "two", "session")
     assert session["disk"]["since"] >= since[-1]
+    later = " ".join(stand.run("report", "two", "--format", "mail").out.split())
+    assert f"disk prepared: {node}, " in later
+    assert "purge by discard; 1 x its size in sequence" in later
 
 
 def trials_since(folder: Path) -> list[float]:

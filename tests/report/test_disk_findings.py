@@ -14,7 +14,7 @@ from iodelta.lab.account import Account
 from iodelta.lab.diskstate import Known, Prepared
 from iodelta.lab.events import Session
 from iodelta.probe.identity import Identity
-from iodelta.study.preparation import disk_findings
+from iodelta.study.preparation import disk_findings, prepared_earlier
 from iodelta.trial import Direction, Finding, Quantity, Trial
 from iodelta.verdict import metric
 
@@ -86,3 +86,22 @@ def test_an_arm_that_leaves_the_steady_state_is_named_and_the_other_is_not() -> 
     assert "range over" in one.explanation
     assert "(20 % is steady)" in one.explanation
     assert found(known(), falling, rw="randread") == [], "reads leave no steady state of writes"
+
+
+@pytest.mark.parametrize(
+    ("disk", "words"),
+    [
+        (known(since=GIB // 8), "2 x its size; steady after 12 rounds; 128 MiB written since"),
+        (known(steady=False), "2 x its size; not steady after 12 rounds; 0 B written since"),
+        (known(since=None), "2 x its size; steady after 12 rounds; what was written since is not known"),
+    ],
+)
+def test_a_later_report_says_how_the_disk_was_prepared(disk: Known, words: str) -> None:
+    account = Account([Session(0.0, "boot", 1, TARGET, "environment.json", "local", msgspec.to_builtins(disk))] * 2)
+    assert prepared_earlier(account) == (("disk prepared", f"/dev/sdb, 1970-01-01 00:00 UTC: {words}"),)
+
+
+@pytest.mark.parametrize("disk", [None, Known(None)])
+def test_a_disk_of_which_nothing_is_known_was_not_prepared(disk: Known | None) -> None:
+    said = msgspec.to_builtins(disk) if disk is not None else None
+    assert prepared_earlier(Account([Session(0.0, "boot", 1, TARGET, "environment.json", "local", said)])) == ()

@@ -29,7 +29,7 @@ from iodelta.study.best import best
 from iodelta.study.confounders import Differing, differences
 from iodelta.study.experiment import Account
 from iodelta.study.facts import facts_of
-from iodelta.study.preparation import disk_accounts, disk_findings
+from iodelta.study.preparation import disk_accounts, disk_findings, prepared_earlier
 from iodelta.study.system import system
 from iodelta.study.views import views
 from iodelta.trial import Trial
@@ -81,7 +81,7 @@ def judged(folder: Folder) -> Judged:
         calibrations=calibrations,
         views=views(plan, judgement, ordered),
         best=best(plan, judgement, ordered),
-        system=system(environment),
+        system=(*system(environment), *(() if plan.experiment.prepare else prepared_earlier(journal))),
         changed=_changed(folder, journal, environment),
         again=_again(folder, plan, journal, environment),
         instruments=seen(folder),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
@@ -13,13 +14,14 @@ from iodelta.lab.bench import problem_of
 from iodelta.lab.conditioning import Round, State, least_written, overwritten, parts_of_fill, unbroken, window_of
 from iodelta.lab.disksession import DiskPlan, DiskSurvey, read_plan
 from iodelta.lab.diskstate import Known, findings
+from iodelta.lab.events import Session
 from iodelta.lab.folder import Folder, Preparing
 from iodelta.lab.preparing import rounds_of
 from iodelta.lab.superblocks import kinds_of
 from iodelta.plural import plural
 from iodelta.probe.topology import Target
 from iodelta.stats.rounds import RANGE, SLOPE, Window, departure
-from iodelta.study.words import percent
+from iodelta.study.words import inert, percent, size
 from iodelta.trial import Finding, Trial
 from iodelta.verdict import Metric
 from iodelta.verdict.metrics import reader
@@ -178,6 +180,26 @@ def disk_findings(
         seen.add(session.machine)
     if seen and any(session.disk is not None for session in account.sessions):
         yield from _departures(experiment, trials, metrics)
+
+
+def prepared_earlier(account: Account) -> tuple[tuple[str, str], ...]:
+    """How the disk of each machine had been prepared when the first session began there: name and value."""
+    first: dict[str, Session] = {}
+    for session in account.sessions:
+        first.setdefault(session.machine, session)
+    return tuple(("disk prepared", text) for session in first.values() for text in _prepared_then(session))
+
+
+def _prepared_then(session: Session) -> Iterator[str]:
+    disk = msgspec.convert(session.disk, Known) if session.disk is not None else Known(None)
+    if disk.prepared is None:
+        return
+    path = inert(msgspec.convert(session.target, Target).path)
+    ended = time.strftime("%Y-%m-%d %H:%M", time.gmtime(disk.prepared.at))
+    state = "steady" if disk.prepared.steady else "not steady"
+    rounds = plural(disk.prepared.rounds, "round")
+    since = "what was written since is not known" if disk.since is None else f"{size(disk.since)} written since"
+    yield f"{path}, {ended} UTC: {inert(disk.prepared.how)}; {state} after {rounds}; {since}"
 
 
 def _departures(experiment: Experiment, trials: Sequence[Trial], metrics: Sequence[Metric]) -> Iterator[Finding]:
