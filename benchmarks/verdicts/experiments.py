@@ -53,6 +53,8 @@ class Setup:
     margin: float = 0.02
     drawn: bool = False
     """Change and noise are drawn anew for every experiment: any change up to ``WIDEST``, any CV in ``CVS``."""
+    mirrored: bool = False
+    """The orders of folders made before: one draw for two blocks, the second in the reverse order of the first."""
 
     def settled(self, rng: np.random.Generator) -> Setup:
         """Itself, or one of those that may be drawn: every log change and every order of magnitude of noise alike."""
@@ -106,6 +108,7 @@ class Setup:
             comparisons=self.cells,
             carry="superblocks" if self.superblocks else "tested",
             seed=ENGINE_SEED,
+            order="mirrored" if self.mirrored else "independent",
         )
 
     def names(self) -> tuple[Metric, ...]:
@@ -142,6 +145,8 @@ def simulate(setup: Setup, rng: np.random.Generator) -> tuple[list[Series], list
 def _cell(setup: Setup, rng: np.random.Generator) -> Cell:
     """Trials in run order, two a block (more in superblocks: of each arm the last one counts)."""
     first = rng.random(setup.blocks) < 0.5
+    if setup.mirrored:
+        first[1::2] = ~first[: setup.blocks // 2 * 2 : 2]
     repeats = setup.repeats
     arm = np.repeat(np.column_stack([~first, first]).ravel(), repeats)
     machine = setup.noise(rng, len(arm))

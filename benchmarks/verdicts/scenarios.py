@@ -115,6 +115,7 @@ def scenarios() -> list[Scenario]:
         *_equivalence(),
         *_stalls(),
         *_carry(),
+        *_mirrored(),
         *_power(),
         *_bins(),
         *_projections(),
@@ -255,6 +256,23 @@ def _carry_of_one_trial() -> list[Scenario]:
         )
         name = f"{debt:.0%}, superblocks"
         found.append(Scenario(name, CARRY, paired, bounds, shown))
+    return found
+
+
+def _mirrored() -> list[Scenario]:
+    """Folders made before drew one order for two blocks, ABBA or BAAB, and are judged by that."""
+    group = "Mirrored orders of older folders"
+    found = []
+    for name in OF_SIXTEEN:
+        setup = Setup(NOISES[name], mirrored=True)
+        found.append(Scenario(f"no change: {name}", group, setup, QUIET))
+    for debt, most in ((0.03, 0.08), (0.10, 0.02)):
+        for memory, lasts in MEMORY.items():
+            setup = Setup(normal(0.01), debt=debt, memory=memory, mirrored=True)
+            name = f"debt {debt:.0%}{lasts}, CV 1%"
+            found.append(Scenario(name, group, setup, (Bound("improvement", most=most),), ("equivalent",)))
+            setup, name = replace(setup, debt=-debt), name.replace("debt", "benefit")
+            found.append(Scenario(name, group, setup, (Bound("regression", most=most),), ("equivalent",)))
     return found
 
 
