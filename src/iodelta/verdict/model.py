@@ -155,7 +155,8 @@ class Verdict(msgspec.Struct, frozen=True):
     sd: float | None
     """Standard deviation of the block log-ratios."""
     p: float | None
-    """Two-sided sign-flip p value at this look alone."""
+    """Two-sided p value at this look alone, of the estimand that shows more, corrected for both estimands and for all
+    metrics of the cell."""
     p_looks: float | None
     """Two-sided signed-rank p value over all looks taken: the alpha at which this sequence would just have decided.
     One-sided after a screen, which fixed the direction on other blocks."""

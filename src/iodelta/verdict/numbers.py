@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from iodelta.stats.carry import Ahead, Carry, direct_bias
-from iodelta.stats.effect import Estimate, hodges_lehmann, sign_flip_p_rows
+from iodelta.stats.effect import Estimate, hodges_lehmann, tails_rows
 from iodelta.stats.hosts import places_of, smallest_t
 from iodelta.stats.replay import EXACT_COINS, patterns
 from iodelta.stats.sequential import nominal_tails
@@ -86,7 +86,7 @@ def numbers_of(unit: Units, trace: Trace, outcome: Outcome, rules: Rules) -> Num
         d=d,
         two_speeds=machine.two_speeds,
         sd=sd,
-        p=_p(unit, d, rules),
+        p=_p(unit, trace, at, d, rules),
     )
 
 
@@ -225,7 +225,10 @@ def _of_some(unit: Units, values: Floats, chosen: NDArray[np.bool_], level: floa
     return estimate_of(typical_over(values[chosen], hosts), found.value, level, found.n)
 
 
-def _p(unit: Units, d: Floats, rules: Rules) -> float:
+def _p(unit: Units, trace: Trace, at: int, d: Floats, rules: Rules) -> float:
+    """That of the tests that decide; before the first look, of the typical change alone."""
+    if 0 <= at < len(trace.above):
+        return min(1.0, 2.0 * min(trace.above[at], trace.below[at]))
     if unit.hosts:
         return p_over_hosts(d, unit.hosts, unit.coins, rules.seed)
-    return float(sign_flip_p_rows(d[None, :], rules.seed)[0])
+    return min(1.0, 2.0 * float(np.minimum(*tails_rows(d[None, :], 0.0))[0]))
