@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from itertools import chain
 
 import msgspec
 
@@ -66,8 +67,8 @@ class Repository:
 
     def git(self, *args: str, cwd: str | None = None, stdin: bytes = b"", timeout: float = _PATIENCE) -> Completed:
         """git with these arguments. Raises MachineError when it cannot be started."""
-        scrub = [word for name in _SCRUBBED for word in ("-u", name)]
-        settings = [word for setting in _SETTINGS for word in ("-c", setting)]
+        scrub = list(chain.from_iterable(("-u", name) for name in _SCRUBBED))
+        settings = list(chain.from_iterable(("-c", setting) for setting in _SETTINGS))
         return self._machine.run(
             ["env", *scrub, "git", "-C", cwd or self.path, *settings, *args],
             env={"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_PAGER": "cat"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NoReturn
 
@@ -149,7 +150,7 @@ def bisect_line(alert: Alert, good: Measured, night: Measured, put: Sequence[str
     words = ["iodelta", "bisect", *(["--repo", build.repo] if build.repo else [])]
     words += ["--good", good.commit, "--bad", night.commit]
     words += ["--build", shlex.join(build.command)] if build.command else []
-    words += [word for name in build.artifacts for word in ("--artifact", name)]
+    words += list(chain.from_iterable(("--artifact", name) for name in build.artifacts))
     words += _how(night, put)
     words += ["--target", experiment.target.path] if experiment.target.path else []
     words += ["--size", experiment.target.size] if experiment.target.size else []

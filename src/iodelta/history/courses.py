@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -90,7 +91,7 @@ def courses(store: Store, words: Sequence[str] = (), entries: Sequence[Entry] = 
 
 def notes_of(lines: Iterable[Line], entries: Sequence[Entry]) -> tuple[Note, ...]:
     """All notes of a history, the oldest first."""
-    points = (point for line in lines for point in line.points)
+    points = chain.from_iterable(line.points for line in lines)
     return placed(entries, points, Order(entries))
 
 

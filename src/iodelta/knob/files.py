@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 import msgspec
 
@@ -169,7 +170,7 @@ class ResettingKnob(FileKnob):
         return msgspec.structs.replace(script, keep=keep, release=(*script.release, ("put_back_all", *resets)))
 
     def also(self) -> tuple[str, ...]:
-        return tuple(other for path in self.paths() for other in self.resets(path))
+        return tuple(chain.from_iterable(self.resets(path) for path in self.paths()))
 
     def save(self, values: Sequence[str] = ()) -> Saved:
         saved = super().save(values)

@@ -14,6 +14,7 @@ import socket
 import tempfile
 import threading
 import time
+from itertools import product
 from pathlib import Path
 
 from iodelta.errors import LostError, MachineError, MeasureError
@@ -211,7 +212,7 @@ class GuestLine:
                 time.sleep(0.02)
 
     def _names(self) -> list[str]:
-        return [f"{kind}.{number}" for number in range(CHANNELS) for kind in ("in", "err")]
+        return [f"{kind}.{number}" for number, kind in product(range(CHANNELS), ("in", "err"))]
 
     def _greeted(self, number: int, limit: float) -> Channel:
         line, errors = self._sockets.pop(f"in.{number}"), self._sockets.pop(f"err.{number}")

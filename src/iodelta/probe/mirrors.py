@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import chain
 
 import msgspec
 
@@ -157,7 +158,7 @@ def copies_of(chunks: Iterable[Chunk], extents: Iterable[tuple[int, int]]) -> di
 def pid_shares(held: Mapping[tuple[int, ...], int], pids: Iterable[int]) -> dict[int, float]:
     """Devid -> part of evenly spread reads that ``pid`` takes from it; empty without readers."""
     readers = list(pids)
-    shares = dict.fromkeys(sorted({devid for group in held for devid in group}), 0.0)
+    shares = dict.fromkeys(sorted(set(chain.from_iterable(held))), 0.0)
     whole = sum(held.values()) * len(readers)
     for group, size in held.items():
         for pid in readers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import chain
 
 import msgspec
 
@@ -49,7 +50,7 @@ def layers(real_path: str, table: Iterable[Mount], depth: int = 4) -> tuple[str,
         return ()
     inside = mount.root.rstrip("/") + real_path[len(mount.point.rstrip("/")) :]
     found = [layer.rstrip("/") + inside for layer in _layer_directories(mount)]
-    deeper = (one for path in found for one in layers(path, known, depth - 1))
+    deeper = chain.from_iterable(layers(path, known, depth - 1) for path in found)
     return tuple(dict.fromkeys((*found, *deeper)))
 
 

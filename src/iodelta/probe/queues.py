@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 import msgspec
 
@@ -41,7 +42,7 @@ def numbers(text: str) -> Cpus:
     if not _LIST.fullmatch(text):
         return frozenset()
     ends = [part.partition("-") for part in text.split(",")]
-    return frozenset(n for low, _, high in ends for n in range(int(low), int(high or low) + 1))
+    return frozenset(chain.from_iterable(range(int(low), int(high or low) + 1) for low, _, high in ends))
 
 
 def spelled(cpus: Iterable[int]) -> str:

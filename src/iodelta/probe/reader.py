@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 from iodelta.errors import MachineError
 from iodelta.machine import Machine
@@ -60,7 +61,7 @@ class Reader:
     def directory(self, *patterns: str) -> Section:
         """Every readable file that matches, by its last name. Nothing is recorded about the others."""
         found = {}
-        for path in (path for pattern in patterns for path in self.machine.glob(pattern)):
+        for path in chain.from_iterable(self.machine.glob(pattern) for pattern in patterns):
             try:
                 text = self.machine.read(path).strip("\n\0 ")
             except MachineError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from itertools import chain
 from typing import Literal
 
 import msgspec
@@ -95,8 +96,8 @@ def resolve_tree(machine: Machine, path: str) -> Target:
     ).text
     places = [resolve(machine, one) for one in dict.fromkeys(found.splitlines()[1:])]
     places = [one for one in places if one.kind == "directory"] or [target]
-    devices = tuple(dict.fromkeys(name for one in places for name in one.devices))
-    disks = tuple(dict.fromkeys(name for one in places for name in one.disks))
+    devices = tuple(dict.fromkeys(chain.from_iterable(one.devices for one in places)))
+    disks = tuple(dict.fromkeys(chain.from_iterable(one.disks for one in places)))
     if len(devices) == 1:
         return msgspec.structs.replace(places[0], path=path, real_path=target.real_path, identity=target.identity)
     reason = f"its files lie on {len(devices)} devices" if devices else target.reason

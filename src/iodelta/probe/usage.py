@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 import msgspec
 
@@ -49,8 +50,8 @@ def current_uses(machine: Machine) -> Uses:
         if mount.devno.startswith("0:")
     }
     below = {name: layers(path, table) for name, path in backing.items()}
-    layered = (path for paths in below.values() for path in paths)
-    paths = {*swap_paths, *backing.values(), *layered, *(part for parts in sources.values() for part in parts)}
+    layered = chain.from_iterable(below.values())
+    paths = {*swap_paths, *backing.values(), *layered, *chain.from_iterable(sources.values())}
     known = statuses(machine, sorted(paths))
     mounted: dict[str, tuple[str, ...]] = {}
     for mount in table:
@@ -114,7 +115,7 @@ def device_reasons(machine: Machine, name: str, uses: Uses) -> tuple[Reason, ...
     That is its disk, partitions that overlap it, what is behind a loop device, and other paths to the same disk.
     """
     this = device(machine, name)
-    found = [reason for one in _sharing(machine, this) for reason in _claims(machine, one, uses)]
+    found = list(chain.from_iterable(_claims(machine, one, uses) for one in _sharing(machine, this)))
     if this.partitions:
         listed = ", ".join(this.partitions)
         found.append(Reason(f"/dev/{name}", f"has partitions ({listed})", "name a partition, or another disk", False))

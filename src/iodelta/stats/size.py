@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import product
 
 import msgspec
 import numpy as np
@@ -193,7 +194,7 @@ def _range(looks: list[int], stopped: Floats) -> Projection:
     ends: list[float] = [*looks, math.inf]
     mass = [float((stopped == end).mean()) for end in ends]
     median = ends.index(float(np.quantile(stopped, 0.5, method="lower")))
-    runs = [(first, last) for first in range(median + 1) for last in range(median, len(ends))]
+    runs = [(first, last) for first, last in product(range(median + 1), range(median, len(ends)))]
     chosen = min(runs, key=lambda run: (round(abs(sum(mass[run[0] : run[1] + 1]) - CENTRAL), 9), run[1] - run[0]))
     low, high = (ends[place] for place in chosen)
     return Projection(ends[median], low, high, sum(mass[chosen[0] : chosen[1] + 1]), mass[-1])

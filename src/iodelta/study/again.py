@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from itertools import chain
 
 import msgspec
 
@@ -138,18 +139,20 @@ def _shorthand(experiment: Experiment, seed: int) -> list[str] | None:
     same = parse(text, "command line", numbered=False)
     if msgspec.structs.replace(same, design=msgspec.structs.replace(same.design, seed=design.seed)) != experiment:
         return None
-    words = [word for value in variants for word in ("--variant", value)]
+    words = list(chain.from_iterable(("--variant", value) for value in variants))
     words += condition_words(experiment)
     tables: dict[str, str | int] = {**top, "target": target["path"], "size": target["size"], **given}
     if experiment.baseline == experiment.variants[0].name:
         tables["baseline"] = ""
-    words = [word for name, value in tables.items() if value != "" for word in (f"--{name}", str(value))] + words
+    words = (
+        list(chain.from_iterable((f"--{name}", str(value)) for name, value in tables.items() if value != "")) + words
+    )
     return [*words, *(["--placebo"] if placebo else []), "--", *fio]
 
 
 def condition_words(experiment: Experiment) -> list[str]:
     """``--condition`` for each condition."""
-    return [word for value in _conditions(experiment) for word in ("--condition", value)]
+    return list(chain.from_iterable(("--condition", value) for value in _conditions(experiment)))
 
 
 def _conditions(experiment: Experiment) -> list[str]:

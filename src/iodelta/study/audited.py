@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from types import MappingProxyType
 from typing import Literal
 
@@ -105,7 +106,7 @@ def audited(
         audit.runs,
         audit.hits,
         tuple(sorted(audit.failed())),
-        (*statements, *(finding for run in audit.runs for finding in run.findings)),
+        (*statements, *chain.from_iterable(run.findings for run in audit.runs)),
         tuple(claims),
         audit.repairs(),
         tuple(refusals),

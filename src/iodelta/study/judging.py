@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ def judged(folder: Folder) -> Judged:
         *warnings(plan),
         *disk_findings(plan.experiment, journal, counted, judgement.rules.metrics),
         *(one for one in journal.findings() if one.severity != "hard"),
-        *(finding for trial in trials.values() for finding in trial.findings),
+        *chain.from_iterable(trial.findings for trial in trials.values()),
         *audit_trials(ordered, facts_of(plan, environment)),
     )
     account = Account(
@@ -142,7 +143,7 @@ def _version(environment: Mapping[str, Any]) -> tuple[int, int]:
 def _changed(folder: Folder, journal: Journal, first: Mapping[str, Any]) -> tuple[Differing, ...]:
     same = [one for one in journal.sessions[1:] if one.machine == journal.sessions[0].machine]  # not another host's
     later = [sound(folder.read_struct(one.environment, dict[str, Any])) for one in same]
-    found = [one for environment in later for one in differences(first, environment)]
+    found = list(chain.from_iterable(differences(first, environment) for environment in later))
     return tuple(dict.fromkeys(found))
 
 

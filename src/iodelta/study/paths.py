@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -28,11 +29,11 @@ def read_all(
     layouts = [read_one(path, stdin=stdin, pattern=pattern) for path in paths]
     whole = Layout(
         "+".join(dict.fromkeys(layout.kind for layout in layouts)),
-        tuple(entry for layout in layouts for entry in layout.entries),
-        tuple(stats for layout in layouts for stats in layout.device_stats),
-        tuple(refusal for layout in layouts for refusal in layout.refusals),
-        tuple(finding for layout in layouts for finding in layout.findings),
-        tuple(log for layout in layouts for log in layout.logs),
+        tuple(chain.from_iterable(layout.entries for layout in layouts)),
+        tuple(chain.from_iterable(layout.device_stats for layout in layouts)),
+        tuple(chain.from_iterable(layout.refusals for layout in layouts)),
+        tuple(chain.from_iterable(layout.findings for layout in layouts)),
+        tuple(chain.from_iterable(layout.logs for layout in layouts)),
     )
     return whole, audit(entry.run for entry in whole.entries)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from types import MappingProxyType
 
 import msgspec
@@ -142,9 +143,9 @@ def shown(
         rows = _medians(layout.entries, rules)
     else:
         named = enumerate(zip(runs, _names(layout.entries), strict=True))
-        rows = [row for index, (run, name) in named for row in _rows(run, name, rules.get(index, ()))]
+        rows = list(chain.from_iterable(_rows(run, name, rules.get(index, ())) for index, (run, name) in named))
     order = {group: place for place, group in enumerate(dict.fromkeys(row.group for row in rows))}
-    found = (*audit.findings(), *(finding for run in runs for finding in run.findings), *layout.findings)
+    found = (*audit.findings(), *chain.from_iterable(run.findings for run in runs), *layout.findings)
     return Shown(
         "iodelta.show/1",
         tuple(sorted(rows, key=lambda row: order[row.group])),
@@ -323,7 +324,7 @@ def _median(group: str, name: str, rows: Sequence[Row]) -> Row:
         error=max(row.error for row in rows),
         short=sum(row.short for row in rows),
         dropped=sum(row.dropped for row in rows),
-        rules=tuple(dict.fromkeys(rule for row in rows for rule in row.rules)),
+        rules=tuple(dict.fromkeys(chain.from_iterable(row.rules for row in rows))),
         severity=min((row.severity for row in rows), key=("hard", "warning", "note", "").index),
     )
 

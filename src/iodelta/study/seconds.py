@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from statistics import fmean, median
 from typing import NamedTuple
 
@@ -53,7 +53,7 @@ class Second(NamedTuple):
 
 def kinds(trials: Iterable[Trial]) -> tuple[Kind, ...]:
     """The directions of which trials have seconds."""
-    names = {name for trial in trials for name in trial.series}
+    names = set(chain.from_iterable(trial.series for trial in trials))
     return tuple(kind for kind in KINDS if f"{kind}.iops" in names)
 
 

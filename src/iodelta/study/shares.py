@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from itertools import product
 
 import msgspec
 
@@ -12,7 +13,7 @@ from iodelta.ingest.layouts import Entry
 
 _STEPS = (2, 4, 10, 20, 50, 100, 250, 500, 750, 1000)
 
-BOUNDS = (*(step * size for size in (1.0, 1e3, 1e6) for step in _STEPS), 2e9, math.inf)
+BOUNDS = (*(step * size for size, step in product((1.0, 1e3, 1e6), _STEPS)), 2e9, math.inf)
 """Upper ends of fio's buckets, ns."""
 
 

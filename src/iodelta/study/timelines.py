@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -114,7 +114,7 @@ class _Log(NamedTuple):
 def timelines(sides: Mapping[str, Iterable[Run]]) -> tuple[Timeline, ...]:
     """The charts of fio's logs. Of one side, logs of one job are drawn over each other; where each job has one log
     only, all of them. Of several sides, those with the same name are: where no name is the same, all of them."""
-    logs = [log for side, runs in sides.items() for log in _named(side, runs)]
+    logs = list(chain.from_iterable(_named(side, runs) for side, runs in sides.items()))
     several = len(sides) > 1
     apart = _shared(logs) if several else _clones(logs)
     found: list[Timeline] = []

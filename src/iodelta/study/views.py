@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from statistics import median, quantiles
 
 import msgspec
@@ -92,7 +93,9 @@ def views(plan: Plan, judgement: Judgement, trials: Sequence[Trial]) -> Views:
             for other in others
         ),
         modes=tuple(_modes(by_cell, experiment.baseline, others)),
-        costs=tuple(_cost(cell, name, own) for cell, own in by_cell.items() for name in (experiment.baseline, *others)),
+        costs=tuple(
+            _cost(cell, name, own) for (cell, own), name in product(by_cell.items(), (experiment.baseline, *others))
+        ),
     )
 
 

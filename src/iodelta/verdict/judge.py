@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 import msgspec
 import numpy as np
@@ -138,7 +139,7 @@ def _all_series(
         seen[trial.variant] = None
     compared = [name for name in (seen if variants is None else variants) if name != baseline]
     found = []
-    around = surroundings_of((trial for own in cells.values() for trial in own), hosts)
+    around = surroundings_of(chain.from_iterable(cells.values()), hosts)
     for cell, own in cells.items():
         blocks = blocks_of(own)
         finished = finished_of(blocks)
@@ -220,7 +221,7 @@ def _mean_unit(members: Sequence[Units], ended: Sequence[int], rules: Rules) -> 
         ended=tuple(dict.fromkeys(int(np.count_nonzero(last_at <= number)) for number in ended)),
         unit=f"blocks of {plural(len(members), 'cell')}",
         trials_at=head.trials_at,
-        others=tuple(single for member in members for single in member.singles),
+        others=tuple(chain.from_iterable(member.singles for member in members)),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from itertools import product
 from statistics import median
 from typing import Literal, Protocol
 
@@ -107,7 +108,7 @@ def metrics_for(source: Iterable[Kind | Trial], *, block_size: int = 4096, syncs
         for kind in [item] if isinstance(item, str) else [direction.kind for direction in item.directions]:
             kinds[kind] = None
     rate = "bandwidth" if block_size >= LARGE_BLOCK else "iops"
-    names = [f"{kind}.{what}" for kind in kinds for what in (rate, "lat.mean", "lat.p99")]
+    names = [f"{kind}.{what}" for kind, what in product(kinds, (rate, "lat.mean", "lat.p99"))]
     if syncs:
         names += ["sync.lat.mean", "sync.lat.p99"]
     return tuple(metric(name) for name in names)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 import msgspec
 import numpy as np
@@ -62,7 +63,7 @@ def mode_change(
 
 def _log_seconds(runs: Sequence[Trial], kind: Kind) -> Floats:
     """Log IOPS of every second with any I/O, of all runs of one variant in one block."""
-    seconds = np.array([value for trial in runs for value in trial.series.get(f"{kind}.iops", ())], dtype=float)
+    seconds = np.array(list(chain.from_iterable(trial.series.get(f"{kind}.iops", ()) for trial in runs)), dtype=float)
     return np.asarray(np.log(seconds[np.isfinite(seconds) & (seconds > 0)]))
 
 

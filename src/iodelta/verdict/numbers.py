@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,7 +141,7 @@ def flags_of(unit: Units, used: int) -> tuple[Flags, ...]:
     """By rule, how many trials of each variant were flagged."""
     old, new = unit.baseline_flags[:used], unit.variant_flags[:used]
     found = []
-    for rule in sorted({name for flags in (*old, *new) for name in flags}):
+    for rule in sorted(set(chain.from_iterable((*old, *new)))):
         before, after = sum(rule in flags for flags in old), sum(rule in flags for flags in new)
         found.append(Flags(rule, before, after, len(new), fisher_exact(before, len(old), after, len(new))))
     return tuple(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import chain, combinations
 
 import msgspec
 import numpy as np
@@ -84,7 +84,7 @@ def rank(series: Sequence[Series], rules: Rules, *, level: float | None = None) 
     usable = [unit for unit in units if unit.refusal is None]
     findings = tuple(
         dict.fromkeys(
-            finding for unit in units for finding in (*unit.findings, *([unit.refusal] if unit.refusal else []))
+            chain.from_iterable((*unit.findings, *([unit.refusal] if unit.refusal else [])) for unit in units)
         )
     )
     shared = set.intersection(*(set(unit.numbers) for unit in usable)) if usable else set()

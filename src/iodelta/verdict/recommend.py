@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import msgspec
 
@@ -77,7 +78,7 @@ def recommend(
     strict = 1.0 - (1.0 - level) / max(len(cells), 1)
     rankings = tuple(rank(series, rules, level=level) for series in cells if series)
     claims = tuple(rank(series, rules, level=strict) for series in cells if series)
-    findings = tuple(dict.fromkeys(finding for ranking in rankings for finding in ranking.findings))
+    findings = tuple(dict.fromkeys(chain.from_iterable(ranking.findings for ranking in rankings)))
     usable = [(one, claim) for one, claim in zip(rankings, claims, strict=True) if one.variants]
     tallies = _tally(usable, weights or {})
     regrets = tuple(tally.regret() for tally in tallies.values())
@@ -125,7 +126,7 @@ class _Tally:
 
 
 def _tally(usable: Sequence[tuple[CellRanking, CellRanking]], weights: Mapping[str, float]) -> dict[str, _Tally]:
-    names = dict.fromkeys(name for ranking, _ in usable for name in ranking.variants)
+    names = dict.fromkeys(chain.from_iterable(ranking.variants for ranking, _ in usable))
     tallies = {name: _Tally(name) for name in names}
     several = len({ranking.metric.name for ranking, _ in usable}) > 1
     for ranking, claim in usable:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -185,7 +186,7 @@ class Units:
         worse = np.nan_to_num(-logs if self.higher_is_better else logs, posinf=LARGEST, neginf=-LARGEST)
         hosts = np.array(self.hosts[: len(worse)] or [""] * len(worse))
         own = [np.flatnonzero(hosts == host) for host in dict.fromkeys(hosts)]  # each has a level of its own
-        places = [place for rows in own for place in rows[list(stalled_trials(worse[rows]))]]
+        places = list(chain.from_iterable(rows[list(stalled_trials(worse[rows]))] for rows in own))
         return tuple(int(at[place]) for place in sorted(places))
 
     def arms(self, blocks: int) -> Arms:

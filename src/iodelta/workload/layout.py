@@ -12,6 +12,7 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -145,7 +146,7 @@ def prepare_directory(
     machine.run(["rm", "-f", "--", mark])
     after = _files(machine, path)
     total = sum(stat.size for stat in after.values())
-    holes = tuple(finding for name, stat in after.items() for finding in _holes(name, stat))
+    holes = tuple(chain.from_iterable(_holes(name, stat) for name, stat in after.items()))
     return Layout(path, total, made=after != before, ours=True, seconds=time.monotonic() - begun, findings=holes)
 
 
@@ -185,7 +186,7 @@ def _write(
         process.stop(1.0)
         raise
     if code:
-        said = "; ".join(line for file in (errors, output) for line in _errors(machine, file))
+        said = "; ".join(chain.from_iterable(_errors(machine, file) for file in (errors, output)))
         raise MeasureError(
             f"cannot be laid out: {said or f'fio ended with {code}'}",
             place=path,

@@ -6,6 +6,7 @@ It opens and creates nothing, so neither the target nor a place for output is na
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import msgspec
 
@@ -51,7 +52,7 @@ def _refused(machine: Machine, jobs: Sequence[Job], workdir: str, fio: str) -> t
     """
     if not jobs:
         return None
-    words = [word for job in jobs for word in job.words]
+    words = list(chain.from_iterable(job.words for job in jobs))
     done = machine.run([fio, "--parse-only", *words], timeout=60, env={"LC_ALL": "C"}, cwd=workdir)
     if done.returncode == 0:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import IO, TYPE_CHECKING
 
 import msgspec
@@ -122,7 +123,7 @@ def _bar(change: Change, reach: float, margin: float, room: int) -> str:
 
 def sparks(rows: Iterable[Row], width: int) -> Iterator[Text]:
     """IOPS over iodepth, or over jobs, of runs that differ in nothing else: a small bar for each, on a scale from 0."""
-    found = [line for axis in ("iodepth", "jobs") for line in _sweeps(rows, axis)]
+    found = list(chain.from_iterable(_sweeps(rows, axis) for axis in ("iodepth", "jobs")))
     if found:
         yield Text()
         yield Text("IOPS of each sweep, from 0:", style="dim")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -128,7 +128,7 @@ def _tables(tables: Iterable[Table], width: int) -> Iterator[Text]:
 def _together(tables: Sequence[Table], width: int) -> Iterator[Text]:
     first = tables[0]
     prose = min(width, WIDTH)
-    rows = [row for table in tables for row in table.rows]
+    rows = list(chain.from_iterable(table.rows for table in tables))
     numbered = notes(rows)
     head = (first.first, *first.heads)
     texts = [(_name(row), *_texts(row, numbered)) for row in rows]

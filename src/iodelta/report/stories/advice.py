@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from iodelta.errors import pasted
 from iodelta.plural import plural
@@ -36,7 +37,7 @@ def advice(account: Account, width: int, lines: int = LINES) -> Iterator[str]:
     """What went wrong, in full; then the rest while ``lines``, five at most, hold it. The last says where all is."""
     folder = inert(pasted(account.folder))
     rest = f"`iodelta report {folder} --verbose`"
-    shown = [line for sentence in _failures(account) for line in wrap(sentence, width, "  ")]
+    shown = list(chain.from_iterable(wrap(sentence, width, "  ") for sentence in _failures(account)))
     statements = list(_statements(account))
     room = max(LEAST, min(lines, LINES)) - len(
         wrap(f"{plural(len(statements), 'more statement')}: {rest}", width, "  ")

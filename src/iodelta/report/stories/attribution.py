@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from iodelta.plural import plural
 from iodelta.report.stories.search import steps
@@ -40,7 +41,7 @@ def of_attribution(found: AttributionAccount, detail: Detail = PLAIN) -> Story:
 
 def _patches(found: AttributionAccount) -> Iterator[Table]:
     """What each does alone, on top of the others, and on average."""
-    rows = [row for number, name in enumerate(found.patches) for row in _patch(found, number, inert(name))]
+    rows = list(chain.from_iterable(_patch(found, number, inert(name)) for number, name in enumerate(found.patches)))
     if rows:
         yield Table("What each patch does", "patch", HEADS, tuple(rows))
 

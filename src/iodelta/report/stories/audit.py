@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from iodelta.audit.claims import Checked
 from iodelta.audit.model import Hit
@@ -79,7 +79,7 @@ def _fired(found: Audited, hits: Sequence[Hit], common: str, *, whole: bool) -> 
     rule = rule_named(hits[0].finding.rule)
     below = []
     if len(hits) > 1:
-        runs = sorted({run for hit in hits for run in hit.runs})
+        runs = sorted(set(chain.from_iterable(hit.runs for hit in hits)))
         below.append(f"{len(hits)} times: {_places([found.runs[run] for run in runs], common)}")
     shown = hits if whole else hits[: EXAMPLES if len(hits) > 1 else 1]
     for hit in shown:

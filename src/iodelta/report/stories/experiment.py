@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from iodelta import __version__
 from iodelta.errors import pasted
@@ -46,7 +47,7 @@ def of_account(account: Account, detail: Detail = PLAIN) -> Story:
     return Story(
         question=inert(account.plan.experiment.question),
         answer=said,
-        tables=(*_account_tables(account), *(table for disk in account.prepared for table in tables(disk))),
+        tables=(*_account_tables(account), *chain.from_iterable(tables(disk) for disk in account.prepared)),
         sections=(
             *section("Further observations", more),
             *section("Evidence", _evidence(account)),
@@ -54,7 +55,7 @@ def of_account(account: Account, detail: Detail = PLAIN) -> Story:
                 "Under instruments, in runs that are not trials", looked(account.instruments, account.plan.experiment)
             ),
             *section("Preparation of the disk", _prepared(account)),
-            *(one for disk in account.prepared for one in pictures(disk)),
+            *chain.from_iterable(pictures(disk) for disk in account.prepared),
             *(system(account.system) if account.system else ()),
             *_changed(account.changed),
             *section("Method", (*method(account), BLOCKS, _version(account.measured_by))),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 from iodelta.policy.answers import (
     ExplainAnswer,
@@ -156,7 +157,7 @@ def _beside_writes(member: MemberCurve) -> str:
 
 def of_mirror(answer: MirrorAnswer, detail: Detail = PLAIN) -> Story:
     """One row for each run of the mirror."""
-    found = (*answer.findings, *(finding for run in answer.runs for finding in run.findings))
+    found = (*answer.findings, *chain.from_iterable(run.findings for run in answer.runs))
     heads = ("depth", "IOPS", "mean", "p50", "p99", "p99.9", "reads by member")
     return Story(
         "",

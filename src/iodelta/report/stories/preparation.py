@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from iodelta.plural import plural
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Item, Row, Section, Story, Table, section
@@ -39,7 +40,7 @@ def of_preparation(account: PrepareAnswer, detail: Detail = PLAIN) -> Story:
         sections=(
             *pictures(disk),
             *section("Method", (*steps(disk), *limits(disk))),
-            *(one for title, lines in more.items() for one in section(title, lines, commands=True)),
+            *chain.from_iterable(section(title, lines, commands=True) for title, lines in more.items()),
         ),
     )
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from iodelta.lab.plan import carry_over
 from iodelta.plural import plural
@@ -328,5 +329,5 @@ def visible(half_widths: Sequence[float]) -> str:
 
 def all_findings(account: Account) -> list[Finding]:
     """The findings of folder, judgement and verdicts together."""
-    judged = [finding for verdict in account.judgement.verdicts for finding in verdict.findings]
+    judged = list(chain.from_iterable(verdict.findings for verdict in account.judgement.verdicts))
     return [*account.findings, *account.judgement.findings, *judged]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from iodelta.report.formats.charts.cells import (
@@ -91,8 +92,7 @@ def _figure(
 ) -> Figure:
     order = [
         (row, held[place.cell, variant])
-        for row, place in zip(sheet.rows, sheet.places, strict=True)
-        for variant in values.variants
+        for (row, place), variant in product(zip(sheet.rows, sheet.places, strict=True), values.variants)
         if (place.cell, variant) in held
     ]
     own = [value for _, value in order]

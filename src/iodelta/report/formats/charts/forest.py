@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from iodelta.plural import plural
@@ -128,7 +129,7 @@ def _under(one: float | None, other: float | None) -> bool:
 
 def framed(source: Source, effects: list[Effect]) -> list[float]:
     """Ends of the axis."""
-    bounds = [bound for effect in effects for bound in (effect.low, effect.high)]
+    bounds = list(chain.from_iterable((effect.low, effect.high) for effect in effects))
     return frame([effect.change for effect in effects], bounds, source.margin)
 
 

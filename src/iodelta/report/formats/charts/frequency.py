@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -36,7 +37,7 @@ def chart() -> alt.LayerChart:
 def figures(source: Source) -> Iterator[Figure]:
     """One, where clocks were sampled and differ at all."""
     seen = [(place, t) for place, t in enumerate(source.trials, 1) if "cpu.mhz_mean" in t.counters]
-    clocks = {t.counters[name] for _, t in seen for name in ("cpu.mhz_min", "cpu.mhz_max") if name in t.counters}
+    clocks = {t.counters[name] for (_, t), name in product(seen, ("cpu.mhz_min", "cpu.mhz_max")) if name in t.counters}
     if len(seen) < 2 or not clocks:
         return
     means = {

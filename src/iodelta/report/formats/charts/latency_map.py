@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from iodelta.report.formats.charts.model import Figure, Source, label, number
@@ -94,7 +95,7 @@ def figures(source: Source) -> Iterator[Figure]:
 
 def _figure(found: LatencyMap, place: int, alike: Sequence[LatencyMap], note: str) -> Figure:
     tiles = list(found.tiles())
-    every = [tile for one in alike for tile in one.tiles()]
+    every = list(chain.from_iterable(one.tiles() for one in alike))
     low, high = min(max(tile.low, 1.0) for tile in every), max(tile.high for tile in every)
     size, unit = next(one for one in UNITS if low >= one[0])
     end = max(tile.end for tile in every)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from iodelta.report.formats.charts.bars import frame
@@ -92,9 +93,9 @@ Points = Mapping[str, Mapping[tuple[str, str], Value]]
 
 def _figure(values: Values, sheet: Sheet, kind: Kind, points: Points, name: str) -> Figure:
     cells = dict(zip((place.cell for place in sheet.places), sheet.rows, strict=True))
-    arms = [(cell, variant) for cell in cells for variant in values.variants]
+    arms = [(cell, variant) for cell, variant in product(cells, values.variants)]
     arms = [arm for arm in arms if any(arm in points[point] for point in TABLED[1:])]
-    drawn = [(point, points[point][arm]) for arm in arms for point in SHOWN if arm in points[point]]
+    drawn = [(point, points[point][arm]) for arm, point in product(arms, SHOWN) if arm in points[point]]
     drawn = [(point, value) for point, value in drawn if value.value > 0]
     size, unit = sized([value for _, value in drawn] or [next(iter(points["p50"].values()))])
     names, crowded = variant_names(values), len(values.variants) > COLORS

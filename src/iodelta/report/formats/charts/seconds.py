@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any
 
 from iodelta.plural import plural
@@ -133,7 +133,7 @@ def _thinned(found: Sequence[Stay], most: int = MOST) -> list[Stay]:
         own = list(group)
         for first in range(0, len(own), each):
             part = own[first : first + each]
-            flags = dict.fromkeys(flag for stay in part for flag in stay.flags)
+            flags = dict.fromkeys(chain.from_iterable(stay.flags for stay in part))
             mean = sum(stay.mean for stay in part) / len(part)
             low, high = min(stay.low for stay in part), max(stay.high for stay in part)
             name = f"{part[0].name} .. {part[-1].name}" if len(part) > 1 else part[0].name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -105,7 +106,7 @@ def of_comparison(found: Comparison, layouts: Sequence[Layout], paths: Sequence[
                     placed.add((cell, name))
                     trials += [_trial(entry, cell, name, block) for block, entry in enumerate(entries)]
                     measured += [(cell, name, entry) for entry in entries]
-            _note_depth(depths, cell, [entry for side in sides for entry in side])
+            _note_depth(depths, cell, list(chain.from_iterable(sides)))
     logs = _logs(layouts, paths, [side.name for side in (base, *others)])
     bare = verdicts_of(found)
     ordered = bool(trials) and all(trial.started for trial in trials)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import product
 from typing import TYPE_CHECKING
 
 from iodelta.report.formats.charts.model import Figure, Source, label, number, percent_of, some
@@ -63,7 +64,7 @@ def _figure(source: Source, metric: Metric) -> Figure | None:
     cells = [cell for cell in source.cells if any((cell, variant) in sds for variant in source.variants)]
     shown = source.telling(CELLS, cells)
     name = metric_name(metric, with_kind=len(rates(source)) > 1)
-    own = [(cell, variant) for cell in shown for variant in source.variants if (cell, variant) in sds]
+    own = [(cell, variant) for cell, variant in product(shown, source.variants) if (cell, variant) in sds]
     widest, least = max(own, key=lambda arm: sds[arm]), min(own, key=lambda arm: sds[arm])
     return Figure(
         name=f"spread-{metric.name}",

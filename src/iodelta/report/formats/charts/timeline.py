@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -94,9 +95,11 @@ def figure(timeline: Timeline, place: int, note: str = "") -> Figure:
     x, step = _across(timeline, max((point.x for _, points in drawn for point in points), default=0.0))
     name = NAMES[timeline.of]
     floor = min((point.low / size for _, points in drawn for point in points if point.low > 0), default=1.0)
-    rows = [
-        row for track, points in drawn for row in _rows(track, points, timeline, size, step, floor if log else None)
-    ]
+    rows = list(
+        chain.from_iterable(
+            _rows(track, points, timeline, size, step, floor if log else None) for track, points in drawn
+        )
+    )
     few = {track.name for track, points in drawn if len(points) <= FEW}
     over = "over what had been written" if timeline.axis == "written" else "over time"
     return Figure(
@@ -113,7 +116,7 @@ def figure(timeline: Timeline, place: int, note: str = "") -> Figure:
         },
         extra={"dots": [row for row in rows if row["name"] in {label(one) for one in few}]},
         head=("log", x, "mean", "least", "greatest"),
-        table=[line for track in timeline.tracks for line in _table(track, timeline, step)],
+        table=list(chain.from_iterable(_table(track, timeline, step) for track in timeline.tracks)),
         note=note,
         wide=True,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import msgspec
 
@@ -134,7 +135,7 @@ def matrix(source: Source) -> Matrix:
         for variant in source.others:
             own = found.get((cell, variant), {})
             marks = [(own[name],) if name in own else () for name in names]
-            groups += [tuple(mark for group in marks for mark in group)] if dense else marks
+            groups += [tuple(chain.from_iterable(marks))] if dense else marks
         lines.append(Line(inert(cell), tuple(groups)))
     return Matrix(
         inert(source.baseline),
