@@ -47,8 +47,15 @@ TITLES: dict[Measure, dict[str, float]] = {
 IOPS: Measure = "iops"
 OTHERS: tuple[Measure, ...] = ("bw", "mean", "p99", "p99.9", "other")
 ORIENTATIONS = ("variants in rows", "measures in rows", "melted", "measures in rows, no titles")
-LAYOUTS = ("bars", "comma", "semicolon", "tab", "wide spaces", "aligned right", "pandas", "R", "single spaces")
+LAYOUTS = (
+    *("bars", "comma", "semicolon", "tab", "wide spaces", "aligned right", "pandas", "R", "single spaces"),
+    *("LaTeX", "box", "HTML"),
+)
+MARKED = ("bars", "comma", "semicolon", "tab", "LaTeX", "box", "HTML")
+KINDS = ("Read", "Write")
 STYLES = ("plain", "comma thousands", "decimal comma", "apostrophes", "thin spaces", "exponents")
+EXTRAS = ("", "", "summary rows", "changes", "blank line", "doubled", "sections", "two levels")
+"""What people add to a table: rows and columns that are no results, and words above and between."""
 VARIANTS = ("none", "bfq", "mq-deadline", "kyber", "patched", "v6.12", "old")
 
 
@@ -60,6 +67,7 @@ class Drawn(NamedTuple):
     layout: str
     style: str
     orientation: str
+    extra: str = ""
 
 
 @st.composite
@@ -90,7 +98,64 @@ def drawn(draw: st.DrawFn) -> Drawn:
         names = {variant: f"column {number}" for number, variant in enumerate(variants, 1)}
         numbers = {(names[variant], kind): value for (variant, kind), value in numbers.items()}
     rows = _rows(orientation, variants, titles, cells)
-    return Drawn(_laid_out(rows, layout), numbers, layout, style, orientation)
+    extra = draw(st.sampled_from(EXTRAS))
+    if extra == "doubled":
+        rows, numbers = _doubled(rows, orientation, numbers)
+    elif extra in ("sections", "two levels"):
+        rows, numbers, extra = _of_directions(rows, orientation, numbers, extra, layout, titles)
+    else:
+        rows = _with_extra(rows, orientation, extra, titles)
+    return Drawn(_laid_out(rows, layout), numbers, layout, style, orientation, extra)
+
+
+Numbers = dict[tuple[str, Measure], float]
+
+
+def _doubled(rows: list[list[str]], orientation: str, numbers: Numbers) -> tuple[list[list[str]], Numbers]:
+    """The first measure named once more, with other numbers: neither is anything's."""
+    if orientation == "variants in rows":
+        kind = _kind_of(rows[0][1])
+        rows = [[*row, text] for row, text in zip(rows, (rows[0][1], *("77" for _ in rows[1:])), strict=True)]
+    else:
+        name = 1 if orientation == "melted" else 0
+        first = rows[0] if orientation.endswith("no titles") else rows[1]
+        kind = _kind_of(first[name])
+        again = [*first[: name + 1], *("77" for _ in first[name + 1 :])]
+        rows = [*rows, again]
+    whose = {first[0]} if orientation == "melted" else {variant for variant, _ in numbers}
+    return rows, {key: value for key, value in numbers.items() if key[1] != kind or key[0] not in whose}
+
+
+def _kind_of(title: str) -> Measure:
+    return next(kind for kind, titles in TITLES.items() if title in titles)
+
+
+def _of_directions(
+    rows: list[list[str]], orientation: str, numbers: Numbers, extra: str, layout: str, titles: list[str]
+) -> tuple[list[list[str]], Numbers, str]:
+    """The table twice, of reads and of writes; where nothing else names a direction, and lines can be empty."""
+    if orientation != "variants in rows" or layout not in MARKED or any("ead" in title for title in titles):
+        return rows, numbers, ""
+    twice = {(f"{variant}/{kind}", measure): value for (variant, measure), value in numbers.items() for kind in KINDS}
+    width = len(rows[0])
+    if extra == "two levels":
+        above = ["", *(word for kind in KINDS for word in (kind, *[""] * (width - 2)))]
+        return [above, *([row[0], *row[1:], *row[1:]] for row in rows)], twice, extra
+    parts = [[[kind, *[""] * (width - 1)], *rows[1:]] for kind in KINDS]
+    return [rows[0], *parts[0], *parts[1]], twice, extra
+
+
+def _with_extra(rows: list[list[str]], orientation: str, extra: str, titles: list[str]) -> list[list[str]]:
+    width = len(rows[0])
+    if extra == "blank line" and len(rows) > 2:
+        return [*rows[:-1], [""] * width, rows[-1]]
+    if extra == "summary rows" and orientation == "variants in rows":
+        names = ("avg", "Max", "stddev", "geomean", f"{rows[1][0]}/{rows[2][0]}", f"{rows[1][0]} vs {rows[2][0]}")
+        return [*rows, *([name.replace(" ", "_"), *("0.77" for _ in rows[0][1:])] for name in names)]
+    if extra == "changes" and orientation.startswith("measures in rows"):
+        head = [] if orientation.endswith("no titles") else [[*rows[0], "change"]]
+        return [*head, *([*row, "-7.7%"] for row in rows[len(head) :])]
+    return rows
 
 
 def _written(value: float, style: str) -> tuple[str, float]:
@@ -129,6 +194,15 @@ def _laid_out(rows: list[list[str]], layout: str) -> str:
         rule = "|" + "---|" * len(rows[0])
         first, *rest = ("| " + " | ".join(row) + " |" for row in rows)
         return "\n".join([first, rule, *rest]) + "\n"
+    if layout == "LaTeX":
+        body = "".join(" & ".join(row).replace("%", "\\%").replace("_", "\\_") + " \\\\\n" for row in rows)
+        return f"\\begin{{tabular}}{{{'l' * len(rows[0])}}}\n{body}\\end{{tabular}}\n"
+    if layout == "box":
+        frame = "┼".join("─" * 8 for _ in rows[0])
+        return f"┌{frame}┐\n" + "".join(f"│ {' │ '.join(row)} │\n├{frame}┤\n" for row in rows)
+    if layout == "HTML":
+        html_rows = ("".join(f"<td>{text}</td>" for text in row) for row in rows)
+        return "<table>\n" + "".join(f"<tr>{row}</tr>\n" for row in html_rows) + "</table>\n"
     if layout in ("comma", "semicolon", "tab"):
         text = io.StringIO()
         csv.writer(text, delimiter={"comma": ",", "semicolon": ";", "tab": "\t"}[layout]).writerows(rows)

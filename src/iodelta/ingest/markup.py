@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 
 _TABLE = re.compile(r"<(/?)table\b[^<>]{0,300}>", re.I)
-_CELL = re.compile(r"</t[dh]>\s{0,200}<t[dh]\b[^<>]{0,300}>", re.I)
-_ROW = re.compile(r"</tr>", re.I)
+_CELL = re.compile(r"<t[dh]\b([^<>]{0,300})>", re.I)
+_ROW = re.compile(r"<tr\b[^<>]{0,300}>", re.I)
+_SPAN = re.compile(r"\b(col|row)span\s?=\s?[\"']?(\d{1,3})", re.I)
 _BREAK = re.compile(r"<br ?/?>(?:\r?\n)?|</p>(?=[^\n])", re.I)
 _TAG = re.compile(
     r"</?(?:a|b|body|br|code|div|em|font|h\d|head|html|i|li|p|pre|samp|span|strong|t[dhrt]|table|tbody|thead|ul)"
@@ -15,6 +16,7 @@ _TAG = re.compile(
     re.I,
 )
 _ENTITY = re.compile(r"&(?:gt|lt|amp|quot|nbsp|#39|#x27);")
+_MOST_SPANNED = 200
 _LOOK = 1_000_000
 """Characters in which markup is looked for."""
 
@@ -40,6 +42,33 @@ def _tables(text: str) -> Iterator[str]:
         elif begin > end:
             yield text[end:begin]
             lines = " ".join(text[begin : found.start()].split())
-            yield "\r" + _ROW.sub("\r", _CELL.sub(" | ", lines)) + "\n" * text.count("\n", begin, found.start())
+            yield "\r" + "\r".join(_rows(lines)) + "\n" * text.count("\n", begin, found.start())
             end = found.start()
     yield text[end:]
+
+
+def _rows(text: str) -> Iterator[str]:
+    """The rows of a table; a cell over several rows stands in each, and one over several columns in the first."""
+    before, *rows = _ROW.split(text)
+    yield before
+    held: dict[int, tuple[int, str]] = {}  # how many rows more a cell is of, by its column
+    for row in rows:
+        first, *parts = _CELL.split(row)
+        cells: list[str] = []
+        for attributes, words in zip(parts[::2], parts[1::2], strict=True):
+            _fill(cells, held)
+            spans = {name.lower(): int(number) for name, number in _SPAN.findall(attributes)}
+            if spans.get("row", 1) > 1:
+                held[len(cells)] = (spans["row"] - 1, words)
+            cells += [words, *[""] * (min(spans.get("col", 1), _MOST_SPANNED) - 1)]
+        _fill(cells, held)
+        yield f"{first}| {' | '.join(cells)} |" if cells else first
+
+
+def _fill(cells: list[str], held: dict[int, tuple[int, str]]) -> None:
+    """Add the cells of rows above that reach to the next column of this one."""
+    while len(cells) in held:
+        rows, words = held.pop(len(cells))
+        if rows > 1:
+            held[len(cells)] = (rows - 1, words)
+        cells.append(words)

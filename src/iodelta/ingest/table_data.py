@@ -49,7 +49,7 @@ def ends_in_number(grid: Grid) -> bool:
     """Whether the last title is a number as a row has it, and not a depth or a version."""
     first, *rest = grid.titles
     names_measure = column(first) is not None or names_other(first)
-    return cell(rest[-1].split()[-1]) is not None and (names_measure or not _is_axis(rest))
+    return cell(rest[-1].split()[-1].rstrip("%)")) is not None and (names_measure or not _is_axis(rest))
 
 
 def has_number(title: str) -> bool:

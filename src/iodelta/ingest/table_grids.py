@@ -9,16 +9,26 @@ from itertools import chain
 from typing import NamedTuple
 
 from iodelta.ingest.cleaning import Line
-from iodelta.ingest.table_cells import cell
+from iodelta.ingest.table_cells import cell, is_missing
 from iodelta.ingest.table_headings import column
+from iodelta.ingest.table_levels import Row, in_sections, is_above, is_heading, together
 
 SOME = 20
 """Rows by which it is seen whether a table holds results."""
 LONGEST = 4000
 """Characters of a line of titles."""
 MOST_COLUMNS = 200
+_SECTION_WORDS = 4
+_APART = 3
+"""Lines between a table and rows that may be of it."""
 RULE = re.compile(r"[\s|:+=\u2500-\u257f-]{3,}")
-_UNIT = re.compile(r"[(\[]?(?:1/s|io/s|iops|ops|[kmg]?i?b/s|[mnuµμ]?s|[mnu]sec|%|k|w|count|#)[)\]]?", re.I)
+_UNIT = re.compile(
+    r"[(\[]?(?:1/s|io/s|iops|ops|[kmg]?i?b(?:/s(?:ec)?|ps)|[mnuµμ]?s(?:ec(?:ond)?s?)?|%|k|m|w|count|#)[)\]]?", re.I
+)
+_UNIT_TITLES = ("unit", "units", "einheit")
+_TYPE = re.compile(
+    r"<\w{1,9}>|u?int(?:eger|\d{1,3})?|i64|u64|f64|float\d{0,2}|double|varchar|str(?:ing\d{0,2})?|---", re.I
+)
 _DIGIT = re.compile(r"\d")
 _LATEX_RULE = re.compile(r"\\(?:[htmbc][a-z]{0,6}(?:line|rule)|addlinespace)\b[^&]{0,60}")
 _LATEX_UNITS = {r"\micro": "u", r"\milli": "m", r"\nano": "n", r"\second": "s", r"$\mu$": "u"}
@@ -28,9 +38,6 @@ _LATEX_STYLE = re.compile(
 )
 _LATEX_QUANTITY = re.compile(r"\\(?:SI|qty)\{([^{}]{1,40})\}\{([^{}]{1,20})\}")
 _FRAME = str.maketrans(dict.fromkeys("│┃║", "|"))
-
-Row = tuple[int, list[str], str]
-"""The index of its line, its cells, and the section it stands in."""
 
 
 class Grid(NamedTuple):
@@ -46,31 +53,41 @@ class Grid(NamedTuple):
 
 def grid(titles: list[str], rows: list[Row], first: int, mark: str = "", misfits: Sequence[int] = ()) -> Grid | None:
     """None unless there are names and numbers; whether they are measures of storage is seen when they are read."""
+    if titles[0] and not any(titles[1:]):
+        return None  # the name of what follows
+    if rows and is_above(titles, rows[0][1]):
+        titles = together(titles, rows[0][1])
+        rows = rows[1:]
+    if rows and _is_units(rows[0][1]):
+        titles = list(map(_with_unit, titles, rows[0][1]))
+        rows = rows[1:]
+    rows = [each for each in rows if not _is_types(each[1])]
     another = next((at for at, cells, _ in rows if is_heading(cells)), None)  # the titles of another table
     if another is not None:
         rows = [each for each in rows if each[0] < another]
         misfits = [at for at in misfits if at < another]
-    if rows and _is_units(rows[0][1]):
-        titles = list(map(_with_unit, titles, rows[0][1]))
-        rows = rows[1:]
     if not rows or len(titles) < 2:
         return None
-    return Grid(titles, rows, first, mark, tuple(misfits)) if has_numbers(rows) else None
+    return Grid(titles, in_sections(rows), first, mark, tuple(misfits)) if has_numbers(rows) else None
 
 
 def _with_unit(title: str, unit: str) -> str:
-    return f"{title} ({unit.strip('()[]')})" if unit else title
-
-
-def is_heading(cells: Sequence[str]) -> bool:
-    """Whether cells are titles: one names a measure, and none after the first is a number."""
-    return any(column(text) is not None for text in cells[1:]) and not any(cell(text) for text in cells[1:])
+    unit = unit.strip("()[]")
+    return f"{title} ({unit})" if unit.strip("-") and unit.lower() not in _UNIT_TITLES else title
 
 
 def _is_units(cells: Sequence[str]) -> bool:
     """Whether a row has nothing but units, of the titles above it."""
-    named = [text for text in cells if text]
+    named = [text for text in cells if text.strip("-–—")]
+    if named and named[0].lower() in _UNIT_TITLES:
+        named = named[1:]
     return bool(named) and all(_UNIT.fullmatch(text) for text in named)
+
+
+def _is_types(cells: Sequence[str]) -> bool:
+    """Whether a row says how a program holds its columns: ``<dbl>``, ``int64``."""
+    named = [text for text in cells if text]
+    return bool(named) and all(_TYPE.fullmatch(text) for text in named)
 
 
 def has_numbers(rows: Sequence[Row]) -> bool:
@@ -96,6 +113,8 @@ def barred(lines: Sequence[Line], index: int, most: int) -> Grid | None:
         if text.count("|") < 2:
             break
         cells = _bars(text)
+        if len(cells) == 1 and not _DIGIT.search(text):
+            cells += [""] * (len(titles) - 1)  # the name of the rows below it
         if len(cells) != len(titles):
             if is_heading(cells):
                 break
@@ -151,6 +170,8 @@ def _separated_by(mark: str, lines: Sequence[Line], index: int, most: int) -> Gr
     misfits: list[int] = []
     for at in range(index + 1, len(lines)):
         cells = _values(lines[at], mark, several)
+        if cells is None and _names_rows(lines, at, mark, several, len(titles)):
+            cells = [lines[at].text.strip("# :=*-"), *[""] * (len(titles) - 1)]
         if cells is None or len(rows) >= most:
             break
         if len(cells) == len(titles):
@@ -167,6 +188,15 @@ def _separated_by(mark: str, lines: Sequence[Line], index: int, most: int) -> Gr
     return grid(titles, rows, index, mark, misfits)
 
 
+def _names_rows(lines: Sequence[Line], at: int, mark: str, several: bool, titles: int) -> bool:
+    """Whether a line without marks names the rows below it: ``# Write``."""
+    text = lines[at].text.strip("# :=*-")
+    if not 0 < len(text.split()) <= _SECTION_WORDS or at + 1 == len(lines):
+        return False
+    below = _values(lines[at + 1], mark, several) or []
+    return len(below) == titles and not is_heading(below)
+
+
 def _values(line: Line, mark: str, several: bool) -> list[str] | None:
     """The values of a line; None when it has none of ``mark``. ``several`` tabs may stand between two."""
     text = line.tabbed.strip(" ") if mark == "\t" else line.text
@@ -180,6 +210,37 @@ def _values(line: Line, mark: str, several: bool) -> list[str] | None:
     except (csv.Error, StopIteration):
         return None
     return [part.strip() for part in found]
+
+
+def strays(found: Grid, lines: Sequence[Line], last: int) -> list[int]:
+    """Indexes of the rows of a table that other lines set apart from it: they have no titles of their own."""
+    numbered = [at for at in range(len(found.titles)) if _holds_numbers([cells[at] for _, cells, _ in found.rows])]
+    by_row = any(column(cells[0]) is not None for _, cells, _ in found.rows)
+    strays: list[int] = []
+    for at in range(last + 1, len(lines)):
+        cells = _cells(lines[at], found.mark)
+        is_row = len(cells) == len(found.titles) and any(cell(cells[place]) is not None for place in numbered)
+        if (
+            is_row
+            and (by_row or column(cells[0]) is None)
+            and all(_holds_numbers([cells[place], "0"]) for place in numbered)
+        ):
+            strays.append(at)
+        elif at > max([last, *strays]) + _APART or is_heading(cells):
+            break
+    return strays
+
+
+def _holds_numbers(texts: Sequence[str]) -> bool:
+    found = [cell(text) is not None for text in texts]
+    return any(found) and all(is_number or is_missing(text) for is_number, text in zip(found, texts, strict=True))
+
+
+def _cells(line: Line, mark: str) -> list[str]:
+    if mark == "|":
+        text = _framed(line.text)
+        return _bars(text) if text.count("|") > 1 else []
+    return _values(line, mark, mark == "\t" and "\t\t" in line.tabbed.strip()) or []
 
 
 def _looks_like(cells: Sequence[str], titles: Sequence[str]) -> bool:

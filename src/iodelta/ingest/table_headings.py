@@ -17,7 +17,9 @@ Stat = Literal["iops", "bw", "mean", "stddev", "min", "max", "percentile"]
 Whose = Literal["lat", "clat", "slat"]
 
 _WORD = re.compile(r"[a-zµμ]{1,30}|\d{1,4}(?:\.\d{1,6})?(?:th)?|%")
-_BYTES = re.compile(r"([kmgt]?i?b)(?:yte|ytes)?\s?(?:/|per\s)\s?s(?:ec|econd)?\b|\b([kmgt]bps)\b", re.I)
+_BYTES = re.compile(
+    r"([kmgt]?i?b)(?:yte|ytes)?\s?(?:/|per\s)\s?s(?:ec|econd)?\b|(?:\b|(?<=_))([kmgt]bps)(?=\b|_)", re.I
+)
 _BITS = re.compile(r"[kmgt]?i?bits?\s?(?:/\s?s|ps|per\s)", re.I)
 _TIME = re.compile(r"[(\[ _/]([mnuµμ]?s(?:ec)?)s?(?:[)\] _]|$)", re.I)
 _IOPS = re.compile(
@@ -32,7 +34,11 @@ _SCALED = re.compile(r"[x×*]\s?\d|\b10(?:\^|\*\*)|\b1e\d|\bhundreds?\b")
 _MIX = re.compile(r"\d{1,3}\s?%\s?(?:rand(?:om)?|seq(?:uential)?)?\s?(?:read|write|rw|r|w)\b")
 """A share of reads or writes: a workload."""
 _OF_ITS_OWN = re.compile(r"\brand|\bseq|\b\d{1,5}\s?[km](?:i?b)?\b(?!/)|\bqd\s?\d|\b(?:io)?depth\s?\d", re.I)
-COMPARES = re.compile(r"st[dandr.]{0,5}dev|diff|change|delta|gain|%|ratio|\bvs\b|Δ|speed-?up|\bcv\b|\bsd\b", re.I)
+COMPARES = re.compile(
+    r"st[dandr.]{0,5}dev|diff|change|delta|gain|%|ratio|\bvs\b|versus|Δ|speed-?up|slow-?down|\bcv\b|\bsd\b|\bp-?val"
+    r"|normali[sz]e|\brel(?:ative)?\b|improve|regression|reduction|factor",
+    re.I,
+)
 """Titles of columns that are not a variant but say how two differ, or how one scatters."""
 _MEASURE = re.compile(
     r"(?:\b|(?<=_))(?:[km]?iops|bw|bandwidth|throughput|[sc]?lat(?:ency|encies)?|completion|submission|avg|average|mean|"
@@ -119,7 +125,7 @@ class Heading(NamedTuple):
 
 def heading(title: str, cells: Sequence[str] = (), *, commas: bool = False) -> Heading:
     """What the ``title`` of a column above ``cells`` means; ``commas`` stand before decimals in another column."""
-    title = " ".join(title.split())
+    title = " ".join(title.split()).removesuffix(":").rstrip()
     found = column(title)
     if found is None:
         return Heading(title, None, refused=names_measure(title))
@@ -340,8 +346,11 @@ def _extreme(words: Sequence[str]) -> Stat | None:
 
 
 def _time_scale(text: str) -> float | None:
-    time = _TIME.search(re.sub(r"[_.]", " ", text) + " ")
-    return TIMES.get(time[1].lower()) if time else None
+    """Nanoseconds of the unit that a title names; None where it names none, or several: ``(us/ms)``."""
+    text = re.sub(r"[_.]", " ", text)
+    scales = {TIMES.get(word) for word in re.findall(r"(?<![a-zµμ])[mnuµμ]?s(?:ec)?(?![a-zµμ])", text)}
+    time = _TIME.search(text + " ")
+    return TIMES.get(time[1].lower()) if time and len(scales - {1e9}) <= 1 else None
 
 
 _KINDS: dict[str, Kind] = {"reads": "read", "r": "read", "writes": "write", "w": "write"}

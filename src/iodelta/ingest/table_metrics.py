@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from iodelta.ingest.model import Run
 from iodelta.ingest.table_cells import cell, decimal_comma, doubtful_commas
 from iodelta.ingest.table_data import has_number, without_commas
-from iodelta.ingest.table_grids import Grid, Row
+from iodelta.ingest.table_grids import Grid
 from iodelta.ingest.table_headings import (
     COMPARES,
     Heading,
@@ -18,12 +19,14 @@ from iodelta.ingest.table_headings import (
     names_other,
     several,
 )
+from iodelta.ingest.table_levels import Row
 from iodelta.ingest.table_rows import row
-from iodelta.ingest.table_titles import certain
+from iodelta.ingest.table_titles import certain, doubled
 from iodelta.trial import Place
 
 _LEADING = 3
 """Columns before the measure's that may name what it is of."""
+_CHANGE = re.compile(r"[(]?[~+−-]?\s?\d{1,6}(?:[.,]\d{1,6})?\s?%[)]?")
 _UNIT_TITLES = ("unit", "units", "einheit")
 _VALUE_TITLES = ("value", "values", "result", "results", "wert")
 
@@ -44,7 +47,7 @@ def metric_rows(grid: Grid, places: Mapping[int, Place], title: str) -> list[Run
     titles, rows = grid.titles, grid.rows
     if is_headless(grid):  # the first line is the first measure's
         rows = [(grid.first, titles, ""), *rows]
-        titles = ["", *(f"column {number}" for number in range(1, len(titles)))]
+        titles = ["", *(_unnamed(at, rows) for at in range(1, len(titles)))]
     layout = _layout(titles, rows)
     if layout is None:
         return []
@@ -52,14 +55,14 @@ def metric_rows(grid: Grid, places: Mapping[int, Place], title: str) -> list[Run
     doubt = grid.mark == ";" and not commas
     groups: dict[tuple[str, ...], list[Row]] = {}
     for each in rows:
-        groups.setdefault(tuple(each[1][: layout.measure]), []).append(each)
+        groups.setdefault((each[2], *each[1][: layout.measure]), []).append(each)
     named = [Heading(text, None) for text in titles[: layout.measure]]
     runs: list[Run] = []
-    for names, own in groups.items():
-        place = places[grid.first if layout.measure == 0 else own[0][0]]
+    for (section, *names), own in groups.items():
+        place = places[own[0][0] if layout.measure or section else grid.first]
         measures = _Measures(own, layout, titles, commas=commas, doubt=doubt)
         for headings, cells in _numbers(layout, titles, measures):
-            runs += row([*named, *headings], [*names, *cells], place, title)
+            runs += row([*named, *headings], [*names, *cells], place, title, section)
     return [run for run in runs if run.directions]
 
 
@@ -69,8 +72,27 @@ def unread(grid: Grid) -> list[str]:
     layout = _layout(grid.titles, rows)
     if layout is None:
         return []
-    names = list(dict.fromkeys(cells[layout.measure] for _, cells, _ in rows))
-    return [h.title for h in certain([heading(name) for name in names]) if h.refused]
+    found = [title for title in grid.titles if is_statistic(title) and not layout.statistics]
+    for headings in _named(layout, rows):
+        found += [h.title for h in certain(headings) if h.refused]
+    return list(dict.fromkeys(found))
+
+
+def is_doubled(grid: Grid) -> bool:
+    """Whether a measure has several columns or rows, and nothing tells them apart."""
+    rows = [(grid.first, grid.titles, ""), *grid.rows] if is_headless(grid) else grid.rows
+    layout = _layout(grid.titles, rows)
+    if layout is None:
+        return bool(doubled([heading(title) for title in grid.titles]))
+    return any(map(doubled, _named(layout, rows)))
+
+
+def _named(layout: _Layout, rows: Sequence[Row]) -> list[list[Heading]]:
+    """The measures of each group of rows."""
+    groups: dict[tuple[str, ...], list[Heading]] = {}
+    for _, cells, section in rows:
+        groups.setdefault((section, *cells[: layout.measure]), []).append(heading(cells[layout.measure]))
+    return list(groups.values())
 
 
 def _numbers(layout: _Layout, titles: Sequence[str], measures: _Measures) -> Iterator[tuple[list[Heading], list[str]]]:
@@ -89,7 +111,14 @@ def is_headless(grid: Grid) -> bool:
     """Whether the first line has numbers below no title: its own first cell names what they are."""
     first, *rest = grid.titles
     numbers = [text for text in rest if cell(text) is not None]
-    return len(numbers) == len(rest) and _names_measure(first)
+    others = [text for text in rest if cell(text) is None]
+    return bool(numbers) and all(map(_CHANGE.fullmatch, others)) and _names_measure(first)
+
+
+def _unnamed(at: int, rows: Sequence[Row]) -> str:
+    """What a column without a title is called: its number, or that it holds changes."""
+    changes = all(_CHANGE.fullmatch(cells[at]) for _, cells, _ in rows)
+    return "change" if changes else f"column {at}"
 
 
 def _names_measure(text: str) -> bool:
@@ -99,7 +128,7 @@ def _names_measure(text: str) -> bool:
 def _layout(titles: Sequence[str], rows: Sequence[Row]) -> _Layout | None:
     for at in range(min(_LEADING, len(titles) - 1)):
         if _names_measures([cells[at] for _, cells, _ in rows]):
-            return _layout_after(at, titles)
+            return _layout_after(at, titles, rows)
     return None
 
 
@@ -110,7 +139,7 @@ def _names_measures(names: Sequence[str]) -> bool:
     return is_known and 2 * named >= len(names)
 
 
-def _layout_after(at: int, titles: Sequence[str]) -> _Layout | None:
+def _layout_after(at: int, titles: Sequence[str], rows: Sequence[Row]) -> _Layout | None:
     """The columns right of the one with the measures; None where a title names a measure of its own."""
     rest = range(at + 1, len(titles))
     if any(column(titles[place]) is not None and not is_statistic(titles[place]) for place in rest):
@@ -118,8 +147,16 @@ def _layout_after(at: int, titles: Sequence[str]) -> _Layout | None:
     unit = next((place for place in rest if titles[place].strip().lower() in _UNIT_TITLES), None)
     usable = [place for place in rest if place != unit and not COMPARES.search(titles[place])]
     statistics = tuple(place for place in usable if is_statistic(titles[place]))
-    variants = () if statistics else tuple(usable)
+    others = [place for place in usable if not is_statistic(titles[place])]
+    numbered = [place for place in others if _has_numbers(place, rows) and not names_other(titles[place])]
+    if len(numbered) > 1:  # the statistics are of those
+        statistics = ()
+    variants = () if statistics else tuple(others)
     return _Layout(at, unit, statistics, variants) if usable else None
+
+
+def _has_numbers(at: int, rows: Sequence[Row]) -> bool:
+    return any(cell(cells[at]) is not None for _, cells, _ in rows)
 
 
 class _Measures:

@@ -95,13 +95,15 @@ class _Row:
             if h.column is None:
                 continue
             quantity, problem = quantity_of(h, text)
+            parts = found.setdefault(h.column.kind or _kind_of(asked.rw), {})
+            key = (h.column.of, h.column.stat, h.column.percent)
+            if quantity is not None and _is_apart(quantity, parts.get(key)):
+                quantity, problem = unknown(quantity.unit), _TWO_VALUES
             if problem is not None:
                 words = f"{clean(h.title)}: {clean(text)[:60]} {problem.words}"
                 where = f"{self._place.file}:{self._place.line}"
                 findings.append(Finding(problem.rule, problem.severity, where, words))
             numbers += quantity is not None
-            parts = found.setdefault(h.column.kind or _kind_of(asked.rw), {})
-            key = (h.column.of, h.column.stat, h.column.percent)
             if quantity is not None or key not in parts:
                 parts[key] = quantity or unknown(_UNITS.get(h.column.stat, "ns"))
         return Run(
@@ -115,6 +117,11 @@ class _Row:
             table=clean(self._table),
             findings=tuple(findings),
         )
+
+
+def _is_apart(one: Quantity, other: Quantity | None) -> bool:
+    """Whether two numbers of one measure cannot be the same one, rounded; an unknown number agrees with all."""
+    return other is not None and (one.low > other.high or other.low > one.high)
 
 
 def _cells(pairs: Iterable[Pair]) -> dict[str, str]:
@@ -138,6 +145,7 @@ _NO_UNIT = Problem("read.no-unit", "note", "has no unit, nor has its heading: no
 _DOUBTFUL = Problem(
     "read.comma", "warning", "has a comma that may stand before thousands or decimals, and nothing tells: not read"
 )
+_TWO_VALUES = Problem("read.cell", "warning", "is not what another column says of the same measure: neither is read")
 _NOT_READ = Problem("read.cell", "warning", "is not a number of this measure: not read")
 
 

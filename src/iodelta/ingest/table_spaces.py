@@ -14,8 +14,9 @@ from itertools import chain, pairwise, product
 from iodelta.ingest.cleaning import Line
 from iodelta.ingest.table_cells import cell, is_missing
 from iodelta.ingest.table_flat import flattened
-from iodelta.ingest.table_grids import LONGEST, MOST_COLUMNS, RULE, Grid, Row, grid
+from iodelta.ingest.table_grids import LONGEST, MOST_COLUMNS, RULE, Grid, grid
 from iodelta.ingest.table_headings import column, is_of_another, is_statistic, names_other, several
+from iodelta.ingest.table_levels import Row
 
 _WIDE = re.compile(r" {2,}")
 _TWO_NUMBERS = re.compile(r"\d \d")
@@ -23,6 +24,8 @@ _TWO_NUMBERS = re.compile(r"\d \d")
 _GROUPED = re.compile(r"[~+-]?\d{1,3}(?: \d{3}){0,5}(?:[.,]\d{1,9})?(?: ?[a-zA-Zµμ/%]{1,8})?")
 """Digits as they stand in a column that sets thousands apart."""
 _IN_BRACKETS = re.compile(r"\s?[(\[][^()\[\]]{0,20}[)\]]")
+_APART = 3
+"""Lines between a table and rows that may be of it."""
 UNNAMED = "row"
 """Title of a column of names that has none."""
 _CONTINUED = re.compile(r"\s+\\$")
@@ -122,6 +125,23 @@ def continued(found: Grid, lines: Sequence[Line]) -> tuple[Grid, int]:
         last = below.rows[-1][0]
         found = found._replace(titles=[*found.titles, *below.titles[1:]], rows=rows)
     return found, last
+
+
+def strays(found: Grid, lines: Sequence[Line], last: int) -> list[int]:
+    """Indexes of lines with as many numbers at their ends as the rows of a table, a blank line or two below it."""
+    counts = {_numbers_at_end(lines[at].text) for at, _, _ in found.rows} - {0}
+    strays: list[int] = []
+    for at in range(last + 1, len(lines)):
+        if _numbers_at_end(lines[at].text) in counts:
+            strays.append(at)
+        elif lines[at].text.strip() or at > max([last, *strays]) + _APART:
+            break
+    return strays
+
+
+def _numbers_at_end(text: str) -> int:
+    words = text[:LONGEST].split()
+    return next((at for at, word in enumerate(reversed(words)) if cell(word) is None), len(words))
 
 
 def _head(lines: Sequence[Line], index: int) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from iodelta.ingest.model import Workload
 from iodelta.ingest.table_headings import Column, Heading, names_measure, without_measure
+from iodelta.ingest.workload_words import facts
 
 _HARMLESS = frozenset(
     "avg average mean time response service completion total read write reads writes random seq sequential rand "
@@ -18,6 +20,7 @@ _HARMLESS = frozenset(
 """Words around a measure that leave it what it is."""
 _PARTS = re.compile(r"[:,;|–—]|\s-\s|\b(?:by|for|on|with|versus|vs|across|over|using|against)\b", re.I)
 """What stands in a title between its measure and what it is of."""
+_MEAN = re.compile(r"avg|average|mean", re.I)
 
 
 def certain(headings: Sequence[Heading]) -> list[Heading]:
@@ -32,10 +35,28 @@ def certain(headings: Sequence[Heading]) -> list[Heading]:
             owners.setdefault(h.column._replace(scale=None), set()).add(word)
     several = [names for names in owners.values() if len(names) > 1]
     of_variants = all("" not in names for names in owners.values()) and all(names == several[0] for names in several)
+    twice = doubled(headings)
     found: list[Heading] = []
     for h, word in zip(headings, words, strict=True):
+        if h.column is not None and h.title in twice:
+            found.append(h._replace(column=None, refused=True))
+            continue
         is_variant = of_variants and h.column is not None and len(owners[h.column._replace(scale=None)]) > 1
         found.append(h._replace(column=None, refused=True) if word and not is_variant else h)
+    return found
+
+
+def doubled(headings: Sequence[Heading]) -> set[str]:
+    """The titles that say what another says; of two that differ only in ``mean``, fio's other one is the run's rate."""
+    groups: dict[tuple[Column, str, Workload], list[str]] = {}
+    for h in headings:
+        if h.column is not None:
+            groups.setdefault((h.column, strange(h.title), facts({}, h.title)), []).append(h.title)
+    found: set[str] = set()
+    for titles in groups.values():
+        plainer = [title for title in titles if not _MEAN.search(title)]
+        if len(titles) > 1:
+            found.update(titles if len(plainer) != 1 else set(titles) - set(plainer))
     return found
 
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import chain
 
 import msgspec
 
-from iodelta.ingest import table_data, table_grids, table_spaces
+from iodelta.ingest import table_data, table_grids, table_spaces, table_summaries
 from iodelta.ingest.cleaning import Line
 from iodelta.ingest.model import Refusal, Run
-from iodelta.ingest.table_cells import cell, decimal_comma
+from iodelta.ingest.table_cells import cell, decimal_comma, plain
 from iodelta.ingest.table_grids import LONGEST, RULE, SOME, Grid
 from iodelta.ingest.table_headings import (
     COMPARES,
@@ -28,10 +28,11 @@ from iodelta.ingest.table_headings import (
     of_names,
     several,
 )
-from iodelta.ingest.table_metrics import metric_rows, unread
+from iodelta.ingest.table_metrics import is_doubled, metric_rows, unread
 from iodelta.ingest.table_rows import row
 from iodelta.ingest.table_titles import is_certain
 from iodelta.ingest.wording import clean
+from iodelta.plural import plural
 from iodelta.trial import Direction, Place
 
 _HINTS = ("iops", "bandwidth", "bw", "lat", "b/s", "throughput", "p9", "percentile", "io/s", "i/os")
@@ -41,17 +42,13 @@ _BACK = 6
 """Lines above a table among which its title is looked for."""
 _NEAR = 4
 """Lines above the titles in which a measure is named, if not there or below."""
+_RANK = re.compile(r"\d{1,3}(?:[.,]\d{1,6})?\s?%")
+_EMPTY_CELLS = re.compile(r"(?:\s*[,;|]){2,}$")
 _LEAST_LOST = 3
 """Lines of a paragraph that end in numbers and may be a table."""
-_DERIVED = re.compile(
-    r"(?:%\s?)?(?:st[dandr. ]{0,6}dev\w*|sd|cv|diff\w*|change|delta|gain|ratio|speed-?up|improvement|regression|Δ)"
-    r"(?:\s?[(\[]?%[)\]]?)?",
-    re.I,
-)
-"""The name of a row that says how others differ."""
 _OF_ANOTHER = (
-    "not read, for a title must say a measure and its unit, and nothing that makes it another's; a variant's name is "
-    "understood where every measure has a column for each of several"
+    "not read, for a title must say a measure and its unit, once, and nothing that makes it another's; a variant's "
+    "name is understood where every measure has a column for each of several"
 )
 
 Found = Run | Refusal
@@ -144,7 +141,7 @@ class _Table:
         self._index = index
         self._file = file
         self._doubted = ""
-        """A title whose measure may be another's."""
+        """Why the table is not read."""
 
     def read(self) -> tuple[list[Found], int]:
         """Its runs and the index of its last line; nothing and its own line when it is not a table."""
@@ -166,7 +163,17 @@ class _Table:
         for at in grid.misfits:
             words = f"a row of a table with more or fewer cells than its {len(grid.titles)} titles: not read"
             found.append(Refusal(self._place(at), words))
-        return found, max(grid.rows[-1][0], *grid.misfits, 0)
+        last = max(grid.rows[-1][0], *grid.misfits, 0)
+        strays = table_grids.strays(grid, self._lines, last)
+        return found + self._strays(strays), max(last, *strays, 0)
+
+    def _strays(self, rows: Sequence[int]) -> list[Refusal]:
+        if not rows:
+            return []
+        words = (
+            f"{plural(len(rows), 'row')} like those of the table above, after lines that end it: not read; take those"
+        )
+        return [Refusal(self._place(rows[0]), f"{words} lines away, or repeat the titles")]
 
     def _spaced(self) -> tuple[list[Found], int]:
         """A table whose columns only spaces set apart: what all ways to split it that fit have in common."""
@@ -188,14 +195,21 @@ class _Table:
             return [Refusal(self._place(self._index), f"{words} its columns")], end - 1
         words = "it does not fit the columns of the table above it: not read"
         unfit = [Refusal(self._place(at), words) for at in misfits]
-        return [*self._meaning(grid), *self._unread(grid), *unfit], end - 1
+        strays = table_spaces.strays(grid, self._lines, end - 1)
+        found: list[Found] = [*self._meaning(grid), *self._unread(grid), *unfit, *self._strays(strays)]
+        return found, max(end - 1, *strays, 0)
 
     def _unread(self, grid: Grid) -> list[Refusal]:
         """The titles that name a measure, and something that makes it another's, or may."""
         by_row = metric_rows(grid, self._places(grid), "")
         titles = unread(grid) if by_row else [h.title for h in table_data.headings(grid) if h.refused]
-        named = ", ".join(repr(clean(title)[:_TITLE]) for title in titles if not COMPARES.search(title))
-        return [Refusal(self._place(grid.first), f"{named}: {_OF_ANOTHER}")] if named else []
+        named = _quoted(title for title in titles if not COMPARES.search(_RANK.sub("", title)))
+        found = [Refusal(self._place(grid.first), f"{named}: {_OF_ANOTHER}")] if named else []
+        summed = {} if by_row else table_summaries.summaries(grid, table_data.headings(grid))
+        if summed:
+            words = f"{_quoted(summed.values())}: rows that sum up others are not read"
+            found.append(Refusal(self._place(next(iter(summed))), words))
+        return found
 
     def _sound(self, grid: Grid) -> bool:
         """Whether every cell of a measure holds one number, or says that there is none."""
@@ -223,7 +237,7 @@ class _Table:
         last = self._index
         while last + 1 < len(self._lines) and self._lines[last + 1].text.strip():
             last += 1
-        return [Refusal(self._place(self._index), f"the table of {clean(self._doubted)!r}: {_OF_ANOTHER}")], last
+        return [Refusal(self._place(self._index), self._doubted)], last
 
     def _meaning(self, grid: Grid) -> list[Run]:
         title = self._title(grid.first)
@@ -232,6 +246,8 @@ class _Table:
         runs = metric_rows(grid, self._places(grid), title)
         if not runs and not table_data.is_data(grid):
             runs = self._pivot(grid, title) or self._rows(grid, title)
+        if not runs and is_doubled(grid):
+            self._doubted = "a table that names a measure twice and does not say what tells the two apart: not read"
         return [_without_idle(run) for run in runs]
 
     def _rows(self, grid: Grid, title: str) -> list[Run]:
@@ -241,9 +257,13 @@ class _Table:
         if len(measures) == 1 and measures[0] == headings[0].column and _has_bare_percentiles(grid):
             return []  # the corner is of every number
         runs = []
-        for index, cells, section in grid.rows:
-            name = next((text for h, text in zip(headings, cells, strict=False) if h.column is None), "")
-            if not _DERIVED.fullmatch(name.strip("*` ")):
+        summed = table_summaries.summaries(grid, headings)
+        if len(grid.rows) > 1 and len(summed) == len(grid.rows):
+            self._doubted = f"the rows {_quoted(summed.values())}: not read, for they sum up rows that are not here"
+            return []
+        names = table_summaries.names(grid, headings)
+        for (index, cells, section), name in zip(grid.rows, names, strict=True):
+            if index not in summed and not table_summaries.is_derived(name, names):
                 runs += row(headings, cells, self._place(index), title, section)
         doubtful = any(_found(run, "read.comma") for run in runs)
         return runs if doubtful or any(run.directions for run in runs) else []
@@ -258,16 +278,17 @@ class _Table:
             return []
         if is_statistic(grid.titles[0]) or (measure.column.of != "rate" and _has_bare_percentiles(grid)):
             return []
+        names = [plain(cells[0]) for _, cells, _ in grid.rows]
         first = Heading(table_spaces.UNNAMED if corner else grid.titles[0], None)
         runs = []
         for index, cells, section in grid.rows:
-            if _DERIVED.fullmatch(cells[0]):
-                continue  # it says how others differ
+            if table_summaries.is_derived(plain(cells[0]), names):
+                continue
             for name, text, own in _numbers_of(measure, grid.titles, cells):
                 headings = [first, Heading("column", None), own]
                 runs += row(headings, [cells[0], name, text], self._place(index), title, section)
         if len(runs) > 1 and not is_certain(named):
-            self._doubted = named
+            self._doubted = f"the table of {clean(named)!r}: {_OF_ANOTHER}"
             return []
         return runs if len(runs) > 1 else []
 
@@ -286,7 +307,7 @@ class _Table:
         """The nearest short line above that is not a sentence and not part of another table; ``nearest``: only a line
         with nothing but blank lines between it and the table."""
         for at in range(first - 1, max(first - 1 - _BACK, -1), -1):
-            text = self._lines[at].text.strip().strip("#*`= ").strip()
+            text = _EMPTY_CELLS.sub("", self._lines[at].text.strip().strip("#*`= ").strip())
             if self._used[at]:
                 break
             if not text or RULE.fullmatch(text) or text.startswith("\\"):
@@ -296,6 +317,10 @@ class _Table:
             if nearest:
                 break
         return ""
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(repr(clean(name)[:_TITLE]) for name in dict.fromkeys(names))
 
 
 def _has_bare_percentiles(grid: Grid) -> bool:

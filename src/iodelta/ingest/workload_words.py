@@ -10,7 +10,8 @@ from iodelta.ingest.numbers import size
 from iodelta.workload.engines import ENGINES, READERS
 
 MODE = re.compile(
-    r"(?:(?<![a-z])|(?<=\d[km]))(rand(?:om)?|seq(?:uential)?)?[\s_-]{0,2}(readwrite|rw|read|write|trim|mixed|mix)\b|\b(rr|rw|sr|sw)\b",
+    r"(?:(?<![a-z])|(?<=\d[km]))(rand(?:om)?|seq(?:uential)?)?[\s_-]{0,2}(readwrite|rw|read|write|trim|mixed|mix)(?![a-z\d])"
+    r"|\b(rr|rw|sr|sw)\b",
     re.I,
 )
 BLOCK = re.compile(r"\b(\d{1,6})\s?([km])(?:i?b)?\b", re.I)

@@ -1,0 +1,78 @@
+"""The rows of a table that are no results of their own: they sum others up, or say how they differ."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from iodelta.ingest.table_cells import cell, plain
+from iodelta.ingest.table_grids import Grid
+from iodelta.ingest.table_headings import Heading
+
+_DERIVED = re.compile(
+    r"(?:%\s?)?(?:st[dandr. ]{0,6}(?:dev[a-z.]*|err[a-z.]*)?|sd|sem|var(?:iance)?|cv|rsd|diff\w*|change|delta"
+    r"|gain|ratio|speed-?up|slow-?down|improvement|regression|reduction|normali[sz]ed|rel(?:ative)?|factor|count|n|samples|p-?val(?:ue)?s?"
+    r"|(?:\d{1,3} ?% )?c\.?i\.?|Δ)"
+    r"(?:\s?[(\[]?%[)\]]?)?|.{1,60}[ _](?:vs\.?|versus|over|relative[ _]to)[ _].{1,60}",
+    re.I,
+)
+"""The name of a row that says how others differ, or scatter."""
+_SUMMARY = re.compile(
+    r"(?:arith\w* |geo\w*[ -]?)?(?:avg|average|mean|median|min|max|minimum|maximum|best|worst|total|sum|all|overall)\.?"
+    r"|geomean",
+    re.I,
+)
+"""The name of a row that sums others up: a statistic of runs is not one of the run's I/O."""
+_QUANTILE = re.compile(r"\d{1,2}(?:\.\d{1,2})? ?%|q[1-4]|p\d{1,2}", re.I)
+"""The same, next to such a row: alone it may be how full a disk is."""
+
+
+def names(grid: Grid, headings: Sequence[Heading]) -> list[str]:
+    """The name of each row: its first cell that holds no number of a measure, nor counts the rows."""
+    at = _first(grid, _labels(headings))
+    return _column(grid, at) if at is not None else ["" for _ in grid.rows]
+
+
+def is_derived(name: str, others: Sequence[str]) -> bool:
+    """Whether the row ``name`` says how those named ``others`` differ: ``bfq/none``, ``delta``, ``stddev``."""
+    one, _, other = name.partition("/")
+    return _DERIVED.fullmatch(name) is not None or (one.strip() in others and other.strip() in others)
+
+
+def summaries(grid: Grid, headings: Sequence[Heading]) -> dict[int, str]:
+    """The names of the rows that sum up others, by the index of their lines: ``mean``, ``max``, ``25%``, ``total``.
+
+    One alone is a result. In a column after the first only numbered rows can be summed up: runs.
+    """
+    found: dict[int, str] = {}
+    if all(h.column is None for h in headings):
+        return found
+    columns = _labels(headings)
+    first = _first(grid, columns)
+    for at in columns:
+        texts = _column(grid, at)
+        summed = [_SUMMARY.fullmatch(text) is not None for text in texts]
+        if any(summed):
+            summed = [
+                is_sum or _QUANTILE.fullmatch(text) is not None for is_sum, text in zip(summed, texts, strict=True)
+            ]
+        others = [text for text, is_sum in zip(texts, summed, strict=True) if not is_sum]
+        is_of_runs = bool(others) and all(any(letter.isdigit() for letter in text) for text in others)
+        if is_of_runs or (at == first and len(texts) > 1):
+            rows = zip(grid.rows, texts, summed, strict=True)
+            found |= {index: text for (index, _, _), text, is_sum in rows if is_sum}
+    return found
+
+
+def _labels(headings: Sequence[Heading]) -> list[int]:
+    return [at for at, h in enumerate(headings) if h.column is None and not h.refused]
+
+
+def _first(grid: Grid, columns: Sequence[int]) -> int | None:
+    """The first column of names, which is not one of mere numbers if there is another."""
+    worded = (at for at in columns if any(cell(text) is None for text in _column(grid, at)))
+    return next(worded, next(iter(columns), None))
+
+
+def _column(grid: Grid, at: int) -> list[str]:
+    return [plain(cells[at]) if at < len(cells) else "" for _, cells, _ in grid.rows]
