@@ -22,8 +22,8 @@ def test_a_calibration_bounds_false_alarms_names_the_noise_and_is_quoted_by_the_
     said = " ".join(done.out.split())
     assert "comparisons of a variant with itself" in said
     assert "smallest change seen in that time (90 % power, in %)" in said
-    assert "Known: a slow-down of 3.5 % was called" in said, "the kernel's throttle gives the truth"
-    assert f"No carry-over measured: it takes trials that write; --destroy {node} allows them" in said
+    assert " A slow-down of 3.5 % was called" in said, "the kernel's throttle gives the truth"
+    assert f"Carry-over Not measured: it takes trials that write; --destroy {node} allows them" in said
     (known,) = json.loads((stand.state / "calibration.json").read_text()).values()
     assert known["comparisons"] >= 2
     assert {one["change"] for one in known["injections"]} == {-0.01, -0.02, -0.035}
@@ -46,7 +46,7 @@ def test_a_target_that_may_not_be_written_to_costs_the_carry_over_alone(stand: S
     how = ("--target", node, "--destroy", other, "--budget", "45s", *SHORT)
     done = stand.run("calibrate", *how, "--folder", "folder", "--", *FIO)
     assert done.code == 0, done
-    assert f"No carry-over measured: {node}: " in done.out
+    assert f"Carry-over Not measured: {node}: " in " ".join(done.out.split())
     assert not (stand.place / "folder" / "aftermath").exists()
     assert Path(node).read_bytes() == before
 

@@ -68,8 +68,8 @@ def _aftermath(answer: CalibrationAnswer) -> Iterator[str]:
 
 def _injected(answer: CalibrationAnswer) -> Iterator[str]:
     for injection in answer.calibration.injections:
-        said = f"a slow-down of {-100 * injection.change:g} % was called {injection.word}"
-        yield f"{said} after {plural(injection.blocks, 'block')} ({interval(injection.low, injection.high)})"
+        said = f"A slow-down of {-100 * injection.change:g} % was called {injection.word}"
+        yield f"{said} after {plural(injection.blocks, 'block')} ({interval(injection.low, injection.high)})."
     if answer.throttle:
         yield f"None: {inert(answer.throttle)}."
 
