@@ -121,6 +121,9 @@ CHANGES: dict[str, Change] = {
     "a line removed": lambda path: write_lines(path, [*lines(path)[:9], *lines(path)[10:]]),
     "the first line removed": lambda path: write_lines(path, lines(path)[1:]),
     "a line doubled": lambda path: write_lines(path, [*lines(path)[:9], *lines(path)[8:]]),
+    "a line torn": lambda path: write_lines(path, [*lines(path)[:9], lines(path)[9][:30], *lines(path)[10:]]),
+    "the first line torn": lambda path: write_lines(path, [lines(path)[0][:30], *lines(path)[1:]]),
+    "a line of zeros": lambda path: write_lines(path, [*lines(path)[:9], bytes(30), *lines(path)[10:]]),
     "lines in another order": move,
     "a word of a line edited": edit("journal.jsonl", b'"problem":""', b'"problem":"x"'),
     "the arms of the journal exchanged": relabel,
@@ -171,7 +174,8 @@ def test_no_command_blesses_a_changed_folder(what: str, folder: Path) -> None:
     for command in ("report", "audit", "rebuild", "show"):
         code, said = ask(command, str(folder))
         assert code not in (0, 3), f"{command}: {said}"
-        assert re.search(r"folder\.|not what was measured|changed since|cannot read|no plan", said), said
+        wrong = r"folder\.|not what was measured|not the line that was written|changed since|cannot read|damaged"
+        assert re.search(wrong, said), said
         assert "improvement" not in said
     assert (folder / "verdict.json").stat().st_mtime_ns == derived, "evidence of what it was"
     place = folder.parent / "x.iodelta.tar.zst"
@@ -233,6 +237,15 @@ def test_what_is_said_of_a_changed_folder_is_one_line_that_names_each_place_once
         flat = " ".join(said.split())
         assert "\\x0a" not in flat
         assert not re.search(r"\b(trial \d+|\S+\.zst|journal\.jsonl:\d+): \1", flat), flat
+
+
+def test_a_changed_folder_is_neither_explained_nor_said_to_be_continued(folder: Path) -> None:
+    CHANGES["a line torn"](folder)
+    code, said = ask("report", str(folder), "--explain", "iodepth=1")
+    assert code == 4
+    assert said.startswith(f"{folder}: journal.jsonl:10: not what was measured")
+    for command in (("report",), ("report", "--verbose")):
+        assert "continues it" not in ask(command[0], str(folder), *command[1:])[1]
 
 
 def test_pages_and_sheets_say_so_too(folder: Path) -> None:

@@ -77,11 +77,19 @@ def test_a_last_line_torn_by_a_kill_is_ignored_by_readers_and_cut_by_the_next_wr
     assert folder.events() == [started(1), Ended(3.0, "complete")]
 
 
-def test_a_damaged_line_inside_the_journal_is_named_by_file_and_line(folder: Folder) -> None:
+@pytest.mark.parametrize("line", [b'{"type":"finished","at":"yesterday"}', b'{"type":"finis', b"\0\0\0"])
+def test_no_line_counts_from_a_damaged_one_on_and_it_is_named_by_file_and_line(folder: Folder, line: bytes) -> None:
     with folder.writing():
         folder.append(started(1))
     with open(folder.path / JOURNAL, "ab") as file:
-        file.write(b'{"type":"finished","at":"yesterday"}\n')
+        file.write(line + b"\n")
+    assert folder.events() == [started(1)]
+    with pytest.raises(MeasureError, match=r"journal\.jsonl:2: not the line that was written there"):
+        folder.check_journal()
+
+
+def test_a_line_that_no_seal_covers_and_nobody_can_read_is_named_by_file_and_line(folder: Folder) -> None:
+    (folder.path / JOURNAL).write_bytes(b'{"type":"ended","at":1.0,"reason":"complete"}\n{"type":"finis\n')
     with pytest.raises(MeasureError, match=r"journal\.jsonl:2: damaged"):
         folder.events()
 

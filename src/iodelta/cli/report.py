@@ -151,7 +151,9 @@ def _folder(path: Path, cell: str, *, drawn: bool) -> tuple[Told | None, int, Ca
     if not cell:
         return account, account.exit_code, lambda: charts
     from iodelta.report.stories.explain import explain
+    from iodelta.study.changed import refuse_changed
 
+    refuse_changed(account.findings, account.folder)
     for line in explain(account, cell):
         click.echo(line)
     return None, account.exit_code, lambda: charts

@@ -223,6 +223,7 @@ class Folder:
         """The plan, with the experiment unchanged since it was fixed. Raises MeasureError."""
         planned = next((event for event in reversed(self.events()) if isinstance(event, Planned)), None)
         if planned is None:
+            self.check_journal()  # else a plan that was lost passes for one that was never made
             raise MeasureError("the journal has no plan: the run was killed before it began", place=str(self.path))
         for name, digest in ((PLAN, planned.plan_sha256), (EXPERIMENT, planned.experiment_sha256)):
             if sha256(self._bytes(name)) != digest:

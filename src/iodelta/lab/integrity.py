@@ -46,7 +46,8 @@ def integrity(folder: Folder, state: Account) -> list[Finding]:
 
 
 def check_uncut(folder: Folder) -> None:
-    """Raises MeasureError when the journal is shorter than it was at the end of the experiment."""
+    """Raises MeasureError when a line of the journal was changed, or it is shorter than it was at the end."""
+    folder.check_journal()  # it names the line
     for finding in _shortened(folder):
         raise MeasureError(finding.explanation, place=f"{folder.path}/{finding.place}", remedy=finding.remedy)
 

@@ -97,12 +97,14 @@ class Journal(Generic[Event]):
     def events(self) -> list[Event]:
         """Every whole line, in order, up to the first that is not what was written there; none before there is a file.
 
-        Raises MeasureError naming a damaged line.
+        Raises MeasureError naming a line that is as it was written, or that no seal covers, and cannot be read.
         """
         events, damaged = self.readable()
+        lines = self.seal.lines
         for number, why in damaged.items():
-            raise MeasureError(f"damaged: {why}", place=f"{self.path}:{number}", remedy=self._remedy)
-        return list(events.values())[: self.seal.lines]
+            if number <= lines:
+                raise MeasureError(f"damaged: {why}", place=f"{self.path}:{number}", remedy=self._remedy)
+        return [event for number, event in events.items() if number <= lines]
 
     @property
     def seal(self) -> Seal:

@@ -104,6 +104,8 @@ def _more(verdicts: Sequence[Verdict]) -> int:
 
 def _continued(account: Account) -> Iterator[str]:
     """How to go on with what ended early."""
+    if account.broken:  # nothing is added to it
+        return
     folder = inert(pasted(account.folder))
     if account.state == "budget" and any(verdict.word == "inconclusive" for verdict in account.judgement.verdicts):
         yield f"The budget ended the run; `iodelta run {folder} --budget TIME` continues it."

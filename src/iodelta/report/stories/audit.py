@@ -58,7 +58,11 @@ def _answer(found: Audited) -> str:
     counted = [plural(count, noun) for count, noun in counts if count]
     if not counted:
         return "No run and no table to judge."
-    verdict = f"{found.bad} of them fail a hard rule" if found.bad else "none fails a hard rule"
+    verdict = (
+        f"{found.bad} of them {'fails' if found.bad == 1 else 'fail'} a hard rule"
+        if found.bad
+        else "none fails a hard rule"
+    )
     return f"{' and '.join(counted)}: {verdict}."
 
 
