@@ -381,7 +381,8 @@ def test_digits_stop_where_the_interval_does() -> None:
     assert percent(-0.02134, 0.004) == "-2.1 %"
     assert percent(-0.02134, 0.0004) == "-2.13 %"
     assert percent(-0.2134, 0.08) == "-21 %"
-    assert percent(-0.0001, 0.01) == "+0.0 %"
+    assert percent(-0.0001, 0.01) == percent(0.0, 0.01) == "0.0 %"
+    assert interval(-0.02, 0.0004) == "-2.0 .. 0.0 %"
     assert interval(-0.0253, -0.0171) == "-2.5 .. -1.7 %"
     assert interval(None, 0.1) == "too few blocks"
     assert digits(float("inf")) == 1

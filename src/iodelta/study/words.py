@@ -114,8 +114,9 @@ def _times(change: float) -> str:
 
 
 def _signed(value: float, places: int) -> str:
+    """Nothing has no sign: ``+0 %`` beside two values of which the second is smaller would contradict them."""
     text = f"{100 * value:+.{places}f}"
-    return text.replace("-", "+") if float(text) == 0 else text
+    return text[1:] if float(text) == 0 else text
 
 
 def digits(half_width: float | None) -> int:
