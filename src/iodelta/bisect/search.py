@@ -276,28 +276,35 @@ class Search:
         fewest = 2 if self.rules.exact else FEWEST
         while True:
             runs = [self._measured(line, one) for one in bins]
-            counts = [sum(len(self.store.of(item)) for item in items) for items in runs]
+            counts = list(map(self._runs_of, runs))
             rises: list[tuple[float, int, int]] = []
-            wanting: set[int] = set()
+            open_: set[int] = set()
             for a, b in itertools.combinations(range(len(bins)), 2):
                 step = self.store.step(runs[a], runs[b]) if min(counts[a], counts[b]) >= fewest else None
                 if step is not None and self._tail(step) < level and step.size >= self._least:
                     rises.append((self._tail(step), a, b))
                 elif step is None or (step.tail_above(target) > FUTILE and not self.rules.exact):
-                    wanting |= {one for one in (a, b) if counts[one] < most}
+                    open_ |= {a, b}
             if rises:
                 _, a, b = min(rises)
                 return line.items.index(runs[a][0], bins[a][1]), line.items.index(runs[b][-1], bins[b][1])
-            wanting = {one for one in wanting if line.items[bins[one][0]] not in self.store.broken}
+            wanting = [one for one in sorted(open_) if counts[one] < most and not self._is_broken(line, bins[one])]
             if not wanting or len(self.store.runs) >= limit:
                 return None
-            fewer = min(counts[one] for one in wanting)
-            behind = [one for one in sorted(wanting) if counts[one] == fewer]
-            self._random.shuffle(behind)
-            for one in behind[: limit - len(self.store.runs)]:
-                place = bins[one][0]
-                why = "do the ends differ?" if stage == "gate" else "is a rise hidden inside?"
-                yield from self._ask(line.items[place], stage, why, must=place in self.where[1:])
+            yield from self._fill(line, [bins[one] for one in _fewest(wanting, counts)], stage, limit)
+
+    def _fill(self, line: Line, bins: list[Bin], stage: Stage, limit: int) -> Course[None]:
+        """One more run of each bin, in a random order, as far as runs are left."""
+        self._random.shuffle(bins)
+        why = "do the ends differ?" if stage == "gate" else "is a rise hidden inside?"
+        for place, *_ in bins[: limit - len(self.store.runs)]:
+            yield from self._ask(line.items[place], stage, why, must=place in self.where[1:])
+
+    def _runs_of(self, items: Sequence[str]) -> int:
+        return sum(len(self.store.of(item)) for item in items)
+
+    def _is_broken(self, line: Line, one: Bin) -> bool:
+        return line.items[one[0]] in self.store.broken
 
     def _measured(self, line: Line, one: Bin) -> list[str]:
         return [item for item in line.items[one[1] : one[2] + 1] if self.store.of(item)]
@@ -558,3 +565,9 @@ class Search:
         if self.rules.exact and values and max(values) - min(values) > self.rules.exact * (1 + 1e-9):
             self.scatter = Scatter(item, max(values) - min(values), self.rules.exact)
             raise _Scattered
+
+
+def _fewest(places: Sequence[int], counts: Sequence[int]) -> list[int]:
+    """Those with the fewest runs."""
+    least = min(counts[place] for place in places)
+    return [place for place in places if counts[place] == least]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -98,29 +98,30 @@ def headline(account: Account) -> str:
     sentences = [_not_as_measured(account.broken)] if account.broken else []
     for variant in [v.name for v in experiment.variants if v.name != experiment.baseline]:
         own = [v for v in verdicts if v.variant == variant]
-        worse = _cells(own, "regression")
-        better = _cells(own, "improvement")
-        same = {v.cell for v in own} - {v.cell for v in own if v.word != "equivalent"}
-        parts = []
-        if worse:
-            parts.append(f"{suspected}worse{_where(worse, own)}")
-        if better:
-            parts.append(f"{suspected}better{_where(better, own)}")
-        if same:
-            parts.append(f"equivalent within {100 * experiment.margin:g} %{_where(same, own)}")
-        inconclusive = {v.cell for v in own} - worse - better - same
-        partly = _cells(own, "equivalent") & inconclusive
-        if partly:
-            open_ = {metric_name(v.metric, with_kind=False) for v in own if v.cell in partly and v.word != "equivalent"}
-            names = " and ".join(sorted(open_))
-            parts.append(f"equivalent within {100 * experiment.margin:g} % except for {names}{_where(partly, own)}")
-        inconclusive -= partly
-        if inconclusive:
-            parts.append(f"inconclusive{_where(inconclusive, own)}")
-        if not any(v.blocks for v in own):
-            parts = ["not measured"]
+        parts = list(_answers(own, experiment.margin, suspected)) if any(v.blocks for v in own) else ["not measured"]
         sentences.append(f"{inert(variant)} against {inert(experiment.baseline)}: {', '.join(parts)}.")
     return " ".join(sentences)
+
+
+def _answers(own: Sequence[Verdict], margin: float, suspected: str) -> Iterator[str]:
+    """What is said of one variant, and in which cells."""
+    cells = {v.cell for v in own}
+    worse, better = _cells(own, "regression"), _cells(own, "improvement")
+    same = cells - {v.cell for v in own if v.word != "equivalent"}
+    within = f"equivalent within {100 * margin:g} %"
+    if worse:
+        yield f"{suspected}worse{_where(worse, own)}"
+    if better:
+        yield f"{suspected}better{_where(better, own)}"
+    if same:
+        yield f"{within}{_where(same, own)}"
+    inconclusive = cells - worse - better - same
+    partly = _cells(own, "equivalent") & inconclusive
+    if partly:
+        open_ = {metric_name(v.metric, with_kind=False) for v in own if v.cell in partly and v.word != "equivalent"}
+        yield f"{within} except for {' and '.join(sorted(open_))}{_where(partly, own)}"
+    if inconclusive - partly:
+        yield f"inconclusive{_where(inconclusive - partly, own)}"
 
 
 def _not_as_measured(broken: Sequence[Finding]) -> str:

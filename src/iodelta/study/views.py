@@ -7,8 +7,8 @@ count, with the plan's seed, so that a folder always gives the same.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, product
 from statistics import median, quantiles
 
 import msgspec
@@ -75,43 +75,47 @@ def views(plan: Plan, judgement: Judgement, trials: Sequence[Trial]) -> Views:
     others = [variant.name for variant in experiment.variants if variant.name != experiment.baseline]
     series = {
         (cell, metric.name, other): series_of(own, metric, experiment.baseline, other)
-        for cell, own in by_cell.items()
-        for metric in plan.rules.metrics
-        for other in others
+        for (cell, own), metric, other in product(by_cell.items(), plan.rules.metrics, others)
     }
+    rated = [one for one in series.values() if one.metric in rates and _measured(one)]
+    shown = list(by_cell.items())[: SHIFTS // max(1, len(others))]
+    arms = (experiment.baseline, *others)
     return Views(
-        spread=tuple(
-            judge_spread(one, plan.rules) for one in series.values() if one.metric in rates and _measured(one)
-        ),
+        spread=tuple(judge_spread(one, plan.rules) for one in rated),
         recommendation=_recommendation(plan, judgement, series, rates, others),
         together=_together(plan, judgement, series),
         knees=tuple(_knees(plan, trials, rates, others)),
-        shifts=tuple(
-            (cell, other, latency_shift(own, kind, experiment.baseline, other, plan.rules, cell=cell))
-            for cell, own in list(by_cell.items())[: SHIFTS // max(1, len(others))]
-            for kind in dict.fromkeys(direction.kind for direction in own[0].directions)
-            for other in others
-        ),
-        modes=tuple(_modes(by_cell, experiment.baseline, others)),
-        costs=tuple(
-            _cost(cell, name, own) for (cell, own), name in product(by_cell.items(), (experiment.baseline, *others))
-        ),
+        shifts=tuple(_shifts(shown, plan, others)),
+        modes=tuple(_modes(shown, experiment.baseline, others)),
+        costs=tuple(_cost(cell, name, own) for (cell, own), name in product(by_cell.items(), arms)),
     )
 
 
-def _modes(by_cell: Mapping[str, Sequence[Trial]], baseline: str, others: Sequence[str]) -> Iterator[ModeChange]:
+def _shifts(
+    shown: Iterable[tuple[str, Sequence[Trial]]], plan: Plan, others: Sequence[str]
+) -> Iterator[tuple[str, str, ShiftFunction]]:
+    """How far each percentile of latency moved."""
+    baseline = plan.experiment.baseline
+    for cell, own in shown:
+        kinds = dict.fromkeys(direction.kind for direction in own[0].directions)
+        for kind, other in product(kinds, others):
+            yield cell, other, latency_shift(own, kind, baseline, other, plan.rules, cell=cell)
+
+
+def _modes(shown: Iterable[tuple[str, Sequence[Trial]]], baseline: str, others: Sequence[str]) -> Iterator[ModeChange]:
     """The speeds of comparisons with per-second logs, where there are two."""
-    for cell, own in list(by_cell.items())[: SHIFTS // max(1, len(others))]:
-        logged = {direction.kind for trial in own for direction in trial.directions if _logged(trial, direction.kind)}
-        for kind in sorted(logged):
-            for other in others:
-                found = mode_change(own, kind, baseline, other, cell=cell)
-                if found.before.bimodal or found.after.bimodal:
-                    yield found
+    for cell, own in shown:
+        logged = set(chain.from_iterable(map(_logged, own)))
+        for kind, other in product(sorted(logged), others):
+            found = mode_change(own, kind, baseline, other, cell=cell)
+            if found.before.bimodal or found.after.bimodal:
+                yield found
 
 
-def _logged(trial: Trial, kind: Kind) -> bool:
-    return bool(trial.series.get(f"{kind}.iops"))
+def _logged(trial: Trial) -> list[Kind]:
+    """The directions whose IOPS were logged."""
+    kinds = [direction.kind for direction in trial.directions]
+    return [kind for kind in kinds if trial.series.get(f"{kind}.iops")]
 
 
 def _measured(one: Series) -> bool:
@@ -128,12 +132,11 @@ def _recommendation(
     """By the rate, where there is something to choose: several cells or more than two variants."""
     ranked = [name for name in others if name != PLACEBO]
     cells = {cell: None for cell, _, _ in series}
-    groups = [
-        [series[cell, rate.name, name] for name in ranked if _measured(series[cell, rate.name, name])]
-        for cell in cells
-        for rate in rates
-    ]
-    groups = [group for group in groups if group]
+    groups = []
+    for cell, rate in product(cells, rates):
+        arms = [series[cell, rate.name, name] for name in ranked]
+        if group := list(filter(_measured, arms)):
+            groups.append(group)
     if not groups or (len(cells) < 2 and len(ranked) < 2):
         return None
     weights = plan.experiment.design.weights
@@ -142,9 +145,8 @@ def _recommendation(
 
 def _forbidden(judgement: Judgement) -> list[Finding]:
     """An order trend anywhere, or a placebo that was called a change: then no winner is named."""
-    found = [
-        finding for v in judgement.verdicts for finding in v.findings if finding.rule.startswith("verdict.order-trend")
-    ]
+    every = chain.from_iterable(v.findings for v in judgement.verdicts)
+    found = [finding for finding in every if finding.rule.startswith("verdict.order-trend")]
     for verdict in judgement.verdicts:
         if verdict.variant == PLACEBO and verdict.word in ("regression", "improvement"):
             what = f"the placebo, the baseline under another name, was called {verdict.word} in {verdict.cell}"

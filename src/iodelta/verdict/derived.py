@@ -14,7 +14,7 @@ from iodelta.stats.shift import ShiftFunction, shift_function
 from iodelta.trial import Finding, Histogram, Kind, Latency, Trial
 from iodelta.verdict.metrics import Metric
 from iodelta.verdict.rules import Rules
-from iodelta.verdict.series import Series, blocks_of, series_of
+from iodelta.verdict.series import Block, Series, blocks_of, series_of
 from iodelta.verdict.units import units_of
 
 Floats = NDArray[np.float64]
@@ -52,12 +52,17 @@ def latency_histograms(
     All are of total latency, or all of completion latency where total latency was not kept everywhere."""
     blocks = blocks_of(trial for trial in trials if trial.cell == cell).values()
     for family in ("lat", "clat"):
-        rows = [[_histogram(block.get(name, ()), kind, family) for name in variants] for block in blocks]
-        whole = [[part for part in row if part is not None] for row in rows]
-        kept = [row for row in whole if len(row) == len(variants)]
+        rows = [_histograms(block, variants, kind, family) for block in blocks]
+        kept = [row for row in rows if len(row) == len(variants)]
         if kept:
-            return tuple([row[at] for row in kept] for at in range(len(variants)))
+            return tuple(map(list, zip(*kept, strict=True)))
     return tuple([] for _ in variants)
+
+
+def _histograms(block: Block, variants: Sequence[str], kind: Kind, family: str) -> list[Histogram]:
+    """The histogram of each variant that has one in a block."""
+    found = (_histogram(block.get(name, ()), kind, family) for name in variants)
+    return [one for one in found if one is not None]
 
 
 def _histogram(runs: Sequence[Trial], kind: Kind, family: str) -> Histogram | None:
@@ -135,7 +140,7 @@ def told_apart(iops: Series, latency: Series, rules: Rules) -> Together | Findin
             "no block holds both IOPS and latency of both variants",
             "keep total latency in the results",
         )
-    columns = [units.d[[number in set(shared) for number in units.numbers]] for units in (one, other)]
+    columns = [units.d[np.isin(units.numbers, list(shared))] for units in (one, other)]
     return together(columns[0], columns[1], margin=rules.margin, level=1.0 - rules.alpha)
 
 

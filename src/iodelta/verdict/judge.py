@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, product
 
 import msgspec
 import numpy as np
@@ -43,7 +43,7 @@ from iodelta.verdict.family import (
     resolve,
     stage_1_end,
 )
-from iodelta.verdict.metrics import SYNC
+from iodelta.verdict.metrics import SYNC, Metric
 from iodelta.verdict.model import FamilySummary, Judgement, Look, Step, Verdict
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.series import Series, blocks_of, finished_of, series_from, surroundings_of
@@ -143,26 +143,29 @@ def _all_series(
     for cell, own in cells.items():
         blocks = blocks_of(own)
         finished = finished_of(blocks)
-        kinds: set[str] = {direction.kind for trial in own for direction in trial.directions}
-        if any(trial.sync is not None for trial in own):
-            kinds.add(SYNC)
-        for metric in rules.metrics:
-            if metric.kind in KINDS and metric.kind not in kinds:
-                continue
-            for name in compared:
-                one = series_from(
-                    blocks,
-                    metric,
-                    baseline,
-                    name,
-                    cell=cell,
-                    finished=finished,
-                    boots=boots,
-                    hosts=hosts,
-                    around=around[cell],
-                )
-                found.append(one)
+        for metric, name in product(_done(own, rules), compared):
+            one = series_from(
+                blocks,
+                metric,
+                baseline,
+                name,
+                cell=cell,
+                finished=finished,
+                boots=boots,
+                hosts=hosts,
+                around=around[cell],
+            )
+            found.append(one)
     return found
+
+
+def _done(trials: Sequence[Trial], rules: Rules) -> list[Metric]:
+    """The metrics of what the trials of a cell do."""
+    directions = chain.from_iterable(trial.directions for trial in trials)
+    kinds: set[str] = {direction.kind for direction in directions}
+    if any(trial.sync is not None for trial in trials):
+        kinds.add(SYNC)
+    return [metric for metric in rules.metrics if metric.kind not in KINDS or metric.kind in kinds]
 
 
 def _trials_at(series: Sequence[Series]) -> dict[str, NDArray[np.float64]]:
@@ -197,9 +200,9 @@ def _overall(units: Sequence[Units], rules: Rules, ended: Sequence[int]) -> list
 
 def _mean_unit(members: Sequence[Units], ended: Sequence[int], rules: Rules) -> Units:
     """The equal-weight mean of the cells' log-ratios in each common block, in run order."""
-    at = [{number: row for row, number in enumerate(member.numbers)} for member in members]
-    common = [number for number in members[0].numbers if all(number in places for places in at)]
-    rows = [[places[number] for number in common] for places in at]
+    shared = set.intersection(*(set(member.numbers) for member in members))
+    common = [number for number in members[0].numbers if number in shared]
+    rows = [_rows_of(member, common) for member in members]
     d = np.mean([member.d[row] for member, row in zip(members, rows, strict=True)], axis=0)
     old_at = np.max([member.baseline_at[row] for member, row in zip(members, rows, strict=True)], axis=0)
     new_at = np.max([member.variant_at[row] for member, row in zip(members, rows, strict=True)], axis=0)
@@ -223,6 +226,12 @@ def _mean_unit(members: Sequence[Units], ended: Sequence[int], rules: Rules) -> 
         trials_at=head.trials_at,
         others=tuple(chain.from_iterable(member.singles for member in members)),
     )
+
+
+def _rows_of(member: Units, numbers: Sequence[int]) -> list[int]:
+    """Where the blocks of these numbers stand in a cell's units."""
+    places = {number: row for row, number in enumerate(member.numbers)}
+    return [places[number] for number in numbers]
 
 
 def _one_sided(summary: FamilySummary) -> tuple[Finding, ...]:

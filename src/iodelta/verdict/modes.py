@@ -45,11 +45,8 @@ def mode_change(
     trials: Iterable[Trial], kind: Kind, baseline: str, variant: str, *, cell: str, level: float = 0.95
 ) -> ModeChange:
     """The speeds of ``cell`` under both variants, from the per-second logs of blocks that hold both."""
-    blocks = [
-        (block[baseline], block[variant])
-        for block in blocks_of(trial for trial in trials if trial.cell == cell).values()
-        if baseline in block and variant in block
-    ]
+    every = blocks_of(trial for trial in trials if trial.cell == cell).values()
+    blocks = [(block[baseline], block[variant]) for block in every if {baseline, variant} <= block.keys()]
     pairs = [(_log_seconds(old, kind), _log_seconds(new, kind)) for old, new in blocks]
     pairs = [(old, new) for old, new in pairs if old.size and new.size]
     before, after = find_modes([old for old, _ in pairs]), find_modes([new for _, new in pairs])

@@ -99,7 +99,7 @@ def rank(series: Sequence[Series], rules: Rules, *, level: float | None = None) 
         )
         return CellRanking(cell, metric, (), (), (), 0, level, (*findings, nothing))
     names = [series[0].baseline, *(unit.variant for unit in usable)]
-    columns = [unit.d[[number in shared for number in unit.numbers]] for unit in usable]
+    columns = [unit.d[np.isin(unit.numbers, list(shared))] for unit in usable]
     badness = np.array([np.zeros(len(shared)), *columns])
     return _rank(cell, metric, names, badness, level, rules.seed, findings)
 

@@ -146,37 +146,50 @@ def _choose(
 ) -> tuple[tuple[str, ...], str]:
     """The variants to choose, and the sentence; ``where`` is ``any of 12 cells``."""
     if forbidden:
-        return (), f"No variant is recommended: {forbidden[0].explanation}."
+        return _none(f"{forbidden[0].explanation}.")
     if not tallies:
-        return (), "No variant is recommended: no cell could be ranked."
+        return _none("no cell could be ranked.")
     ordered = sorted(tallies.values(), key=lambda tally: (tally.weighted, tally.largest))
+    if why := _no_winner(ordered, where):
+        return _none(why)
+    first, tied = _winners(ordered, margin)
+    behind = [tally for tally in ordered if tally is not first and tally not in tied]
+    rivals = [tally for tally in behind if tally.variant in first.losses and _shown(tally) <= first.weighted]
+    if rivals:
+        told = ", ".join(map(_loss, (first, *rivals)))
+        return _none(f"none is good everywhere ({told}); choose by workload.")
+    chosen = (first, *tied)
+    return tuple(tally.variant for tally in chosen), _sentence(chosen, behind, where)
+
+
+def _none(why: str) -> tuple[tuple[str, ...], str]:
+    return (), f"No variant is recommended: {why}"
+
+
+def _no_winner(ordered: Sequence[_Tally], where: str) -> str:
+    """Why none can be recommended, by the bounds of their losses; empty where one can."""
     if not any(tally.losses for tally in ordered):
         cost = max(tally.bound for tally in ordered)
         tail = f"; choosing any costs at most {_percent(cost)}" if cost < VACUOUS else "; run more blocks"
         sure = where if where == "the one cell" else f"{where} at the level that holds for all at once"
-        return (
-            (),
-            f"No variant is recommended: {plural(len(ordered), 'variant')} are indistinguishable in {sure}{tail}.",
-        )
-    if not math.isfinite(ordered[0].bound):
-        return (), f"No variant is recommended: none has a bounded loss in {where}; run more blocks."
+        return f"{plural(len(ordered), 'variant')} are indistinguishable in {sure}{tail}."
     least = ordered[0].bound
+    if not math.isfinite(least):
+        return f"none has a bounded loss in {where}; run more blocks."
     if least > max(VACUOUS, *(tally.sure for tally in ordered)):
         most = f"{ordered[0].variant} too may lose up to {_percent(least)} in {where}"
-        return (), f"No variant is recommended: {most}, more than is shown of any; run more blocks."
+        return f"{most}, more than is shown of any; run more blocks."
+    return ""
+
+
+def _winners(ordered: Sequence[_Tally], margin: float) -> tuple[_Tally, list[_Tally]]:
+    """The first choice, and those that are level with it."""
     # Bounds that differ by less than the margin differ by chance: what is shown to lose then yields to what is not.
     close = [tally for tally in ordered if tally.weighted <= ordered[0].weighted + margin]
     first = next((tally for tally in close if not tally.losses), ordered[0])
     tied = [tally for tally in close if first.variant not in tally.losses and tally.variant not in first.losses]
     level_with = {tally.variant for tally in tied}
-    tied = [tally for tally in tied if tally is not first and not level_with & tally.losses.keys()]
-    behind = [tally for tally in ordered if tally is not first and tally not in tied]
-    rivals = [tally for tally in behind if tally.variant in first.losses and _shown(tally) <= first.weighted]
-    if rivals:
-        told = ", ".join(map(_loss, (first, *rivals)))
-        return (), f"No variant is recommended: none is good everywhere ({told}); choose by workload."
-    chosen = (first, *tied)
-    return tuple(tally.variant for tally in chosen), _sentence(chosen, behind, where)
+    return first, [tally for tally in tied if tally is not first and not level_with & tally.losses.keys()]
 
 
 def _shown(tally: _Tally) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, product
 
 import msgspec
 
@@ -23,6 +24,9 @@ FLAGS = "noise."
 NONE, ONE = (0.0,) * len(MEMORIES), (1.0,) * len(MEMORIES)
 
 Pair = tuple[float, float]
+
+Kept = tuple[int, list[Trial], list[Trial]]
+"""A block in which both arms have a value: its number, and the trials of each."""
 """The values of baseline and variant."""
 
 Counts = Mapping[str, tuple[float, ...]]
@@ -198,7 +202,7 @@ def blocks_of(trials: Iterable[Trial]) -> dict[int, Block]:
 
 def finished_of(blocks: Mapping[int, Block]) -> tuple[int, ...]:
     """The last trial number of each block."""
-    return tuple([max(runs[-1].number for runs in block.values()) for block in blocks.values()])
+    return tuple([max(map(_last_number, block.values())) for block in blocks.values()])
 
 
 def series_from(
@@ -215,21 +219,12 @@ def series_from(
 ) -> Series:
     """As ``series_of``, from blocks already sorted out."""
     read = reader(metric.name)
-    runs = [trial for block in blocks.values() for name in (baseline, variant) for trial in block.get(name, ())]
-    thin = thin_tail(metric.name, runs)
-    kept: list[tuple[int, list[Trial], list[Trial]]] = []
-    values: list[tuple[float, float]] = []
+    arms = [block.get(name, []) for block, name in product(blocks.values(), (baseline, variant))]
+    thin = thin_tail(metric.name, list(chain.from_iterable(arms)))
     refused: list[Finding] = []
     missing: Counter[str] = Counter()
-    for number, block in blocks.items() if thin is None else ():
-        old, new = block.get(baseline, []), block.get(variant, [])
-        a, b = _value(old, read, refused), _value(new, read, refused)
-        if math.isnan(a) or math.isnan(b):
-            missing.update(name for name, value in ((baseline, a), (variant, b)) if math.isnan(value))
-            missing["blocks"] += 1
-            continue
-        kept.append((number, old, new))
-        values.append((a, b))
+    kept, values = _whole_pairs(blocks if thin is None else {}, (baseline, variant), read, refused, missing)
+    olds, news = [old for _, old, _ in kept], [new for _, _, new in kept]
     return Series(
         cell,
         metric,
@@ -238,40 +233,85 @@ def series_from(
         blocks=tuple([number for number, _, _ in kept]),
         baseline_values=tuple([a for a, _ in values]),
         variant_values=tuple([b for _, b in values]),
-        baseline_first=tuple([_place(old) < _place(new) for _, old, new in kept]),
-        baseline_at=tuple([old[-1].number for _, old, _ in kept]),
-        variant_at=tuple([new[-1].number for _, _, new in kept]),
-        boots=() if boots is None else tuple([(_id(boots, old), _id(boots, new)) for _, old, new in kept]),
-        hosts=() if hosts is None else tuple([_id(hosts, old) for _, old, _ in kept]),
+        baseline_first=tuple(map(_is_first, olds, news)),
+        baseline_at=tuple(map(_last_number, olds)),
+        variant_at=tuple(map(_last_number, news)),
+        boots=() if boots is None else tuple(zip(_ids(boots, olds), _ids(boots, news), strict=True)),
+        hosts=() if hosts is None else _ids(hosts, olds),
         incomplete=missing["blocks"],
         finished=finished,
         findings=_findings(cell, metric, (baseline, variant), missing, refused, len(blocks)),
         refused=thin and msgspec.structs.replace(thin, place=f"cell {cell}, {metric.name}, {variant}"),
         arms=around.arms,
-        baseline_weights=tuple([_weight(old, metric) for _, old, _ in kept]),
-        variant_weights=tuple([_weight(new, metric) for _, _, new in kept]),
-        baseline_after=tuple([_after(old, around, baseline, variant) for _, old, _ in kept]),
-        variant_after=tuple([_after(new, around, baseline, variant) for _, _, new in kept]),
+        baseline_weights=_weights(olds, metric),
+        variant_weights=_weights(news, metric),
+        baseline_after=_afters(olds, around, baseline, variant),
+        variant_after=_afters(news, around, baseline, variant),
         direct=_direct(kept, around, read, baseline, variant),
         uncounted=_uncounted(kept, around, read, baseline, variant),
-        conditioning=max((len(own) for block in around.conditioning.values() for own in block.values()), default=0),
+        conditioning=_most_conditioning(around),
         resolution=_resolution(kept, metric),
-        baseline_flags=tuple([_flags(old) for _, old, _ in kept]),
-        variant_flags=tuple([_flags(new) for _, _, new in kept]),
+        baseline_flags=tuple(map(_flags, olds)),
+        variant_flags=tuple(map(_flags, news)),
     )
+
+
+def _whole_pairs(
+    blocks: Mapping[int, Block],
+    arms: tuple[str, str],
+    read: Callable[[Trial], Reading],
+    refused: list[Finding],
+    missing: Counter[str],
+) -> tuple[list[Kept], list[Pair]]:
+    """The blocks in which both arms have a value, and the values; ``missing`` counts what others lack."""
+    kept, values = [], []
+    for number, block in blocks.items():
+        old, new = block.get(arms[0], []), block.get(arms[1], [])
+        pair = _value(old, read, refused), _value(new, read, refused)
+        lacking = [name for name, value in zip(arms, pair, strict=True) if math.isnan(value)]
+        if lacking:
+            missing.update((*lacking, "blocks"))
+            continue
+        kept.append((number, old, new))
+        values.append(pair)
+    return kept, values
+
+
+def _is_first(old: Sequence[Trial], new: Sequence[Trial]) -> bool:
+    return _place(old) < _place(new)
+
+
+def _last_number(runs: Sequence[Trial]) -> int:
+    return runs[-1].number
+
+
+def _most_conditioning(around: Surroundings) -> int:
+    """How many trials before a counted one do not count, at most."""
+    own = chain.from_iterable(block.values() for block in around.conditioning.values())
+    return max(map(len, own), default=0)
 
 
 def _place(runs: Sequence[Trial]) -> tuple[int, int]:
     return runs[0].position, runs[0].number
 
 
-def _id(ids: Mapping[int, str], runs: Sequence[Trial]) -> str:
-    return ids.get(runs[0].number, "")
+def _ids(ids: Mapping[int, str], blocks: Sequence[Sequence[Trial]]) -> tuple[str, ...]:
+    return tuple([ids.get(runs[0].number, "") for runs in blocks])
+
+
+def _weights(blocks: Sequence[Sequence[Trial]], metric: Metric) -> tuple[float, ...]:
+    """I/Os behind each block's value; 1 for a rate."""
+    return tuple([_weight(runs, metric) for runs in blocks])
 
 
 def _weight(runs: Sequence[Trial], metric: Metric) -> float:
-    """I/Os behind a block's value; 1 for a rate."""
     return math.fsum(weight_of(trial, metric) for trial in runs)
+
+
+def _afters(
+    blocks: Sequence[Sequence[Trial]], around: Surroundings, baseline: str, variant: str
+) -> tuple[tuple[float, ...], ...]:
+    return tuple([_after(runs, around, baseline, variant) for runs in blocks])
 
 
 def _after(runs: Sequence[Trial], around: Surroundings, baseline: str, variant: str) -> tuple[float, ...]:
@@ -282,18 +322,18 @@ def _after(runs: Sequence[Trial], around: Surroundings, baseline: str, variant: 
 
 
 def _flags(runs: Sequence[Trial]) -> tuple[str, ...]:
-    rules = {finding.rule for trial in runs for finding in trial.findings if finding.rule.startswith(FLAGS)}
-    return tuple(sorted(rules))
+    every = chain.from_iterable(trial.findings for trial in runs)
+    return tuple(sorted({finding.rule for finding in every if finding.rule.startswith(FLAGS)}))
 
 
-def _resolution(kept: Sequence[tuple[int, list[Trial], list[Trial]]], metric: Metric) -> float:
+def _resolution(kept: Sequence[Kept], metric: Metric) -> float:
     """The median over blocks of what the two arms' bins or rounding may add up to."""
-    widths = [math.fsum(resolution_of(runs[0], metric) for runs in (old, new)) for _, old, new in kept]
+    widths = [resolution_of(old[0], metric) + resolution_of(new[0], metric) for _, old, new in kept]
     return sorted(widths)[len(widths) // 2] if widths else 0.0
 
 
 def _direct(
-    kept: Sequence[tuple[int, list[Trial], list[Trial]]],
+    kept: Sequence[Kept],
     around: Surroundings,
     read: Callable[[Trial], Reading],
     baseline: str,
@@ -316,7 +356,7 @@ def _direct(
 
 
 def _uncounted(
-    kept: Sequence[tuple[int, list[Trial], list[Trial]]],
+    kept: Sequence[Kept],
     around: Surroundings,
     read: Callable[[Trial], Reading],
     baseline: str,
