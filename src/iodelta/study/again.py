@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from itertools import chain
+from collections.abc import Sequence
+from itertools import chain, product
 
 import msgspec
 
@@ -72,17 +73,19 @@ def _fio(plan: Plan, target: Target, version: tuple[int, int]) -> tuple[str, tup
     own = [variant for variant in experiment.variants if variant.options]
     lines: dict[str, list[str]] = {}
     try:
-        for cell in experiment.cells:
-            for variant in own or experiment.variants[:1]:
-                name = f"{cell.name}, {variant.name}" if own else cell.name
-                lines[name] = [word for word in words_of(plan, cell, variant, target, version) if SEED not in word]
+        for cell, variant in product(experiment.cells, own or experiment.variants[:1]):
+            name = f"{cell.name}, {variant.name}" if own else cell.name
+            lines[name] = [word for word in words_of(plan, cell, variant, target, version) if SEED not in word]
     except IodeltaError as error:
         return f"# no command line: {inert(error.what)}", ()
-    common = [word for word in next(iter(lines.values()), []) if all(word in words for words in lines.values())]
-    parts = tuple((name, shlex.join(word for word in words if word not in common)) for name, words in lines.items())
-    if all(not part for _, part in parts):
-        parts = ()
-    return shlex.join(common), parts
+    shared = set.intersection(*map(set, lines.values())) if lines else set()
+    common = [word for word in next(iter(lines.values()), []) if word in shared]
+    parts = tuple((name, _without(words, shared)) for name, words in lines.items())
+    return shlex.join(common), parts if any(part for _, part in parts) else ()
+
+
+def _without(words: Sequence[str], common: set[str]) -> str:
+    return shlex.join(word for word in words if word not in common)
 
 
 def _unseen(experiment: Experiment) -> Target:

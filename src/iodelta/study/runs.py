@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from types import MappingProxyType
 
@@ -26,6 +26,9 @@ BEYOND = 100
 
 OWN = "iodelta"
 """The kind of layout that iodelta's own experiment folders have: always medians, their trials are many."""
+
+SEVERITIES = ("hard", "warning", "note", "")
+"""The gravest first; the last of what has no finding."""
 
 MANY = 40
 """More rows than this are shown as one per variant of a cell."""
@@ -144,7 +147,8 @@ def shown(
     else:
         named = enumerate(zip(runs, _names(layout.entries), strict=True))
         rows = list(chain.from_iterable(_rows(run, name, rules.get(index, ())) for index, (run, name) in named))
-    order = {group: place for place, group in enumerate(dict.fromkeys(row.group for row in rows))}
+    groups = dict.fromkeys(row.group for row in rows)
+    order = {group: place for place, group in enumerate(groups)}
     found = (*audit.findings(), *chain.from_iterable(run.findings for run in runs), *layout.findings)
     return Shown(
         "iodelta.show/1",
@@ -247,7 +251,7 @@ def _rows(run: Run, name: str, rules: tuple[tuple[str, str], ...]) -> list[Row]:
         line=run.place.line,
         error=run.error,
         rules=tuple(rule for rule, _ in rules),
-        severity=next((grave for grave in ("hard", "warning", "note") if grave in {own for _, own in rules}), ""),
+        severity=min((severity for _, severity in rules), key=SEVERITIES.index, default=""),
     )
     rows = [_row(base, direction) for direction in run.directions]
     if run.sync is not None:
@@ -307,26 +311,36 @@ def _medians(entries: Sequence[Entry], rules: dict[int, tuple[tuple[str, str], .
 def _median(group: str, name: str, rows: Sequence[Row]) -> Row:
     if len(rows) == 1:
         return msgspec.structs.replace(rows[0], group=group, name=name or rows[0].name)
-    rates = [row.iops.value for row in rows if row.iops]
-    mean = sum(rates) / len(rates) if rates else 0.0
-    sd = math.sqrt(sum((rate - mean) ** 2 for rate in rates) / (len(rates) - 1)) if len(rates) > 1 else 0.0
-    percents = dict.fromkeys(point.percent for row in rows for point in row.points)
     return msgspec.structs.replace(
         rows[0],
         group=group,
         name=name or rows[0].name,
         runs=len(rows),
-        spread=sd / mean if mean and len(rates) > 1 else None,
+        spread=_spread([row.iops.value for row in rows if row.iops]),
         iops=_middle([row.iops for row in rows]),
         bandwidth=_middle([row.bandwidth for row in rows]),
         mean=_middle([row.mean for row in rows]),
-        points=tuple(_middle_point([p for row in rows if (p := row.point(percent))]) for percent in percents),
+        points=tuple(_middle_points(rows)),
         error=max(row.error for row in rows),
         short=sum(row.short for row in rows),
         dropped=sum(row.dropped for row in rows),
         rules=tuple(dict.fromkeys(chain.from_iterable(row.rules for row in rows))),
-        severity=min((row.severity for row in rows), key=("hard", "warning", "note", "").index),
+        severity=min((row.severity for row in rows), key=SEVERITIES.index),
     )
+
+
+def _spread(rates: Sequence[float]) -> float | None:
+    """The standard deviation of the rates over their mean; None where that says nothing."""
+    mean = sum(rates) / len(rates) if rates else 0.0
+    if not mean or len(rates) < 2:
+        return None
+    return math.sqrt(sum((rate - mean) ** 2 for rate in rates) / (len(rates) - 1)) / mean
+
+
+def _middle_points(rows: Sequence[Row]) -> Iterator[Point]:
+    """The median of each percentile that a row has."""
+    for percent in dict.fromkeys(point.percent for point in chain.from_iterable(row.points for row in rows)):
+        yield _middle_point([point for point in (row.point(percent) for row in rows) if point])
 
 
 def _median_of(values: Iterable[float]) -> float:
@@ -339,10 +353,14 @@ def _middle(numbers: Iterable[Number | None]) -> Number | None:
     own = [one for one in numbers if one is not None]
     if not own:
         return None
-    return Number(*(_median_of(getattr(n, end) for n in own) for end in ("value", "low", "high")))
+    return Number(*_ends(own))
 
 
 def _middle_point(own: Sequence[Point]) -> Point:
     beyond = [point.beyond for point in own if point.beyond is not None]
-    value, low, high = (_median_of(getattr(point, end) for point in own) for end in ("value", "low", "high"))
-    return Point(own[0].percent, value, low, high, min(beyond) if beyond else None)
+    return Point(own[0].percent, *_ends(own), min(beyond) if beyond else None)
+
+
+def _ends(own: Sequence[Number] | Sequence[Point]) -> tuple[float, float, float]:
+    """The medians of values, of lower and of upper ends."""
+    return _median_of(n.value for n in own), _median_of(n.low for n in own), _median_of(n.high for n in own)

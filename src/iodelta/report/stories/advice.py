@@ -80,26 +80,33 @@ def _inconclusive(account: Account) -> Iterator[str]:
         return
     each = account.block_seconds
     every = [cell.name for cell in account.plan.experiment.cells]
-    cells = [cell for cell in every if any(verdict.cell == cell for verdict in waiting)]
+    open_ = {verdict.cell for verdict in waiting}
+    cells = [cell for cell in every if cell in open_]
     name = "Inconclusive" if cells == every else f"Inconclusive ({_some([*map(inert, cells)])})"
-    if first := next((text for verdict in waiting if (text := first_look(verdict, each))), ""):
+    looks = filter(None, (first_look(verdict, each) for verdict in waiting))
+    if first := next(looks, ""):
         yield f"{name}: {first}."
-        return
+    else:
+        yield f"{name}: {_takes(waiting, cells, each)}."
+
+
+def _takes(waiting: Sequence[Verdict], cells: Sequence[str], each: float) -> str:
+    """What an answer takes; ``each`` block takes so many seconds."""
     margins = [verdict.reachable_margin for verdict in waiting if verdict.reachable_margin]
     accept = f"accept a margin of {margin_of(max(margins))} %" if margins and max(margins) < WHOLE else ""
-    if more := _more(waiting):
-        seconds = sum(_more([verdict for verdict in waiting if verdict.cell == cell]) for cell in cells) * each
+    if more := max(map(more_blocks, waiting)):
+        seconds = sum(_blocks_of(waiting, cell) for cell in cells) * each
         needed = f"about {plural(more, 'more block')}{' of each cell' if len(cells) > 1 else ''} ({duration(seconds)})"
-        yield f"{name}: {needed} would decide{f', or {accept}' if accept else ''}."
-    elif margins:
+        return f"{needed} would decide{f', or {accept}' if accept else ''}"
+    if margins:
         remedy = f"{accept}, or reduce the noise" if accept else "reduce the noise"
-        yield f"{name}: the planned blocks will probably not decide this; {remedy}."
-    else:
-        yield f"{name}: {inert(waiting[0].phrase)}."
+        return f"the planned blocks will probably not decide this; {remedy}"
+    return inert(waiting[0].phrase)
 
 
-def _more(verdicts: Sequence[Verdict]) -> int:
-    return max(map(more_blocks, verdicts), default=0)
+def _blocks_of(verdicts: Sequence[Verdict], cell: str) -> int:
+    """How many more blocks a cell takes."""
+    return max(more_blocks(verdict) for verdict in verdicts if verdict.cell == cell)
 
 
 def _continued(account: Account) -> Iterator[str]:

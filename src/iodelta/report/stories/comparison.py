@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 
 from iodelta.errors import pasted
 from iodelta.plural import plural
@@ -60,22 +61,25 @@ def _comparison_tables(found: Comparison) -> Iterator[Table]:
     if len(found.variants) > 1:
         yield from map(partial(_side_by_side, found), dict.fromkeys(one.metric for one in found.compared))
     for variant in found.variants:
-        own = [one for one in found.compared if one.variant == variant]
-        several = len({one.metric.partition(".")[0] for one in own}) > 1
-        for metric in dict.fromkeys(one.metric for one in own):
-            rows = [one for one in own if one.metric == metric]
-            if len(found.variants) > 1:
-                rows = [one for one in rows if one.basis != "single runs"]
-            if not rows:
-                continue
-            title = f"{name_of(rows[0], several)} ({rows[0].better} is better)"
-            if len(found.variants) > 1:
-                title += f": {inert(variant)} against {inert(found.baseline)}"
-            spread = any(part is not None for one in rows for part in one.spread)
-            heads = ("n", inert(found.baseline), *(["+-"] * spread), inert(variant), *(["+-"] * spread))
-            yield Table(
-                title, "cell", (*heads, "change", "interval", "verdict"), tuple(_compared(one, spread) for one in rows)
-            )
+        yield from _of_variant(found, variant)
+
+
+def _of_variant(found: Comparison, variant: str) -> Iterator[Table]:
+    """A table for each metric; of several variants without single runs, which stand side by side already."""
+    own = [one for one in found.compared if one.variant == variant]
+    several = len({one.metric.partition(".")[0] for one in own}) > 1
+    against = f": {inert(variant)} against {inert(found.baseline)}" if len(found.variants) > 1 else ""
+    for metric in dict.fromkeys(one.metric for one in own):
+        rows = [one for one in own if one.metric == metric]
+        if against:
+            rows = [one for one in rows if one.basis != "single runs"]
+        if not rows:
+            continue
+        title = f"{name_of(rows[0], several)} ({rows[0].better} is better){against}"
+        spread = set(chain.from_iterable(one.spread for one in rows)) != {None}
+        heads = ("n", inert(found.baseline), *(["+-"] * spread), inert(variant), *(["+-"] * spread))
+        lines = tuple(_compared(one, spread) for one in rows)
+        yield Table(title, "cell", (*heads, "change", "interval", "verdict"), lines)
 
 
 def _side_by_side(found: Comparison, metric: str) -> Table:
@@ -171,32 +175,37 @@ def change_of(change: Number | None) -> tuple[str, str]:
 
 def method(found: Comparison) -> Iterator[str]:
     """What the words of a comparison rest on."""
-    alone = [one for one in found.compared if one.basis == "single runs"]
-    replicates = [one for one in found.compared if one.basis == "replicates"]
-    blocks = [one for one in found.compared if one.basis == "blocks"]
+    by_basis: dict[str, list[Compared]] = {}
+    for one in found.compared:
+        by_basis.setdefault(one.basis, []).append(one)
     yield (
         f"Margin {100 * found.margin:g} %. Nothing was decided in advance by iodelta: these runs were made before the "
         "question was put to it, and one look was taken at all of them."
     )
-    if blocks:
-        level = 100 * max(one.verdict.change.level for one in blocks if one.verdict and one.verdict.change)
-        yield (
-            f"{len(blocks)} of {len(found.compared)} numbers: runs of both sides were interleaved in time and are "
-            f"compared pair by pair; Hodges-Lehmann estimate, signed-rank interval, level {level:.4g} %."
-        )
-    if replicates:
-        reasons = "; ".join(dict.fromkeys(one.why for one in replicates))
-        yield (
-            f"{len(replicates)} of {len(found.compared)} numbers: several runs, but no verdict ({reasons}); the "
-            "interval (95 %) takes them as independent draws."
-        )
-    if alone:
-        yield (
-            f"{len(alone)} of {len(found.compared)} numbers: one run on each side; no interval, since the "
-            "scatter between runs is not known, so no verdict is given."
-        )
+    yield from _bases(by_basis, len(found.compared))
     bounds = [one.change for one in found.compared if one.change is not None]
     seen = [(c.high - c.low) / 2 for c in bounds if math.isfinite(c.low) and math.isfinite(c.high)]
-    if seen and (blocks or replicates):
+    if seen and by_basis.keys() & {"blocks", "replicates"}:
         yield f"Smallest change this could have seen: {visible(seen)}."
     yield "No calibration belongs to these runs: how often this machine raises a false alarm is not known."
+
+
+def _bases(by_basis: Mapping[str, Sequence[Compared]], every: int) -> Iterator[str]:
+    """What was compared with what, and how."""
+    if blocks := by_basis.get("blocks", ()):
+        level = 100 * max(one.verdict.change.level for one in blocks if one.verdict and one.verdict.change)
+        yield (
+            f"{len(blocks)} of {every} numbers: runs of both sides were interleaved in time and are "
+            f"compared pair by pair; Hodges-Lehmann estimate, signed-rank interval, level {level:.4g} %."
+        )
+    if replicates := by_basis.get("replicates", ()):
+        reasons = "; ".join(dict.fromkeys(one.why for one in replicates))
+        yield (
+            f"{len(replicates)} of {every} numbers: several runs, but no verdict ({reasons}); the "
+            "interval (95 %) takes them as independent draws."
+        )
+    if alone := by_basis.get("single runs", ()):
+        yield (
+            f"{len(alone)} of {every} numbers: one run on each side; no interval, since the "
+            "scatter between runs is not known, so no verdict is given."
+        )

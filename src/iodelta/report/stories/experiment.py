@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, product
 
 from iodelta import __version__
 from iodelta.errors import pasted
@@ -106,7 +106,7 @@ def _account_tables(account: Account) -> Iterator[Table]:
         best = {one.cell: one.variants for one in account.best if one.metric == name}
         if len(others) > 1:
             yield _values(title, name, cells, [experiment.baseline, *others], verdicts, best)
-        own = [found for cell in cells for other in others if (found := verdicts.get((name, cell, other)))]
+        own = [verdicts[name, *arm] for arm in product(cells, others) if (name, *arm) in verdicts]
         yield _changes(title, account, own, best, alone=len(others) == 1)
 
 

@@ -26,22 +26,9 @@ def _lines(account: SearchAccount, found: Found) -> Iterator[str]:
     if change is None:
         yield from _by_words(account, found)
         return
-    low, high = change.low, change.high
-    half = None if low is None or high is None else (high - low) / 2
+    half = None if change.low is None or change.high is None else (change.high - change.low) / 2
     size = percent(change.value, half)
-    commit = found.commit
-    if commit is not None:
-        yield f"To: {inert(commit.author)} <{inert(commit.email)}>"
-    yield f"Subject: [REGRESSION] {question.metric} {size} since {inert(found.title)}"
-    yield ""
-    yield "Hi,"
-    yield ""
-    yield from _wrapped(
-        f"bisecting a slow-down between {inert(account.good)} and {inert(account.bad)} "
-        f"({plural(account.items - 1, 'commit')}) ended at"
-        if commit is not None
-        else f"a slow-down between {inert(account.good)} and {inert(account.bad)} came with"
-    )
+    yield from _greeting(account, found, size)
     yield ""
     for title in found.suspects:
         yield f"  {inert(title)}"
@@ -55,7 +42,7 @@ def _lines(account: SearchAccount, found: Found) -> Iterator[str]:
     yield from _wrapped(f"Against its parent {inert(found.parent)}, in {found.pairs} {pairs}:")
     yield ""
     sure = "95 % interval" if found.p else "by the exactness given"
-    yield f"  {question.metric}: {size} ({interval(low, high)}, {sure})"
+    yield f"  {question.metric}: {size} ({interval(change.low, change.high)}, {sure})"
     yield ""
     if found.revert:
         yield from _wrapped(proof(found.revert))
@@ -66,6 +53,42 @@ def _lines(account: SearchAccount, found: Found) -> Iterator[str]:
             runs = plural(level.runs, "run")
             yield f"  {inert(title)[:46]:<46} {quantity(level.value, question.unit):>12} {runs:>9}"
     yield ""
+    yield from _others(account, found)
+    yield "Reproducer:"
+    yield ""
+    yield from _reproducer(account)
+    yield ""
+    yield from _environment(account)
+    yield ""
+    totals = account.totals
+    yield from _wrapped(
+        f"{plural(totals.visits, 'visit')} of {plural(totals.builds, 'commit')}; margin "
+        f"{100 * math.expm1(question.rules.margin):.3g} %; "
+        f"posterior {100 * found.probability:.1f} % before the test against the parent."
+    )
+    if found.commit is not None:
+        yield ""
+        yield f"#regzbot introduced: {found.item[:12]}"
+        yield ""
+        yield from account.git_log.rstrip("\n").splitlines()
+
+
+def _greeting(account: SearchAccount, found: Found, size: str) -> Iterator[str]:
+    """To whom it goes, its subject, and how the culprit was found."""
+    ends = f"{inert(account.good)} and {inert(account.bad)}"
+    came = f"a slow-down between {ends} came with"
+    if found.commit is not None:
+        yield f"To: {inert(found.commit.author)} <{inert(found.commit.email)}>"
+        came = f"bisecting a slow-down between {ends} ({plural(account.items - 1, 'commit')}) ended at"
+    yield f"Subject: [REGRESSION] {account.question.metric} {size} since {inert(found.title)}"
+    yield ""
+    yield "Hi,"
+    yield ""
+    yield from _wrapped(came)
+
+
+def _others(account: SearchAccount, found: Found) -> Iterator[str]:
+    """What else a reader must know: what counting does not see, and other culprits."""
     if account.blind:
         yield from _wrapped(account.blind)
         yield ""
@@ -74,31 +97,18 @@ def _lines(account: SearchAccount, found: Found) -> Iterator[str]:
         named = "; ".join(f"{inert(one.title)} {percent(one.change.value)}" for one in others if one.change)
         yield from _wrapped(f"This is not the only one between the two: {named}.")
         yield ""
-    yield "Reproducer:"
-    yield ""
-    yield from _reproducer(account)
-    yield ""
+
+
+def _environment(account: SearchAccount) -> Iterator[str]:
     yield "Environment:"
     yield ""
-    unknown = (
-        ("machine", "measured by hand; add what it is") if question.by_hand else ("kernel", inert(account.machine))
-    )
+    unknown = ("kernel", inert(account.machine))
+    if account.question.by_hand:
+        unknown = ("machine", "measured by hand; add what it is")
     for name, value in account.system or (unknown,):
         yield from textwrap.wrap(
             f"{name}: {value}", WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
         )
-    yield ""
-    totals = account.totals
-    yield from _wrapped(
-        f"{plural(totals.visits, 'visit')} of {plural(totals.builds, 'commit')}; margin "
-        f"{100 * math.expm1(question.rules.margin):.3g} %; "
-        f"posterior {100 * found.probability:.1f} % before the test against the parent."
-    )
-    if commit is not None:
-        yield ""
-        yield f"#regzbot introduced: {found.item[:12]}"
-        yield ""
-        yield from account.git_log.rstrip("\n").splitlines()
 
 
 def _by_words(account: SearchAccount, found: Found) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from iodelta.path.judge import PathAccount, Shift
@@ -39,17 +39,18 @@ def headline(account: PathAccount) -> str:
         own = [one for one in account.shifts if (one.against, one.variant) == (against, variant)]
         if account.row and all(one.word == "same" for one in own):
             continue
-        parts = []
-        for word in ("longer", "shorter", "same"):
-            alike = [one for one in own if one.word == word]
-            if alike:
-                parts.append(
-                    f"{word} in {len(alike)} of {plural(len(own), 'cell')}{_range(alike) if word != 'same' else ''}"
-                )
-        if missing := sum(one.word == "no verdict" for one in own):
-            parts.append(f"no verdict in {missing}")
-        told.append(f"{inert(variant)} against {inert(against)}: path {', '.join(parts)}.")
+        told.append(f"{inert(variant)} against {inert(against)}: path {', '.join(_words(own))}.")
     return " ".join(told) or "No step: every kernel's path is as long as that of the one before."
+
+
+def _words(own: Sequence[Shift]) -> Iterator[str]:
+    """In how many cells the path of a kernel is longer, shorter, or as long."""
+    for word in ("longer", "shorter", "same"):
+        alike = [one for one in own if one.word == word]
+        if alike:
+            yield f"{word} in {len(alike)} of {plural(len(own), 'cell')}{_range(alike) if word != 'same' else ''}"
+    if missing := sum(one.word == "no verdict" for one in own):
+        yield f"no verdict in {missing}"
 
 
 def _range(shifts: list[Shift]) -> str:

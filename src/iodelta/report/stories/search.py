@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from iodelta.bisect.question import Question
 from iodelta.plural import plural
 from iodelta.report.stories.sources import system
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Section, Story, Table, section
+from iodelta.study.posterior import Bar
 from iodelta.study.search import Changed, Found, Left, Level, Proof, SearchAccount
 from iodelta.study.words import duration, inert, interval, percent, quantity
 
@@ -166,15 +167,20 @@ def plot(account: SearchAccount) -> Iterator[str]:
     yield f"{'':>12}+{'-' * (COLUMNS + 1)}"
     for number, bars in enumerate(account.posterior, 1):
         name = f"posterior {number}" if len(account.posterior) > 1 else "posterior"
-        columns = [0.0] * (COLUMNS + 1)
-        for bar in bars:
-            first, end = (round(place / last * COLUMNS) for place in (bar.first, bar.last))
-            for column in range(first, end + 1):
-                columns[column] += bar.share / (end - first + 1)
-        yield f"{name:>11} |{''.join(_shade(share) for share in columns).rstrip()}"
+        yield f"{name:>11} |{''.join(map(_shade, _columns(bars, last))).rstrip()}"
     yield f"{'':>13}{'0':<{COLUMNS // 2}}{f'place on the line      {last}':>{COLUMNS // 2 + 1}}"
     if account.posterior:
         yield "  posterior: # over 50 %, = over 10 %, - over 1 %, . over 0.1 %"
+
+
+def _columns(bars: Sequence[Bar], last: int) -> list[float]:
+    """The posterior over the columns of the plot."""
+    columns = [0.0] * (COLUMNS + 1)
+    for bar in bars:
+        first, end = round(bar.first / last * COLUMNS), round(bar.last / last * COLUMNS)
+        for column in range(first, end + 1):
+            columns[column] += bar.share / (end - first + 1)
+    return columns
 
 
 def _shade(share: float) -> str:
