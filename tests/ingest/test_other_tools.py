@@ -122,6 +122,17 @@ FOREIGN = {
     "sdb            1300.00   5200.00     0.71    4.00     16.00      1.10    0.92  98.00\n",
     "CrystalDiskMark without banner": "   Sequential Read (Q= 32,T= 1) :  3512.345 MB/s\n",
     "sysbench without latencies": "File operations:\n    reads/s:  6543.21\n\nThroughput:\n    read, MiB/s:  102.24\n",
+    "CrystalDiskMark without its name": "  RND    4KiB (Q=  1, T= 1):    60.123 MB/s [  14678.8 IOPS] <    67.13 us>\n",
+    "diskspd": "Total IO\nthread |       bytes     |     I/Os     |    MiB/s   |  I/O per s |  AvgLat  |  file\n"
+    "     0 |      8589934592 |      2097152 |     273.07 |   69905.07 |    0.457 | test.dat (8GiB)\n",
+    "sar": "12:00:01          DEV       tps     rkB/s     wkB/s     dkB/s   areq-sz    aqu-sz     await     %util\n"
+    "12:00:02          sda    100.00    400.00      0.00      0.00      4.00      0.05      0.50      5.00\n",
+    "rados bench": "Total writes made:      1234\nBandwidth (MB/sec):     493.6\nAverage IOPS:           123\n",
+    "SPDK": "Device Information                     :       IOPS      MiB/s    Average        min        max\n"
+    "PCIE (0000:5e:00.0) NSID 1 from core  0:  512345.67    2001.35      62.34      10.20     456.78\n"
+    "Total                                  :  512345.67    2001.35      62.34      10.20     456.78\n",
+    "ioping": "--- /tmp (ext4 /dev/sda1) ioping statistics ---\n9 requests completed in 3.1 ms, 2.90 k iops\n",
+    "YCSB": "[OVERALL], RunTime(ms), 10110\n[OVERALL], Throughput(ops/sec), 98.9\n[READ], AverageLatency(us), 1054.5\n",
     "iostat without %util": "Device   r/s   rkB/s   r_await\nsda   101.0   404.0   0.52\n",
 }
 

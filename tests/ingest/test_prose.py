@@ -24,3 +24,55 @@ def test_a_headline_is_no_word_of_the_text_and_what_it_says_counts_once(head: st
 def test_what_only_the_headline_says_is_read_from_it() -> None:
     runs = read_bytes(b"Subject: randread 4k 12% slower on 6.12\nWe saw this on two machines.\n", "mail.txt").runs
     assert [run.labels["sentence"] for run in runs] == ["randread 4k 12% slower"]
+
+
+def numbers(text: str) -> list[tuple[str, str, float]]:
+    """Direction, measure and value of everything that was read of ``text``."""
+    found: list[tuple[str, str, float]] = []
+    for direction in (d for run in read_bytes(text.encode(), "mail.txt").runs for d in run.directions):
+        if direction.iops.value == direction.iops.value:
+            found.append((direction.kind, "IOPS", direction.iops.value))
+        if direction.lat is not None and direction.lat.mean.value == direction.lat.mean.value:
+            found.append((direction.kind, "mean", direction.lat.mean.value))
+        if direction.lat is not None:
+            found += [(direction.kind, f"p{rank:g}", time.value) for rank, time in direction.lat.percentiles.items()]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "measure"),
+    [
+        ("the p99 latency went from 1.2ms to 3.4 ms", "p99"),
+        ("the 99th percentile latency went from 1.2ms to 3.4 ms", "p99"),
+        ("latency went from 1.2ms to 3.4 ms at p99.9", "p99.9"),
+        ("99.9% latency went from 1.2ms to 3.4 ms", "p99.9"),
+        ("the median rose from 1.2ms to 3.4 ms", "p50"),
+        ("average latency rose from 1.2ms to 3.4 ms", "mean"),
+    ],
+)
+def test_a_time_in_a_sentence_is_of_the_percentile_that_it_names(text: str, measure: str) -> None:
+    assert numbers(f"{text}.\n") == [("mixed", measure, 1.2e6), ("mixed", measure, 3.4e6)]
+
+
+@pytest.mark.parametrize("of", ["max latency", "tail latency", "the runtime", "latency stddev", "p50/p99", "the boot"])
+def test_a_time_in_a_sentence_that_is_no_mean_of_io_is_not_read(of: str) -> None:
+    assert not numbers(f"{of} went from 1.2ms to 3.4 ms.\n")
+
+
+def test_two_changes_of_one_depth_are_both_read_each_of_its_direction() -> None:
+    text = "At QD32 reads went from 36k IOPS to 13k IOPS and writes from 20k IOPS to 18k IOPS.\n"
+    assert sorted(numbers(text)) == sorted(
+        [("read", "IOPS", 36e3), ("read", "IOPS", 13e3), ("write", "IOPS", 20e3), ("write", "IOPS", 18e3)]
+    )
+
+
+def test_a_change_right_after_its_measure_is_read() -> None:
+    assert numbers("IOPS: 708 -> 436 (-38%)\n") == [("mixed", "IOPS", 708), ("mixed", "IOPS", 436)]
+
+
+def test_rates_in_sentences_that_are_not_understood_are_said_beside_those_that_are() -> None:
+    text = b"Latency rose from 1.2 ms to 3.4 ms.\n\nOn the other machine it is 100k IOPS and then 90k IOPS.\n"
+    found = read_bytes(text, "mail.txt")
+    assert len(found.runs) == 2
+    (refusal,) = found.refusals
+    assert refusal.place.line == 3

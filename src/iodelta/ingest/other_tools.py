@@ -33,6 +33,15 @@ _HINTS = (
     "th percentile:",
     "Threads fairness:",
     "File operations:",
+    "I/O per s",
+    "rd_sec/s",
+    "areq-sz",
+    "Total writes made",
+    "Total reads made",
+    "Device Information",
+    "Core Mask",
+    "ioping statistics",
+    "Throughput(ops/sec)",
 )
 _LONGEST = 1000
 """Characters of a line that are looked at."""
@@ -46,7 +55,7 @@ _REFUSED: tuple[tuple[str, re.Pattern[str], str], ...] = (
         _OWN_TABLE,
     ),
     ("CBT", re.compile(r"Comparati?ve Performance Report|IOps@\d|\"(?:latency_at_max_iops|maximum_iops)\""), _CBT),
-    ("CrystalDiskMark", re.compile(r"(?:Crystal|K)DiskMark \d|\(Q= ?\d{1,4}, ?T= ?\d{1,4}\) ?: "), _SHORT),
+    ("CrystalDiskMark", re.compile(r"(?:Crystal|K)DiskMark \d|\(Q= {0,3}\d{1,4}, ?T= {0,3}\d{1,4}\) ?: "), _SHORT),
     ("iostat", re.compile(r"Device:? {1,30}(?:\S{1,12} {1,12}){0,6}r/s .{0,200}(?:%util|await)"), _DEVICE),
     ("IOzone", re.compile(r"Iozone: Performance Test of File I/O"), _OWN_TABLE),
     (
@@ -56,6 +65,12 @@ _REFUSED: tuple[tuple[str, re.Pattern[str], str], ...] = (
         ),
         _OWN_TABLE,
     ),
+    ("diskspd", re.compile(r"\bbytes\s+\|\s+I/Os\s+\|.{0,60}I/O per s"), _OWN_TABLE),
+    ("sar", re.compile(r"\bDEV {1,30}tps .{0,120}(?:rd_sec/s|areq-sz)"), _DEVICE),
+    ("rados bench", re.compile(r"^Total (?:writes|reads) made:"), _OWN_TABLE),
+    ("SPDK", re.compile(r"Device Information {1,60}: {1,20}IOPS|\(Core Mask 0x"), _OWN_TABLE),
+    ("ioping", re.compile(r"ioping statistics ---"), _SHORT),
+    ("YCSB", re.compile(r"^\[OVERALL\], Throughput\(ops/sec\)"), _OWN_TABLE),
     ("bonnie++", re.compile(r"-Sequential Output-{1,20} {0,3}-{1,20}Sequential Input-"), _OWN_TABLE),
 )
 """Name, what tells it, and what to do instead."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 
@@ -29,12 +29,27 @@ _VALUE = (
     r"(?:~|≈|about )?(?<![\d,])(\d[\d,]{0,24}(?:\.\d{1,12})?) ?([kKMG](?![A-Za-z]))? ?"
     r"(IOPS|[KMG]i?B(?:yte)?/s(?:ec)?|[nu]s|usec|ms(?:ec)?)?(?![\w/])"
 )
+_RATE = re.compile(r"(?<![\w.])\d[\d.,]{0,20} ?(?:[kKMG]? ?IOPS|[KMG]i?B/s)\b(?! ?=)")
 _GIVEN = r"(?: ?\(([^()]{1,40})\))?"
 _CHANGES = (
     re.compile(rf"{_VALUE} ?(?:→|-+>|=>) ?(?:\w+: ?)?{_VALUE}{_GIVEN}"),
     re.compile(rf"\bfrom {_VALUE} to {_VALUE}{_GIVEN}"),
     re.compile(rf"\bgood\b[^.]{{1,60}}? {_VALUE}(?=[ ,.]).{{1,80}}?\bbad\b[^.]{{1,60}}? {_VALUE}(?=[ ,.]){_GIVEN}"),
 )
+_DIRECTION = re.compile(r"(?:\b|\brand(?:om)?|\bseq(?:uential)?)_?(read|write|trim|rw|mixed)s?\b")
+_CLAUSE = re.compile(r"[.;,] |\b(?:and|while|but)\b")
+_RANKED = re.compile(
+    r"\bp(?P<p>\d{2}(?:\.\d{1,3})?)\b"
+    r"|\b(?P<th>\d{2}(?:\.\d{1,3})?) ?(?:th\b|%(?=-?(?:ile| (?:lat|perc))))"
+    r"|\bmedian\b"
+)
+_RANKED_AFTER = re.compile(rf"[ (]{{1,2}}(?:(?:at|for|in|on) )?(?:the )?(?:{_RANKED.pattern})")
+_NO_MEAN = re.compile(
+    r"\b(?:max\w*|min(?:imum)?|worst|best|tail|peak|std\w*|deviation|jitter|range|run ?time|duration|elapsed|boot\w*"
+    r"|took|takes|taking|interval|time ?out|period|setup|startup|sleep|spent|slat|submission|cpu)\b",
+    re.I,
+)
+"""What makes a time another's than the mean of I/O."""
 _CELL = re.compile(r"\b(?:iodepth|qd|depth) ?=? ?\d+", re.IGNORECASE)
 _LISTED = re.compile(rf"(?<!/)\b([A-Za-z]\w{{0,19}}): {_VALUE}")
 _PAIRED = re.compile(
@@ -73,6 +88,10 @@ class Change(NamedTuple):
     cell: str
     words: str = ""
     """As it stands there."""
+    rank: float = 0
+    """Which percentile of a time it is; 0: its mean."""
+    kind: Kind = "mixed"
+    """The direction that the words before it name."""
 
     def percent(self) -> tuple[float, float, float]:
         """The change in percent of the value before: lowest, as written, highest."""
@@ -140,15 +159,46 @@ def _change(paragraph: Paragraph, match: re.Match[str]) -> Change | None:
         unit = "IOPS"
     if unit == "1" or {before.unit, after.unit} - {unit, "1"}:
         return None
+    rank = _rank(paragraph.text[: match.start()], paragraph.text[match.end() :]) if unit == "ns" else 0.0
+    if rank is None:
+        return None
     cells = _CELL.findall(paragraph.text[: match.start()])
     place = paragraph.line(match.start()), paragraph.quoted, cells[-1] if cells else ""
-    return Change(_in(before, unit), _in(after, unit), match[7] or "", *place, match[0][:SENTENCE])
+    return Change(
+        _in(before, unit),
+        _in(after, unit),
+        match[7] or "",
+        *place,
+        match[0][:SENTENCE],
+        rank,
+        _direction_of(paragraph.text[: match.start()]),
+    )
+
+
+def _direction_of(before: str) -> Kind:
+    """The direction that the last words of a sentence name."""
+    kinds: dict[str, Kind] = {"read": "read", "write": "write", "trim": "trim"}
+    named = _DIRECTION.findall(before.rpartition(". ")[2].lower())
+    return kinds.get(named[-1], "mixed") if named else "mixed"
+
+
+def _rank(before: str, after: str) -> float | None:
+    """Which percentile the words around two times name; 0 for none, None where they are of something else."""
+    clause = _CLAUSE.split(before)[-1]
+    ranks = [*_RANKED.finditer(clause)] or [*filter(None, [_RANKED_AFTER.match(after)])]
+    if _NO_MEAN.search(clause) or len({rank[0] for rank in ranks}) > 1:
+        return None
+    if not ranks:
+        return 0.0
+    return float(ranks[0]["p"] or ranks[0]["th"] or 50)
 
 
 def _are_iops(before: str, match: re.Match[str]) -> bool:
     """Whether numbers without a unit are IOPS: the words ``before`` them say so and name nothing else, and they are
     not small enough for a version, a depth or a block size."""
     _, named, between = before.rpartition("IOPS")
+    if named and re.fullmatch(r"\s?[:=]?\s?", between):
+        return True
     large = all(match[at + 1] or len(re.sub(r"\D", "", match[at].partition(".")[0])) > 4 for at in (1, 4))
     return bool(named) and large and _ANOTHER.search(between) is None
 
@@ -158,6 +208,18 @@ def rows(text: str, file: str) -> tuple[Run, ...]:
     two sides of changes; and, where there is no such number, the effects that are stated in percent."""
     found = (*listed(text, file), *_sides(text, file))
     return found or tuple(_effects(text, file))
+
+
+def unread(text: str, found: Sequence[Run]) -> list[int]:
+    """The numbers of lines with a rate that is in nothing that was ``found``."""
+    lines = text[:LONGEST].split("\n")
+    said = {(run.place.line - 1, run.labels.get("cell", "")) for run in found}
+    for at, words in sorted(said):
+        whole = words and words in lines[at]
+        lines[at] = lines[at].replace(words, "") if whole else ""
+        if not whole and at + 1 < len(lines):
+            lines[at + 1] = ""  # where the words may go on
+    return [number for number, line in enumerate(lines, 1) if _RATE.search(line)]
 
 
 def _quantity(digits: str | None, prefix: str | None, unit: str | None) -> Quantity | None:
@@ -285,24 +347,37 @@ def _sides(text: str, file: str) -> Iterator[Run]:
     cells: dict[str, list[Change]] = {}
     for change in changes(text):
         own = cells.setdefault(change.cell or change.words, [])
+        if any(_is_alike(change, other) for other in own):  # a second of the same cell: of something else
+            own = cells.setdefault(change.words, [])
         if not any((change.before, change.after) == (other.before, other.after) for other in own):
             own.append(change)
     for cell, stated in cells.items():
-        depth = re.findall(r"\d+", cell) if stated[0].cell else []
+        depth = re.findall(r"\d+", stated[0].cell)
         for side in ("before", "after"):
             numbers = {change.before.unit: getattr(change, side) for change in stated}
-            late = numbers.get("ns")
-            latency = Latency(0, late, unknown("ns"), unknown("ns"), unknown("ns")) if late else None
+            times = {change.rank: getattr(change, side) for change in stated if change.before.unit == "ns"}
+            latency = _latency(times)
             yield Run(
                 place=Place(file, stated[0].line),
                 format="table",
                 table="changes stated in the text",
                 labels={"cell": clean(cell), "side": side},
                 workload=Workload(iodepth=int(depth[0]) if depth else None),
-                directions=(
-                    _direction("read" if depth else "mixed", numbers.get("IOPS"), numbers.get("B/s"), latency),
-                ),
+                directions=(_direction(stated[0].kind, numbers.get("IOPS"), numbers.get("B/s"), latency),),
             )
+
+
+def _is_alike(one: Change, other: Change) -> bool:
+    """Whether two changes are of one measure, and say different numbers of it."""
+    measures = [(change.before.unit, change.rank) for change in (one, other)]
+    return measures[0] == measures[1] and (one.before, one.after) != (other.before, other.after)
+
+
+def _latency(times: dict[float, Quantity]) -> Latency | None:
+    """Of times by the percentile that they are of; 0: the mean."""
+    nothing = unknown("ns")
+    ranked = {rank: time for rank, time in sorted(times.items()) if rank}
+    return Latency(0, times.get(0, nothing), nothing, nothing, nothing, ranked) if times else None
 
 
 def _direction(

@@ -23,6 +23,7 @@ from iodelta.ingest.cleaning import Line, lines
 from iodelta.ingest.merge import Report, once
 from iodelta.ingest.model import DeviceStats, Refusal, Run
 from iodelta.ingest.wording import clean
+from iodelta.plural import plural
 from iodelta.trial import Place
 
 MOST_LINES = 1_000_000
@@ -78,11 +79,17 @@ def _reports_of_tools(cleaned: Sequence[Line], used: bytearray, whole: str, file
 
 
 def _told(cleaned: Sequence[Line], whole: str, file: str) -> list[Found]:
-    """The numbers of a text that only tells them."""
-    return [
-        msgspec.structs.replace(run, place=Place(file, cleaned[run.place.line - 1].number))
-        for run in prose.rows(whole, file)
+    """The numbers of a text that only tells them, and where it has more."""
+    runs = prose.rows(whole, file)
+    found: list[Found] = [
+        msgspec.structs.replace(run, place=Place(file, cleaned[run.place.line - 1].number)) for run in runs
     ]
+    unread = prose.unread(whole, runs) if runs else []
+    if unread:
+        words = f"{plural(len(unread), 'line')} with rates in sentences that are not understood: not read; put them in"
+        place = Place(file, cleaned[unread[0] - 1].number)
+        found.append(Refusal(place, f"{words} a CSV with the columns test, IOPS, BW (MiB/s)"))
+    return found
 
 
 def _line(report: Report) -> int:
