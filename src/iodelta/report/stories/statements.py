@@ -311,7 +311,7 @@ def method(account: Account, folder: str = "FOLDER") -> Iterator[str]:
         yield quoted(calibration)
     if not account.calibrations:
         yield "Not calibrated here for these workloads: `iodelta calibrate` says what this machine can see."
-    if account.state != "complete":
+    if account.state != "complete" and not account.broken:  # to a changed folder nothing is added
         yield {
             "running": f"It is still running, or was killed: `iodelta run {folder}` continues it.",
             "budget": f"The budget ended it: `iodelta run {folder} --budget TIME` extends it once.",
