@@ -55,7 +55,7 @@ commit = "{commit}"
 GOOD, BAD = f"{19:040x}", f"{20:040x}"
 
 
-def measured(place: Path, name: str, rate: int, commit: str, budget: str = "60s") -> None:
+def measured(place: Path, name: str, rate: int, commit: str, budget: str = "150s") -> None:
     """A folder with a short experiment."""
     (place / f"{name}.toml").write_text(NIGHTLY.format(rate=rate, commit=commit, budget=budget))
     done = iodelta(place, "run", f"{name}.toml", "--folder", name, "--wait")
@@ -109,6 +109,10 @@ def test_a_slower_build_is_confirmed_with_its_neighbour_and_the_way_to_its_commi
     assert "iodelta bisect" not in done.stdout  # the nights differ in an option that no commit has
     (one,) = entries(place, Confirmed)
     assert (one.alert, one.word, Path(one.folder).is_dir()) == (name, "regression", True)
+    mail = iodelta(place, "history", "alert", name, "--format", "mail").stdout
+    changes = [float(found) for found in re.findall(r"^ +\d+ +(?:earlier|later) +([-+][\d.]+) %$", mail, re.MULTILINE)]
+    assert len(changes) >= 6, mail
+    assert all(-30 < change < -10 for change in changes)
     assert iodelta(place, "history", "scan").returncode == 1
     iodelta(place, "history", "decide", name, "investigating")
     assert iodelta(place, "history", "scan").returncode == 1
@@ -204,7 +208,7 @@ command = {{ apply = ["cp", "{{built}}/made", "{tmp_path}/now"], restore = ["rm"
 trial = "0.2s"
 ramp = "0s"
 blocks = 2
-budget = "60s"
+budget = "150s"
 metrics = ["read.iops"]
 """)
     return tmp_path

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from iodelta.history.answers import Alert, Candidate
     from iodelta.history.log import Log
     from iodelta.history.store import Store
+    from iodelta.verdict import Verdict
 
 SHOWN = 8
 """Series and commits of an alert that a scan lists; ``history alert`` lists all."""
@@ -112,8 +113,24 @@ def _tell(found: Alert, store: Store, format_: str) -> None:
     from iodelta.report.formats.markdown import markdown
     from iodelta.report.stories.alert import of_alert
 
-    story = of_alert(found, _bisect(found, store))
+    story = of_alert(found, _bisect(found, store), _verdict(found))
     click.echo(mail(story) if format_ == "mail" else markdown(story), nl=False)
+
+
+def _verdict(found: Alert) -> Verdict | None:
+    """What the last experiment of both builds found in the alert's cell and metric; none where its folder cannot be
+    read any more."""
+    from iodelta.history.confirm import verdict_of
+    from iodelta.lab.folder import Folder
+    from iodelta.report.derived import load
+
+    if not found.experiments:
+        return None
+    try:
+        account = load(Folder.open(Path(found.experiments[-1].folder)))
+    except (RequestError, MeasureError):
+        return None
+    return verdict_of(account.judgement.verdicts, account.plan.experiment.subject.labels)
 
 
 def _bisect(found: Alert, store: Store) -> str:

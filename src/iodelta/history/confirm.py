@@ -124,10 +124,17 @@ def _differ(one: Cell, other: Cell) -> int:
 
 def word_of(verdicts: Sequence[Verdict], labels: Mapping[str, str]) -> str:
     """The word for the log: what the alert's own cell and metric say of it."""
-    said = next((one.word for one in verdicts if (one.cell, one.metric.name) == ("cell-1", labels["metric"])), "")
+    own = verdict_of(verdicts, labels)
+    said = own.word if own else ""
     if said in WAYS.values():
         return said if said == labels["way"] else "contradicted"
     return said if said == "equivalent" else "inconclusive"
+
+
+def verdict_of(verdicts: Sequence[Verdict], labels: Mapping[str, str]) -> Verdict | None:
+    """The verdict on the alert's own cell and metric."""
+    wanted = ("cell-1", labels.get("metric", ""), BAD)
+    return next((one for one in verdicts if (one.cell, one.metric.name, one.variant) == wanted), None)
 
 
 def told(verdict: Verdict, labels: Mapping[str, str]) -> str:

@@ -9,17 +9,19 @@ from iodelta.history.answers import Alert, Candidate, HistoryPoint
 from iodelta.report.stories.course import noted_said
 from iodelta.report.stories.story import Cell, Row, Story, Table, section
 from iodelta.study.words import inert, percent
+from iodelta.verdict import Verdict
 
 SHOWN = 40
 """Commits that a mail lists."""
 
 
-def of_alert(alert: Alert, bisect: str = "") -> Story:
-    """The alert; ``bisect`` is the command that finds its commit, where there is one."""
+def of_alert(alert: Alert, bisect: str = "", verdict: Verdict | None = None) -> Story:
+    """The alert; ``bisect`` is the command that finds its commit, ``verdict`` what the last experiment of both builds
+    found in its cell and metric, where there are such."""
     return Story(
         question="",
         answer=inert(_answer(alert)),
-        tables=tuple(_tables(alert)),
+        tables=(*_tables(alert), *_blocks(verdict)),
         sections=(
             *section("Noted in this range", (inert(noted_said(note)) for note in alert.notes)),
             *section("Commits in range", map(inert, _commits(alert))),
@@ -52,6 +54,19 @@ def _tables(alert: Alert) -> Iterator[Table]:
     ]
     if rows:
         yield Table("Series that step together", "series", ("z", "step"), tuple(rows))
+
+
+def _blocks(verdict: Verdict | None) -> Iterator[Table]:
+    """Every block of the experiment; one in which a trial did no I/O has no change."""
+    if verdict is None or not verdict.changes:
+        return
+    idle = verdict.idle or ((),) * len(verdict.changes)
+    numbered = zip(verdict.block_numbers, verdict.baseline_first, verdict.changes, idle, strict=True)
+    rows = []
+    for number, first, change, none in numbered:
+        size = "no I/O" if none else f"{100 * change:+.2f} %"
+        rows.append(Row(str(number + 1), (Cell("earlier" if first else "later"), Cell(size))))
+    yield Table("Blocks of the last experiment", "block", ("ran first", "change"), tuple(rows))
 
 
 def _commits(alert: Alert) -> Iterator[str]:
