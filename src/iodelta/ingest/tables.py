@@ -170,10 +170,8 @@ class _Table:
     def _strays(self, rows: Sequence[int]) -> list[Refusal]:
         if not rows:
             return []
-        words = (
-            f"{plural(len(rows), 'row')} like those of the table above, after lines that end it: not read; take those"
-        )
-        return [Refusal(self._place(rows[0]), f"{words} lines away, or repeat the titles")]
+        words = f"{plural(len(rows), 'row')} like those of the table above, after lines that end it: not read"
+        return [Refusal(self._place(rows[0]), f"{words}; remove what stands between, or repeat the titles")]
 
     def _spaced(self) -> tuple[list[Found], int]:
         """A table whose columns only spaces set apart: what all ways to split it that fit have in common."""
