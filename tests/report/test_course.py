@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page
@@ -155,3 +156,18 @@ def test_what_charts_hold_is_valid_json_whatever_the_names(file: Path) -> None:
     assert len(parts) == 5
     for part in parts:
         json.loads(part.partition(">")[2].partition("</script>")[0])
+
+
+def test_one_night_that_is_hardly_known_leaves_the_others_readable() -> None:
+    """Its value is drawn where it is; its interval of 150 % goes to the edge of the chart, and whole into the table."""
+    points = [point(number) for number in range(NIGHTS)]
+    points[3] = msgspec.structs.replace(points[3], r=0.05, r_se=0.4, se=0.4)
+    (course,) = courses(cast(Store, Given(line(points))))
+    ratio, value = charts_of([course])[0][1]
+    for figure in (ratio, value):
+        values = [row["value"] for row in figure.rows]
+        shown = max(row["high"] for row in figure.rows) - min(row["low"] for row in figure.rows)
+        typical = figure.rows[0]["high"] - figure.rows[0]["low"]
+        assert shown <= max(values) - min(values) + 2.1 * typical
+        assert all(row["low"] <= row["value"] <= row["high"] for row in figure.rows)
+    assert any("-57" in cell for cell in value.table[3]), value.table[3]

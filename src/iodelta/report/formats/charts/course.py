@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +23,9 @@ SCALES = {"ns": ((1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s"))}
 SCALES["B/s"] = ((1.0, "B/s"), (2.0**10, "KiB/s"), (2.0**20, "MiB/s"), (2.0**30, "GiB/s"))
 
 ABOUT = (
-    "A point is one night, with the 95 % interval of its blocks. Shaded: the nights between which a step lies; a line: "
-    "the level between steps; dotted: another epoch of the machine begins, and nothing is compared across it; "
-    "dashed with a number: a note."
+    "A point is one night, with the 95 % interval of its blocks, which may go beyond the chart. Shaded: the nights "
+    "between which a step lies; a line: the level between steps; dotted: another epoch of the machine begins, and "
+    "nothing is compared across it; dashed with a number: a note."
 )
 
 
@@ -82,7 +83,7 @@ def _ratio(place: int, course: Course) -> Figure:
         title=f"{name} against the reference in the same blocks",
         alt=_seen(course) if course.by == "ratio" else "Too few nights have a reference: steps are looked for below.",
         about=ABOUT,
-        rows=rows,
+        rows=_cut(rows),
         texts={"y": f"{name} against the reference, %"},
         extra=_drawn(course, 1.0, by="ratio"),
         wide=True,
@@ -103,7 +104,7 @@ def _value(place: int, course: Course) -> Figure:
         title=f"{name} as measured",
         alt=_seen(course) if course.by == "level" else "What the night did to all variants is in these values too.",
         about=ABOUT,
-        rows=rows,
+        rows=_cut(rows),
         texts={"y": f"{name}, {unit}"},
         extra=_drawn(course, scale, by="level"),
         head=("night", "build", "value", "95 % interval", "against the reference", "95 % interval", "flags"),
@@ -117,6 +118,17 @@ def _unit(unit: str, values: Sequence[float]) -> tuple[str, float]:
     middle = sorted(values)[len(values) // 2] if values else 1.0
     fitting = [(name, size) for size, name in SCALES.get(unit, ()) if middle >= size]
     return fitting[-1] if fitting else (unit, 1.0)
+
+
+def _cut(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Intervals end where the chart does, which shows every value: one night that is hardly known would make a step
+    between the others too small to see. The table has all of them whole."""
+    if not rows:
+        return []
+    values = [row["value"] for row in rows]
+    room = statistics.median(row["high"] - row["low"] for row in rows)
+    low, high = min(values) - room, max(values) + room
+    return [{**row, "low": max(row["low"], number(low)), "high": min(row["high"], number(high))} for row in rows]
 
 
 def _row(point: HistoryPoint, ends: Sequence[float], said: str) -> dict[str, Any]:
