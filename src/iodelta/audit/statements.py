@@ -61,7 +61,7 @@ def _up_to(text: str, stated: Sequence[Change], file: str) -> Iterator[Finding]:
     # Rows have no before: a loss is of the higher of two, a gain of the lower.
     losses = [_loss(low, high) for low, high in extremes]
     gains = [_gain(low, high) for low, high in extremes if low.low > 0]
-    changed = [_shown(change) for change in stated]
+    changed = list(map(_shown, stated))
     for paragraph in paragraphs(text):
         for match in _UP_TO.finditer(paragraph.text):
             shown = [*changed, *(losses if _is_loss(_sentence(paragraph.text, match)) else gains)]

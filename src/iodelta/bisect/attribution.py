@@ -52,10 +52,10 @@ class Attributing:
     def result(self) -> Attribution | None:
         """By the blocks so far; None below two."""
         sound = [item for item in self.items if item not in self.store.broken]
-        blocks = [block for block in self.blocks if all(item in block for item in sound)]
+        blocks = [block for block in self.blocks if block.keys() >= set(sound)]
         if len(blocks) < 2 or len(sound) < 2:
             return None
-        values = np.array([[block[item] for item in sound] for block in blocks])
+        values = np.array([list(map(block.__getitem__, sound)) for block in blocks])
         return attribute(self.patches, [subset_of(item) for item in sound], values, margin=self.rules.margin)
 
     def _block(self) -> Course[dict[str, float]]:

@@ -184,7 +184,7 @@ class Judging:
             if place is None:
                 return Verdict(refused="nothing is left that can be tested")
             item = line.items[place]
-            again = "again: " if any(item == one for one, _ in self.store.words) else ""
+            again = "again: " if item in dict(self.store.words) else ""
             yield from self._ask(item, f"{again}is it good or bad?")
 
     def _ask(self, item: str, why: str) -> Course[None]:

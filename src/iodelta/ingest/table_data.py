@@ -59,13 +59,13 @@ def has_number(title: str) -> bool:
 
 def _is_axis(titles: Sequence[str]) -> bool:
     """Whether numbers may be depths, jobs or sizes that rise, or versions."""
-    if not all(_AXIS.fullmatch(title) for title in titles):
+    if not all(map(_AXIS.fullmatch, titles)):
         return False
     if all("." in title for title in titles):
         return True
     if not all(title.isdigit() for title in titles):
         return False
-    counts = [int(title) for title in titles]
+    counts = list(map(int, titles))
     rising = all(a < b for a, b in pairwise(counts))
     return rising and all(count & (count - 1) == 0 or _ROUND.fullmatch(str(count)) for count in counts)
 

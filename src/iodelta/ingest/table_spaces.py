@@ -183,7 +183,7 @@ def _at_every_gap(lines: Sequence[Line], index: int, block: Sequence[int]) -> Gr
         return None
     rows: list[Row] = []
     for at in block:
-        cells = [part for part in lines[at].text.split(" ") if part]
+        cells = list(filter(None, lines[at].text.split(" ")))
         if 2 * sum(cell(text) is not None or is_missing(text) for text in cells) < len(cells):
             break
         rows.append((at, cells, ""))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain, product
 
 import msgspec
@@ -42,11 +42,7 @@ def again(plan: Plan, target: Target | None, version: tuple[int, int]) -> Again:
     fio, parts = _fio(plan, target or _unseen(experiment), version)
     arms = [(one.name, one.knobs) for one in experiment.variants]
     arms += [(one.name, one.knobs) for one in experiment.conditions if one.knobs]
-    settings = tuple(
-        (name, "; ".join(f"{knob} = {value}" for knob, value in sorted(knobs.items())) or "as it is")
-        for name, knobs in arms
-        if experiment.knob_names()
-    )
+    settings = tuple((name, _settings(knobs)) for name, knobs in arms if experiment.knob_names())
     backgrounds = tuple((one.name, one.load) for one in experiment.conditions if one.load)
     return Again(run_line(experiment, plan.seed), fio, parts, settings, backgrounds, tool_of(experiment) or "fio")
 
@@ -82,6 +78,10 @@ def _fio(plan: Plan, target: Target, version: tuple[int, int]) -> tuple[str, tup
     common = [word for word in next(iter(lines.values()), []) if word in shared]
     parts = tuple((name, _without(words, shared)) for name, words in lines.items())
     return shlex.join(common), parts if any(part for _, part in parts) else ()
+
+
+def _settings(knobs: Mapping[str, str]) -> str:
+    return "; ".join(f"{knob} = {value}" for knob, value in sorted(knobs.items())) or "as it is"
 
 
 def _without(words: Sequence[str], common: set[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 import msgspec
@@ -121,8 +122,8 @@ def account(folder: SearchFolder, question: Question, at: Attributed) -> Attribu
         whole=_changed(question, found.whole),
         alone=tuple(_switched(question, step, patches) for step in found.alone),
         on_top=tuple(_switched(question, step, patches) for step in found.last),
-        shares=tuple(_changed(question, share) for share in found.shares),
-        parts=tuple(_part(question, term) for term in found.terms),
+        shares=tuple(map(partial(_changed, question), found.shares)),
+        parts=tuple(map(partial(_part, question), found.terms)),
         inestimable=tuple(untold(found)),
         model=model(found) if judged else "",
         combinations=_combinations(at, folder),

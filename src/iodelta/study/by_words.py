@@ -100,6 +100,6 @@ def _marks(search: Judging, culprit: Named | None) -> list[tuple[str, str]]:
     first = items.index((*culprit.via, culprit.item)[0])
     said = {item for item, _ in search.store.words}
     places = [place for place in range(1, len(items) - 1) if items[place] in said]
-    good = [("good", items[place]) for place in places if place < first]
-    bad = [("bad", items[place]) for place in reversed(places) if place >= first]
-    return marks + good + bad
+    good = [place for place in places if place < first]
+    bad = places[len(good) :][::-1]
+    return marks + [("good", items[place]) for place in good] + [("bad", items[place]) for place in bad]

@@ -200,7 +200,7 @@ class Cell(msgspec.Struct, frozen=True):
 
         in_time = sorted(range(len(entries)), key=lambda index: ends[index] or 0.0)
         is_variant = [index >= len(self.one) for index in in_time]
-        trend = order_trend([values[index] for index in in_time], range(len(entries)), is_variant)
+        trend = order_trend(list(map(values.__getitem__, in_time)), range(len(entries)), is_variant)
         if trend is None or not trend.could_explain(theta):
             return ""
         return "; a drift over the session could explain it"

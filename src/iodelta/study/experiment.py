@@ -107,7 +107,8 @@ def _answers(own: Sequence[Verdict], margin: float, suspected: str) -> Iterator[
     """What is said of one variant, and in which cells."""
     cells = {v.cell for v in own}
     worse, better = _cells(own, "regression"), _cells(own, "improvement")
-    same = cells - {v.cell for v in own if v.word != "equivalent"}
+    unlike = [v for v in own if v.word != "equivalent"]
+    same = cells - {v.cell for v in unlike}
     within = f"equivalent within {100 * margin:g} %"
     if worse:
         yield f"{suspected}worse{_where(worse, own)}"
@@ -118,7 +119,7 @@ def _answers(own: Sequence[Verdict], margin: float, suspected: str) -> Iterator[
     inconclusive = cells - worse - better - same
     partly = _cells(own, "equivalent") & inconclusive
     if partly:
-        open_ = {metric_name(v.metric, with_kind=False) for v in own if v.cell in partly and v.word != "equivalent"}
+        open_ = {metric_name(v.metric, with_kind=False) for v in unlike if v.cell in partly}
         yield f"{within} except for {' and '.join(sorted(open_))}{_where(partly, own)}"
     if inconclusive - partly:
         yield f"inconclusive{_where(inconclusive - partly, own)}"

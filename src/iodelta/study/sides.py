@@ -85,7 +85,8 @@ def _named_together(layouts: Sequence[Layout]) -> list[list[Entry]]:
     names = cell_names([entry.run for entry in chain.from_iterable(sides)])
     sides = _split([_celled(entry, name) for entry, name in zip(chain.from_iterable(sides), names, strict=True)], sides)
     matching = _matching_cells(sides)
-    sides = [[entry if entry.cell in matching else _without_variant(entry) for entry in side] for side in sides]
+    every = chain.from_iterable(sides)
+    sides = _split([entry if entry.cell in matching else _without_variant(entry) for entry in every], sides)
     arms: list[tuple[int, str]] = []
     for number, side in enumerate(sides):
         arms += [(number, entry.variant) for entry in side]

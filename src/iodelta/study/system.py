@@ -83,7 +83,7 @@ def _device(device: Mapping[str, str]) -> str:
         f"{device['md.level']} {device.get('md.layout', '')}".strip() if "md.level" in device else "",
         f"members {device['members']}" if "members" in device else "",
     ]
-    return ", ".join(part for part in parts if part)
+    return ", ".join(filter(None, parts))
 
 
 def _kib(text: str) -> str:

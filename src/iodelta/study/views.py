@@ -203,8 +203,8 @@ def _in_flight(cell: Cell) -> int | None:
 
 def _cost(cell: str, variant: str, trials: Sequence[Trial]) -> Cost:
     own = [trial for trial in trials if trial.variant == variant]
-    times = [value for value in map(system_ns_per_io, own) if math.isfinite(value)]
-    switches = [value for value in map(switches_per_io, own) if math.isfinite(value)]
+    times = list(filter(math.isfinite, map(system_ns_per_io, own)))
+    switches = list(filter(math.isfinite, map(switches_per_io, own)))
     resolved = is_resolved(times)
     cuts = quantiles(times, method="inclusive") if len(times) >= 4 else ()
     return Cost(

@@ -203,9 +203,10 @@ def _mean_unit(members: Sequence[Units], ended: Sequence[int], rules: Rules) -> 
     shared = set.intersection(*(set(member.numbers) for member in members))
     common = [number for number in members[0].numbers if number in shared]
     rows = [_rows_of(member, common) for member in members]
-    d = np.mean([member.d[row] for member, row in zip(members, rows, strict=True)], axis=0)
-    old_at = np.max([member.baseline_at[row] for member, row in zip(members, rows, strict=True)], axis=0)
-    new_at = np.max([member.variant_at[row] for member, row in zip(members, rows, strict=True)], axis=0)
+    own = list(zip(members, rows, strict=True))
+    d = np.mean([member.d[row] for member, row in own], axis=0)
+    old_at = np.max([member.baseline_at[row] for member, row in own], axis=0)
+    new_at = np.max([member.variant_at[row] for member, row in own], axis=0)
     last_at = np.maximum(old_at, new_at)
     head = members[0]
     return Units(
@@ -218,7 +219,7 @@ def _mean_unit(members: Sequence[Units], ended: Sequence[int], rules: Rules) -> 
         variant_values=np.empty(0),
         numbers=tuple(common),
         baseline_first=tuple((old_at < new_at).tolist()),
-        coins=tuple(members[0].coins[row] for row in rows[0]),
+        coins=tuple(map(head.coins.__getitem__, rows[0])),
         baseline_at=old_at,
         variant_at=new_at,
         ended=tuple(dict.fromkeys(int(np.count_nonzero(last_at <= number)) for number in ended)),

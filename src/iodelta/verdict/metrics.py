@@ -111,7 +111,7 @@ def metrics_for(source: Iterable[Kind | Trial], *, block_size: int = 4096, syncs
     names = [f"{kind}.{what}" for kind, what in product(kinds, (rate, "lat.mean", "lat.p99"))]
     if syncs:
         names += ["sync.lat.mean", "sync.lat.p99"]
-    return tuple(metric(name) for name in names)
+    return tuple(map(metric, names))
 
 
 def value_of(trial: Trial, wanted: Metric) -> Reading:

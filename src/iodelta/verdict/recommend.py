@@ -153,12 +153,12 @@ def _choose(
     if why := _no_winner(ordered, where):
         return _none(why)
     first, tied = _winners(ordered, margin)
-    behind = [tally for tally in ordered if tally is not first and tally not in tied]
+    chosen = (first, *tied)
+    behind = [tally for tally in ordered if tally not in chosen]
     rivals = [tally for tally in behind if tally.variant in first.losses and _shown(tally) <= first.weighted]
     if rivals:
         told = ", ".join(map(_loss, (first, *rivals)))
         return _none(f"none is good everywhere ({told}); choose by workload.")
-    chosen = (first, *tied)
     return tuple(tally.variant for tally in chosen), _sentence(chosen, behind, where)
 
 
@@ -187,9 +187,14 @@ def _winners(ordered: Sequence[_Tally], margin: float) -> tuple[_Tally, list[_Ta
     # Bounds that differ by less than the margin differ by chance: what is shown to lose then yields to what is not.
     close = [tally for tally in ordered if tally.weighted <= ordered[0].weighted + margin]
     first = next((tally for tally in close if not tally.losses), ordered[0])
-    tied = [tally for tally in close if first.variant not in tally.losses and tally.variant not in first.losses]
+    tied = [tally for tally in close if not _differ(first, tally)]
     level_with = {tally.variant for tally in tied}
-    return first, [tally for tally in tied if tally is not first and not level_with & tally.losses.keys()]
+    return first, [tally for tally in tied if tally is not first and level_with.isdisjoint(tally.losses)]
+
+
+def _differ(one: _Tally, other: _Tally) -> bool:
+    """Whether either was shown to lose to the other."""
+    return one.variant in other.losses or other.variant in one.losses
 
 
 def _shown(tally: _Tally) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import product
 
 import msgspec
 from rich.cells import cell_len
@@ -49,12 +50,11 @@ def lines_of(account: Account, *, whole: bool) -> tuple[Line, ...]:
     several = len({verdict.metric.kind for verdict in verdicts} - {"cpu"}) > 1
     fold = len(verdicts) > MOST_ROWS and not whole
     rows = []
-    for cell in experiment.cells:
-        for variant in experiment.variants:
-            own = [v for v in verdicts if v.cell == cell.name and v.variant == variant.name]
-            for shown, alike in _folded(own) if fold else [(verdict, 0) for verdict in own]:
-                name = metric_name(shown.metric, with_kind=several) + (f" (+{alike})" if alike else "")
-                rows.append(Line((inert(cell.name), inert(variant.name), name), shown, alike))
+    for cell, variant in product(experiment.cells, experiment.variants):
+        own = [v for v in verdicts if (v.cell, v.variant) == (cell.name, variant.name)]
+        for shown, alike in _folded(own) if fold else [(verdict, 0) for verdict in own]:
+            name = metric_name(shown.metric, with_kind=several) + f" (+{alike})" * bool(alike)
+            rows.append(Line((inert(cell.name), inert(variant.name), name), shown, alike))
     return tuple(rows)
 
 

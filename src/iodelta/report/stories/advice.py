@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain
 
 from iodelta.errors import pasted
@@ -83,11 +84,8 @@ def _inconclusive(account: Account) -> Iterator[str]:
     open_ = {verdict.cell for verdict in waiting}
     cells = [cell for cell in every if cell in open_]
     name = "Inconclusive" if cells == every else f"Inconclusive ({_some([*map(inert, cells)])})"
-    looks = filter(None, (first_look(verdict, each) for verdict in waiting))
-    if first := next(looks, ""):
-        yield f"{name}: {first}."
-    else:
-        yield f"{name}: {_takes(waiting, cells, each)}."
+    looks = filter(None, map(partial(first_look, each=each), waiting))
+    yield f"{name}: {next(looks, '') or _takes(waiting, cells, each)}."
 
 
 def _takes(waiting: Sequence[Verdict], cells: Sequence[str], each: float) -> str:

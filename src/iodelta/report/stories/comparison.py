@@ -93,10 +93,14 @@ def _side_by_side(found: Comparison, metric: str) -> Table:
         head = next(iter(arms.values()))
         values = [head.values[0], *(arms[name].values[1] if name in arms else None for name in found.variants)]
         notes = dict.fromkeys(one.says for one in arms.values() if one.unsound)
-        rows.append(Row(inert(cell), tuple(Cell(quantity(value, head.unit)) for value in values), "; ".join(notes)))
+        rows.append(Row(inert(cell), _quantities(values, head.unit), "; ".join(notes)))
     several = len({one.metric.partition(".")[0] for one in found.compared}) > 1
     title = f"{name_of(own[0], several)} ({own[0].better} is better)"
     return Table(title, "cell", (inert(found.baseline), *map(inert, found.variants)), tuple(rows), words=False)
+
+
+def _quantities(values: Sequence[float | None], unit: str) -> tuple[Cell, ...]:
+    return tuple([Cell(quantity(value, unit)) for value in values])
 
 
 def _compared(one: Compared, spread: bool) -> Row:

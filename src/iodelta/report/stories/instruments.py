@@ -20,10 +20,11 @@ def looked(found: Instruments | None, experiment: Experiment) -> Iterator[str]:
     by_case = {(one.cell, one.variant): one for one in found.looked}
     for cell in experiment.cells:
         base = by_case.get((cell.name, experiment.baseline))
-        others = [v.name for v in experiment.variants if v.name != experiment.baseline]
-        for other in [by_case[cell.name, name] for name in others if (cell.name, name) in by_case]:
-            if base is not None:
-                yield from _compared(base, other)
+        if base is None:
+            continue
+        others = [by_case.get((cell.name, v.name)) for v in experiment.variants if v.name != experiment.baseline]
+        for other in filter(None, others):
+            yield from _compared(base, other)
     for name, reason in found.missing.items():
         yield f"{inert(name)} saw nothing: {inert(reason)}"
 

@@ -35,9 +35,11 @@ def headline(account: PathAccount) -> str:
     if not account.shifts:
         return f"Nothing could be compared ({inert(account.state)})."
     told = []
-    for against, variant in dict.fromkeys((one.against, one.variant) for one in account.shifts):
-        own = [one for one in account.shifts if (one.against, one.variant) == (against, variant)]
-        if account.row and all(one.word == "same" for one in own):
+    pairs: dict[tuple[str, str], list[Shift]] = {}
+    for one in account.shifts:
+        pairs.setdefault((one.against, one.variant), []).append(one)
+    for (against, variant), own in pairs.items():
+        if account.row and {one.word for one in own} == {"same"}:
             continue
         told.append(f"{inert(variant)} against {inert(against)}: path {', '.join(_words(own))}.")
     return " ".join(told) or "No step: every kernel's path is as long as that of the one before."

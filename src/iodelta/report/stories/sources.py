@@ -77,15 +77,16 @@ def systems(
 
 def system_of_sides(sides: Mapping[str, Sequence[tuple[str, str]]]) -> tuple[Section, ...]:
     """The systems of what was compared; what all have in common is said once on one line."""
-    items = [
-        Item(inert(side), tuple(f"{name}: {value}" for name, value in facts) or (UNKNOWN,))
-        for side, facts in sides.items()
-    ]
+    items = [Item(inert(side), _facts(facts)) for side, facts in sides.items()]
     alike = len({tuple(facts) for facts in sides.values()}) == 1
     room = LINE if alike else LINE // max(len(sides), 1)
     lines = [(inert(side), brief(facts, room - len(side) - 2)) for side, facts in sides.items()]
     short = lines[0][1] if alike else "; ".join(f"{side}: {line}" for side, line in lines if line)
     return section("System", items or (UNKNOWN,), brief=short)
+
+
+def _facts(system: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    return tuple(f"{name}: {value}" for name, value in system) or (UNKNOWN,)
 
 
 def findings(found: Iterable[Finding], common: str = "") -> Iterator[str]:

@@ -62,6 +62,15 @@ def beyond(account: Account) -> Iterator[str]:
         effects.setdefault(account_.phrase, []).append(f"{inert(cell)} ({inert(variant)})")
     for phrase, cells in effects.items():
         yield f"{phrase[:1].upper()}{phrase[1:]}: {', '.join(cells)}."
+    yield from _held(account)
+    yield from _pooled(account)
+    for move in views.knees:
+        yield from _knee(move)
+    yield from _costs(account)
+
+
+def _held(account: Account) -> Iterator[str]:
+    """Comparisons whose change does not stand among so many."""
     held = [(v.cell, v.variant) for v in account.judgement.verdicts if held_back(v, account)]
     if held:
         names = [f"{inert(cell)} ({inert(variant)})" for cell, variant in dict.fromkeys(held)]
@@ -71,10 +80,6 @@ def beyond(account: Account) -> Iterator[str]:
             f"{plural(account.judgement.family.comparisons, 'comparison')}: "
             f"{', '.join(names[:MANY])}{more}."
         )
-    yield from _pooled(account)
-    for move in views.knees:
-        yield from _knee(move)
-    yield from _costs(account)
 
 
 def by_total(account: Account) -> Iterator[str]:
@@ -141,16 +146,13 @@ def held_back(verdict: Verdict, account: Account) -> str:
 
 def _pooled(account: Account) -> Iterator[str]:
     """A percentile that single trials cannot carry, from the counts of all blocks together."""
-    refused = {
-        (v.cell, v.variant, v.metric.name.rpartition(".p")[2])
-        for v in account.judgement.verdicts
-        if any(finding.rule == "verdict.tail-too-thin" for finding in v.findings)
-    }
+    thin = [v for v in account.judgement.verdicts if "verdict.tail-too-thin" in {one.rule for one in v.findings}]
+    refused = {(v.cell, v.variant, v.metric.name.rpartition(".p")[2]) for v in thin}
+    several = len(account.plan.experiment.variants) > 2
     for cell, variant, shift in account.views.shifts:
         for one in shift.shifts:
             if one.pooled and (cell, variant, f"{100 * one.p:g}") in refused:
-                low, high = (None if end is None else math.expm1(end) for end in (one.low, one.high))
-                several = len(account.plan.experiment.variants) > 2
+                low, high = map(_grown, (one.low, one.high))
                 name = f"{inert(cell)}, {inert(variant)}" if several else inert(cell)
                 yield (
                     f"Pooled over {plural(shift.blocks, 'block')}, {name}: p{100 * one.p:g} latency "
@@ -187,6 +189,10 @@ def _knee(move: KneeMove) -> Iterator[str]:
     )
 
 
+def _grown(end: float | None) -> float | None:
+    return None if end is None else math.expm1(end)
+
+
 def _costs(account: Account) -> Iterator[str]:
     """Kernel time and context switches per I/O, where they were measured."""
     known = [cost for cost in account.views.costs if cost.system_ns is not None]
@@ -211,7 +217,7 @@ def open_questions(account: Account) -> Iterator[str]:
     each = account.block_seconds
     if len(waiting) > MANY:
         more = sum(max(map(more_blocks, own)) for own in waiting.values())
-        if all(verdict.look is None for own in waiting.values() for verdict in own):
+        if all(verdict.look is None for verdict in chain.from_iterable(waiting.values())):
             yield f"Open: the first look at all cells takes {plural(more, 'more block')}, {duration(more * each)}."
             return
         yield (

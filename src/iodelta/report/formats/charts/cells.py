@@ -55,7 +55,7 @@ def sheets(values: Values, held: Iterable[str]) -> Iterator[Sheet]:
     places = [place for place in values.places if place.cell in cells]
     most = max(1, MOST // max(1, len(values.variants)))
     panels = {panel: [p for p in own if p.cell in cells] for panel, own in values.panels().items()}
-    groups = [places] if len(places) <= most else [own for own in panels.values() if own]
+    groups = [places] if len(places) <= most else list(filter(None, panels.values()))
     for group in groups:
         for part in _parts(group, most):
             yield _sheet(part, group)
