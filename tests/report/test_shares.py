@@ -68,3 +68,5 @@ def test_a_file_without_it_or_with_a_finer_one_has_no_such_chart(tmp_path: Path)
     fine.mkdir()
     (fine / "jp1.json").write_bytes((CORPUS / "jp1.json").read_bytes())
     assert drawn(fine) == []
+    titles = [title for title, _ in figures(of_layout(read_layout(fine)))]
+    assert "Latency: distribution" in titles, "fio keeps bins of completion latency unless it is asked for others"

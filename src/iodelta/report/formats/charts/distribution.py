@@ -12,7 +12,7 @@ import numpy as np
 from iodelta.report.formats.charts.model import Figure, Source, label, number, some
 from iodelta.report.formats.charts.sweep import scale
 from iodelta.study.words import quantity
-from iodelta.trial import BINS, Histogram, Kind, Trial, bin_edges
+from iodelta.trial import BINS, Direction, Histogram, Kind, Trial, bin_edges
 
 if TYPE_CHECKING:
     import altair as alt
@@ -52,15 +52,23 @@ def figures(source: Source) -> Iterator[Figure]:
             yield _figure(source, cell, kind, cells[cell], some("cells", len(source.telling(among=own)), len(own)))
 
 
+def bins_of(direction: Direction) -> Histogram | None:
+    """The bins of total latency, else those of completion latency, which are fio's unless it is asked for others."""
+    for latency in (direction.lat, direction.clat):
+        if latency is not None and latency.histogram is not None and latency.histogram.total:
+            return latency.histogram
+    return None
+
+
 def histogram(trials: Sequence[Trial], kind: Kind, variant: str) -> Histogram | None:
     """All kept bins of a variant together: total latency, else completion latency."""
     parts = []
     for trial in trials:
         direction = trial.direction(kind) if trial.variant == variant else None
         if direction is not None:
-            latency = direction.lat or direction.clat
-            if latency is not None and latency.histogram is not None and latency.histogram.total:
-                parts.append(latency.histogram)
+            own = bins_of(direction)
+            if own is not None:
+                parts.append(own)
     if not parts:
         return None
     counts = np.zeros(BINS, dtype=np.int64)  # a merge one by one takes a third of a report's time
@@ -74,8 +82,7 @@ def _kinds(trials: Sequence[Trial]) -> list[Kind]:
     found: dict[Kind, None] = {}
     for trial in trials:
         for direction in trial.directions:
-            latency = direction.lat or direction.clat
-            if latency is not None and latency.histogram is not None and latency.histogram.total:
+            if bins_of(direction) is not None:
                 found[direction.kind] = None
     return list(found)
 
