@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import msgspec
 
 from iodelta.report.formats.charts import (
     background,
@@ -58,7 +61,17 @@ def figures(source: Source) -> Iterator[tuple[str, tuple[Figure, ...]]]:
     for title, family in FAMILIES.items():
         made = tuple(family.figures(source))
         if made:
-            yield title, made
+            yield title, tuple(_distinct(made))
+
+
+def _distinct(made: Sequence[Figure]) -> Iterator[Figure]:
+    """Figures with titles that differ: who cannot see them finds them by these."""
+    counts = Counter(figure.title for figure in made)
+    seen: Counter[str] = Counter()
+    for figure in made:
+        seen[figure.title] += 1
+        again = f" ({seen[figure.title]} of {counts[figure.title]})" if counts[figure.title] > 1 else ""
+        yield msgspec.structs.replace(figure, title=f"{figure.title}{again}") if again else figure
 
 
 __all__ = ["FAMILIES", "Effect", "Figure", "Source", "figures"]

@@ -93,6 +93,14 @@ def thinned(items: Sequence[int | None], most: int) -> list[int | None]:
     return [items[round(at * step)] for at in range(most)]
 
 
+def whose(panel: str, curves: Sequence[Curve], values: Values) -> str:
+    """What a chart is of: with the variant where charts have one each."""
+    variants = {curve.variant for curve in curves}
+    if len(variants) != 1 or len(values.variants) == 1:
+        return panel
+    return ", ".join(filter(None, (panel, variant_names(values)[variants.pop()])))
+
+
 def _named(names: Mapping[str, str], key: tuple[str, int | None], other: str, variants: set[str], others: int) -> str:
     """The variant where charts have several, the place on the other axis where there are several of those."""
     variant, held = key
@@ -144,7 +152,7 @@ def _figure(
     return Figure(
         name=f"over-{axis}-{number}-{kind}-{metric}",
         spec="sweep-latency" if latency else "sweep",
-        title=titled(f"{title} over {shown}", panel),
+        title=titled(f"{title} over {shown}", whose(panel, [curve for curve, _, _ in own], values)),
         alt=f"{most} ({inert(best[0].name)})." if len(names) > 1 else f"{most}.",
         about="Medians over runs; the line at a point is its interval where there are several.",
         rows=[datum(value, size, variant=inert(curve.name), depth=at, at=str(at)) for curve, at, value in positive],

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from iodelta.report.formats.charts.cells import axis_title, metric_title, sized, spans, titled
-from iodelta.report.formats.charts.curves import AXES, LEAST, Curve, curve_groups
+from iodelta.report.formats.charts.curves import AXES, LEAST, Curve, curve_groups, whose
 from iodelta.report.formats.charts.model import Figure, Source, number
 from iodelta.study.values import Value, Values
 from iodelta.study.words import inert, quantity
@@ -96,7 +96,7 @@ def _figure(
     return Figure(
         name=f"knee-{place}-{kind}-{latency}",
         spec="knee",
-        title=titled(f"{title} against IOPS", panel),
+        title=titled(f"{title} against IOPS", whose(panel, [curve for curve, *_ in own], values)),
         alt=f"Most IOPS: {quantity(best[2].value, 'IOPS')} at {axis} {best[1]}, "
         f"with {title} {quantity(best[3].value, 'ns')}.",
         about=f"Each point is a cell, joined in the order of {axis}; the first curve's points have theirs. Where a "

@@ -1,0 +1,1 @@
+"""What fio-plot draws, drawn from the same files."""

@@ -1,0 +1,140 @@
+"""``python -m benchmarks.gallery [--fio-plot PATH]``: draw the pictures of ``docs/gallery.md`` from ``three-disks.tar.xz``,
+and time it: beside fio-plot, where that is at hand. ``record.sh`` made the files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from iodelta.report.formats.charts import Figure
+from iodelta.report.formats.charts.export import VEGA_LITE
+from iodelta.report.formats.charts.specs import alone
+from iodelta.report.formats.html.told import charts_of, charts_of_runs
+from iodelta.study.comparison import compare
+from iodelta.study.paths import read_all, read_one
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+ARCHIVE = HERE / "three-disks.tar.xz"
+DISKS = ("disk-a", "disk-b", "disk-c")
+
+OF_ONE = {
+    "depth": "over-depth-{n}-read-iops",
+    "latency-over-depth": "over-depth-{n}-read-mean",
+    "jobs": "over-jobs-{n}-read-iops",
+    "grid": "grid-{n}-read-iops",
+    "knee": "knee-{n}-read-mean",
+    "distribution": "distribution-read-",
+    "map": "latency-map-{n}-read",
+}
+"""Picture of one disk -> how the name of its figure begins; {n} is a number."""
+
+OF_THREE = {
+    "devices": "values-read-iops",
+    "percentiles": "percentiles-read",
+    "cpu": "values-cpu",
+    "time": "timeline-{n}-iops-read",
+    "total": "timeline-{n}-iops-total",
+    "written": "timeline-{n}-bw-write-written",
+}
+"""Pictures of all three."""
+
+WIDTH, PIXELS = 640, 1.5
+
+THEIRS = {
+    "iodepth": ["-i", "disk-c/4k", "-T", "x", "-l", "-r", "randread"],
+    "3D": ["-i", "disk-c/4k", "-T", "x", "-L", "-t", "iops", "-r", "randread"],
+    "several devices": ["-i", *(f"{disk}/4k" for disk in DISKS), "-T", "x", "-C", "-r", "randread", "-d", "8"],
+    "histogram": ["-i", "disk-c/4k", "-T", "x", "-H", "-r", "randread", "-d", "8", "-n", "1"],
+    "over time": ["-i", *(f"{disk}/4k" for disk in DISKS), "-T", "x", "-g", "-t", "iops", "-r", "randrw", "-d", "16"],
+}
+"""fio-plot's options for the same files."""
+
+
+def chosen(drawn: Iterable[Figure], wanted: dict[str, str]) -> Iterator[tuple[str, Figure]]:
+    """The first figure of each wanted name. Raises LookupError for one that is not drawn any more."""
+    figures = list(drawn)
+    for picture, name in wanted.items():
+        before, number, after = name.partition("{n}")
+        fitting = (f for f in figures if f.name.startswith(before) and (not number or after in f.name))
+        found = next(fitting, None)
+        if found is None:
+            raise LookupError(f"no figure is called {name}: {', '.join(figure.name for figure in figures)}")
+        yield picture, found
+
+
+def pictures(folder: Path) -> dict[str, Figure]:
+    """Every picture of the gallery, from the files in ``folder``."""
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        layout, _ = read_all(["disk-c"])
+        one = [figure for _, own in charts_of_runs(layout) for figure in own]
+        layouts = [read_one(disk) for disk in DISKS]
+        found = compare(layouts, DISKS)
+        three = [figure for _, own in charts_of(found, layouts, DISKS) for figure in own]
+    finally:
+        os.chdir(before)
+    return {**dict(chosen(one, OF_ONE)), **dict(chosen(three, OF_THREE))}
+
+
+def unpacked(folder: Path) -> Path:
+    """The recorded files."""
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+def seconds(words: list[str], folder: Path) -> float:
+    """CPU time of a command. Raises CalledProcessError for one that fails."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(words, cwd=folder, capture_output=True, check=False)
+    if done.returncode not in (0, 3):
+        raise subprocess.CalledProcessError(done.returncode, words, done.stdout, done.stderr)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def times(folder: Path, fio_plot: Path | None) -> Iterator[str]:
+    """A table: what a page with every chart costs, and each picture of fio-plot's."""
+    files = len(list(folder.rglob("*.json")))
+    logs = len(list(folder.rglob("*.log")))
+    yield "| command | draws | CPU, s |\n|---|---|---:|"
+    own = [sys.executable, "-c", "from iodelta.cli.main import main; main()"]
+    for what, words in (
+        ("every chart of disk-c", ["show", "disk-c", "-o", "one.html"]),
+        (f"every chart of {files} results and {logs} logs", ["compare", *DISKS, "-o", "three.html"]),
+    ):
+        yield f"| `iodelta {' '.join(words)}` | {what} | {seconds([*own, *words], folder):.1f} |"
+    for what, options in THEIRS.items() if fio_plot else ():
+        took = seconds([str(fio_plot), *options, "-o", "theirs.png"], folder)
+        yield f"| `fio-plot {' '.join(options)}` | one picture: {what} | {took:.1f} |"
+
+
+def main() -> None:
+    """Draw, and time."""
+    import vl_convert
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fio-plot", type=Path, help="the program, to time it with the same files")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = unpacked(Path(scratch))
+        for picture, figure in pictures(folder).items():
+            svg = vl_convert.vegalite_to_svg(alone(figure, WIDTH), vl_version=VEGA_LITE)
+            path = ROOT / "docs" / "pictures" / f"gallery-{picture}.png"
+            path.write_bytes(vl_convert.svg_to_png(svg, scale=PIXELS))
+            print(f"{path.name}: {path.stat().st_size >> 10} KiB")
+        (HERE / "results.md").write_text("\n".join(times(folder, given.fio_plot)) + "\n")
+
+
+if __name__ == "__main__":
+    main()
