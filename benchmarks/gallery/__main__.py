@@ -1,5 +1,5 @@
-"""``python -m benchmarks.gallery [--fio-plot PATH]``: draw the pictures of ``docs/gallery.md`` from ``three-disks.tar.xz``,
-and time it: beside fio-plot, where that is at hand. ``record.sh`` made the files.
+"""``python -m benchmarks.gallery [--fio-plot PATH]``: draw the pictures of ``docs/gallery.md`` from the recorded files,
+and time it: also fio-plot, where that is at hand. ``record.sh`` made the files.
 """
 
 from __future__ import annotations
@@ -32,22 +32,25 @@ OF_ONE = {
     "jobs": "over-jobs-{n}-read-iops",
     "grid": "grid-{n}-read-iops",
     "knee": "knee-{n}-read-mean",
-    "distribution": "distribution-read-",
     "map": "latency-map-{n}-read",
 }
 """Picture of one disk -> how the name of its figure begins; {n} is a number."""
 
 OF_THREE = {
-    "devices": "values-read-iops",
-    "percentiles": "percentiles-read",
-    "cpu": "values-cpu",
+    "devices": "values-read-iops-2",
+    "percentiles": "percentiles-read-2",
+    "distribution": "distribution-read-",
+    "cpu": "values-cpu-2",
     "time": "timeline-{n}-iops-read",
     "total": "timeline-{n}-iops-total",
     "written": "timeline-{n}-bw-write-written",
 }
 """Pictures of all three."""
 
-WIDTH, PIXELS = 640, 1.5
+PARTS = {"written": ": write", "time": "iodepth-16", "total": "iodepth-16", "map": "iodepth-16"}
+"""What is in the title of a picture, where several figures have its name."""
+
+WIDTH, PIXELS = 640, 1.25
 
 THEIRS = {
     "iodepth": ["-i", "disk-c/4k", "-T", "x", "-l", "-r", "randread"],
@@ -64,8 +67,8 @@ def chosen(drawn: Iterable[Figure], wanted: dict[str, str]) -> Iterator[tuple[st
     figures = list(drawn)
     for picture, name in wanted.items():
         before, number, after = name.partition("{n}")
-        fitting = (f for f in figures if f.name.startswith(before) and (not number or after in f.name))
-        found = next(fitting, None)
+        named = [f for f in figures if f.name.startswith(before) and (not number or after in f.name)]
+        found = next((f for f in named if PARTS.get(picture, "") in f.title), None)
         if found is None:
             raise LookupError(f"no figure is called {name}: {', '.join(figure.name for figure in figures)}")
         yield picture, found

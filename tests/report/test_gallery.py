@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-from benchmarks.gallery.__main__ import DISKS, OF_ONE, OF_THREE, pictures, unpacked
 
+from benchmarks.gallery.__main__ import DISKS, OF_ONE, OF_THREE, pictures, unpacked
 from iodelta.report.formats.charts import Figure
 
 ROOT = Path(__file__).parents[2]
@@ -35,12 +35,11 @@ def test_bars_of_several_disks_are_what_each_file_says(drawn: dict[str, Figure],
     figure = drawn["devices"]
     assert {row["variant"] for row in figure.rows} == set(DISKS)
     for row in figure.rows:
-        depth, jobs = re.findall(r"\d+", str(row["row"]).replace("iodepth ", "")) if "job" in row["row"] else (0, 0)
-        if depth:
-            path = folder / row["variant"] / "4k" / f"randread-{depth}-{jobs}.json"
-            said = json.loads(path.read_text())["jobs"][0]["read"]["iops"]
-            assert row["value"] == pytest.approx(said, rel=1e-4)
-    assert len(figure.rows) >= len(DISKS) * 6
+        depth, jobs = re.findall(r"iodepth (\d+) (\d+) jobs", row["cell"])[0]
+        path = folder / row["variant"] / "4k" / f"randread-{depth}-{jobs}.json"
+        said = json.loads(path.read_text())["jobs"][0]["read"]["iops"]
+        assert row["value"] == pytest.approx(said, rel=1e-4)
+    assert len(figure.rows) == len(DISKS) * 6
 
 
 def test_the_fall_of_the_write_rate_is_seen_over_what_had_been_written(drawn: dict[str, Figure]) -> None:

@@ -70,3 +70,14 @@ def test_a_file_without_it_or_with_a_finer_one_has_no_such_chart(tmp_path: Path)
     assert drawn(fine) == []
     titles = [title for title, _ in figures(of_layout(read_layout(fine)))]
     assert "Latency: distribution" in titles, "fio keeps bins of completion latency unless it is asked for others"
+
+
+def test_of_many_cells_the_first_the_last_and_some_between_are_drawn_and_that_is_said(tmp_path: Path) -> None:
+    for depth in range(1, 21):
+        made = document(1000, depth=depth)
+        made["jobs"][0]["latency_us"] = {"50": 100.0}
+        (tmp_path / f"{depth}.json").write_text(json.dumps(made))
+    own = drawn(tmp_path)
+    depths = [int(figure.title.rpartition(" ")[2]) for figure in own]
+    assert depths == [1, 5, 9, 12, 16, 20]
+    assert {figure.note for figure in own} == {"Shown: 6 of 20 cells, from the first to the last."}

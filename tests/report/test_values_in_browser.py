@@ -1,4 +1,4 @@
-"""Pages of results as a browser shows them: legible at three widths, from one run to hundreds of cells."""
+"""Pages of results as a browser shows them: legible on every screen, from one run to hundreds of cells."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from benchmarks.gallery.__main__ import DISKS, unpacked
 from fio_files import write
 from playwright.sync_api import Browser
 from test_charts import source
@@ -15,6 +14,7 @@ from test_html import PATIENCE, Watched, browser, file, html, told
 from test_html_everywhere import COLLIDING, NAMELESS
 from test_inert import hostile_account
 
+from benchmarks.gallery.__main__ import DISKS, unpacked
 from iodelta.audit import audit
 from iodelta.ingest.layouts import Layout, read_layout
 from iodelta.report.formats.charts import figures, forest

@@ -47,9 +47,11 @@ def figures(source: Source) -> Iterator[Figure]:
     """One for each telling cell and direction whose bins were kept."""
     cells = source.by_cell()
     own = [cell for cell, trials in cells.items() if _kinds(trials)]
-    for cell in source.telling(among=own):
+    shown = source.telling(among=own)
+    note = some("cells", len(shown), len(own), compared=bool(source.effects))
+    for cell in shown:
         for kind in _kinds(cells[cell]):
-            yield _figure(source, cell, kind, cells[cell], some("cells", len(source.telling(among=own)), len(own)))
+            yield _figure(source, cell, kind, cells[cell], note)
 
 
 def bins_of(direction: Direction) -> Histogram | None:

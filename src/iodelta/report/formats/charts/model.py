@@ -101,10 +101,12 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
     def telling(self, limit: int = SHOWN, among: Sequence[str] | None = None) -> list[str]:
         """At most ``limit`` cells, in their order: all of them, or those whose change is farthest from none, measured
-        in half intervals."""
+        in half intervals; where nothing is compared, the first, the last and those evenly between."""
         cells = [cell for cell in self.cells if among is None or cell in among]
         if len(cells) <= limit:
             return cells
+        if not self.effects:
+            return [cells[round(at * (len(cells) - 1) / (limit - 1))] for at in range(limit)]
         strength: dict[str, float] = dict.fromkeys(cells, -1.0)
         for effect in self.effects:
             if effect.change is not None and effect.cell in strength:
@@ -180,6 +182,7 @@ def frame(values: Sequence[float | None], bounds: Sequence[float | None], margin
     return [number(100 * (low - room), 4) or 0.0, number(100 * (high + room), 4) or 0.0]
 
 
-def some(what: str, shown: int, total: int) -> str:
+def some(what: str, shown: int, total: int, *, compared: bool = True) -> str:
     """What a chart leaves out, said: empty when nothing."""
-    return "" if shown >= total else f"Shown: {shown} of {total} {what}, those with the clearest changes."
+    which = "those with the clearest changes" if compared else "from the first to the last"
+    return "" if shown >= total else f"Shown: {shown} of {total} {what}, {which}."

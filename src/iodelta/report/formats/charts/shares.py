@@ -25,8 +25,9 @@ def figures(source: Source) -> Iterator[Figure]:
     for shares in source.shares:
         found.setdefault(shares.cell, []).append(shares)
     shown = source.telling(among=list(found))
+    note = some("cells", len(shown), len(found), compared=bool(source.effects))
     for cell in shown:
-        yield _figure(source, found[cell][:COLORS], some("cells", len(shown), len(found)))
+        yield _figure(source, found[cell][:COLORS], note)
 
 
 def _figure(source: Source, held: Sequence[Shares], note: str) -> Figure:
