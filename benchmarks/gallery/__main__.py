@@ -47,7 +47,13 @@ OF_THREE = {
 }
 """Pictures of all three."""
 
-PARTS = {"written": ": write", "time": "iodepth-16", "total": "iodepth-16", "map": "iodepth-16"}
+PARTS = {
+    "written": ": write",
+    "distribution": "randrw",
+    "time": "iodepth-16",
+    "total": "iodepth-16",
+    "map": "iodepth-16",
+}
 """What is in the title of a picture, where several figures have its name."""
 
 WIDTH, PIXELS = 640, 1.25
