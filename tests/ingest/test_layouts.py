@@ -380,6 +380,17 @@ def test_the_logs_of_a_job_are_one_run_where_there_is_no_report(tmp_path: Path) 
 NOTES = "sched,IOPS,lat (us)\nnone,123456,8\nbfq,99999,10\n"
 
 
+def test_a_table_in_the_notes_does_not_replace_the_logs_of_a_folder(tmp_path: Path) -> None:
+    """Tables counted as reports, beside which logs are left out: three lines of notes hid every log in silence."""
+    (tmp_path / "a_bw.1.log").write_text("".join(f"{500 * at}, {283200 + at}, 0, 0\n" for at in range(1, 41)))
+    (tmp_path / "notes.txt").write_text("sched,IOPS\nnone,70800\nbfq,43600\n")
+    found = read_layout(tmp_path)
+    assert [entry.run.format for entry in found.entries] == ["log"]
+    (refusal,) = found.refusals
+    assert refusal.place.file.endswith("notes.txt")
+    assert "left out" in refusal.reason
+
+
 def test_a_table_in_the_notes_is_not_a_side_of_a_folder_of_reports(tmp_path: Path) -> None:
     for variant in ("none", "bfq"):
         for number in range(1, 28):
@@ -396,8 +407,8 @@ def test_a_table_in_the_notes_is_not_a_side_of_a_folder_of_reports(tmp_path: Pat
 def test_tables_are_read_where_there_is_nothing_else_and_where_they_are_named(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "result.csv").write_text(NOTES)
+    assert [entry.run.format for entry in read_layout(tmp_path).entries] == ["table", "table"]
     (tmp_path / "a" / "x_iops.1.log").write_text("1000, 5000, 0, 4096, 0\n2000, 5100, 0, 4096, 0\n")
-    assert [entry.run.format for entry in read_layout(tmp_path).entries][:2] == ["table", "table"]
     write(tmp_path / "b.json", depth=32)
     assert [entry.run.format for entry in read_layout(tmp_path).entries] == ["json"]
     assert len(read_layout(tmp_path / "a" / "result.csv").entries) == 2

@@ -58,14 +58,14 @@ def arrange(found: Imported, root: str | os.PathLike[str], *, pattern: str | Non
 
 
 def _without_tables(found: Imported) -> Imported:
-    """Without tables from files that hold nothing else, where other files hold reports: three lines in a file of notes
-    are not a side of a comparison. What is left out is said."""
-    reports = {run.place.file for run in found.runs if run.format not in ("table", "log", "hist-log")}
+    """Without tables from files that hold nothing else, where other files hold reports or logs: three lines in a file
+    of notes are not a side of a comparison. What is left out is said."""
+    reports = {run.place.file for run in found.runs if run.format != "table"}
     aside = [run for run in found.runs if run.format == "table" and run.place.file not in reports]
     if not reports or not aside:
         return found
     files = dict.fromkeys(run.place.file for run in aside)
-    words = "its table is left out, for other files here hold fio's reports: name this file itself to read it"
+    words = "its table is left out, for other files here hold fio's results: name this file itself to read it"
     left_out = {id(run) for run in aside}
     return msgspec.structs.replace(
         found,
