@@ -14,6 +14,7 @@ from nights import key
 from iodelta.history.alerts import history
 from iodelta.history.answers import Alert, HistoryPoint
 from iodelta.history.log import Added, Confirmed, Decided, Entry
+from iodelta.history.scan import scan
 from iodelta.history.store import Line
 
 DAY = 86400.0
@@ -231,3 +232,13 @@ def test_a_log_that_names_nights_which_are_gone_is_read() -> None:
     log: list[Entry] = [Added(1.0, "x", "s", "/x"), *night_by_night(lines, 18)]
     (alert,) = alerts([], log)
     assert (alert.state, alert.last_good, alert.range_word) == ("withdrawn", None, "its nights are gone")
+
+
+def test_a_part_of_a_history_has_the_candidates_of_the_whole() -> None:
+    """A placebo that is not shown says all the same how nights resemble each other."""
+    sticky = [0.006 * (-1) ** (n // 8) for n in range(160)]
+    lines = [line("one", stepping(100, nights=160)), line("p", sticky, variant="placebo", error=0.004)]
+    of_one = [one for one in scan(lines) if one.cell == "one"]
+    assert of_one
+    assert scan(lines[:1], whole=lines) == of_one
+    assert scan(lines[:1]) != of_one

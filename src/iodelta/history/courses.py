@@ -81,7 +81,7 @@ def courses(store: Store, words: Sequence[str] = (), entries: Sequence[Entry] = 
     whole, order = store.lines(), Order(entries)
     lines = [line for line in whole if is_wanted(line, words)]
     steps: dict[tuple[str, str, str, str], list[Candidate]] = {}
-    for one in scan(lines, order):
+    for one in scan(lines, order, whole):
         steps.setdefault((one.machine, one.cell, one.variant, one.metric), []).append(one)
     found = [_course(line, steps.get(_name(line), []), experiments) for line in lines]
     notes = notes_of(whole, entries)

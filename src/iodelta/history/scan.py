@@ -44,15 +44,16 @@ class Scanned(msgspec.Struct, frozen=True):
     gone: tuple[Gone, ...]
 
 
-def scan(lines: Iterable[Line], order: Order | None = None) -> list[Candidate]:
-    """Candidates of all series, each epoch by itself, the largest z first."""
-    return [one.candidate for one in scanned(lines, order or Order()).found]
+def scan(lines: Iterable[Line], order: Order | None = None, whole: Iterable[Line] = ()) -> list[Candidate]:
+    """Candidates of these series, each epoch by itself, the largest z first. Where they are a part of a history,
+    ``whole`` is all of it: its placebos say how nights resemble each other."""
+    return [one.candidate for one in scanned(lines, order or Order(), whole).found]
 
 
-def scanned(lines: Iterable[Line], order: Order) -> Scanned:
+def scanned(lines: Iterable[Line], order: Order, whole: Iterable[Line] = ()) -> Scanned:
     """Candidates and incidents of all series, each epoch by itself."""
     lines = list(lines)
-    placebos = Placebos(lines)
+    placebos = Placebos(whole or lines)
     found: list[Found] = []
     gone: list[Gone] = []
     for line in lines:
