@@ -1,1 +1,1 @@
-"""Verdicts as a reader wants them: console first; other formats beside it."""
+"""Reports of results: what they say (``stories``), and how it is laid out (``formats``)."""

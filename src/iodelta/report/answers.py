@@ -44,17 +44,17 @@ class KnobsAnswer(msgspec.Struct, frozen=True):
 
 
 class RestoreAnswer(msgspec.Struct, frozen=True):
-    """What was put back after crashed runs."""
+    """What was restored after crashed runs."""
 
     outcomes: tuple[Outcome, ...]
     """One per crashed run; ``restored`` holds an account or an error for each setting."""
     forgotten: bool
-    """Whether what could not be put back was given up."""
+    """Whether settings that could not be restored were given up."""
     schema: str = "iodelta.restore/1"
 
 
 class RebuildAnswer(msgspec.Struct, frozen=True):
-    """The derived files that were made again."""
+    """The derived files that were rebuilt."""
 
     files: tuple[str, ...]
     trials: int

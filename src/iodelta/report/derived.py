@@ -119,7 +119,7 @@ def charts_of_preparation(account: PrepareAnswer) -> Charts:
 
 def document(account: Account) -> Document:
     """What ``verdict.json`` says."""
-    # Where the folder lies is no part of what it says: it says the same after a move.
+    # The result does not depend on where the folder is: it stays the same after a move.
     here = msgspec.structs.replace(account, folder=PurePath(account.folder).name)
     return Document("iodelta.verdict/1", headline(account), here, tuple(method(account)))
 

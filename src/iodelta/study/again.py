@@ -48,7 +48,7 @@ def again(plan: Plan, target: Target | None, version: tuple[int, int]) -> Again:
 
 
 def size_of(experiment: Experiment, target: Target) -> int | None:
-    """What fio is told of the size; None for the whole of a device or file."""
+    """The size that fio gets; None for the whole of a device or file."""
     if experiment.target.size:
         return size_bytes(experiment.target.size)
     return SCRATCH_SIZE if not experiment.target.path or target.kind == "directory" else None

@@ -16,7 +16,7 @@ PLACEBO = "placebo"
 
 
 class Best(msgspec.Struct, frozen=True):
-    """The variants of a cell that are best by one metric, or tied with the best. None when they are not told apart."""
+    """The variants of a cell that are best by one metric, or tied with the best. None if indistinguishable."""
 
     cell: str
     metric: str

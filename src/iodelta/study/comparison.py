@@ -96,7 +96,7 @@ def compare(
 
 
 class _Match(msgspec.Struct, frozen=True):
-    """A variant beside the baseline: the cells that both have, and what else differs."""
+    """A variant against the baseline: the cells that both have, and what else differs."""
 
     variant: Side
     cells: dict[str, tuple[list[Entry], list[Entry]]]

@@ -52,7 +52,7 @@ class Account(msgspec.Struct, frozen=True):
     again: Again | None = None
     """How to do it again."""
     instruments: Instruments | None = None
-    """What instruments saw, in runs that are no trials; null when none was asked for."""
+    """What instruments measured, in runs apart from the trials; null when none was asked for."""
     prepared: tuple[DiskAccount, ...] = ()
     """How the disks were prepared before the first trial; empty when none was."""
     measured_by: str = ""

@@ -25,7 +25,7 @@ def facts_of(plan: Plan, environment: Mapping[str, Any]) -> Facts:
     # The devices of a btrfs, or of a mirror, stand side by side: which of them a read went to is its own choice.
     spread = any(mirrored(variant.knobs) for variant in plan.experiment.variants)
     stacked = device in names and target.get("fstype") != "btrfs" and not spread
-    # A loop device reads its file through the page cache: the disk under that is no member of it.
+    # A loop device reads its file through the page cache: the disk below is not a member of it.
     array = stacked and device.startswith(("md", "dm-"))
     return Facts(
         options={arm: given | timed for arm, given in options_of(plan).items()},

@@ -29,7 +29,7 @@ def common_metrics(runs: Sequence[Run]) -> tuple[Metric, ...]:
 
 
 def _names_of(kind: Kind, runs: Sequence[Run]) -> list[str]:
-    """The metrics of one direction; none where a run lacks it, or has both directions beside their sum."""
+    """The metrics of one direction; none where a run lacks it, or has both directions as well as their sum."""
     directions = [direction for run in runs if (direction := run.direction(kind)) is not None]
     summed = kind == "mixed" and any(len(run.directions) > 1 for run in runs)
     if len(directions) < len(runs) or summed:

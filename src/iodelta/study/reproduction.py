@@ -135,7 +135,7 @@ class Reproduced(msgspec.Struct, frozen=True):
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """``reproduction.json``: what a folder is a reproduction of, so that it can be told without the bundle."""
+    """``reproduction.json``: what a folder reproduces, so that it can be compared without the bundle."""
 
     there: Side
     margin: float
@@ -259,7 +259,7 @@ def side_by_side(
 
 
 def planned_blocks(there: Side, margin: float) -> int:
-    """Blocks of a cell that will probably tell the size of every change shown there, as far as that can be told."""
+    """Blocks of a cell that will probably measure the size of every change shown there, as far as that is known."""
     own = [effect for effect in there.effects if effect.cell != "*"]
     needed = [blocks_needed(effect.of("typical"), margin) for effect in own]
     equal = [

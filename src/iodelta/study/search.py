@@ -106,7 +106,7 @@ class Found(msgspec.Struct, frozen=True):
     via: tuple[str, ...]
     """Merges that brought it in, outermost first; empty without one."""
     commit: Commit | None
-    """What git knows of it; None where items are no commits."""
+    """What git knows of it; None where items are not commits."""
     contradicting: int = 0
     """Words of a person that do not fit this culprit."""
     revert: Proof | None = None
@@ -214,7 +214,7 @@ class SearchAccount(msgspec.Struct, frozen=True):
     next: str
     """What would be done next and why; empty when there is nothing left to do."""
     git_log: str
-    """The search as git bisect log would tell it; empty where items are no commits."""
+    """The search as `git bisect log` prints it; empty where items are not commits."""
     answers: tuple[Spoken, ...] = ()
     """What a person said of items, in the order of the line; empty where values were measured."""
     left: Left | None = None
@@ -282,7 +282,7 @@ def _estimate(estimate: Estimate | None, question: Question) -> str:
 
 
 def _skipped(at: Searched) -> tuple[Skipped, ...]:
-    """Items that could not be tested; a culprit taken out on top of the bad end is no item of the line."""
+    """Items that could not be tested; a culprit reverted on top of the bad end is not an item of the line."""
     taken_out = _taken_out(at.search.culprits)
     broken = at.search.store.broken
     return tuple(Skipped(item, at.kind.title(item), why) for item, why in broken.items() if item not in taken_out)

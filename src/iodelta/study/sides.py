@@ -22,7 +22,7 @@ GRAVE = (
 """Differences that by themselves change what is measured."""
 
 BEFORE = frozenset("a base baseline before control good old orig original reference stock unpatched vanilla".split())
-"""What people call the side that others are compared with, when it is no path they gave first."""
+"""Names that people give to the baseline, where it is not the first path."""
 
 APART = 3600.0
 """Seconds between the last run of one side and the first of the other that are worth saying."""
@@ -78,7 +78,7 @@ def _one_each(layouts: Sequence[Layout], paths: Sequence[str]) -> list[Side]:
 
 def _named_together(layouts: Sequence[Layout]) -> list[list[Entry]]:
     """The entries of each side. Those of no known naming get their cells' names from all sides together, so that they
-    match. Variants inside the sides are told apart where all sides hold the same ones."""
+    match. Variants inside the sides are compared separately where all sides hold the same ones."""
     sides = [list(layout.entries) for layout in layouts]
     if any(layout.kind != "content" for layout in layouts):
         return sides
@@ -114,7 +114,7 @@ def _matching_cells(sides: Sequence[Sequence[Entry]]) -> set[str]:
 
 
 def _variants(entries: Iterable[Entry]) -> dict[str, set[str]]:
-    """The variants of each cell that has several which are no numbers of replicates."""
+    """The variants of each cell that has several, other than numbers of replicates."""
     found: dict[str, set[str]] = {}
     for entry in entries:
         found.setdefault(entry.cell, set()).add(entry.variant)

@@ -70,7 +70,7 @@ class Values(msgspec.Struct, frozen=True, kw_only=True):
     places: tuple[Place, ...]
     values: tuple[Value, ...]
     cpu: tuple[Value, ...] = ()
-    """User and system time of fio's jobs in percent of their run time: of a run as a whole, whatever its directions."""
+    """User and system time of fio's jobs in percent of their run time: of the whole run, all directions together."""
 
     def panels(self) -> dict[str, tuple[Place, ...]]:
         """The cells of each panel, in order."""

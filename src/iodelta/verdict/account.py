@@ -200,7 +200,7 @@ def _needed(
         () if mean is None else (mean.spare,) * len(later),
     )
     d = drawn_in(numbers.d)
-    if mean is not None and numbers.sd > 0.0:  # what one host adds to another is no noise of its blocks
+    if mean is not None and numbers.sd > 0.0:  # differences between hosts are not noise of their blocks
         d = float(d.mean()) + (d - d.mean()) * float(mean.within[0]) * math.sqrt(n) / numbers.sd
     doubt = _doubt(numbers, rules)
     found = projection(numbers.typical.value, d, ahead, hurdles, seed=rules.seed, doubt=doubt)

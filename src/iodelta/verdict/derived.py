@@ -1,4 +1,4 @@
-"""Derived views of an experiment: its shift function, the knee of its depth sweep, IOPS and latency told apart."""
+"""Derived views of an experiment: shift function, knee of a depth sweep, whether IOPS and latency are one effect."""
 
 from __future__ import annotations
 

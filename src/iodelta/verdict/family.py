@@ -92,7 +92,7 @@ def stage_1_end(units: Sequence[Units], rules: Rules) -> float:
 
 
 def signs_of(units: Sequence[Units], rules: Rules) -> list[tuple[float, float]]:
-    """One-sided p values (worse, better) of each comparison on stage 1 of a screen, whatever comes later; 1 where it
+    """One-sided p values (worse, better) of each comparison on stage 1 of a screen alone; 1 where it
     shows nothing because there is no value, or its cell was left behind."""
     first, end = rules.screen.blocks, stage_1_end(units, rules)
     signs = []

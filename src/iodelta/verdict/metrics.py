@@ -37,7 +37,7 @@ BEYOND = 100
 LATENCIES = ("lat", "clat", "slat")
 
 SYNC = "sync"
-"""The kind of metrics of fsync and its like, which are no direction: they have latencies alone."""
+"""The kind of metrics of fsync and similar calls, which are not a direction: they have latencies only."""
 
 SPARSE, CROWDED = 0.05, 0.25
 """Shares of all samples in a percentile's bin: up to the first, interpolation inside it is exact enough; from the
@@ -239,7 +239,7 @@ def _bin_half_width(histogram: Histogram, p: float) -> float:
 
 
 def _percent(point: str) -> float | None:
-    """99.9 from ``p99.9``; None when it is no percentile strictly between 0 and 100."""
+    """99.9 from ``p99.9``; None when it is not a percentile strictly between 0 and 100."""
     if not point.startswith("p") or not point[1:].replace(".", "", 1).isdigit():
         return None
     percent = float(point[1:])

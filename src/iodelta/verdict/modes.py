@@ -1,4 +1,4 @@
-"""Mode verdicts: a machine with two speeds, told apart into how often it runs at each and how fast each is.
+"""Mode verdicts: a machine with two speeds: how often it runs at each, and how fast each is.
 
 A mean over two speeds moves when either does, and a median not at all until it jumps: neither says what changed.
 """

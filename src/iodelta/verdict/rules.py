@@ -43,13 +43,13 @@ PROMISING = 0.1
 
 class Screen(msgspec.Struct, frozen=True):
     """Stage 1 of a matrix: ``blocks`` blocks of every cell; comparisons with a one-sided p below ``keep`` go on to
-    stage 2, which is judged on fresh blocks only. Cells in ``always`` go on whatever stage 1 says."""
+    stage 2, which is judged on fresh blocks only. Cells in ``always`` go on regardless of stage 1."""
 
     blocks: int = 12
     keep: float = 0.15
     """One-sided p below which a comparison goes on to stage 2."""
     always: tuple[str, ...] = ()
-    """Cells that go on to stage 2 whatever stage 1 says."""
+    """Cells that go on to stage 2 regardless of stage 1."""
 
 
 class Rules(msgspec.Struct, frozen=True):

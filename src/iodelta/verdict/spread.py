@@ -1,4 +1,4 @@
-"""Spread verdicts: whether a variant made results more erratic, said beside and apart from what it did to their level.
+"""Spread verdicts: whether a variant made results more erratic, apart from what it did to their level.
 
 Judged once, when an experiment has ended: looks are planned for the level, and a spread looked at ten times would
 alarm more often than it says. Within-run jitter is a metric like any other and needs far fewer blocks.

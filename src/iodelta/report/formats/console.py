@@ -42,7 +42,7 @@ UNSEALED = "folder.unsealed"
 
 
 def show(console: Console, account: Account, *, verbose: bool = False, again: str = "") -> None:
-    """Print the account; ``again`` is the command that repeats what is no folder."""
+    """Print the account; ``again`` is the command that repeats a result that is not in a folder."""
     for line in lines(account, width_of(console), verbose=verbose, again=again, drawn=draws(console.file)):
         console.print(line, soft_wrap=True, highlight=False)
 

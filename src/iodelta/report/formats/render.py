@@ -20,7 +20,7 @@ def rendered(told: Told, format_: str, detail: Detail = PLAIN) -> bytes:
 
 
 def _mail(told: Told, detail: Detail) -> bytes:
-    """A search is told to the author of each culprit, as their list expects it."""
+    """The mail of a search is a letter to the author of each culprit, in the form that kernel lists expect."""
     if type(told).__name__ == "SearchAccount":
         from iodelta.report.stories.letter import mail as letter
 

@@ -118,7 +118,7 @@ def _values(
     verdicts: dict[tuple[str, str, str], Verdict],
     best: dict[str, tuple[str, ...]],
 ) -> Table:
-    """Every variant's median beside the others'."""
+    """The medians of all variants, side by side."""
     rows = []
     for cell in cells:
         own = {variant: verdicts[name, cell, variant] for variant in variants if (name, cell, variant) in verdicts}

@@ -1,4 +1,4 @@
-"""A path experiment told: instructions per I/O, what moved them, what this cannot see. Never IOPS, never time."""
+"""A path experiment as a story: instructions per I/O, what changed them, what this cannot see. No IOPS, no time."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ def _model(member: MemberCurve) -> str:
 
 
 def _beside_writes(member: MemberCurve) -> str:
-    """Where writes were measured: a read's mean latency beside them, and alone at the same depth."""
+    """Where writes were measured: the mean latency of reads with writes, and of reads alone at the same depth."""
     model = member.member.empirical
     if model is None or model.read_beside is None:
         return ""

@@ -96,7 +96,7 @@ def by_total(account: Account) -> Iterator[str]:
 
 
 def _not_excluded(account: Account) -> Iterator[str]:
-    """What the trials leave open beside their words: the largest bound of stalls and of carry-over."""
+    """What the verdicts do not exclude: the largest bounds of stalls and of carry-over."""
     verdicts = account.judgement.verdicts
     stalls = [v.stalls.not_excluded for v in verdicts if v.word == "equivalent" and v.stalls is not None]
     if stalls:
@@ -134,7 +134,7 @@ def _false_equivalents(account: Account) -> Iterator[str]:
 
 
 def held_back(verdict: Verdict, account: Account) -> str:
-    """Why an interval that excludes 0 is no verdict: it is one of many, and the family was corrected for."""
+    """Why an interval that excludes 0 is not a verdict: one of many comparisons, corrected for the family."""
     if verdict.word == verdict.alone or is_withheld(verdict):
         return ""
     count = account.judgement.family.comparisons

@@ -75,7 +75,7 @@ class Section(msgspec.Struct, frozen=True):
 
 
 class Story(msgspec.Struct, frozen=True):
-    """Question, answer, what is said at once (``lead``), tables, sections, in the order in which they are told."""
+    """Question, answer, what comes before the tables (``lead``), tables and sections, in the order of the report."""
 
     question: str
     answer: str
@@ -91,7 +91,7 @@ class Story(msgspec.Struct, frozen=True):
 
 
 class Detail(msgspec.Struct, frozen=True):
-    """How much of a result is told, and what its folder is called in commands."""
+    """How much of a result a report shows, and the name of its folder in commands."""
 
     folder: str = "FOLDER"
     """As a shell takes it."""

@@ -1,4 +1,4 @@
-"""Background: what the background load itself got done while the trials ran beside it."""
+"""Background: how much I/O the background load did while the trials ran."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counters: what an I/O cost the machine beside its time, variant against baseline."""
+"""Counters: what an I/O costs the machine (CPU time, context switches, interrupts), variant against baseline."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ PER_OCTAVE = 8
 """Steps of the line for each doubling of latency: fio's own 64 are finer than the eye."""
 
 LEAST = 1e-5
-"""The axis of shares begins here: less than one I/O in 100 000 is no shape."""
+"""The axis of shares begins here: below one I/O in 100 000 the shape of a tail says nothing."""
 
 POINTS = (0.5, 0.9, 0.99, 0.999)
 

@@ -44,5 +44,5 @@ def export(figures: Iterable[Figure], folder: Path) -> list[Path]:
 
 
 def _file(figure: Figure) -> str:
-    """Names are made of our own words and numbers; whatever else should get in does not become a path."""
+    """File names are made of our own words and numbers; nothing else can become part of a path."""
     return re.sub(r"[^A-Za-z0-9._-]", "_", figure.name)

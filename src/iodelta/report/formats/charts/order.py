@@ -21,7 +21,7 @@ WINDOW = 15
 """Trials over which the line of the level is a median."""
 
 NAMED = 2000
-"""With more trials than this a pointer is not told the cell."""
+"""With more trials than this the tooltip does not name the cell."""
 
 
 def chart() -> alt.LayerChart:

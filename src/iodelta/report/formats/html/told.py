@@ -1,4 +1,4 @@
-"""Everything that can be told, as one HTML file; and what its charts are drawn from."""
+"""Any result as one HTML file, and the data of its charts."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def _spec(figure: Figure) -> Any:
 
 
 def _json(value: Any) -> str:
-    """JSON that ends no script element and begins no comment, whatever names it holds."""
+    """JSON that cannot end a script element or begin a comment, even if a name in it tries to."""
     text = msgspec.json.encode(value, order="deterministic").decode()
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
