@@ -16,7 +16,7 @@ SOURCE = Path(iodelta.__file__).parent
 NOUNS = (
     "trials blocks looks experiments cells comparisons variants hosts boots regressions improvements findings nights"
     " rows files metrics runs pairs samples builds devices errors warnings commits patches replays batches statements"
-    " visits items kernels lines sessions"
+    " visits items kernels lines sessions things"
 ).split()
 COUNTED = re.compile(rf" (?:more |fresh )?({'|'.join(NOUNS)})\b")
 

@@ -14,6 +14,7 @@ from iodelta.cli.contact import contact, on_machine
 from iodelta.cli.delivery import FORMATS, deliver, printed
 from iodelta.cli.turn import in_turn, waits
 from iodelta.errors import RefusedError, RequestError, pasted
+from iodelta.plural import plural
 
 if TYPE_CHECKING:
     from iodelta.bundle.packed import Packed
@@ -237,7 +238,7 @@ def _accepted(prepared: Prepared, bundle: Packed, place: Path, *, yes: bool, all
         raise RequestError("there is something already", place=str(place), remedy="name a new folder with --folder")
     if prepared.dangers and not allow_commands:
         raise RequestError(
-            f"{len(prepared.dangers)} things in it could do more than I/O on the target (DANGER above)",
+            f"{plural(len(prepared.dangers), 'part')} of it could do more than I/O on the target (DANGER above)",
             place=str(bundle.path),
             remedy="if you trust its maker with this machine, say --allow-commands as well",
         )
