@@ -30,6 +30,11 @@ def pytest_configure() -> None:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Many tests wait for fio, a guest or a host, so two for each CPU keep it busy."""
+    return 2 * (os.cpu_count() or 1)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if os.geteuid() != 0:
         for item in items:

@@ -18,7 +18,7 @@ from iodelta.lab.folder import Folder
 
 from .stand import GOOD, Stand, finished, kinds, side_by_side, verdict
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.beside]
 
 SAME = ("--variant", "a:fio.nice=0", "--variant", "b:fio.nice=1")
 

@@ -8,7 +8,7 @@ import pytest
 
 from .soak import soak
 
-pytestmark = [pytest.mark.root, pytest.mark.slow]
+pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.beside]
 
 
 def test_after_a_kill_at_any_moment_every_setting_is_back_and_no_finished_trial_is_missing(tmp_path: Path) -> None:

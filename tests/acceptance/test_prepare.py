@@ -19,7 +19,7 @@ from iodelta.study.preparation import DiskAccount, prepared
 from .stand import GOOD, Done, Stand, journal, kinds, shell
 from .test_safety import digest
 
-pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.root, pytest.mark.beside]
 
 MIB = 1 << 20
 ROUND = ("--rw=randwrite", "--bs=4k", "--direct=1", "--ioengine=libaio", "--iodepth=4")

@@ -16,7 +16,7 @@ from iodelta.probe.topology import resolve
 
 from .stand import GOOD, Done, Stand, finished, kinds, shell
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.beside]
 
 READ = ("--rw=randread", "--bs=4k", "--direct=1", "--ioengine=libaio", "--rate_iops=500")
 WRITE = ("--rw=randwrite", *READ[1:])

@@ -11,7 +11,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from nights import night
 from test_alerts import alerts, line, stepping
 from test_command import iodelta
 from test_commits import commit, git
+from waiting import until
 
 from iodelta.history.confirm import bisect_line, measured_in
 from iodelta.history.log import Added, Confirmed, Confirming, Log, NightBegun, NightEnded
@@ -66,7 +66,7 @@ def measured(place: Path, name: str, rate: int, commit: str, budget: str = "150s
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two nights: 500 reads a second, then 400; and the second once more with the settings of the first."""
     place = tmp_path_factory.mktemp("nights")
-    measured(place, "good", 500, GOOD)
+    measured(place, "good", 500, GOOD, budget="12s")
     measured(place, "bad", 400, BAD)
     measured(place, "same", 500, BAD, budget="12s")
     return place
@@ -122,7 +122,7 @@ def test_a_slower_build_is_confirmed_with_its_neighbour_and_the_way_to_its_commi
 
 def test_check_names_a_confirmation_that_is_missing_or_not_what_was_measured(place: Path) -> None:
     """An alert rests on it as on its nights."""
-    measured(place, "confirmation", 500, GOOD)
+    measured(place, "confirmation", 500, GOOD, budget="6s")
     folder = place / "confirmation"
     digest = sha256((folder / "journal.jsonl").read_bytes())
     log = Log(place / "iodelta-history" / "decisions.jsonl")
@@ -163,7 +163,7 @@ def test_a_killed_confirmation_goes_on_where_it_was(place: Path) -> None:
     with open(place / "said", "wb") as said:
         running = subprocess.Popen(words, cwd=place, stdout=said, stderr=said, start_new_session=True)
     journal = place / "iodelta-history" / "confirmations" / f"{name}-1" / "journal.jsonl"
-    _wait_for(lambda: journal.exists() and journal.read_bytes().count(b'"finished"') >= 2, running)
+    until(lambda: journal.exists() and journal.read_bytes().count(b'"finished"') >= 2)
     os.killpg(running.pid, signal.SIGKILL)
     running.wait(60)
     assert entries(place, Confirmed) == []
@@ -171,15 +171,6 @@ def test_a_killed_confirmation_goes_on_where_it_was(place: Path) -> None:
     assert done.returncode == 1, done.stderr + done.stdout
     assert len(entries(place, Confirming)) == 1
     assert [one.word for one in entries(place, Confirmed)] == ["regression"]
-
-
-def _wait_for(ready: Any, running: subprocess.Popen[bytes]) -> None:
-    for _ in range(1200):
-        if ready():
-            return
-        assert running.poll() is None
-        time.sleep(0.1)
-    raise AssertionError("nothing came in two minutes")
 
 
 @pytest.fixture
@@ -226,7 +217,7 @@ def test_nights_of_two_commits_are_one_series_and_a_killed_one_goes_on(nightly: 
     with open(nightly / "said", "wb") as said:
         running = subprocess.Popen(words, cwd=nightly, stdout=said, stderr=said, start_new_session=True)
     runs = nightly / "iodelta-history" / "runs"
-    _wait_for(lambda: len(entries(nightly, NightBegun)) == 2 and _begun(runs) == 2, running)
+    until(lambda: len(entries(nightly, NightBegun)) == 2 and _begun(runs) == 2)
     os.killpg(running.pid, signal.SIGKILL)
     running.wait(60)
     done = iodelta(nightly, "history", "night", "nightly.toml", "--wait")

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 from nights import key, night
+from waiting import until
 
 from iodelta.cli.main import cli
 from iodelta.errors import MeasureError, RequestError
@@ -128,17 +128,20 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         monkeypatch.setenv(name, value)
     try:
         made = urllib.request.Request(f"{address}/bucket", method="PUT")
-        for _ in range(600):
-            assert server.poll() is None
-            try:
-                urllib.request.urlopen(made, timeout=60).close()
-                break
-            except OSError:
-                time.sleep(0.1)
+        until(lambda: _answers(made, server))
         yield "s3://bucket/history"
     finally:
         server.terminate()
         server.wait(60)
+
+
+def _answers(request: urllib.request.Request, server: subprocess.Popen[bytes]) -> bool:
+    assert server.poll() is None
+    try:
+        urllib.request.urlopen(request, timeout=60).close()
+    except OSError:
+        return False
+    return True
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 from nights import NOBODY, key, night
+from waiting import until
 
 from iodelta.errors import MeasureError, RequestError
 from iodelta.history.alert_tables import keep
@@ -58,25 +59,23 @@ def server() -> Iterator[str]:
             running = subprocess.Popen(words, stdout=said, stderr=said, cwd=place, **user)  # type: ignore[call-overload]
         try:
             url = f"postgresql+psycopg://iodelta@/postgres?host={place}"
-            _wait_for(url, running)
+            until(lambda: _answers(url, running))
             yield url
         finally:
             running.terminate()
             running.wait(60)
 
 
-def _wait_for(url: str, running: subprocess.Popen[bytes]) -> None:
-    for _ in range(600):
-        assert running.poll() is None
-        try:
-            engine = sa.create_engine(url)
-            with engine.connect():
-                return
-        except sa.exc.OperationalError:
-            time.sleep(0.1)
-        finally:
-            engine.dispose()
-    raise AssertionError("PostgreSQL did not come up in a minute")
+def _answers(url: str, running: subprocess.Popen[bytes]) -> bool:
+    assert running.poll() is None
+    engine = sa.create_engine(url)
+    try:
+        with engine.connect():
+            return True
+    except sa.exc.OperationalError:
+        return False
+    finally:
+        engine.dispose()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

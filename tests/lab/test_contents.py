@@ -19,6 +19,7 @@ def test_the_table_is_long_enough() -> None:
 
 
 @pytest.mark.root
+@pytest.mark.beside
 @pytest.mark.parametrize(("build", "said"), IMAGES.values(), ids=IMAGES.keys())
 def test_a_device_is_written_only_by_name_whatever_lies_on_it(workshop: Workshop, build: Build, said: str) -> None:
     image = workshop.place / "image"

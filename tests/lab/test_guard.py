@@ -200,6 +200,7 @@ IN_USE: tuple[InUse, ...] = (
 
 
 @pytest.mark.root
+@pytest.mark.beside
 @pytest.mark.parametrize("make", IN_USE, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("machine", [HERE, Elsewhere()], ids=["held", "not held"])
 def test_a_device_in_use_is_refused_whatever_the_user_says(workshop: Workshop, make: InUse, machine: Machine) -> None:
@@ -362,6 +363,7 @@ HOLDING: dict[str, tuple[Holding, str]] = {
 
 
 @pytest.mark.root
+@pytest.mark.beside
 @pytest.mark.parametrize(("make", "what"), HOLDING.values(), ids=HOLDING.keys())
 def test_a_device_that_holds_data_is_written_only_when_it_is_named(
     workshop: Workshop, make: Holding, what: str
@@ -378,6 +380,7 @@ def test_a_device_that_holds_data_is_written_only_when_it_is_named(
 
 
 @pytest.mark.root
+@pytest.mark.beside
 def test_naming_the_disk_does_not_give_up_its_partition_nor_the_other_way_round(workshop: Workshop) -> None:
     disk = workshop.loop(48)
     [part] = workshop.partition(disk)
@@ -387,6 +390,7 @@ def test_naming_the_disk_does_not_give_up_its_partition_nor_the_other_way_round(
 
 
 @pytest.mark.root
+@pytest.mark.beside
 def test_an_empty_device_or_partition_is_written_only_when_it_is_named(workshop: Workshop) -> None:
     disk = workshop.loop(48)
     [part] = workshop.partition(disk)
@@ -397,6 +401,7 @@ def test_an_empty_device_or_partition_is_written_only_when_it_is_named(workshop:
 
 
 @pytest.mark.root
+@pytest.mark.beside
 def test_a_loop_device_over_a_file_that_iodelta_made_needs_no_name(workshop: Workshop) -> None:
     image = workshop.file(48)
     record(HERE, str(image))
@@ -409,6 +414,7 @@ def test_a_loop_device_over_a_file_that_iodelta_made_needs_no_name(workshop: Wor
 
 
 @pytest.mark.root
+@pytest.mark.beside
 def test_own_detection_does_not_need_blkid(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     node = xfs(workshop)
     tools = workshop.place / "tools"
@@ -420,11 +426,13 @@ def test_own_detection_does_not_need_blkid(workshop: Workshop, monkeypatch: pyte
 
 
 @pytest.mark.root
+@pytest.mark.beside
 def test_a_device_that_cannot_be_read_is_refused(workshop: Workshop) -> None:
     assert "Input/output error" in refusal(workshop.loop(8), machine=Failing())
 
 
 @pytest.mark.root
+@pytest.mark.beside
 def test_while_a_permit_is_held_the_kernel_keeps_others_off_but_fio_may_write(workshop: Workshop) -> None:
     node = ext4(workshop)
     point = workshop.place / "point"
@@ -439,6 +447,7 @@ def test_while_a_permit_is_held_the_kernel_keeps_others_off_but_fio_may_write(wo
 
 
 @pytest.mark.root
+@pytest.mark.beside
 def test_a_device_that_only_the_kernel_knows_to_be_in_use_is_refused(workshop: Workshop) -> None:
     node = workshop.loop(8)
     descriptor = os.open(node, os.O_RDONLY | os.O_EXCL)  # as an imported ZFS pool does, which sysfs does not show
@@ -449,6 +458,7 @@ def test_a_device_that_only_the_kernel_knows_to_be_in_use_is_refused(workshop: W
 
 
 @pytest.mark.root
+@pytest.mark.beside
 def test_a_device_mounted_after_the_permit_is_noticed_before_the_next_trial(workshop: Workshop) -> None:
     node = ext4(workshop)
     with check_write(Elsewhere(), resolve(HERE, node), [node]) as permit:
@@ -459,6 +469,7 @@ def test_a_device_mounted_after_the_permit_is_noticed_before_the_next_trial(work
 
 
 @pytest.mark.root
+@pytest.mark.beside
 def test_a_device_number_given_to_another_disk_does_not_redirect_writes(workshop: Workshop) -> None:
     mine, other = workshop.file(8), workshop.file(8)
     node = workshop.run("losetup", "--find", "--show", mine).strip()
@@ -471,6 +482,7 @@ def test_a_device_number_given_to_another_disk_does_not_redirect_writes(workshop
 
 
 @pytest.mark.root
+@pytest.mark.beside
 def test_a_link_that_is_turned_to_another_disk_does_not_redirect_writes(workshop: Workshop) -> None:
     first, second = workshop.loop(8), workshop.loop(8)
     path = link(workshop, first)
@@ -485,6 +497,7 @@ def test_a_link_that_is_turned_to_another_disk_does_not_redirect_writes(workshop
 
 
 @pytest.mark.root
+@pytest.mark.beside
 def test_a_device_exchanged_between_the_look_and_the_permit_is_refused(workshop: Workshop) -> None:
     first, second = workshop.loop(8), workshop.loop(8)
     path = link(workshop, first)
@@ -496,6 +509,7 @@ def test_a_device_exchanged_between_the_look_and_the_permit_is_refused(workshop:
 
 
 @pytest.mark.root
+@pytest.mark.beside
 def test_what_stands_against_a_write_is_known_without_asking_the_device(workshop: Workshop) -> None:
     node = ext4(workshop)
     name = os.path.basename(node)
@@ -602,6 +616,7 @@ def test_a_directory_of_the_users_does_not_become_scratch_by_its_name(tmp_path: 
 
 
 @pytest.mark.root
+@pytest.mark.beside
 @pytest.mark.parametrize("whose", ["", "IODELTA-SCRATCH.txt"], ids=["directory", "mark"])
 def test_a_mark_that_another_user_wrote_makes_no_scratch_directory(tmp_path: Path, whose: str) -> None:
     theirs = Path(make_scratch(HERE, str(tmp_path)))
@@ -612,6 +627,7 @@ def test_a_mark_that_another_user_wrote_makes_no_scratch_directory(tmp_path: Pat
 
 
 @pytest.mark.root
+@pytest.mark.beside
 @pytest.mark.parametrize("whose", ["data", ".data.iodelta"])
 def test_a_file_or_record_of_another_user_makes_no_scratch_file(tmp_path: Path, whose: str) -> None:
     path = made_in(tmp_path)
@@ -620,6 +636,7 @@ def test_a_file_or_record_of_another_user_makes_no_scratch_file(tmp_path: Path, 
 
 
 @pytest.mark.root
+@pytest.mark.beside
 def test_nothing_is_written_into_an_empty_directory_of_another_user(tmp_path: Path) -> None:
     theirs = tmp_path / "iodelta-scratch"
     theirs.mkdir()
@@ -681,6 +698,7 @@ def test_another_name_for_scratch_data_is_still_the_users_file(tmp_path: Path) -
 
 
 @pytest.mark.root
+@pytest.mark.beside
 def test_a_file_behind_a_loop_device_is_refused(workshop: Workshop) -> None:
     image = workshop.file(8)
     node = workshop.loop(image)
@@ -772,6 +790,7 @@ ALIASES = (
 
 
 @pytest.mark.root
+@pytest.mark.beside
 @pytest.mark.parametrize("make", ALIASES, ids=lambda make: make.__name__)
 def test_no_other_name_of_a_file_behind_a_loop_device_can_be_written(
     workshop: Workshop, make: Callable[[Workshop], tuple[Path, Path]]
@@ -786,6 +805,7 @@ def test_no_other_name_of_a_file_behind_a_loop_device_can_be_written(
 
 
 @pytest.mark.root
+@pytest.mark.beside
 def test_a_second_name_of_a_deleted_file_behind_a_loop_device_is_refused(workshop: Workshop) -> None:
     image, other = alias_by_hard_link(workshop)
     node = workshop.loop(image)
@@ -794,6 +814,7 @@ def test_a_second_name_of_a_deleted_file_behind_a_loop_device_is_refused(worksho
 
 
 @pytest.mark.root
+@pytest.mark.beside
 def test_an_open_file_behind_a_loop_device_is_refused_by_its_descriptor(workshop: Workshop) -> None:
     image = workshop.file(8)
     node = workshop.loop(image)
@@ -803,6 +824,7 @@ def test_an_open_file_behind_a_loop_device_is_refused_by_its_descriptor(workshop
 
 
 @pytest.mark.root
+@pytest.mark.beside
 def test_a_loop_device_over_a_loop_device_in_use_is_refused(workshop: Workshop) -> None:
     lower = ext4(workshop)
     upper = workshop.loop(lower)
@@ -876,6 +898,7 @@ READ_ONLY = (
 
 
 @pytest.mark.root
+@pytest.mark.beside
 @pytest.mark.parametrize("make", READ_ONLY, ids=lambda make: make.__name__)
 def test_what_cannot_be_written_is_refused_whatever_the_user_says(
     workshop: Workshop, make: Callable[[Workshop], tuple[str | Path, str]]
@@ -888,6 +911,7 @@ def test_what_cannot_be_written_is_refused_whatever_the_user_says(
 
 
 @pytest.mark.root
+@pytest.mark.beside
 def test_a_directory_in_which_nothing_can_be_made_is_refused_in_the_plan(workshop: Workshop) -> None:
     point = workshop.mount(ext4(workshop))
     closed = point / "closed"
@@ -898,6 +922,7 @@ def test_a_directory_in_which_nothing_can_be_made_is_refused_in_the_plan(worksho
 
 
 @pytest.mark.root
+@pytest.mark.beside
 def test_looking_at_a_file_changes_nothing_of_it(workshop: Workshop) -> None:
     path = workshop.place / "data"
     path.write_bytes(b"precious" * 1000)
@@ -908,6 +933,7 @@ def test_looking_at_a_file_changes_nothing_of_it(workshop: Workshop) -> None:
 
 
 @pytest.mark.root
+@pytest.mark.beside
 def test_an_active_swap_file_is_refused(workshop: Workshop) -> None:
     path = workshop.place / "swapfile"
     path.write_bytes(bytes(16 * MIB))
@@ -918,6 +944,7 @@ def test_an_active_swap_file_is_refused(workshop: Workshop) -> None:
 
 
 @pytest.mark.root
+@pytest.mark.beside
 def test_a_file_that_does_not_fit_is_refused_before_anything_starts(workshop: Workshop) -> None:
     point = workshop.mount(ext4(workshop))
     (point / "data").touch()
@@ -928,6 +955,7 @@ def test_a_file_that_does_not_fit_is_refused_before_anything_starts(workshop: Wo
 
 
 @pytest.mark.root
+@pytest.mark.beside
 def test_a_file_on_a_filesystem_mounted_read_only_is_refused(workshop: Workshop) -> None:
     point = workshop.mount(ext4(workshop), "-o", "ro")
     assert "read-only" in str(refuse_reasons(HERE, resolve(HERE, str(point)), MIB))
@@ -941,6 +969,7 @@ def test_files_of_the_kernel_are_never_written(path: str) -> None:
 
 
 @pytest.mark.root
+@pytest.mark.beside
 def test_a_device_name_spelt_wrong_that_became_a_file_is_refused() -> None:
     path = Path("/dev/iodelta-test-sdx")
     path.touch()
