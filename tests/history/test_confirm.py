@@ -199,7 +199,7 @@ command = {{ apply = ["cp", "{{built}}/made", "{tmp_path}/now"], restore = ["rm"
 trial = "0.2s"
 ramp = "0s"
 blocks = 2
-budget = "150s"
+budget = "20s"
 metrics = ["read.iops"]
 """)
     return tmp_path
