@@ -10,12 +10,15 @@ from typing import Any
 
 import msgspec
 import pytest
+import vl_convert
 from fio_files import write
 from scipy.stats import binom
 
 from iodelta.ingest.layouts import Layout, read_layout
 from iodelta.report.formats.charts import Figure, figures
 from iodelta.report.formats.charts.cells import MOST
+from iodelta.report.formats.charts.export import VEGA_LITE
+from iodelta.report.formats.charts.percentiles import SHOWN
 from iodelta.report.formats.charts.sources import of_layout
 from iodelta.report.formats.charts.specs import alone, filled, fold_legends
 from iodelta.study.values import Place, Values, of_entries, of_samples, order_statistic, ordered, spread
@@ -234,3 +237,19 @@ def test_cells_with_one_place_on_the_axes_keep_apart_by_their_names(tmp_path: Pa
     rates = [value for value in made.values if value.metric == "iops"]
     assert len({(value.cell, value.variant) for value in rates}) == len(rates) == 6
     assert sorted(value.value for value in rates) == [1000, 1000, 2000, 2000, 4000, 4000]
+
+
+def test_a_legend_of_percentiles_names_those_that_are_drawn(tmp_path: Path) -> None:
+    figure = drawn(bench(tmp_path, (1, 2), (1,)))["percentiles-read"]
+    shapes = [part["encoding"]["shape"] for part in filled(figure)["layer"] if "shape" in part["encoding"]]
+    held = {row["point"] for row in figure.rows}
+    assert len(shapes) == 1
+    assert shapes[0]["legend"]["values"] == [point for point in SHOWN if point in held]
+
+
+def test_zero_on_an_axis_has_no_unit_of_the_other_ticks(tmp_path: Path) -> None:
+    figure = drawn(bench(tmp_path, (1, 2), (1,)))["values-read-iops"]
+    words = re.findall(r"<text[^>]*>([^<]*)</text>", vl_convert.vegalite_to_svg(alone(figure), vl_version=VEGA_LITE))
+    assert "0" in words
+    assert "0k" not in words
+    assert "1k" in words

@@ -44,7 +44,7 @@ def chart() -> alt.LayerChart:
     across: build.Encoding = {"type": "quantitative", "title": "@x", "scale": scale, "axis": axis}
     place: build.Encoding = {"y": build.names("row"), "yOffset": build.offset("@legend")}
     colors = build.by_variant(names="@legend", shape=False)
-    legend = alt.Legend(values=list(SHOWN), offset=12, symbolFillColor="transparent", **build.LEGEND)
+    legend = alt.Legend(values=["@points"], offset=12, symbolFillColor="transparent", **build.LEGEND)
     shape = alt.Shape(
         field="point",
         type="nominal",
@@ -121,6 +121,7 @@ def _figure(values: Values, sheet: Sheet, kind: Kind, points: Points, name: str)
             "frame": frame([row["high"] for row in rows], [row["low"] for row in rows], log=True),
             "variants": colored(colors),
             "legend": colors,
+            "points": [point for point in SHOWN if any(name == point for name, _ in drawn)],
         },
         head=("cell", "variant", *TABLED),
         table=[(label(arm[0]), names[arm[1]], *(_said(points[point].get(arm)) for point in TABLED)) for arm in arms],

@@ -9,6 +9,9 @@ FONT = "system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', Helvetica, Aria
 STACKED = {"top": {"anchor": "start", "direction": "vertical", "margin": 4}}
 """Legends of one chart below each other."""
 
+PLAIN_ZERO = "datum.label === '0k' || datum.label === '0M' ? '0' : datum.label"
+"""Vega writes the unit of the other ticks behind 0 too."""
+
 LIGHT = {
     "ink": "#1c1b19",
     "soft": "#5c5952",
@@ -60,7 +63,7 @@ def config(colors: dict[str, Any]) -> dict[str, Any]:
         },
         "title": {"font": FONT, "color": ink, "anchor": "start", "fontSize": 13, "fontWeight": 600, "offset": 12},
         "axisY": {"labelLimit": 420},
-        "axisQuantitative": {"labelOverlap": "greedy", "labelSeparation": 6},
+        "axisQuantitative": {"labelOverlap": "greedy", "labelSeparation": 6, "labelExpr": PLAIN_ZERO},
         "line": {"strokeWidth": 2},
         "point": {"opacity": 1},
         "range": {
