@@ -151,6 +151,15 @@ def test_the_table_has_the_same_mean_as_the_line(tmp_path: Path) -> None:
     assert max(p.high for p in coarse) == 89
 
 
+@pytest.mark.parametrize(("size", "expected"), [(0, "mean over time 1 ms"), (4096, "mean 1 ms")])
+def test_a_caption_says_over_what_a_mean_latency_is(tmp_path: Path, size: int, expected: str) -> None:
+    """Windows do not say how many I/Os they hold, so each weighs as long as it is; single I/Os weigh alike."""
+    rows = [f"{at}, 1000000, 0, {size}" for at in range(100, 6001, 100)]
+    (tmp_path / "a_lat.1.log").write_text("\n".join(rows) + "\n")
+    (figure,) = figures(drawn(a=tmp_path))
+    assert f", {expected}, " in figure.alt
+
+
 def test_show_draws_logs_that_lie_next_to_their_report(tmp_path: Path) -> None:
     """The table is of the report; the picture is of the log."""
     (tmp_path / "stall.json").write_text((CORPUS / "jp1.json").read_text())

@@ -79,6 +79,10 @@ class Track(NamedTuple):
         low, high = (level.low[known].min(), level.high[known].max()) if known.any() else (math.nan, math.nan)
         return Point(len(level.weight) * level.width / 1000, mean, float(low), float(high))
 
+    def weighs_time(self) -> bool:
+        """Whether its means are over time, as of windows that do not say how many I/Os they hold; else over rows."""
+        return float(self.level(WHOLE).weight.sum()) != self.line.rows
+
     def idle(self) -> float:
         """Seconds of buckets in which nothing at all was done."""
         level = self.level(WHOLE)

@@ -169,8 +169,9 @@ def _seen(timeline: Timeline) -> str:
         whole, idle = track.whole(), track.idle()
         ends = f"{quantity(whole.low, timeline.unit, 3)} to {quantity(whole.high, timeline.unit, 3)}"
         none = f", {idle:.3g} s without I/O" if idle and not timeline.of.endswith("lat") else ""
+        mean = "mean over time" if timeline.of.endswith("lat") and track.weighs_time() else "mean"
         parts.append(
-            f"{label(track.name)}: {duration(whole.x)}, mean {quantity(whole.mean, timeline.unit)}, {ends}{none}"
+            f"{label(track.name)}: {duration(whole.x)}, {mean} {quantity(whole.mean, timeline.unit)}, {ends}{none}"
         )
     counted = next((track.line.over for track in timeline.tracks if track.line.over), 0)
     how = f" Rates are counted over {counted:g} ms." if counted else ""
