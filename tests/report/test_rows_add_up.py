@@ -61,6 +61,7 @@ def test_the_check_itself_finds_a_row_that_does_not_add_up() -> None:
     assert contradiction("900 us", "1.2 ms", "+30 %") > 0
 
 
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")
 @settings(max_examples=15, deadline=None)
 @given(accounts)
 def test_rows_of_every_format_add_up(shown: Account) -> None:
