@@ -8,7 +8,7 @@ import msgspec
 from iodelta.ingest import Imported, read_bytes
 from iodelta.trial import Quantity
 
-MUTATIONS = 3000
+MUTATIONS = 1500
 SEED = 20260101
 
 
