@@ -1,6 +1,6 @@
 """Damages real results at random, reads and shows them: no exception, no unsound number, no unclean word, no long wait.
 
-``python -m tests.ingest.fuzz --mutations 1000000`` runs through the night; the test-suite runs a few thousand. Every
+``python -m tests.ingest.fuzz --mutations 1000000`` runs through the night; the tests run 1,500. Every
 case follows from the seed and its number, which are printed with a failure: ``--only NUMBER`` repeats it.
 """
 
