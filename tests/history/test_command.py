@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -17,14 +18,20 @@ from iodelta.report.documents import schema
 FOLDER = "night"
 
 
+def surroundings(place: Path) -> dict[str, str]:
+    """With a state directory in ``place``: no other test holds the disk there."""
+    return {**os.environ, "IODELTA_STATE": str(place / "state")}
+
+
 def iodelta(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """The command in that directory."""
     return subprocess.run(
         [sys.executable, "-c", "from iodelta.cli.main import main; main()", *words],
         cwd=place,
+        env=surroundings(place),
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=600,
     )
 
 
@@ -72,6 +79,8 @@ def points(place: Path) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.fio
+@pytest.mark.beside
+@pytest.mark.xdist_group("command")
 def test_a_folder_is_added_once_found_when_moved_and_rebuilt(place: Path) -> None:
     done = iodelta(place, "history", "add", FOLDER)
     assert (done.returncode, done.stdout) == (0, "added: night, 2 points\n")
@@ -103,6 +112,8 @@ def test_a_folder_is_added_once_found_when_moved_and_rebuilt(place: Path) -> Non
 
 
 @pytest.mark.fio
+@pytest.mark.beside
+@pytest.mark.xdist_group("command")
 def test_a_folder_that_was_changed_is_refused_and_leaves_no_trace(place: Path) -> None:
     raw = next((place / FOLDER / "raw").glob("*.fio.json.zst"))
     raw.write_bytes(raw.read_bytes()[:-1])
@@ -113,6 +124,8 @@ def test_a_folder_that_was_changed_is_refused_and_leaves_no_trace(place: Path) -
 
 
 @pytest.mark.fio
+@pytest.mark.beside
+@pytest.mark.xdist_group("command")
 def test_what_the_log_alone_knows_is_said_and_rebuilt(place: Path) -> None:
     """As after a kill between the log and the database."""
     iodelta(place, "history", "add", FOLDER)
@@ -151,6 +164,8 @@ def test_help_does_without_a_database() -> None:
 
 
 @pytest.mark.fio
+@pytest.mark.beside
+@pytest.mark.xdist_group("command")
 def test_every_command_prints_a_document(place: Path) -> None:
     """What a program reads says the same as what a person reads."""
     documents = {}

@@ -18,7 +18,7 @@ import msgspec
 import pytest
 from nights import night
 from test_alerts import alerts, line, stepping
-from test_command import iodelta
+from test_command import iodelta, surroundings
 from test_commits import commit, git
 from waiting import until
 
@@ -27,7 +27,7 @@ from iodelta.history.log import Added, Confirmed, Confirming, Log, NightBegun, N
 from iodelta.history.store import Store
 from iodelta.lab.seal import sha256
 
-pytestmark = pytest.mark.fio
+pytestmark = [pytest.mark.fio, pytest.mark.beside, pytest.mark.xdist_group("confirm")]  # they share what was measured
 
 NIGHTLY = """
 margin = "5%"
@@ -161,7 +161,9 @@ def test_a_killed_confirmation_goes_on_where_it_was(place: Path) -> None:
     code = "from iodelta.cli.main import main; main()"
     words = [sys.executable, "-c", code, "history", "confirm", name, "--wait"]
     with open(place / "said", "wb") as said:
-        running = subprocess.Popen(words, cwd=place, stdout=said, stderr=said, start_new_session=True)
+        running = subprocess.Popen(
+            words, cwd=place, env=surroundings(place), stdout=said, stderr=said, start_new_session=True
+        )
     journal = place / "iodelta-history" / "confirmations" / f"{name}-1" / "journal.jsonl"
     until(lambda: journal.exists() and journal.read_bytes().count(b'"finished"') >= 2)
     os.killpg(running.pid, signal.SIGKILL)
@@ -215,7 +217,9 @@ def test_nights_of_two_commits_are_one_series_and_a_killed_one_goes_on(nightly: 
     code = "from iodelta.cli.main import main; main()"
     words = [sys.executable, "-c", code, "history", "night", "nightly.toml", "--wait"]
     with open(nightly / "said", "wb") as said:
-        running = subprocess.Popen(words, cwd=nightly, stdout=said, stderr=said, start_new_session=True)
+        running = subprocess.Popen(
+            words, cwd=nightly, env=surroundings(nightly), stdout=said, stderr=said, start_new_session=True
+        )
     runs = nightly / "iodelta-history" / "runs"
     until(lambda: len(entries(nightly, NightBegun)) == 2 and _begun(runs) == 2)
     os.killpg(running.pid, signal.SIGKILL)

@@ -11,7 +11,7 @@ from test_command import FOLDER, iodelta, measured
 
 __all__ = ["measured"]
 
-pytestmark = pytest.mark.fio
+pytestmark = [pytest.mark.fio, pytest.mark.beside, pytest.mark.xdist_group("nameless")]  # they share what was measured
 
 
 @pytest.fixture(scope="module")
