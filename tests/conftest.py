@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
-from workshop import Workshop
+from workshop import Workshop, loops_in
 
 # No test is a matter of time, and no day is luckier than another; --hypothesis-profile explore looks for more.
 settings.register_profile("same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
@@ -40,6 +40,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("root"):
                 item.add_marker(pytest.mark.skip(reason="needs root, to make loop devices, mounts and cgroups"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_device_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Whatever a test attaches, it detaches."""
+    yield
+    assert loops_in(tmp_path_factory.getbasetemp()) == []
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ import click
 import pytest
 from click.testing import CliRunner
 from fio_files import write
-from workshop import Workshop
+from workshop import Workshop, loops_in
 
 from iodelta.audit import RULES
 from iodelta.cli.main import COMMANDS, cli
@@ -128,6 +128,8 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]
             yield place, disk
         finally:
             workshop.close()
+            for node in loops_in(place):  # an example of the README makes one
+                subprocess.run(["losetup", "--detach", node], check=True)
 
 
 def shortened(command: str) -> str:

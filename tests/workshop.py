@@ -12,6 +12,16 @@ from pathlib import Path
 import pytest
 
 
+def loops_in(place: Path) -> list[str]:
+    """Loop devices over files in this directory."""
+    if shutil.which("losetup") is None:
+        return []
+    words = ["losetup", "--list", "--noheadings", "--output", "NAME,BACK-FILE"]
+    lines = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+    found = (line.partition(" ") for line in lines)
+    return [node for node, _, file in found if Path(file.strip()).is_relative_to(place)]
+
+
 class Workshop:
     """Makes loop devices in a directory of its own and takes back, newest first, all that was done with them."""
 
