@@ -156,7 +156,7 @@ def test_a_member_that_shrinks_while_it_is_read_is_dropped_and_the_run_goes_on(t
 
 def test_when_every_member_has_vanished_the_run_ends_with_the_reason(tmp_path: Path) -> None:
     members = files(tmp_path, 2)
-    timers = [threading.Timer(0.3, os.truncate, (member, 0)) for member in members]
+    timers = [threading.Timer(3.0, os.truncate, (member, 0)) for member in members]
     for timer in timers:
         timer.start()
     done = run(Request(members=members, policy="queue", iodepth=4, seconds=30.0))
