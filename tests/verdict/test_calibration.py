@@ -21,7 +21,7 @@ IOPS = (metric("read.iops"),)
 ALONE = Rules.for_blocks(80, IOPS, comparisons=1)
 """One comparison at the full level, up to 80 blocks."""
 
-SERIES = 400
+SERIES = 200
 
 
 def at_most(rate: float, repetitions: int) -> float:
