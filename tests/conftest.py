@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+from waiting import until
 from workshop import Workshop, loops_in
 
 # No test is a matter of time, and no day is luckier than another; --hypothesis-profile explore looks for more.
@@ -46,7 +47,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def no_device_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Whatever a test attaches, it detaches."""
     yield
-    assert loops_in(tmp_path_factory.getbasetemp()) == []
+    until(lambda: loops_in(tmp_path_factory.getbasetemp()) == [])
 
 
 @pytest.fixture

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 
 def loops_in(place: Path) -> list[str]:
@@ -20,6 +23,41 @@ def loops_in(place: Path) -> list[str]:
     lines = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
     found = (line.partition(" ") for line in lines)
     return [node for node, _, file in found if Path(file.strip()).is_relative_to(place)]
+
+
+@dataclass(frozen=True)
+class Attached:
+    """A loop device over a file of ours; the kernel counts what it attaches, so ``sequence`` is never another's."""
+
+    node: str
+    sequence: str
+
+    @classmethod
+    def to(cls, image: str | Path, *options: str) -> Attached:
+        words = ["losetup", "--find", "--show", *options, os.fspath(image)]
+        node = subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
+        return cls(node, _sequence(node))
+
+    def detach(self) -> None:
+        """Wait, too: while another test looks at all devices, the kernel only promises to detach this one."""
+        if _sequence(self.node) == self.sequence:
+            subprocess.run(["losetup", "--detach", self.node], capture_output=True, check=False)
+            until(lambda: _sequence(self.node) != self.sequence)
+
+
+def remove_partitions(node: str) -> None:
+    """Have the kernel forget the partitions of a device, as soon as no other test looks at them."""
+    disk = Path("/sys/block", Path(node).name)
+
+    def are_gone() -> bool:
+        subprocess.run(["partx", "--delete", node], capture_output=True, check=False)
+        return not list(disk.glob(f"{disk.name}p*"))
+
+    until(are_gone)
+
+
+def _sequence(node: str) -> str:
+    return Path("/sys/block", Path(node).name, "diskseq").read_text()
 
 
 class Workshop:
@@ -53,9 +91,13 @@ class Workshop:
     def loop(self, backing: int | str | Path) -> str:
         """A loop device over a new file of so many MiB, or over that file or device."""
         path = self.file(backing) if isinstance(backing, int) else backing
-        node = self.run("losetup", "--find", "--show", path).strip()
-        self.undo(lambda: subprocess.run(["losetup", "--detach", node], check=True))
-        return node
+        return self.attach(path).node
+
+    def attach(self, image: str | Path) -> Attached:
+        """A loop device over this file or device, until the end or until the test detaches it."""
+        attached = Attached.to(image)
+        self.undo(attached.detach)
+        return attached
 
     def mount(self, node: str, *options: str) -> Path:
         """Mount a device on a new directory."""
@@ -76,7 +118,7 @@ class Workshop:
         script = f"label: {table}\n" + f"size={size}\n" * parts
         self.run("sfdisk", "--no-reread", "--no-tell-kernel", node, stdin=script.encode())
         self.run("partx", "--add", node)
-        self.undo(lambda: subprocess.run(["partx", "--delete", node], check=True))
+        self.undo(lambda: remove_partitions(node))
         return [f"{node}p{number}" for number in range(1, parts + 1)]
 
     @staticmethod

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import pytest
+from workshop import Attached
 
 from iodelta.lab.account import Account
 from iodelta.lab.folder import Folder
@@ -89,9 +90,9 @@ class Stand:
         path = (place or self.place) / f"{uuid.uuid4().hex[:6]}.img"
         with open(path, "xb") as file:
             file.truncate(mib << 20)
-        node = shell("losetup", "--find", "--show", str(path)).strip()
-        self.undo(lambda: subprocess.run(["losetup", "--detach", node], capture_output=True, check=False))
-        return node
+        attached = Attached.to(path)
+        self.undo(attached.detach)
+        return attached.node
 
     def filesystem(self, mib: int) -> Path:
         """A small ext4 of its own, mounted."""

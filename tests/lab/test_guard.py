@@ -469,14 +469,14 @@ def test_a_device_mounted_after_the_permit_is_noticed_before_the_next_trial(work
 
 
 @pytest.mark.root
-@pytest.mark.beside
 def test_a_device_number_given_to_another_disk_does_not_redirect_writes(workshop: Workshop) -> None:
     mine, other = workshop.file(8), workshop.file(8)
-    node = workshop.run("losetup", "--find", "--show", mine).strip()
+    attached = workshop.attach(mine)
+    node = attached.node
     with check_write(Elsewhere(), resolve(HERE, node), [node]) as permit:
-        workshop.run("losetup", "--detach", node)
+        attached.detach()
         workshop.run("losetup", node, other)
-        workshop.undo(lambda: subprocess.run(["losetup", "--detach", node], check=True))
+        workshop.undo(lambda: workshop.run("losetup", "--detach", node))
         with pytest.raises(RefusedError, match="another device"):
             permit.recheck()
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from workshop import Attached
 
 MIB = 1 << 20
 
@@ -31,15 +31,14 @@ def files(place: Path, count: int, mib: int = 8) -> tuple[str, ...]:
 @contextlib.contextmanager
 def loops(place: Path, count: int, mib: int = 32, *options: str) -> Iterator[tuple[str, ...]]:
     """Loop devices over such files."""
-    made: list[str] = []
+    made: list[Attached] = []
     try:
         for path in files(place, count, mib):
-            words = ["losetup", "--find", "--show", *options, path]
-            made.append(subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip())
-        yield tuple(made)
+            made.append(Attached.to(path, *options))
+        yield tuple(one.node for one in made)
     finally:
-        for node in made:
-            subprocess.run(["losetup", "--detach", node], check=True)
+        for one in made:
+            one.detach()
 
 
 @contextlib.contextmanager

@@ -102,9 +102,9 @@ def test_the_same_number_after_reattaching_is_another_device(workshop: Workshop)
     images = workshop.file(8), workshop.file(8)
     found = []
     for image in images:
-        node = workshop.run("losetup", "--find", "--show", image).strip()
-        found.append(resolve(HERE, node).identity)
-        workshop.run("losetup", "--detach", node)
+        attached = workshop.attach(image)
+        found.append(resolve(HERE, attached.node).identity)
+        attached.detach()
     assert not same_device(*found)
 
 
@@ -113,9 +113,9 @@ def test_the_same_backing_file_attached_again_is_the_same_device(workshop: Works
     image = workshop.file(8)
     found = []
     for _ in range(2):
-        node = workshop.run("losetup", "--find", "--show", image).strip()
-        found.append(resolve(HERE, node).identity)
-        workshop.run("losetup", "--detach", node)
+        attached = workshop.attach(image)
+        found.append(resolve(HERE, attached.node).identity)
+        attached.detach()
     assert found[0].diskseq != found[1].diskseq
     assert same_device(*found)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from workshop import Attached
 
 from iodelta.machine import LocalMachine, Machine
 from iodelta.workload.layout import prepare
@@ -66,12 +67,12 @@ class Loop:
     def __init__(self, image: Path, size: int) -> None:
         with image.open("wb") as file:
             file.truncate(size)
-        done = subprocess.run(["losetup", "-f", "--show", str(image)], check=True, capture_output=True, text=True)
         self.image = image
-        self.device = done.stdout.strip()
+        self._attached = Attached.to(image)
+        self.device = self._attached.node
 
     def detach(self) -> None:
-        subprocess.run(["losetup", "-d", self.device], check=False, capture_output=True)
+        self._attached.detach()
 
 
 @pytest.fixture
