@@ -13,8 +13,7 @@ from fio_files import write
 from test_console import account, experiment
 
 from iodelta.report.formats.console import lines
-from iodelta.report.formats.pictures import MOST, Change, bars
-from iodelta.report.formats.spark import BARS
+from iodelta.report.formats.pictures import BARS, MOST, Change, bars
 
 CHANGES = (
     Change("worse", -0.05, -0.06, -0.04, "regression"),

@@ -127,7 +127,8 @@ def _rendered(found: list[Course], store: Store, format_: str) -> bytes:
 
 
 def _print(found: list[Course], experiments: int) -> None:
-    from iodelta.report.formats.spark import BARS, PLAIN, spark
+    from iodelta.report.formats.pictures import BARS
+    from iodelta.report.formats.spark import PLAIN, spark
     from iodelta.report.stories.course import day, noted, noted_said, said
 
     click.echo(f"{plural(experiments, 'experiment')}, {len(found)} series")

@@ -13,13 +13,15 @@ from rich.text import Text
 
 from iodelta.plural import plural
 from iodelta.report.formats.columns import cut
-from iodelta.report.formats.spark import BARS
 from iodelta.report.formats.terminal import INDENT, STYLES
 from iodelta.study.runs import Row
 from iodelta.study.words import inert, quantity
 
 if TYPE_CHECKING:
     from iodelta.study.comparison import Comparison
+
+BARS = "▁▂▃▄▅▆▇█"
+"""Of a row of small bars, the lowest first."""
 
 MARKS = {"regression": "▼", "improvement": "▲", "equivalent": "■", "inconclusive": "○", "no verdict": "◆"}
 """The shapes of the words, as on the page."""

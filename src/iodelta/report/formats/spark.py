@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from iodelta.history.answers import HistoryPoint
 from iodelta.history.courses import Course
+from iodelta.report.formats.pictures import BARS
 
-BARS = "▁▂▃▄▅▆▇█"
 PLAIN = "12345678"
 """For terminals that have no such characters."""
 
