@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +65,10 @@ class Store:
 
     def step(self, low: Sequence[str], high: Sequence[str]) -> Step | None:
         """The step from some items to others by all their runs; None while these do not suffice."""
-        return step_between(*([self._counted(run) for item in side for run in self.of(item)] for side in (low, high)))
+        return step_between(self._counted_runs(low), self._counted_runs(high))
+
+    def _counted_runs(self, items: Sequence[str]) -> list[tuple[float, float]]:
+        return list(map(self._counted, chain.from_iterable(map(self.of, items))))
 
     def evidence(self, line: Line, first: int, last: int, *, least: float, floor: float) -> Evidence:
         """Everything known about ``line`` between two of its positions, for a search there."""
@@ -81,7 +85,10 @@ class Store:
     def _clip(self) -> None:
         """Winsorise: a run counts as no further than ``FAR`` robust sd from its item's median. One fio that was starved
         of CPU must not outweigh ten that were not; none is left out."""
-        medians = {item: float(np.median([v for _, v in own])) for item, own in self._values.items() if len(own) >= 3}
+        medians = {}
+        for item, own in self._values.items():
+            if len(own) >= 3:
+                medians[item] = float(np.median([value for _, value in own]))
         off = {run.time: run.value - medians[run.item] for run in self.runs if run.item in medians}
         self.clipped = {}
         if len(off) < FEW:

@@ -77,6 +77,9 @@ def _bytes_in(path: str) -> int:
     try:
         if os.path.isfile(path):
             return os.path.getsize(path)
-        return sum(os.lstat(os.path.join(folder, name)).st_size for folder, _, names in os.walk(path) for name in names)
+        total = 0
+        for folder, _, names in os.walk(path):
+            total += sum(os.lstat(os.path.join(folder, name)).st_size for name in names)
+        return total
     except OSError:
         return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from iodelta.cli.files import check_free, check_free_of_pictures, write
+from iodelta.cli.files import check_free, check_free_of_pictures, write_or_print
 from iodelta.cli.files import force as force_option
 from iodelta.errors import RequestError
 from iodelta.report.stories.story import PLAIN, Detail
@@ -88,14 +88,14 @@ def _into_file(command: Callable[..., Any]) -> Callable[..., Any]:
     def checked(*, format_: str, output: Path | None, force: bool, **others: Any) -> Any:
         if output is not None:
             if not others.get("reproducer"):
-                format_ = _format_of(output, format_)
+                format_ = format_of(output, format_)
             check_free(output, force=force)
         return command(format_=format_, output=output, force=force, **others)
 
     return _output_option(checked)
 
 
-def _format_of(output: Path, format_: str) -> str:
+def format_of(output: Path, format_: str, endings: Mapping[str, str] = ENDINGS) -> str:
     """The format that was asked for, else the one that the file's name implies. Raises RequestError."""
     asked = click.get_current_context().get_parameter_source("format_") is ParameterSource.COMMANDLINE
     if asked and format_ == "console":
@@ -104,13 +104,13 @@ def _format_of(output: Path, format_: str) -> str:
         )
     if asked:
         return format_
-    if output.suffix.lower() not in ENDINGS:
+    if output.suffix.lower() not in endings:
         raise RequestError(
             "the ending of this file's name implies no format",
             place=str(output),
-            remedy=f"add --format, or let it end in {', '.join(ENDINGS)}",
+            remedy=f"add --format, or let it end in {', '.join(endings)}",
         )
-    return ENDINGS[output.suffix.lower()]
+    return endings[output.suffix.lower()]
 
 
 def deliver(
@@ -140,10 +140,7 @@ def deliver(
         from iodelta.report.formats.render import rendered
 
         data = rendered(told, format_, detail)
-    if output is None:
-        sys.stdout.buffer.write(data)
-        return
-    write(output, data, "the report", force=force)
+    write_or_print(output, data, "the report", force=force)
 
 
 def tell(told: Told, detail: Detail = PLAIN) -> None:

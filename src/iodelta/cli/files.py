@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -85,6 +86,14 @@ def write(path: Path, data: bytes, what: str, *, force: bool) -> None:
         return
     with drafted(path, what, force=force) as draft:
         draft.write_bytes(data)
+
+
+def write_or_print(output: Path | None, data: bytes, what: str, *, force: bool) -> None:
+    """Write ``data`` to ``output`` as ``write`` does; without one, to standard output."""
+    if output is None:
+        sys.stdout.buffer.write(data)
+    else:
+        write(output, data, what, force=force)
 
 
 def _name(draft: Path, path: Path) -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
-from iodelta.cli.files import check_free, write
+from iodelta.cli import delivery
+from iodelta.cli.delivery import format_of
+from iodelta.cli.files import check_free, write_or_print
 from iodelta.cli.files import force as force_option
 from iodelta.cli.histories import HISTORY, LOG, inert, opened
-from iodelta.errors import RequestError
 from iodelta.plural import plural
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from iodelta.history.store import Store
 
 FORMATS = ("console", "json", "html", "markdown", "mail")
-ENDINGS = {".html": "html", ".htm": "html", ".md": "markdown", ".json": "json", ".txt": "mail"}
+ENDINGS = {ending: format_ for ending, format_ in delivery.ENDINGS.items() if format_ in FORMATS}
 
 _EXAMPLES = """
 \b
@@ -55,12 +55,12 @@ def show(place: str, log: Path | None, only: tuple[str, ...], format_: str, outp
     night after a note, and | another epoch of the machine.
     """
     if output is not None:
-        format_ = _format_of(output, format_)
+        format_ = format_of(output, format_, ENDINGS)
         check_free(output, force=force)
     store, written = opened(place, log)
     entries = written.entries()[0]
     if format_ == "json":
-        _deliver(_document(store, only, entries), output, force=force)
+        write_or_print(output, _document(store, only, entries), "the page", force=force)
         return
     from iodelta.history.courses import courses
 
@@ -68,29 +68,7 @@ def show(place: str, log: Path | None, only: tuple[str, ...], format_: str, outp
     if format_ == "console":
         _print(found, len(store.experiments()))
         return
-    _deliver(_rendered(found, store, format_), output, force=force)
-
-
-def _deliver(data: bytes, output: Path | None, *, force: bool) -> None:
-    """To standard output, or to the file."""
-    if output is None:
-        sys.stdout.buffer.write(data)
-    else:
-        write(output, data, "the page", force=force)
-
-
-def _format_of(output: Path, format_: str) -> str:
-    """The format that was asked for, else the one that the file's name implies. Raises RequestError."""
-    asked = click.get_current_context().get_parameter_source("format_") is ParameterSource.COMMANDLINE
-    if asked and format_ != "console":
-        return format_
-    if output.suffix.lower() not in ENDINGS:
-        raise RequestError(
-            "the ending of this file's name implies no format",
-            place=str(output),
-            remedy=f"add --format, or let it end in {', '.join(ENDINGS)}",
-        )
-    return ENDINGS[output.suffix.lower()]
+    write_or_print(output, _rendered(found, store, format_), "the page", force=force)
 
 
 def _document(store: Store, only: tuple[str, ...], entries: Sequence[Entry]) -> bytes:

@@ -11,7 +11,7 @@ import click
 
 from iodelta.cli.awaiting import awaited
 from iodelta.cli.delivery import FORMATS, charts_of, charts_of_runs, deliver, delivered, reported
-from iodelta.cli.files import write
+from iodelta.cli.files import write_or_print
 from iodelta.errors import RequestError, pasted
 from iodelta.report.stories.story import Detail
 from iodelta.study.words import inert
@@ -136,11 +136,7 @@ def command(
 def _reproducer(folder: Path, output: Path | None, *, force: bool) -> None:
     from iodelta.reproducer.script import reproducer_of
 
-    script = reproducer_of(folder)
-    if output is None:
-        sys.stdout.write(script)
-        return
-    write(output, script.encode(), "the script", force=force)
+    write_or_print(output, reproducer_of(folder).encode(), "the script", force=force)
 
 
 def _folder(path: Path, cell: str, *, drawn: bool) -> tuple[Told | None, int, Callable[[], Charts]]:

@@ -20,7 +20,9 @@ def add(path: Path, given: Given, store: Store, log: Log) -> NightAdded:
     # The log comes first: a folder that only the log knows is found by check, and rebuild adds it.
     log.append(*(_entry(night, given) for night in nights if _is_new(night, log)))
     outcomes = [store.add(night) for night in nights]
-    left_out = {series: why for night in nights for series, why in night.left_out.items()}
+    left_out: dict[str, str] = {}
+    for night in nights:
+        left_out |= night.left_out
     return NightAdded(str(path), _together(outcomes), sum(len(night.points) for night in nights), left_out)
 
 

@@ -9,6 +9,7 @@ import hashlib
 import math
 import time
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 import msgspec
 
@@ -63,11 +64,13 @@ class History(msgspec.Struct, frozen=True):
 def history(lines: Iterable[Line], entries: Sequence[Entry]) -> History:
     """All alerts, and which of them the log is to hold."""
     lines = list(lines)
-    order, seen = Order(entries), {point.experiment: point for line in lines for point in line.points}
+    order = Order(entries)
+    seen = {point.experiment: point for point in chain.from_iterable(line.points for line in lines)}
     found = scanned(lines, order)
     known = [entry for entry in entries if isinstance(entry, Opened)]
     matched, unknown = _matched(grouped(found.found), known, seen, order)
-    fresh = tuple(_opened(group) for group in unknown if _opened(group).alert not in {one.alert for one in known})
+    logged = {entry.alert for entry in known}
+    fresh = tuple(opened for opened in map(_opened, unknown) if opened.alert not in logged)
     matched |= {_opened(group).alert: group for group in unknown}
     teller = _Teller(lines, found, order, entries, seen)
     alerts = [teller.alert(entry, matched.get(entry.alert)) for entry in (*known, *fresh)]

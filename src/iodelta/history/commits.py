@@ -51,9 +51,7 @@ class Order:
         for entry in entries:
             if isinstance(entry, Ordered):
                 self._take(entry)
-        self._ranks = {
-            repo: {commit.sha: rank for rank, commit in enumerate(line, 1)} for repo, line in self._lines.items()
-        }
+        self._ranks = {repo: _ranks(line) for repo, line in self._lines.items()}
 
     def arranged(self, points: Sequence[HistoryPoint]) -> Arranged:
         """Points of one epoch by their commits where all of them are on one line, else by time."""
@@ -141,6 +139,11 @@ class Order:
 
     def _place(self, point: HistoryPoint) -> Place:
         return self._rank(point), point.t
+
+
+def _ranks(line: Sequence[LoggedCommit]) -> dict[str, int]:
+    """Each commit's place on its line."""
+    return {commit.sha: rank for rank, commit in enumerate(line, 1)}
 
 
 def _full(repository: Repository, sha: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -75,7 +76,8 @@ def _machine(path: Path, entries: Sequence[Entry], given: Given) -> str:
 
 
 def _time(path: Path, entries: Sequence[Entry], given: Given) -> float:
-    times = [time for entry in entries for time in (entry.run.started, entry.run.ended) if time]
+    ends = chain.from_iterable((entry.run.started, entry.run.ended) for entry in entries)
+    times = [time for time in ends if time]
     if given.at is None and not times:
         raise RequestError(
             "these results do not say when they were measured",

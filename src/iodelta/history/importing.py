@@ -137,11 +137,9 @@ def _meaning(one: Number, better: Mapping[str, str]) -> tuple[str, str]:
 
 def _bmf(data: bytes) -> Iterator[Told]:
     found = msgspec.json.decode(data, type=dict[str, dict[str, dict[str, Any]]])
-    numbers = [
-        Number(cell, measure, (float(value["value"]),))
-        for cell, measures in found.items()
-        for measure, value in measures.items()
-    ]
+    numbers = []
+    for cell, measures in found.items():
+        numbers += [Number(cell, measure, (float(value["value"]),)) for measure, value in measures.items()]
     yield Told(tuple(numbers))
 
 

@@ -21,7 +21,7 @@ from iodelta.lab.account import Account
 from iodelta.lab.folder import JOURNAL
 from iodelta.lab.integrity import integrity
 from iodelta.lab.plan import Plan
-from iodelta.lab.runner import usable_trials
+from iodelta.lab.runner import counted_trials, usable_trials
 from iodelta.lab.seal import sha256
 from iodelta.lab.session import read_plan
 from iodelta.probe.environment import sound
@@ -117,7 +117,7 @@ def night_of(path: Path, given: str = "") -> Night:
             remedy="`iodelta report` of it says what was changed",
         )
     environment = sound(folder.read_struct(journal.sessions[0].environment, dict[str, Any]))
-    counted = [trials[n] for n in journal.counted(v.name for v in plan.experiment.variants) if n in trials]
+    counted = counted_trials(plan, journal, trials)
     machine = journal.sessions[0].machine or plan.experiment.machines[:1] or ""
     where = machine if isinstance(machine, str) else machine[0]
     where = where if where not in ("", "local") else environment.get("host", {}).get("name", "local")

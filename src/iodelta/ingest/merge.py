@@ -176,7 +176,8 @@ def _same(run: Run, other: Run) -> bool:
 
 def _same_directions(some: Sequence[Direction], others: Sequence[Direction]) -> bool:
     """Whether there are as many, of the same kinds unless one is the sum of them, and each shows the same."""
-    kinds, other_kinds = ({direction.kind for direction in each} for each in (some, others))
+    kinds = {direction.kind for direction in some}
+    other_kinds = {direction.kind for direction in others}
     if len(some) != len(others) or (kinds != other_kinds and "mixed" not in kinds | other_kinds):
         return False
     return all(map(_same_direction, some, others))

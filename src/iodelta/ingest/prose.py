@@ -323,9 +323,10 @@ def _effects(text: str, file: str) -> Iterator[Run]:
     """Effects in percent, each with its sentence: rows without a number, for nothing shows what they are of. A headline
     says what the text says again."""
     parts = list(paragraphs(text))
-    repeated = {
-        match[0].lower() for part in parts if not HEADLINE.match(part.text) for match in EFFECT.finditer(part.text)
-    }
+    repeated = set()
+    for part in parts:
+        if not HEADLINE.match(part.text):
+            repeated |= {match[0].lower() for match in EFFECT.finditer(part.text)}
     for part in parts:
         headline = HEADLINE.match(part.text)
         for match in EFFECT.finditer(part.text):

@@ -6,6 +6,7 @@ import csv
 import re
 from collections.abc import Sequence
 from itertools import chain
+from operator import itemgetter
 from typing import NamedTuple
 
 from iodelta.ingest.cleaning import Line
@@ -214,7 +215,8 @@ def _values(line: Line, mark: str, several: bool) -> list[str] | None:
 
 def strays(found: Grid, lines: Sequence[Line], last: int) -> list[int]:
     """Indexes of the rows of a table that other lines set apart from it: they have no titles of their own."""
-    numbered = [at for at in range(len(found.titles)) if _holds_numbers([cells[at] for _, cells, _ in found.rows])]
+    texts = [cells for _, cells, _ in found.rows]
+    numbered = [at for at in range(len(found.titles)) if _holds_numbers(list(map(itemgetter(at), texts)))]
     by_row = any(column(cells[0]) is not None for _, cells, _ in found.rows)
     strays: list[int] = []
     for at in range(last + 1, len(lines)):

@@ -57,11 +57,15 @@ def summaries(grid: Grid, headings: Sequence[Heading]) -> dict[int, str]:
                 is_sum or _QUANTILE.fullmatch(text) is not None for is_sum, text in zip(summed, texts, strict=True)
             ]
         others = [text for text, is_sum in zip(texts, summed, strict=True) if not is_sum]
-        is_of_runs = bool(others) and all(any(letter.isdigit() for letter in text) for text in others)
+        is_of_runs = bool(others) and all(map(_has_digit, others))
         if is_of_runs or (at == first and len(texts) > 1):
             rows = zip(grid.rows, texts, summed, strict=True)
             found |= {index: text for (index, _, _), text, is_sum in rows if is_sum}
     return found
+
+
+def _has_digit(text: str) -> bool:
+    return any(map(str.isdigit, text))
 
 
 def _labels(headings: Sequence[Heading]) -> list[int]:
@@ -70,7 +74,7 @@ def _labels(headings: Sequence[Heading]) -> list[int]:
 
 def _first(grid: Grid, columns: Sequence[int]) -> int | None:
     """The first column of names, which is not one of mere numbers if there is another."""
-    worded = (at for at in columns if any(cell(text) is None for text in _column(grid, at)))
+    worded = (at for at in columns if None in map(cell, _column(grid, at)))
     return next(worded, next(iter(columns), None))
 
 

@@ -299,7 +299,8 @@ class _Table:
         return Place(self._file, self._lines[index].number)
 
     def _places(self, grid: Grid) -> dict[int, Place]:
-        return {index: self._place(index) for index in (grid.first, *(index for index, _, _ in grid.rows))}
+        indexes = [grid.first, *(index for index, _, _ in grid.rows)]
+        return {index: self._place(index) for index in indexes}
 
     def _title(self, first: int, *, nearest: bool = False) -> str:
         """The nearest short line above that is not a sentence and not part of another table; ``nearest``: only a line

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import ClassVar
 
 from iodelta.errors import RequestError
 from iodelta.knob.base import EMPTY, NOT_ONLY_IO, KnobInfo, Saved, check_text, describe, refuse, whole
-from iodelta.knob.files import FileKnob, ResettingKnob, active, choices, text_of
+from iodelta.knob.files import FileKnob, ResettingKnob, active, choices, in_all, text_of
 from iodelta.knob.shell import Line, NoScript, Script, Shell, in_queues
 from iodelta.machine import Machine
 from iodelta.probe.devices import btrfs_of, device
@@ -188,8 +189,7 @@ class Scheduler(QueueKnob, ResettingKnob):
         return (*super().also(), *(f"{queue_of(disk)}/wbt_lat_usec" for disk in self.disks()))
 
     def allowed(self) -> tuple[str, ...]:
-        offers = [choices(text_of(self.machine, path)) or ("none",) for path in self.paths()]
-        return tuple(word for word in offers[0] if all(word in offer for offer in offers)) if offers else ()
+        return in_all([choices(text_of(self.machine, path)) or ("none",) for path in self.paths()])
 
     def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
         check_text(self.name, value)
@@ -210,7 +210,8 @@ class SchedulerTunable(QueueKnob):
     @classmethod
     def catalogue(cls, machine: Machine, target: Target) -> tuple[KnobInfo, ...]:
         disks = queues(machine, target.disks)[:1]
-        found = [path.rsplit("/", 1)[1] for disk in disks for path in machine.glob(f"{queue_of(disk)}/iosched/*")]
+        paths = chain.from_iterable(machine.glob(f"{queue_of(disk)}/iosched/*") for disk in disks)
+        found = [path.rsplit("/", 1)[1] for path in paths]
         return tuple(cls(machine, target, f"block.iosched.{name}").info() for name in found or ["*"])
 
     @property

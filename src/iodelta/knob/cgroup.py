@@ -141,7 +141,8 @@ class IoMax(Knob):
         if self._unified:
             lines = (line.split() for line in text_of(self.machine, f"{self._group}/io.max").splitlines())
             words = next((words[1:] for words in lines if words[:1] == [number]), [])
-            return dict.fromkeys(V1, "max") | {key: limit for key, _, limit in (word.partition("=") for word in words)}
+            limits = dict(word.partition("=")[::2] for word in words)
+            return dict.fromkeys(V1, "max") | limits
         found = {}
         for key, name in V1.items():
             text = text_of(self.machine, f"{self._group}/blkio.throttle.{name}_device")

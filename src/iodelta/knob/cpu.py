@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from iodelta.errors import RequestError
 from iodelta.knob.base import EMPTY
-from iodelta.knob.files import FileKnob, ResettingKnob, text_of
+from iodelta.knob.files import FileKnob, ResettingKnob, in_all, text_of
 from iodelta.knob.shell import Line, Pattern, Script
 from iodelta.probe.sysfs import attribute
 
@@ -35,8 +35,7 @@ class PolicyKnob(FileKnob):
         return f"needs cpufreq: no {CPUFREQ}/policy* (a virtual machine, or no driver for this CPU)"
 
     def allowed(self) -> tuple[str, ...]:
-        offers = [text_of(self.machine, path.replace(self.file, self.offers)).split() for path in self.paths()]
-        return tuple(word for word in offers[0] if all(word in offer for offer in offers)) if offers else ()
+        return in_all([text_of(self.machine, path.replace(self.file, self.offers)).split() for path in self.paths()])
 
 
 class Governor(PolicyKnob, ResettingKnob):

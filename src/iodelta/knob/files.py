@@ -239,6 +239,14 @@ def choices(text: str) -> tuple[str, ...]:
     return tuple(word.strip("[]") for word in words) if any(word.startswith("[") for word in words) else ()
 
 
+def in_all(offers: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """The words that every file offers, in the order of the first."""
+    if not offers:
+        return ()
+    common = set(offers[0]).intersection(*offers[1:])
+    return tuple(word for word in offers[0] if word in common)
+
+
 def unusable(machine: Machine, path: str, absent: str) -> str | None:
     """Why a file cannot be set, or None. Writes nothing."""
     found = status(machine, path)

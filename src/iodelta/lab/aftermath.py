@@ -116,7 +116,7 @@ def aftermath_of(trials: Sequence[Trial], metrics: Sequence[Metric]) -> tuple[Af
         d = log_ratios(*values[:, usable], higher_is_better=higher)
         level = (-1.0 if higher else 1.0) * np.log(values[:, usable]).mean(axis=0)
         places = np.array([series.baseline_at, series.variant_at])[:, usable]
-        exposed = np.array([[after[int(at)] for at in row] for row in places]).transpose(2, 0, 1)
+        exposed = np.array([[after[at] for at in row] for row in places.astype(int).tolist()]).transpose(2, 0, 1)
         contrast = exposed[:, 1] - exposed[:, 0]
         levels = Levels(level, exposed.mean(axis=1), places.mean(axis=0))
         carry = carry_over(d, contrast, contrast.mean(axis=1), levels)

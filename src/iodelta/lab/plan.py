@@ -102,11 +102,11 @@ def primary_metrics(experiment: Experiment) -> tuple[Metric, ...]:
 
 def _has_synced_cell(experiment: Experiment) -> bool:
     """Whether a cell makes syncs under every variant: a variant's own fio options replace the cell's."""
-    return any(
-        all(_syncs({**dict(cell.options), **dict(variant.options)}) for variant in experiment.variants)
-        for cell in experiment.cells
-        if "write" in kinds_of(cell)
-    )
+    for cell in experiment.cells:
+        options = ({**dict(cell.options), **dict(variant.options)} for variant in experiment.variants)
+        if "write" in kinds_of(cell) and all(map(_syncs, options)):
+            return True
+    return False
 
 
 def _syncs(options: Mapping[str, str | None]) -> bool:

@@ -339,6 +339,12 @@ def load_trials(folder: Folder, identities: Mapping[int, Started]) -> dict[int, 
     return {number: read_trial(folder, identity) for number, identity in identities.items()}
 
 
+def counted_trials(plan: Plan, state: Account, trials: Mapping[int, Trial]) -> list[Trial]:
+    """Those of ``trials`` that count, in the order in which they were made."""
+    counted = state.counted(variant.name for variant in plan.experiment.variants)
+    return [trials[number] for number in counted if number in trials]
+
+
 def usable_trials(folder: Folder, state: Account) -> dict[int, Trial]:
     """All usable trials from their raw files; those that cannot be read any more are lost in ``state``, with why."""
     trials = {}

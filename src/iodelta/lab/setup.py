@@ -324,7 +324,8 @@ def _mirror_permits(
 def other_members(machine: Machine, experiment: Experiment, target: Target) -> tuple[Target, ...]:
     """The members of the experiment's mirrors, each once and without the target. Raises RequestError."""
     paths = dict.fromkeys(chain.from_iterable(members_of(variant.knobs) for variant in experiment.variants))
-    members = {member.real_path: member for member in (resolve(machine, path) for path in paths)}
+    resolved = (resolve(machine, path) for path in paths)
+    members = {member.real_path: member for member in resolved}
     members.pop(target.real_path, None)
     return tuple(members.values())
 

@@ -8,6 +8,7 @@ trials takes several such first trials: ``[design] conditioning``.
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import PurePath
 
 from iodelta.errors import RequestError
@@ -97,7 +98,8 @@ def _left_by_background(condition: Condition) -> str:
     if condition.background and PurePath(condition.background[0]).name == "fio":
         words = [word.lstrip("-").partition("=") for word in condition.background[1:]]
         options += [(name, value) for name, _, value in words if name in ("rw", "readwrite")]
-    written = [kind for _, rw in options for kind in _kinds(rw) if kind != "read"]
+    kinds = chain.from_iterable(_kinds(rw) for _, rw in options)
+    written = [kind for kind in kinds if kind != "read"]
     return f"its background load {written[0]}s" if written else ""
 
 

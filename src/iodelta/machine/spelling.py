@@ -7,6 +7,7 @@ import errno
 import os
 import re
 from collections.abc import Mapping, Sequence
+from itertools import chain, product
 
 from iodelta.errors import MachineError
 from iodelta.machine.channel import Reply, quoted
@@ -16,7 +17,7 @@ ERRORS = {os.strerror(number): name for number, name in errno.errorcode.items()}
 
 def between(paths: Sequence[str], separator: str) -> list[str]:
     """The words of one ``cat`` of all ``paths`` with ``separator`` after each but the last."""
-    return [word for path in paths for word in (separator, path)][1:]
+    return list(chain.from_iterable((separator, path) for path in paths))[1:]
 
 
 def text_of(path: str, reply: Reply) -> bytes | MachineError:
@@ -32,12 +33,15 @@ def texts_of(paths: Sequence[str], reply: Reply, separator: bytes) -> list[bytes
     if len(pieces) != len(paths):
         return [None] * len(paths)
     errors = reply.stderr.decode(errors="surrogateescape").splitlines()
-    told = {path: line for path in paths for line in errors if line.startswith((f"cat: {path}: ", f"cat: '{path}': "))}
-    clear = len(told) == len(errors)  # else one without text may be one whose error is spelt in some other way
+    reasons: dict[str, str] = {}
+    for path, line in product(paths, errors):
+        if line.startswith((f"cat: {path}: ", f"cat: '{path}': ")):
+            reasons[path] = line
+    clear = len(reasons) == len(errors)  # else one without text may be one whose error is spelt in some other way
 
     def one(path: str, text: bytes) -> bytes | MachineError | None:
-        if path in told:
-            return MachineError(f"cannot read: {reason(os.fsencode(told[path]))}", place=path)
+        if path in reasons:
+            return MachineError(f"cannot read: {reason(os.fsencode(reasons[path]))}", place=path)
         return text if text or clear else None
 
     return [one(path, text) for path, text in zip(paths, pieces, strict=True)]

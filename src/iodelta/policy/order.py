@@ -9,6 +9,7 @@ choice in every slot, with the policies in reversed order, and with fresh offset
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
 
 import msgspec
 
@@ -46,18 +47,11 @@ Rates = dict[int, tuple[float, ...]]
 
 def requests(series: Series, members: Sequence[str], *, seconds: float, seed: int) -> tuple[Request, ...]:
     """The runs of a series in their order: each slot at each of ``DEPTHS``."""
-    return tuple(
-        Request(
-            members=tuple(members),
-            policy=policy,
-            iodepth=depth,
-            seed=seed + 1000 * (1 + slot) + place if series.fresh else seed,
-            ramp=0,
-            seconds=seconds,
-        )
-        for slot, policy in enumerate(series.slots)
-        for place, depth in enumerate(DEPTHS)
-    )
+    made = []
+    for (slot, policy), (place, depth) in product(enumerate(series.slots), enumerate(DEPTHS)):
+        own = seed + 1000 * (1 + slot) + place if series.fresh else seed
+        made.append(Request(members=tuple(members), policy=policy, iodepth=depth, seed=own, ramp=0, seconds=seconds))
+    return tuple(made)
 
 
 def measured(runs: Sequence[Request], begin: Callable[[float], None]) -> Rates:

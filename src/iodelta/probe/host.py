@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
+from itertools import chain, product
 
 from iodelta.probe.reader import Reader, Section, pairs
 
@@ -257,8 +258,9 @@ def limits(reader: Reader) -> Section:
         if not controllers:
             found["cgroup"] = path
         for file in files:
-            places = [f"{root}{level.rstrip('/')}/{file}" for root in roots for level in _levels(path)]
-            texts = [text.replace("\n", "; ") for place in places for text in reader.directory(place).values()]
+            places = [f"{root}{level.rstrip('/')}/{file}" for root, level in product(roots, _levels(path))]
+            held = chain.from_iterable(reader.directory(place).values() for place in places)
+            texts = [text.replace("\n", "; ") for text in held]
             if texts:
                 found[file] = " > ".join(texts)
     return found

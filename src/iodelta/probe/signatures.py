@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
+from itertools import product
 
 from iodelta.errors import MachineError
 from iodelta.machine import Machine
@@ -151,13 +152,15 @@ def detect(pieces: Mapping[int, bytes], size: int) -> tuple[str, ...]:
                 return piece[offset - start : offset - start + length]
         return b""
 
-    known = ((name, magic, place) for name, magic, places in MAGICS for place in places)
-    found = [name for name, magic, p in known if at(p if p >= 0 else size + p, len(magic)) == magic]
+    found = []
+    for name, magic, places in MAGICS:
+        found += [name for p in places if at(p if p >= 0 else size + p, len(magic)) == magic]
     found += [name for name, holds in PAGES.items() if holds(at)]
     for name, places in (("md RAID member", _md_places(size)), ("ZFS", _zfs_places(size))):
         magics = (MD_MAGIC,) if name.startswith("md") else (ZFS_UBERBLOCK, ZFS_CHECKSUM)
         width = 4 if name.startswith("md") else 8
-        wanted = {magic.to_bytes(width, order) for magic in magics for order in ("little", "big")}
+        wanted = {magic.to_bytes(width, "little") for magic in magics}
+        wanted |= {magic.to_bytes(width, "big") for magic in magics}
         if any(at(place, width) in wanted for place in places):
             found.append(name)
     return tuple(dict.fromkeys(found))
@@ -202,7 +205,8 @@ def _zfs_places(size: int) -> tuple[int, ...]:
     end = size // ZFS_LABEL * ZFS_LABEL
     labels = (0, ZFS_LABEL, end - 2 * ZFS_LABEL, end - ZFS_LABEL)
     slots = range(128 * KIB, ZFS_LABEL, KIB)
-    return tuple(label + place for label in labels if label >= 0 for place in (*slots, 128 * KIB - 40))
+    present = [label for label in labels if label >= 0]
+    return tuple(label + place for label, place in product(present, (*slots, 128 * KIB - 40)))
 
 
 def _blkid(machine: Machine, path: str) -> tuple[str, ...]:

@@ -88,7 +88,7 @@ def attribute(machine: Machine, path: str) -> str | None:
 def event(machine: Machine, directory: str) -> dict[str, str]:
     """The ``uevent`` of a sysfs directory: DEVNAME, DEVTYPE, PARTN...; empty where there is none."""
     lines = (attribute(machine, f"{directory}/uevent") or "").splitlines()
-    return {key: value for key, _, value in (line.partition("=") for line in lines)}
+    return dict(line.partition("=")[::2] for line in lines)
 
 
 def entries(machine: Machine, pattern: str) -> tuple[str, ...]:

@@ -44,11 +44,7 @@ def current_uses(machine: Machine) -> Uses:
     }
     backing = {name: path for name, path in found.items() if path}
     # btrfs shows one member, bcachefs all: these have anonymous device numbers, only the source names devices.
-    sources = {
-        mount: [part for part in mount.source.split(":") if part.startswith("/dev/")]
-        for mount in table
-        if mount.devno.startswith("0:")
-    }
+    sources = {mount: _devices_in(mount.source) for mount in table if mount.devno.startswith("0:")}
     below = {name: layers(path, table) for name, path in backing.items()}
     layered = chain.from_iterable(below.values())
     paths = {*swap_paths, *backing.values(), *layered, *chain.from_iterable(sources.values())}
@@ -64,6 +60,10 @@ def current_uses(machine: Machine) -> Uses:
         swapped={path: key(known[path]) for path in swap_paths if path in known},
         loops=_loops(machine, {name: (path, *below[name]) for name, path in backing.items()}, known),
     )
+
+
+def _devices_in(source: str) -> list[str]:
+    return [part for part in source.split(":") if part.startswith("/dev/")]
 
 
 def _loops(

@@ -130,7 +130,10 @@ def _trials(experiment: Experiment, trials: list[Started]) -> Iterator[str]:
 
 def _planned(plan: Plan) -> list[Started]:
     """The trials of the plan, where none was made yet."""
-    return [_begun(plan, slot, position) for slot in plan.schedule.slots() for position in range(len(slot.order))]
+    planned = []
+    for slot in plan.schedule.slots():
+        planned += [_begun(plan, slot, position) for position in range(len(slot.order))]
+    return planned
 
 
 def _begun(plan: Plan, slot: Slot, position: int) -> Started:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from iodelta.lab.account import Account
 from iodelta.lab.folder import Folder
-from iodelta.lab.runner import usable_trials
+from iodelta.lab.runner import counted_trials, usable_trials
 from iodelta.lab.session import read_plan
 from iodelta.machine import Machine
 from iodelta.policy.gist import POLICIES
@@ -160,9 +160,7 @@ def tell(folder: Folder) -> Iterator[str]:
     """The seed's own tables, then what each device did."""
     plan = read_plan(folder)
     journal = Account(folder.events())
-    found = usable_trials(folder, journal)
-    counted = journal.counted(variant.name for variant in plan.experiment.variants)
-    yield from tables(plan.experiment, [found[number] for number in counted if number in found])
+    yield from tables(plan.experiment, counted_trials(plan, journal, usable_trials(folder, journal)))
 
 
 SCENARIO = Scenario(

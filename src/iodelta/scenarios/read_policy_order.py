@@ -153,9 +153,12 @@ def tell(folder: Folder) -> Iterator[str]:
 def as_made(text: str) -> Iterator[tuple[str, tuple[str, ...], Rates, Rates]]:
     """Name, slots, measured and simulated rates of each series, from an experiment's text."""
     for line in re.findall(rf"^{MARK}(.*)$", text, re.MULTILINE):
-        name, slots, *both = json.loads(line)
-        rates, predicted = ({int(depth): tuple(found) for depth, found in one.items()} for one in both)
-        yield name, tuple(slots), rates, predicted
+        name, slots, rates, predicted = json.loads(line)
+        yield name, tuple(slots), _by_depth(rates), _by_depth(predicted)
+
+
+def _by_depth(rates: dict[str, list[float]]) -> Rates:
+    return {int(depth): tuple(of_slots) for depth, of_slots in rates.items()}
 
 
 SCENARIO = Scenario(

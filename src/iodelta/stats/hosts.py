@@ -79,7 +79,11 @@ def typical_mean(d: Floats, places: Places) -> Mean:
 
 def total_mean(arms: Arms, places: Places) -> Mean:
     """The mean over hosts of the log-ratios of their totals."""
-    return _mean([log_total(Arms(*(column[:, rows] for column in arms.columns))) for rows in places])
+    totals = []
+    for rows in places:
+        of_host = Arms(*(column[:, rows] for column in arms.columns))
+        totals.append(log_total(of_host))
+    return _mean(totals)
 
 
 def typical_tails(d: Floats, places: Places, replays: Replays) -> tuple[float, float]:

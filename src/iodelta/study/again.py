@@ -172,7 +172,10 @@ def fio_words(experiment: Experiment) -> list[str]:
     for cell in experiment.cells:
         for name, value in cell.options:
             values.setdefault(name, {})[value] = None
-    return [f"--{name}" if value is None else f"--{name}={value}" for name, own in values.items() for value in own]
+    words = []
+    for name, own in values.items():
+        words += [f"--{name}" if value is None else f"--{name}={value}" for value in own]
+    return words
 
 
 def _setting(variant: Variant) -> str:

@@ -181,11 +181,11 @@ def explained(found: Mapping[str, tuple[str | None, str | None]]) -> tuple[Diffe
         (_rank(path), number, path, before or "", after or "")
         for number, (path, (before, after)) in enumerate(found.items())
     )
-    return tuple(
-        Differing(path, before, after, one.group, one.why, one.likely)
-        for rank, _, path, before, after in ranked
-        for one in [CONFOUNDERS[rank]]
-    )
+    differing = []
+    for rank, _, path, before, after in ranked:
+        one = CONFOUNDERS[rank]
+        differing.append(Differing(path, before, after, one.group, one.why, one.likely))
+    return tuple(differing)
 
 
 def option_of(what: str, *, grave: bool) -> tuple[str, str, bool]:

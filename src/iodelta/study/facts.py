@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import product
 from typing import Any
 
 from iodelta.audit import Facts
@@ -38,8 +39,8 @@ def facts_of(plan: Plan, environment: Mapping[str, Any]) -> Facts:
 
 def options_of(plan: Plan) -> dict[tuple[str, str], dict[str, str]]:
     """fio's options of every (cell, variant): a variant may set options of its own."""
-    return {
-        (cell.name, variant.name): {name: value or "" for name, value in (*cell.options, *variant.options)}
-        for cell in plan.experiment.cells
-        for variant in plan.experiment.variants
-    }
+    options = {}
+    for cell, variant in product(plan.experiment.cells, plan.experiment.variants):
+        own = (*cell.options, *variant.options)
+        options[cell.name, variant.name] = {name: value or "" for name, value in own}
+    return options

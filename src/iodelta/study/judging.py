@@ -20,7 +20,7 @@ from iodelta.lab.folder import CALIBRATION, Folder
 from iodelta.lab.instrument import seen
 from iodelta.lab.integrity import integrity, sealed
 from iodelta.lab.plan import Plan, warnings
-from iodelta.lab.runner import judge_folder, usable_trials
+from iodelta.lab.runner import counted_trials, judge_folder, usable_trials
 from iodelta.lab.session import read_plan, rules_of
 from iodelta.probe.environment import sound
 from iodelta.probe.topology import Target
@@ -55,7 +55,7 @@ def judged(folder: Folder) -> Judged:
     trials = usable_trials(folder, journal)
     judgement = judge_folder(plan, rules_of(plan, journal), journal, trials)
     spoilt = sum(bool(done.problem) for done in journal.finished.values()) + len(journal.failed)
-    counted = [trials[n] for n in journal.counted(v.name for v in plan.experiment.variants) if n in trials]
+    counted = counted_trials(plan, journal, trials)
     judgement, ordered = in_cell_order(plan, judgement, counted)
     environment = _environment(folder, journal)
     calibrations = _calibrations(folder)

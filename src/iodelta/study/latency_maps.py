@@ -97,5 +97,6 @@ def latency_maps(sides: Mapping[str, Iterable[Run]]) -> tuple[LatencyMap, ...]:
             job = (without_kind(name) or name).removesuffix(".log").removesuffix(f".{number}")
             own = f"{job} {number}".strip()
             found += [(own, LatencyMap(f"{side}: {own}" if side else own, heat.kind, heat)) for heat in run.heats]
-    order = {name: place for place, name in enumerate(dict.fromkeys(name for name, _ in found))}
+    names = dict.fromkeys(name for name, _ in found)
+    order = {name: place for place, name in enumerate(names)}
     return tuple(one for _, one in sorted(found, key=lambda item: (item[1].kind, order[item[0]])))

@@ -24,7 +24,8 @@ def common_metrics(runs: Sequence[Run]) -> tuple[Metric, ...]:
     names: list[str] = []
     for kind in KINDS:
         names += _names_of(kind, runs)
-    names += [name for name in (f"sync.lat.{point}" for point in POINTS) if _all_have(runs, name)]
+    syncs = (f"sync.lat.{point}" for point in POINTS)
+    names += [name for name in syncs if _all_have(runs, name)]
     return tuple(map(_metric, names))
 
 
@@ -36,7 +37,7 @@ def _names_of(kind: Kind, runs: Sequence[Run]) -> list[str]:
         return []
     rate = "bandwidth" if (runs[0].workload.bs or 0) >= LARGE_BLOCK else "iops"
     rates = [number(getattr(direction, rate)) for direction in directions]
-    latencies = [name for name in (_common_latency(kind, point, runs) for point in POINTS) if name]
+    latencies = list(filter(None, (_common_latency(kind, point, runs) for point in POINTS)))
     return latencies if None in rates else [f"{kind}.{rate}", *latencies]
 
 

@@ -154,7 +154,8 @@ def _idle(found: Attribution, question: Question, named: list[Term]) -> Iterator
         if first is None or last is None or len(first.patches) > 1 or len(last.patches) > 1:
             bundled.append(i)
             continue
-        reach = max(abs(end) for step in (first, last) for end in (step.effect.low, step.effect.high))
+        ends = (first.effect.low, first.effect.high, last.effect.low, last.effect.high)
+        reach = max(map(abs, ends))
         if reach <= question.rules.margin:
             (carried if first.over else harmless).append(i)
         else:

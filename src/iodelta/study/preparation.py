@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Literal
 
 import msgspec
@@ -187,7 +188,8 @@ def prepared_earlier(account: Account) -> tuple[tuple[str, str], ...]:
     first: dict[str, Session] = {}
     for session in account.sessions:
         first.setdefault(session.machine, session)
-    return tuple(("disk prepared", text) for session in first.values() for text in _prepared_then(session))
+    texts = chain.from_iterable(map(_prepared_then, first.values()))
+    return tuple(("disk prepared", text) for text in texts)
 
 
 def _prepared_then(session: Session) -> Iterator[str]:

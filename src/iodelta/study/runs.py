@@ -339,8 +339,10 @@ def _spread(rates: Sequence[float]) -> float | None:
 
 def _middle_points(rows: Sequence[Row]) -> Iterator[Point]:
     """The median of each percentile that a row has."""
-    for percent in dict.fromkeys(point.percent for point in chain.from_iterable(row.points for row in rows)):
-        yield _middle_point([point for point in (row.point(percent) for row in rows) if point])
+    points = chain.from_iterable(row.points for row in rows)
+    for percent in dict.fromkeys(point.percent for point in points):
+        of_rows = (row.point(percent) for row in rows)
+        yield _middle_point([point for point in of_rows if point])
 
 
 def _median_of(values: Iterable[float]) -> float:

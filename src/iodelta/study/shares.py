@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from itertools import product
+from itertools import chain, product
 
 import msgspec
 
@@ -37,8 +37,9 @@ def of_entries(entries: Iterable[tuple[str, str, Entry]]) -> tuple[Shares, ...]:
 
 
 def _coarse(run: Run) -> bool:
-    known = [one for direction in run.directions for one in (direction.lat, direction.clat) if one is not None]
-    return bool(run.shares) and _ios(run) > 0 and all(one.histogram is None for one in known)
+    latencies = chain.from_iterable((direction.lat, direction.clat) for direction in run.directions)
+    fine = any(latency is not None and latency.histogram is not None for latency in latencies)
+    return bool(run.shares) and _ios(run) > 0 and not fine
 
 
 def _ios(run: Run) -> int:

@@ -110,7 +110,10 @@ def _without_variant(entry: Entry) -> Entry:
 def _matching_cells(sides: Sequence[Sequence[Entry]]) -> set[str]:
     """Cells that have the same several variants on all sides."""
     first, *others = map(_variants, sides)
-    return {cell for cell, variants in first.items() if all(held.get(cell) == variants for held in others)}
+    matching = set(first)
+    for held in others:
+        matching &= {cell for cell in matching if held.get(cell) == first[cell]}
+    return matching
 
 
 def _variants(entries: Iterable[Entry]) -> dict[str, set[str]]:

@@ -126,7 +126,10 @@ def timelines(sides: Mapping[str, Iterable[Run]]) -> tuple[Timeline, ...]:
         own = [log for log in logs if log.run.lines and log.run.lines[0].of == of]
         for job, group in _grouped(own, (lambda log: log.job) if apart else (lambda log: "")):
             for kind in KINDS:
-                tracks = _tracks([(log, line) for log in group for line in _lines(log.run, kind)], several)
+                lines: list[tuple[_Log, Line]] = []
+                for log in group:
+                    lines += [(log, line) for line in _lines(log.run, kind)]
+                tracks = _tracks(lines, several)
                 found += _charts(job, kind, tracks, most=SIDES if several else TOGETHER)
     return tuple(found)
 

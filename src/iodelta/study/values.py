@@ -237,14 +237,18 @@ def _rest(cell: str) -> str:
 def ordered(places: Iterable[Place]) -> list[Place]:
     """By panel, jobs and depth; panels that differ in numbers alone by these, others in first-seen order."""
     own = list(dict.fromkeys(places))
-    shapes = {shape: at for at, shape in enumerate(dict.fromkeys(_shape(place.panel) for place in own))}
-    cells = {shape: at for at, shape in enumerate(dict.fromkeys(_shape(place.cell) for place in own))}
+    shapes = _first_seen(_shape(place.panel) for place in own)
+    cells = _first_seen(_shape(place.cell) for place in own)
 
     def key(place: Place) -> tuple[object, ...]:
         panel = (shapes[_shape(place.panel)], _numbers(place.panel))
         return *panel, place.jobs or 0, place.depth or 0, cells[_shape(place.cell)], _numbers(place.cell)
 
     return sorted(own, key=key)
+
+
+def _first_seen(names: Iterable[str]) -> dict[str, int]:
+    return {name: at for at, name in enumerate(dict.fromkeys(names))}
 
 
 def _shape(name: str) -> str:

@@ -86,10 +86,10 @@ class Trace:
 def replay(units: Sequence[Units], claims: Sequence[Claim], rules: Rules, *, joined: bool = True) -> list[Trace]:
     """The traces of ``units``, each tested by its claim. Refused units take no look. ``joined``: metrics of one cell
     and variant are corrected for together; else each stands for itself."""
-    traces = [
-        Trace(claim, 0 if unit.refusal else sum(n <= len(unit.d) for n in claim.plan.blocks))
-        for unit, claim in zip(units, claims, strict=True)
-    ]
+    traces = []
+    for unit, claim in zip(units, claims, strict=True):
+        looks = sum(blocks <= len(unit.d) for blocks in claim.plan.blocks)
+        traces.append(Trace(claim, 0 if unit.refusal else looks))
     for rows, parts in _sets(units, traces, joined=joined):
         _replay_set([units[row] for row in rows], [traces[row] for row in rows], rules, parts)
     return traces
@@ -143,7 +143,8 @@ def _tested(units: Sequence[Units], machines: Sequence[Machine | None], blocks: 
             return Tested(d, None, units[0].coins[:blocks], independent, rules.seed)
         d[row] -= machine.added
     arms = [unit.arms(blocks) for unit in units]
-    totals = type(arms[0])(*(np.concatenate(column) for column in zip(*(one.columns for one in arms), strict=True)))
+    columns = zip(*(one.columns for one in arms), strict=True)
+    totals = type(arms[0])(*map(np.concatenate, columns))
     resolution = np.array([unit.resolution for unit in units])
     return Tested(d, totals, units[0].coins[:blocks], independent, rules.seed, resolution)
 

@@ -368,7 +368,8 @@ def _uncounted(
     found = []
     for number, _, _ in kept:
         own = around.conditioning.get(number, {})
-        old, new = ([read(one)[0] for one in own.get(name, ())] for name in (baseline, variant))
+        old = [read(trial)[0] for trial in own.get(baseline, ())]
+        new = [read(trial)[0] for trial in own.get(variant, ())]
         found.append(tuple(zip(old, new, strict=True)) if len(old) == len(new) else ())
     return tuple(found)
 

@@ -30,7 +30,9 @@ def ahead_in(series: Series, count: int) -> Floats:
     before = weights.shape[1] - 1
     counted = zip(series.baseline_values[:count], series.variant_values[:count], strict=True)
     padded = [(MISSING,) * before + pairs for pairs in series.uncounted[:count]]
-    trials = [_ratios([pairs[-back] for pairs in padded], series) for back in range(before, 0, -1)]
+    trials = []
+    for back in range(before, 0, -1):
+        trials.append(_ratios([pairs[-back] for pairs in padded], series))
     return np.asarray(weights @ np.array([*trials, _ratios(list(counted), series)]))
 
 

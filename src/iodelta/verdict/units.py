@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -342,8 +343,8 @@ def _by_boot(units: Units, boots: tuple[tuple[str, str], ...], last_at: NDArray[
     new_boots, new = boot_means(_logs(units.variant_values), [boot for _, boot in boots])
     pairs = min(len(old), len(new))
     finished = []
-    old_rows = [[i for i, pair in enumerate(boots) if pair[0] == boot] for boot in old_boots[:pairs]]
-    new_rows = [[i for i, pair in enumerate(boots) if pair[1] == boot] for boot in new_boots[:pairs]]
+    old_rows = _rows_by_boot([boot for boot, _ in boots], old_boots[:pairs])
+    new_rows = _rows_by_boot([boot for _, boot in boots], new_boots[:pairs])
     for one, other in zip(old_rows, new_rows, strict=True):
         finished.append(max(last_at[one + other]))
     a, b = np.exp(old[:pairs]), np.exp(new[:pairs])
@@ -366,7 +367,7 @@ def _by_boot(units: Units, boots: tuple[tuple[str, str], ...], last_at: NDArray[
         baseline_first=tuple((old_at < new_at).tolist()),
         baseline_at=old_at,
         variant_at=new_at,
-        ended=tuple(dict.fromkeys(sum(at <= number for at in finished) for number in ended)),
+        ended=tuple(dict.fromkeys(bisect_right(sorted(finished), number) for number in ended)),
         finished=tuple(int(at) for at in finished),
         hosts=(),
         coins=tuple(range(pairs)),
@@ -381,6 +382,14 @@ def _by_boot(units: Units, boots: tuple[tuple[str, str], ...], last_at: NDArray[
         others=(units,),
         refusal=refusal,
     )
+
+
+def _rows_by_boot(boots: Sequence[str], wanted: Sequence[str]) -> list[list[int]]:
+    rows: dict[str, list[int]] = {boot: [] for boot in wanted}
+    for row, boot in enumerate(boots):
+        if boot in rows:
+            rows[boot].append(row)
+    return list(rows.values())
 
 
 def _hard(rule: str, place: str, explanation: str, remedy: str) -> Finding:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 import msgspec
 
@@ -101,11 +102,13 @@ def read_document(document: bytes) -> FioDocument:
 
 def _mirror(raw: RawDocument) -> dict[str, float]:
     members = raw.mirror.members if raw.mirror else []
-    return {
-        f"mirror.{member.path.rpartition('/')[2]}.{name}": float(value)
-        for member in members
-        for name, value in (("reads", member.reads), ("writes", member.writes), ("mean_ns", member.mean_ns))
-    }
+    counters = {}
+    for member in members:
+        prefix = f"mirror.{member.path.rpartition('/')[2]}"
+        counters[f"{prefix}.reads"] = float(member.reads)
+        counters[f"{prefix}.writes"] = float(member.writes)
+        counters[f"{prefix}.mean_ns"] = float(member.mean_ns)
+    return counters
 
 
 def merged(jobs: Sequence[FioJob]) -> FioJob:
@@ -119,12 +122,14 @@ def merged(jobs: Sequence[FioJob]) -> FioJob:
         return jobs[0]
     if not jobs:
         raise ValueError("no jobs to merge")
-    parts = [[d for job in jobs for d in job.directions if d.kind == kind] for kind in _KINDS]
+    parts: dict[Kind, list[Direction]] = {kind: [] for kind in _KINDS}
+    for direction_ in chain.from_iterable(job.directions for job in jobs):
+        parts[direction_.kind].append(direction_)
     return FioJob(
         name=jobs[0].name,
         group=jobs[0].group,
         error=next((job.error for job in jobs if job.error), 0),
-        directions=tuple(merged_direction(part) for part in parts if part),
+        directions=tuple(merged_direction(part) for part in parts.values() if part),
         sync=merged_latency([job.sync for job in jobs]),
         usr_cpu=sum(job.usr_cpu for job in jobs),
         sys_cpu=sum(job.sys_cpu for job in jobs),

@@ -78,7 +78,7 @@ def cbt(path: str) -> Spot | None:
     own = folders[first:]
     named = [_cbt_level(folders[number]) for number in levels]
     tests = [folder for folder in own if folder.startswith("id-")]
-    modes = [folder for folder in own if not any(shape.fullmatch(folder) for shape in _CBT_FOLDERS)]
+    modes = [folder for folder in own if not _is_cbt_folder(folder)]
     return Spot(
         "/".join(folder for folder in folders[:first] if folder != "results"),
         ", ".join([*modes, *named]) or ", ".join(tests),
@@ -86,6 +86,10 @@ def cbt(path: str) -> Spot | None:
         part=found["part"],
         rank=1 if found["json"] else 0,
     )
+
+
+def _is_cbt_folder(name: str) -> bool:
+    return any(shape.fullmatch(name) for shape in _CBT_FOLDERS)
 
 
 def _cbt_level(folder: str) -> str:

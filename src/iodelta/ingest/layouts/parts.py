@@ -31,7 +31,8 @@ def logs_joined(runs: Iterable[Run]) -> tuple[Run, ...]:
 
 def _logged(logs: Sequence[Run]) -> Run:
     logs = sorted(logs, key=lambda run: _TELLING.index(run.labels["log"]))
-    kinds = dict.fromkeys(direction.kind for direction in chain.from_iterable(run.directions for run in logs))
+    directions = chain.from_iterable(run.directions for run in logs)
+    kinds = dict.fromkeys(direction.kind for direction in directions)
     findings: dict[str, Finding] = {}
     for finding in chain.from_iterable(run.findings for run in logs):
         findings.setdefault(finding.rule, finding)

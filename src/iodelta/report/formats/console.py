@@ -87,18 +87,13 @@ def _answer(account: Account, width: int, *, whole: bool) -> Iterator[Text]:
 def _changes(account: Account) -> list[Change]:
     """The comparisons of the table's rows that have a change, as bars."""
     several = len(account.plan.experiment.variants) > 2
-    return [
-        Change(
-            ", ".join(line.names if several else line.names[::2]),
-            change.value,
-            change.low,
-            change.high,
-            line.verdict.word,
-        )
-        for line in lines_of(account, whole=False)
-        for change in [line.verdict.change]
-        if change is not None
-    ]
+    changes = []
+    for line in lines_of(account, whole=False):
+        change = line.verdict.change
+        if change is not None:
+            name = ", ".join(line.names if several else line.names[::2])
+            changes.append(Change(name, change.value, change.low, change.high, line.verdict.word))
+    return changes
 
 
 def _measured(account: Account) -> str:

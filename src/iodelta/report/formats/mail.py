@@ -6,6 +6,7 @@ import re
 import shlex
 import textwrap
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 
 from iodelta.report.stories.story import BEST, Cell, Section, Story, Table, notes
 
@@ -135,7 +136,7 @@ def _broken(word: str) -> list[str]:
 
 def _table(table: Table) -> Iterator[str]:
     numbered = notes(table.rows)
-    texts = [[_text(cell) for cell in row.cells] for row in table.rows]
+    texts = [list(map(_text, row.cells)) for row in table.rows]
     names = [plain(row.name) for row in table.rows]
     for at, (row, own) in enumerate(zip(table.rows, texts, strict=True)):
         if row.note and table.words:
@@ -143,7 +144,7 @@ def _table(table: Table) -> Iterator[str]:
         elif row.note:
             names[at] += f" [{numbered[row.note]}]"
     heads = [plain(head) for head in table.heads]
-    widths = [_width(head, [own[at] for own in texts]) for at, head in enumerate(heads)]
+    widths = [_width(head, list(map(itemgetter(at), texts))) for at, head in enumerate(heads)]
     longest = max(map(len, (*names, table.first)))
     yield from paragraph(table.title)
     for columns, gap, room in _parts(widths, longest):

@@ -94,7 +94,8 @@ def bars_of(found: Comparison, width: int) -> Iterator[Text]:
 def _reach(changes: Sequence[Change], margin: float) -> float:
     """How far the scale goes either way: all changes, and as much of their intervals as leaves them legible."""
     largest = max(abs(change.change) for change in changes)
-    bounds = [abs(end) for change in changes for end in (change.low, change.high) if end is not None]
+    ends = chain.from_iterable((change.low, change.high) for change in changes)
+    bounds = [abs(end) for end in ends if end is not None]
     return max(1.1 * largest, 1.5 * margin, min(3 * max(largest, margin), 1.05 * max(bounds, default=0.0)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from iodelta.study.runs import Number, Point, Row
 from iodelta.study.words import inert
@@ -90,10 +91,11 @@ def significant(value: float, digits: int) -> str:
 
 def legend(rows: Sequence[Row]) -> Iterator[str]:
     """What the marks in rows mean."""
-    numbers = [n for row in rows for n in (row.iops, row.bandwidth, row.mean, *row.points) if n is not None]
-    if any(n.resolution > COARSE for n in numbers):
+    points = list(chain.from_iterable(row.points for row in rows))
+    others = chain.from_iterable((row.iops, row.bandwidth, row.mean) for row in rows)
+    if any(number is not None and number.resolution > COARSE for number in (*others, *points)):
         yield "~ known to 5 % at best, for its source rounds"
-    if any(point.thin for row in rows for point in row.points):
+    if any(point.thin for point in points):
         yield "( ) fewer than 100 I/Os beyond"
     if any(row.spread is not None for row in rows):
         yield "xN ±: medians of N runs, standard deviation of IOPS (--each shows every run)"

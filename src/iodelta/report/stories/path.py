@@ -131,9 +131,10 @@ def _reads(account: PathAccount) -> Iterator[str]:
 def _about_functions(account: PathAccount) -> list[str]:
     if not account.functions:
         return [f"No table of functions: {account.no_functions or 'its boots were not made'}."]
-    return [
-        f"{inert(one.cell)}, {inert(one.variant)}: {inert(doubt)}" for one in account.functions for doubt in one.doubts
-    ]
+    doubts = []
+    for one in account.functions:
+        doubts += [f"{inert(one.cell)}, {inert(one.variant)}: {inert(doubt)}" for doubt in one.doubts]
+    return doubts
 
 
 def _rests_on(account: PathAccount) -> list[str]:

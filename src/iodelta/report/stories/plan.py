@@ -165,11 +165,9 @@ def order(plan: Plan) -> tuple[Section, ...]:
         options = " ".join(f"--{name}" if value is None else f"--{name}={inert(value)}" for name, value in cell.options)
         cells.append(f"{inert(cell.name)} ({'+'.join(kinds_of(cell))}): {options}")
     rounds_ = plan.schedule.rounds
-    lines = [
-        f"{number}  {inert(slot.cell)}: {', '.join(map(inert, slot.order))}"
-        for number, round_ in enumerate(rounds_[:FIRST], 1)
-        for slot in round_[:SHOWN]
-    ]
+    lines = []
+    for number, round_ in enumerate(rounds_[:FIRST], 1):
+        lines += [f"{number}  {inert(slot.cell)}: {', '.join(map(inert, slot.order))}" for slot in round_[:SHOWN]]
     title = f"Order (seed {plan.seed}), the first rounds of {len(rounds_)}"
     return (*section("Cells", cells), *section(title, lines))
 

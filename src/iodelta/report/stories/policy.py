@@ -39,7 +39,9 @@ def _described(policy: PolicyInfo) -> Item:
 
 def of_explanations(answer: ExplainAnswer, detail: Detail = PLAIN) -> Story:
     """Each mechanism with what would confirm it."""
-    items = [_explained(one.policy, mechanism) for one in answer.policies for mechanism in one.explanations]
+    items: list[Item] = []
+    for one in answer.policies:
+        items += [_explained(one.policy, mechanism) for mechanism in one.explanations]
     return Story(
         "",
         f"{len(items)} {'mechanism decides' if len(items) == 1 else 'mechanisms decide'} what is read from where.",
@@ -122,7 +124,7 @@ def _held_out(one: HeldOut) -> str:
 def of_calibration(found: Calibration, detail: Detail = PLAIN) -> Story:
     """Each member's rates by depth, then the errors."""
     good = sum(member.closure <= CLOSURE for member in found.members)
-    rows = tuple(_row(_short(member.path), tuple(f"{rate:,.0f}" for rate in member.iops)) for member in found.members)
+    rows = tuple(_row(_short(member.path), tuple(map("{:,.0f}".format, member.iops))) for member in found.members)
     table = Table("Random 4k reads per second at depth", "member", tuple(map(str, DEPTHS)), rows, words=False)
     return Story(
         "",

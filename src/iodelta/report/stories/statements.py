@@ -146,8 +146,10 @@ def held_back(verdict: Verdict, account: Account) -> str:
 
 def _pooled(account: Account) -> Iterator[str]:
     """A percentile that single trials cannot carry, from the counts of all blocks together."""
-    thin = [v for v in account.judgement.verdicts if "verdict.tail-too-thin" in {one.rule for one in v.findings}]
-    refused = {(v.cell, v.variant, v.metric.name.rpartition(".p")[2]) for v in thin}
+    refused = set()
+    for verdict in account.judgement.verdicts:
+        if any(finding.rule == "verdict.tail-too-thin" for finding in verdict.findings):
+            refused.add((verdict.cell, verdict.variant, verdict.metric.name.rpartition(".p")[2]))
     several = len(account.plan.experiment.variants) > 2
     for cell, variant, shift in account.views.shifts:
         for one in shift.shifts:

@@ -6,6 +6,7 @@ All text is inert already (``words.inert``); a format escapes it for its own syn
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 
 import msgspec
 
@@ -87,7 +88,8 @@ class Story(msgspec.Struct, frozen=True):
     @property
     def marks(self) -> bool:
         """Whether any value is called best."""
-        return any(cell.best for table in self.tables for row in table.rows for cell in row.cells)
+        rows = chain.from_iterable(table.rows for table in self.tables)
+        return any(cell.best for cell in chain.from_iterable(row.cells for row in rows))
 
 
 class Detail(msgspec.Struct, frozen=True):

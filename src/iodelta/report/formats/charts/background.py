@@ -53,7 +53,9 @@ def figures(source: Source) -> Iterator[Figure]:
 def _figure(source: Source, name: str, at: int, found: list[tuple[int, Trial, float]], *, by_rate: bool) -> Figure:
     size, unit = scale("B/s", median(value for _, _, value in found)) if by_rate else (1.0, "%")
     y = f"its own rate, {unit}" if by_rate else "share of the trial in which it ran, %"
-    said = {variant: _said([v for _, t, v in found if t.variant == variant], by_rate) for variant in source.variants}
+    said = {}
+    for variant in source.variants:
+        said[variant] = _said([value for _, trial, value in found if trial.variant == variant], by_rate)
     commands = dict.fromkeys(" ".join(t.background.command) for _, t, _ in found if t.background)
     return Figure(
         name=f"background-{at}",

@@ -54,11 +54,16 @@ def sheets(values: Values, held: Iterable[str]) -> Iterator[Sheet]:
     cells = set(held)
     places = [place for place in values.places if place.cell in cells]
     most = max(1, MOST // max(1, len(values.variants)))
-    panels = {panel: [p for p in own if p.cell in cells] for panel, own in values.panels().items()}
-    groups = [places] if len(places) <= most else list(filter(None, panels.values()))
+    groups = [places] if len(places) <= most else _by_panel(values, cells)
     for group in groups:
         for part in _parts(group, most):
             yield _sheet(part, group)
+
+
+def _by_panel(values: Values, cells: set[str]) -> list[list[Place]]:
+    """The places of ``cells``, panel by panel."""
+    panels = ([place for place in places if place.cell in cells] for places in values.panels().values())
+    return [places for places in panels if places]
 
 
 def _parts(group: Sequence[Place], most: int) -> Iterator[Sequence[Place]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 import msgspec
 
@@ -73,7 +74,9 @@ def curve_groups(values: Values, places: Sequence[Place], axis: str) -> Iterator
         left_out = ""
     else:
         kept = thinned(others, COLORS)
-        groups = [[(name, held) for held in kept if (name, held) in lines] for name in values.variants]
+        groups = []
+        for name in values.variants:
+            groups.append([(name, held) for held in kept if (name, held) in lines])
         left_out = f"Shown: {len(kept)} of {len(others)} curves of each variant." if len(kept) < len(others) else ""
     for group in groups:
         variants = {variant for variant, _ in group}
@@ -119,15 +122,17 @@ def _figures(
         for metric in (rate,) if crossed else (rate, *LATENCIES):
             swept = bool(source.sweeps) and axis == "depth" and metric in ("iops", "mean")
             held = values.of(kind, metric)
-            own = [
-                (curve, at, held[cell, curve.variant])
-                for curve in curves
-                for at, cell in curve.points
-                if (cell, curve.variant) in held
-            ]
+            own = list(chain.from_iterable(_points(curve, held) for curve in curves))
             # The chapter on depth has a sweep's IOPS and mean latency, with their knees.
             if len({at for _, at, _ in own}) >= LEAST and not swept:
                 yield _figure(values, panel, axis, kind, metric, own, note, number)
+
+
+def _points(curve: Curve, held: Mapping[tuple[str, str], Value]) -> Iterator[tuple[Curve, int, Value]]:
+    for at, cell in curve.points:
+        value = held.get((cell, curve.variant))
+        if value is not None:
+            yield curve, at, value
 
 
 def _figure(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -93,12 +94,12 @@ def _figure(source: Source, cell: str, kind: Kind, trials: Sequence[Trial], note
     held = {variant: histogram(trials, kind, variant) for variant in source.variants}
     known = {variant: own for variant, own in held.items() if own is not None}
     size, unit = scale("ns", min(own.quantile(0.5) for own in known.values()))
-    several = len({direction.kind for trial in trials for direction in trial.directions}) > 1
-    rows = [
-        {"variant": label(variant), "latency": number(at / size, 4), "share": number(100 * share, 4)}
-        for variant, own in known.items()
-        for at, share in _steps(own)
-    ]
+    directions = chain.from_iterable(trial.directions for trial in trials)
+    several = len({direction.kind for direction in directions}) > 1
+    rows = []
+    for variant, own in known.items():
+        for at, share in _steps(own):
+            rows.append({"variant": label(variant), "latency": number(at / size, 4), "share": number(100 * share, 4)})
     medians = ", ".join(f"{label(name)} {quantity(own.quantile(0.5), 'ns')}" for name, own in known.items())
     return Figure(
         name=f"distribution-{kind}-{place(source, cell)}",
@@ -110,14 +111,15 @@ def _figure(source: Source, cell: str, kind: Kind, trials: Sequence[Trial], note
         rows=rows,
         texts={"x": f"{kind} latency, {unit}", "variants": [label(variant) for variant in source.variants]},
         head=("variant", "I/Os", *(f"p{100 * p:g}" for p in POINTS)),
-        table=[(label(variant), f"{own.total:,}", *(_point(own, p) for p in POINTS)) for variant, own in known.items()],
+        table=[(label(variant), f"{own.total:,}", *_points(own)) for variant, own in known.items()],
         note=note,
     )
 
 
-def _point(own: Histogram, p: float) -> str:
-    """A percentile with at least 100 I/Os beyond it."""
-    return quantity(own.quantile(p), "ns") if own.total * (1 - p) >= 100 else "too few I/Os"
+def _points(own: Histogram) -> Iterator[str]:
+    """The percentiles with at least 100 I/Os beyond them."""
+    for p in POINTS:
+        yield quantity(own.quantile(p), "ns") if own.total * (1 - p) >= 100 else "too few I/Os"
 
 
 def place(source: Source, cell: str) -> str:

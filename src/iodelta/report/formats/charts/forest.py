@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -77,7 +78,8 @@ def _figure(source: Source, own: list[Effect]) -> Figure:
     better = "more" if own[0].metric.better == "higher" else "less"
     name = own[0].name
     left = some("comparisons", len(shown), len(own))
-    counts = ", ".join(f"{sum(e.word == word for e in own)} {word}" for word in dict.fromkeys(e.word for e in own))
+    counted = Counter(effect.word for effect in own)
+    counts = ", ".join(f"{count} {word}" for word, count in counted.items())
     ends = framed(source, shown)
     marks = [_mark(row, effect) for row, effect in zip(rows, shown, strict=True)]
     return Figure(

@@ -40,11 +40,11 @@ def figures(source: Source) -> Iterator[Figure]:
     clocks = {t.counters[name] for (_, t), name in product(seen, ("cpu.mhz_min", "cpu.mhz_max")) if name in t.counters}
     if len(seen) < 2 or not clocks:
         return
-    means = {
-        variant: median(own)
-        for variant in source.variants
-        if (own := [t.counters["cpu.mhz_mean"] for _, t in seen if t.variant == variant])
-    }
+    means = {}
+    for variant in source.variants:
+        own = [trial.counters["cpu.mhz_mean"] for _, trial in seen if trial.variant == variant]
+        if own:
+            means[variant] = median(own)
     said = ", ".join(f"{label(variant)} {value:.0f}" for variant, value in means.items())
     fixed = " It never changed: the clock is fixed, or the machine (a guest) does not show it." * (len(clocks) == 1)
     yield Figure(

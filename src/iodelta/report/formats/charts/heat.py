@@ -119,7 +119,8 @@ def cuts_of(held: Mapping[tuple[str, str], Value]) -> list[float]:
     own = [value for value in held.values() if value.value > 0]
     if not own:
         return []
-    low, high = (end(value.value for value in own) for end in (min, max))
+    numbers = [value.value for value in own]
+    low, high = min(numbers), max(numbers)
     if low == high:
         return []
     if wide_apart(own) or high > 20 * low:
@@ -141,7 +142,8 @@ def _figure(
     size, unit = sized([value for _, value in own])
     shown = variant_names(values)[variant]
     levels = _levels(cuts, own[0][1].unit)
-    depths, jobs = (sorted({getattr(one, axis) for one, _ in own}) for axis in ("depth", "jobs"))
+    depths = sorted({place.depth or 0 for place, _ in own})
+    jobs = sorted({place.jobs or 0 for place, _ in own})
     rows = [
         {
             "variant": shown,

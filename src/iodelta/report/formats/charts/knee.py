@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from iodelta.report.formats.charts.cells import axis_title, metric_title, sized, spans, titled
 from iodelta.report.formats.charts.curves import AXES, LEAST, Curve, curve_groups, whose
 from iodelta.report.formats.charts.model import Figure, Source, number
-from iodelta.study.values import Value, Values
+from iodelta.study.values import Place, Value, Values
 from iodelta.study.words import inert, quantity
 from iodelta.trial import Kind
 
@@ -51,7 +51,7 @@ def figures(source: Source) -> Iterator[Figure]:
         return
     place = 0
     for panel, places in values.panels().items():
-        axes = [axis for axis in AXES if len({getattr(one, axis) for one in places} - {None}) >= LEAST]
+        axes = [axis for axis in AXES if _varies(places, axis)]
         for curves, note in curve_groups(values, places, axes[0]) if axes else ():
             place += 1
             for kind in values.kinds():
@@ -59,6 +59,11 @@ def figures(source: Source) -> Iterator[Figure]:
                     own = _pairs(values, curves, kind, latency)
                     if len(own) >= LEAST:
                         yield _figure(values, panel, AXES[axes[0]], kind, latency, own, note, place)
+
+
+def _varies(places: Sequence[Place], axis: str) -> bool:
+    """Whether the axis has enough values for a curve."""
+    return len({getattr(place, axis) for place in places} - {None}) >= LEAST
 
 
 def _pairs(values: Values, curves: Sequence[Curve], kind: Kind, latency: str) -> list[Pair]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, starmap
 from typing import TYPE_CHECKING, Any
 
-from iodelta.report.formats.charts.model import Figure, Source, label, number
+from iodelta.report.formats.charts.model import Figure, Source, label, number, time_step
 from iodelta.report.formats.charts.timeline import DECADE
 from iodelta.study.latency_maps import LatencyMap
 from iodelta.study.words import duration, quantity
@@ -99,7 +99,7 @@ def _figure(found: LatencyMap, place: int, alike: Sequence[LatencyMap], note: st
     low, high = min(max(tile.low, 1.0) for tile in every), max(tile.high for tile in every)
     size, unit = next(one for one in UNITS if low >= one[0])
     end = max(tile.end for tile in every)
-    step, across = next((one for one in ((3600.0, "h"), (60.0, "min")) if end >= 5 * one[0]), (1.0, "s"))
+    step, across = time_step(end)
     columns = list(found.columns(LINES))
     slowest = max(column.slowest[1] for column in columns)
     ios = sum(tile.ios for tile in tiles)
@@ -135,16 +135,17 @@ def _figure(found: LatencyMap, place: int, alike: Sequence[LatencyMap], note: st
             (
                 f"{column.start / step:.4g} to {column.end / step:.4g}",
                 f"{column.ios:,}",
-                *(
-                    f"{quantity(low, 'ns', 3)} and {quantity(high, 'ns', 3)}"
-                    for low, high in (column.p50, column.p99, column.slowest)
-                ),
+                *starmap(_between, (column.p50, column.p99, column.slowest)),
             )
             for column in columns
         ],
         note=note,
         wide=True,
     )
+
+
+def _between(low: float, high: float) -> str:
+    return f"{quantity(low, 'ns', 3)} and {quantity(high, 'ns', 3)}"
 
 
 def _lines(found: LatencyMap, step: float, size: float) -> Iterator[dict[str, Any]]:

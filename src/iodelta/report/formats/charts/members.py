@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from iodelta.report.formats.charts.distribution import place
 from iodelta.report.formats.charts.model import Figure, Source, label, number, some
+from iodelta.trial import Trial
 
 if TYPE_CHECKING:
     import altair as alt
@@ -53,7 +54,7 @@ def figures(source: Source) -> Iterator[Figure]:
     found = {}
     if len(source.members) > 1:
         for cell, trials in source.by_cell().items():
-            shares = {v: _shares(source, [t.counters for t in trials if t.variant == v]) for v in source.variants}
+            shares = {variant: _shares(source, trials, variant) for variant in source.variants}
             known = {variant: own for variant, own in shares.items() if own}
             if known:
                 found[cell] = known
@@ -62,11 +63,19 @@ def figures(source: Source) -> Iterator[Figure]:
         yield _figure(source, cell, found[cell], some("cells", len(shown), len(found)))
 
 
-def _shares(source: Source, counters: list[dict[str, float]]) -> list[float]:
-    """Each member's share of the reads of all trials together; empty where nothing was read or counted."""
-    reads = [sum(own.get(f"disk.{name}.read_ios", 0.0) for own in counters) for name in source.members]
+def _shares(source: Source, trials: Sequence[Trial], variant: str) -> list[float]:
+    """Each member's share of the variant's reads, all trials together; empty where nothing was read or counted."""
+    reads = [0.0] * len(source.members)
+    for trial in trials:
+        if trial.variant == variant:
+            for at, name in enumerate(source.members):
+                reads[at] += trial.counters.get(f"disk.{name}.read_ios", 0.0)
     total = sum(reads)
     return [one / total for one in reads] if total else []
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
 
 
 def _figure(source: Source, cell: str, shares: dict[str, list[float]], note: str) -> Figure:
@@ -83,7 +92,7 @@ def _figure(source: Source, cell: str, shares: dict[str, list[float]], note: str
                     "middle": number(100 * (below + share / 2)),
                     "shade": 0.12 + 0.36 * at / max(1, len(source.members) - 1),
                     "text": f"{label(member, 10)} {100 * share:.0f} %" if share >= NAMED else "",
-                    "said": f"{100 * share:.1f} %",
+                    "said": _percent(share),
                 }
             )
             below += share
@@ -98,6 +107,6 @@ def _figure(source: Source, cell: str, shares: dict[str, list[float]], note: str
         rows=rows,
         texts={},
         head=("variant", *(label(member) for member in source.members)),
-        table=[(label(variant), *(f"{100 * share:.1f} %" for share in own)) for variant, own in shares.items()],
+        table=[(label(variant), *map(_percent, own)) for variant, own in shares.items()],
         note=note,
     )

@@ -150,6 +150,14 @@ def percent_of(value: float | None) -> float | None:
     return None if value is None else number(100 * value)
 
 
+def time_step(end: float) -> tuple[float, str]:
+    """The unit in which an axis counts a time that ends at ``end`` seconds: its length in seconds, and its name."""
+    for length, unit in ((3600.0, "h"), (60.0, "min")):
+        if end >= 5 * length:
+            return length, unit
+    return 1.0, "s"
+
+
 LONG = 36
 """Characters from which on names need the whole measure of the page."""
 

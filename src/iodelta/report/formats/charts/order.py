@@ -74,9 +74,10 @@ def figures(source: Source) -> Iterator[Figure]:
 
 def _figure(source: Source, metric: Metric, found: list[tuple[int, Trial, float]]) -> Figure:
     name = metric_name(metric, with_kind=len(rates(source)) > 1)
-    level = _running([value for _, _, value in found])
+    levels = [value for _, _, value in found]
+    level = _running(levels)
     third = max(1, len(found) // 3)
-    first, last = (median(value for _, _, value in part) for part in (found[:third], found[-third:]))
+    first, last = median(levels[:third]), median(levels[-third:])
     moved = (1 + last) / (1 + first) - 1  # both are against the same levels
     return Figure(
         name=f"order-{metric.name}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import product
+from itertools import chain, product
 from typing import TYPE_CHECKING, Any
 
 from iodelta.report.formats.charts.bars import frame
@@ -82,7 +82,8 @@ def figures(source: Source) -> Iterator[Figure]:
         return
     for kind in values.kinds():
         points = {point: values.of(kind, point) for point in TABLED}
-        held = dict.fromkeys(cell for own in (points[name] for name in TABLED[1:]) for cell, _ in own)
+        arms = chain.from_iterable(points[point] for point in TABLED[1:])
+        held = dict.fromkeys(cell for cell, _ in arms)
         own = list(sheets(values, held))
         for place, sheet in enumerate(own, 1):
             yield _figure(values, sheet, kind, points, numbered(f"percentiles-{kind}", place, len(own)))
@@ -93,8 +94,8 @@ Points = Mapping[str, Mapping[tuple[str, str], Value]]
 
 def _figure(values: Values, sheet: Sheet, kind: Kind, points: Points, name: str) -> Figure:
     cells = dict(zip((place.cell for place in sheet.places), sheet.rows, strict=True))
-    arms = [(cell, variant) for cell, variant in product(cells, values.variants)]
-    arms = [arm for arm in arms if any(arm in points[point] for point in TABLED[1:])]
+    known = set(chain.from_iterable(points[point] for point in TABLED[1:]))
+    arms = [arm for arm in product(cells, values.variants) if arm in known]
     drawn = [(point, points[point][arm]) for arm, point in product(arms, SHOWN) if arm in points[point]]
     drawn = [(point, value) for point, value in drawn if value.value > 0]
     size, unit = sized([value for _, value in drawn] or [next(iter(points["p50"].values()))])
@@ -121,21 +122,27 @@ def _figure(values: Values, sheet: Sheet, kind: Kind, points: Points, name: str)
             "frame": frame([row["high"] for row in rows], [row["low"] for row in rows], log=True),
             "variants": colored(colors),
             "legend": colors,
-            "points": [point for point in SHOWN if any(name == point for name, _ in drawn)],
+            "points": sorted({point for point, _ in drawn}, key=list(SHOWN).index),
         },
         head=("cell", "variant", *TABLED),
-        table=[(label(arm[0]), names[arm[1]], *(_said(points[point].get(arm)) for point in TABLED)) for arm in arms],
+        table=[(label(arm[0]), names[arm[1]], *_row(points, arm)) for arm in arms],
         wide=max((len(str(row["row"])) for row in rows), default=0) > LONG,
     )
+
+
+def _row(points: Points, arm: tuple[str, str]) -> Iterator[str]:
+    for point in TABLED:
+        yield _said(points[point].get(arm))
 
 
 def _reaches(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """From the first to the last point of each line."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for row in rows:
-        known = found.setdefault((row["row"], row["variant"]), {**row, "low": row["value"], "high": row["value"]})
-        known["low"], known["high"] = min(known["low"], row["value"]), max(known["high"], row["value"])
-    return [{name: line[name] for name in ("row", "variant", "low", "high")} for line in found.values()]
+        name, variant, value = row["row"], row["variant"], row["value"]
+        known = found.setdefault((name, variant), {"row": name, "variant": variant, "low": value, "high": value})
+        known["low"], known["high"] = min(known["low"], value), max(known["high"], value)
+    return list(found.values())
 
 
 def _seen(drawn: list[tuple[str, Value]]) -> str:
@@ -144,7 +151,8 @@ def _seen(drawn: list[tuple[str, Value]]) -> str:
     for point in SHOWN:
         own = [value for name, value in drawn if name == point]
         if own:
-            low, high = (quantity(end(v.value for v in own), "ns") for end in (min, max))
+            times = [value.value for value in own]
+            low, high = quantity(min(times), "ns"), quantity(max(times), "ns")
             parts.append(f"{point} {low}" if low == high else f"{point} {low} to {high}")
     return f"{'; '.join(parts)}." if parts else "Every latency is zero."
 

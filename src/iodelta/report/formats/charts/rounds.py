@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from iodelta.report.formats.charts.model import Figure, Source, number
@@ -66,6 +67,6 @@ def figure(disk: DiskAccount, place: int = 1) -> Figure:
         texts={},
         extra={"window": [{"first": first, "last": last, "average": level} for first, last, level in marked]},
         head=("round", *table.heads),
-        table=[(row.name, *(cell.text for cell in row.cells)) for row in table.rows],
+        table=[(row.name, *map(attrgetter("text"), row.cells)) for row in table.rows],
         wide=True,
     )

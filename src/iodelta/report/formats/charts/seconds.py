@@ -7,7 +7,7 @@ from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any
 
 from iodelta.plural import plural
-from iodelta.report.formats.charts.model import Figure, Source, label, number, percent_of, some
+from iodelta.report.formats.charts.model import Figure, Source, label, number, percent_of, some, time_step
 from iodelta.report.formats.charts.timeline import FEW
 from iodelta.study.seconds import Second, Stay, course, kinds, loads, stays
 from iodelta.study.words import percent, quantity
@@ -67,13 +67,17 @@ def figures(source: Source) -> Iterator[Figure]:
 
 def _courses(variants: Sequence[str], trials: Sequence[Trial], kind: Kind) -> list[tuple[str, list[Second]]]:
     """The variants of a cell whose trials last."""
-    found = [(name, list(course((trial for trial in trials if trial.variant == name), kind))) for name in variants]
-    return [(name, seconds) for name, seconds in found if seconds]
+    found = []
+    for name in variants:
+        seconds = list(course((trial for trial in trials if trial.variant == name), kind))
+        if seconds:
+            found.append((name, seconds))
+    return found
 
 
 def _run(source: Source, kind: Kind, found: Sequence[Stay]) -> Figure:
     end = max(stay.end for stay in found)
-    step, unit = next((one for one in ((3600.0, "h"), (60.0, "min")) if end >= 5 * one[0]), (1.0, "s"))
+    step, unit = time_step(end)
     shown = _thinned(found)
     rows = [_row(stay, step) for stay in shown]
     flagged = [row for row in rows if row["flags"] != "none"]
@@ -111,8 +115,8 @@ def _run(source: Source, kind: Kind, found: Sequence[Stay]) -> Figure:
                 f"{stay.start / step:.4g}",
                 label(stay.variant),
                 label(stay.cell),
-                *(percent(value, 0.002) for value in (stay.mean, stay.low, stay.high)),
-                ", ".join(stay.flags) or "none",
+                *_changes(stay),
+                _flags(stay),
             )
             for stay in _thinned(found, LINES)
         ],
@@ -141,8 +145,16 @@ def _thinned(found: Sequence[Stay], most: int = MOST) -> list[Stay]:
     return sorted(thin, key=lambda stay: stay.start)
 
 
+def _changes(stay: Stay) -> list[str]:
+    """Mean, slowest and fastest second."""
+    return [percent(value, 0.002) for value in (stay.mean, stay.low, stay.high)]
+
+
+def _flags(stay: Stay) -> str:
+    return ", ".join(stay.flags) or "none"
+
+
 def _row(stay: Stay, step: float) -> dict[str, Any]:
-    changes = [percent(value, 0.002) for value in (stay.mean, stay.low, stay.high)]
     return {
         "t": number((stay.start + stay.end) / 2 / step, 5),
         "value": percent_of(number(stay.mean, 4)),
@@ -152,14 +164,15 @@ def _row(stay: Stay, step: float) -> dict[str, Any]:
         "cell": label(stay.cell, 40),
         "trial": stay.name,
         "at": f"{stay.start / step:.4g}",
-        "said": ", ".join(changes),
-        "flags": ", ".join(stay.flags) or "none",
+        "said": ", ".join(_changes(stay)),
+        "flags": _flags(stay),
     }
 
 
-def _inside(cell: str, place: int, kind: Kind, lines: Sequence[tuple[str, Sequence[Second]]], note: str) -> Figure:
-    rows = [
-        {
+def _dots(variant: str, seconds: Sequence[Second]) -> Iterator[dict[str, Any]]:
+    for second in seconds:
+        mean, low, high = _rates(second)
+        yield {
             "t": second.at + 1,
             "value": number(second.mean),
             "low": number(second.low),
@@ -167,12 +180,23 @@ def _inside(cell: str, place: int, kind: Kind, lines: Sequence[tuple[str, Sequen
             "name": label(variant),
             "variant": label(variant),
             "at": str(second.at + 1),
-            "said": f"{quantity(second.mean, 'IOPS')} ({quantity(second.low, 'IOPS')} to "
-            f"{quantity(second.high, 'IOPS')}, {plural(second.trials, 'trial')})",
+            "said": f"{mean} ({low} to {high}, {plural(second.trials, 'trial')})",
         }
-        for variant, seconds in lines
-        for second in seconds
-    ]
+
+
+def _lines(variant: str, seconds: Sequence[Second]) -> Iterator[tuple[str, ...]]:
+    for second in seconds:
+        yield (label(variant), str(second.at + 1), *_rates(second), str(second.trials))
+
+
+def _rates(second: Second) -> list[str]:
+    """Mean, slowest and fastest trial."""
+    return [quantity(value, "IOPS") for value in (second.mean, second.low, second.high)]
+
+
+def _inside(cell: str, place: int, kind: Kind, lines: Sequence[tuple[str, Sequence[Second]]], note: str) -> Figure:
+    rows = list(chain.from_iterable(_dots(variant, seconds) for variant, seconds in lines))
+    most = LINES // len(lines)
     first_and_last = ", ".join(
         f"{label(variant)} {quantity(seconds[0].mean, 'IOPS')} to {quantity(seconds[-1].mean, 'IOPS')}"
         for variant, seconds in lines
@@ -192,15 +216,6 @@ def _inside(cell: str, place: int, kind: Kind, lines: Sequence[tuple[str, Sequen
         },
         extra={"dots": rows if len(rows) <= FEW else []},
         head=("variant", "second", "mean", "slowest trial", "fastest trial", "trials"),
-        table=[
-            (
-                label(variant),
-                str(second.at + 1),
-                *(quantity(value, "IOPS") for value in (second.mean, second.low, second.high)),
-                str(second.trials),
-            )
-            for variant, seconds in lines
-            for second in seconds[: LINES // len(lines)]
-        ],
+        table=list(chain.from_iterable(_lines(variant, seconds[:most]) for variant, seconds in lines)),
         note=note,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from iodelta.report.formats.charts.bars import frame
@@ -33,19 +34,22 @@ def figures(source: Source) -> Iterator[Figure]:
 def _figure(source: Source, held: Sequence[Shares], note: str) -> Figure:
     names = [label(shares.variant) for shares in held]
     known = [dict(shares.percents) for shares in held]
-    bounds = [bound for bound in BOUNDS if any(bound in own for own in known)]
+    held_by_any = set(chain.from_iterable(known))
+    bounds = [bound for bound in BOUNDS if bound in held_by_any]
     most = max(max(own.values()) for own in known)
+    rows, table = [], []
+    for bound in bounds:
+        percents = [own.get(bound, 0.0) for own in known]
+        for shares, name, percent in zip(held, names, percents, strict=True):
+            rows.append(_row(shares, name, bound, percent))
+        table.append((_bucket(bound), *(f"{percent:.4g} %" for percent in percents)))
     return Figure(
         name=f"shares-{place(source, held[0].cell)}",
         spec="values",
         title=label(held[0].cell),
         alt=" ".join(_seen(shares) for shares in held),
         about=ABOUT,
-        rows=[
-            _row(shares, name, bound, own.get(bound, 0.0))
-            for bound in bounds
-            for shares, name, own in zip(held, names, known, strict=True)
-        ],
+        rows=rows,
         extra={"spans": []},
         texts={
             "x": "share of I/Os, %",
@@ -56,7 +60,7 @@ def _figure(source: Source, held: Sequence[Shares], note: str) -> Figure:
             "legend": names,
         },
         head=("latency", *names),
-        table=[(_bucket(bound), *(f"{own.get(bound, 0.0):.4g} %" for own in known)) for bound in bounds],
+        table=table,
         note=note,
     )
 

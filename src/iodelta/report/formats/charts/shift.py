@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from iodelta.plural import plural
@@ -71,12 +72,14 @@ def figures(source: Source) -> Iterator[Figure]:
 
 
 def _figure(source: Source, cell: str, own: list[tuple[str, ShiftFunction]], note: str) -> Figure:
-    rows, table = [], []
+    rows, table, moved = [], [], []
     for variant, shift in own:
         for one in shift.shifts:
             change, low, high = (None if v is None else math.expm1(v) for v in (one.change, one.low, one.high))
             half = (high - low) / 2 if low is not None and high is not None else None
             name = f"p{100 * one.p:g}"
+            if one.moved:
+                moved.append(f"{label(variant)} {name}")
             said = f"{percent(change, half)} ({interval(low, high)})"
             rows.append(
                 {
@@ -91,10 +94,10 @@ def _figure(source: Source, cell: str, own: list[tuple[str, ShiftFunction]], not
             )
             pooled = "all blocks together" if one.pooled else f"band over {plural(shift.blocks, 'block')}"
             table.append((label(variant), name, percent(change, half), interval(low, high), pooled))
-    moved = [f"{label(v)} p{100 * one.p:g}" for v, shift in own for one in shift.shifts if one.moved]
     said = f"moved beyond its interval: {', '.join(moved)}" if moved else "none moved beyond its interval"
     level = 100 * own[0][1].level
-    bounds = [bound for _, s in own for one in s.shifts for bound in (one.low, one.high)]
+    points = list(chain.from_iterable(shift.shifts for _, shift in own))
+    bounds = list(chain.from_iterable((point.low, point.high) for point in points))
     return Figure(
         name=f"shift-{place(source, cell)}",
         spec="shift",
@@ -107,7 +110,7 @@ def _figure(source: Source, cell: str, own: list[tuple[str, ShiftFunction]], not
         texts={
             "variants": [label(name) for name in source.variants],
             "others": [label(name) for name in source.others],
-            "frame": frame([one.change for _, s in own for one in s.shifts], bounds, source.margin),
+            "frame": frame([point.change for point in points], bounds, source.margin),
             **margins(source),
         },
         head=("variant", "percentile", "change", "interval", "from"),

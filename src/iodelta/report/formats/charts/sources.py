@@ -215,13 +215,16 @@ def _trial(entry: Entry, cell: str, variant: str, block: int) -> Trial:
     )
 
 
+def _work(entry: Entry) -> tuple[object, ...]:
+    """What a run does, and last its I/Os in flight."""
+    work = entry.run.workload
+    in_flight = (work.iodepth or 0) * (entry.run.jobs or work.numjobs or 1)
+    return work.rw, work.bs, entry.condition, work.numjobs, in_flight
+
+
 def _note_depth(depths: dict[tuple[object, ...], dict[str, int]], cell: str, entries: Sequence[Entry]) -> None:
     """Cells of the same work at several depths make a sweep."""
-    found = {
-        (work.rw, work.bs, entry.condition, work.numjobs, (work.iodepth or 0) * (entry.run.jobs or work.numjobs or 1))
-        for entry in entries
-        for work in (entry.run.workload,)
-    }
+    found = set(map(_work, entries))
     if len(found) == 1:
         (*work, depth) = found.pop()
         if isinstance(depth, int) and depth:

@@ -61,10 +61,15 @@ def _figure(source: Source, metric: Metric) -> Figure | None:
     sds = {arm: _sd(own) for arm, own in arms.items() if len(own) > 2}
     if not sds:
         return None
-    cells = [cell for cell in source.cells if any((cell, variant) in sds for variant in source.variants)]
+    spread = {cell for cell, _ in sds}
+    cells = [cell for cell in source.cells if cell in spread]
     shown = source.telling(CELLS, cells)
     name = metric_name(metric, with_kind=len(rates(source)) > 1)
     own = [(cell, variant) for cell, variant in product(shown, source.variants) if (cell, variant) in sds]
+    rows = []
+    for cell, variant in own:
+        for value in arms[cell, variant]:
+            rows.append({"cell": label(cell), "variant": label(variant), "value": percent_of(number(value, 4))})
     widest, least = max(own, key=lambda arm: sds[arm]), min(own, key=lambda arm: sds[arm])
     return Figure(
         name=f"spread-{metric.name}",
@@ -75,11 +80,7 @@ def _figure(source: Source, metric: Metric) -> Figure | None:
         alt="Standard deviation: most in "
         f"{label(widest[0])}, {label(widest[1])} ({_said(sds[widest])}), least in {label(least[0])}, "
         f"{label(least[1])} ({_said(sds[least])}).",
-        rows=[
-            {"cell": label(cell), "variant": label(variant), "value": percent_of(number(value, 4))}
-            for cell, variant in own
-            for value in arms[cell, variant]
-        ],
+        rows=rows,
         extra={
             "sds": [
                 {

@@ -87,7 +87,10 @@ def config(colors: dict[str, Any]) -> dict[str, Any]:
 
 def named() -> dict[str, Any]:
     """The colours by the names of the page's custom properties, which change between light, dark and print."""
-    return {
-        name: [f"var(--{name}-{at})" for at in range(len(value))] if isinstance(value, list) else f"var(--{name})"
-        for name, value in LIGHT.items()
-    }
+    return {name: _variables(name, value) for name, value in LIGHT.items()}
+
+
+def _variables(name: str, value: Any) -> str | list[str]:
+    if isinstance(value, list):
+        return [f"var(--{name}-{at})" for at in range(len(value))]
+    return f"var(--{name})"

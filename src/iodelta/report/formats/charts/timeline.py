@@ -8,7 +8,7 @@ from itertools import chain
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from iodelta.report.formats.charts.model import Figure, Source, label, number
+from iodelta.report.formats.charts.model import Figure, Source, label, number, time_step
 from iodelta.report.formats.charts.sweep import scale
 from iodelta.study.timelines import Point, Timeline, Track
 from iodelta.study.words import duration, quantity
@@ -89,18 +89,19 @@ def figure(timeline: Timeline, place: int, note: str = "") -> Figure:
     """The chart of ``timeline``."""
     most = max(100, POINTS // len(timeline.tracks))
     drawn = [(track, track.points(most, timeline.axis)) for track in timeline.tracks]
-    values = [point.mean for _, points in drawn for point in points if point.mean > 0]
+    every = list(chain.from_iterable(points for _, points in drawn))
+    values = [point.mean for point in every if point.mean > 0]
     size, unit = scale(timeline.unit, median(values) if values else 1.0)
-    log = _steep(timeline, drawn)
-    x, step = _across(timeline, max((point.x for _, points in drawn for point in points), default=0.0))
+    log = _steep(timeline, every)
+    x, step = _across(timeline, max((point.x for point in every), default=0.0))
     name = NAMES[timeline.of]
-    floor = min((point.low / size for _, points in drawn for point in points if point.low > 0), default=1.0)
+    floor = min((point.low / size for point in every if point.low > 0), default=1.0)
     rows = list(
         chain.from_iterable(
             _rows(track, points, timeline, size, step, floor if log else None) for track, points in drawn
         )
     )
-    few = {track.name for track, points in drawn if len(points) <= FEW}
+    few = {label(track.name) for track, points in drawn if len(points) <= FEW}
     over = "over what had been written" if timeline.axis == "written" else "over time"
     return Figure(
         name=f"timeline-{place}-{timeline.of}-{timeline.kind}{'-written' if timeline.axis == 'written' else ''}",
@@ -114,7 +115,7 @@ def figure(timeline: Timeline, place: int, note: str = "") -> Figure:
             "y": f"{timeline.kind} {name}" if unit == name else f"{timeline.kind} {name}, {unit}",
             "variants": list(dict.fromkeys(label(track.side) for track in timeline.tracks)),
         },
-        extra={"dots": [row for row in rows if row["name"] in {label(one) for one in few}]},
+        extra={"dots": [row for row in rows if row["name"] in few]},
         head=("log", x, "mean", "least", "greatest"),
         table=list(chain.from_iterable(_table(track, timeline, step) for track in timeline.tracks)),
         note=note,
@@ -142,10 +143,10 @@ def _rows(
         }
 
 
-def _steep(timeline: Timeline, drawn: Sequence[tuple[Track, Sequence[Point]]]) -> bool:
+def _steep(timeline: Timeline, every: Sequence[Point]) -> bool:
     """Whether a linear axis would show one spike and a flat line."""
-    means = [point.mean for _, points in drawn for point in points if point.mean > 0]
-    highs = [point.high for _, points in drawn for point in points if point.high > 0]
+    means = [point.mean for point in every if point.mean > 0]
+    highs = [point.high for point in every if point.high > 0]
     if not means or not highs:
         return False
     latency = timeline.of.endswith("lat")
@@ -158,7 +159,7 @@ def _across(timeline: Timeline, end: float) -> tuple[str, float]:
         steps: Sequence[tuple[float, str]] = ((1e6, "MB"), (1e9, "GB"), (1e12, "TB"))
         step, unit = next((one for one in reversed(steps) if end >= one[0]), steps[0])
         return f"written by this log's job, {unit}", step
-    step, unit = next((one for one in ((3600.0, "h"), (60.0, "min")) if end >= 5 * one[0]), (1.0, "s"))
+    step, unit = time_step(end)
     return f"time since {'the start of each log' if timeline.aligned else 'the first log began'}, {unit}", step
 
 

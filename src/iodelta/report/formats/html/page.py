@@ -192,5 +192,6 @@ def _mark(effect: Effect) -> Mark:
 
 def _chapters(charts: Charts) -> Iterator[Chapter]:
     for number, (title, own) in enumerate(charts, 1):
-        notes = tuple(dict.fromkeys(text for figure in own for text in (figure.about, figure.note) if text))
-        yield Chapter(f"charts-{number}", title, tuple(own), notes)
+        texts = chain.from_iterable((figure.about, figure.note) for figure in own)
+        notes = dict.fromkeys(filter(None, texts))
+        yield Chapter(f"charts-{number}", title, tuple(own), tuple(notes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import PurePath
 
 import msgspec
@@ -12,7 +13,7 @@ from iodelta.report.formats.charts import Source
 from iodelta.report.formats.html.page import Page, page
 from iodelta.report.stories import comparison, experiment, shown
 from iodelta.report.stories.statements import recommendation
-from iodelta.report.stories.story import Table
+from iodelta.report.stories.story import Row, Table
 from iodelta.study.comparison import Comparison
 from iodelta.study.experiment import Account, headline
 from iodelta.study.runs import Shown
@@ -39,10 +40,10 @@ def of_account(account: Account, source: Source, charts: Charts) -> Page:
 
 def of_comparison(found: Comparison, source: Source, charts: Charts) -> Page:
     """Results from anywhere, compared."""
-    answers = [
-        comparison.headline(found, variant, [one for one in found.compared if one.variant == variant])
-        for variant in found.variants
-    ]
+    answers = []
+    for variant in found.variants:
+        compared = [one for one in found.compared if one.variant == variant]
+        answers.append(comparison.headline(found, variant, compared))
     words = sorted({one.basis for one in found.compared})
     sides = {(one.cell, ""): one.runs[0] for one in found.compared}
     sides |= {(one.cell, one.variant): one.runs[1] for one in found.compared}
@@ -80,7 +81,9 @@ def joined(tables: Sequence[Table]) -> tuple[Table, ...]:
     alike = {(table.first, table.heads, table.words) for table in tables}
     if not small or len(alike) != 1:
         return tuple(tables)
-    rows = [msgspec.structs.replace(row, group=table.title) for table in tables for row in table.rows]
+    rows: list[Row] = []
+    for table in tables:
+        rows += [msgspec.structs.replace(row, group=table.title) for row in table.rows]
     return (msgspec.structs.replace(tables[0], title="All runs", rows=tuple(rows)),)
 
 
@@ -91,7 +94,8 @@ def _shared(answers: Sequence[str], baseline: str) -> tuple[str, ...]:
     for answer in answers:
         name, found, rest = answer.partition(middle)
         groups.setdefault(rest if found else answer, []).append(name if found else "")
-    between = "; " if any("," in name for names in groups.values() for name in names) else ", "
+    names_have_commas = any("," in name for name in chain.from_iterable(groups.values()))
+    between = "; " if names_have_commas else ", "
     return tuple(f"{between.join(names)}{middle}{rest}" if all(names) else rest for rest, names in groups.items())
 
 

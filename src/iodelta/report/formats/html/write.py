@@ -59,10 +59,14 @@ def _asset(name: str) -> str:
 
 def _style() -> str:
     """The style sheet, with the colours of the charts as custom properties for light and dark."""
-    light, dark = ("".join(f"--{name}:{value};" for name, value in _colors(one)) for one in (LIGHT, DARK))
+    light, dark = _properties(LIGHT), _properties(DARK)
     root = f":root{{color-scheme:light dark;{light}}}"
     night = f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}"
     return f"{root}{night}{_asset('report.css')}"
+
+
+def _properties(colors: dict[str, Any]) -> str:
+    return "".join(f"--{name}:{value};" for name, value in _colors(colors))
 
 
 def _colors(colors: dict[str, Any]) -> list[tuple[str, str]]:
