@@ -179,8 +179,7 @@ def test_when_the_budget_ends_it_says_what_an_answer_needs_and_one_extension_goe
         before, first = finished(folder), (folder / "verdict.json").read_bytes()
         if kill:
             running = stand.start("run", "folder", "--budget", "5s")
-            while len(finished(folder)) == len(before):
-                assert running.alive()
+            until(lambda: len(finished(folder)) > len(before))
             running.signal(signal.SIGKILL)
             running.wait()
         done = stand.run("run", "folder", "--budget", "5s")

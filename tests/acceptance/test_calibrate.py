@@ -51,6 +51,7 @@ def test_a_target_that_may_not_be_written_to_costs_the_carry_over_alone(stand: S
     assert Path(node).read_bytes() == before
 
 
+@pytest.mark.beside
 def test_what_writes_leave_is_measured_where_the_target_may_be_written_to(stand: Stand) -> None:
     """Of a scratch file nothing is asked; a device that only reads were asked of is read until --destroy names it."""
     node, good = stand.loop(), (0, 4)  # 4: no first look in so short a time
@@ -71,6 +72,7 @@ def test_what_writes_leave_is_measured_where_the_target_may_be_written_to(stand:
     assert kinds(stand.place / "scratch" / "aftermath", "ended")
 
 
+@pytest.mark.beside
 def test_a_placebo_is_one_more_arm_that_differs_in_nothing(stand: Stand) -> None:
     how = ("--blocks", "2", "--placebo", "--variant", "a:fio.nice=0", "--variant", "b:fio.nice=1", "--folder", "folder")
     done = stand.run("run", "--target", stand.loop(), *SHORT, *how, "--", *FIO)

@@ -13,12 +13,12 @@ import shlex
 import shutil
 import signal
 import subprocess
-import time
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from acceptance.stand import shell
+from waiting import until
 
 COREUTILS = (
     "base64 basename cat chmod cut date dd df dirname echo env expr head id ln ls mkdir mktemp mv nproc od printf pwd "
@@ -98,10 +98,7 @@ class Host:
             words = ["unshare", "--mount", "sh", "-c", f'{code} exec "$@"', "sh", *words]
         with open(self.place / f"sshd-{port}.log", "ab") as log:
             self._daemons.append(subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
-        end = time.monotonic() + 10
-        while "Server listening" not in (self.place / f"sshd-{port}.log").read_text():
-            assert time.monotonic() < end, (self.place / f"sshd-{port}.log").read_text()
-            time.sleep(0.02)
+        until(lambda: "Server listening" in (self.place / f"sshd-{port}.log").read_text())
         return self._daemons[-1].pid
 
     def programs(self, *names: str) -> str:

@@ -225,8 +225,7 @@ def test_nothing_outlives_a_connection_that_ends_in_the_middle(host: Host, monke
     mark = f"{time.time_ns() % 10**9 + 10**9}"
     with contextlib.suppress(ZeroDivisionError), reach("ssh:there") as other:
         other.start(["sh", "-c", f"setsid sleep {mark} & trap '' TERM; sleep {mark}; sleep {mark}"])
-        while len(_sleeping(mark)) < 2:
-            time.sleep(0.01)
+        until(lambda: len(_sleeping(mark)) >= 2)
         _ = 1 / 0
     until(lambda: not _sleeping(mark))
 
