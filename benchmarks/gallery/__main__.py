@@ -17,7 +17,7 @@ from pathlib import Path
 from iodelta.report.formats.charts import Figure
 from iodelta.report.formats.charts.export import VEGA_LITE
 from iodelta.report.formats.charts.specs import alone
-from iodelta.report.formats.html.told import charts_of, charts_of_runs
+from iodelta.report.formats.html.result import charts_of, charts_of_runs
 from iodelta.study.comparison import compare
 from iodelta.study.paths import read_all, read_one
 

@@ -21,13 +21,13 @@ from playwright.sync_api import sync_playwright
 from iodelta.lab.folder import Folder
 from iodelta.report.cache import Charts
 from iodelta.report.derived import charted
-from iodelta.report.formats.html.told import charts_of, html_of
+from iodelta.report.formats.html.result import charts_of, html_of
 from iodelta.report.formats.render import rendered
 from iodelta.study.comparison import compare
 from iodelta.study.paths import read_one
 
 if TYPE_CHECKING:
-    from iodelta.report.stories.kinds import Told
+    from iodelta.report.stories.kinds import Result
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -40,7 +40,7 @@ ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "-
 WIDTH, HEIGHT = 1180, 1080
 
 
-def told_of(name: str, folders: Path) -> tuple[Told, Charts]:
+def result_of(name: str, folders: Path) -> tuple[Result, Charts]:
     """What there is to tell of a measured folder where there is one, else of the posted numbers."""
     folder = folders / name
     if folder.is_dir():
@@ -79,10 +79,10 @@ def main() -> None:
                 print(f"{GIST} is not here: seed-003.png is left as it is")
                 continue
             path = given.folders / f"{name}.html"
-            told, charts = told_of(name, given.folders)
-            path.write_bytes(html_of(told, charts))
+            result, charts = result_of(name, given.folders)
+            path.write_bytes(html_of(result, charts))
             for format_, ending in (("mail", "txt"), ("markdown", "md")):
-                (REPORTS / f"{name}.{ending}").write_bytes(rendered(told, format_))
+                (REPORTS / f"{name}.{ending}").write_bytes(rendered(result, format_))
             dark = name == "001"
             page = browser.new_page(
                 viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="dark" if dark else "light"

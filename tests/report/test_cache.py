@@ -15,7 +15,7 @@ from iodelta.lab.folder import Folder
 from iodelta.report import cache
 from iodelta.report.formats.charts import figures
 from iodelta.report.formats.charts.sources import of_account
-from iodelta.report.formats.html.told import html_of
+from iodelta.report.formats.html.result import html_of
 from iodelta.study.experiment import Account
 
 

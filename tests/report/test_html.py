@@ -21,7 +21,7 @@ from test_inert import ATTACKS, hostile_account, hostile_runs
 from iodelta.report.cache import Charts
 from iodelta.report.formats.charts import figures
 from iodelta.report.formats.charts.sources import of_account, verdicts_of
-from iodelta.report.formats.html.told import html_of
+from iodelta.report.formats.html.result import html_of
 from iodelta.study.experiment import Account
 
 ARGUMENTS = (

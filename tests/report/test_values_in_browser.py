@@ -19,7 +19,7 @@ from iodelta.audit import audit
 from iodelta.ingest.layouts import Layout, read_layout
 from iodelta.report.formats.charts import figures, forest
 from iodelta.report.formats.charts.sources import of_layout
-from iodelta.report.formats.html.told import charts_of, charts_of_runs, html_of
+from iodelta.report.formats.html.result import charts_of, charts_of_runs, html_of
 from iodelta.study.comparison import compare
 from iodelta.study.paths import read_one
 from iodelta.study.runs import shown

@@ -1,4 +1,4 @@
-"""Path mode on the command line: an experiment whose clock counts instructions is begun, gone on with, reported."""
+"""Path mode on the command line: begin, continue or rebuild an experiment whose clock counts instructions."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from iodelta.cli.delivery import deliver, reported
+from iodelta.cli.delivery import deliver
 from iodelta.cli.progress import Progress
 from iodelta.errors import pasted
 from iodelta.lab.folder import Booted, Folder
 from iodelta.lab.signals import stop_on_signals
 from iodelta.plural import plural
-from iodelta.report.stories.story import Detail
 from iodelta.study.words import duration, inert
 
 if TYPE_CHECKING:
@@ -73,15 +72,6 @@ def rebuild(folder: Folder, format_: str) -> None:
         sys.stdout.buffer.write(written(RebuildAnswer(("verdict.json", "report.html"), account.boots)))
         return
     click.echo(f"{folder.path / 'verdict.json'} and report.html rebuilt from {plural(account.boots, 'boot')}")
-
-
-def report(folder: Folder, format_: str, output: Path | None, *, functions: bool, force: bool, gate: bool) -> NoReturn:
-    """The account in a format. Ends with 0, or with ``gate`` with its exit code."""
-    from iodelta.study.counted import counted
-
-    account = counted(folder)
-    deliver(account, tuple, format_, output, force=force, detail=Detail(functions=functions))
-    sys.exit(reported(account.exit_code, gate=gate))
 
 
 class _Boots:

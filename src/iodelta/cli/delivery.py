@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from iodelta.ingest.layouts import Layout
     from iodelta.report.cache import Charts
-    from iodelta.report.stories.kinds import Told
+    from iodelta.report.stories.kinds import Result
     from iodelta.study.comparison import Comparison
 
 FORMATS = ("console", "mail", "markdown", "html", "csv", "json")
@@ -46,8 +46,8 @@ JUDGED = (1, 3)
 """Exit codes that say what was found: a regression, or that it is inconclusive."""
 
 
-def reported(exit_code: int, *, gate: bool) -> int:
-    """The exit code of a report: it succeeded whatever it found, unless it is asked to be a ``gate``."""
+def report_exit_code(exit_code: int, *, gate: bool) -> int:
+    """``exit_code`` with ``gate``; otherwise 0 for every verdict, because the report itself succeeded."""
     return 0 if exit_code in JUDGED and not gate else exit_code
 
 
@@ -114,7 +114,7 @@ def format_of(output: Path, format_: str, endings: Mapping[str, str] = ENDINGS) 
 
 
 def deliver(
-    told: Told,
+    result: Result,
     draw: Callable[[], Charts],
     format_: str,
     output: Path | None = None,
@@ -130,32 +130,32 @@ def deliver(
         made = export(chain.from_iterable(figures for _, figures in draw()), charts)
         click.echo(f"{len(made)} pictures in {inert(str(charts))}", err=True)
     if format_ == "console":
-        tell(told, detail)
+        print_result(result, detail)
         return
     if format_ == "html":
-        from iodelta.report.formats.html.told import html_of
+        from iodelta.report.formats.html.result import html_of
 
-        data = html_of(told, draw(), detail)
+        data = html_of(result, draw(), detail)
     else:
         from iodelta.report.formats.render import rendered
 
-        data = rendered(told, format_, detail)
+        data = rendered(result, format_, detail)
     write_or_print(output, data, "the report", force=force)
 
 
-def tell(told: Told, detail: Detail = PLAIN) -> None:
+def print_result(result: Result, detail: Detail = PLAIN) -> None:
     """Print it for a terminal; an experiment on one screen unless all of it is asked for."""
-    if type(told).__name__ == "Account":
+    if type(result).__name__ == "Account":
         from rich.console import Console
 
         from iodelta.report.formats import console
 
-        console.show(Console(), told, verbose=detail.whole, again=detail.again)  # type: ignore[arg-type]
+        console.show(Console(), result, verbose=detail.whole, again=detail.again)  # type: ignore[arg-type]
         return
     from iodelta.report.formats.terminal import lines, show
     from iodelta.report.stories.kinds import story_of
 
-    story = story_of(told, detail)
+    story = story_of(result, detail)
     if not (sys.stdout.isatty() or any(os.environ.get(name) for name in ("FORCE_COLOR", "TTY_COMPATIBLE"))):
         # What rich writes to a file, without the time that rich takes.
         sys.stdout.write("".join(f"{line.plain}\n" for line in lines(story, whole=detail.whole)))
@@ -164,11 +164,11 @@ def tell(told: Told, detail: Detail = PLAIN) -> None:
 
     terminal = Console()
     show(terminal, story, whole=detail.whole)
-    for line in _pictures(told, terminal):
+    for line in _pictures(result, terminal):
         terminal.print(line, soft_wrap=True, highlight=False)
 
 
-def _pictures(told: Told, terminal: Console) -> Iterator[Text]:
+def _pictures(result: Result, terminal: Console) -> Iterator[Text]:
     """What a terminal draws below the numbers of a comparison or an import."""
     from iodelta.report.formats.pictures import bars_of, draws, sparks
     from iodelta.report.formats.terminal import width_of
@@ -176,23 +176,23 @@ def _pictures(told: Told, terminal: Console) -> Iterator[Text]:
 
     if not draws(terminal.file):
         return
-    if isinstance(told, Shown):
-        yield from sparks(told.rows, width_of(terminal))
-    elif type(told).__name__ == "Comparison":
-        yield from bars_of(told, width_of(terminal))  # type: ignore[arg-type]
+    if isinstance(result, Shown):
+        yield from sparks(result.rows, width_of(terminal))
+    elif type(result).__name__ == "Comparison":
+        yield from bars_of(result, width_of(terminal))  # type: ignore[arg-type]
 
 
 def charts_of(
     found: Comparison, layouts: Sequence[Layout], paths: Sequence[str], baseline: str | None = None
 ) -> Charts:
     """The charts of a comparison."""
-    from iodelta.report.formats.html import told
+    from iodelta.report.formats.html import result
 
-    return told.charts_of(found, layouts, paths, baseline)
+    return result.charts_of(found, layouts, paths, baseline)
 
 
 def charts_of_runs(layout: Layout) -> Charts:
     """The charts of results of which nothing is compared."""
-    from iodelta.report.formats.html import told
+    from iodelta.report.formats.html import result
 
-    return told.charts_of_runs(layout)
+    return result.charts_of_runs(layout)

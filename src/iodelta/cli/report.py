@@ -1,24 +1,27 @@
-"""``iodelta report``: what a folder or foreign results say, in the form its reader needs."""
+"""``iodelta report``: the result of a folder, or of foreign files, in any format."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
 
 import click
+import msgspec
 
 from iodelta.cli.awaiting import awaited
-from iodelta.cli.delivery import FORMATS, charts_of, charts_of_runs, deliver, delivered, reported
+from iodelta.cli.delivery import FORMATS, charts_of, charts_of_runs, deliver, delivered, report_exit_code
 from iodelta.cli.files import write_or_print
 from iodelta.errors import RequestError, pasted
 from iodelta.report.stories.story import Detail
 from iodelta.study.words import inert
 
 if TYPE_CHECKING:
+    from iodelta.ingest.layouts import Layout
     from iodelta.report.cache import Charts
-    from iodelta.report.stories.kinds import Told
+    from iodelta.report.stories.kinds import Result
 
 EXAMPLES = """
 \b
@@ -33,6 +36,23 @@ Examples:
   iodelta report iodelta-20260102-030405 --exit-code    # for a script: 1 for a regression, 3 inconclusive
   iodelta report table-from-a-mail.txt --format markdown
 """
+
+Kind = Literal["experiment", "bundle", "search", "counted path", "preparation", "foreign results"]
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line asks for."""
+
+    path: str
+    format_: str
+    cell: str
+    functions: bool
+    reproducer: bool
+    output: Path | None
+    charts: Path | None
+    force: bool
+    verbose: bool
+    gate: bool
 
 
 @click.command("report", epilog=EXAMPLES)
@@ -64,114 +84,201 @@ def command(
     Exit codes: 0 reported, regardless of the verdict, 2 the request is wrong, 4 there is nothing to report. With
     --exit-code also 1 regression and 3 inconclusive.
     """
+    request = Request(
+        path=path,
+        format_=format_,
+        cell=cell,
+        functions=functions,
+        reproducer=reproducer,
+        output=output,
+        charts=charts,
+        force=force,
+        verbose=verbose,
+        gate=gate,
+    )
+    exit_code = REPORTS[_kind(path)](request)
+    sys.exit(report_exit_code(exit_code, gate=gate))
+
+
+def _kind(path: str) -> Kind:
+    """What lies at ``path``. Raises RequestError where nothing does."""
     from iodelta.bundle.packed import is_bundle
 
-    own = (Path(path) / "experiment.toml").is_file() or is_bundle(path)
-    if not own and not Path(path).exists():
+    folder = Path(path)
+    if (folder / "experiment.toml").is_file():
+        return _kind_of_folder(folder)
+    if is_bundle(path):
+        return "bundle"
+    if not folder.exists():
         raise RequestError("there is nothing at this path", place=path, remedy="name a folder that `iodelta run` made")
-    if (cell or reproducer) and not own:
-        raise RequestError(
-            "only iodelta's own experiments can be explained block by block or written as a script",
-            place=path,
-            remedy="give a folder that `iodelta run` made",
-        )
-    if not own and (Path(path) / "question.json").is_file():  # of a bisection or attribution
-        from iodelta.cli.searching import report
+    return "search" if (folder / "question.json").is_file() else "foreign results"
 
-        if charts:
-            raise RequestError("a search has no charts as files", place=path, remedy="leave --charts out")
-        report(Path(path), format_, output, force=force, gate=gate)
+
+def _kind_of_folder(path: Path) -> Kind:
     from iodelta.lab.folder import CountFolder, DiskFolder, Folder
 
-    folder = Folder.open(Path(path)) if (Path(path) / "experiment.toml").is_file() else None
+    folder = Folder.open(path)
     if isinstance(folder, CountFolder):
-        from iodelta.cli.counting import report as counted
+        return "counted path"
+    return "preparation" if isinstance(folder, DiskFolder) else "experiment"
 
-        if cell or reproducer or charts is not None:
-            raise RequestError(
-                "this folder holds counts of instructions: --explain, --reproducer and --charts are about times",
-                place=path,
-                remedy="--functions says where a change sits",
-            )
-        counted(folder, format_, output, functions=functions, force=force, gate=gate)
-    if isinstance(folder, DiskFolder):
-        from iodelta.report.derived import charts_of_preparation
-        from iodelta.study.preparation import prepared
 
-        if cell or reproducer or functions:
-            raise RequestError(
-                "this folder holds the preparation of a disk, no trials",
-                place=path,
-                remedy="leave --explain, --reproducer and --functions out",
-            )
-        disk = prepared(folder)
-        detail = Detail(folder=inert(pasted(path)), whole=verbose)
-        deliver(disk, lambda: charts_of_preparation(disk), format_, output, charts, force=force, detail=detail)
-        sys.exit(reported(disk.exit_code, gate=gate))
-    if functions:
+def _report_search(request: Request) -> int:
+    from iodelta.cli.searching import report
+
+    _refuse_explanation_and_script(request)
+    if request.charts:
+        raise RequestError("a search has no charts as files", place=request.path, remedy="omit --charts")
+    report(Path(request.path), request.format_, request.output, force=request.force, gate=request.gate)
+
+
+def _report_counted_path(request: Request) -> int:
+    from iodelta.lab.folder import Folder
+    from iodelta.study.counted import counted
+
+    if request.cell or request.reproducer or request.charts is not None:
         raise RequestError(
-            "functions are counted with the instruction clock only",
-            place=path,
-            remedy="iodelta run --machine vm --clock instructions makes such a folder",
+            "this folder contains instruction counts: --explain, --reproducer and --charts need measured times",
+            place=request.path,
+            remedy="use --functions to see which kernel functions changed",
         )
-    if (cell or reproducer) and format_ != "console":
+    account = counted(Folder.open(Path(request.path)))
+    _deliver(request, account, tuple, Detail(functions=request.functions))
+    return account.exit_code
+
+
+def _report_preparation(request: Request) -> int:
+    from iodelta.lab.folder import Folder
+    from iodelta.report.derived import charts_of_preparation
+    from iodelta.study.preparation import prepared
+
+    if request.cell or request.reproducer or request.functions:
         raise RequestError(
-            "an explanation is text and a reproducer is a script: they have no other format",
-            place="--format",
-            remedy="leave --format out",
+            "this folder contains the preparation of a disk, which has no trials",
+            place=request.path,
+            remedy="omit --explain, --reproducer and --functions",
         )
-    if cell and output is not None:
-        raise RequestError("an explanation is printed", place="--output", remedy="leave --output out")
-    if reproducer:
-        _reproducer(Path(path), output, force=force)
-        return
-    drawn = format_ == "html" or charts is not None
-    told, exit_code, draw = _folder(Path(path), cell, drawn=drawn) if own else _foreign(path)
-    if told is not None:
-        again = f"iodelta reproduce {pasted(path)}" if is_bundle(path) else ""
-        deliver(told, draw, format_, output, charts, force=force, detail=Detail(whole=verbose, again=again))
-    sys.exit(reported(exit_code, gate=gate))
+    disk = prepared(Folder.open(Path(request.path)))
+    detail = Detail(folder=inert(pasted(request.path)), whole=request.verbose)
+    _deliver(request, disk, lambda: charts_of_preparation(disk), detail)
+    return disk.exit_code
 
 
-def _reproducer(folder: Path, output: Path | None, *, force: bool) -> None:
-    from iodelta.reproducer.script import reproducer_of
+def _report_experiment(request: Request) -> int:
+    _refuse_functions(request)
+    _refuse_other_formats(request)
+    if request.reproducer:
+        return _write_reproducer(request)
+    return _explain_cell(request) if request.cell else _report_verdicts(request)
 
-    write_or_print(output, reproducer_of(folder).encode(), "the script", force=force)
 
-
-def _folder(path: Path, cell: str, *, drawn: bool) -> tuple[Told | None, int, Callable[[], Charts]]:
-    from iodelta.bundle.packed import opened
+def _report_verdicts(request: Request) -> int:
+    from iodelta.bundle.packed import is_bundle, opened
     from iodelta.report.derived import charted, load
 
-    account, charts = charted(opened(path)) if drawn else (load(opened(path)), ())
-    if not cell:
-        return account, account.exit_code, lambda: charts
+    folder = opened(Path(request.path))
+    draws = request.format_ == "html" or request.charts is not None
+    account, charts = charted(folder) if draws else (load(folder), ())
+    again = f"iodelta reproduce {pasted(request.path)}" if is_bundle(request.path) else ""
+    _deliver(request, account, lambda: charts, Detail(whole=request.verbose, again=again))
+    return account.exit_code
+
+
+def _explain_cell(request: Request) -> int:
+    from iodelta.bundle.packed import opened
+    from iodelta.report.derived import load
     from iodelta.report.stories.explain import explain
     from iodelta.study.changed import refuse_changed
 
+    account = load(opened(Path(request.path)))
     refuse_changed(account.findings, account.folder)
-    for line in explain(account, cell):
+    for line in explain(account, request.cell):
         click.echo(line)
-    return None, account.exit_code, lambda: charts
+    return account.exit_code
 
 
-def _foreign(path: str) -> tuple[Told, int, Callable[[], Charts]]:
-    """An import: a comparison of its variants, else what is in it."""
+def _write_reproducer(request: Request) -> int:
+    from iodelta.reproducer.script import reproducer_of
+
+    script = reproducer_of(Path(request.path))
+    write_or_print(request.output, script.encode(), "the script", force=request.force)
+    return 0
+
+
+def _report_foreign_results(request: Request) -> int:
+    """A comparison where the results hold several variants, else a table of what they contain."""
+    _refuse_explanation_and_script(request)
+    _refuse_functions(request)
+    layout = _read(request.path)
+    detail = Detail(whole=request.verbose)
+    if len(layout.variants()) > 1:
+        from iodelta.study.comparison import compare
+
+        comparison = compare([layout], [request.path])
+        _deliver(request, comparison, lambda: charts_of(comparison, [layout], [request.path]), detail)
+        return comparison.exit_code
     from iodelta.audit import audit
-    from iodelta.study.comparison import compare
-    from iodelta.study.paths import read_one
     from iodelta.study.runs import shown
+
+    runs = shown(layout, audit(entry.run for entry in layout.entries), each=True, paths=[request.path])
+    _deliver(request, runs, lambda: charts_of_runs(layout), detail)
+    return 0 if runs.rows else 4
+
+
+def _read(path: str) -> Layout:
+    from iodelta.study.paths import read_one
 
     with awaited([path]):
         layout = read_one(path)
-    if not layout.entries and not layout.refusals:
+    if layout.entries or layout.refusals:
+        return layout
+    raise RequestError(
+        "not an experiment folder (it has no experiment.toml), and it contains no result",
+        place=path,
+        remedy="give the folder that `iodelta run` printed, or results that `iodelta show` can read",
+    )
+
+
+def _deliver(request: Request, result: Result, draw: Callable[[], Charts], detail: Detail) -> None:
+    deliver(result, draw, request.format_, request.output, request.charts, force=request.force, detail=detail)
+
+
+def _refuse_explanation_and_script(request: Request) -> None:
+    if request.cell or request.reproducer:
         raise RequestError(
-            "not an experiment folder (it has no experiment.toml), and it contains no result",
-            place=path,
-            remedy="give the folder that `iodelta run` printed, or results that `iodelta show` can read",
+            "only an iodelta experiment can be explained block by block or written as a script",
+            place=request.path,
+            remedy="give a folder that `iodelta run` made",
         )
-    if len(layout.variants()) > 1:
-        found = compare([layout], [path])
-        return found, found.exit_code, lambda: charts_of(found, [layout], [path])
-    rows = shown(layout, audit(entry.run for entry in layout.entries), each=True, paths=[path])
-    return rows, 0 if rows.rows else 4, lambda: charts_of_runs(layout)
+
+
+def _refuse_functions(request: Request) -> None:
+    if request.functions:
+        raise RequestError(
+            "functions are counted with the instruction clock only",
+            place=request.path,
+            remedy="run `iodelta run --machine vm --clock instructions`, and report its folder",
+        )
+
+
+def _refuse_other_formats(request: Request) -> None:
+    if (request.cell or request.reproducer) and request.format_ != "console":
+        raise RequestError(
+            "--explain prints text and --reproducer prints a script; neither has another format",
+            place="--format",
+            remedy="omit --format",
+        )
+    if request.cell and request.output is not None:
+        raise RequestError("an explanation is only printed", place="--output", remedy="omit --output")
+
+
+REPORTS: Mapping[Kind, Callable[[Request], int]] = MappingProxyType(
+    {
+        "experiment": _report_experiment,
+        "bundle": _report_experiment,
+        "search": _report_search,
+        "counted path": _report_counted_path,
+        "preparation": _report_preparation,
+        "foreign results": _report_foreign_results,
+    }
+)

@@ -22,7 +22,7 @@ from iodelta.bisect.log import Answered, SearchFolder
 from iodelta.bisect.model import Ask, Rules
 from iodelta.bisect.question import WRONG, Better, Patches, Question, Steps, Subject, command_words
 from iodelta.bisect.store import Store
-from iodelta.cli.delivery import reported
+from iodelta.cli.delivery import report_exit_code
 from iodelta.cli.progress import Progress
 from iodelta.cli.turn import in_turn
 from iodelta.errors import RequestError, pasted
@@ -302,7 +302,7 @@ def carry_on(
     deliver(found, options)
     if options["plan_"] or options["undo"]:
         sys.exit(0)
-    sys.exit(reported(found.exit_code, gate=options.get("gate") is not False))
+    sys.exit(report_exit_code(found.exit_code, gate=options.get("gate") is not False))
 
 
 def go_on(folder: SearchFolder, machine: Machine, options: dict[str, object]) -> NoReturn:
@@ -363,11 +363,11 @@ def deliver(account: SearchAccount | AttributionAccount, options: dict[str, obje
 
 
 def _tell(account: SearchAccount | AttributionAccount) -> None:
-    from iodelta.cli.delivery import tell
+    from iodelta.cli.delivery import print_result
     from iodelta.report.stories.story import Detail
 
     folder = inert(pasted(account.folder))
-    tell(account, Detail(folder))
+    print_result(account, Detail(folder))
     click.echo(f"\nFolder: {folder}")
 
 
@@ -375,7 +375,7 @@ def _encoded(account: SearchAccount | AttributionAccount, format_: str) -> bytes
     if format_ == "git" and account.schema == "iodelta.bisect/2":
         return account.git_log.encode()
     if format_ == "html":
-        from iodelta.report.formats.html.told import html_of
+        from iodelta.report.formats.html.result import html_of
 
         return html_of(account, ())
     from iodelta.report.formats.render import rendered

@@ -77,7 +77,7 @@ def derive(folder: Folder, *, unchanged: bool = False) -> Account:
     With ``unchanged`` nothing is written for a folder that is not what was measured: the files of before may show what
     was changed. Raises MeasureError.
     """
-    from iodelta.report.formats.html.told import html_of
+    from iodelta.report.formats.html.result import html_of
 
     key = key_of(folder)
     seen = judged(folder)
@@ -93,7 +93,7 @@ def derive(folder: Folder, *, unchanged: bool = False) -> Account:
 
 def derive_counts(folder: Folder) -> PathAccount:
     """Make ``verdict.json`` and ``report.html`` of a folder with counts of instructions. Raises MeasureError."""
-    from iodelta.report.formats.html.told import html_of
+    from iodelta.report.formats.html.result import html_of
     from iodelta.study.counted import counted
 
     account = counted(folder)
@@ -104,7 +104,7 @@ def derive_counts(folder: Folder) -> PathAccount:
 
 def derive_prepared(folder: Folder) -> PrepareAnswer:
     """Make ``verdict.json`` and ``report.html`` of the preparation of a disk. Raises MeasureError."""
-    from iodelta.report.formats.html.told import html_of
+    from iodelta.report.formats.html.result import html_of
 
     account = prepared(folder)
     folder.write(VERDICT, written(account))

@@ -11,45 +11,45 @@ from iodelta.report.stories.kinds import story_of
 from iodelta.report.stories.story import PLAIN, Detail
 
 if TYPE_CHECKING:
-    from iodelta.report.stories.kinds import Told
+    from iodelta.report.stories.kinds import Result
 
 
-def rendered(told: Told, format_: str, detail: Detail = PLAIN) -> bytes:
-    """``told`` in one of ``TEXTS``. Raises KeyError for another name."""
-    return TEXTS[format_](told, detail)
+def rendered(result: Result, format_: str, detail: Detail = PLAIN) -> bytes:
+    """``result`` in one of ``TEXTS``. Raises KeyError for another name."""
+    return TEXTS[format_](result, detail)
 
 
-def _mail(told: Told, detail: Detail) -> bytes:
+def _mail(result: Result, detail: Detail) -> bytes:
     """The mail of a search is a letter to the author of each culprit, in the form that kernel lists expect."""
-    if type(told).__name__ == "SearchAccount":
+    if type(result).__name__ == "SearchAccount":
         from iodelta.report.stories.letter import mail as letter
 
-        return letter(told).encode("utf-8", "backslashreplace")  # type: ignore[arg-type]
+        return letter(result).encode("utf-8", "backslashreplace")  # type: ignore[arg-type]
     from iodelta.report.formats.mail import mail
 
-    return mail(story_of(told, detail)).encode("ascii")
+    return mail(story_of(result, detail)).encode("ascii")
 
 
-def _markdown(told: Told, detail: Detail) -> bytes:
+def _markdown(result: Result, detail: Detail) -> bytes:
     from iodelta.report.formats.markdown import markdown
 
-    return markdown(story_of(told, detail)).encode("utf-8", "backslashreplace")
+    return markdown(story_of(result, detail)).encode("utf-8", "backslashreplace")
 
 
-def _csv(told: Told, detail: Detail) -> bytes:
+def _csv(result: Result, detail: Detail) -> bytes:
     from iodelta.report.formats.sheet import csv_of
 
-    return csv_of(told).encode("utf-8", "backslashreplace")
+    return csv_of(result).encode("utf-8", "backslashreplace")
 
 
-def _json(told: Told, detail: Detail) -> bytes:
+def _json(result: Result, detail: Detail) -> bytes:
     from iodelta.report.documents import written
 
-    if type(told).__name__ == "Account":
+    if type(result).__name__ == "Account":
         from iodelta.report.derived import document
 
-        return written(document(told))  # type: ignore[arg-type]
-    return written(told)
+        return written(document(result))  # type: ignore[arg-type]
+    return written(result)
 
 
 TEXTS = {"mail": _mail, "markdown": _markdown, "csv": _csv, "json": _json}

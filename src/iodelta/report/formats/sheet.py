@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from iodelta.path.judge import PathAccount
     from iodelta.policy.answers import ExplainAnswer, MirrorAnswer, PolicyListAnswer, SimulationAnswer
     from iodelta.policy.calibrate import Calibration
-    from iodelta.report.stories.kinds import Told
+    from iodelta.report.stories.kinds import Result
     from iodelta.study.attribution import AttributionAccount
     from iodelta.study.audited import Audited, RulesAnswer
     from iodelta.study.comparison import Comparison
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from iodelta.verdict.reproduction import Estimand
 
 
-def csv_of(told: Told) -> str:
+def csv_of(result: Result) -> str:
     """Any result as rows."""
-    rows: str = SHEETS[type(told).__name__](told)
+    rows: str = SHEETS[type(result).__name__](result)
     return rows
 
 

@@ -1,4 +1,4 @@
-"""Any result as a story: which module tells which kind."""
+"""The story of any result: which module writes the story of which kind."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # a quick command loads the kind that it prints, and no other
     Foreign = Audited | Comparison | RulesAnswer | Shown
     Policies = Calibration | ExplainAnswer | MirrorAnswer | PolicyListAnswer | SimulationAnswer
     Planned = DiskPlanAnswer | PathPlanAnswer | PlanAnswer | ScenarioPlanAnswer | SearchPlanAnswer
-    Told = (
+    Result = (
         Account | CalibrationAnswer | Foreign | PathAccount | Planned | Policies | PrepareAnswer | Reproduced | Searched
     )
 
@@ -58,8 +58,8 @@ STORIES = {
 """Struct of a result -> module of this package, and the function that makes a story of it."""
 
 
-def story_of(told: Told, detail: Detail = PLAIN) -> Story:
-    """Any result as a story."""
-    module, function = STORIES[type(told).__name__]
-    story: Story = getattr(importlib.import_module(f"iodelta.report.stories.{module}"), function)(told, detail)
+def story_of(result: Result, detail: Detail = PLAIN) -> Story:
+    """The story of any result."""
+    module, function = STORIES[type(result).__name__]
+    story: Story = getattr(importlib.import_module(f"iodelta.report.stories.{module}"), function)(result, detail)
     return story

@@ -18,18 +18,18 @@ from iodelta.study.experiment import Account
 from iodelta.study.runs import Shown
 
 if TYPE_CHECKING:
-    from iodelta.report.stories.kinds import Told
+    from iodelta.report.stories.kinds import Result
 
 
-def html_of(told: Told, charts: Charts, detail: Detail = PLAIN) -> bytes:
+def html_of(result: Result, charts: Charts, detail: Detail = PLAIN) -> bytes:
     """The page of any result. The same contents give the same bytes."""
-    if isinstance(told, Account):
-        return report(pages.of_account(told, sources.of_account(told, (), {}), charts))
-    if isinstance(told, Comparison):
-        return report(pages.of_comparison(told, sources.verdicts_of(told), charts))
-    if isinstance(told, Shown):
-        return report(pages.of_shown(told, charts))
-    return report(page(story_of(told, detail), None, charts))
+    if isinstance(result, Account):
+        return report(pages.of_account(result, sources.of_account(result, (), {}), charts))
+    if isinstance(result, Comparison):
+        return report(pages.of_comparison(result, sources.verdicts_of(result), charts))
+    if isinstance(result, Shown):
+        return report(pages.of_shown(result, charts))
+    return report(page(story_of(result, detail), None, charts))
 
 
 def charts_of(
