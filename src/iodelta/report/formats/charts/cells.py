@@ -24,7 +24,7 @@ MOST = 40
 COLORS = 7
 """Variants that colours tell apart; more are told apart by the names of their rows."""
 
-ELSEWHERE = "one of the variants, as its row says"
+ELSEWHERE = "one variant a row"
 
 DECADES = 300.0
 """Values that differ by a larger factor stand on a logarithmic axis: on a linear one the small ones are not seen."""

@@ -152,7 +152,7 @@ def _figure(
     names = list(dict.fromkeys(inert(curve.name) for curve, _, _ in own))
     best = max(own, key=lambda one: one[2].value)
     shown = AXES[axis]
-    where = f"{shown} {best[1]}"
+    where = f"iodepth {best[1]}" if axis == "depth" else plural(best[1], "job")
     most = f"Highest: {quantity(best[2].value, best[2].unit)} at {where}"
     return Figure(
         name=f"over-{axis}-{number}-{kind}-{metric}",

@@ -93,19 +93,23 @@ def _kinds(trials: Sequence[Trial]) -> list[Kind]:
 def _figure(source: Source, cell: str, kind: Kind, trials: Sequence[Trial], note: str) -> Figure:
     held = {variant: histogram(trials, kind, variant) for variant in source.variants}
     known = {variant: own for variant, own in held.items() if own is not None}
-    size, unit = scale("ns", min(own.quantile(0.5) for own in known.values()))
+    points = []
+    for variant, own in known.items():
+        points += [(variant, at, share) for at, share in _steps(own)]
+    ends = [at for _, at, _ in points]
+    size, unit = scale("ns", math.sqrt(min(ends) * max(ends)))  # the middle of a logarithmic axis
     directions = chain.from_iterable(trial.directions for trial in trials)
     several = len({direction.kind for direction in directions}) > 1
-    rows = []
-    for variant, own in known.items():
-        for at, share in _steps(own):
-            rows.append({"variant": label(variant), "latency": number(at / size, 4), "share": number(100 * share, 4)})
-    medians = ", ".join(f"{label(name)} {quantity(own.quantile(0.5), 'ns')}" for name, own in known.items())
+    rows = [
+        {"variant": label(variant), "latency": number(at / size, 4), "share": number(100 * share, 4)}
+        for variant, at, share in points
+    ]
+    medians = [f"{label(name)} {quantity(own.quantile(0.5), 'ns')}" for name, own in known.items()]
     return Figure(
         name=f"distribution-{kind}-{place(source, cell)}",
         spec="distribution",
         title=f"{label(cell)}{f', {kind}' if several else ''}",
-        alt=f"Medians: {medians}.",
+        alt=f"{'Medians' if len(medians) > 1 else 'Median'}: {', '.join(medians)}.",
         about=f"How many I/Os took how long, all blocks together, {PER_OCTAVE} steps to a doubling; both axes are "
         "logarithmic so that the tail is seen.",
         rows=rows,

@@ -103,7 +103,7 @@ def _figure(source: Source, metric: Metric, found: list[tuple[int, Trial, float]
             ][:: max(1, len(found) // 800)]
         },
         texts={
-            "y": f"{name} against the level of its cell and variant, %",
+            "y": f"{name} against its level, %",
             "variants": [label(variant) for variant in source.variants],
         },
         head=("trials", *(label(variant) for variant in source.variants)),

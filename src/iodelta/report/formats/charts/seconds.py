@@ -97,7 +97,7 @@ def _run(source: Source, kind: Kind, found: Sequence[Stay]) -> Figure:
         rows=rows,
         texts={
             "x": f"time since the first trial, {unit}",
-            "y": f"{kind} IOPS against the level of its cell and variant, %",
+            "y": f"{kind} IOPS against their level, %",
             "variants": [label(variant) for variant in source.variants],
         },
         extra={

@@ -135,7 +135,9 @@ def _logs(layouts: Sequence[Layout], paths: Sequence[str], sides: Sequence[str])
 
 def of_layout(layout: Layout) -> Source:
     """Foreign results of which nothing is compared."""
-    entries = [(", ".join(filter(None, (e.cell, e.condition))), e.variant, e) for e in layout.entries]
+    named = {entry.variant for entry in layout.entries}
+    nameless = "runs" if "runs" not in named else "other runs"
+    entries = [(", ".join(filter(None, (e.cell, e.condition))), e.variant or nameless, e) for e in layout.entries]
     values = of_entries(entries)
     numbers: dict[tuple[str, str], int] = {}
     trials = []

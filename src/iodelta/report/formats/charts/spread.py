@@ -94,7 +94,7 @@ def _figure(source: Source, metric: Metric) -> Figure | None:
             ]
         },
         texts={
-            "x": f"{name} against the median of its cell and variant, %",
+            "x": f"{name} against its median, %",
             "variants": [label(variant) for variant in source.variants],
         },
         head=("cell", "variant", "trials", "standard deviation"),

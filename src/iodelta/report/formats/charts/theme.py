@@ -12,6 +12,10 @@ STACKED = {"top": {"anchor": "start", "direction": "vertical", "margin": 4}}
 PLAIN_ZERO = "datum.label === '0k' || datum.label === '0M' ? '0' : datum.label"
 """Vega writes the unit of the other ticks behind 0 too."""
 
+FLUSH = 18
+"""Pixels from the end of an axis within which a label stands left or right of its tick: in the middle it would be cut
+off where the chart ends."""
+
 LIGHT = {
     "ink": "#1c1b19",
     "soft": "#5c5952",
@@ -62,6 +66,7 @@ def config(colors: dict[str, Any]) -> dict[str, Any]:
             "layout": STACKED,
         },
         "title": {"font": FONT, "color": ink, "anchor": "start", "fontSize": 13, "fontWeight": 600, "offset": 12},
+        "axisX": {"labelFlush": FLUSH},
         "axisY": {"labelLimit": 420},
         "axisQuantitative": {"labelOverlap": "greedy", "labelSeparation": 6, "labelExpr": PLAIN_ZERO},
         "line": {"strokeWidth": 2},

@@ -26,13 +26,14 @@
     tip.style.top = `${event.clientY + 16 + window.scrollY}px`;
   };
 
-  // As many columns as fit: in one row the end of a legend would be cut off.
+  // As many columns as fit, and no name longer than all of it: in one row the end of a legend would be cut off.
   const foldLegends = (part, width) => {
     if (part === null || typeof part !== "object") return;
     const names = part.legend?.values;
     if (names?.length) {
       const longest = Math.max(...names.map((name) => name.length));
       part.legend.columns = Math.max(1, Math.floor(width / (6.4 * longest + 42)));
+      part.legend.labelLimit = Math.min(240, width - 42);
     }
     for (const [key, value] of Object.entries(part)) {
       if (key !== "data" && key !== "datasets") foldLegends(value, width);
