@@ -211,11 +211,11 @@ def test_a_few_blocks_cannot_pass_a_rank_test_that_a_t_test_would_pass() -> None
 
 
 def test_an_improvement_waits_until_it_is_shown_without_a_carry_over() -> None:
-    """A doubt that is known as badly as the change delays the better side, and not the worse one."""
+    """A doubt that is known as badly as the change leaves more improvements open than regressions."""
     hurdles = Hurdles((0.003,) * 6, (0.003,) * 6, 0.01, 29)
-    looks, doubt = [12, 16, 20, 32, 50, 80], Doubt(0.0, 0.01, 2.4, 2.0, 1.0)
+    looks, doubt = [12, 16, 20, 32, 50, 80], Doubt(0.0, 0.01, 2.4, 2.0)
     worse = projection(0.03, spread_out(0.03, 0.03), looks, hurdles, seed=1, doubt=doubt)
     better = projection(-0.03, spread_out(-0.03, 0.03), looks, hurdles, seed=1, doubt=doubt)
     assert worse is not None
     assert better is not None
-    assert worse.median < better.median
+    assert worse.open < better.open / 1.5

@@ -38,6 +38,15 @@ NEIGHBOURS = 3
 LAGS = 4
 """Blocks over which the products of exposure and noise may be correlated."""
 
+CLEAR = 20.0
+"""A change is its own where the blocks are more likely so, by a log-likelihood of this over their number, than if a
+carry-over had made all of it: odds of 9 to 1 after 9 blocks, 2.5 after 22, 1.3 after 80. Few blocks tell little of a
+carry-over; after many only those that lean to it again and again are left."""
+
+LEANS = 0.7
+"""Standard errors up to which a carry-over does not lean to a change: where next to nothing is known of it, it would
+take every change back."""
+
 LATEST = 4
 """Trials of a variant in a row from which it is seen where its state is heading: earlier ones hold what passes soon."""
 
@@ -47,11 +56,18 @@ NORMAL_MAD = 1.4826
 @dataclass(frozen=True)
 class Carry:
     """Per memory: ``value`` is the log-ratio by which a trial right after the variant is worse than one after the
-    baseline, ``half`` the half width of its interval, ``share`` the part of it that lies in the change (about -1/2)."""
+    baseline, ``error`` its standard error, ``share`` the part of it that lies in the change (about -1/2). The half
+    width of its interval is ``quantile`` such errors."""
 
     value: Floats
-    half: Floats
+    error: Floats
     share: Floats
+    quantile: float = 1.0
+
+    @property
+    def half(self) -> Floats:
+        """The half width of its interval."""
+        return np.asarray(self.quantile * self.error)
 
     @property
     def known(self) -> bool:
@@ -113,7 +129,21 @@ def carry_over(d: Floats, contrast: Floats, share: Floats, levels: Levels | None
         value = value + weight * (other - value)
         variance = (1.0 - weight) * variance
     quantile = _t_quantile(n - 2, 1.0 - (1.0 - LEVEL) / 2 / len(MEMORIES))
-    return Carry(value, quantile * np.sqrt(variance), share)
+    return Carry(value, np.sqrt(variance), share, quantile)
+
+
+def own_change(change: Floats, noise: Floats | float, carried: Floats, error: Floats, blocks: int) -> NDArray[np.bool_]:
+    """Where a ``change``, known to ``noise``, is its own rather than made by what is ``carried``, known to ``error``;
+    both positive in the direction of the change.
+
+    A carry-over alone says that both estimate one number, a change of its own that nothing is carried: the likelihoods
+    of the two differences, by Student's t.
+    """
+    apart = np.maximum(change - carried, 0.0) / np.maximum(np.hypot(noise, error), 1e-12)
+    seen = np.maximum(carried, 0.0) / np.maximum(error, 1e-12)
+    spare = max(blocks - 2, 1)
+    likelier = (spare + 1) / 2 * (np.log1p(apart**2 / spare) - np.log1p(seen**2 / spare))
+    return np.asarray((likelier >= CLEAR / blocks) | (seen <= LEANS))
 
 
 @dataclass(frozen=True)

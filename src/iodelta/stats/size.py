@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from iodelta.stats.carry import own_change
 from iodelta.stats.effect import not_above_rows, not_below_rows, rank_cut
 
 Bools = NDArray[np.bool_]
@@ -55,13 +56,12 @@ class Projection(msgspec.Struct, frozen=True):
 class Doubt(msgspec.Struct, frozen=True):
     """What may have made an estimated change (a carry-over): ``value`` of it, known to ``error``. From ``noticed`` such
     errors on it is shown, and neither an improvement that it favours nor equivalence is said. An improvement must be
-    ``asked`` standard errors of what is left without it; so must a regression that it favours by ``leans`` errors."""
+    ``asked`` standard errors of what is left without it, a regression a change of its own."""
 
     value: float
     error: float
     asked: float
     noticed: float
-    leans: float
 
 
 _GRID = np.linspace(-8.0, 8.0, 801)
@@ -110,7 +110,7 @@ def projection(
     rng = np.random.default_rng(seed)
     spread = sd * np.sqrt((n - 1) / rng.chisquare(n - 1, DRAWS))
     effect = value + spread / np.sqrt(n) * rng.standard_normal(DRAWS)
-    off = _Off(doubt or Doubt(0.0, 0.0, 0.0, 1.0, 1.0), n, rng)
+    off = _Off(doubt or Doubt(0.0, 0.0, 0.0, 1.0), n, rng)
     values = np.repeat(d[None, :], DRAWS, axis=0)
     total, squares = values.sum(axis=1), np.sum(values**2, axis=1)
     stopped, done = np.full(DRAWS, np.inf), n
@@ -183,7 +183,7 @@ class _Off:
         off, unsure = self._total / look.blocks, doubt.error * math.sqrt(self._n / look.blocks)
         left, asked = look.centre - off, doubt.asked * np.hypot(look.error, unsure)
         shown = np.abs(off) > doubt.noticed * unsure
-        worse = left > np.where(off > doubt.leans * unsure, asked, 0.0)
+        worse = own_change(look.centre, look.error, off, np.full(DRAWS, unsure), look.blocks)
         better = (left < -asked) & ~(shown & (off < 0.0))
         return worse, better, (np.abs(left) <= margin) & ~shown
 

@@ -17,7 +17,7 @@ from iodelta.stats.size import Doubt, Hurdles, projection
 from iodelta.stats.stalls import trials_needed
 from iodelta.trial import Finding
 from iodelta.verdict import explain
-from iodelta.verdict.carried import LEANS, SHOWN_WITHOUT, WIDTH
+from iodelta.verdict.carried import SHOWN_WITHOUT
 from iodelta.verdict.decide import Trace
 from iodelta.verdict.doubts import doubts_of
 from iodelta.verdict.family import Job, Outcome
@@ -224,9 +224,9 @@ def _doubt(numbers: Numbers, rules: Rules) -> Doubt | None:
     carry = numbers.carry
     if carry is None or rules.carry != "tested":
         return None
-    at = int(np.argmax(np.abs(carry.share) * carry.half))
-    share, half = float(carry.share[at]), float(carry.half[at])
-    return Doubt(share * float(carry.value[at]), abs(share) * half / WIDTH, SHOWN_WITHOUT, WIDTH, LEANS[at])
+    at = int(np.argmax(np.abs(carry.share) * carry.error))
+    share, error = float(carry.share[at]), float(carry.error[at])
+    return Doubt(share * float(carry.value[at]), abs(share) * error, SHOWN_WITHOUT, carry.quantile)
 
 
 def _next_look(job: Job, outcome: Outcome, rules: Rules) -> int | None:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from iodelta.stats.carry import own_change
 from iodelta.stats.effect import hodges_lehmann
 from iodelta.stats.total import log_total
 from iodelta.verdict.hosts import total_over, typical_over
@@ -20,19 +21,6 @@ Floats = NDArray[np.float64]
 SHOWN_WITHOUT = 2.4
 """Standard errors by which a change must hold without the carry-over that may have made it."""
 
-WIDTH = 2.5
-"""Standard errors in half of a carry-over's interval, nearly."""
-
-LEANS = (2.0, 1.2, 1.0)
-"""Per memory: standard errors from which a carry-over that favours a regression may have made it. What lasts shows
-least and puts as much into the change."""
-
-FEW = 16
-"""Blocks below which it may have made it from fewer standard errors on: few blocks tell little of a carry-over."""
-
-MOST_OF_IT = 0.75
-"""A carry-over that is shown, and could make up this share of a regression, takes it back."""
-
 SLIGHT = 0.25
 """A carry-over that makes up at most this share of a change, or of the margin, does not take a word back."""
 
@@ -43,9 +31,9 @@ def made_by_carry(unit: Units, word: Word, basis: Basis, machine: Machine | None
     A word is held against the change that it rests on: where the variant stalls now and then, its typical change is
     about 0 and has either sign. In plain blocks a word must survive every memory. ``equivalent`` does not where a
     carry-over is shown, unless it is slight, or where the change without it leaves the margin. A regression does not
-    where the change without the carry-over has the other sign, where it is not shown without a carry-over that favours
-    it (a warm cache), or where one that is shown could make up most of it. More is asked of an improvement, since the
-    arm that does the damage gains: it must always be shown without, and no carry-over may favour it.
+    where the blocks do not speak for a change of its own, against a carry-over that made all of it (a warm cache). More
+    is asked of an improvement, since the arm that does the damage gains: it must be shown without the carry-over, and
+    none may favour it.
     """
     if machine is not None and rules.carry == "superblocks":
         return _not_reached(unit, word, basis, machine, blocks, rules)
@@ -53,22 +41,19 @@ def made_by_carry(unit: Units, word: Word, basis: Basis, machine: Machine | None
         return False
     carry = machine.carry
     change, noise = _plain(unit, basis, machine, blocks)
+    if word == "regression":
+        carried = carry.share * carry.value
+        own = own_change(np.full(carried.shape, change), noise, carried, np.abs(carry.share) * carry.error, blocks)
+        return not own.all()
     adjusted = carry.adjusted(change)
     most = np.abs(carry.share) * (np.abs(carry.value) + carry.half)
     margin = math.log1p(rules.margin)
     shown = carry.shown & (most > SLIGHT * (margin if word == "equivalent" else abs(change)))
     if word == "equivalent":
         return bool((shown | (np.abs(adjusted) > margin)).any())
-    side = 1.0 if word == "regression" else -1.0
-    favours = side * carry.share * carry.value
-    if word == "regression":
-        shown &= most >= MOST_OF_IT * abs(change)
-    if (shown & (favours > 0)).any():
-        return True
-    beyond = np.abs(carry.share) * carry.half / WIDTH
-    leans = np.array(LEANS) * min(1.0, (blocks / FEW) ** 2)
-    asked = (favours > leans * beyond) | (word == "improvement")
-    return bool((side * adjusted <= np.where(asked, SHOWN_WITHOUT * np.hypot(noise, beyond), 0.0)).any())
+    favoured = shown & (carry.share * carry.value < 0)
+    asked = SHOWN_WITHOUT * np.hypot(noise, np.abs(carry.share) * carry.error)
+    return bool((favoured | (-adjusted <= asked)).any())
 
 
 def _not_reached(unit: Units, word: Word, basis: Basis, machine: Machine, blocks: int, rules: Rules) -> bool:
