@@ -21,10 +21,10 @@ Examples:
   Three commits on top of a base, measured by a number:
     iodelta attribute v6.18 --patch 8e550632 --patch 718eee05 --patch fix.patch --build 'make -j8' \\
         --measure './bench' --better higher
-  Commits that the base already has: each is taken out in turn (reverted):
+  Commits that the base already contains: each one is reverted:
     iodelta attribute HEAD --revert --patch HEAD~3 --patch HEAD~7 --build /home/me/build.sh --artifact mod.ko \\
         --put '/home/me/reload.sh {built}' --target /dev/nullb0 -- --rw=randread --bs=4k --direct=1
-  What would it do next; go on after a kill:
+  Show the next step; continue after a kill:
     iodelta attribute iodelta-attribute-20260102-030405 --plan
     iodelta attribute iodelta-attribute-20260102-030405
 """
@@ -42,7 +42,7 @@ Examples:
 @click.option("--blocks", default=12, show_default=True, type=click.IntRange(2, 500), help="Maximum number of blocks.")
 @click.option("--margin", default="1%", show_default=True, help="Stop when every effect is known to within this.")
 @time_limits
-@folder_options("Of a folder: what it would do next and why; measure nothing.")
+@folder_options("For a folder: show the next step and why; do not measure.")
 @click.option("--format", "format_", type=click.Choice(FORMATS), default="console")
 def command(what: str, fio: tuple[str, ...], **options: object) -> None:
     """Attribute a change to patches: what each one costs alone, and what they cost together.

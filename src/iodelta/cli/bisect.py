@@ -31,12 +31,12 @@ Examples:
     iodelta bisect --item 5 --item 10 --item 20 --item 40 --set sysctl.vm.dirty_ratio={item} \\
         --target /srv -- --rw=write --bs=64k
     iodelta bisect --items versions.txt --put 'apt-get install -y fio={item}' --measure ./bench.sh --better lower
-  Which of the settings that differ between two machines:
+  Settings that differ between two machines:
     iodelta bisect --settings a.sysctl b.sysctl --put 'sysctl -p {settings}' --measure ./bench.sh --better higher
   A machine that only a person can reach: answer good, bad, skip or undo here or in later calls:
     iodelta bisect --good v1.0 --bad v1.1 --by-hand
     iodelta bisect iodelta-bisect-20260102-030405 bad
-  What would it do next and why; take the last answer back; go on after a kill or reboot:
+  Show the next step and why; undo the last answer; continue after a kill or reboot:
     iodelta bisect iodelta-bisect-20260102-030405 --plan
     iodelta bisect iodelta-bisect-20260102-030405 --undo 1
     iodelta bisect iodelta-bisect-20260102-030405
@@ -78,14 +78,14 @@ Examples:
     show_default=True,
     type=click.FloatRange(0, 1000),
     metavar="TIMES",
-    help="Limit the search after the first culprit to this many times its runs; with a folder: look on for so long.",
+    help="Limit the search after the first culprit to this many times its runs; with a folder: continue up to that.",
 )
 @click.option("--no-revert", is_flag=True, help="Do not revert a culprit on top of the bad end as a second proof.")
 @click.option("--force", is_flag=True, help="Search even if the effect is below half of a run's noise.")
 @click.option("--runs", type=click.IntRange(1), help="Maximum number of visits.")
-@folder_options("What it would do next and why; measure nothing.")
+@folder_options("Show the next step and why; do not measure.")
 @click.option("--format", "format_", type=click.Choice((*FORMATS, "git")), default="console",
-              help="git: print it as `git bisect log` does.")  # fmt: skip
+              help="git: print a `git bisect log`.")  # fmt: skip
 def command(what: str | None, fio: tuple[str, ...], **options: object) -> None:
     """Find the commits that made it slower. WHAT is the folder of an earlier search, which is continued; after the
     folder of a search by hand comes an answer: good, bad, skip or undo.

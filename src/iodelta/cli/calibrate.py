@@ -42,8 +42,8 @@ def command(**options: Any) -> None:
     Prints the noise by source, bounds on the rates of false alarms and of stalls, and the smallest change that this
     machine can detect in ten minutes, an hour and a night. Every later plan and report on this machine, disk and
     workload quotes these figures; calibrating again refines them. Known slow-downs need a throttle (cgroup.io_max in
-    `iodelta knobs`). What a trial that writes leaves to the next one is measured on a scratch file, and on a device
-    or file that --destroy names.
+    `iodelta knobs`). Carry-over from trials that write is measured on a scratch file, or on a device or file that
+    --destroy names.
     """
     from iodelta.cli.calibrating import calibrate  # --help does without
 

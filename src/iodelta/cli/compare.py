@@ -45,9 +45,9 @@ def command(
 ) -> None:
     """Compare results from any source: BASE with each NEW, or the variants in one folder.
 
-    Six or more interleaved pairs of runs give a verdict where who went first varies as if drawn by lot; in a fixed
-    order they give an interval. Replicates that were not interleaved give an interval and the risk of their order.
-    Single runs give the difference and its resolution. Everything else that differs between the sides is listed.
+    Six or more interleaved pairs of runs give a verdict if their order varies like a random one; in a fixed order they
+    give an interval. Replicates that were not interleaved give an interval and the risk of their order. Single runs
+    give the difference and its resolution. Everything else that differs between the sides is listed.
 
     Exit codes: 0 nothing worse, 1 regression, 2 the request is wrong, 3 inconclusive or no verdict, 4 nothing in
     common.

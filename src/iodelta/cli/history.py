@@ -74,8 +74,8 @@ def add(
 ) -> None:
     """Add experiment folders or bundles, and any result that `iodelta show` reads, each as one night.
 
-    A folder that is there already is added once; one that grew is replaced. Results of other tools are flagged as
-    foreign: they are series of their own.
+    Adding a folder twice changes nothing; a folder that has grown replaces its night. Results of other tools form
+    separate series, flagged as foreign.
     """
     from iodelta.history.answers import HistoryAddAnswer
 
@@ -104,8 +104,8 @@ def _say_added(night: NightAdded) -> None:
 @LOG
 @FORMAT
 def check(place: str, log: Path | None, format_: str) -> None:
-    """Compare the database with its log, with the folders it was made from, and with those of confirmations. What a
-    kill interrupted is finished first, and named. Exit codes: 0 the same, 4 not."""
+    """Compare the database with its log, with the folders it was made from, and with those of confirmations. It first
+    finishes what a kill interrupted, and names it. Exit codes: 0 the same, 4 not."""
     store, written = opened(place, log)
     from iodelta.history.checking import problems as found
     from iodelta.history.finishing import finish

@@ -44,7 +44,7 @@ _ALERT = click.argument("name", metavar="ALERT")
 @click.option("--lake", default="", metavar="DIRECTORY|s3://...", help="List candidates of an exported lake instead.")
 @click.option("--engine", default="", metavar="dask://HOST:PORT", help="Let workers of a Dask cluster scan the lake.")
 def scan(repo: str, place: str, log: Path | None, format_: str, lake: str, engine: str) -> None:
-    """Find steps in every series, each epoch by itself, and group those that one change may have made.
+    """Find steps in every series, within each epoch, and group those that one change may have caused.
 
     A candidate is not a verdict: `iodelta history confirm` measures both builds in one experiment. Exit codes: 0
     nothing waits for you, 1 a regression is confirmed, 3 candidates.
@@ -95,7 +95,7 @@ def _scan_lake(lake: str, engine: str, format_: str) -> NoReturn:
     show_default=True,
 )
 def alert(name: str, place: str, log: Path | None, format_: str) -> None:
-    """Show an alert whole: its series, its commits, what was measured and decided."""
+    """Show an alert in full: its series, commits, measurements and decisions."""
     store, written = opened(place, log)
     found = chosen(recorded(store, written), name)
     if format_ == "json":
@@ -156,7 +156,7 @@ def _bisect(found: Alert, store: Store) -> str:
 @LOG
 @FORMAT
 def decide(name: str, word: str, why: str, place: str, log: Path | None, format_: str) -> None:
-    """Say what is to become of an alert. `new` takes an earlier word back."""
+    """Record your decision on an alert. `new` withdraws an earlier decision."""
     store, written = opened(place, log)
     found = chosen(recorded(store, written), name)
     from iodelta.history.log import Decided
@@ -172,7 +172,7 @@ def decide(name: str, word: str, why: str, place: str, log: Path | None, format_
 @click.command("annotate", epilog='\b\nExamples:\n  iodelta history annotate "new firmware" --at 2026-11-22T03:00\n')
 @click.argument("text")
 @click.option("--at", "when", default="", metavar="TIME", help="When, in UTC, such as 2026-11-22T03:00.")
-@click.option("--commit", default="", help="At which commit.")
+@click.option("--commit", default="", help="The commit.")
 @HISTORY
 @LOG
 @FORMAT

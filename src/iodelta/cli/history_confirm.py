@@ -27,7 +27,7 @@ PUT = click.option(
     "--put",
     default="",
     metavar="COMMAND",
-    help="Installs a build, where nights differ by what was installed: {commit} and {built} stand in it.",
+    help="Command that installs a build, if nights differ by what was installed; may contain {commit} and {built}.",
 )
 DESTROY = click.option(
     "--destroy", multiple=True, metavar="DEVICE", help="Allow this device or file to be overwritten."
@@ -52,9 +52,10 @@ OVER = ("complete", "budget")
 def confirm(name: str, put: str, destroy: tuple[str, ...], place: str, log: Path | None, format_: str) -> None:
     """Measure the last good build of an alert against the first bad one in one experiment.
 
-    The cell of the alert and its neighbours, on the same machine, by the rules of its nights. Builds come from the
-    settings of the two nights (kernels, paths below {built}), from [build] of the experiment file, or from --put. A
-    second call goes on after a kill. Exit codes: 0 no change, 1 regression, 3 inconclusive, 4 could not measure.
+    It measures the cell of the alert and its neighbours, on the same machine, with the rules of the nightly experiment.
+    Builds come from the settings of the two nights (kernels, paths below {built}), from [build] of the experiment file,
+    or from --put. A second call continues after a kill. Exit codes: 0 no change, 1 regression, 3 inconclusive, 4 could
+    not measure.
     """
     store, written = opened(place, log)
     alert = chosen(recorded(store, written), name)

@@ -40,12 +40,14 @@ Examples:
 @HISTORY
 @LOG
 @FORMAT
-@click.option("--from", "source", type=click.Choice(SOURCES), required=True, help="What the files are.")
+@click.option("--from", "source", type=click.Choice(SOURCES), required=True, help="Format of the files.")
 @click.option("--machine", default="", help="Where it was measured, if the file does not say.")
 @click.option("--at", "moment", default="", metavar="TIME", help="When, such as 2026-11-22T02:00Z.")
 @click.option("--describe", default="", help="The build, such as v6.12.")
 @click.option("--commit", default="", help="Its commit.")
-@click.option("--better", multiple=True, metavar="MEASURE=higher|lower", help="What is better of a measure.")
+@click.option(
+    "--better", multiple=True, metavar="MEASURE=higher|lower", help="Which direction is better for a measure."
+)
 def import_(
     paths: tuple[Path, ...],
     place: str,
@@ -58,9 +60,9 @@ def import_(
     commit: str,
     better: tuple[str, ...],
 ) -> None:
-    """Import numbers that other services keep: Bencher's metric format, Perfherder, LNT, CSV, Parquet.
+    """Import results from other services: Bencher's metric format, Perfherder, LNT, CSV, Parquet.
 
-    Points are flagged as foreign and are series of their own. A table has the columns cell, metric and value, and where
+    Points form separate series, flagged as foreign. A table has the columns cell, metric and value, and where
     known time, machine, variant, unit, better, error (relative standard error), build and commit.
     """
     from iodelta.history.answers import HistoryAddAnswer
@@ -99,7 +101,8 @@ def export(target: str | None, place: str, log: Path | None, kind: str, force: b
     """Export all points as CSV, JSON or Parquet, the newest values as Bencher's metric format, or everything to a Delta
     lake (a directory or s3://BUCKET/PATH; AWS_* variables say how to reach it).
 
-    A lake gets what it lacks, at most 1000 experiments a commit, partitioned by month and machine, then compacted.
+    An export to a lake appends the missing experiments, at most 1000 per commit, and compacts the table, which is
+    partitioned by month and machine.
     """
     if kind == "delta" and not target:
         raise RequestError(

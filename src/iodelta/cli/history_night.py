@@ -37,7 +37,7 @@ Examples:
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @PUT
 @DESTROY
-@click.option("--no-confirm", is_flag=True, help="Measure no alerts; `iodelta history confirm` does it later.")
+@click.option("--no-confirm", is_flag=True, help="Do not measure alerts; `iodelta history confirm` does so later.")
 @waits
 @HISTORY
 @LOG
@@ -47,9 +47,9 @@ def night(
 ) -> None:
     """Measure one night: run FILE, add its folder, scan, and confirm each alert that waits for it.
 
-    With [build] in FILE, the commit that is checked out in its repo is built first. A second call goes on after a kill;
-    another one begins the next night. Exit codes: 0 nothing waits for you, 1 a regression is confirmed, 2 the request
-    is wrong, 3 candidates or inconclusive, 4 could not measure.
+    With [build] in FILE, the commit that is checked out in its repo is built first. A second call continues after a
+    kill; otherwise it begins the next night. Exit codes: 0 nothing waits for you, 1 a regression is confirmed, 2 the
+    request is wrong, 3 candidates or inconclusive, 4 could not measure.
     """
     from iodelta.history.answers import HistoryNightAnswer
 

@@ -30,10 +30,10 @@ Examples:
 @FORMAT
 @click.option("--older-than", "age", default="", metavar="AGE", help="Nights that began before: 90d, 26w, 2y.")
 @click.option("--keep", type=click.IntRange(min=1), help="All but this many newest nights of each machine.")
-@click.option("--gone", is_flag=True, help="Nights whose folder is not there any more.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be taken out.")
+@click.option("--gone", is_flag=True, help="Nights whose folder no longer exists.")
+@click.option("--dry-run", is_flag=True, help="Only list the nights that would be removed.")
 def prune(place: str, log: Path | None, format_: str, age: str, keep: int | None, gone: bool, dry_run: bool) -> None:
-    """Take nights out of the history, and name each. Folders are never deleted; the log keeps the decision, and
+    """Remove nights from the history, and list each one. Folders are never deleted; the log keeps the decision, and
     `iodelta history add` of the folder brings a night back."""
     if not age and keep is None and not gone:
         raise RequestError(

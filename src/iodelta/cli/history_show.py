@@ -38,7 +38,9 @@ Examples:
 @click.command("show", epilog=_EXAMPLES)
 @HISTORY
 @LOG
-@click.option("--only", multiple=True, metavar="TEXT", help="Only series with TEXT in machine, cell, variant, metric.")
+@click.option(
+    "--only", multiple=True, metavar="TEXT", help="Only series with TEXT in their machine, cell, variant or metric."
+)
 @click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
 @click.option(
     "--output",
@@ -51,7 +53,7 @@ Examples:
 def show(place: str, log: Path | None, only: tuple[str, ...], format_: str, output: Path | None, force: bool) -> None:
     """Show every series with its nights, epochs and steps: bars in a terminal, charts in a page (--format html).
 
-    Below the bars ~ marks nights between which a step lies, ^ the first night that is surely after it, * the first
+    Below the bars ~ marks the nights among which a step is, ^ the first night surely after it, * the first
     night after a note, and | another epoch of the machine.
     """
     if output is not None:

@@ -99,7 +99,7 @@ Examples:
 @click.option(
     "--config",
     type=click.Path(path_type=Path),
-    help="Lines of a kernel configuration, added to the small one for guests; they win over it.",
+    help="Lines of a kernel configuration, added to the small one for guests; they take precedence.",
 )
 @click.option(
     "--rev",
@@ -119,10 +119,9 @@ def build(tree: Path, config: Path | None, revs: tuple[str, ...], into: Path | N
           **options: Any) -> None:  # fmt: skip
     """Build kernels for guests from a source tree of Linux, and print the name of each.
 
-    That name goes after kernel=, in `run`, `bisect` and `scenario`. The configuration is a small one: CPUs and
-    NUMA nodes as a guest has them, null_blk, ublk, io_uring, AIO, a serial console, no modules. Nothing is written
-    to TREE: objects and kernels are kept in ~/.cache/iodelta, by commit, configuration and compiler. Another commit
-    compiles only what it changes.
+    Use that name after kernel= in `run`, `bisect` and `scenario`. The configuration is small: CPUs and NUMA nodes,
+    null_blk, ublk, io_uring, AIO, a serial console, no modules. Nothing is written to TREE: objects and kernels are
+    kept in ~/.cache/iodelta, by commit, configuration and compiler. Another commit compiles only what it changes.
 
     Exit code 2 when a kernel does not build, with the errors and the last lines of make's log.
     """
@@ -146,7 +145,8 @@ def build(tree: Path, config: Path | None, revs: tuple[str, ...], into: Path | N
 def sweep(
     row: str, fio: tuple[str, ...], conditions: tuple[str, ...], target: str, place: Path | None, format_: str
 ) -> None:
-    """Count the instructions of an I/O under every fetched kernel from FIRST to LAST, each against the one before."""
+    """Count the instructions of an I/O under every fetched kernel from FIRST to LAST, and compare each with the one
+    before."""
     from iodelta.cli.counting import begin
     from iodelta.experiment import parse, shorthand
     from iodelta.vm import kernels

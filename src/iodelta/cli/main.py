@@ -21,7 +21,7 @@ COMMANDS = {
     "prepare": "Bring a disk to a known state: purge, fill, rounds until it is steady.",
     "report": "Show what an experiment found.",
     "show": "List what fio results, tables or archives contain.",
-    "compare": "Compare results from any source, as far as they allow.",
+    "compare": "Compare results from any source, as far as the data allow.",
     "audit": "Find impossible or inconsistent numbers in results.",
     "bisect": "Find the commits, versions or settings that made it slower.",
     "attribute": "Measure how much each of several patches costs, alone and together.",

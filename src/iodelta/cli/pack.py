@@ -40,9 +40,9 @@ def command(folder: Path, output: Path | None, keep_identity: bool, force: bool,
     same folder always gives the same bytes.
 
     Host and user names, serial numbers, UUIDs, MAC and IP addresses, names of disks and volumes, mount points, shares,
-    passwords, tokens and paths below homes are replaced, each by the same placeholder everywhere; the list is shown
-    only to you. Of the kernel's command line, only words that matter for I/O are packed. What you wrote yourself (the
-    question, names of variants, other paths) stays: read `experiment.toml` before you send it.
+    passwords, tokens and paths below homes are replaced, each by the same placeholder everywhere; the list is printed,
+    but not packed. Of the kernel's command line, only words that matter for I/O are packed. What you wrote yourself
+    (the question, names of variants, other paths) stays: read `experiment.toml` before you send it.
     """
     from iodelta.bundle.archive import SUFFIX, sha256
     from iodelta.bundle.packing import pack

@@ -69,7 +69,7 @@ Examples:
 """,
 )
 def command() -> None:
-    """Which member of a mirror serves a read, and how fast are your disks then?"""
+    """Read policies: which member of a mirror serves a read, and how fast the disks are with each policy."""
 
 
 @command.command("list")
@@ -180,7 +180,7 @@ def simulate(
     seed: int,
     format_: str,
 ) -> None:
-    """Predict policies on modelled or calibrated members, by discrete events."""
+    """Predict policies on modelled or calibrated members, by discrete-event simulation."""
     from iodelta.policy.answers import SimulationAnswer
     from iodelta.policy.calibrate import load as load_calibration
     from iodelta.policy.catalogue import check_policy
@@ -244,7 +244,7 @@ def calibrate(
     destroy: tuple[str, ...],
     format_: str,
 ) -> None:
-    """Measure each member alone at depths 1 to 64, then the mirror, to check how well it is predicted.
+    """Measure each member alone at depths 1 to 64, then the mirror, to check the prediction.
 
     Reads only, unless --destroy names each member: then writes too.
     """
@@ -375,8 +375,8 @@ def mirror(
 def defrag(directory: Path, size: str, format_: str) -> None:
     """Defragment on a btrfs until stopped: a background load that does the same work in every pass.
 
-    A file of small extents is kept in DIRECTORY and a clone of it is defragmented again and again; in the end both are
-    deleted. As the load of a condition its rate is measured, and the file under test is left alone:
+    It keeps a file of small extents in DIRECTORY, repeatedly defragments a clone of it, and deletes both at the end. As
+    the background load of a condition its rate is recorded, and it does not touch the file under test:
 
     background = "iodelta policy defrag {target.mount}"
     """

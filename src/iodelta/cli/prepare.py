@@ -29,9 +29,11 @@ Examples:
 @click.option(
     "--purge",
     type=click.Choice(["none", "discard", "nvme-format"]),
-    help="Give up everything on the disk first, where it can (default: none).",
+    help="How to discard everything on the disk first (default: none).",
 )
-@click.option("--fill", type=float, help="Times that the size is written in sequence, in blocks of 128k (default: 2).")
+@click.option(
+    "--fill", type=float, help="How many times to write the whole size sequentially, in blocks of 128k (default: 2)."
+)
 @click.option("--round", "round_", default="", help="Duration of one round (default: 60s).")
 @click.option("--limit", type=int, help="Maximum number of rounds (default: 25).")
 @click.option(
@@ -54,8 +56,8 @@ def command(what: str, **options: Any) -> None:
     [prepare] table, or the folder of an earlier preparation, which is continued. Options of fio after -- say what a
     round does (default: random writes of 4k at depth 32).
 
-    Steady is what SNIA's Solid State Storage Performance Test Specification calls so: over five rounds the IOPS range
-    over no more than 20 % of their average, and their line of least squares changes by no more than 10 % of it.
+    Steady is defined as in SNIA's Solid State Storage Performance Test Specification: over five rounds the IOPS range
+    over at most 20 % of their average, and their least-squares line changes by at most 10 % of it.
 
     Exit codes: 0 steady, 2 the request is wrong, 3 not steady within the limit, or stopped before, 4 could not write.
     """

@@ -58,7 +58,7 @@ REPEATED = {"machine", "target", "size", "given", "leave_out", "budget", "destro
 )
 @click.option("--leave-out", is_flag=True, help="Continue without the variants that cannot be set here.")
 @click.option("--budget", default="", help="Total time, such as 30m (default: the bundle's own).")
-@click.option("--against", default="", help="Compare with this folder, bundle or table; measure nothing.")
+@click.option("--against", default="", help="Compare with this folder, bundle or table; do not measure.")
 @click.option("--folder", "folder", type=click.Path(path_type=Path), help="Name of the experiment folder to create.")
 @click.option("--destroy", multiple=True, metavar="DEVICE", help="Allow this device or file to be overwritten.")
 @waits

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 def command(machine: str, forget: bool, yes: bool, format_: str) -> None:
     """Restore every setting that a killed run left changed, and end the processes that it left running.
 
-    Runs that are still alive are left alone. Every new run does the same before it starts. Of a damaged log, every
-    readable line is restored; the others are named, and the shell script of that run, which sets all its original
-    values, is kept.
+    It does not touch runs that are still alive. Every new run does the same before it starts. From a damaged log it
+    restores every readable line, names the others, and keeps the shell script of that run, which sets all original
+    values.
 
-    Exit codes: 0 everything is restored or given up, 2 there was nobody to ask, 4 a setting could not be restored.
+    Exit codes: 0 everything is restored or given up, 2 it could not ask you, 4 a setting could not be restored.
     """
     from iodelta.lab.undo import restore_pending  # --help does without
     from iodelta.machine import reach

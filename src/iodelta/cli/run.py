@@ -23,7 +23,7 @@ Examples:
   iodelta run --machine ssh:storage1 --target /dev/disk/by-id/... --variant none:block.scheduler=none \\
       --variant dl:block.scheduler=mq-deadline -- --rw=randread --bs=4k --direct=1
   iodelta run --machine ssh:storage1 --target /dev/disk/by-id/... --variant old:kernel=6.1 \\
-      --variant new:kernel=6.12 -- --rw=randread --bs=4k --direct=1     # reboots it, again and again
+      --variant new:kernel=6.12 -- --rw=randread --bs=4k --direct=1     # reboots it for every variant of a block
   iodelta run --machine vm --clock instructions --variant old:kernel=6.1 --variant new:kernel=6.12 \\
       -- --rw=randread --bs=4k --direct=1 --ioengine=libaio,io_uring
 """
@@ -42,7 +42,7 @@ Examples:
 @click.option(
     "--clock",
     type=click.Choice(["wall", "instructions"]),
-    help="What to measure: wall time, or instructions through the kernel (needs --machine vm, measures no time).",
+    help="What to measure: wall time, or instructions executed in the kernel (needs --machine vm; not time).",
 )
 @click.option(
     "--target",

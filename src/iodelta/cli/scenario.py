@@ -47,7 +47,7 @@ Examples:
 """,
 )
 def command() -> None:
-    """Replay published regression reports, as experiments that create and remove what they measure."""
+    """Replay published regression reports, as experiments that create and remove their own devices."""
 
 
 @command.command("list")
@@ -131,7 +131,7 @@ def run(
     destroy: tuple[str, ...],
     dry_run: bool,
 ) -> None:
-    """Create what the scenario NAME measures, measure it, remove it, and report.
+    """Create the devices of the scenario NAME, measure them, remove them, and report.
 
     Exit codes: 0 nothing worse, 1 regression, 2 the request is wrong, 3 inconclusive, 4 could not measure because
     something is missing here.

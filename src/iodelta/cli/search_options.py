@@ -76,7 +76,7 @@ by_hand = together(
         "--by-hand", is_flag=True, help="You judge each item: good, bad or skip; with --better, give numbers."
     ),
     click.option(
-        "--wrong", default="5%", show_default=True, metavar="SHARE", help="How often your good or bad is wrong."
+        "--wrong", default="5%", show_default=True, metavar="SHARE", help="How often you expect an answer to be wrong."
     ),
     click.option(
         "--value",
@@ -100,5 +100,5 @@ def folder(plan: str) -> Decorator[Any]:
         click.option("--folder", type=click.Path(path_type=Path), help="Name of the folder to create."),
         click.option("--plan", "plan_", is_flag=True, help=plan),
         click.option("--undo", type=click.IntRange(1), metavar="N", help="For a folder: undo the last N answers."),
-        click.option("--show", "show_", is_flag=True, help="For a folder: report what is known; measure nothing."),
+        click.option("--show", "show_", is_flag=True, help="For a folder: report the current result; do not measure."),
     )

@@ -21,7 +21,7 @@ Examples:
   fio --output-format=json job.fio | iodelta show -
   iodelta show results/ --format csv > results.csv
   iodelta show results/ -o page.html     # every number as a chart
-  iodelta show results/ --exit-code      # for a script: 1 where a number cannot be believed
+  iodelta show results/ --exit-code      # for a script: 1 if a number is impossible
 """
 
 
@@ -31,7 +31,7 @@ Examples:
 @click.option("--name-pattern", help="How to read file names, such as '{variant}/{cell}-{replicate}.json'.")
 @click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
 @delivered
-@click.option("--exit-code", "gate", is_flag=True, help="Exit with 1 where a number cannot be believed, for scripts.")
+@click.option("--exit-code", "gate", is_flag=True, help="Exit with 1 if a number is impossible, for scripts.")
 def command(
     paths: tuple[str, ...],
     each: bool,
