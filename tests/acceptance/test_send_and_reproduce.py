@@ -74,7 +74,7 @@ def test_a_bundle_is_carried_to_a_machine_that_knows_nothing_of_it_and_measured_
         words = [one["found"]["word"] for one in matched]
         assert len(words) == 2
         assert all(word == "reproduced" or word.startswith("same direction") for word in words), done
-        assert f"Not as it was there: target: {theirs} there, {node} here\n" in done.out
+        assert f"Different from the original: target: {theirs} there, {node} here\n" in done.out
         assert done.out.endswith("iodelta reproduce theirs.iodelta.tar.zst --against mine\n")
         assert stand.pending() == []
 
@@ -89,7 +89,7 @@ def read_and_left_alone(stand: Stand, told: object) -> None:
     assert "slow" in show.out
     assert audit.code in (0, 1)
     assert "fio.version" in env.out
-    assert "has verdicts of its own" in compare.err
+    assert "already has verdicts" in compare.err
     assert [path.name for path in stand.place.iterdir()] == ["theirs.iodelta.tar.zst"]
 
 

@@ -67,7 +67,7 @@ def test_a_combination_that_does_not_apply_or_run_is_left_out_and_what_that_cost
     reasons = {one["item"]: one["reason"] for one in found["combinations"] if one["reason"]}
     assert set(reasons) == {"010", "011"}
     assert all("does not apply" in reason for reason in reasons.values())
-    assert "do not tell: patch 2 without 1" in " ".join(done.out.split())
+    assert "do not determine: patch 2 without 1" in " ".join(done.out.split())
     assert found["inestimable"] == ["patch 2 without 1"]
     assert found["whole"] is not None
     assert found["shares"][0] is None
@@ -91,7 +91,7 @@ def test_guilty_patches_of_which_one_does_not_apply_without_the_other_are_not_ca
     text = " ".join(done.out.split())
     assert "Patch 3 costs 9 % on top of 2, without which it was not run" in text
     assert "3 nothing that matters" not in text
-    assert "The combinations that could be run do not tell: patch 3 without 2." in text
+    assert "The combinations that could be run do not determine: patch 3 without 2." in text
 
 
 def test_an_attribution_goes_on_from_its_log(repo: Toy, patched: list[str], tmp_path: Path) -> None:

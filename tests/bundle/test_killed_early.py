@@ -70,5 +70,5 @@ def test_an_option_of_a_new_experiment_measures_nothing_in_an_old_one(
         before = (folder / "journal.jsonl").read_bytes()
         code, said = ask("run", str(folder), *words)
         assert code == 2
-        assert "the question and its rules are in the folder already" in said
+        assert "the folder already defines the question and its rules" in said
         assert (folder / "journal.jsonl").read_bytes() == before

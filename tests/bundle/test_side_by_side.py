@@ -107,7 +107,7 @@ def test_every_format_says_the_word_both_systems_and_how_to_do_it_again(tmp_path
 def test_nothing_in_common_is_said(tmp_path: Path) -> None:
     (tmp_path / "t.md").write_text(THERE)
     found = side_by_side(side_at(str(tmp_path / "t.md")), own_side(carried(tmp_path / "here")), 0.01)
-    assert headline(found) == "Nothing was measured on both sides."
+    assert headline(found) == "The two sides have no measurement in common."
     assert found.exit_code == 4
 
 

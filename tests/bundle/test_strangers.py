@@ -130,7 +130,7 @@ def test_a_folder_that_is_there_is_not_written_into(tmp_path: Path, here: Path) 
     place = bundle(carried(tmp_path / "folder", text=text, blocks=1))
     code, said = ask("reproduce", str(place), "--target", "target", "--yes", "--folder", "mine")
     assert code == 2
-    assert "there is something already" in said
+    assert "this path exists already" in said
     assert list((here / "mine").iterdir()) == []
 
 

@@ -87,7 +87,7 @@ def test_words_that_are_wrong_say_what_to_do(place: Path) -> None:
         (["alert", "zzzz"], "`iodelta history scan` lists them"),
         (["decide", "zzzz", "whatever"], "'whatever' is not one of"),
         (["annotate", "x", "--at", "yesterday"], "write it as 2026-11-22T02:00Z"),
-        (["annotate", "x", "--at", "2026-11-22", "--commit", "4f2a1c9"], "leave one of the two out"),
+        (["annotate", "x", "--at", "2026-11-22", "--commit", "4f2a1c9"], "omit one of them"),
         (["annotate", "x", "--commit", "HEAD"], "not the hash of a commit"),
     ]:
         done = iodelta(place, "history", *words)

@@ -148,9 +148,9 @@ def test_requests_that_are_wrong_say_what_to_do(tmp_path: Path) -> None:
     for words, said in [
         (["show"], "there is no history"),
         (["show", "-o", "page.csv"], "let it end in .html"),
-        (["show", "-o", "page.html", "--format", "console"], "what a terminal shows is not written to a file"),
+        (["show", "-o", "page.html", "--format", "console"], "the console format cannot be written to a file"),
         (["add", "nothing"], "nothing: cannot read it: No such file"),
-        (["show", "--history", "mysql://x/y", "--log", "l"], "not a database that a history can be in"),
+        (["show", "--history", "mysql://x/y", "--log", "l"], "not a database that a history can use"),
         (["show", "--history", "postgresql://x/y"], "give --log FILE"),
     ]:
         done = iodelta(tmp_path, "history", *words)

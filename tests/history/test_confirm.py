@@ -226,7 +226,7 @@ def test_nights_of_two_commits_are_one_series_and_a_killed_one_goes_on(nightly: 
     running.wait(60)
     done = iodelta(nightly, "history", "night", "nightly.toml", "--wait")
     assert done.returncode == 0, done.stderr
-    assert "going on with the night" in done.stderr
+    assert "continuing the night" in done.stderr
     assert [one.commit for one in entries(nightly, NightBegun)] == [first, second]
     assert (len(entries(nightly, NightEnded)), len(entries(nightly, Added))) == (2, 2)
     with sqlite3.connect(nightly / "iodelta-history" / "history.db") as connection:

@@ -168,7 +168,7 @@ def test_pruning_names_what_goes_keeps_folders_and_rebuild_agrees(place: Path) -
     write(place / "t.csv", table)
     iodelta("import", "t.csv", "--from", "csv", "--history", "h")
     said = iodelta("prune", "--keep", "4", "--dry-run", "--history", "h").output
-    assert said.endswith("6 nights would be taken out\n")
+    assert said.endswith("6 nights would be removed\n")
     assert iodelta("check", "--history", "h").exit_code == 0
     done = json.loads(iodelta("prune", "--keep", "4", "--history", "h", "--format", "json").output)
     Draft202012Validator(schema("iodelta.history-prune/1")).validate(done)
@@ -191,7 +191,7 @@ def test_pruning_names_what_goes_keeps_folders_and_rebuild_agrees(place: Path) -
 def test_nights_whose_folder_is_gone_and_old_ones_can_go_and_nothing_goes_unasked(place: Path) -> None:
     assert isinstance(iodelta("prune").exception, RequestError)
     assert "not an age" in str(iodelta("prune", "--older-than", "soon").exception)
-    assert iodelta("prune", "--older-than", "100y").output == "0 nights taken out; their folders are as they were\n"
+    assert iodelta("prune", "--older-than", "100y").output == "0 nights removed; their folders are unchanged\n"
     assert iodelta("prune", "--gone").output.count("its folder is gone") == 10
     store = Store(f"sqlite:///{place / 'iodelta-history' / 'history.db'}")
     assert (store.experiments(), store.lines()) == ([], [])

@@ -196,4 +196,4 @@ def test_calibrations_add_up_and_say_what_stalls_and_writes_do() -> None:
     assert "45 of 300 trials stalled, 150 in a thousand, at most 188 (95 %)" in quoted(often)
     assert "is 102 % worse" in quoted(often)
     unsure = msgspec.structs.replace(left, low=-0.01)
-    assert "not told from 0" in quoted(msgspec.structs.replace(both, aftermath=(unsure,)))
+    assert "not distinguishable from 0" in quoted(msgspec.structs.replace(both, aftermath=(unsure,)))

@@ -39,7 +39,7 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_exists_is_never_taken_for_a_new_one(folder: Folder) -> None:
-    with pytest.raises(RequestError, match="something already"), Folder.making(folder.path):
+    with pytest.raises(RequestError, match="this path exists already"), Folder.making(folder.path):
         pass
     assert folder.read(EXPERIMENT) == b'question = "?"\n'
 

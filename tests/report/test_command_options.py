@@ -90,7 +90,7 @@ def test_a_files_ending_implies_its_format(ending: str, sides: Path) -> None:
 def test_an_ending_that_says_nothing_is_asked_about_before_anything_is_read(sides: Path) -> None:
     done = call("compare", "A", "nowhere", "-o", "report.doc", cwd=sides)
     assert done.code == 2
-    assert "report.doc: the ending of this file's name implies no format" in done.error
+    assert "report.doc: the extension of this file does not select a format" in done.error
     done = call("compare", "A", "B", "-o", "report.doc", "--format", "csv", cwd=sides)
     assert (sides / "report.doc").read_text().startswith("cell,"), done.error
 
@@ -127,7 +127,7 @@ def test_no_command_writes_over_a_file_unless_it_is_forced(words: tuple[str, ...
     before = sorted(path.name for path in sides.iterdir())
     done = call(*words, cwd=sides)
     assert done.code == 2
-    assert "taken.html: there is something already" in done.error
+    assert "taken.html: this path exists already" in done.error
     assert taken.read_text() == "a year of work"
     assert sorted(path.name for path in sides.iterdir()) == before
 
@@ -167,7 +167,7 @@ def test_pictures_of_another_report_are_not_replaced(sides: Path) -> None:
     (sides / "pictures/sweep.svg").write_text("old")
     done = call("compare", "A", "B", "--charts", "pictures", cwd=sides)
     assert done.code == 2
-    assert "there are pictures already, such as sweep.svg" in done.error
+    assert "it already contains pictures, such as sweep.svg" in done.error
 
 
 # --------------------------------------------------------------------------------------------- missing and doubled

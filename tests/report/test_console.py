@@ -222,9 +222,9 @@ def test_a_carry_over_of_which_nothing_is_known_has_no_number() -> None:
     verdicts = tuple(msgspec.structs.replace(v, carry=wild) for v in shown.judgement.verdicts)
     judgement = msgspec.structs.replace(shown.judgement, verdicts=verdicts)
     said = " ".join(text(msgspec.structs.replace(shown, judgement=judgement)).split())
-    assert "The data cannot tell the carry-over: more blocks can, or [design] carry-over" in said
+    assert "The data do not determine the carry-over: more blocks can, or [design] carry-over" in said
     assert "212954" not in said
-    assert carried(wild, None).startswith("the data cannot tell the carry-over: more blocks can")
+    assert carried(wild, None).startswith("the data do not determine the carry-over: more blocks can")
 
 
 @pytest.mark.parametrize(("change", "sd", "code"), [(-0.05, 0.01, 1), (0.05, 0.01, 0), (-0.01, 0.05, 3)])

@@ -111,7 +111,7 @@ class SearchFolder:
     def make(cls, path: Path, question: Question, version: str, identifier: str) -> SearchFolder:
         """A new folder with its question on disk. Raises RequestError when there is something, MeasureError."""
         if path.exists() or path.is_symlink():
-            raise RequestError("there is something already", place=str(path), remedy="name a new folder with --folder")
+            raise RequestError("this path exists already", place=str(path), remedy="name a new folder with --folder")
         data = msgspec.json.format(msgspec.json.encode(question), indent=1) + b"\n"
         folder = cls(path)
         try:

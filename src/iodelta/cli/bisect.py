@@ -115,7 +115,7 @@ def command(what: str | None, fio: tuple[str, ...], **options: object) -> None:
         if what is not None:
             raise RequestError("not a folder", place=what, remedy="fio's options come after --")
         if options["undo"] or options["show_"] or options["value"]:
-            raise RequestError("--undo, --show and --value are about a folder", remedy="give it first")
+            raise RequestError("--undo, --show and --value need a folder", remedy="give it first")
         question = ask(fio, options)
         at = replayed(machine, question, ())
         click.echo(candidates(at.search.line.items, at.kind.title), err=True)
@@ -135,7 +135,7 @@ def _show_plan(at: Searched | Judged, format_: str) -> None:
     items = tuple(at.search.line.items)
     answer = SearchPlanAnswer(items, title, why, tuple(map(at.kind.title, items)))
     if format_ == "git":
-        raise RequestError("nothing was measured, so there is no log", place="--format git", remedy="leave --plan out")
+        raise RequestError("the log is empty: --plan does not measure", place="--format git", remedy="leave --plan out")
     deliver(answer, tuple, format_)
 
 
@@ -158,7 +158,7 @@ def ask(fio: tuple[str, ...], options: dict[str, object]) -> Question:
         ways.append("good")
     if len(ways) != 1 and sorted(ways) != ["items", "items_file"]:
         raise RequestError(
-            "what shall be searched?" if not ways else "commits, a list or settings: one of them",
+            "nothing to search was given" if not ways else "commits, a list or settings: one of them",
             place="command line",
             remedy="--good REV --bad REV for commits, --item or --items for a list, --settings GOOD BAD for settings",
         )

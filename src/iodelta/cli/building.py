@@ -71,7 +71,9 @@ def _built(tree: Path, revs: Sequence[str], recipe: Recipe, on_step: OnStep, aga
 
 def _say(commit: str, kernel: Kernel, lacking: Sequence[str], format_: str) -> None:
     if not commit:
-        click.echo("what was built is not committed: this name is given to the next such build, too", err=True)
+        click.echo(
+            "the tree has uncommitted changes: the next build with uncommitted changes gets the same name", err=True
+        )
     for line in lacking:
         click.echo(f"{inert(kernel.name)}: does not have {inert(line)}, which --config asks for", err=True)
     if format_ == "console":
@@ -83,7 +85,7 @@ def _put(found: Sequence[Kernel], into: Path) -> None:
     if len(found) > 1:
         raise RequestError(f"{plural(len(found), 'kernel')} were built, and one goes there", place="--into")
     if into.exists() and not (into / "built.json").exists():
-        raise RequestError("is there already, and holds no kernel of iodelta's", place=str(into))
+        raise RequestError("exists already, and iodelta did not make it", place=str(into))
     for kernel in found:
         shutil.rmtree(into, ignore_errors=True)
         shutil.copytree(Path(kernel.image).parent, into, symlinks=True)

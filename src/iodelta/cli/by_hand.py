@@ -45,7 +45,9 @@ def answer_of(path: Path, words: tuple[str, ...], options: dict[str, object]) ->
     question = folder.question()
     again = f"iodelta bisect {pasted(path)}"
     if not question.by_hand:
-        raise RequestError("this search measures by itself and takes no answer", place=str(path), remedy=again)
+        raise RequestError(
+            "this search measures automatically, and does not accept answers", place=str(path), remedy=again
+        )
     if len(words) + bool(value) > 1 or options["undo"] or options["plan_"] or options["show_"]:
         raise RequestError("give one answer", place=str(path), remedy=f"{again} good")
     said = value or words[0]
@@ -54,7 +56,7 @@ def answer_of(path: Path, words: tuple[str, ...], options: dict[str, object]) ->
         return None
     at = replayed(LocalMachine(), question, folder.answers())
     if at.ask is None:
-        remedy = f"to take the last answer back: {again} undo"
+        remedy = f"to undo the last answer: {again} undo"
         raise RequestError("this search is over", place=str(path), remedy=remedy)
     read(said, question, needed=at.ask.must or bool(at.search.store.of(at.ask.item)))
     return Once(at.ask.item, said)
@@ -74,7 +76,7 @@ class Once:
             raise RequestError(
                 "another call has answered meanwhile, so this answer was not kept",
                 place=self._item[:12],
-                remedy="look at what is proposed now with --plan",
+                remedy="see the current proposal with --plan",
             )
         return said
 

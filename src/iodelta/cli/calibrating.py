@@ -122,7 +122,7 @@ def calibrate(
     )
     if not calibration.comparisons:
         raise MeasureError(
-            "no comparison came to its first look", place=str(where), remedy="give a larger --budget or shorter trials"
+            "no comparison reached its first look", place=str(where), remedy="give a larger --budget or shorter trials"
         )
     answer = CalibrationAnswer(calibration, calibration.bound, unwritten, throttle)
     deliver(answer, tuple, format_, output, force=force)

@@ -67,7 +67,7 @@ def command(
         raise RequestError(str(error), place="--margin") from error
     if len(paths) == 1 and is_own(paths[0]):
         raise RequestError(
-            "this experiment has verdicts of its own",
+            "this experiment already has verdicts",
             place=paths[0],
             remedy=f"`iodelta report {pasted(paths[0])}` shows them",
         )

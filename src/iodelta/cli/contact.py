@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 def _only(context: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> str:
     if len(names) > 1:
-        raise RequestError("this is about one machine", place="--machine", remedy="only `iodelta run` takes several")
+        raise RequestError(
+            "this command uses one machine", place="--machine", remedy="only `iodelta run` takes several"
+        )
     return "".join(names)
 
 

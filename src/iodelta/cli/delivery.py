@@ -100,15 +100,15 @@ def format_of(output: Path, format_: str, endings: Mapping[str, str] = ENDINGS) 
     asked = click.get_current_context().get_parameter_source("format_") is ParameterSource.COMMANDLINE
     if asked and format_ == "console":
         raise RequestError(
-            "what a terminal shows is not written to a file", place="--output", remedy="choose another --format"
+            "the console format cannot be written to a file", place="--output", remedy="choose another --format"
         )
     if asked:
         return format_
     if output.suffix.lower() not in endings:
         raise RequestError(
-            "the ending of this file's name implies no format",
+            "the extension of this file does not select a format",
             place=str(output),
-            remedy=f"add --format, or let it end in {', '.join(endings)}",
+            remedy=f"add --format, or use one of {', '.join(endings)}",
         )
     return endings[output.suffix.lower()]
 

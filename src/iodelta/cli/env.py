@@ -47,7 +47,7 @@ def command(folder: Path | None, machine: str, target: str, other: Path | None, 
     from iodelta.study.confounders import differences
 
     if folder is not None and machine:
-        raise RequestError("the environment in a folder is of its own machine", place=str(folder))
+        raise RequestError("a folder records the environment of its own machine", place=str(folder))
     found = _environment(folder, machine, target or _same_target(folder, machine, other))
     if other is None:
         if format_ == "json":
@@ -93,7 +93,7 @@ def _environment(folder: Path | None, name: str, target: str) -> dict[str, Any]:
     opened(folder).check_times()
     recorded_ = recorded(folder)
     if recorded_ is None:
-        raise RequestError("has no environment: the run was killed before it looked at the machine", place=str(folder))
+        raise RequestError("has no environment: the run was killed before it recorded one", place=str(folder))
     return recorded_
 
 

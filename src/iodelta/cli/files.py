@@ -48,7 +48,7 @@ def check_free_of_pictures(folder: Path, *, force: bool) -> None:
     taken = sorted(path for path in folder.iterdir() if path.suffix in PICTURES)
     if taken:
         raise RequestError(
-            f"there are pictures already, such as {taken[0].name}",
+            f"it already contains pictures, such as {taken[0].name}",
             place=str(folder),
             remedy="name a new folder, or add --force",
         )
@@ -108,4 +108,4 @@ def _name(draft: Path, path: Path) -> None:
 
 
 def _taken(path: Path) -> RequestError:
-    return RequestError("there is something already", place=str(path), remedy="name another file, or add --force")
+    return RequestError("this path exists already", place=str(path), remedy="name another file, or add --force")

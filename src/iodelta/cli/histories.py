@@ -96,7 +96,7 @@ def _store(place: str, kind: type[Store]) -> Store:
         return kind(f"sqlite:///{Path(place) / 'history.db'}")
     scheme, _, rest = place.partition("://")
     if scheme not in ("postgresql", "postgres", "postgresql+psycopg"):
-        raise RequestError(f"{scheme!r} is not a database that a history can be in", place="--history",
+        raise RequestError(f"{scheme!r} is not a database that a history can use", place="--history",
                            remedy="give a directory, or postgresql://USER@HOST/DATABASE")  # fmt: skip
     return kind(f"postgresql+psycopg://{rest}")
 

@@ -184,7 +184,7 @@ def annotate(text: str, when: str, commit: str, place: str, log: Path | None, fo
 
     _, written = opened(place, log)
     if when and commit:
-        raise RequestError("a note is at a time or at a commit", place="--at", remedy="leave one of the two out")
+        raise RequestError("a note is at a time or at a commit", place="--at", remedy="omit one of them")
     if commit and not re.fullmatch(r"[0-9a-f]{7,64}", commit):
         raise RequestError("not the hash of a commit: 7 to 64 of 0-9 and a-f", place="--commit")
     moment = moment_of(when)
@@ -294,9 +294,7 @@ def alert_lines(alert: Alert, *, shown: int | None) -> list[str]:
 
 def state_said(alert: Alert) -> str:
     """Kind, state and what a person decided."""
-    kind = {"step": "", "machine": " of the machine: a build that stays the same stepped"}.get(
-        alert.kind, f" ({alert.kind})"
-    )
+    kind = {"step": "", "machine": " of the machine: an unchanged build moved"}.get(alert.kind, f" ({alert.kind})")
     decided = "" if alert.triage == "new" else f", {alert.triage}" + (f": {alert.why}" if alert.why else "")
     return f"{alert.state}{kind}{decided}"
 

@@ -116,7 +116,7 @@ def _check(alert: Alert) -> None:
         raise RequestError("there is no step to confirm any more", place=alert.id, remedy=f"it is {alert.state}")
     if alert.kind == "machine":
         raise RequestError(
-            "only builds that stay the same stepped: there are no two builds to compare",
+            "only unchanged builds moved, so there are no two builds to compare",
             place=alert.id,
             remedy="look for what changed on the machine; `iodelta history decide` keeps what you find",
         )
@@ -142,7 +142,7 @@ def _variants(good: Measured, bad: Measured, put: Sequence[str], place: Path) ->
     if not put:
         if good.settings == bad.settings:
             raise RequestError(
-                "both nights have the same settings: what differed was installed by something else",
+                "both nights have the same settings: another program installed the difference",
                 place=bad.variant.name,
                 remedy="give --put COMMAND that installs {commit} or {built}",
             )
@@ -192,9 +192,7 @@ def measure(folder: Path, file: Path, destroy: Sequence[str]) -> None:
         run(file if is_new else folder, asked)
     state = Account(Folder.open(folder).events()).state
     if state not in OVER:
-        raise MeasureError(
-            f"the run ended early: {state}", place=str(folder), remedy="the same command goes on with it"
-        )
+        raise MeasureError(f"the run ended early: {state}", place=str(folder), remedy="the same command continues it")
 
 
 def _outcome(alert: Alert, folder: Path) -> Confirmed:
@@ -228,7 +226,7 @@ def write(file: Path, text: str) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
     except OSError as error:
-        remedy = "make room or make it writable, then do it again"
+        remedy = "free some space or make it writable, then repeat the command"
         raise MeasureError(f"cannot write: {error.strerror}", place=str(file), remedy=remedy) from error
 
 

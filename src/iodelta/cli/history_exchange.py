@@ -106,7 +106,7 @@ def export(target: str | None, place: str, log: Path | None, kind: str, force: b
     """
     if kind == "delta" and not target:
         raise RequestError(
-            "a lake needs a place", place="export --to delta", remedy="name a directory or s3://BUCKET/PATH"
+            "a lake needs a target", place="export --to delta", remedy="name a directory or s3://BUCKET/PATH"
         )
     if target and kind != "delta":
         check_free(Path(target), force=force)

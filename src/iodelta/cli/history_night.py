@@ -130,9 +130,9 @@ def _unfinished(file: Path, written: Log) -> NightBegun | None:
     if last is None:
         return None
     if last.commit != _commit(file):
-        click.echo(f"left as it is: {inert(last.folder)} was begun of commit {last.commit[:12]}", err=True)
+        click.echo(f"not continued: {inert(last.folder)} was begun with commit {last.commit[:12]}", err=True)
         return None
-    click.echo(f"going on with the night in {inert(last.folder)}", err=True)
+    click.echo(f"continuing the night in {inert(last.folder)}", err=True)
     return last
 
 

@@ -57,7 +57,7 @@ def prune(place: str, log: Path | None, format_: str, age: str, keep: int | None
     for night in found:
         moment = time.strftime("%Y-%m-%d %H:%M", time.gmtime(night.t))
         click.echo(f"  {moment}  {inert(night.machine)}  {inert(night.folder)}: {night.reason}")
-    said = "would be taken out" if dry_run else "taken out; their folders are as they were"
+    said = "would be removed" if dry_run else "removed; their folders are unchanged"
     click.echo(f"{plural(len(found), 'night')} {said}")
 
 

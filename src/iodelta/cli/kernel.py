@@ -153,7 +153,7 @@ def sweep(
 
     ends = _ends(row)
     if ends is None:
-        raise RequestError("give the row as FIRST..LAST", place=row, remedy="as in 6.12.100..6.12.117")
+        raise RequestError("give the range as FIRST..LAST", place=row, remedy="as in 6.12.100..6.12.117")
     members = [
         kernel
         for kernel in kernels.here()
@@ -161,7 +161,7 @@ def sweep(
     ]
     if len(members) < 2:
         raise MeasureError(
-            f"{len(members)} of the kernels from {ends[0]} to {ends[1]} are here; a row needs two",
+            f"{len(members)} of the kernels from {ends[0]} to {ends[1]} are here; a sweep needs two",
             place="iodelta kernel sweep",
             remedy=f"`iodelta kernel fetch {row}` gets those that the package manager has",
         )

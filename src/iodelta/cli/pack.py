@@ -82,7 +82,7 @@ def _same(judgement: object, draft: Path, place: Path) -> None:
 
     if load(Packed(draft)).judgement != judgement:
         raise MeasureError(
-            "the bundle would not say what the folder says: a name was removed that meant something in the results",
+            "the bundle would give other results than the folder: a name that was removed matters for them",
             place=str(place),
             remedy="--keep-identity packs it as it is; please report this",
         )
@@ -103,14 +103,16 @@ def _packed(made: Packing) -> list[str]:
     lines = ["Packed:"]
     lines += [f"  {name:<22} {size:>10} bytes" for name, size in made.files if not name.startswith("raw/")]
     if raw:
-        lines.append(f"  {'raw/':<22} {sum(raw):>10} bytes in {plural(len(raw), 'file')}, what fio said and was asked")
+        lines.append(
+            f"  {'raw/':<22} {sum(raw):>10} bytes in {plural(len(raw), 'file')}, fio's output and command lines"
+        )
     return lines
 
 
 def _replaced(made: Packing) -> list[str]:
     """What does not travel: identities, words of the command line, files."""
     places = {one.kind: one.places for one in made.manifest.removed}
-    lines = ["Removed (the list is for you; the bundle holds the placeholders only):"] if made.replaced else []
+    lines = ["Removed (the bundle contains only the placeholders, not this list):"] if made.replaced else []
     for kind, word, text in made.replaced[:SHOWN]:
         lines.append(f"  {kind:<12} {word:<12} for {inert(text)}")
     if len(made.replaced) > SHOWN:
@@ -129,5 +131,5 @@ def _replaced(made: Packing) -> list[str]:
         more = f" and {len(made.left_out) - 8} more" if len(made.left_out) > 8 else ""
         lines.append(f"Left out: {', '.join(map(inert, made.left_out[:8]))}{more}")
     if made.manifest.state not in ("complete", "budget"):
-        lines.append(f"The experiment did not come to its end ({inert(made.manifest.state)}): it cannot be reproduced.")
+        lines.append(f"The experiment is not complete ({inert(made.manifest.state)}): it cannot be reproduced.")
     return lines

@@ -115,7 +115,7 @@ def explain(
     from iodelta.policy.explain import Array, explain
 
     if any(rate <= 0 for rate in rates) or iodepth < 1 or jobs < 1 or (iops is not None and iops <= 0):
-        raise RequestError("rates, depth, jobs and iops are above 0", place="command line")
+        raise RequestError("rates, depth, jobs and iops must be above 0", place="command line")
     if rates and calibration:
         raise RequestError("rates are either given or calibrated", place="command line")
     length = size_of(bs, "--bs")
@@ -191,7 +191,7 @@ def simulate(
             "members are either modelled or calibrated", place="command line", remedy="--member ..., or --calibration"
         )
     if worlds < 1 or seconds <= 0 or jobs < 1:
-        raise RequestError("worlds, seconds and jobs are above 0", place="command line")
+        raise RequestError("worlds, seconds and jobs must be above 0", place="command line")
     depth_given = click.get_current_context().get_parameter_source("iodepths") is not ParameterSource.DEFAULT
     if arrivals and depth_given:
         raise RequestError(
@@ -331,7 +331,7 @@ def mirror(
         click.echo(experiment_command(members, chosen, rw, bs, iodepths, jobs, reads, size, buffered))
         return
     if not 0 < seconds <= 1e6 or not 0 <= ramp <= 1e6 or not 0 < stall <= 1e6 or jobs < 1:
-        raise RequestError("seconds, stall and jobs are above 0", place="command line")
+        raise RequestError("seconds, stall and jobs must be above 0", place="command line")
     length = size_of(bs, "--bs")
     _, wrong = inspect(
         members, pieces=0 if compare_all else SAMPLE, size=size_of(size, "--size") if size else None, seed=seed

@@ -93,7 +93,7 @@ def _question(path: Path, asked: Asked) -> tuple[str, str, Path]:
         return disk_text(machine=asked.machine, target=target, prepare=table, fio=asked.fio), "command line", Path()
     if dataclasses.replace(asked, place=None).asks_anew():
         raise RequestError(
-            "the steps are in the file already",
+            "the file already defines the steps",
             place=str(path),
             remedy="change [prepare] there, or name the device in place of the file",
         )
@@ -113,7 +113,7 @@ def _go_on(path: Path, asked: Asked) -> NoReturn:
         )
     if asked.asks_anew() or asked.dry_run:
         raise RequestError(
-            "the disk and the steps are in the folder already",
+            "the folder already defines the disk and the steps",
             place=str(path),
             remedy="to continue it, only --destroy, --wait, --format and --output can be given",
         )

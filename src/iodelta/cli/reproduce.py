@@ -160,7 +160,7 @@ def _experiment(bundle: str) -> Packed:
     path = Path(bundle)
     if path.is_file() and not is_bundle(path):
         raise RequestError(
-            "there is no experiment in it, so nothing that could be run here",
+            "it does not contain an experiment to run here",
             place=bundle,
             remedy="`iodelta pack FOLDER` makes a bundle; --against puts results of any kind side by side",
         )
@@ -235,19 +235,19 @@ def _show(plan: PlanAnswer, *, error: bool) -> None:
 def _accepted(prepared: Prepared, bundle: Packed, place: Path, *, yes: bool, allow_commands: bool) -> None:
     """Raises RequestError unless everything shown was accepted."""
     if place.exists() or place.is_symlink():
-        raise RequestError("there is something already", place=str(place), remedy="name a new folder with --folder")
+        raise RequestError("this path exists already", place=str(place), remedy="name a new folder with --folder")
     if prepared.dangers and not allow_commands:
         raise RequestError(
             f"{plural(len(prepared.dangers), 'part')} of it could do more than I/O on the target (DANGER above)",
             place=str(bundle.path),
-            remedy="if you trust its maker with this machine, say --allow-commands as well",
+            remedy="if you trust its author with this machine, add --allow-commands",
         )
     if yes:
         return
     nothing = "nothing was run, set or written"
     if not sys.stdin.isatty():
         raise RequestError(
-            f"not accepted, {nothing}", place=str(bundle.path), remedy="use --yes where no question can be answered"
+            f"not accepted, {nothing}", place=str(bundle.path), remedy="use --yes if you cannot answer questions"
         )
     try:
         agreed = click.confirm("Run this here?", default=False, err=True)

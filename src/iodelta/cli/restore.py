@@ -83,7 +83,7 @@ def _agreed(left: Sequence[Outcome], *, yes: bool, error: bool) -> None:
         return
     if not _can_ask():
         raise RequestError(
-            "not accepted, nothing was given up", place="--forget", remedy="use --yes where no question can be answered"
+            "not accepted, nothing was given up", place="--forget", remedy="use --yes if you cannot answer questions"
         )
     try:
         agreed = click.confirm("Give it up?", default=False, err=True)

@@ -105,7 +105,7 @@ def measure(path: Path | None, asked: Asked) -> None:
 def _go_on(path: Path, asked: Asked) -> None:
     if asked.asks_anew():
         raise RequestError(
-            "the question and its rules are in the folder already",
+            "the folder already defines the question and its rules",
             place=str(path),
             remedy="to continue it, only --budget, --destroy, --wait, --verbose, --format and --output can be given",
         )

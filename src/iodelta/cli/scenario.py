@@ -92,7 +92,7 @@ def show(name: str, full: bool, machine: str, format_: str) -> None:
     click.echo(f"{found.name}: {found.title}")
     for line in (*_wrapped(found.about), *_wrapped(f"It makes: {found.makes}"), *_lacking(found.missing)):
         click.echo(line)
-    click.echo("  In its experiment @NAME@ stands for what is known once everything was made:")
+    click.echo("  In its experiment file @NAME@ stands for a value that is known after the devices are made:")
     click.echo(f"\n{found.experiment}", nl=False)
 
 
@@ -197,10 +197,10 @@ def _guest(one: Scenario, kernels: tuple[str, ...], machine: str, target: str, *
         raise RequestError("a guest has its own target", place="--vm", remedy="leave out --machine and --target")
     if not one.guest:
         raise RequestError(
-            "no guest would have more of what it needs", place=f"{one.name} --vm", remedy="run it without --vm"
+            "a guest does not help this scenario", place=f"{one.name} --vm", remedy="run it without --vm"
         )
     if len(kernels) > 1 and one.in_guest is None:
-        raise RequestError("its variants cannot be kernels", place=one.name, remedy="give one --kernel")
+        raise RequestError("this scenario cannot compare kernels", place=one.name, remedy="give one --kernel")
     named = one.guest_name(kernels, full=full)
     return named, PLACE if "target=" in named else "/tmp"
 

@@ -67,7 +67,7 @@ class Asked:
         build, put, measure = (command_words(self.text(name), f"--{name}") for name in ("build", "put", "measure"))
         artifacts = self.many("artifacts")
         if artifacts and not build:
-            raise RequestError("there is no --build that could leave it", place="--artifact")
+            raise RequestError("there is no --build to produce it", place="--artifact")
         for name in artifacts:
             if Path(name).is_absolute() or ".." in Path(name).parts:
                 raise RequestError("an artifact is named relative to the tree", place=f"--artifact {name}")
@@ -105,18 +105,20 @@ class Asked:
         if self.text("measure"):
             if self.text("machine") or self.text("clock"):
                 raise RequestError(
-                    "--measure is a command of yours, and runs here",
+                    "--measure is your own command, and runs on this machine",
                     place="--machine" if self.text("machine") else "--clock",
-                    remedy="let it go there: --measure 'ssh HOST ...'; or leave it out, and fio is run there",
+                    remedy="use --measure 'ssh HOST ...', or omit it to run fio there",
                 )
             given = [name for name in ("target", "size", "trial", "ramp", "metric") if self._options.get(name)]
             if self._fio or given or self._options.get("knobs"):
                 raise RequestError("either --measure, or fio with its target and knobs", place="command line")
             if not self._options["better"]:
-                raise RequestError("say which way the number is better", place="--measure", remedy="--better higher")
+                raise RequestError(
+                    "say whether a higher or a lower number is better", place="--measure", remedy="--better higher"
+                )
             return Measured("the number", "", cast(Better, self._options["better"]))
         if self._options["better"]:
-            raise RequestError("fio's metrics know which way they are better", place="--better")
+            raise RequestError("iodelta knows the better direction of fio's metrics", place="--better")
         text = shorthand(
             fio=self._fio,
             variants=["item"],
@@ -127,7 +129,7 @@ class Asked:
         experiment = cell_experiment(text)
         if self.text("machine").partition(":")[0] == "vm" and not self._counts:
             raise RequestError(
-                "a search counts the instructions of a guest, and takes no times in one",
+                "in a guest, a search counts instructions; it does not measure time",
                 place="--machine",
                 remedy="add --clock instructions; `iodelta run --machine vm` takes times of two kernels",
             )
@@ -151,16 +153,20 @@ class Asked:
         if self._fio or (mine := sorted(given & MEASURING)):
             name = "an option of fio" if self._fio else _spelt(mine[0])
             raise RequestError(
-                f"{name} is for a search that measures by itself",
+                f"{name} is for automatic searches",
                 place="--by-hand",
                 remedy="leave it out: you put each item under test and answer; or leave --by-hand out",
             )
         if self.by_hand == "numbers" and "wrong" in given:
-            raise RequestError("--wrong is about words", place="--better", remedy="leave --wrong or --better out")
+            raise RequestError(
+                "--wrong is for the answers good and bad", place="--better", remedy="leave --wrong or --better out"
+            )
         if self.by_hand == "words":
             if about := sorted(given & NUMBERS):
                 remedy = "leave it out, or answer with numbers: --better higher or lower"
-                raise RequestError(f"{_spelt(about[0])} is about numbers", place="--by-hand", remedy=remedy)
+                raise RequestError(
+                    f"{_spelt(about[0])} is for answers that are numbers", place="--by-hand", remedy=remedy
+                )
             return Measured("your answers", "", "lower")
         return Measured(self.text("metric") or "the number", "", cast(Better, self._options["better"]))
 
@@ -168,7 +174,7 @@ class Asked:
         """Probability that a word is wrong."""
         if not self.by_hand and "wrong" in given_options(self._options):
             raise RequestError(
-                "only the words of a person are wrong with a probability",
+                "only answers by hand have a probability to be wrong",
                 place="--wrong",
                 remedy="add --by-hand, or leave it out",
             )
@@ -197,7 +203,9 @@ class Asked:
             found[name] = value
         if self._counts and self.text("build") and not any("{built}" in value for value in found.values()):
             raise RequestError(
-                "what is built is not what is booted", place="--set", remedy="name the kernel: --set kernel={built}"
+                "the kernel that boots is not the one that was built",
+                place="--set",
+                remedy="name the kernel: --set kernel={built}",
             )
         return found
 
@@ -265,7 +273,7 @@ def open_folder(path: Path, fio: tuple[str, ...], options: dict[str, object]) ->
     wrong = sorted(given_options(options) - {"plan_", "undo", "show_", "format_", "value", "rest"})
     if fio or wrong:
         raise RequestError(
-            "the question is in the folder already",
+            "the folder already defines the question",
             place=str(path),
             remedy="to continue, only --plan, --undo, --show, --rest and --format can be given"
             + (f", not --{wrong[0].rstrip('_')}" if not fio else ""),

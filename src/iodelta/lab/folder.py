@@ -118,10 +118,10 @@ class Folder:
     def making(cls, path: Path) -> Iterator[Folder]:
         """A draft beside ``path`` to be filled; it becomes ``path`` at the end, and is gone after an error.
 
-        Raises RequestError when there is something already, MeasureError when no folder can be made there.
+        Raises RequestError when the path exists already, MeasureError when no folder can be made there.
         """
         if path.exists() or path.is_symlink():
-            raise RequestError("there is something already", place=str(path), remedy="name a new folder with --folder")
+            raise RequestError("this path exists already", place=str(path), remedy="name a new folder with --folder")
         draft = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
         try:
             (draft / RAW).mkdir(parents=True)

@@ -156,9 +156,7 @@ OPTIONS = (
     ),
     Confounder("pace", r"rate\w*|thinktime\w*|latency\w*", "the load was held back"),
     Confounder("length", r"runtime|ramp_time|loops|time_based", "a longer run is warmer and covers more of the device"),
-    Confounder(
-        "time", r"interval between sides|run at .*", "between the sides the machine may have become another", True
-    ),
+    Confounder("time", r"interval between sides|run at .*", "the machine may have changed between the sides", True),
     Confounder("host", r"host|devices|filename", "another machine, device or file", False),
 )
 """The same for what foreign results tell of themselves: fio's options."""

@@ -177,7 +177,7 @@ def _one_block(unit: Units, used: int) -> list[Finding]:
             "verdict.one-block",
             "warning",
             unit.place,
-            "one block: whether the variants differ, or the machine did from one trial to the next, cannot be told",
+            "one block cannot show whether the variants differ or the machine changed between trials",
             "run more blocks; the plan says how many a word takes",
         )
     ]

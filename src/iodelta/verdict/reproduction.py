@@ -137,7 +137,7 @@ def reproduction(there: Estimate, here: Estimate, margin: float) -> Reproduction
 
     if not _shown(there):
         if not _within(there, delta):
-            says = "the original shows nothing: its interval includes no change as well as a change"
+            says = "the original does not show a change: its interval includes both a change and no change"
             nothing = made("inconclusive", says)
             return msgspec.structs.replace(nothing, asked=False)
         if _within(here, delta):

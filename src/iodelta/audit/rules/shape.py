@@ -149,7 +149,7 @@ def _scaled(index: int, run: Run, percents: list[float]) -> tuple[Repair, ...]:
 @rule(
     "percentile.capped",
     "warning",
-    says="I/Os took longer than fio can tell",
+    says="I/Os took longer than fio can record",
     needs="percentiles or bins",
     remedy="use the maximum, or slat and clat logs, for I/Os of more than 17 s",
 )

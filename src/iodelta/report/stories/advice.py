@@ -140,7 +140,7 @@ def _carry_in(called: Sequence[Verdict]) -> str:
         return ""
     part, most = max(known)
     if most > CANNOT_TELL:
-        return "; the data cannot tell how much of it is carry-over"
+        return "; the data do not show how much of it is carry-over"
     return f"; a carry-over of up to {share(most)} is not excluded, which could be {100 * part:.2g} points of it"
 
 

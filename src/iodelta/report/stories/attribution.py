@@ -24,7 +24,7 @@ def of_attribution(found: AttributionAccount, detail: Detail = PLAIN) -> Story:
     answer = f"{found.answer[:1].upper()}{inert(found.answer[1:])}."
     if found.whole:
         answer = f"All patches together: {found.question.metric} {_told(found.whole)}. {answer}"
-    unknown = f"The combinations that could be run do not tell: {'; '.join(found.inestimable)}."
+    unknown = f"The combinations that could be run do not determine: {'; '.join(found.inestimable)}."
     return Story(
         question="",
         answer=answer,

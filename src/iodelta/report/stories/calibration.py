@@ -112,7 +112,7 @@ def _stalls(calibration: Calibration) -> str:
 def _left(one: Aftermath) -> str:
     """What a trial finds that follows one that writes more."""
     size = f"{_two_digits(100 * abs(one.value))} % {'worse' if one.value > 0 else 'better'}"
-    seen = "" if one.low > 0 or one.high < 0 else ", not told from 0"
+    seen = "" if one.low > 0 or one.high < 0 else ", not distinguishable from 0"
     return f"a trial after one that writes more is {size} ({interval(one.low, one.high)}{seen})"
 
 

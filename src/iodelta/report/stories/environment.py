@@ -14,9 +14,11 @@ WIDTH = 80
 def lines(found: Sequence[Differing], baseline: str, variant: str, *, whole: bool = False) -> Iterator[str]:
     """Every group with why it matters and its values, ``before | after``."""
     if not found:
-        yield "Nothing that is recorded differs."
+        yield "No recorded value differs."
         return
-    yield from _wrapped(f"Left: {inert(baseline)}. Right: {inert(variant)}. What may explain a different result first.")
+    yield from _wrapped(
+        f"Left: {inert(baseline)}. Right: {inert(variant)}. Likely explanations of a different result come first."
+    )
     likely = {one.group for one in found if one.likely}
     for group, why, own in said(found, whole=whole):
         yield ""

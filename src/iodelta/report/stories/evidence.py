@@ -37,7 +37,7 @@ def evidence(verdict: Verdict) -> Iterator[str]:
     if verdict.carry is not None:
         yield carried(verdict.carry, verdict.typical)
     elif verdict.blocks and verdict.direct is None:
-        yield "carry-over: the orders of these blocks do not tell"
+        yield "carry-over: the orders of these blocks do not allow an estimate"
     yield from _stalls(verdict)
     if verdict.flagged:
         without = f"; without them the typical change is {_sized(verdict.unflagged)}" if verdict.unflagged else ""
@@ -104,7 +104,7 @@ def carried(carry: Carry, typical: Change | None) -> str:
     if most is None:
         return said
     if most > CANNOT_TELL:
-        return f"the data cannot tell the carry-over: {MORE}"
+        return f"the data do not determine the carry-over: {MORE}"
     points = 100 * most * share_of(carry, typical)
     return (
         f"{said}; a carry-over of up to {100 * most:.2g} % is not excluded: it could account for "

@@ -94,7 +94,7 @@ def of_path(account: PathAccount, detail: Detail = PLAIN) -> Story:
     sections = (
         *section("Steps", steps(account) if account.row else (), drawing=True),
         *section("What this cannot see", [account.blind]),
-        *section("What it rests on", (*_legend(account), *_rests_on(account))),
+        *section("What this relies on", (*_legend(account), *_rests_on(account))),
         *system_lines(_system(account)),
         *section("Reads served by each member", _reads(account)),
         *section("Could not be measured", map(inert, account.problems)),

@@ -20,7 +20,9 @@ from iodelta.report.stories.sources import findings, system_lines
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Item, Row, Story, Table, section
 from iodelta.study.words import inert
 
-MODELS = "Members are models, not measured: ranking may hold, sizes are those of usual devices."
+MODELS = (
+    "Members are models, not measured devices: the ranking may hold; absolute numbers are those of typical devices."
+)
 
 NAME = 27
 """Columns of a member's name; of a longer path the end is shown."""
@@ -76,7 +78,7 @@ def of_simulation(answer: SimulationAnswer, detail: Detail = PLAIN) -> Story:
         (_predictions(answer.predictions, worlds),),
         (
             *section("Overloaded", overloads),
-            *section("What it rests on", trust(answer.closure, answer.held_out)),
+            *section("What this relies on", trust(answer.closure, answer.held_out)),
             *system_lines((f"member {number}: {inert(one)}" for number, one in enumerate(answer.members, 1))),
             *section("To do it again", (inert(answer.again),), commands=True),
         ),
@@ -100,7 +102,7 @@ def _predicted(one: Predicted, worlds: int) -> Row:
 def _overload(one: Predicted) -> str:
     return (
         f"{one.policy} does not keep up with {one.rate:,.6g} requests a second: {one.unfinished:,} had not "
-        "ended in the end. Its latencies grow with --seconds."
+        "finished at the end. Its latencies grow with --seconds."
     )
 
 
@@ -133,7 +135,7 @@ def of_calibration(found: Calibration, detail: Detail = PLAIN) -> Story:
         (
             *section("Reads beside writes", filter(None, map(_beside_writes, found.members))),
             *section("Models", map(_model, found.members)),
-            *section("What it rests on", map(_held_out, found.held_out)),
+            *section("What this relies on", map(_held_out, found.held_out)),
             *section("Findings", findings(found.findings)),
             *system_lines(f"member: {inert(member.path)}" for member in found.members),
             *section("To do it again", (inert(detail.again),), commands=True),
@@ -163,7 +165,7 @@ def of_mirror(answer: MirrorAnswer, detail: Detail = PLAIN) -> Story:
     heads = ("depth", "IOPS", "mean", "p50", "p99", "p99.9", "reads by member")
     return Story(
         "",
-        "One run of each, in this order: a look, no verdict. --experiment prints the command for one.",
+        "One run of each, in this order: a first look, not a verdict. --experiment prints the command for a verdict.",
         (Table("Runs", "policy", heads, tuple(map(_mirrored, answer.runs))),),
         (
             *section("Findings", findings(dict.fromkeys(found))),

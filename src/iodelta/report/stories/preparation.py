@@ -113,7 +113,7 @@ def pictures(disk: DiskAccount) -> tuple[Section, ...]:
         return ()
     left_out = len(disk.rounds) - DRAWN
     more = f" The first {plural(left_out, 'round')} are left out." if left_out > 0 else ""
-    window = "The five rounds that were looked at last are marked *." if _chosen(disk) else ""
+    window = "The five most recent rounds that were checked are marked *." if _chosen(disk) else ""
     return (*found, *section("How to read it", (f"IOPS from 0 up, a column for each round. {window}{more}".strip(),)))
 
 
@@ -142,7 +142,7 @@ def steps(disk: DiskAccount) -> Iterator[str]:
         done = "was given up" if disk.purged else "was to be given up"
         yield f"Purge: everything on it {done} by {disk.prepare.purge}."
     else:
-        yield "No purge: what the disk remembered of earlier writes was not given up."
+        yield "No purge: effects of earlier writes may remain."
     if disk.to_fill:
         yield f"Fill: {size(disk.filled)} of {size(disk.to_fill)} written in sequence, in blocks of 128 KiB."
     yield f"Rounds: {_options(disk.workload)}; {disk.prepare.round:g} s each, {disk.prepare.limit} at most."

@@ -28,7 +28,7 @@ def of_reproduction(found: Reproduced, detail: Detail = PLAIN) -> Story:
         sections=(
             *section("Measured on one side only", _one_sided(found)),
             *_differences(found),
-            *section("Not as it was there", map(inert, found.notes)),
+            *section("Different from the original", map(inert, found.notes)),
             *section("Method", (_method(found),)),
             *system_of_sides({"There": found.there.system, "Here": found.here.system}),
             *section("To do it again", map(inert, found.again), commands=True),
@@ -40,9 +40,9 @@ def headline(found: Reproduced) -> str:
     """The answer in a sentence, no stronger than the rows below it."""
     words = counted(found.matched)
     if not found.matched:
-        return "Nothing was measured on both sides."
+        return "The two sides have no measurement in common."
     if not words:
-        return "Nothing was shown there, so there is nothing to reproduce."
+        return "The original does not show a change, so there is nothing to reproduce."
     total = sum(words.values())
     if len(words) == 1:
         word = next(iter(words))
@@ -132,6 +132,6 @@ def _differences(found: Reproduced) -> tuple[Section, ...]:
     if not likely:
         return section(title, ("No likely confounder is known to differ between the two environments.",))
     failed = any(one.found.held is False for one in found.matched)
-    what = "What could explain it" if failed else "What differs all the same"
+    what = "What could explain it" if failed else "Other differences"
     items = [Item(f"{group}: {why}", tuple(lines)) for group, why, lines in said(likely)]
     return section(f"{what}, the likely first (there | here)", items)

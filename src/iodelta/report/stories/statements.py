@@ -105,7 +105,7 @@ def _not_excluded(account: Account) -> Iterator[str]:
     bounded = [one for one in known if one[0] <= CANNOT_TELL]
     if len(bounded) < len(known):
         of = f" of {len(known) - len(bounded)} of {plural(len(known), 'comparison')}" if bounded else ""
-        yield f"The data cannot tell the carry-over{of}: {MORE}."
+        yield f"The data do not determine the carry-over{of}: {MORE}."
     if bounded:
         most, verdict = max(bounded, key=lambda one: one[0])
         points = 100 * most * (share_of(verdict.carry, verdict.typical) if verdict.carry else 0.0)

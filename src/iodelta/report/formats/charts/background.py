@@ -64,8 +64,8 @@ def _figure(source: Source, name: str, at: int, found: list[tuple[int, Trial, fl
         alt=f"{label('; '.join(commands), 90)}. Medians: "
         + ", ".join(f"{label(variant)} {text}" for variant, text in said.items() if text)
         + ".",
-        about="What the background load itself got done while each trial ran: a variant that is fast because it "
-        "starves the load shows here.",
+        about="The background load's own rate during each trial. It reveals a variant that is fast because it "
+        "starves the load.",
         rows=[
             {
                 "trial": place,

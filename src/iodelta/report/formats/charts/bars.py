@@ -122,7 +122,7 @@ def _figure(
         },
         head=("cell", "variant", "median", "interval", "runs"),
         table=[(label(v.cell), names[v.variant], quantity(v.value, v.unit), spans(v), str(v.runs)) for _, v in order],
-        note="Zeros have no place on a logarithmic axis: they are in the table." if len(shown) < len(rows) else "",
+        note="A logarithmic axis cannot show zeros: they are in the table." if len(shown) < len(rows) else "",
         wide=longest > LONG,
     )
 

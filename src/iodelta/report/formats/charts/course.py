@@ -23,9 +23,9 @@ SCALES = {"ns": ((1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s"))}
 SCALES["B/s"] = ((1.0, "B/s"), (2.0**10, "KiB/s"), (2.0**20, "MiB/s"), (2.0**30, "GiB/s"))
 
 ABOUT = (
-    "A point is one night, with the 95 % interval of its blocks, which may go beyond the chart. Shaded: the nights "
-    "between which a step lies; a line: the level between steps; dotted: another epoch of the machine begins, and "
-    "nothing is compared across it; dashed with a number: a note."
+    "Each point is one night, with the 95 % interval of its blocks, which may run off the chart. "
+    "Shaded: the nights among which a step is; line: the level between steps; dotted: a new epoch of "
+    "the machine begins, and nights are not compared across it; dashed with a number: a note."
 )
 
 
@@ -81,7 +81,9 @@ def _ratio(place: int, course: Course) -> Figure:
         name=f"course-{place}-ratio",
         spec="course",
         title=f"{name} against the reference in the same blocks",
-        alt=_seen(course) if course.by == "ratio" else "Too few nights have a reference: steps are looked for below.",
+        alt=_seen(course)
+        if course.by == "ratio"
+        else "Too few nights have a reference: steps are searched in the values below.",
         about=ABOUT,
         rows=_cut(rows),
         texts={"y": f"{name} against the reference, %"},
@@ -102,7 +104,7 @@ def _value(place: int, course: Course) -> Figure:
         name=f"course-{place}-value",
         spec="course",
         title=f"{name} as measured",
-        alt=_seen(course) if course.by == "level" else "What the night did to all variants is in these values too.",
+        alt=_seen(course) if course.by == "level" else "These values include the effect of each night on all variants.",
         about=ABOUT,
         rows=_cut(rows),
         texts={"y": f"{name}, {unit}"},

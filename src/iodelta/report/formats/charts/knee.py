@@ -104,8 +104,8 @@ def _figure(
         title=titled(f"{title} against IOPS", whose(panel, [curve for curve, *_ in own], values)),
         alt=f"Most IOPS: {quantity(best[2].value, 'IOPS')} at {axis} {best[1]}, "
         f"with {title} {quantity(best[3].value, 'ns')}.",
-        about=f"Each point is a cell, joined in the order of {axis}; the first curve's points have theirs. Where a "
-        "curve turns up, more of it buys latency and no more IOPS.",
+        about=f"Each point is a cell, joined in the order of {axis}; the points of the first curve are "
+        "labelled. Where a curve turns up, more of it adds latency but no IOPS.",
         rows=rows,
         extra={"marks": [row for row in rows if row["variant"] == names[0]]},
         texts={

@@ -108,8 +108,8 @@ def _figure(found: LatencyMap, place: int, alike: Sequence[LatencyMap], note: st
         spec="latency_map",
         title=f"Completion latency of {found.kind}s over time: {label(found.name)}",
         alt=f"{ios:,} I/Os in {duration(tiles[-1].end)}; the slowest took up to {quantity(slowest, 'ns', 3)}.",
-        about="Each column is a stretch of time; the stronger the colour of a band, the more of the column's I/Os took "
-        "as long. Lines: p50 and p99 of each column. fio logs histograms of completion latency only.",
+        about="Each column is a time bucket; a stronger colour means that more of its I/Os had that latency. "
+        "Lines: p50 and p99 of each column. fio logs histograms of completion latency only.",
         rows=[
             {
                 "t": number(tile.start / step, 5),

@@ -103,7 +103,7 @@ def _figure(source: Source, cell: str, shares: dict[str, list[float]], note: str
         spec="members",
         title=label(cell),
         alt=f"Farthest from even: {label(skew[1])}, {100 * max(shares[skew[1]]):.0f} % on one member.",
-        about=f"Share of the reads that each member device served; even would be {100 * even:.0f} % each.",
+        about=f"Share of the reads that each member device served; an even share would be {100 * even:.0f} % each.",
         rows=rows,
         texts={},
         head=("variant", *(label(member) for member in source.members)),

@@ -85,8 +85,8 @@ def _figure(source: Source, metric: Metric, found: list[tuple[int, Trial, float]
         title=f"{name} in run order",
         alt=f"{plural(len(found), 'trial')}; from the first to the last third the level moved by "
         f"{percent(moved, 0.002)}.",
-        about=f"Every trial where it stood in the run, against the median of its own cell and variant; the line is the "
-        f"median of {WINDOW} neighbours. Drift falls on all variants alike only where they were interleaved.",
+        about=f"Every trial at its place in the run, against the median of its own cell and variant; the line is the "
+        f"median of {WINDOW} neighbours. Drift affects all variants alike only if they were interleaved.",
         rows=[
             {
                 "trial": place,

@@ -113,8 +113,8 @@ def _figure(values: Values, sheet: Sheet, kind: Kind, points: Points, name: str)
         title=titled(title, sheet.panel),
         alt=_seen(drawn),
         about="Mean and percentiles of latency, logarithmic; a thick line is the interval of a median over runs. "
-        "Percentiles are of completion latency where fio gave those only; one with fewer than 100 I/Os beyond it is "
-        "left out.",
+        "Percentiles are of completion latency if fio gave no others; those with fewer than 100 I/Os "
+        "beyond them are omitted.",
         rows=rows,
         extra={"reaches": _reaches(rows)},
         texts={

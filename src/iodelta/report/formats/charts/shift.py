@@ -105,7 +105,7 @@ def _figure(source: Source, cell: str, own: list[tuple[str, ShiftFunction]], not
         alt=f"{said[:1].upper()}{said[1:]}.",
         about=f"How far each percentile of latency moved against {label(source.baseline)}, with a {level:g} % band "
         "that holds for all percentiles of a chart. Pale marks come from the counts of all blocks together and "
-        "stand alone; what leaves the frame is whole in the table.",
+        "have no band; values that run off the chart are given in full in the table.",
         rows=rows,
         texts={
             "variants": [label(name) for name in source.variants],

@@ -100,7 +100,7 @@ def _figure(source: Source, depths: Mapping[str, int], metric: Metric, suffix: s
         title=f"{name} over depth{several}",
         alt=f"Knee: {said}." if said else f"At {', '.join(map(str, sorted(set(depths.values()))))} I/Os in flight.",
         about="Medians over blocks with the range of their middle half. A ring marks the knee, beyond which more depth "
-        "buys latency and no more IOPS; the line through it is its interval.",
+        "adds latency but no IOPS; the line through it is its interval.",
         rows=[
             {
                 "variant": label(variant),

@@ -43,13 +43,11 @@ NAMES = {
 }
 
 ABOUT = (
-    "A line is the mean over each bucket of time, its band goes from the least to the greatest value in it: a spike of "
-    "one row is seen, however long the log is."
+    "A line is the mean of each time bucket, its band the minimum and maximum: a spike of one row is "
+    "visible in a log of any length."
 )
 
-TOTAL = (
-    "Total is reads and writes together; its band goes from the sum of their least to the sum of their greatest values."
-)
+TOTAL = "Total is reads and writes together; its band goes from the sum of their minima to the sum of their maxima."
 
 
 def chart(*, log: bool = False) -> alt.LayerChart:
