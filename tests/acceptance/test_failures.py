@@ -65,7 +65,7 @@ def test_a_disk_that_fills_up_in_the_middle_keeps_every_finished_trial_and_goes_
     until(lambda: len(kinds(place / "folder", "finished")) >= 2)
     filler = fill(place)
     done = running.wait()
-    says(done, 4, "No space left on device", "make room, then `iodelta run")
+    says(done, 4, "No space left on device", "free some space, then `iodelta run")
     nothing_left(stand, node)
     kept = finished(place / "folder")
     assert len(kept) >= 2
@@ -424,10 +424,10 @@ def test_a_damaged_line_of_the_journal_is_named_by_its_number(stand: Stand, fold
     path = folder / "journal.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:4], lines[4][:20] + b"\n", *lines[5:]]))
-    says(stand.run("run", "folder"), 4, "journal.jsonl:5", "not the line that was written there")
+    says(stand.run("run", "folder"), 4, "journal.jsonl:5", "not the original line")
     said = stand.run("report", "folder")
     assert said.code == 4
-    assert said.out.startswith("No answer: this folder is not what was measured. journal.jsonl:5: not the line")
+    assert said.out.startswith("No answer: this folder is not what was measured. journal.jsonl:5: not the original")
     path.write_bytes(b"".join(lines) + b'{"type":"started","at":17')
     assert stand.run("report", "folder").code in GOOD, "a torn last line is what a kill leaves"
 

@@ -261,7 +261,7 @@ def test_writes_to_a_disk_in_an_unknown_state_are_a_finding(stand: Stand) -> Non
     assert found["severity"] == "warning"
     reads = experiment(node, "").replace("randwrite", "randread")
     (stand.place / "two.toml").write_text(reads)
-    assert "nothing is known of that" not in said(stand.run("run", "two.toml", "--dry-run"))
+    assert "those writes are unknown" not in said(stand.run("run", "two.toml", "--dry-run"))
 
 
 def test_an_experiment_on_a_disk_that_does_not_become_steady_measures_nothing(stand: Stand) -> None:

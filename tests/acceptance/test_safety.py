@@ -54,7 +54,7 @@ def test_records_of_an_application_survive_every_run_that_does_not_name_their_de
     for more in ((), ("--destroy", other)):
         done = stand.run(*short(node, "folder", *more, fio=WRITE))
         assert done.code == 2, done
-        assert "is nothing that iodelta made (not empty: text)" in done.err
+        assert "was not made by iodelta (not empty: text)" in done.err
         assert f"say --destroy {node}" in said(done)
     assert digest(node) == before
     assert not (stand.place / "folder").exists()

@@ -123,7 +123,7 @@ def test_an_end_that_cannot_be_measured_stops_the_search_and_blames_no_commit(re
     made = repo.commits("crash", *[FAST] * 6)
     done = bisect("--repo", repo.path, "--good", made[0], "--bad", "HEAD", "--folder", tmp_path / "out", *READ)
     assert isinstance(done.error, MeasureError)
-    assert "an end of the range has to work" in str(done.error)
+    assert "both ends of the range must work" in str(done.error)
     answers = [line["answer"] for line in log(tmp_path / "out") if line["type"] == "answered"]
     assert all(answer["value"] is not None for answer in answers)
 
@@ -135,7 +135,7 @@ def test_what_was_measured_before_and_fails_now_is_the_machines_fault(repo: Toy,
     options = ("--measure", measure, *READ[2:], "--folder", tmp_path / "out")
     done = bisect("--repo", repo.path, "--good", made[0], "--bad", "HEAD", *options)
     assert isinstance(done.error, MeasureError)
-    assert "measured before" in str(done.error) or "an end of the range" in str(done.error)
+    assert "measured before" in str(done.error) or "both ends of the range" in str(done.error)
     assert not broken.exists()
     assert log(tmp_path / "out")[-1]["reason"].startswith("failed:")
 
@@ -205,14 +205,14 @@ def test_a_question_or_a_log_that_was_changed_is_not_gone_on_with(repo: Toy, tmp
     first = next(line for line in lines if line["type"] == "answered")
     first["item"] = made[3]
     (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert "not the line that was written there" in str(bisect(folder).error)
+    assert "not the original line" in str(bisect(folder).error)
     bare = [{key: value for key, value in line.items() if key != "chain"} for line in lines]
     (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in bare))
     assert "did not ask for" in str(bisect(folder).error)
     (folder / "log.jsonl").write_text(text)
     question = (folder / "question.json").read_text()
     (folder / "question.json").write_text(question.replace('"higher"', '"lower"'))
-    assert "changed since the search began" in str(bisect(folder).error)
+    assert "it was changed after the search began" in str(bisect(folder).error)
 
 
 def test_ends_that_do_not_differ_are_no_search(repo: Toy, tmp_path: Path) -> None:

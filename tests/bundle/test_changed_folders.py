@@ -174,7 +174,7 @@ def test_no_command_blesses_a_changed_folder(what: str, folder: Path) -> None:
     for command in ("report", "audit", "rebuild", "show"):
         code, said = ask(command, str(folder))
         assert code not in (0, 3), f"{command}: {said}"
-        wrong = r"folder\.|not what was measured|not the line that was written|changed since|cannot read|damaged"
+        wrong = r"folder\.|not what was measured|not the original line|changed since|cannot read|damaged"
         assert re.search(wrong, said), said
         assert "improvement" not in said
     assert (folder / "verdict.json").stat().st_mtime_ns == derived, "evidence of what it was"
@@ -298,7 +298,7 @@ def test_a_cut_journal_is_not_gone_on_with(folder: Path) -> None:
 def test_a_journal_that_another_line_was_chained_to_is_not_gone_on_with(folder: Path) -> None:
     edit("journal.jsonl", b'"problem":""', b'"problem":"x"')(folder)
     before = (folder / "journal.jsonl").read_bytes()
-    with pytest.raises(MeasureError, match=r"journal\.jsonl:4: not the line"), Folder.open(folder).writing():
+    with pytest.raises(MeasureError, match=r"journal\.jsonl:4: not the original line"), Folder.open(folder).writing():
         pass
     assert (folder / "journal.jsonl").read_bytes() == before
 

@@ -122,7 +122,7 @@ def test_an_experiment_written_out_is_the_same_experiment(text: str) -> None:
 
 
 def test_the_target_must_be_named_unless_it_was_a_scratch_file(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="only you know its counterpart here") as caught:
+    with pytest.raises(RequestError, match="only you know which device matches it here") as caught:
         prepare(bundle(tmp_path), LocalMachine())
     assert "1000204886016 bytes" in str(caught.value)
     assert "--target" in caught.value.remedy
@@ -142,7 +142,7 @@ def test_the_path_of_there_is_never_used_here(tmp_path: Path) -> None:
 
 def test_only_an_experiment_that_came_to_its_end_can_be_reproduced(tmp_path: Path) -> None:
     for number, end in enumerate(("interrupted", "failed: the disk is gone", None)):
-        with pytest.raises(RequestError, match="did not come to its end"):
+        with pytest.raises(RequestError, match="is not complete"):
             prepare(bundle(tmp_path, end=end, name=f"x{number}"), LocalMachine(), target="/")
 
 

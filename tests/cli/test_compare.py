@@ -365,7 +365,7 @@ def test_eight_runs_a_side_of_a_public_patch_are_no_verdict() -> None:
     text = said.stdout.decode()
     assert said.returncode == 3
     assert narrow(text)
-    assert "the runs were not made in pairs (BBBBBAAAAAAAABBB)" in " ".join(text.split())
+    assert "the runs are not in pairs (BBBBBAAAAAAAABBB)" in " ".join(text.split())
     assert "+18.1 %" in text
 
 

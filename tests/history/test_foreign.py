@@ -68,11 +68,11 @@ def test_replicates_give_the_error_of_their_mean(tmp_path: Path) -> None:
 
 
 def test_nobody_guesses_where_or_when(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="do not say on which machine"):
+    with pytest.raises(RequestError, match="do not name their machine"):
         night_of(result(tmp_path / "one.json"), Given())
     table = tmp_path / "table.txt"
     table.write_text("| scheduler | IOPS |\n|---|---|\n| none | 5000 |\n| bfq | 4000 |\n")
-    with pytest.raises(RequestError, match="do not say when"):
+    with pytest.raises(RequestError, match="do not contain their time"):
         night_of(table, THERE)
     found = night_of(table, Given("stor3", 1.7e9, "v6.12"))
     assert (found.t, found.subject.describe) == (1.7e9, "v6.12")

@@ -72,7 +72,7 @@ def test_a_line_that_is_not_what_was_written_is_named_and_nothing_is_added(log: 
     log.path.write_bytes(b"".join(found[edit]))
     assert log.broken() == (3 if edit == "doubled" else 2)
     before = log.path.read_bytes()
-    with pytest.raises(MeasureError, match="not the line that was written there"):
+    with pytest.raises(MeasureError, match="not the original line"):
         log.append(added(5))
     assert log.path.read_bytes() == before
 

@@ -220,7 +220,7 @@ def test_a_full_disk_leaves_the_history_as_it_was(tmp_path: Path) -> None:
 
     sa.event.listen(store._engine, "checkout", small)
     many = tuple(msgspec.structs.replace(night(2).points[0], key=key(twin=str(number))) for number in range(400))
-    with pytest.raises(MeasureError, match="make room"):
+    with pytest.raises(MeasureError, match="free some space"):
         store.add(msgspec.structs.replace(night(2), points=many))
     assert [row["id"] for row in store.experiments()] == ["experiment-1"]
 

@@ -36,8 +36,8 @@ UNREADABLE = {
     "own-fio-3.33/logs-a_slat.1.log": "empty",
     "own-fio-3.33/logs-a_slat.2.log": "empty",
     "own-fio-3.33/uring_polled.txt": "printed no rate",
-    "pbench-fio-0/perf36/fio_clat_hist.1.log": "no device reaches",
-    "pbench-fio-0/perf84/fio_clat_hist.1.log": "no device reaches",
+    "pbench-fio-0/perf36/fio_clat_hist.1.log": "impossibly high counts",
+    "pbench-fio-0/perf84/fio_clat_hist.1.log": "impossibly high counts",
     "perfkit/bin_vals": "no fio report",
 }
 """Files without a result in them, and the two histogram logs that fio 3.7 filled with garbage."""

@@ -237,7 +237,7 @@ def test_a_disk_that_is_gone_took_its_settings_with_it(loop: Loop, machine: Loca
     saved = scheduler.save()
     scheduler.apply("bfq")
     loop.remove()
-    assert "is gone, and the setting with it" in knob.restore(machine, saved)
+    assert "no longer exists, nor does its setting" in knob.restore(machine, saved)
     with pytest.raises(KnobError, match="did the device"):
         scheduler.apply("none")
 

@@ -147,7 +147,7 @@ def test_a_way_back_that_a_reboot_would_lose_is_refused() -> None:
     where.commands["stat -f -c %T -- /var/lib/iodelta"] = "tmpfs"
     one = kernel(where)
     one.available = lambda: None  # type: ignore[method-assign]
-    with pytest.raises(KnobError, match="would lose the way back"):
+    with pytest.raises(KnobError, match="would lose the record of the first kernel"):
         one.save()
 
 

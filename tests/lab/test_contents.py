@@ -56,7 +56,7 @@ def test_the_plan_says_what_a_write_would_destroy(tmp_path: Path, name: str) -> 
 
 def test_an_empty_file_is_written_only_by_name(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
-    assert "is nothing that iodelta made (an empty file)" in refusal(tmp_path / "empty")
+    assert "was not made by iodelta (an empty file)" in refusal(tmp_path / "empty")
     assert allowed(tmp_path / "empty", tmp_path / "empty")
 
 

@@ -84,7 +84,7 @@ def test_no_line_counts_from_a_damaged_one_on_and_it_is_named_by_file_and_line(f
     with open(folder.path / JOURNAL, "ab") as file:
         file.write(line + b"\n")
     assert folder.events() == [started(1)]
-    with pytest.raises(MeasureError, match=r"journal\.jsonl:2: not the line that was written there"):
+    with pytest.raises(MeasureError, match=r"journal\.jsonl:2: not the original line"):
         folder.check_journal()
 
 
@@ -109,7 +109,7 @@ def test_a_disk_that_fills_up_leaves_whole_lines_and_a_way_on(folder: Folder, mo
         folder.append(started(1))
         with monkeypatch.context() as patch:
             patch.setattr(os, "write", half)
-            with pytest.raises(MeasureError, match=r"(?s)No space left.*make room.*iodelta run"):
+            with pytest.raises(MeasureError, match=r"(?s)No space left.*free some space.*iodelta run"):
                 folder.append(started(2))
         folder.append(started(3))
     assert folder.events() == [started(1), started(3)]
@@ -248,7 +248,7 @@ def test_a_folder_is_of_the_kind_that_its_plan_says(clock: str, kind: type[Folde
     if kind is Folder:
         found.check_times()
     else:
-        with pytest.raises(RequestError, match="this folder holds"):
+        with pytest.raises(RequestError, match="this folder contains"):
             found.check_times()
 
 

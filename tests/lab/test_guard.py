@@ -397,7 +397,7 @@ def test_an_empty_device_or_partition_is_written_only_when_it_is_named(workshop:
     for node in (workshop.loop(8), part):
         assert "all zero in 64 sampled places" in refusal(node)
         assert "all zero in 64 sampled places" in refusal(node, disk)
-        assert allowed(node, node) == ("is nothing that iodelta made (all zero in 64 sampled places)",)
+        assert allowed(node, node) == ("was not made by iodelta (all zero in 64 sampled places)",)
 
 
 @pytest.mark.root
@@ -410,7 +410,7 @@ def test_a_loop_device_over_a_file_that_iodelta_made_needs_no_name(workshop: Wor
     assert allowed(part) == ()
     image.rename(image.with_name("moved"))
     workshop.file(48, image.name)  # a file of that name, which is not behind the device
-    assert "is nothing that iodelta made" in refusal(part)
+    assert "was not made by iodelta" in refusal(part)
 
 
 @pytest.mark.root
@@ -528,9 +528,9 @@ def test_a_file_with_contents_is_written_only_when_it_is_named(tmp_path: Path) -
     path, other = tmp_path / "vm.img", tmp_path / "other.img"
     path.write_bytes(b"precious")
     other.write_bytes(b"x")
-    assert "is nothing that iodelta made (not empty: text)" in refusal(path)
+    assert "was not made by iodelta (not empty: text)" in refusal(path)
     assert "which is not the target" in refusal(path, other)
-    assert allowed(path, path) == ("is nothing that iodelta made (not empty: text)",)
+    assert allowed(path, path) == ("was not made by iodelta (not empty: text)",)
 
 
 def test_a_scratch_file_may_be_written_and_found_again_by_the_next_run(tmp_path: Path) -> None:
@@ -594,7 +594,7 @@ def test_what_iodelta_made_is_known_by_its_inode_and_not_by_its_name(
 ) -> None:
     path = made_in(make_scratch(HERE, str(tmp_path)))
     change(path)
-    assert "is nothing that iodelta made" in refusal(path) or "hard links" in refusal(path)
+    assert "was not made by iodelta" in refusal(path) or "hard links" in refusal(path)
 
 
 def test_a_file_that_took_the_inode_of_one_that_was_deleted_is_another_file(tmp_path: Path) -> None:
@@ -603,7 +603,7 @@ def test_a_file_that_took_the_inode_of_one_that_was_deleted_is_another_file(tmp_
     known = json.loads(note.read_text())
     assert known["inode"] == str(path.stat().st_ino)
     note.write_text(json.dumps({**known, "born": "2001-01-01 00:00:00.000000000 +0000"}))
-    assert "is nothing that iodelta made" in refusal(path)
+    assert "was not made by iodelta" in refusal(path)
 
 
 def test_a_directory_of_the_users_does_not_become_scratch_by_its_name(tmp_path: Path) -> None:
@@ -632,7 +632,7 @@ def test_a_mark_that_another_user_wrote_makes_no_scratch_directory(tmp_path: Pat
 def test_a_file_or_record_of_another_user_makes_no_scratch_file(tmp_path: Path, whose: str) -> None:
     path = made_in(tmp_path)
     os.chown(tmp_path / whose, 65534, 65534)
-    assert "is nothing that iodelta made" in refusal(path)
+    assert "was not made by iodelta" in refusal(path)
 
 
 @pytest.mark.root
@@ -694,7 +694,7 @@ def test_another_name_for_scratch_data_is_still_the_users_file(tmp_path: Path) -
     path2 = tmp_path / "mine2"
     path2.write_bytes(b"precious")
     linked.symlink_to(path2)
-    assert "is nothing that iodelta made" in refusal(linked)
+    assert "was not made by iodelta" in refusal(linked)
 
 
 @pytest.mark.root

@@ -345,7 +345,7 @@ def test_what_nobody_was_shown_is_not_given_up(machine: Rooted, state: Path) -> 
     machine.kernel = lambda path, text: machine.refuse(path, text, "Device or resource busy (EBUSY)")
     (outcome,) = restore_pending(machine)
     shown = msgspec.structs.replace(outcome, restored=outcome.restored[:1])
-    with pytest.raises(MeasureError, match="more is in it than was said"):
+    with pytest.raises(MeasureError, match="it contains more than was shown"):
         give_up(machine, shown)
     assert (state / "pending" / "one.jsonl").exists()
 

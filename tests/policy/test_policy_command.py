@@ -185,7 +185,7 @@ def test_a_member_that_only_seems_to_be_empty_is_not_written_to_unless_it_is_nam
         for destroy in ((), ("--destroy", members[0])):
             told = refusal(*words, *destroy)
             assert members[len(destroy) // 2] in told
-            assert "is nothing that iodelta made (not empty: " in told
+            assert "was not made by iodelta (not empty: " in told
             assert "--destroy" in told
         store = ("--output", str(tmp_path / "store"), "--seconds", "0.1")
         assert members[1] in refusal("calibrate", *members, *store, "--destroy", members[0])

@@ -191,7 +191,7 @@ def test_an_experiment_writes_to_members_of_a_mirror_only_by_their_names(tmp_pat
 
     refused = done("--destroy", first)
     assert refused.returncode == 2
-    assert f"{second}: is nothing that iodelta made" in refused.stderr
+    assert f"{second}: was not made by iodelta" in refused.stderr
     told = done("--destroy", first, "--destroy", second)
     assert told.returncode in (0, 1, 3), told.stderr
 

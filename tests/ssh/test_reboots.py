@@ -167,7 +167,7 @@ def test_a_block_is_a_boot_of_every_kernel_which_serves_all_cells_and_the_first_
     bare = stand.run(*asked(stand, fake, node)[:2], "--dry-run")
     assert bare.code == 4
     assert fake.boots() == len(boots) + 1, "a dry run starts nothing"
-    assert "nothing there starts another kernel: kexec: the running kernel has no kexec" in bare.err
+    assert "there is no way to start another kernel there: kexec: the running kernel has no kexec" in bare.err
 
 
 def test_a_kernel_that_does_not_come_up_is_left_out_with_its_reason_and_the_others_go_on(

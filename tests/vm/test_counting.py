@@ -60,7 +60,7 @@ def test_a_journal_of_boots_with_an_edited_line_is_no_result(tmp_path: Path) -> 
     made = folder(tmp_path / "counts", shifted(30))
     journal = made.path / "journal.jsonl"
     journal.write_bytes(journal.read_bytes().replace(b'"boot":1', b'"boot":2', 1))
-    with pytest.raises(MeasureError, match="not the line that was written"):
+    with pytest.raises(MeasureError, match="not the original line"):
         judge(Folder.open(made.path))
 
 

@@ -40,7 +40,7 @@ def test_kernel_size_disks_and_target() -> None:
         ("6.12,memory=16", "128 to 65536"),
         ("6.12,colour=red", "no 'colour'"),
         ("6.12,cpufreq=1000:3000", "the fastest first"),
-        ("6.12,programs=a b", "names no module and no program"),
+        ("6.12,programs=a b", "is neither a module nor a program"),
         ("6.12,target=null_blk:size=$(reboot)", "OPTION=VALUE"),
     ],
 )

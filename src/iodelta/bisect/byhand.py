@@ -182,7 +182,7 @@ class Judging:
                 )
             place = want if want is not None and share >= self.rules.stop else self._telling(line, state)
             if place is None:
-                return Verdict(refused="nothing is left that can be tested")
+                return Verdict(refused="no item is left to test")
             item = line.items[place]
             again = "again: " if item in dict(self.store.words) else ""
             yield from self._ask(item, f"{again}is it good or bad?")
@@ -194,9 +194,9 @@ class Judging:
     def _verdict(self, line: Line, state: State, via: tuple[str, ...]) -> Verdict:
         first, last, share = state.best
         if first == 0:
-            return Verdict(refused="by the answers the good end is bad already: begin with an earlier one")
+            return Verdict(refused="the answers suggest that the good end is bad already: begin with an earlier one")
         if last == len(line.items):
-            return Verdict(refused="by the answers the bad end is good still: begin with a later one")
+            return Verdict(refused="the answers suggest that the bad end is still good: begin with a later one")
         items, skipped = line.items, line.items[first:last]
         self._mistaken |= self.mistaken(line, last)
         said, wrong = len(self.store.words), len(self._mistaken)
@@ -207,7 +207,7 @@ class Judging:
         for place in (last, first - 1):
             if 0 <= place < len(line.items) and line.items[place] in self.store.broken:
                 which = "good" if place == 0 else "bad"
-                return Verdict(refused=f"the {which} end was skipped, and nothing else shows that it is {which}")
+                return Verdict(refused=f"the {which} end was skipped, and no other answer shows that it is {which}")
         return None
 
     def _unanswered(self, line: Line, first: int, last: int) -> int | None:

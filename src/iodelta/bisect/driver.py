@@ -247,7 +247,7 @@ def undo(folder: SearchFolder, count: int = 1) -> list[Answered]:
     with folder.writing():
         answers = folder.answers()
         if not 0 < count <= len(answers):
-            raise RequestError(f"there are {len(answers)} answers to take back", place=str(folder.path))
+            raise RequestError(f"there are {len(answers)} answers to undo", place=str(folder.path))
         taken = answers[-count:]
         for answered in reversed(taken):
             folder.append(Undone(now(), answered.item))

@@ -134,7 +134,7 @@ class Repository:
     def patch(self, sha: str) -> bytes:
         """What a commit changes, against its first parent, so that it applies anywhere. Raises MeasureError."""
         if not self.commit(sha).parents:
-            raise RequestError("a first commit is not a patch", place=sha[:12])
+            raise RequestError("the first commit of a repository is not a patch", place=sha[:12])
         return self.difference(f"{sha}^1", sha)
 
     def difference(self, parent: str, commit: str) -> bytes:

@@ -146,7 +146,7 @@ class SearchFolder:
             raise MeasureError(f"cannot be read: {error}", place=str(self.path / QUESTION)) from error
         if self.opened().question_sha256 != sha256(data):
             raise MeasureError(
-                "changed since the search began, so its log no longer follows from it",
+                "it was changed after the search began, so the log no longer matches it",
                 place=str(self.path / QUESTION),
                 remedy="put the original back, or begin a new search",
             )
@@ -215,5 +215,5 @@ class SearchFolder:
         return MeasureError(
             f"cannot write to the folder: {os.strerror(error.errno or 0)}",
             place=str(self.path),
-            remedy="make room or make it writable, then give the folder again to continue; nothing measured is lost",
+            remedy="free some space or make it writable, then give the folder again to continue; no result is lost",
         )

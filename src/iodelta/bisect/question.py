@@ -82,7 +82,7 @@ class Steps(msgspec.Struct, frozen=True):
     build_timeout: float = 7200.0
     """For one build."""
     put_timeout: float = 600.0
-    """For putting it under test once."""
+    """For installing it once."""
     measure_timeout: float = 600.0
     """For one measurement."""
     repeat: int = 1
@@ -130,7 +130,7 @@ def command_words(text: str, place: str) -> Words:
         shell = any(before.rpartition("/")[2] in _SHELLS for before in words[: n - 1])
         if shell and re.fullmatch(r"-\w*c\w*", words[n - 1]) and any(name in word for name in _PLACES):
             raise RequestError(
-                f"{word!r} puts a foreign text into a shell's program",
+                f"{word!r} puts foreign text into a shell script",
                 place=place,
                 remedy='use "$IODELTA_ITEM", "$IODELTA_TREE", "$IODELTA_BUILT" or "$IODELTA_SETTINGS" there',
             )

@@ -183,7 +183,7 @@ class Search:
         found = yield from self._culprit(line, *ends, target, via)
         if found is None:
             if top and len(self.suspects) == known:
-                return "the difference that the ends showed at first did not hold"
+                return "the first difference between the ends was not confirmed"
             return "the runs named no item that its own test confirms" if top else ""
         if self.rules.several:
             yield from self._others(line, [(first, found[0]), (found[1], last)], via)
@@ -404,7 +404,7 @@ class Search:
             if culprit:  # the test ended without a claim
                 self.suspects.append(Suspect(line.items[before + 1], line.items[after], share, culprit))
                 return None
-        self.suspects.append(Suspect(line.items[first + 1], line.items[last], 1.0, "no candidate held its test"))
+        self.suspects.append(Suspect(line.items[first + 1], line.items[last], 1.0, "no candidate passed its test"))
         return None
 
     def _locate(
@@ -538,7 +538,7 @@ class Search:
         if not item or not self.rules.revert or self._left() < 4:
             return None
         if not self.store.of(item) and item not in self.store.broken:
-            yield from self._ask(item, "revert", "can it be taken out on top of the bad end?")
+            yield from self._ask(item, "revert", "can it be reverted on top of the bad end?")
         if item in self.store.broken:
             return Revert(item, reason=self.store.broken[item])
         noise = self.estimate.noise if self.estimate else 0.0

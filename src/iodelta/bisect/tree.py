@@ -85,7 +85,7 @@ def check_room(path: Path, text: str = "") -> None:
         raise MeasureError(
             "the disk is full",
             place=str(path),
-            remedy="make room, then give the folder again to continue; no commit was skipped for it",
+            remedy="free some space, then give the folder again to continue; no commit was skipped for it",
         )
 
 
@@ -109,6 +109,6 @@ def keep_artifacts(tree: Path, names: Sequence[str], place: Path) -> None:
         draft.rename(place)
     except OSError as error:
         check_room(place)
-        raise MeasureError(f"cannot keep what was built: {error}", place=str(place)) from error
+        raise MeasureError(f"cannot store the build result: {error}", place=str(place)) from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)

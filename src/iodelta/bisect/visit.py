@@ -94,7 +94,7 @@ class Site:
                 remedy=(
                     "something else has changed: check the machine, then give the folder again to continue"
                     if known
-                    else f"an end of the range has to work; {self._path / OUTPUT} has what the commands said"
+                    else f"both ends of the range must work; {self._path / OUTPUT} contains the output of the commands"
                 ),
             ) from error
 
@@ -189,7 +189,7 @@ class Site:
         carry_out(
             self._machine,
             filled(words, values),
-            what={"build": "the build", "put": "putting it under test"}[what],
+            what={"build": "the build", "put": "installing it"}[what],
             timeout=timeout,
             output=output,
             cwd=cwd,

@@ -228,7 +228,7 @@ def _deep(data: bytes) -> bool:
 
 
 def _refused(place: str, what: str) -> RequestError:
-    remedy = "fetch the bundle again, or ask its maker for another one"
+    remedy = "fetch the bundle again, or ask its author for another one"
     return RequestError(f"not a bundle that can be trusted: {what}", place=place, remedy=remedy)
 
 

@@ -65,7 +65,7 @@ def _preparation(prepare: Prepare | None) -> Iterator[Danger]:
     if prepare is None:
         return
     if prepare.purge != "none":
-        yield Danger("[prepare] purge", prepare.purge, "it gives up everything on the disk at once")
+        yield Danger("[prepare] purge", prepare.purge, "it discards everything on the disk at once")
     yield from _options("[prepare] workload", prepare.workload)
 
 
@@ -73,7 +73,7 @@ def _conditions(conditions: tuple[Condition, ...]) -> Iterator[Danger]:
     for one in conditions:
         place = f"condition {one.name}"
         if one.load:
-            yield Danger(place, one.load, "a background load is a command of its maker")
+            yield Danger(place, one.load, "a background load is a command written by the author of the bundle")
         yield from _knobs(place, one.knobs)
 
 

@@ -81,9 +81,9 @@ def _are_names(names: Sequence[str]) -> bool:
 
 def _unsayable(place: str) -> RequestError:
     return RequestError(
-        "its plan says what no experiment file can say",
+        "its plan contains settings that no experiment file can contain",
         place=place,
-        remedy="ask its maker for a bundle that `iodelta pack` made",
+        remedy="ask its author for a bundle that `iodelta pack` made",
     )
 
 
@@ -182,14 +182,14 @@ def onto(experiment: Experiment, text: str, target: str, size: str, given: Maps,
         raise RequestError(
             f"this machine has no {'; '.join(missing)} (cpus {here['cpus']}, numa {here['numa']})",
             place="--map",
-            remedy="say what replaces each, as in --map cpus=0-31:0-1, or --leave-out to continue without",
+            remedy="give a replacement for each, as in --map cpus=0-31:0-1, or --leave-out to continue without",
         )
     notes += [f"{kind}: {value} there, {mine} here" for (kind, value), mine in sets.items() if value != mine]
     changed = _moved(experiment, Target(target, size or experiment.target.size), sets)
     doubled = _doubled(changed, experiment)
     if doubled:
         raise RequestError(
-            f"by this mapping variants {' and '.join(doubled)} become the same",
+            f"with this mapping the variants {' and '.join(doubled)} become the same",
             place="--map",
             remedy="map their sets to different ones, or leave one out of the question",
         )

@@ -114,7 +114,7 @@ def _at_rest(folder: Folder) -> Iterator[None]:
         yield
     except BlockingIOError as error:
         raise RequestError(
-            "this experiment is being measured", place=str(folder.path), remedy="pack it when it has ended"
+            "this experiment is being measured", place=str(folder.path), remedy="pack it after it has ended"
         ) from error
     finally:
         os.close(descriptor)

@@ -104,7 +104,7 @@ def prepare(
 
 def _no_target(bundle: Packed, experiment: Experiment) -> RequestError:
     return RequestError(
-        f"it was measured on {_described(bundle, experiment)}; only you know its counterpart here",
+        f"it was measured on {_described(bundle, experiment)}; only you know which device matches it here",
         place=str(bundle.path),
         remedy="name a block device, file or directory with --target",
     )
@@ -132,9 +132,9 @@ def whole(bundle: Packed) -> Plan:
     account = Account(bundle.events())
     if not account.over:
         raise RequestError(
-            f"the experiment in it did not come to its end ({account.state}): there is nothing yet to reproduce",
+            f"the experiment in it is not complete ({account.state}): there is nothing yet to reproduce",
             place=str(bundle.path),
-            remedy="ask its maker to finish it (`iodelta run FOLDER`) and to pack it again",
+            remedy="ask its author to finish it (`iodelta run FOLDER`) and to pack it again",
         )
     return read_plan(bundle)
 
@@ -150,9 +150,9 @@ def _runs_no_program(experiment: Experiment, place: str) -> None:
     for name, value in itertools.chain.from_iterable(options):
         if danger := runs_command(name, value):
             raise RequestError(
-                f"{danger}, which iodelta never lets fio do",
+                f"{danger}, which iodelta never allows",
                 place=place,
-                remedy="ask its maker for an experiment without it; a command knob can be seen, and undone",
+                remedy="ask its author for an experiment without it; a command knob can be seen, and undone",
             )
 
 

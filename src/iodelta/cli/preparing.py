@@ -107,7 +107,7 @@ def _go_on(path: Path, asked: Asked) -> NoReturn:
     folder = Folder.open(path)
     if not isinstance(folder, DiskFolder):
         raise RequestError(
-            "this folder holds an experiment, which prepares its own disk",
+            "this folder contains an experiment, which prepares its own disk",
             place=str(path),
             remedy="`iodelta run` continues it",
         )

@@ -41,10 +41,10 @@ def kept_build(
         )
         keep_artifacts(tree.path, build.artifacts, kept)
     except OSError as error:
-        raise MeasureError(f"cannot keep what is built: {error.strerror}", place=str(place)) from error
+        raise MeasureError(f"cannot store the build: {error.strerror}", place=str(place)) from error
     except Unbuildable as error:
         raise MeasureError(
-            f"cannot build: {error}", place=commit[:12], remedy=f"{output} has what the build said"
+            f"cannot build: {error}", place=commit[:12], remedy=f"{output} contains the output of the build"
         ) from error
     except Stopped as error:
         raise MeasureError("stopped while it was building", place=commit[:12], remedy="call it again") from error

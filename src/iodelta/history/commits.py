@@ -76,7 +76,7 @@ class Order:
             return (), word
         first, last = self._rank(good), self._rank(bad)
         if first > last:
-            return (), "the slower build is the older one: the commits between them were taken back"
+            return (), "the slower build is the older one: the commits between them were reverted"
         return tuple(self._lines[good.repo][first:last]), ""
 
     def is_known(self, commit: str, repo: str) -> bool:
@@ -172,7 +172,7 @@ def _why(repository: Repository, full: str, line: Sequence[str]) -> str:
         sha, _, identity = text.partition("\0")
         if identity == own:
             return f"rebased: it is {sha[:12]} now"
-    return "not on the line of first parents: it came in by a merge, or lies on another branch"
+    return "not on the line of first parents: it came in by a merge, or is on another branch"
 
 
 def _identity(repository: Repository, sha: str) -> str:

@@ -26,7 +26,7 @@ def nights_of(folder: Folder) -> tuple[Night, ...]:
     """The nights in a folder of counts. Raises RequestError where nothing may be said of it."""
     account, plan = judge(folder), folder.read_plan(PathPlan)
     if not account.counts:
-        raise RequestError("nothing was counted that repeats to the instruction", place=str(folder.path))
+        raise RequestError("there is no count that repeats exactly", place=str(folder.path))
     begun = min(event.at for event in folder.events() if isinstance(event, Booted))
     facts = {"qemu.version": plan.qemu, "fio.version": plan.fio}
     sha = hashlib.sha256(folder.read("journal.jsonl")).hexdigest()

@@ -68,9 +68,9 @@ def _machine(path: Path, entries: Sequence[Entry], given: Given) -> str:
     hosts = sorted({entry.run.host for entry in entries if entry.run.host})
     if not given.machine and len(hosts) != 1:
         raise RequestError(
-            "these results do not say on which machine they were measured",
+            "these results do not name their machine",
             place=str(path),
-            remedy="say it with --machine NAME",
+            remedy="give it with --machine NAME",
         )
     return given.machine or hosts[0]
 
@@ -80,9 +80,9 @@ def _time(path: Path, entries: Sequence[Entry], given: Given) -> float:
     times = [time for time in ends if time]
     if given.at is None and not times:
         raise RequestError(
-            "these results do not say when they were measured",
+            "these results do not contain their time",
             place=str(path),
-            remedy="say it with --at, such as --at 2026-11-22T02:00Z",
+            remedy="give it with --at, such as --at 2026-11-22T02:00Z",
         )
     return min(times) if given.at is None else given.at
 

@@ -71,7 +71,7 @@ def _said(target: str) -> Iterator[None]:
         yield
     except (DeltaError, OSError) as error:
         said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        remedy = "what was written stays; call it again to go on"
+        remedy = "the part written so far stays; repeat the command to continue"
         raise MeasureError(f"cannot use the lake: {said}", place=target, remedy=remedy) from error
 
 
@@ -162,4 +162,4 @@ def _by_dask(target: str, wanted: Sequence[str], engine: str) -> list[list[Candi
             return list(client.gather(tasks))  # type: ignore[no-untyped-call]
         except (KilledWorker, OSError) as error:
             remedy = "look at the workers' own logs; scan again when they stay up"
-            raise MeasureError(f"workers died again and again: {error}", place=engine, remedy=remedy) from error
+            raise MeasureError(f"workers died repeatedly: {error}", place=engine, remedy=remedy) from error

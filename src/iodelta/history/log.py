@@ -300,5 +300,5 @@ class Log:
         return MeasureError(
             f"cannot write the log of the history: {os.strerror(error.errno or 0)}",
             place=str(self.path),
-            remedy="nothing was changed; make it writable or make room, then do it again",
+            remedy="nothing was changed; make it writable or free some space, then repeat the command",
         )

@@ -38,7 +38,7 @@ def logged(log: Log) -> list[Night]:
             found |= {night.identifier: night for night in nights}
         if entry.identifier not in found:
             raise RequestError(
-                "this is not what was added any more", place=entry.folder, remedy=f"add it again, or {_PRUNE}"
+                "this has changed since it was added", place=entry.folder, remedy=f"add it again, or {_PRUNE}"
             )
     return [found[identifier] for identifier in wanted]
 

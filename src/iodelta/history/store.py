@@ -232,7 +232,7 @@ class Store:
             if "readonly" in said:
                 remedy = "nothing was changed; make the file and its directory writable"
             elif "full" in said:
-                remedy = "nothing was changed; make room, then do it again"
+                remedy = "nothing was changed; free some space, then repeat the command"
             elif "malformed" in said or "not a database" in said:
                 remedy = "`iodelta history rebuild` makes it again from the folders"
             raise MeasureError(f"cannot use the history: {said}", place=self.place, remedy=remedy) from error

@@ -71,17 +71,17 @@ def summarise(name: str, head: bytes, rest: Readable) -> Run | Refusal:
             columns.setdefault(kind, Columns(width)).add(times[sound], counts[sound], before)
     if garbage:
         reason = (
-            f"{plural(garbage, 'row')} of this histogram log with counts that no device reaches: fio "
+            f"{plural(garbage, 'row')} of this histogram log with impossibly high counts: fio "
             "3.6 to 3.16 writes garbage "
             "into the upper half of the bins; use the percentiles of its JSON"
         )
         return Refusal(place, reason)
     if not totals:
-        return Refusal(place, "a histogram log without a sound row")
+        return Refusal(place, "a histogram log without a valid row")
     bins, coarse = _WIDTHS[width]
     scale = 1.0 if bins == BINS else 1000.0
     drawn = [columns[kind].heat(kind, coarse, scale, began / 1000 if began else None) for kind in totals]
-    findings = [Finding("read.hist-end", "note", name, "fio does not log what came after the last full interval")]
+    findings = [Finding("read.hist-end", "note", name, "fio does not log I/O after the last full interval")]
     if damaged:
         findings.append(Finding("read.damaged", "warning", name, f"{plural(damaged, 'row')} left out: cut or damaged"))
     return Run(

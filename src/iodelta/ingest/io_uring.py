@@ -161,7 +161,7 @@ def _remarks(block: _Block, size: int | None, where: str) -> Iterator[Finding]:
         text = f"{block.errors} I/Os failed; they are subtracted from the IOPS"
         yield Finding("uring.errors", "warning", where, text)
     if any(unit == "tsc ticks" for unit, _ in block.spreads):
-        text = "its latencies are in ticks of a clock whose rate it does not say: left out"
+        text = "its latencies are in ticks of a clock of unknown rate: omitted"
         yield Finding("uring.ticks", "note", where, text, "give -T, the TSC rate")
     counted = block.seconds[1:] or block.seconds
     if size and any(second.fits(size) is None for second in counted):

@@ -77,7 +77,7 @@ def read_document(data: bytes, start: int, span: Extent, place: Place) -> list[R
     alone = b'"jobs"' not in text and b'"client_stats"' not in text and b'"jobname"' in text
     if alone:
         text = b'{"jobs":[%b]}' % text
-        explanation = "only a job is left of the document: its version, time, disks and global options are missing"
+        explanation = "the document contains only a job: its version, time, disks and global options are missing"
         findings.append(Finding("read.cut", "warning", _where(place), explanation))
     try:
         document, runs = _decoded(text, place, findings)
@@ -98,7 +98,7 @@ def _decoded(text: bytes, place: Place, findings: list[Finding]) -> tuple[RawDoc
     except _UNDECODED:
         document, lost = lenient(RawDocument, tolerant(text))
     if lost:
-        explanation = f"{lost} values of this JSON are not what fio writes there and were left out"
+        explanation = f"{lost} values of this JSON are not of the type that fio writes there, and were omitted"
         findings = [*findings, Finding("read.damaged", "warning", _where(place), explanation)]
     return document, _read(document, text, place, findings)
 
@@ -165,7 +165,7 @@ class _Document:
         except msgspec.DecodeError:
             raise
         except ValueError as error:
-            return Refusal(place, f"job {clean(job.jobname)!r} has a histogram that fio cannot have written: {error}")
+            return Refusal(place, f"job {clean(job.jobname)!r} has an impossible histogram: {error}")
         options = {**self._document.options, **job.options}
         asked = workload(options)
         concurrency = _concurrency(job, directions, asked.rw, "verify" in options) if self._grouped else None
@@ -240,7 +240,7 @@ def _unfinished(job: RawJob, place: Place) -> Iterator[Finding]:
         explanation = f"fio printed this {job.eta} s before its end: it is not the final result"
         yield Finding("read.interim", "warning", _where(place), explanation)
     if job.steadystate is not None and not job.steadystate.attained:
-        text = f"steady state ({clean(job.steadystate.ss)}) was asked for and never attained"
+        text = f"steady state ({clean(job.steadystate.ss)}) was requested, but not attained"
         yield Finding("fio.steady-state", "warning", _where(place), text)
 
 

@@ -127,10 +127,12 @@ class Summary:
             text = f"{plural(self._damaged, 'row')} left out: cut or damaged"
             yield self._finding("read.damaged", "warning", text)
         if self._of.endswith("lat") and version is None:
-            text = "no file next to this log says which fio wrote it: its latencies are ns, or us of a fio before 2.99"
+            text = (
+                "no file next to this log names the fio that wrote it: its latencies are ns, or us of a fio before 2.99"
+            )
             yield self._finding("read.unit-unknown", "warning", text, "put fio's report next to the log")
         if rows == "unclear" or (rows == "averages" and self._sized and not sure and self._of == "bw"):
-            text = "nothing says whether rows are single I/Os or averages of a fio before 2.10"
+            text = "it is unknown whether rows are single I/Os or averages of a fio before 2.10"
             remedy = "put fio's own report or the iops log of the same job next to it"
             yield self._finding("read.log-unclear", "warning", text, remedy)
         if rows == "ones":
@@ -146,7 +148,7 @@ class Summary:
                 text = f"{kind}: rows are means over {width:g} ms: no percentiles, and a mean of unweighted means"
                 yield self._finding("read.log-averaged", "note", text)
             else:
-                text = f"{kind}: fio does not log what came after the last whole {width:g} ms"
+                text = f"{kind}: fio does not log I/O after the last full {width:g} ms"
                 yield self._finding("read.log-end", "note", text)
 
     def _finding(self, rule: str, severity: Literal["note", "warning"], text: str, remedy: str = "") -> Finding:
@@ -271,7 +273,9 @@ def summarise(name: str, head: bytes, rest: Readable) -> Summary | Refusal:
     """Read a log to its end. What ``rest`` raises passes through."""
     of = what(name)
     if of is None:
-        reason = "a fio log, but its name does not say of what: it should end in _bw, _iops, _lat, _clat or _slat"
+        reason = (
+            "a fio log whose name does not show what it contains: it should end in _bw, _iops, _lat, _clat or _slat"
+        )
         return Refusal(Place(name), reason)
     totals = Totals(latencies=of.endswith("lat"))
     shift = _extra_column(head)
@@ -279,7 +283,7 @@ def summarise(name: str, head: bytes, rest: Readable) -> Summary | Refusal:
         totals.add(chunk)
     sides = {_KINDS[number]: side for number, side in totals.sides().items()}
     if not sides:
-        return Refusal(Place(name), "a fio log without a sound row")
+        return Refusal(Place(name), "a fio log without a valid row")
     columns = head[:8192].lstrip().partition(b"\n")[0].count(b",") + 1 - shift
     return Summary(Place(name, 1), of, sides, totals, columns, columns > 5 or _has_offsets(head, 4 + shift))
 

@@ -218,7 +218,7 @@ def over_files(runs: Sequence[Run]) -> list[Run]:
             kept.append(run)
             continue
         best, other = sorted((kept[at], run), key=lambda one: _RANK.get(one.format, 9))
-        text = f"the same run is in {other.place.file} as {other.format}: it is counted once"
+        text = f"the same run is in {other.place.file} as {other.format}: it counts once"
         finding = Finding("read.twice", "note", _at(best), text)
         kept[at] = msgspec.structs.replace(_best(best, other), findings=(*best.findings, finding))
     return kept

@@ -9,15 +9,15 @@ from iodelta.ingest.wording import clean
 from iodelta.trial import Finding, Severity
 
 _REMARKS: tuple[tuple[str, re.Pattern[str], Severity, str], ...] = (
-    ("fio.signal", re.compile(r"terminating on signal \d+|got signal=\d+"), "warning", "it was stopped before its end"),
+    ("fio.signal", re.compile(r"terminating on signal \d+|got signal=\d+"), "warning", "it was stopped early"),
     (
         "fio.depth-ignored",
         re.compile(r"note: both iodepth >= 1 and synch"),
         "note",
-        "the depth asked for had no effect",
+        "the requested depth had no effect",
     ),
     ("fio.past-end", re.compile(r"refusing extend"), "warning", "the file was smaller than size"),
-    ("fio.no-io", re.compile(r"No I/O performed by"), "warning", "it did nothing, so no latency was measured"),
+    ("fio.no-io", re.compile(r"No I/O performed by"), "warning", "it did no I/O, so there is no latency"),
     ("fio.error", re.compile(r"^fio: .{0,300}\b(?:err|error)="), "warning", "a job failed"),
     (
         "fio.lost-disk-stats",

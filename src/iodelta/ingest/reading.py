@@ -117,7 +117,7 @@ def _read_one(source: Source) -> Iterator[Found | Summary]:
         yield Refusal(place, "an SQLite database: fsperf's is read when it is named itself, not in a folder")
         return
     if looks_binary(source.head):
-        yield Refusal(place, "binary data, and no archive")
+        yield Refusal(place, "binary data, but not an archive")
         return
     try:
         log = _log(source) if source.head[:64].lstrip()[:1].isdigit() else None
@@ -129,7 +129,7 @@ def _read_one(source: Source) -> Iterator[Found | Summary]:
         yield log
         return
     if len(data) > LARGEST:
-        yield Refusal(place, f"larger than {LARGEST >> 20} MiB and no fio log")
+        yield Refusal(place, f"larger than {LARGEST >> 20} MiB, and not a fio log")
         return
     yield from _report(data, source.name)
 

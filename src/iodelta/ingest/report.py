@@ -86,7 +86,8 @@ def _told(cleaned: Sequence[Line], whole: str, file: str) -> list[Found]:
     ]
     unread = prose.unread(whole, runs) if runs else []
     if unread:
-        words = f"{plural(len(unread), 'line')} with rates in sentences that are not understood: not read; put them in"
+        lines = plural(len(unread), "line")
+        words = f"{lines} with rates in sentences that iodelta does not understand: not read; put them in"
         place = Place(file, cleaned[unread[0] - 1].number)
         found.append(Refusal(place, f"{words} a CSV with the columns test, IOPS, BW (MiB/s)"))
     return found
@@ -125,8 +126,8 @@ def _nothing(cleaned: Sequence[Line], file: str) -> Refusal:
     if named is None:
         return Refusal(Place(file), why)
     words = (
-        f"{why}; this line names a measure, but nothing tells which numbers are of it: put a comma, tab or | between "
-        "columns, and a measure with its unit into every title"
+        f"{why}; this line names a measure, but it is not clear which numbers belong to it: put a comma, tab or | "
+        "between columns, and a measure with its unit into every title"
     )
     return Refusal(Place(file, named.number), words)
 
@@ -134,11 +135,11 @@ def _nothing(cleaned: Sequence[Line], file: str) -> Refusal:
 def _why_nothing(cleaned: Sequence[Line]) -> str:
     text = [line.text.strip() for line in cleaned[:5000] if line.text.strip()]
     if not text:
-        return "nothing but blank lines"
+        return "only blank lines"
     if any(_BEGUN.search(line[:1000]) for line in text):
         return "fio was started, but there is no report: it was killed, or the output is cut"
     if complaint := next((line for line in text if _COMPLAINT.match(line)), ""):
         return f"fio printed no result, but {clean(complaint[:200])!r}"
     if sum(1 for line in text[:50] if _JOB_FILE.match(line)) >= 2:
-        return "a fio job file: what to run, not what came of it"
+        return "a fio job file: it says what to run, and contains no results"
     return _UNKNOWN

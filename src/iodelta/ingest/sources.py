@@ -121,7 +121,7 @@ class _Budget:
         self._count += size
         most = min(max(FREE_EXPANSION, EXPANSION * self._packed()), LARGEST_EXPANSION)
         if self._count > most:
-            raise ExpansionError(f"it unpacks to more than {most >> 20} MiB, far more than it is: not read on")
+            raise ExpansionError(f"it unpacks to more than {most >> 20} MiB, far more than its size: not read further")
 
 
 class _Expanding:
@@ -190,7 +190,7 @@ class _Stepwise:
             elif self._now.needs_input:
                 left = self._stream.read(1 << 16)
                 if not left:
-                    raise EOFError("the packed data end early")
+                    raise EOFError("the compressed data end early")
             else:
                 left = b""
             data = self._now.decompress(left, max(size, 1))
@@ -330,7 +330,7 @@ class _Raw(io.RawIOBase):
 def _tar(stream: Readable, name: str, depth: int) -> Iterator[Source | Refusal]:
     for number, member in enumerate(members(stream)):
         if number >= MOST_MEMBERS:
-            yield Refusal(_place(name), f"only the first {MOST_MEMBERS} members were looked into")
+            yield Refusal(_place(name), f"only the first {MOST_MEMBERS} members were read")
             return
         inner = f"{name}!{member.name}"
         yield from _member(member, inner, depth)
@@ -358,7 +358,7 @@ def _zip(stream: BinaryIO | Readable, head: bytes, name: str, depth: int) -> Ite
     with zipfile.ZipFile(file) as archive:
         for number, info in enumerate(archive.infolist()):
             if number >= MOST_MEMBERS:
-                yield Refusal(_place(name), f"only the first {MOST_MEMBERS} members were looked into")
+                yield Refusal(_place(name), f"only the first {MOST_MEMBERS} members were read")
                 return
             inner = f"{name}!{info.filename}"
             if info.is_dir():

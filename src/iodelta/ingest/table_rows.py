@@ -140,12 +140,10 @@ class Problem(NamedTuple):
     words: str
 
 
-_CONFLICT = Problem("read.unit-conflict", "warning", "carries another unit than its heading; either may be meant")
-_NO_UNIT = Problem("read.no-unit", "note", "has no unit, nor has its heading: not read")
-_DOUBTFUL = Problem(
-    "read.comma", "warning", "has a comma that may stand before thousands or decimals, and nothing tells: not read"
-)
-_TWO_VALUES = Problem("read.cell", "warning", "is not what another column says of the same measure: neither is read")
+_CONFLICT = Problem("read.unit-conflict", "warning", "has a different unit than its heading; either may be meant")
+_NO_UNIT = Problem("read.no-unit", "note", "has no unit, and neither does its heading: not read")
+_DOUBTFUL = Problem("read.comma", "warning", "has a comma that may separate thousands or decimals: not read")
+_TWO_VALUES = Problem("read.cell", "warning", "differs from another column of the same measure: neither is read")
 _NOT_READ = Problem("read.cell", "warning", "is not a number of this measure: not read")
 
 

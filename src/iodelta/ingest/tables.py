@@ -47,8 +47,8 @@ _EMPTY_CELLS = re.compile(r"(?:\s*[,;|]){2,}$")
 _LEAST_LOST = 3
 """Lines of a paragraph that end in numbers and may be a table."""
 _OF_ANOTHER = (
-    "not read, for a title must say a measure and its unit, once, and nothing that makes it another's; a variant's "
-    "name is understood where every measure has a column for each of several"
+    "not read, because a title must name one measure and its unit once, without words that change the measure; "
+    "a name of a variant is understood if every measure has a column for each of several variants"
 )
 
 Found = Run | Refusal
@@ -91,7 +91,7 @@ def lost(lines: Sequence[Line], used: Sequence[int], file: str) -> list[Refusal]
             end += 1
         rows = [line for line in lines[at:end] if table_spaces.ends_in_number(line.text[:LONGEST])]
         if len(rows) >= _LEAST_LOST and any(table_data.names_number(line.text[:LONGEST]) for line in rows):
-            words = "lines that name a measure and end in numbers, but are no table that can be told apart: not read"
+            words = "lines that name a measure and end in numbers, but do not form a table with clear columns: not read"
             place = Place(file, rows[0].number)
             found.append(Refusal(place, f"{words}; put a comma, tab or | between their columns"))
         at = end + 1
@@ -205,7 +205,7 @@ class _Table:
         found = [Refusal(self._place(grid.first), f"{named}: {_OF_ANOTHER}")] if named else []
         summed = {} if by_row else table_summaries.summaries(grid, table_data.headings(grid))
         if summed:
-            words = f"{_quoted(summed.values())}: rows that sum up others are not read"
+            words = f"{_quoted(summed.values())}: rows that summarise others are not read"
             found.append(Refusal(self._place(next(iter(summed))), words))
         return found
 
@@ -222,8 +222,8 @@ class _Table:
         if not names:
             return [], self._index
         words = (
-            f"a table whose heading names {names}, and whose columns its spaces do not tell apart: not read; put a "
-            "tab, comma or | between its columns"
+            f"a table whose heading names {names}, and whose columns are not clearly separated by spaces: not read; "
+            "put a tab, comma or | between its columns"
         )
         last = self._index
         while last + 1 < len(self._lines) and table_data.is_row(self._lines[last + 1].text):
@@ -245,7 +245,7 @@ class _Table:
         if not runs and not table_data.is_data(grid):
             runs = self._pivot(grid, title) or self._rows(grid, title)
         if not runs and is_doubled(grid):
-            self._doubted = "a table that names a measure twice and does not say what tells the two apart: not read"
+            self._doubted = "a table that names a measure twice without saying how the two differ: not read"
         return [_without_idle(run) for run in runs]
 
     def _rows(self, grid: Grid, title: str) -> list[Run]:
@@ -257,7 +257,9 @@ class _Table:
         runs = []
         summed = table_summaries.summaries(grid, headings)
         if len(grid.rows) > 1 and len(summed) == len(grid.rows):
-            self._doubted = f"the rows {_quoted(summed.values())}: not read, for they sum up rows that are not here"
+            self._doubted = (
+                f"the rows {_quoted(summed.values())}: not read, because they summarise rows that are not here"
+            )
             return []
         names = table_summaries.names(grid, headings)
         for (index, cells, section), name in zip(grid.rows, names, strict=True):
@@ -304,7 +306,7 @@ class _Table:
 
     def _title(self, first: int, *, nearest: bool = False) -> str:
         """The nearest short line above that is not a sentence and not part of another table; ``nearest``: only a line
-        with nothing but blank lines between it and the table."""
+        with only blank lines between it and the table."""
         for at in range(first - 1, max(first - 1 - _BACK, -1), -1):
             text = _EMPTY_CELLS.sub("", self._lines[at].text.strip().strip("#*`= ").strip())
             if self._used[at]:

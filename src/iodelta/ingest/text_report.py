@@ -233,7 +233,7 @@ def _own_remarks(fields: Mapping[str, Mapping[str, str]], place: Place) -> Itera
     if ignored:
         yield Finding("fio.errors", "warning", where, f"{plural(ignored, 'error')} ignored (continue_on_error)")
     if fields.get("steadystate", {}).get("attained") == "no":
-        yield Finding("fio.steady-state", "warning", where, "steady state was asked for and never attained")
+        yield Finding("fio.steady-state", "warning", where, "steady state was requested, but not attained")
 
 
 def _shortened(directions: Sequence[Direction], rw: str | None, place: Place) -> Finding:

@@ -66,7 +66,7 @@ class Binding(Knob):
 
     @classmethod
     def restore(cls, machine: Machine, saved: Saved) -> str:
-        return "only the load was bound: nothing to restore"
+        return "only the load was bound, so there is nothing to restore"
 
     @classmethod
     def undo_lines(cls, saved: Saved) -> Iterator[Line]:

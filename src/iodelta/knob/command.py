@@ -94,7 +94,7 @@ class Command(Knob):
 
     @classmethod
     def danger(cls, name: str) -> str:
-        return "a command knob runs commands of its maker"
+        return "a command knob runs commands written by the author of the bundle"
 
     @classmethod
     def script(cls, name: str, values: Sequence[str]) -> Script:

@@ -123,10 +123,10 @@ class FileKnob(Knob):
             if not path.startswith(ROOTS) or ".." in path.split("/"):
                 raise KnobError(f"the record names {path!r}, which is not a kernel setting", place=saved.knob)
             if other := _another_disk(machine, saved.disks, path):
-                accounts[f"{path} left alone: {other}"] = None
+                accounts[f"{path} not changed: {other}"] = None
                 continue
             if not machine.glob(path):
-                accounts[f"{path} is gone, and the setting with it"] = None
+                accounts[f"{path} no longer exists, nor does its setting"] = None
                 continue
             try:
                 if cls.parse(text_of(machine, path)) != text:

@@ -65,7 +65,7 @@ class Kernel(Knob):
         if self.machine.run(["id", "-u"]).text.strip() != "0":
             return "needs root there"
         found, reasons = ways(self.machine)
-        return None if found else f"nothing there starts another kernel: {'; '.join(reasons)}"
+        return None if found else f"there is no way to start another kernel there: {'; '.join(reasons)}"
 
     def allowed(self) -> tuple[str, ...]:
         return tuple(installed(self.machine))
@@ -81,7 +81,7 @@ class Kernel(Knob):
             raise KnobError(reason, place=f"{self.machine.name}: kernel", remedy="see `iodelta knobs` there")
         if (kind := self._medium()) in ("tmpfs", "ramfs"):
             raise KnobError(
-                f"a reboot would lose the way back: it is kept on {kind}",
+                f"a reboot would lose the record of the first kernel: it is kept on {kind}",
                 place=f"{self.machine.name}: {self.machine.state}",
                 remedy="set IODELTA_STATE there to a directory on a disk",
             )
@@ -136,8 +136,8 @@ class Kernel(Knob):
             found = installed(self.machine).get(release)
             if found is None or not (found.initrd or _began_without_initrd(self.machine)):
                 raise MeasureError(
-                    f"there is no {'initrd' if found else 'image'} of the running kernel {release}, so there would be "
-                    "no way back to it",
+                    f"there is no {'initrd' if found else 'image'} of the running kernel {release}, so it could not be "
+                    "booted again",
                     place=self.machine.name,
                     remedy=f"they should be /boot/vmlinuz-{release} and /boot/initrd.img-{release}; a link will do",
                 )
@@ -162,7 +162,7 @@ class Kernel(Knob):
 
     @classmethod
     def script(cls, name: str, values: Sequence[str]) -> NoScript:
-        return NoScript("every trial is in a boot of its own")
+        return NoScript("every trial has its own boot")
 
     @classmethod
     def undo_lines(cls, saved: Saved) -> Iterator[Line]:

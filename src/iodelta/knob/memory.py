@@ -69,7 +69,7 @@ class DropCaches(Knob):
 
     @classmethod
     def restore(cls, machine: Machine, saved: Saved) -> str:
-        return "an action: nothing to restore"
+        return "an action, so there is nothing to restore"
 
     @classmethod
     def script(cls, name: str, values: Sequence[str]) -> Script:

@@ -106,7 +106,7 @@ class MirrorPolicy(Knob):
         return "POLICY MEMBER MEMBER ..., as in queue /dev/sda /dev/sdb; iodelta policy list shows the policies"
 
     def read(self) -> str:
-        return "no mirror: fio reads the target"
+        return "without a mirror, fio reads the target"
 
     def save(self, values: Sequence[str] = ()) -> Saved:
         return self.record(())
@@ -152,4 +152,4 @@ class MirrorPolicy(Knob):
 
     @classmethod
     def restore(cls, machine: Machine, saved: Saved) -> str:
-        return "nothing was set: nothing to restore"
+        return "nothing was set, so there is nothing to restore"

@@ -64,7 +64,7 @@ def aftermath_experiment(experiment: Experiment, budget: float, size: int | None
     more = dict(variant.options) | dict(writer(cell, variant, size))
     return msgspec.structs.replace(
         experiment,
-        question=f"What do writes leave to a trial of {cell.name}?",
+        question=f"How large is the carry-over of writes to a trial of {cell.name}?",
         baseline=ITSELF,
         cells=(cell,),
         variants=(

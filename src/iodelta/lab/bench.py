@@ -226,7 +226,7 @@ class Bench:
 
     def _vanished(self) -> MeasureError:
         return MeasureError(
-            "the target has vanished, or is another device now",
+            "the target has vanished, or is a different device now",
             place=self.target.path,
             remedy=f"bring it back, then `iodelta run {pasted(self._folder.path)}` continues it",
         )
@@ -381,7 +381,7 @@ def check_seeds(identity: Started, record: Record, output: bytes) -> None:
         other = (seeds | {made.request.seed}) - {wanted}
         if other:
             raise MeasureError(
-                f"fio ran with seed {min(other)}, and the journal says {wanted}: not the raw files of this trial",
+                f"fio ran with seed {min(other)}, but the journal says {wanted}: not the raw files of this trial",
                 place=f"trial {identity.trial}",
             )
 

@@ -86,13 +86,13 @@ def findings(disk: Known | None, path: str) -> Iterator[Finding]:
     )
     if disk.prepared is None:
         flash = "the kernel calls it rotational; if there is flash behind it, " if disk.rotational else ""
-        said = f"{flash}how fast it writes depends on what was written to it before, and nothing is known of that"
+        said = f"{flash}how fast it writes depends on what was written to it before, and those writes are unknown"
         yield Finding("disk.unknown", "note" if disk.rotational else "warning", path, said, remedy)
     elif not disk.prepared.steady:
         said = f"it was prepared, and was not steady after {plural(disk.prepared.rounds, 'round')}"
         yield Finding("disk.not-steady", "warning", path, said, remedy)
     elif disk.since is None:
-        said = "it was prepared in an earlier boot, and nothing is known of what was written to it since"
+        said = "it was prepared in an earlier boot, and the writes since then are unknown"
         yield Finding("disk.rebooted", "note", path, said, remedy)
     elif disk.since > MUCH * disk.prepared.size:
         share = 100 * disk.since / disk.prepared.size

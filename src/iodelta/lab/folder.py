@@ -134,7 +134,7 @@ class Folder:
             raise MeasureError(
                 f"cannot make the folder: {what}",
                 place=str(path),
-                remedy="nothing was started; make room, or name another folder with --folder",
+                remedy="nothing was started; free some space, or name another folder with --folder",
             ) from error
         finally:
             shutil.rmtree(draft, ignore_errors=True)
@@ -327,11 +327,11 @@ class Folder:
         return found
 
     def _failed(self, error: OSError) -> MeasureError:
-        remedy = f"make room, then `iodelta run {pasted(self.path)}` goes on" if error.errno in FULL else ""
+        remedy = f"free some space, then `iodelta run {pasted(self.path)}` continues it" if error.errno in FULL else ""
         return MeasureError(
             f"cannot write to the experiment folder: {os.strerror(error.errno or 0)}",
             place=str(self.path),
-            remedy=remedy or f"make it writable, then `iodelta run {pasted(self.path)}` goes on",
+            remedy=remedy or f"make it writable, then `iodelta run {pasted(self.path)}` continues it",
         )
 
 
@@ -340,7 +340,7 @@ class CountFolder(Folder):
 
     def check_times(self) -> None:
         raise RequestError(
-            "this folder holds counts of instructions, no times",
+            "this folder contains instruction counts, not times",
             place=str(self.path),
             remedy="`iodelta run`, `iodelta report` and `iodelta rebuild` read it",
         )
@@ -353,7 +353,7 @@ class DiskFolder(Folder):
 
     def check_times(self) -> None:
         raise RequestError(
-            "this folder holds the preparation of a disk, no trials",
+            "this folder contains the preparation of a disk, not trials",
             place=str(self.path),
             remedy="`iodelta prepare` continues it and `iodelta report` shows it",
         )

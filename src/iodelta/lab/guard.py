@@ -146,7 +146,7 @@ def make_scratch(machine: Machine, parent: str) -> str:
         return path
     if made.returncode != 0 and status(machine, path) and not _is_empty(machine, path):
         raise RefusedError(
-            "is there already, and iodelta did not make it",
+            "exists already, and iodelta did not make it",
             place=path,
             remedy="move it away, or choose another directory for the scratch file",
         )
@@ -203,7 +203,7 @@ def _file_reasons(machine: Machine, target: Target, uses: Uses, size: int | None
     if (mount and mount.fstype in KERNEL_FILESYSTEMS) or path.startswith(("/proc/", "/sys/")):
         reasons.append(Reason(path, "is an interface of the kernel, not a stored file", "choose another target", True))
     if mount and mount.point == "/dev":
-        reasons.append(Reason(path, "is a plain file below /dev", "is the name of the device spelt right?", True))
+        reasons.append(Reason(path, "is a plain file below /dev", "is the device name spelt correctly?", True))
     if mount and "ro" in mount.options:
         reasons.append(Reason(path, f"is on {mount.point}, mounted read-only", "choose another directory", True))
     reasons += _space_reasons(machine, target, found, size)
@@ -223,7 +223,9 @@ def read_only(machine: Machine, target: Target) -> tuple[Reason, ...]:
         name = target.device or ""
         for one in (name, *below(machine, name)):
             if attribute(machine, f"/sys/class/block/{sysfs_name(one)}/ro") == "1":
-                return (Reason(f"/dev/{one}", "is read-only", f"`blockdev --setrw /dev/{one}`, if it may", True),)
+                return (
+                    Reason(f"/dev/{one}", "is read-only", f"`blockdev --setrw /dev/{one}`, if that is intended", True),
+                )
     path = target.real_path
     if target.kind == "directory" and is_scratch(machine, f"{path.rstrip('/')}/{SCRATCH}"):
         path = f"{path.rstrip('/')}/{SCRATCH}"
@@ -252,7 +254,7 @@ def _space_reasons(machine: Machine, target: Target, found: Stat, size: int | No
         return ()
     place = target.mount or "its filesystem"
     what = f"{needed / 2**20:,.0f} MiB are needed and {free / 2**20:,.0f} MiB are free on {place}"
-    return (Reason(target.real_path, what, "make room or give a smaller [target] size", True),)
+    return (Reason(target.real_path, what, "free some space or give a smaller [target] size", True),)
 
 
 def _content_reasons(machine: Machine, target: Target, held: int | None) -> tuple[Reason, ...]:
@@ -265,11 +267,11 @@ def _content_reasons(machine: Machine, target: Target, held: int | None) -> tupl
             place=target.path,
             remedy="run as root; if the device is failing, write nothing to it",
         ) from error
-    remedy = "choose one whose contents may go"
+    remedy = "choose one whose contents may be lost"
     if target.kind == "file":
         _openable(machine, target)
         remedy = "name a directory instead, iodelta makes a scratch file there"
-    reasons = [Reason(target.path, f"is nothing that iodelta made ({found.said})", remedy, False)]
+    reasons = [Reason(target.path, f"was not made by iodelta ({found.said})", remedy, False)]
     if "ZFS" in found.signatures and held is None and machine.glob("/proc/spl/kstat/zfs/*/state"):
         what = "has a ZFS label, and pools are imported here"
         reasons.append(Reason(target.path, what, "`zpool export` it and unload zfs first", True))
@@ -316,7 +318,7 @@ def _named(machine: Machine, target: Target, destroy: Sequence[str]) -> bool:
             other = resolve(machine, path)
         except RequestError as error:
             raise RequestError(
-                f"--destroy: {error.what}", place=path, remedy="name the device or file whose contents may go"
+                f"--destroy: {error.what}", place=path, remedy="name the device or file whose contents may be lost"
             ) from error
         named |= other.kind == target.kind and wanted == (other.devno if other.kind == "block" else other.real_path)
     return named

@@ -56,13 +56,19 @@ def _sealing(folder: Folder, state: Account) -> tuple[Finding, ...]:
     """What the seal says: hard where a line or a file is not what was written; files that ``state`` has lost apart."""
     seal = folder.seal
     if not seal.sealed:
-        said = "nothing in this folder is sealed, so a change that was made to it later is not seen"
+        said = "this folder is not sealed, so later changes cannot be detected"
         return (Finding("folder.unsealed", "note", JOURNAL, said, "newer versions of iodelta seal what they measure"),)
     found = []
     if seal.broken:
-        said = "not the line that was written there: it or the one before was edited, removed, doubled or moved"
+        said = "not the original line: it or the one before was edited, removed, doubled or moved"
         found.append(
-            Finding("folder.line", "hard", f"{JOURNAL}:{seal.broken}", f"{said}; no line from it on counts", _COPY)
+            Finding(
+                "folder.line",
+                "hard",
+                f"{JOURNAL}:{seal.broken}",
+                f"{said}; the lines from there on do not count",
+                _COPY,
+            )
         )
     found += [
         Finding("folder.file", "hard", name, reason, _COPY)
@@ -90,8 +96,8 @@ def _added(folder: Folder, state: Account) -> Iterator[Finding]:
         elif number in in_flight or folder.seal.unsealed or (numbered and state.state not in OVER):
             continue
         else:
-            said = "belongs to no trial of the journal"
-        yield Finding("folder.added", "hard", name, f"{said}; somebody added it", "remove it; nothing of it was judged")
+            said = "does not belong to a trial of the journal"
+        yield Finding("folder.added", "hard", name, f"{said}; somebody added it", "remove it; it was not used")
 
 
 def _digest(folder: Folder, name: str) -> str:
@@ -108,7 +114,7 @@ def _cut(folder: Folder, state: Account) -> list[Finding]:
     unknown = numbers - state.finished.keys() - state.failed.keys()
     if len(unknown) <= len(state.sessions):
         return []
-    said = f"there are raw files of {plural(len(unknown), 'trial')} that it does not know: lines were cut off its end"
+    said = f"there are raw files of {plural(len(unknown), 'trial')} that are not in it: lines were cut off its end"
     return [Finding("folder.cut", "hard", JOURNAL, said, _COPY)]
 
 

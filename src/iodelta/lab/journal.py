@@ -132,7 +132,7 @@ class Journal(Generic[Event]):
     def _refuse_broken(self, seal: Seal) -> None:
         if seal.broken:
             raise MeasureError(
-                "not the line that was written there: a line was edited, removed, doubled or moved",
+                "not the original line: a line was edited, removed, doubled or moved",
                 place=f"{self.path}:{seal.broken}",
                 remedy=self._remedy,
             )

@@ -128,7 +128,7 @@ def unpreparable(disk: Disk) -> None:
     """Raises RequestError for what cannot be prepared here."""
     if throw_away(disk.machine):
         remedy = "prepare the disk that the guest is given, on the machine that has it"
-        raise RequestError("the disks of a guest end with it", place="[prepare]", remedy=remedy)
+        raise RequestError("the disks of a guest exist only as long as the guest", place="[prepare]", remedy=remedy)
     if disk.target.kind == "directory":
         raise RequestError(
             "is a directory: only a block device or a file of its own has a state to prepare",
@@ -136,7 +136,7 @@ def unpreparable(disk: Disk) -> None:
             remedy="name the device, or leave [prepare] out",
         )
     if disk.size < SMALLEST:
-        raise RequestError(f"has {disk.size} bytes, too few to prepare", place=disk.target.path)
+        raise RequestError(f"has {disk.size} bytes, which is too small to prepare", place=disk.target.path)
     if why := purge.unable(disk.machine, disk.target, disk.prepare, disk.size):
         remedy = 'choose another purge, or "none"'
         raise RequestError(f"cannot be purged: {why}", place=disk.target.path, remedy=remedy)
@@ -192,9 +192,9 @@ class Preparation:
         for before in self._account.preparing:
             if before.machine == self._name and not _same(before, disk.target):
                 raise RequestError(
-                    "is not the disk that was prepared so far",
+                    "is not the disk whose preparation began",
                     place=disk.target.path,
-                    remedy="bring that one back under this path, or begin anew in another folder",
+                    remedy="reconnect that disk under this path, or begin in a new folder",
                 )
         target = msgspec.to_builtins(disk.target)
         boot = boot_id(disk.machine)
@@ -294,7 +294,9 @@ class Preparation:
         try:
             remember(disk.machine, disk.target, prepared)
         except MachineError as error:
-            self._control.watcher.note(f"the state of {disk.target.path} is not kept for later runs: {error.sentence}")
+            self._control.watcher.note(
+                f"the state of {disk.target.path} was not recorded for later runs: {error.sentence}"
+            )
 
     def _append(self, event: Preparing | StepBegun | StepDone | Settled) -> None:
         self._folder.append(event)
@@ -308,13 +310,13 @@ def prepared_first(preparation: Preparation, disk: Disk, folder: Folder) -> None
     """
     state, path = preparation.run(), pasted(folder.path)
     if state == "running":
-        remedy = f"finished steps are kept; `iodelta run {path}` goes on"
+        remedy = f"finished steps are kept; `iodelta run {path}` continues it"
         raise MeasureError("stopped while the disk was prepared", place=disk.target.path, remedy=remedy)
     if state == "not steady":
         raise UnsteadyError(
             f"the disk did not become steady within {disk.prepare.limit} rounds; nothing was measured",
             place=disk.target.path,
-            remedy=f"`iodelta run {path}` makes as many rounds more; `iodelta report {path}` shows those made so far",
+            remedy=f"`iodelta run {path}` makes as many further rounds; `iodelta report {path}` shows the earlier ones",
         )
 
 
@@ -346,7 +348,7 @@ def _measured(made: FioRun, place: str, folder: Folder) -> tuple[float, int]:
     ]
     if bad or made.exit_code:
         said = bad[0].explanation if bad else f"fio ended with {made.exit_code}"
-        remedy = f"finished steps are kept; `{again(folder)}` goes on"
+        remedy = f"finished steps are kept; `{again(folder)}` continues it"
         raise MeasureError(f"a step of the preparation failed: {said}", place=place, remedy=remedy)
     written = sum(one.bytes for one in result.directions if one.kind == "write")
     if made.request.whole and written < (made.request.size or 0) - FILL_BLOCK:

@@ -56,11 +56,11 @@ def _cannot_format(machine: Machine, target: Target, size: int) -> str:
     if namespace is None:
         return f"{name} is not a whole NVMe namespace"
     if size < target.size_bytes:
-        return "a format gives up the whole namespace, and [target] size is less"
+        return "a format discards the whole namespace, but [target] size is less"
     # Some controllers format all their namespaces at once.
     others = [path for path in machine.glob(f"/sys/class/block/{namespace[1]}n*") if not re.search(r"p\d+$", path)]
     if len(others) > 1:
-        return f"{namespace[1]} has {len(others)} namespaces, and a format may give up all of them"
+        return f"{namespace[1]} has {len(others)} namespaces, and a format may discard all of them"
     return _missing(machine, "nvme", "nvme-cli")
 
 

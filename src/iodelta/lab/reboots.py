@@ -36,7 +36,9 @@ def look_at_host(machine: SshMachine, experiment: Experiment) -> Survey:
     A variant whose knobs only another kernel has is asked about in its own boot. Raises RequestError, MeasureError.
     """
     if strange := [name for name in experiment.knob_names() if name.startswith("vm.")]:
-        raise RequestError("a host has no such setting", place=strange[0], remedy="it is a guest's: --machine vm")
+        raise RequestError(
+            "a host has no such setting", place=strange[0], remedy="it is a setting of guests: --machine vm"
+        )
     inner = held(experiment)
     order(inner.knob_names())
     found: dict[str, Survey] = {}

@@ -97,7 +97,7 @@ def go(
     try:
         return _go(folder, (machine, *others), control, budget, remade=remade)
     except LostError as error:
-        on = "goes on in a new guest" if throw_away(machine) else "restores what was set there and continues"
+        on = "continues in a new guest" if throw_away(machine) else "restores what was set there and continues"
         raise LostError(
             error.what, place=error.place, remedy=f"finished trials are kept; `iodelta run {pasted(folder.path)}` {on}"
         ) from error
@@ -206,14 +206,14 @@ def _extend(folder: Folder, plan: Plan, state: Account, budget: float) -> None:
     if not state.over:
         if state.extended is None:
             raise RequestError(
-                "this experiment has not come to its end, so there is nothing to extend",
+                "this experiment is not complete, so it cannot be extended",
                 place=str(folder.path),
                 remedy="continue it first, without --budget",
             )
         return
     if state.extended is not None:
         raise RequestError(
-            "this experiment was extended once; nothing is left in reserve",
+            "this experiment was extended once already; no alpha is left in reserve",
             place=str(folder.path),
             remedy="begin a new experiment with a larger budget",
         )

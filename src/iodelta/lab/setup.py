@@ -150,9 +150,9 @@ def knobs_of(machine: Machine, experiment: Experiment, target: Target) -> dict[s
     """Every knob that some variant or condition sets. Raises RequestError for an unknown one, or one of a boot."""
     if booted := [name for name in experiment.knob_names() if of_boot(name)]:
         raise RequestError(
-            "is of a whole boot: a reboot, or a guest, for every variant",
+            "applies to a whole boot: it needs a reboot, or a guest, for every variant",
             place=booted[0],
-            remedy="`iodelta run` does that, and no search",
+            remedy="only `iodelta run` does that",
         )
     return {name: knob(name, machine, target) for name in experiment.knob_names()}
 
@@ -189,7 +189,7 @@ def _check_tool(machine: Machine, experiment: Experiment) -> None:
                 raise RequestError(
                     f"this t/io_uring has no option {word[:2]}",
                     place=f"workload {name}",
-                    remedy="leave it out, or take a newer fio",
+                    remedy="omit it, or use a newer fio",
                 )
 
 
@@ -339,7 +339,7 @@ def put_back(log: UndoLog, folder: Folder, watcher: Watcher, *, quiet: bool = Fa
     for restored in done:
         if restored.error:
             if not quiet:
-                watcher.note(f"could not put back {restored.saved.knob}: {' '.join(restored.error.split())}")
+                watcher.note(f"could not restore {restored.saved.knob}: {' '.join(restored.error.split())}")
             continue
         with contextlib.suppress(IodeltaError):  # a full disk must not keep the others from being put back
             folder.append(KnobRestored(now(), restored.saved.knob))
@@ -354,7 +354,7 @@ def check_same_target(before: Target, after: Target) -> None:
         raise RequestError(
             "is not the device or file that the earlier trials of this folder were made on",
             place=after.path,
-            remedy="bring that one back under this path, or begin a new experiment",
+            remedy="reconnect that device under this path, or begin a new experiment",
         )
 
 
@@ -379,7 +379,7 @@ def _scratch_file(machine: Machine, plan: Plan, found: Survey, place: str, contr
         )
     if not made(machine, target):
         raise RefusedError(
-            "is there already, and nothing shows that iodelta made it",
+            "exists already, and there is no record that iodelta made it",
             place=path,
             remedy="move it away, or choose another directory for the scratch file",
         )

@@ -111,7 +111,7 @@ def explained(experiment: Experiment, carry: CarryOver) -> str:
         often = TIMES.get(before, f"{before} times")
         return f"superblocks, {price} the trials: each variant runs {often} uncounted before its counted trial; {OFF}"
     if carry == "ignored":
-        return 'ignored ([design] carry-over = "none"): what a trial leaves to the next one is part of the change'
+        return 'ignored ([design] carry-over = "none"): carry-over from trial to trial is part of the change'
     why = leaves_state(experiment)
     if why and experiment.boots:
         return "tested; no superblocks, as every trial has a boot of its own"

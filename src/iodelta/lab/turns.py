@@ -111,9 +111,9 @@ def alone(machine: Machine, targets: Sequence[Target], folder: Path) -> Iterator
                     _mine.add(mine)
                     stack.callback(_mine.discard, mine)
         except MachineError as error:
-            remedy = "make room there; or set IODELTA_STATE to a directory that you can write, for all runs here"
+            remedy = "free some space there; or set IODELTA_STATE to a directory that you can write, for all runs here"
             raise MeasureError(
-                f"cannot keep the device for this run: {error.what}", place=error.place, remedy=remedy
+                f"cannot lock the device for this run: {error.what}", place=error.place, remedy=remedy
             ) from error
         yield
 

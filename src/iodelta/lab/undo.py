@@ -29,7 +29,7 @@ from iodelta.machine import LocalMachine, Lock, Machine, literal
 from iodelta.probe.topology import Target
 from iodelta.workload.leftovers import end_leftovers, marked
 
-_REMEDY = "make room there, or set IODELTA_STATE to another directory that you can write"
+_REMEDY = "free some space there, or set IODELTA_STATE to another directory that you can write"
 
 REBOOT = "kernel"
 """The knob that is a reboot: it changes everything on a machine."""
@@ -140,7 +140,7 @@ class UndoLog:
         held = self._machine.lock(self._path)
         if held is None:
             raise MeasureError(
-                "is gone, or held by another: somebody else uses this machine since it was rebooted",
+                "is gone, or another process holds it: another run has used this machine since the reboot",
                 place=f"{self._machine.name}: {self._path}",
                 remedy="wait until they end; the same command continues",
             )
@@ -224,12 +224,14 @@ def give_up(machine: Machine, outcome: Outcome) -> str:
     """
     held = machine.lock(outcome.log)
     if held is None:
-        raise MeasureError("another iodelta holds it, so it was not given up", place=outcome.log, remedy="try again")
+        raise MeasureError(
+            "another iodelta process holds it, so it was not given up", place=outcome.log, remedy="try again"
+        )
     try:
         found = _read(machine.read_bytes(outcome.log))
         told = {record.saved for record in outcome.restored if record.error}
         if set(found.originals) - told or set(found.damaged) - set(outcome.damaged):
-            raise MeasureError("more is in it than was said, so it was not given up", place=outcome.log)
+            raise MeasureError("it contains more than was shown, so it was not given up", place=outcome.log)
         kept = ""
         if found.damaged and machine.glob(literal(_script(outcome.log))):
             kept = f"{outcome.log.removesuffix('.jsonl')}.given-up.sh"
@@ -293,7 +295,7 @@ def _born(machine: Machine, path: str, head: bytes) -> Lock:
         machine.append(unborn, head)
         held = machine.lock(unborn)
         if held is None:
-            raise MachineError("is held by another", place=unborn)
+            raise MachineError("another process holds it", place=unborn)
         try:
             _checked(machine, "mv", "-T", "--", unborn, path)
             _checked(machine, "sync", "--", directory)
@@ -378,7 +380,7 @@ def _read(data: bytes) -> _Log:
     entries, damaged = readable(data, _decoder)
     head = entries.get(1)
     if not isinstance(head, Head):
-        damaged.setdefault(1, "it does not say whose log this is")
+        damaged.setdefault(1, "it does not say which run this log belongs to")
         head = Head("", "?")
     originals = [entry.saved for entry in entries.values() if isinstance(entry, Original)][::-1]
     for entry in entries.values():
@@ -429,7 +431,9 @@ def _locked(machine: Machine, directory: str) -> Iterator[None]:
     """Hold the directory of pending logs: one run at a time begins, reads and keeps originals."""
     held = machine.lock(directory, wait=_TURN)
     if held is None:
-        raise MachineError("is not there, or held by another run that begins", place=directory, remedy="try again")
+        raise MachineError(
+            "does not exist, or another run that is starting holds it", place=directory, remedy="try again"
+        )
     try:
         yield
     finally:

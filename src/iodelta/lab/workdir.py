@@ -54,7 +54,7 @@ def _make(machine: Machine) -> tuple[str, Lock]:
         if done.returncode != 0:
             said = done.stderr.decode(errors="replace").strip()
             raise MeasureError(
-                f"cannot make a directory for fio's output: {said}", place=place, remedy="make room there"
+                f"cannot make a directory for fio's output: {said}", place=place, remedy="free some space there"
             )
         held = machine.lock(path)
         if held is not None:  # else somebody swept it between its making and our lock

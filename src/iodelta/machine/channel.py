@@ -157,8 +157,8 @@ class Channel:
                 buffer += data
                 if len(buffer) > LIMIT:
                     raise LostError(
-                        f"an answer of more than {LIMIT >> 20} MiB is listened to no longer",
-                        remedy="what is asked for there is too large a file, or printed without end",
+                        f"an answer of more than {LIMIT >> 20} MiB is not read further",
+                        remedy="the file there is too large, or a command prints without end",
                     )
 
     def _write(self) -> None:

@@ -114,7 +114,7 @@ class Connection:
             found = place.lstat()
         except OSError as error:
             raise MachineError(
-                f"cannot make it: {os.strerror(error.errno or 0)}", place=str(place), remedy="make room there"
+                f"cannot make it: {os.strerror(error.errno or 0)}", place=str(place), remedy="free some space there"
             ) from error
         if found.st_uid != os.geteuid() or not place.is_dir() or place.is_symlink() or found.st_mode & 0o077:
             raise MachineError("is not a directory of your own", place=str(place), remedy="remove it, or set TMPDIR")
@@ -194,7 +194,7 @@ class Connection:
         return LostError(
             f"the connection is lost: {self._reason}",
             place=self._place,
-            remedy="what was running there is ended; settings are put back at the next contact, by the same command or "
+            remedy="the processes there are ended; settings are restored at the next contact, by the same command or "
             f"`iodelta restore --machine {self._place}`",
         )
 
@@ -282,7 +282,10 @@ class Connection:
         said = self._last_words()
         if self._master.returncode == 255:
             whole = self._told().decode(errors="replace")
-            remedy = next((text for sign, text in REMEDIES if sign in whole), "`ssh {host} true` must work as it is")
+            remedy = next(
+                (text for sign, text in REMEDIES if sign in whole),
+                "`ssh {host} true` must work without further options",
+            )
             raise MachineError(
                 f"cannot connect: {said or 'ssh says nothing (LogLevel?)'}",
                 place=self._place,

@@ -66,8 +66,8 @@ class SshMachine(ShellMachine):
             if any(one and other and one != other for one, other in zip(own, found, strict=True)):
                 self.__exit__()
                 raise self._given_up(
-                    "another machine answers since the reboot (its machine-id or board UUID differs)",
-                    "has its address changed hands? Nothing was done to the one that answers",
+                    "a different machine answers since the reboot (its machine-id or board UUID differs)",
+                    "does another machine have its address now? iodelta did not change the one that answers",
                 )
             if self._separator != before:
                 return

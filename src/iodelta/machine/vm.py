@@ -102,7 +102,7 @@ class GuestLine:
             self._directory = place
             if len(os.fsencode(longest := f"{place}/{max(self._names(), key=len)}")) > SOCKET:
                 raise MachineError(
-                    f"this is too long a path for a socket: {len(os.fsencode(longest))} bytes, {SOCKET} are the most",
+                    f"this path is too long for a socket: {len(os.fsencode(longest))} bytes, {SOCKET} are the most",
                     place=longest,
                     remedy="set TMPDIR to a directory with a shorter name",
                 )
@@ -226,7 +226,7 @@ class GuestLine:
             if self._look() or self._reason:
                 break
         channel.close()
-        self._give_up(f"the guest came to no shell within {limit:.0f} s")
+        self._give_up(f"the guest did not start a shell within {limit:.0f} s")
         raise self.lost()
 
     # --------------------------------------------------------------------------------------------- its health

@@ -128,19 +128,21 @@ def _refuse(experiment: Experiment) -> None:
         raise RequestError(
             "the instruction clock allows no background load",
             place="[condition]",
-            remedy="path mode counts one path at a time on one CPU; measure loads with clock = wall",
+            remedy="path mode counts one path at a time on one CPU; measure with background loads under clock = wall",
         )
     for condition in experiment.conditions:
         held = settings(condition.knobs, f"[condition.{condition.name}]")
         if held.kernel or held.cmdline or held.memory or held.files:
             raise RequestError(
-                "kernel, kernel.cmdline, vm.memory, sysctl and sysfs are of a whole boot: only variants can set them",
+                "kernel, kernel.cmdline, vm.memory, sysctl and sysfs apply to a whole boot: only variants can set them",
                 place=f"[condition.{condition.name}]",
             )
     for cell in experiment.cells:
         for name in ("rate_iops", "rate", "thinktime"):
             if cell.option(name):
-                raise RequestError(f"{name} waits for time to pass: no path to count", place=f"cell {cell.name}")
+                raise RequestError(
+                    f"{name} waits for time to pass, so its path cannot be counted", place=f"cell {cell.name}"
+                )
 
 
 def _check_options(experiment: Experiment) -> None:
@@ -207,8 +209,8 @@ def initrd(plan: PathPlan, arm: Arm, place: Path, *, functions: bool = False) ->
     data = _initramfs(plan.experiment, arm.variant, arm.kernel)
     if hashlib.sha256(data).hexdigest() != arm.guest or kernels.digest(arm.kernel.image) != arm.kernel.sha256:
         raise MeasureError(
-            "kernel, modules, programs or iodelta are not those of the plan: boots of before and after could not be "
-            "compared",
+            "kernel, modules, programs or iodelta differ from those of the plan: earlier and later boots "
+            "would not be comparable",
             place=f"variant {arm.variant}",
             remedy="undo the change, or begin a new experiment",
         )

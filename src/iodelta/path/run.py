@@ -103,7 +103,9 @@ def _work(place: Path) -> Iterator[Path]:
         place.mkdir()
         yield place.absolute()
     except OSError as error:
-        raise MeasureError(f"cannot write: {error.strerror}", place=str(place), remedy="make room there") from error
+        raise MeasureError(
+            f"cannot write: {error.strerror}", place=str(place), remedy="free some space there"
+        ) from error
     finally:
         shutil.rmtree(place, ignore_errors=True)
 

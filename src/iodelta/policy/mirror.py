@@ -211,7 +211,7 @@ def findings_of(report: MirrorRun, request: Request) -> tuple[Finding, ...]:
 
 def _of_member(member: MemberRun, request: Request) -> Iterator[Finding]:
     if request.direct and not member.direct:
-        text = "its filesystem knows no O_DIRECT, so reads come from the page cache"
+        text = "its filesystem does not support O_DIRECT, so reads come from the page cache"
         remedy = "use a block device, ext4, xfs or btrfs"
         yield Finding("mirror.buffered", "warning", member.path, text, remedy)
     if member.errors:

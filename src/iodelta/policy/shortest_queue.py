@@ -118,7 +118,7 @@ def veto(given: str, array: Array) -> Explanation:
     percent = number(given, "veto_percent", 0, VETO_PERCENT)
     overflow = number(given, "overflow", 1, OVERFLOW)
     text = (
-        f"a member whose recent latency is above {percent} % of the best one's is passed over until another has "
+        f"a member whose recent latency is above {percent} % of the best one's is skipped until another has "
         f"more than {overflow} more in flight"
     )
     numbers = {"limit": percent / 100, "overflow": float(overflow)}

@@ -17,8 +17,9 @@ def emulation_findings(machine: Machine) -> Iterator[Finding]:
             "vm.emulated",
             "warning",
             machine.name,
-            "time is emulated here: qemu runs this machine's CPU as a program (TCG), so what is measured says whether "
-            "something works and how a throttled disk behaves, and nothing about the speed of a kernel or of hardware",
+            "time is emulated here: qemu runs this machine's CPU as a program (TCG), so results show "
+            "whether something works and how a throttled disk behaves, but nothing about "
+            "the speed of a kernel or of hardware",
             'measure where KVM works, or count instructions: clock = "instructions"',
         )
     vendor = attribute(machine, "/sys/class/dmi/id/sys_vendor") or ""
@@ -27,7 +28,8 @@ def emulation_findings(machine: Machine) -> Iterator[Finding]:
             "vm.clocks",
             "warning",
             machine.name,
-            "the clocks here are words of a table that qemu was given: a governor is set, read back and put back as "
-            "anywhere, and makes no CPU slower or faster, so a difference between governors is chance",
+            "the clocks here are only entries of a table given to qemu: a governor is set, read back "
+            "and restored as on hardware, but does not change the speed of a CPU, "
+            "so a difference between governors is due to chance",
             "compare governors on hardware",
         )

@@ -43,7 +43,7 @@ def record(machine: Machine, path: str, own: str = "") -> None:
     """
     (seen,) = _look(machine, own or path) or (None,)
     if seen is None:
-        raise MachineError("is not there any more", place=own or path)
+        raise MachineError("no longer exists", place=own or path)
     text = json.dumps({"made by": "iodelta", "inode": seen.inode, "born": seen.born}) + "\n"
     with tempfile.TemporaryDirectory(prefix="iodelta-") as here:
         local = Path(here, "file")

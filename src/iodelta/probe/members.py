@@ -44,7 +44,7 @@ def inspect(
         raise RequestError(str(error), place="mirror", remedy="is the member failing? see the kernel's log") from error
     if difference:
         text = f"{difference[0]} differs from {targets[0].real_path} at byte {difference[1]}: they are not a mirror"
-        remedy = "timings are right all the same; copy one to the other where the bytes matter"
+        remedy = "timings are still correct; copy one to the other if the contents matter"
         findings.append(Finding("mirror.content", "warning", difference[0], text, remedy))
     elif pieces and compared < used:
         text = f"{compared >> 20} MiB of {used >> 20} MiB were compared and are equal"
@@ -65,7 +65,9 @@ def targets_of(members: Sequence[str], machine: Machine) -> tuple[Target, ...]:
         key = target.devno if target.kind == "block" else target.real_path
         if key in seen:
             raise RequestError(
-                f"is the same as {seen[key]}", place=target.path, remedy="each member of a mirror is another device"
+                f"is the same as {seen[key]}",
+                place=target.path,
+                remedy="the members of a mirror must be different devices",
             )
         seen[key] = target.path
     return targets

@@ -87,7 +87,7 @@ class Mirrors:
     def findings(self, account: Mapping[str, float]) -> tuple[Finding, ...]:
         """Notes: the place of the bytes is unknown; ``pid`` is active and takes nearly all reads from one member."""
         if account.get("btrfs.copies.bytes") == 0:
-            text = "which members hold its bytes is not known: filefrag or btrfs inspect-internal said nothing"
+            text = "it is not known which members hold its data: filefrag or btrfs inspect-internal printed nothing"
             remedy = "install e2fsprogs and btrfs-progs, and run as root"
             return (Finding("btrfs.no-chunk-map", "note", self._target.path, text, remedy),)
         active = re.search(r"\[(.*?)\]", attribute(self._machine, self._policy) or "") if self._policy else None

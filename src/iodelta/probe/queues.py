@@ -113,6 +113,6 @@ def placement_findings(found: Queues, cpus: Cpus, by_node: dict[int, Cpus], plac
             "placement.crosses-nodes",
             "warning",
             place,
-            f"{where} are of node {spelled(mine)}, {found.disk} is served on node {spelled(theirs)}",
+            f"{where} are on node {spelled(mine)}, {found.disk} is served on node {spelled(theirs)}",
             f'cpus = "node:{min(theirs)}" keeps them on one',
         )

@@ -66,8 +66,8 @@ def statuses(machine: Machine, paths: Sequence[str]) -> dict[str, Stat]:
 
 def no_stat(machine: Machine, said: str, path: str) -> MachineError:
     """The error to raise when stat says no numbers of ``path``."""
-    remedy = f"is it coreutils' stat that is first on PATH of {machine.name}?"
-    return MachineError(f"stat says {said!r}, which is not understood", place=path, remedy=remedy)
+    remedy = f"is the first stat on the PATH that of coreutils, on {machine.name}?"
+    return MachineError(f"stat says {said!r}, which iodelta cannot parse", place=path, remedy=remedy)
 
 
 def _devno(number: int) -> str:

@@ -172,7 +172,9 @@ def _claims(machine: Machine, this: Device, uses: Uses) -> Iterator[Reason]:
     if not points and not fsid:
         # ext4, xfs, f2fs and others list what they have mounted by device, in any mount namespace.
         for entry in machine.glob(f"/sys/fs/*/{sysfs_name(this.name)}"):
-            yield Reason(node, f"is mounted ({entry.split('/')[3]}) where we cannot see it", "unmount it first", True)
+            yield Reason(
+                node, f"is mounted ({entry.split('/')[3]}) in another mount namespace", "unmount it first", True
+            )
     for path, number in uses.swapped.items():
         if number == this.devno:
             yield Reason(node, "is swapped on", f"`swapoff {path}` first", True)

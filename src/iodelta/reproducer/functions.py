@@ -122,7 +122,7 @@ def knob_scripts(experiment: Experiment) -> dict[str, Script]:
     scripts: dict[str, Script] = {}
     for name in experiment.knob_names():
         if of_boot(name):
-            raise _no_script(name, "every trial is in a boot of its own")
+            raise _no_script(name, "every trial has its own boot")
     for name in order(experiment.knob_names()):
         script = family(name).script(name, _values(experiment, name))
         if isinstance(script, NoScript):

@@ -43,7 +43,9 @@ def reproducer_of(path: Path) -> str:
     journal = Account(folder.events())
     target = target_of(journal)
     if target is None:
-        raise MeasureError("nothing was measured yet", place=str(path), remedy=f"`iodelta run {pasted(path)}` goes on")
+        raise MeasureError(
+            "nothing was measured yet", place=str(path), remedy=f"`iodelta run {pasted(path)}` continues it"
+        )
     ran = [journal.started[number] for number in sorted(journal.finished)]
     account = load(folder)
     return script(plan, target, ran or _planned(plan), headline(account), dict(account.system).get("fio", ""))

@@ -41,7 +41,7 @@ def remade(folder: Folder, machine: Machine, watcher: Watcher, *, stop: Callable
     ) as stage:
         if one.made(stage, machine="".join(experiment.machines)) != asked:
             raise RequestError(
-                "what this scenario would make and ask here now is not what the folder asks",
+                "this scenario would now make another experiment than that of the folder",
                 place=str(folder.path),
                 remedy=f"run it again: {origin.line}",
             )

@@ -126,8 +126,8 @@ def warming(stage: Stage, devices: Sequence[str], runs: Sequence[Request], serie
         rates = measured(runs, begin)
         if _drops(stage.machine) == before:
             return rates
-    remedy = "end what writes to /proc/sys/vm/drop_caches"
-    raise MeasureError("all caches of this machine were emptied again and again", place=series.name, remedy=remedy)
+    remedy = "end the process that writes to /proc/sys/vm/drop_caches"
+    raise MeasureError("all caches of this machine were dropped repeatedly", place=series.name, remedy=remedy)
 
 
 def _drops(machine: Machine) -> str:

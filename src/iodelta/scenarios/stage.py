@@ -127,7 +127,7 @@ class Stage:
             raise MeasureError(
                 f"{words[0]} ended with {done.returncode}: {said or 'it said nothing'}",
                 place=words[-1],
-                remedy="what was made before is removed again",
+                remedy="what was made so far is removed",
             )
         return done.text
 

@@ -84,7 +84,7 @@ def build_fio(
             raise MeasureError(
                 f"less than {_ROOM >> 20} MiB are free",
                 place=str(place),
-                remedy="make room, or set IODELTA_CACHE to another place",
+                remedy="free some space, or set IODELTA_CACHE to another place",
             )
         with held(making):
             return _build(place, making, source, on_step)

@@ -181,7 +181,9 @@ class Guest:
                 return ""
             said = _read(self._directory / "qemu", -1 << 16).decode("utf-8", "replace").strip().splitlines()
             words = f"; qemu says: {said[-1]}" if said else ""
-            return f"the guest ended before its end marker (qemu's exit code {self._process.returncode}){words}"
+            return (
+                f"the guest ended before its output was complete (qemu's exit code {self._process.returncode}){words}"
+            )
         if self._seconds > self._limits.seconds:
             return f"the guest did not end within {self._limits.seconds:.0f} s"
         return ""

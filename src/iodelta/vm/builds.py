@@ -118,7 +118,9 @@ def build(
     try:
         work.mkdir(parents=True, exist_ok=True)
         if shutil.disk_usage(work).free < ROOM:
-            raise MeasureError("No space left on device: a build takes 1 GiB", place=str(work), remedy="make room")
+            raise MeasureError(
+                "No space left on device: a build takes 1 GiB", place=str(work), remedy="free some space"
+            )
         with held(work):
             return _made(source, recipe, suffix, work, on_step)
     except OSError as error:
@@ -190,7 +192,7 @@ def _run(words: Sequence[str], source: Source, log: Path, on_line: Callable[[str
         raise BuildError(
             "\n  ".join((f"{source.commit[:12] or source.tree} does not build", *errors, *last)),
             place=str(log),
-            remedy="the log has all that make said; the command above it in the log builds it again",
+            remedy="the log contains the whole output of make; its first lines give the command that repeats the build",
         ) from error
 
 
@@ -228,7 +230,9 @@ def _kept(source: Source, recipe: Recipe, suffix: str, work: Path, steps: int, s
     """Put image, configuration and modules into the cache, all at once."""
     place, draft, image = cache(kernels.BUILDS), work / "whole", work / IMAGE
     if not image.is_file():
-        raise BuildError(f"make ended well and left no {IMAGE}", place=source.tree, remedy="is this a Linux source?")
+        raise BuildError(
+            f"make succeeded, but did not make {IMAGE}", place=source.tree, remedy="is this a Linux source tree?"
+        )
     shutil.copyfile(image, draft / "bzImage")
     shutil.copyfile(work / ".config", draft / "config")
     release = kernels.version(image.read_bytes(), str(image)).partition(" ")[0]
@@ -265,7 +269,7 @@ def _check_tools(tree: Path, compiler: str) -> None:
     if missing:
         packages = " ".join(dict.fromkeys(missing.values()))
         raise MeasureError(
-            f"to build a kernel there is missing: {', '.join(missing)}",
+            f"building a kernel needs programs that are missing: {', '.join(missing)}",
             place="iodelta kernel build",
             remedy=f"apt-get install {packages}, or what your distribution calls it",
         )

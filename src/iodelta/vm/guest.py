@@ -113,14 +113,14 @@ def check_present(programs: Sequence[str], named: Sequence[str] = ()) -> None:
     remedies = [_remedy(missing)] if missing else []
     for name in dict.fromkeys(named):
         if not name and not kernels.here():
-            lacking.append("a kernel that may be read")
+            lacking.append("a readable kernel")
             remedies.append("`iodelta kernel fetch 6.12`, or the path of a bzImage")
         elif name and (why := kernels.absent(name)):
             lacking.append(f"kernel {name}")
             remedies.append(why)
     if lacking:
         raise MeasureError(
-            f"a guest needs what is not on this machine: {', '.join(lacking)}",
+            f"a guest needs programs or files that are missing on this machine: {', '.join(lacking)}",
             place='machine = "vm"',
             remedy="; ".join(remedies),
         )

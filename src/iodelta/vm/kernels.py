@@ -203,5 +203,5 @@ def version(data: bytes, path: str) -> str:
     at = int.from_bytes(data[0x20E:0x210], "little") + 0x200
     text = data[at : at + 256].split(b"\0")[0].decode("ascii", "replace")
     if not re.match(r"[0-9][\w.+~-]*( |$)", text):
-        raise RequestError("the kernel does not say its release", place=path)
+        raise RequestError("the kernel image does not contain its release", place=path)
     return text

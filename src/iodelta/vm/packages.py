@@ -87,11 +87,11 @@ def fetch(package: Package) -> Kernel:
         _run(["apt-get", "-q", "download", f"{package.package}={package.version}"], cwd=work)
         files = list(Path(work).glob("*.deb"))
         if len(files) != 1:
-            raise MeasureError("the package manager downloaded nothing", place=package.package)
+            raise MeasureError("the package manager did not download a package", place=package.package)
         digest = hashlib.sha256(files[0].read_bytes()).hexdigest()
         if wanted is None or wanted[1] != digest:
             raise MeasureError(
-                "the downloaded package is not what the package list says: refused",
+                "the downloaded package does not match the package list: refused",
                 place=f"{package.package} {package.version}, sha256 {digest}",
                 remedy="`apt-get update`, then fetch it again",
             )

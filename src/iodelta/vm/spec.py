@@ -155,7 +155,7 @@ def _disk(text: str) -> Disk:
             raise _refuse(f"a disk of {what} is too large: {LARGEST >> 40}t is the most")
         return Disk(bus, "", size, kept, tuple(named))
     if kept or any(name == "latency" for name, _ in named):
-        raise _refuse("kept and latency are of emulated disks, given by a size")
+        raise _refuse("kept and latency are for emulated disks, which are given by a size")
     if not os.path.exists(what):
         raise RequestError("there is no such file or device", place=f"disk={what}", remedy="give one, or a size")
     if "," in what:
@@ -172,7 +172,7 @@ def _clocks(text: str) -> tuple[int, ...]:
 
 def _named(text: str) -> str:
     if not re.fullmatch(r"[\w./+-]+", text):
-        raise _refuse(f"{text!r} names no module and no program")
+        raise _refuse(f"{text!r} is neither a module nor a program")
     return text
 
 

@@ -132,7 +132,7 @@ def find(kind: str) -> GuestTarget:
     """The kind of target called so. Raises RequestError that lists them."""
     if kind not in TARGETS:
         raise RequestError(
-            f"no guest makes a target {kind!r}",
+            f"not a target that a guest can make: {kind!r}",
             place="machine",
             remedy="; ".join(f"{name}: {one.about}" for name, one in TARGETS.items()),
         )

@@ -65,7 +65,7 @@ def _without_tables(found: Imported) -> Imported:
     if not reports or not aside:
         return found
     files = dict.fromkeys(run.place.file for run in aside)
-    words = "its table is left out, for other files here hold fio's results: name this file itself to read it"
+    words = "its table is ignored, because other files here contain fio's results: name this file to read it"
     left_out = {id(run) for run in aside}
     return msgspec.structs.replace(
         found,

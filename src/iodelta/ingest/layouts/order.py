@@ -52,7 +52,7 @@ def order_of(baseline: Sequence[Entry], variant: Sequence[Entry]) -> Ordered:
     times = [time for entry in entries if (time := ended(entry.run)) is not None]
     clocks = {entry.run.local_time for entry in entries}
     if len(set(times)) < len(entries) or len(clocks) > 1:
-        return Ordered("unknown", "the results do not say in which order the runs were made")
+        return Ordered("unknown", "the results do not show the order of the runs")
     sides = zip(times, "A" * len(baseline) + "B" * len(variant), entries, strict=True)
     runs = [(side, entry) for _, side, entry in sorted(sides, key=lambda item: item[0])]
     letters = "".join(side for side, _ in runs)
@@ -84,6 +84,6 @@ def order_finding(found: Ordered, place: str) -> Finding | None:
     what = (
         "all runs of one variant came before all of the other"
         if found.order == "one after the other"
-        else ("the runs were not made in pairs")
+        else ("the runs are not in pairs")
     )
     return Finding("order.not-interleaved", "warning", place, f"{what} ({found.phrase})", remedy)
