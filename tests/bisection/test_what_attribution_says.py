@@ -15,7 +15,7 @@ from iodelta.bisect.attribution import Attributing, subset_of
 from iodelta.bisect.model import Answer, Rules
 from iodelta.bisect.question import Patches, Question, Steps
 from iodelta.stats.attribution import Attribution, Subset
-from iodelta.study.patches import answer, model, untold
+from iodelta.study.patches import answer, inestimable, model
 
 Truth = Callable[[set[int]], float]
 """Share that is lost with these patches (numbers from 1) on; negative is a gain."""
@@ -68,7 +68,7 @@ def test_a_guilty_patch_that_does_not_apply_without_another_is_not_called_harmle
     found, _ = replayed(3, lambda on: 0.08 * ({2, 3} <= on), noise=0.005, runs=lambda on: 3 not in on or 2 in on)
     assert "patch 3 costs 8 % on top of 2, without which it was not run" in said(found)
     assert "3 nothing that matters" not in said(found)
-    assert list(untold(found)) == ["patch 3 without 2"]
+    assert list(inestimable(found)) == ["patch 3 without 2"]
 
 
 @pytest.mark.parametrize("cost", [0.0, 0.08])
@@ -113,7 +113,7 @@ def test_alone_is_said_only_of_what_was_run_alone_and_without_only_of_what_never
 def test_patches_that_need_each_other_are_named_with_what_they_cost_and_that_they_cannot_be_told_apart() -> None:
     found, _ = replayed(3, lambda on: 0.08 * ({2, 3} <= on), noise=0.005, runs=lambda on: (2 in on) == (3 in on))
     assert said(found).startswith("patch 2 with 3 costs 8 %; they are indistinguishable")
-    assert list(untold(found)) == ["which of patch 2 and 3 it is"]
+    assert list(inestimable(found)) == ["which of patch 2 and 3 it is"]
 
 
 def test_in_a_series_in_which_each_patch_needs_the_one_before_the_guilty_one_is_named() -> None:

@@ -22,6 +22,8 @@ from iodelta.report.stories.story import Detail
 from iodelta.study.words import inert
 
 if TYPE_CHECKING:
+    from iodelta.audit import Audit
+    from iodelta.ingest.model import Refusal
     from iodelta.study.audited import Audited
     from iodelta.trial import Finding
 
@@ -90,37 +92,52 @@ def command(
 
 def _audited(paths: tuple[str, ...], claims: str, pattern: str | None) -> Audited:
     from iodelta.audit.claims import check_claims
-    from iodelta.audit.statements import check_statements
     from iodelta.bundle.packed import is_own
     from iodelta.study.audited import audited
     from iodelta.study.paths import own_audit, read_all
 
     own = [path for path in paths if path != "-" and is_own(path)]
-    others = [path for path in paths if path not in own]
-    data = sys.stdin.buffer.read() if "-" in others else b""
-    layout, found = read_all(others, stdin=io.BytesIO(data), pattern=pattern)
-    texts = {path: text for path in others if (text := _prose(path, data)) is not None}
-    measured = {run.place.file for run in found.runs if run.directions}
-    statements: list[Finding] = []
-    for path, text in texts.items():
-        statements += check_statements(text, path, measured=path in measured)
-    experiments = [own_audit(Path(path)) for path in own]
-    refused = list(layout.refusals)
-    for experiment in experiments:
+    foreign = [path for path in paths if path not in own]
+    stdin = sys.stdin.buffer.read() if "-" in foreign else b""
+    layout, checked = read_all(foreign, stdin=io.BytesIO(stdin), pattern=pattern)
+    experiments = {path: own_audit(Path(path)) for path in own}
+    statements = _statements(foreign, stdin, checked)
+    refusals = list(layout.refusals)
+    for experiment in experiments.values():
         statements += experiment.findings
-        refused += experiment.refusals
-    words = Path(claims[1:]).read_text(encoding="utf-8") if claims.startswith("@") else claims
-    spoken = {finding.place.rpartition(":")[0] for finding in statements}
-    refusals = [refusal for refusal in refused if refusal.place.file not in spoken]
+        refusals += experiment.refusals
     return audited(
-        found,
-        check_claims(words, found),
+        checked,
+        check_claims(_sentences(claims), checked),
         statements,
-        refusals,
-        trials=sum(experiment.trials for experiment in experiments),
-        systems={path: experiment.system for path, experiment in zip(own, experiments, strict=True)},
+        _without_statements(refusals, statements),
+        trials=sum(experiment.trials for experiment in experiments.values()),
+        systems={path: experiment.system for path, experiment in experiments.items()},
         again=_again(paths, claims, pattern),
     )
+
+
+def _statements(paths: Sequence[str], stdin: bytes, checked: Audit) -> list[Finding]:
+    """Findings about the sentences of every text among ``paths``."""
+    from iodelta.audit.statements import check_statements
+
+    measured = {run.place.file for run in checked.runs if run.directions}
+    findings: list[Finding] = []
+    for path in paths:
+        text = _prose(path, stdin)
+        if text is not None:
+            findings += check_statements(text, path, measured=path in measured)
+    return findings
+
+
+def _sentences(claims: str) -> str:
+    return Path(claims[1:]).read_text(encoding="utf-8") if claims.startswith("@") else claims
+
+
+def _without_statements(refusals: Sequence[Refusal], statements: Sequence[Finding]) -> list[Refusal]:
+    """The refusals of files whose sentences were not checked: a text that was is not refused too."""
+    texts = {finding.place.rpartition(":")[0] for finding in statements}
+    return [refusal for refusal in refusals if refusal.place.file not in texts]
 
 
 def _again(paths: Sequence[str], claims: str, pattern: str | None) -> str:

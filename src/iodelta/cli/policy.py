@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, product
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
@@ -22,8 +23,12 @@ from iodelta.cli.typed import SHOWING, typed
 from iodelta.errors import RequestError
 from iodelta.report.stories.story import Detail
 
+if TYPE_CHECKING:
+    from iodelta.policy.answers import Mirrored
+    from iodelta.policy.mirror import Request
+
 FIVE = ("pid", "round-robin", "latency", "latency-rr", "queue")
-"""The policies of the benchmark that began it, when none are named."""
+"""The policies of the original benchmark: the default."""
 
 _format = click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
 _bs = click.option("--bs", default="4k", show_default=True, help="Block size, in fio's units.")
@@ -192,17 +197,11 @@ def simulate(
         )
     if worlds < 1 or seconds <= 0 or jobs < 1:
         raise RequestError("worlds, seconds and jobs must be above 0", place="command line")
-    depth_given = click.get_current_context().get_parameter_source("iodepths") is not ParameterSource.DEFAULT
-    if arrivals and depth_given:
-        raise RequestError(
-            "an open load has no depth: requests arrive regardless of how many are in flight",
-            place="command line",
-            remedy="--rate or --iodepth",
-        )
+    _check_load(arrivals)
     measured = load_calibration(calibration) if calibration else None
-    found = tuple(one.member for one in measured.members) if measured else members_of(members)
+    models = tuple(member.member for member in measured.members) if measured else members_of(members)
     asked = Asked(
-        members=found,
+        members=models,
         policies=tuple(check_policy(policy) for policy in once(policies, "--policy") or FIVE),
         iodepths=() if arrivals else numbers(iodepths),
         rates=rates_per_second(arrivals) if arrivals else (),
@@ -218,10 +217,24 @@ def simulate(
         seeds=tuple(range(seed, seed + worlds)),
     )
     predictions = predict(asked)
-    closure = max((one.closure for one in measured.members), default=0.0) if measured else None
-    held = measured.held_out if measured else ()
-    named = tuple(one.path for one in measured.members) if measured else members
-    deliver(SimulationAnswer(predictions, asked.seeds, closure, held, named, typed()), tuple, format_)
+    if measured:
+        closure = max((member.closure for member in measured.members), default=0.0)
+        paths = tuple(member.path for member in measured.members)
+        answer = SimulationAnswer(predictions, asked.seeds, closure, measured.held_out, paths, typed())
+    else:
+        answer = SimulationAnswer(predictions, asked.seeds, None, (), members, typed())
+    deliver(answer, tuple, format_)
+
+
+def _check_load(arrivals: str | None) -> None:
+    """Raises RequestError if both a rate and a depth were given."""
+    depth_given = click.get_current_context().get_parameter_source("iodepths") is not ParameterSource.DEFAULT
+    if arrivals and depth_given:
+        raise RequestError(
+            "an open load has no depth: requests arrive regardless of how many are in flight",
+            place="command line",
+            remedy="--rate or --iodepth",
+        )
 
 
 @command.command("calibrate")
@@ -314,12 +327,9 @@ def mirror(
     MEMBERS are block devices or files that hold the same bytes. Nothing is written unless the workload is mixed and
     --destroy names each member.
     """
-    import msgspec
-
-    from iodelta.cli.progress import Progress
-    from iodelta.policy.answers import MirrorAnswer, mirrored
+    from iodelta.policy.answers import MirrorAnswer
     from iodelta.policy.catalogue import check_policy
-    from iodelta.policy.mirror import Request, run
+    from iodelta.policy.mirror import Request
     from iodelta.probe.members import SAMPLE, inspect
 
     chosen = tuple(check_policy(policy) for policy in once(policies, "--policy") or FIVE)
@@ -333,9 +343,8 @@ def mirror(
     if not 0 < seconds <= 1e6 or not 0 <= ramp <= 1e6 or not 0 < stall <= 1e6 or jobs < 1:
         raise RequestError("seconds, stall and jobs must be above 0", place="command line")
     length = size_of(bs, "--bs")
-    _, wrong = inspect(
-        members, pieces=0 if compare_all else SAMPLE, size=size_of(size, "--size") if size else None, seed=seed
-    )
+    used = size_of(size, "--size") if size else None
+    _, findings = inspect(members, pieces=0 if compare_all else SAMPLE, size=used, seed=seed)
     click.get_current_context().with_resource(_alone(members))
     first = Request(
         members=members,
@@ -345,7 +354,7 @@ def mirror(
         iodepth=0,
         jobs=jobs,
         read_percent=reads,
-        size=size_of(size, "--size") if size else None,
+        size=used,
         seed=seed,
         ramp=ramp,
         seconds=seconds,
@@ -353,17 +362,25 @@ def mirror(
         stall=stall,
         trace=seconds / 100,
     )
-    found = []
-    cases = list(product(depths, chosen))
+    runs = tuple(_mirror_each(first, list(product(depths, chosen)), destroy))
+    deliver(MirrorAnswer(runs, findings, members, typed()), tuple, format_)
+    severities = {finding.severity for finding in chain.from_iterable(run.findings for run in runs)}
+    sys.exit(4 if "hard" in severities else 0)
+
+
+def _mirror_each(first: Request, cases: Sequence[tuple[int, str]], destroy: tuple[str, ...]) -> Iterator[Mirrored]:
+    """A run of the mirror for every depth and policy, each with its own seed."""
+    import msgspec
+
+    from iodelta.cli.progress import Progress
+    from iodelta.policy.answers import mirrored
+    from iodelta.policy.mirror import run
+
     with Progress() as progress:
         for number, (depth, policy) in enumerate(cases):
             progress.step("measuring", number / len(cases), f"{policy} at iodepth {depth}")
-            request = msgspec.structs.replace(first, policy=policy, iodepth=depth, seed=seed + number)
-            found.append(mirrored(policy, depth, run(request, destroy=destroy)))
-    deliver(MirrorAnswer(tuple(found), wrong, members, typed()), tuple, format_)
-    odd = chain.from_iterable(one.findings for one in found)
-    if any(finding.severity == "hard" for finding in odd):
-        sys.exit(4)
+            request = msgspec.structs.replace(first, policy=policy, iodepth=depth, seed=first.seed + number)
+            yield mirrored(policy, depth, run(request, destroy=destroy))
 
 
 @command.command("defrag")

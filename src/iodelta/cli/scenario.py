@@ -138,19 +138,16 @@ def run(
     """
     import msgspec
 
-    from iodelta.errors import MeasureError, RequestError
+    from iodelta.errors import RequestError
     from iodelta.report.derived import charted, derive
     from iodelta.scenarios.catalogue import scenario
     from iodelta.scenarios.model import ORIGIN, Origin
 
     one = scenario(name)
-    beside = {ORIGIN: msgspec.json.encode(Origin(name, full, kernels, vm, target, machine))}
-    if len(set(kernels)) < len(kernels):
-        raise RequestError("a kernel is given twice", place="--kernel", remedy="each is a variant of its own")
-    if kernels and not vm:
-        raise RequestError("a kernel is booted in a guest", place="--kernel", remedy="say --vm too")
+    origin = {ORIGIN: msgspec.json.encode(Origin(name, full, kernels, vm, target, machine))}
+    _check_kernels(kernels, vm=vm)
     if dry_run and charts is not None:
-        raise RequestError("a plan has no charts", place="--dry-run", remedy="leave --charts out")
+        raise RequestError("a plan has no charts", place="--dry-run", remedy="omit --charts")
     if vm:
         machine, target = _guest(one, kernels, machine, target, full=full)
     if dry_run:
@@ -158,18 +155,15 @@ def run(
         found.show(format_, output, force=force)
         return
     if len(kernels) > 1:
-        made = _booted(one, kernels, machine, beside, full=full, folder=folder, format_=format_)
+        made = _booted(one, kernels, machine, origin, full=full, folder=folder, format_=format_)
     else:
         with contact(machine) as place:
             own = _own(one, place, target)
-            if missing := one.missing(place, makes=own is None):
-                reasons = "; ".join(f"{need.what}: {need.reason}" for need in missing)
-                remedies = "\n  ".join(f"{need.what}: {need.remedy}" for need in missing)
-                raise MeasureError(f"cannot run here: {reasons}", place=name, remedy=remedies)
+            _check_needs(name, one.missing(place, makes=own is None))
             made = _measured(
                 one,
                 place,
-                beside,
+                origin,
                 full=full,
                 own=own,
                 home=target,
@@ -179,13 +173,33 @@ def run(
                 destroy=destroy,
             )
     account = derive(made)
-    drawn = format_ == "html" or charts is not None
-    told, figures = charted(made) if drawn else (account, ())
-    deliver(told, lambda: figures, format_, output, charts, force=force)
+    draws = format_ == "html" or charts is not None
+    figures = charted(made)[1] if draws else ()
+    deliver(account, lambda: figures, format_, output, charts, force=force)
     if one.tell is not None:
         for line in one.tell(made):
             click.echo(line, err=format_ != "console")
     sys.exit(account.exit_code)
+
+
+def _check_kernels(kernels: tuple[str, ...], *, vm: bool) -> None:
+    from iodelta.errors import RequestError
+
+    if len(set(kernels)) < len(kernels):
+        raise RequestError("a kernel is given twice", place="--kernel", remedy="each is a variant of its own")
+    if kernels and not vm:
+        raise RequestError("a kernel is booted in a guest", place="--kernel", remedy="add --vm")
+
+
+def _check_needs(name: str, missing: Sequence[Need]) -> None:
+    """Raises MeasureError if the machine lacks something that the scenario needs."""
+    from iodelta.errors import MeasureError
+
+    if not missing:
+        return
+    reasons = "; ".join(f"{need.what}: {need.reason}" for need in missing)
+    remedies = "\n  ".join(f"{need.what}: {need.remedy}" for need in missing)
+    raise MeasureError(f"cannot run here: {reasons}", place=name, remedy=remedies)
 
 
 def _guest(one: Scenario, kernels: tuple[str, ...], machine: str, target: str, *, full: bool) -> tuple[str, str]:

@@ -103,20 +103,7 @@ class Asked:
         if self.by_hand:
             return self._by_person()
         if self.text("measure"):
-            if self.text("machine") or self.text("clock"):
-                raise RequestError(
-                    "--measure is your own command, and runs on this machine",
-                    place="--machine" if self.text("machine") else "--clock",
-                    remedy="use --measure 'ssh HOST ...', or omit it to run fio there",
-                )
-            given = [name for name in ("target", "size", "trial", "ramp", "metric") if self._options.get(name)]
-            if self._fio or given or self._options.get("knobs"):
-                raise RequestError("either --measure, or fio with its target and knobs", place="command line")
-            if not self._options["better"]:
-                raise RequestError(
-                    "say whether a higher or a lower number is better", place="--measure", remedy="--better higher"
-                )
-            return Measured("the number", "", cast(Better, self._options["better"]))
+            return self._by_command()
         if self._options["better"]:
             raise RequestError("iodelta knows the better direction of fio's metrics", place="--better")
         text = shorthand(
@@ -137,6 +124,23 @@ class Asked:
             return Measured(metric_of(experiment, self.text("metric")), UNIT, "lower", text)
         found = cell_metric(experiment, self.text("metric"))
         return Measured(found.name, found.unit, found.better, text)
+
+    def _by_command(self) -> Measured:
+        """The number that --measure prints. Raises RequestError for options of fio."""
+        if self.text("machine") or self.text("clock"):
+            raise RequestError(
+                "--measure is your own command, and runs on this machine",
+                place="--machine" if self.text("machine") else "--clock",
+                remedy="use --measure 'ssh HOST ...', or omit it to run fio there",
+            )
+        of_fio = ("target", "size", "trial", "ramp", "metric", "knobs")
+        if self._fio or any(self._options.get(name) for name in of_fio):
+            raise RequestError("either --measure, or fio with its target and knobs", place="command line")
+        if not self._options["better"]:
+            raise RequestError(
+                "say whether a higher or a lower number is better", place="--measure", remedy="--better higher"
+            )
+        return Measured("the number", "", cast(Better, self._options["better"]))
 
     @property
     def by_hand(self) -> Literal["", "words", "numbers"]:

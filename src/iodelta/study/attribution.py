@@ -14,7 +14,7 @@ from iodelta.bisect.question import Patches, Question
 from iodelta.errors import RequestError
 from iodelta.stats.attribution import Attribution, Step, Subset, Term
 from iodelta.stats.effect import Estimate
-from iodelta.study.patches import answer, bundle, model, place, untold
+from iodelta.study.patches import answer, bundle, inestimable, model, place
 from iodelta.study.search import Changed, changed, state_of, values_by_item
 from iodelta.study.system import system
 
@@ -124,7 +124,7 @@ def account(folder: SearchFolder, question: Question, at: Attributed) -> Attribu
         on_top=tuple(_switched(question, step, patches) for step in found.last),
         shares=tuple(map(partial(_changed, question), found.shares)),
         parts=tuple(map(partial(_part, question), found.terms)),
-        inestimable=tuple(untold(found)),
+        inestimable=tuple(inestimable(found)),
         model=model(found) if judged else "",
         combinations=_combinations(at, folder),
         blocks=len(at.search.blocks),

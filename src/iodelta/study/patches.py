@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
+from typing import TypeGuard
 
 from iodelta.bisect.question import Question
 from iodelta.stats.attribution import FULL, MISFIT, PAIRS, Attribution, Step, Subset, Term
@@ -23,8 +25,8 @@ def answer(found: Attribution, question: Question) -> str:
     return "; ".join(parts)
 
 
-def untold(found: Attribution) -> Iterator[str]:
-    """What the combinations that could be run do not tell."""
+def inestimable(found: Attribution) -> Iterator[str]:
+    """Effects that the combinations that could be run do not determine."""
     bundles: dict[Subset, None] = {}
     for i, step in enumerate(found.alone):
         if step is None:
@@ -148,19 +150,17 @@ def _idle(found: Attribution, question: Question, named: list[Term]) -> Iterator
     """Patches in no named term: nothing that matters only where both their figures exclude it."""
     harmless, carried, open_, bundled = list[int](), list[int](), list[int](), list[int]()
     bound = 0.0
-    for i, (first, last) in enumerate(zip(found.alone, found.last, strict=True)):
-        if any(i in term.patches for term in named):
-            continue
-        if first is None or last is None or len(first.patches) > 1 or len(last.patches) > 1:
-            bundled.append(i)
-            continue
-        ends = (first.effect.low, first.effect.high, last.effect.low, last.effect.high)
-        reach = max(map(abs, ends))
-        if reach <= question.rules.margin:
-            (carried if first.over else harmless).append(i)
-        else:
-            open_.append(i)
+    for patch in _unnamed(len(found.alone), named):
+        first, last = found.alone[patch], found.last[patch]
+        if not (_is_single(first) and _is_single(last)):
+            bundled.append(patch)
+        elif max(_reach(first), _reach(last)) > question.rules.margin:
+            open_.append(patch)
             bound = max(bound, first.effect.high, last.effect.high)
+        elif first.over:
+            carried.append(patch)
+        else:
+            harmless.append(patch)
     if harmless:
         yield f"patch {listed(tuple(harmless))} nothing that matters, alone or on top of others"
     if carried:
@@ -170,6 +170,22 @@ def _idle(found: Attribution, question: Question, named: list[Term]) -> Iterator
         yield f"of patch {listed(tuple(open_))} no cost is shown, and up to {size(question, bound)} is not excluded"
     if bundled and named:
         yield f"patch {listed(tuple(bundled))} cannot be separated from others"
+
+
+def _unnamed(patches: int, named: list[Term]) -> list[int]:
+    """The patches in no named term."""
+    in_terms = set(chain.from_iterable(term.patches for term in named))
+    return [patch for patch in range(patches) if patch not in in_terms]
+
+
+def _is_single(step: Step | None) -> TypeGuard[Step]:
+    """Whether the step is of one patch, so that its figures are those of this patch."""
+    return step is not None and len(step.patches) == 1
+
+
+def _reach(step: Step) -> float:
+    """The largest effect that the interval of a step does not exclude, in either direction."""
+    return max(abs(step.effect.low), abs(step.effect.high))
 
 
 def _distinct(steps: tuple[Step | None, ...]) -> list[Step]:

@@ -12,9 +12,12 @@ from iodelta.study.words import inert, size
 
 Environment = Mapping[str, Any]
 
+CLOCK = ("governor", "driver", "epp", "boost", "idle_governor")
+"""What decides on the clock of the CPUs."""
+
 
 def recorded_environment(folder: Folder) -> dict[str, Any]:
-    """What a folder says of its machine; empty where the run was killed before it looked. Raises MeasureError."""
+    """What a folder says of its machine; empty where the run was killed before it recorded one. Raises MeasureError."""
     return sound(folder.read_struct(ENVIRONMENT, dict[str, Any])) if folder.has(ENVIRONMENT) else {}
 
 
@@ -24,32 +27,52 @@ def system(environment: Environment) -> tuple[tuple[str, str], ...]:
 
 
 def _facts(environment: Environment) -> Iterator[tuple[str, str]]:
-    host, kernel, cpu = (_section(environment, name) for name in ("host", "kernel", "cpu"))
-    memory, numa, target = (_section(environment, name) for name in ("memory", "numa", "target"))
-    machine = " ".join(host[key] for key in ("vendor", "product") if key in host)
-    virtual = "virtual machine" if host.get("virtual") == "yes" else ""
-    container = f"in a container ({host['container']})" if "container" in host else ""
-    yield "machine", ", ".join(part for part in (machine, virtual, container, host.get("distribution", "")) if part)
-    counts = ", ".join(_count(cpu.get(name, "?"), name) for name in ("sockets", "cores", "threads"))
-    nodes = len({key.partition(".")[0] for key in numa})
-    yield "CPU", f"{cpu.get('model', 'unknown')}: {counts}{f', {nodes} NUMA nodes' if nodes > 1 else ''}" if cpu else ""
-    yield (
-        "CPU clock",
-        ", ".join(f"{key} {cpu[key]}" for key in ("governor", "driver", "epp", "boost", "idle_governor") if key in cpu),
-    )
-    yield "memory", _kib(memory.get("MemTotal", ""))
+    kernel = _section(environment, "kernel")
+    cpu = _section(environment, "cpu")
+    yield "machine", _machine(_section(environment, "host"))
+    yield "CPU", _processors(cpu, _section(environment, "numa"))
+    yield "CPU clock", ", ".join(f"{key} {cpu[key]}" for key in CLOCK if key in cpu)
+    yield "memory", _kib(_section(environment, "memory").get("MemTotal", ""))
     yield "kernel", kernel.get("release", "")
-    words = [word for word in kernel.get("command_line", "").split() if word.startswith("mitigations=")]
-    open_ = sum(text.startswith("Vulnerable") for text in _section(environment, "mitigations").values())
-    yield "mitigations", "; ".join([*words, *([f"{open_} vulnerabilities open"] if open_ else [])])
+    yield "mitigations", _mitigations(kernel, _section(environment, "mitigations"))
     yield "clock source", kernel.get("clocksource", "")
-    fio = _section(environment, "fio")
-    built = f" ({fio['build']})" if fio.get("build") else ""
-    yield "fio", f"{fio.get('version', '').removeprefix('fio-')}{built}" if fio.get("version") else ""
-    yield "target", _target(target, _section(environment, "filesystem"))
+    yield "fio", _fio(_section(environment, "fio"))
+    yield "target", _target(_section(environment, "target"), _section(environment, "filesystem"))
     for device in environment.get("devices", ()):
         if isinstance(device, dict) and "partition_of" not in device:
             yield f"device {inert(str(device.get('name', '')))}", _device({k: str(v) for k, v in device.items()})
+
+
+def _machine(host: Mapping[str, str]) -> str:
+    model = " ".join(host[key] for key in ("vendor", "product") if key in host)
+    virtual = "virtual machine" if host.get("virtual") == "yes" else ""
+    container = f"in a container ({host['container']})" if "container" in host else ""
+    return ", ".join(part for part in (model, virtual, container, host.get("distribution", "")) if part)
+
+
+def _processors(cpu: Mapping[str, str], numa: Mapping[str, str]) -> str:
+    if not cpu:
+        return ""
+    counts = [_count(cpu.get(name, "?"), name) for name in ("sockets", "cores", "threads")]
+    nodes = len({key.partition(".")[0] for key in numa})
+    if nodes > 1:
+        counts.append(f"{nodes} NUMA nodes")
+    return f"{cpu.get('model', 'unknown')}: {', '.join(counts)}"
+
+
+def _mitigations(kernel: Mapping[str, str], states: Mapping[str, str]) -> str:
+    parts = [word for word in kernel.get("command_line", "").split() if word.startswith("mitigations=")]
+    vulnerable = sum(text.startswith("Vulnerable") for text in states.values())
+    if vulnerable:
+        parts.append(f"{vulnerable} vulnerabilities open")
+    return "; ".join(parts)
+
+
+def _fio(fio: Mapping[str, str]) -> str:
+    if not fio.get("version"):
+        return ""
+    build = f" ({fio['build']})" if fio.get("build") else ""
+    return f"{fio['version'].removeprefix('fio-')}{build}"
 
 
 def _count(number: str, names: str) -> str:
