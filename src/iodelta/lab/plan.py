@@ -205,8 +205,8 @@ def _never_equivalent(plan: Plan) -> Iterator[Finding]:
         "plan.stalls",
         "warning",
         "[design] budget",
-        f'"equivalent" cannot be said: after {plural(trials, "trial")} of a variant stalls are not excluded in '
-        f"{100 * plan.rules.stalls:g} % of its trials, {needed} do",
+        f'"equivalent" cannot be reached: {plural(trials, "trial")} of a variant cannot exclude stalls in '
+        f"{100 * plan.rules.stalls:g} % of its trials; that takes {needed}",
         f"plan for {plural(blocks, 'block')} of every cell (a larger budget, more blocks or shorter trials){other}",
     )
 

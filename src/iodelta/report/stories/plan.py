@@ -96,7 +96,7 @@ def _rules(plan: Plan) -> Iterator[Item]:
     looks = ", ".join(map(str, rules.looks))
     yield fact("Metrics", f"{metrics}; margin {100 * rules.margin:g} %, level {100 * (1 - rules.alpha):g} %")
     yield fact("Blocks", f"looks at {looks}; the budget pays for about {rounds(plan)} of every cell")
-    yield fact("Reach", f"p {smallest_p(plan):.2g} at the least; {_stalls(plan)}")
+    yield fact("Reach", f"smallest p {smallest_p(plan):.2g}; {_stalls(plan)}")
     if carry := carry_over(plan):
         yield fact("Carry", inert(carry))
 
