@@ -231,7 +231,7 @@ class Judging:
 
 
 def entropy(shares: Reals) -> Reals:
-    """Bits that each share adds to an entropy."""
+    """-p log2 p of each share, in bits; 0 for a share of 0 (Shannon, 1948)."""
     return -shares * np.log2(np.maximum(shares, 1e-300))
 
 

@@ -203,7 +203,8 @@ def follow(
 
 
 def share_done(search: Asking) -> float | None:
-    """About which share of the runs is done to the first culprit; None where nobody can say."""
+    """The share, from 0 to below 1, of the expected runs to the first culprit that are done; None before there is an
+    estimate, and when it has been exceeded."""
     if search.estimate is None:
         return None
     expected = (search.estimate.runs_low + search.estimate.runs_high) / 2
@@ -222,7 +223,8 @@ def left(search: Asking) -> str:
 
 
 def expectation(estimate: Estimate, store: Store, better: Better) -> str:
-    """What a search will take, as said at the gate: runs, and time by what the visits so far took."""
+    """The sentence about the length of a search, from the gate: how far the ends differ, the expected number of runs,
+    and minutes from the duration of the visits so far."""
     share = -math.expm1(-estimate.step) if better == "higher" else math.expm1(estimate.step)
     each = store.seconds / max(1, len(store.runs))
     low, high = (max(1, round(runs * each / 60)) for runs in (estimate.runs_low, estimate.runs_high))
@@ -234,7 +236,7 @@ def expectation(estimate: Estimate, store: Store, better: Better) -> str:
 
 
 def scattered(scatter: Scatter, title: str) -> str:
-    """That an exact measure is none."""
+    """The sentence that runs did not repeat as ``--exact`` promised."""
     promised, apart = (100 * math.expm1(size) for size in (scatter.exact, scatter.apart))
     return (
         f"Runs were to repeat to within {promised:.2g} %, but two of {title} are {apart:.2g} % apart. That promise is "
@@ -243,7 +245,8 @@ def scattered(scatter: Scatter, title: str) -> str:
 
 
 def undo(folder: SearchFolder, count: int = 1) -> list[Answered]:
-    """Take back the last answers; returns those. Nothing is deleted. Raises RequestError when there are too few."""
+    """Withdraw the last ``count`` answers and return them, oldest first. The log keeps them. Raises RequestError if
+    there are fewer, MeasureError if the log cannot be written."""
     with folder.writing():
         answers = folder.answers()
         if not 0 < count <= len(answers):
@@ -255,5 +258,5 @@ def undo(folder: SearchFolder, count: int = 1) -> list[Answered]:
 
 
 def uname(machine: Machine) -> str:
-    """What the machine runs, in a line."""
+    """Kernel name, release and architecture of the machine, in a line. Raises MachineError."""
     return machine.run(["uname", "-srm"]).text.strip()

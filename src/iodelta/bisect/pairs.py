@@ -57,8 +57,11 @@ class Pairs:
 
 
 def looks(step: Step) -> Schedule:
-    """Looks up to twice the pairs that a t test at 1 % would need to find this step nine times in ten; a tenth of
-    the level is kept for three times as many, since what a search has found is likely to be overestimated."""
+    """The numbers of pairs at which two items are compared, for an expected step (log-ratio, with the noise of a run).
+
+    Up to twice the pairs that a t test at 1 % needs to find the step with a power of 90 %. A tenth of the level is
+    reserved for three times as many pairs, because a search overestimates the step that it found.
+    """
     ratio = max(step.size / max(step.noise, 1e-12), 0.3)
     most = min(max(12, math.ceil(52 / ratio**2)), LOOKS[-1])
     taken = (*(look for look in LOOKS if look < 0.9 * most), most)
@@ -67,7 +70,8 @@ def looks(step: Step) -> Schedule:
 
 
 def effect(differences: Sequence[float], exact: float) -> Effect:
-    """The step from one item to the other."""
+    """The step from one item to the other with its interval, in the units of ``differences`` (log-ratios, positive =
+    worse): Hodges-Lehmann (1963) with signed ranks; the first difference ± ``exact`` for a measure that repeats."""
     if exact:
         return Effect(differences[0], differences[0] - exact, differences[0] + exact)
     found = hodges_lehmann(np.asarray(differences))

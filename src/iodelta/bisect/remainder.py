@@ -25,7 +25,12 @@ class Remainder(msgspec.Struct, frozen=True):
 
 
 def remainder(search: Search) -> Remainder | None:
-    """None where nothing was named, or the ends were not both measured."""
+    """The difference between the ends, and what the named culprits leave of it, as log-ratios; None if nothing was
+    named, or the ends were not both measured.
+
+    Half widths of the intervals are combined as root sum of squares, which assumes that the errors of culprits are
+    independent.
+    """
     line, culprits = search.line, search.culprits
     whole = _step(search, line.items[0], line.items[-1])
     if whole is None or not culprits:

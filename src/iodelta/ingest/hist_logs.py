@@ -37,7 +37,8 @@ _KINDS: tuple[Kind, ...] = ("read", "write", "trim")
 
 
 def is_hist_log(head: bytes) -> bool:
-    """Whether a file that begins with ``head`` holds rows of histogram counts."""
+    """Whether a file that begins with ``head`` holds rows of fio's histogram counts: three numbers, and as many counts
+    as one of fio's layouts has bins (1216 or 1856, divided by 2^log_hist_coarseness)."""
     if not head[:64].lstrip()[:1].isdigit():
         return False
     row = head[:_LONGEST_ROW].partition(b"\n")[0]
@@ -45,7 +46,12 @@ def is_hist_log(head: bytes) -> bool:
 
 
 def summarise(name: str, head: bytes, rest: Readable) -> Run | Refusal:
-    """Add up a log to its end. What ``rest`` raises passes through; a damaged row is left out and counted."""
+    """The sum of a histogram log as a run with completion latency in ns, or a Refusal where no row is valid.
+
+    ``head`` is the beginning of the file, ``rest`` the stream after it; errors that ``rest`` raises are passed on.
+    Damaged rows and rows with impossible counts (fio 3.6 to 3.16) are omitted and counted in findings. Memory does not
+    grow with the length. Format: ``write_hist_log`` in fio's HOWTO, and iolog.c.
+    """
     place = Place(name, 1)
     width = head.partition(b"\n")[0].count(b",") - 2
     totals: dict[Kind, Ints] = {}

@@ -35,7 +35,11 @@ class Gaps(NamedTuple):
 
 
 def usual(gaps: Ints, rows: Ints) -> float:
-    """The usual window in ms, of so many ``rows`` with each of the ascending ``gaps``; 0 where no time passes."""
+    """The usual length of a window in ms; 0 where no time passes. ``gaps``: ascending times between rows in ms;
+    ``rows``: how many rows have each gap. Both of shape (gaps,).
+
+    The median of gaps near the 5th percentile: longer ones are windows without I/O, for which fio writes no row.
+    """
     passing = (gaps > 0) & (rows > 0)
     gaps, reached = gaps[passing], np.cumsum(rows[passing])
     if not len(gaps):
@@ -47,8 +51,8 @@ def usual(gaps: Ints, rows: Ints) -> float:
 
 
 def held(gaps: Ints, width: float) -> Floats:
-    """How many ms of the gap before it the value of each row is of: a gap of several windows had I/O in the last alone,
-    and one that is no multiple of a window is a window itself."""
+    """For how many ms each row's value holds, shape of ``gaps`` (ms): ``width`` after a gap of several windows,
+    because fio writes no row for a window without I/O; else the gap itself."""
     if not width:
         return gaps.astype(np.float64)
     times = np.maximum(np.round(gaps / width), 1)
@@ -58,7 +62,8 @@ def held(gaps: Ints, width: float) -> Floats:
 
 
 def too_dense(times: Ints, blocks: Ints) -> bool:
-    """Whether rows come too often to be windows."""
+    """Whether rows come too often to be averages over windows. ``times``: ms since the start; ``blocks``: block sizes
+    in bytes. Shape (rows,) each."""
     return len(times) >= _DENSE and bool(blocks[0]) and int(times.max() - times.min()) < 2 * len(times)
 
 

@@ -40,7 +40,8 @@ _AGREE = 1.5
 
 
 def is_log(head: bytes) -> bool:
-    """Whether a file that begins with ``head`` holds the rows of a fio log."""
+    """Whether a file that begins with ``head`` holds the rows of a fio log: time in ms, value, direction, block size
+    in bytes, and up to three further columns."""
     rows = [row for row in head[:8192].splitlines()[:20] if row.strip()]
     if len(head) >= 8192 and len(rows) > 1:
         rows.pop()  # it may be cut by the look
@@ -256,7 +257,12 @@ def _over(amount: float, span: int, unit: str) -> Quantity:
 
 
 def percentiles(counts: Ints, edges: Sequence[tuple[int, int]], scales: tuple[float, float]) -> dict[float, Quantity]:
-    """fio's own rule over counts of bins with ``edges``: the first at which the cumulated count reaches the share."""
+    """Percentile (in %) to latency in ns, from ``counts`` in bins with ``edges``, both of shape (bins,). Empty without
+    counts.
+
+    fio's own rule (``calc_clat_percentiles`` in stat.c): the first bin at which the cumulated count reaches the share.
+    ``scales`` convert the units of the edges to ns, at least and at most. The last bin has no upper end.
+    """
     total = np.cumsum(counts)
     if not len(total) or not total[-1]:
         return {}
@@ -270,7 +276,12 @@ def percentiles(counts: Ints, edges: Sequence[tuple[int, int]], scales: tuple[fl
 
 
 def summarise(name: str, head: bytes, rest: Readable) -> Summary | Refusal:
-    """Read a log to its end. What ``rest`` raises passes through."""
+    """The summary of a bw, iops, lat, clat or slat log (``name`` says which), or a Refusal where the name or the rows
+    do not fit.
+
+    ``head`` is the beginning of the file, ``rest`` the stream after it; errors that ``rest`` raises are passed on.
+    Memory does not grow with the length.
+    """
     of = what(name)
     if of is None:
         reason = (

@@ -34,7 +34,12 @@ _LONGEST = 1000
 
 
 def records(lines: Sequence[Line], used: bytearray, file: str) -> list[list[Run | Refusal]]:
-    """Every terse record among ``lines``, neighbours together; their indexes are marked in ``used``."""
+    """Every terse record (versions 2 to 5) among ``lines``, neighbours grouped as one report; damaged ones as Refusals.
+    Marks their indexes in ``used``. Never raises.
+
+    Format: ``show_thread_status_terse_v2`` and ``_all`` in fio's stat.c; bandwidth is in KiB/s, latencies in us. A
+    record of all clients is omitted, because it would count every client twice.
+    """
     found: list[list[Run | Refusal]] = []
     before = -2
     for index, line in enumerate(lines):

@@ -93,7 +93,12 @@ def begins(stated: Statement) -> bool:
 
 
 def rates(stated: Statement, version: Version | None) -> Rates | None:
-    """A direction line of any version. Before 2.17 letters meant powers of 1024."""
+    """IOPS, bandwidth (bytes/s, each spelling with the interval of its rounding), amount (bytes) and run time (ms) of a
+    direction line of any fio version; None for any other line.
+
+    Formats: ``show_ddir_status`` in fio's stat.c; K and M were powers of 1024 before fio 2.17, and bandwidth may be in
+    bits (``unit_base=1``).
+    """
     fields = stated.fields
     if stated.head not in ("read", "write", "trim", "mixed"):
         return None
@@ -126,13 +131,14 @@ def _in_bytes(speeds: Sequence[Printed | None], unit: str) -> tuple[Printed, ...
 
 
 def percentile_head(stated: Statement) -> tuple[str, int] | None:
-    """Of which latency, and the ns of the unit, for the percentiles that follow."""
+    """Of which latency (clat, lat, slat) the percentiles that follow are, and how many ns their unit has; None for
+    another line."""
     found = _PERCENTILES.match(stated.text)
     return (found[1], STEP[found[2][0]]) if found else None
 
 
 def percentiles(text: str) -> list[tuple[float, int]]:
-    """Percent and value of each percentile in the text of percentile lines."""
+    """(percent, value) of each percentile in the text of percentile lines; values in the unit of the heading."""
     return [(float(percent), int(value)) for percent, value in _PERCENTILE.findall(text)]
 
 
@@ -152,7 +158,8 @@ def _scaled(speed: Printed, factor: float) -> Printed:
 
 
 def issued(stated: Statement) -> tuple[list[int], list[int], list[int]] | None:
-    """Total, short and dropped I/Os by direction: read, write, trim, sync as far as given."""
+    """Total, short and dropped I/Os, each by direction (read, write, trim, sync) as far as the line gives them; None
+    for another line."""
     found = _ISSUED.search(stated.text)
     if found is None:
         return None
@@ -189,7 +196,8 @@ def disk(line: str, *, member: bool) -> Disk | None:
 
 
 def when(line: str) -> float | None:
-    """The date fio prints, as Unix seconds as if it were UTC."""
+    """The date that fio prints (ctime, local time without a zone), as Unix seconds as if it were UTC; None without
+    one."""
     found = _DATE.search(line)
     if found is None or found[1] not in _MONTHS:
         return None

@@ -38,8 +38,12 @@ class KneeMove(msgspec.Struct, frozen=True):
 def latency_shift(
     trials: Iterable[Trial], kind: Kind, baseline: str, variant: str, rules: Rules, *, cell: str
 ) -> ShiftFunction:
-    """The shift function of one cell's total latency (completion latency where that alone was kept), from the blocks
-    that hold histograms of both variants."""
+    """The shift function of the total latency of ``cell``: the relative change of each percentile with a band that
+    holds for all of them at once, from the blocks that hold histograms of both variants.
+
+    Completion latency stands in where total latency was not kept everywhere. Method: Doksum (1974); resampling over
+    blocks (``stats.shift``). Too few blocks or samples are findings of the result.
+    """
     old, new = latency_histograms(trials, kind, (baseline, variant), cell=cell)
     place = f"cell {cell}, {kind} latency, {variant}"
     return shift_function(old, new, level=1.0 - rules.alpha, seed=rules.seed, place=place)
@@ -48,8 +52,12 @@ def latency_shift(
 def latency_histograms(
     trials: Iterable[Trial], kind: Kind, variants: Sequence[str], *, cell: str
 ) -> tuple[list[Histogram], ...]:
-    """Per variant one histogram for each block that holds one of every variant, in run order; runs of a block merged.
-    All are of total latency, or all of completion latency where total latency was not kept everywhere."""
+    """Per variant a list of histograms (fio's bins, ns), one for each block that holds one of every variant, in run
+    order; several runs in a block are merged.
+
+    All are of total latency (lat), or all of completion latency (clat) where total latency was not kept everywhere.
+    Lists of one length; empty where no block is complete.
+    """
     blocks = blocks_of(trial for trial in trials if trial.cell == cell).values()
     for family in ("lat", "clat"):
         rows = [_histograms(block, variants, kind, family) for block in blocks]
@@ -124,8 +132,11 @@ def knee_move(
 
 
 def told_apart(iops: Series, latency: Series, rules: Rules) -> Together | Finding:
-    """Whether the IOPS change and the mean-latency change of one comparison are one effect or two, or why that cannot
-    be told. Both series are of the same cell and variants; blocks complete for both count."""
+    """Whether the IOPS change and the mean-latency change of one comparison are one effect or two (Little's law), or a
+    Finding that says why this is not known.
+
+    Both series are of the same cell and variants; only blocks complete for both count.
+    """
     one, other = units_of(iops, rules), units_of(latency, rules)
     for units in (one, other):
         # A ratio that never varies is judged by nobody, but here it is what a constant depth looks like.

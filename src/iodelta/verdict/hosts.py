@@ -25,7 +25,12 @@ Test = Callable[[float], tuple[float, float]]
 
 
 def seen_over_hosts(tested: Tested, hosts: Sequence[str], *, margin: float, level: float, parts: int) -> Seen:
-    """As ``looks.seen_at``, each metric and estimand corrected for by Bonferroni."""
+    """The p values of one look over several hosts, each metric and estimand corrected for by Bonferroni; the shape is
+    that of ``looks.seen_at``. All are 1 while fewer than two hosts have enough blocks.
+
+    ``hosts`` has one entry per block, ``margin`` is a log-ratio, ``level`` the largest level that a p value is held
+    against.
+    """
     statistics = len(tested.d) * (1.0 + 1.0 / TOTAL_PAYS)
     places = places_of(hosts)
     nothing = np.ones((2, len(tested.d)))
@@ -59,7 +64,11 @@ def _tests(tested: Tested, row: int, places: Places, level: float) -> tuple[Test
 
 
 def p_over_hosts(d: Floats, hosts: Sequence[str], coins: Sequence[int], seed: int) -> float:
-    """Two-sided p value of the mean typical change; 1 while fewer than two hosts have blocks enough."""
+    """Two-sided p value of the mean typical change over hosts; 1 while fewer than two hosts have enough blocks.
+
+    ``d``: log-ratios, one per block, positive = worse. ``hosts``, ``coins``: host and drawn order of each block.
+    ``seed`` draws the orders that are replayed where there are too many for all.
+    """
     places = places_of(hosts[: len(d)])
     if not places:
         return 1.0
@@ -69,13 +78,15 @@ def p_over_hosts(d: Floats, hosts: Sequence[str], coins: Sequence[int], seed: in
 
 
 def typical_over(d: Floats, hosts: Sequence[str]) -> Mean | None:
-    """The mean of the hosts' typical changes; None while fewer than two hosts have blocks enough."""
+    """The mean of the hosts' typical changes (log-ratio); None while fewer than two hosts have enough blocks. ``d``
+    and ``hosts`` have one entry per block."""
     places = places_of(hosts[: len(d)])
     return typical_mean(d[None, :], places) if places else None
 
 
 def total_over(arms: Arms, hosts: Sequence[str]) -> Mean | None:
-    """The mean of the hosts' total changes; None while fewer than two hosts have blocks enough."""
+    """The mean of the hosts' total changes (log-ratio); None while fewer than two hosts have enough blocks. ``hosts``
+    has one entry per block of ``arms``."""
     places = places_of(hosts[: arms.old.shape[1]])
     return total_mean(arms, places) if places else None
 

@@ -83,7 +83,12 @@ class Measured(msgspec.Struct, frozen=True):
 
 
 def reproduced(there: Measured, here: Measured, margin: float, stalls: float = STALLS) -> Reproduction:
-    """The word for a change seen ``there`` and measured again ``here``, by both estimands."""
+    """The word for a change measured ``there`` and measured again ``here``, by both estimands.
+
+    ``margin`` is a share (0.01 is 1 %). ``stalls``: the share of stalling trials that both sides must exclude before
+    "no change there and none here" counts as reproduced. Without a total on both sides the typical change decides
+    alone.
+    """
     if there.total is None or here.total is None:
         return _if_enough(reproduction(there.typical, here.typical, margin), there, here, stalls)
     total_only = _shown(there.total) and not _shown(there.typical)
@@ -117,8 +122,8 @@ def _if_enough(found: Reproduction, there: Measured, here: Measured, stalls: flo
 
 
 def tolerance(there: Estimate, margin: float) -> float:
-    """How far (in logarithms) a change may be from ``there`` and still be of the same size: half of it. Where none was
-    shown, the ``margin`` (a share)."""
+    """How far, in log-ratio, a change may be from ``there`` and still count as the same size: half of it; the
+    ``margin`` (a share) if ``there`` shows no change."""
     return HALF * abs(there.value) if _shown(there) else math.log1p(margin)
 
 
@@ -163,8 +168,8 @@ def reproduction(there: Estimate, here: Estimate, margin: float) -> Reproduction
 
 
 def blocks_needed(there: Estimate, margin: float) -> int | None:
-    """Blocks here that will probably tell whether the size is the same, were the noise as it was there; None where no
-    number of them can, because the interval there is as wide as the tolerance."""
+    """Blocks needed here to show whether the size is the same, assuming the noise of the original; None if its
+    interval is as wide as the tolerance, so that no number of blocks suffices."""
     have, target = (there.high - there.low) / 2, SPARE * tolerance(there, margin)
     if not have < target:
         return None
