@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from waiting import until
 from workshop import Workshop, loops_in
 
 pytestmark = [pytest.mark.root, pytest.mark.beside]
@@ -21,8 +22,8 @@ def test_what_another_process_looks_at_is_taken_back_as_soon_as_it_looks_away(tm
     looks_away = threading.Timer(0.5, os.close, [look])
     looks_away.start()
     made.close()
+    until(lambda: loops_in(tmp_path) == [])
     assert not Path("/sys/block", Path(disk).name, Path(partition).name).exists()
-    assert loops_in(tmp_path) == []
     looks_away.join()
 
 

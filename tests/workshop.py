@@ -16,13 +16,13 @@ from waiting import until
 
 
 def loops_in(place: Path) -> list[str]:
-    """Loop devices over files in this directory."""
+    """Loop devices over files in this directory, without those that the kernel detaches when nobody looks any more."""
     if shutil.which("losetup") is None:
         return []
-    words = ["losetup", "--list", "--noheadings", "--output", "NAME,BACK-FILE"]
+    words = ["losetup", "--list", "--noheadings", "--output", "NAME,AUTOCLEAR,BACK-FILE"]
     lines = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
-    found = (line.partition(" ") for line in lines)
-    return [node for node, _, file in found if Path(file.strip()).is_relative_to(place)]
+    found = (line.split(maxsplit=2) for line in lines)
+    return [node for node, released, file in found if released == "0" and Path(file).is_relative_to(place)]
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,15 @@ class Attached:
         node = subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
         return cls(node, _sequence(node))
 
-    def detach(self) -> None:
-        """Wait, too: while another test looks at all devices, the kernel only promises to detach this one."""
+    def release(self) -> None:
+        """Give the device back; the kernel detaches it when no other test looks at it or has it in its mounts."""
         if _sequence(self.node) == self.sequence:
             subprocess.run(["losetup", "--detach", self.node], capture_output=True, check=False)
-            until(lambda: _sequence(self.node) != self.sequence)
+
+    def detach(self) -> None:
+        """Give the device back, and wait until it is detached."""
+        self.release()
+        until(lambda: _sequence(self.node) != self.sequence)
 
 
 def remove_partitions(node: str) -> None:
@@ -96,7 +100,7 @@ class Workshop:
     def attach(self, image: str | Path) -> Attached:
         """A loop device over this file or device, until the end or until the test detaches it."""
         attached = Attached.to(image)
-        self.undo(attached.detach)
+        self.undo(attached.release)
         return attached
 
     def mount(self, node: str, *options: str) -> Path:

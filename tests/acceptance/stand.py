@@ -91,7 +91,7 @@ class Stand:
         with open(path, "xb") as file:
             file.truncate(mib << 20)
         attached = Attached.to(path)
-        self.undo(attached.detach)
+        self.undo(attached.release)
         return attached.node
 
     def filesystem(self, mib: int) -> Path:

@@ -38,7 +38,7 @@ def loops(place: Path, count: int, mib: int = 32, *options: str) -> Iterator[tup
         yield tuple(one.node for one in made)
     finally:
         for one in made:
-            one.detach()
+            one.release()
 
 
 @contextlib.contextmanager

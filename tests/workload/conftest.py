@@ -72,7 +72,7 @@ class Loop:
         self.device = self._attached.node
 
     def detach(self) -> None:
-        self._attached.detach()
+        self._attached.release()
 
 
 @pytest.fixture
