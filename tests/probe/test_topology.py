@@ -166,4 +166,4 @@ def test_a_stat_that_is_not_understood_is_quoted() -> None:
     said = {"stat -L -c %f %d %t %T %s %b %i %h %n -- /x": "81a4 %d 0 0 12 8 5 1 /x"}
     with pytest.raises(MachineError, match="/x: stat says '81a4 %d 0 0 12 8 5 1 /x'") as caught:
         status(PaperMachine({}, said), "/x")
-    assert "PATH of paper" in caught.value.remedy
+    assert "on the PATH that of coreutils, on paper" in caught.value.remedy
