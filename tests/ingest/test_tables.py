@@ -984,3 +984,65 @@ def test_a_number_of_latex_that_carries_more_than_its_looks_is_refused(cell: str
     found = read_bytes(f"sched & IOPS & p99 (us) \\\\\nnone & {cell} & 90 \\\\\n".encode(), "x")
     assert not any(d.iops.value > 0 for run in found.runs for d in run.directions)
     assert found.refusals or any(f.rule == "read.cell" for run in found.runs for f in run.findings)
+
+
+DIRECTION_TITLES = "dir direction ddir data_direction rw R/W readwrite Read/Write op operation op_type io_type".split()
+
+
+@pytest.mark.parametrize("title", DIRECTION_TITLES)
+@pytest.mark.parametrize("names", [("read", "write"), ("R", "W"), ("rd", "wr"), ("Reads", "Writes")])
+def test_a_column_says_the_direction_of_its_rows(title: str, names: tuple[str, str]) -> None:
+    runs = rows_of(f"time_ms,iops,{title}\n1000,5000,{names[0]}\n1000,4000,{names[1]}\n")
+    assert [(d.kind, d.iops.value) for run in runs for d in run.directions] == [("read", 5000), ("write", 4000)]
+
+
+@pytest.mark.parametrize("title", ["dir", "ddir", "direction", "data direction"])
+def test_a_direction_may_be_the_number_of_fios_logs(title: str) -> None:
+    runs = rows_of(f"time_ms,iops,{title}\n1000,5000,0\n1000,4000,1\n1000,300,2\n")
+    assert [d.kind for run in runs for d in run.directions] == ["read", "write", "trim"]
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+@pytest.mark.parametrize("row", ["sideways{}4000{}12", "7{}4000{}12"])
+def test_a_row_whose_direction_is_unknown_is_refused_by_its_line(mark: str, row: str) -> None:
+    text = "ddir{}iops{}lat_us\nread{}5000{}10\n" + row + "\n"
+    found = read_text(text.replace("{}", mark).encode(), "x")
+    (run,) = [item for item in found if isinstance(item, Run)]
+    (refusal,) = [item for item in found if not isinstance(item, Run)]
+    assert (run.directions[0].kind, run.directions[0].iops.value) == ("read", 5000)
+    assert (refusal.place.line, "direction" in refusal.reason) == (3, True)
+
+
+def test_directions_are_told_apart_where_each_row_is_a_measure() -> None:
+    found = read_text(b"dir,metric,none,bfq\nR,IOPS,5000,4000\nW,IOPS,3000,2000\nQ,IOPS,11,12\n", "x")
+    runs = [item for item in found if isinstance(item, Run)]
+    assert [(d.kind, d.iops.value) for run in runs for d in run.directions] == [
+        ("read", 5000),
+        ("read", 4000),
+        ("write", 3000),
+        ("write", 2000),
+    ]
+    assert len(found) == len(runs) + 1
+
+
+def test_folders_in_a_column_called_dir_are_names() -> None:
+    runs = rows_of("dir,iops,lat_us\n/mnt/a,5000,10\n/mnt/b,4000,12\n")
+    assert [run.jobname for run in runs] == ["/mnt/a", "/mnt/b"]
+
+
+@pytest.mark.parametrize("title", ["policy", "Read policy", "scheduler", "algorithm"])
+def test_a_policy_called_rr_makes_no_workload_of_random_reads(title: str) -> None:
+    runs = rows_of(f"{title},iops,lat_us\nrr,5000,10\npid,4000,12\n")
+    assert {(run.workload.rw, run.directions[0].kind) for run in runs} == {(None, "mixed")}
+
+
+@pytest.mark.parametrize("space", ["\u202f", " "])
+def test_a_row_apart_from_a_table_is_named_where_spaces_stand_before_thousands(space: str) -> None:
+    text = (
+        "sched         IO/s    BW (MiB/s)   lat (ms)\n"
+        "none          100     100          100\n"
+        "bfq           1_657   100          1_000\n\n"
+        "kyber         100     100          1_000\n"
+    )
+    found = read_text(text.replace("_", space).encode(), "x")
+    assert any(item.place.line == 5 for item in found), found

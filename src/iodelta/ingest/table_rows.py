@@ -19,6 +19,8 @@ from iodelta.trial import Direction, Finding, Kind, Latency, Place, Quantity, Se
 Pair = tuple[Heading, str]
 """A cell and what stands above it."""
 
+_CHOICE = re.compile(r"polic(?:y|ies)\b|\balgorithm|\bscheduler|\bbalanc|\bstrategy", re.I)
+"""Titles of columns whose names are of no workload: the policy ``rr`` is round-robin, the job ``rr`` random reads."""
 _UNITS = {"iops": "1/s", "bw": "B/s"}
 """Of a statistic; ns for all others."""
 
@@ -47,7 +49,7 @@ class _Row:
         owners = {h.owner for h, _ in self._numbers}
         self._has_variants = len(measures) < len(self._numbers) and len(owners) > 1
         """Whether a measure has a column for each variant."""
-        words = " ".join(f"{h.title} {text}" for h, text in self._names)
+        words = " ".join(f"{h.title} {text}" for h, text in self._names if not _CHOICE.search(h.title))
         asked = known(facts(self._labels, words), facts({}, f"{section} {table}"))
         if len(self._workloads) == 1:  # then all columns are of it
             asked = known(next(iter(self._workloads.values())), asked)

@@ -129,7 +129,8 @@ def continued(found: Grid, lines: Sequence[Line]) -> tuple[Grid, int]:
 
 def strays(found: Grid, lines: Sequence[Line], last: int) -> list[int]:
     """Indexes of lines with as many numbers at their ends as the rows of a table, a blank line or two below it."""
-    counts = {_numbers_at_end(lines[at].text) for at, _, _ in found.rows} - {0}
+    seen = {_numbers_at_end(lines[at].text) for at, _, _ in found.rows} - {0}
+    counts = range(min(seen, default=1), max(seen, default=0) + 1)  # rows differ where a space stands before thousands
     strays: list[int] = []
     for at in range(last + 1, len(lines)):
         if _numbers_at_end(lines[at].text) in counts:
@@ -140,7 +141,7 @@ def strays(found: Grid, lines: Sequence[Line], last: int) -> list[int]:
 
 
 def _numbers_at_end(text: str) -> int:
-    words = text[:LONGEST].split()
+    words = re.findall(r"[^ \t]+", text[:LONGEST])  # a thin space stands within a number
     return next((at for at, word in enumerate(reversed(words)) if cell(word) is None), len(words))
 
 

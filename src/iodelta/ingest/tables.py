@@ -17,6 +17,7 @@ from iodelta.ingest import table_data, table_grids, table_spaces, table_summarie
 from iodelta.ingest.cleaning import Line
 from iodelta.ingest.model import Refusal, Run
 from iodelta.ingest.table_cells import cell, decimal_comma, plain
+from iodelta.ingest.table_directions import directed, unknown
 from iodelta.ingest.table_grids import LONGEST, RULE, SOME, Grid
 from iodelta.ingest.table_headings import (
     COMPARES,
@@ -207,6 +208,9 @@ class _Table:
         if summed:
             words = f"{_quoted(summed.values())}: rows that summarise others are not read"
             found.append(Refusal(self._place(next(iter(summed))), words))
+        for index, cell in unknown(grid).items():
+            words = f"{clean(cell.title)}: {clean(cell.text)[:_TITLE]!r} is not a known direction: its row is not read"
+            found.append(Refusal(self._place(index), words))
         return found
 
     def _sound(self, grid: Grid) -> bool:
@@ -239,6 +243,7 @@ class _Table:
 
     def _meaning(self, grid: Grid) -> list[Run]:
         title = self._title(grid.first)
+        grid = directed(grid)
         if not grid.mark and table_data.ends_in_number(grid) and self._continues():
             return []  # a row of something else
         runs = metric_rows(grid, self._places(grid), title)

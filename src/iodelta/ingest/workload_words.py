@@ -30,11 +30,23 @@ TITLES = {
 """Columns that say a fact of the workload, as people call them."""
 
 
+_DIRECTION = re.compile(
+    r"(?:data|io)?[\s_-]?d?dir(?:ection)?|r/?w|read[\s_-]?/?write|op(?:eration)?s?(?:[\s_-]?type)?|io[\s_-]?type", re.I
+)
+"""Titles of columns that say the direction of each row."""
+
+
+def is_direction_title(title: str) -> bool:
+    """Whether the column with this title says the direction of its rows."""
+    return _DIRECTION.fullmatch(title.strip(" *`:")) is not None
+
+
 def facts(labels: Mapping[str, str], names: str) -> Workload:
     """Workload facts in the words of a row: ``RandRead 4 KiB QD32``, a column ``Jobs``."""
     lowered = {title.lower(): text for title, text in labels.items()}
     mode, block, depth, jobs = (pattern.search(names) for pattern in (MODE, BLOCK, DEPTH, JOBS))
-    mode = MODE.search(lowered.get("rw", "")) or mode  # not its title
+    stated = (MODE.search(text) for title, text in lowered.items() if is_direction_title(title))
+    mode = next(filter(None, stated), mode)  # not its title
     said = {name: _labelled(lowered, titles) for name, titles in TITLES.items()}
     engine = said["engine"].replace("`", "").strip().lower()
     return Workload(
