@@ -379,3 +379,12 @@ def test_histogram_rows_of_two_directions_and_damaged_ones_between(tmp_path: Pat
     (run,) = read([tmp_path]).runs
     assert {d.kind: d.ios for d in run.directions} == {"read": 7, "write": 8}
     assert [f.explanation for f in run.findings if f.rule == "read.damaged"] == ["2 rows left out: cut or damaged"]
+
+
+@pytest.mark.parametrize("lost", [1, 2, 5, 9, 13, 17])
+def test_a_log_that_is_cut_within_its_last_row_is_read_without_it(tmp_path: Path, lost: int) -> None:
+    rows = "".join(f"{at}, 100, 0, 4096\n" for at in range(100, 140))
+    run = log(tmp_path, "d_lat.1.log", rows[:-lost])
+    assert run.directions[0].ios == 39
+    assert run.directions[0].bytes == 39 * 4096
+    assert ["1 row" in f.explanation for f in run.findings if f.rule == "read.damaged"] == [True]

@@ -1046,3 +1046,24 @@ def test_a_row_apart_from_a_table_is_named_where_spaces_stand_before_thousands(s
     )
     found = read_text(text.replace("_", space).encode(), "x")
     assert any(item.place.line == 5 for item in found), found
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_a_file_that_ends_in_a_number_may_be_cut_and_says_so_wherever_it_ends(mark: str) -> None:
+    text = "job,IOPS,BW (MiB/s)\na,5000,19.5\nb,15000,58.6\nc,51000,123.5".replace(",", mark)
+    assert not any("cut" in str(item) for item in read_text((text + "\n").encode(), "x"))
+    for length in range(text.index("51000") + 1, len(text) + 1):
+        found = read_bytes(text[:length].encode(), "x.csv")
+        said = [refusal.reason for refusal in found.refusals if refusal.place.line == 4]
+        said += [
+            f.explanation for run in found.runs for f in run.findings if (f.rule, f.place) == ("read.no-end", "x.csv:4")
+        ]
+        assert len(said) == 1, text[:length]
+        assert "cut" in said[0]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "|", " |"])
+def test_a_row_that_is_closed_is_whole(end: str) -> None:
+    text = "| job | IOPS |\n| a | 5000 |\n| b | 7000 "
+    runs = rows_of(text + end if end.strip() else text + "|" + end)
+    assert [run.findings for run in runs] == [(), ()]

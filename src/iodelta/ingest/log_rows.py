@@ -207,19 +207,26 @@ def chunks(head: bytes, rest: Readable, shift: int) -> Iterator[Chunk]:
 
 def whole_rows(head: bytes, rest: Readable, size: int = CHUNK) -> Iterator[bytes]:
     """A log that begins with ``head`` in blocks that end with a row, about ``size`` bytes each. A row that is longer
-    than any of fio's becomes a damaged one."""
-    left, at_end = head, False
+    than any of fio's becomes a damaged one, and so does the last of several that does not end: fio ends each."""
+    left, at_end, is_first = head, False, True
     while not at_end:
         part = rest.read(size)
         at_end = not part
         cut = part.rfind(b"\n") + 1
         if at_end and left:
-            yield left
+            yield _ended(left, alone=is_first)
         elif cut:
             yield b"".join((left, memoryview(part)[:cut]))
-            left = part[cut:]
+            left, is_first = part[cut:], False
         else:
             left = left + part if len(left) < CHUNK else b"?"  # no row of fio's is that long
+
+
+def _ended(rows: bytes, *, alone: bool) -> bytes:
+    """``rows`` with a damaged one for a last one that was cut; ``alone``: no row stands before them."""
+    end = max(rows.rfind(b"\n"), rows.rfind(b"\r")) + 1
+    is_whole = not rows[end:].strip() or (alone and not end)
+    return rows if is_whole else rows[:end] + b"?"
 
 
 def matrix(rows: bytes, columns: int) -> Ints | None:

@@ -43,8 +43,8 @@ def is_log(head: bytes) -> bool:
     """Whether a file that begins with ``head`` holds the rows of a fio log: time in ms, value, direction, block size
     in bytes, and up to three further columns."""
     rows = [row for row in head[:8192].splitlines()[:20] if row.strip()]
-    if len(head) >= 8192 and len(rows) > 1:
-        rows.pop()  # it may be cut by the look
+    if len(rows) > 1 and (len(head) >= 8192 or not head.endswith((b"\n", b"\r"))):
+        rows.pop()  # cut by the look, or by what wrote the file
     return bool(rows) and all(_ROW.fullmatch(row) for row in rows) and len({row.count(b",") for row in rows}) == 1
 
 

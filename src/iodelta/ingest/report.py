@@ -34,11 +34,14 @@ Found = Run | DeviceStats | Refusal
 _JOB_FILE = re.compile(r"\[global\w*\]|(?:rw|readwrite|ioengine|filename)\s?=\s?\S+")
 _COMPLAINT = re.compile(r"fio: |fio version .{0,40}required|failed to (?:open|set)")
 _UNKNOWN = "no fio report, JSON, terse record, t/io_uring output, log or result table in it"
+_UNENDED = re.compile(rb"[\w.,;%+-][ \t\0]*\Z")
+"""The end of a text whose last line may go on: no newline, bar, bracket or quote closes it."""
 _BEGUN = re.compile(r": \(g=\d{1,9}\): rw=|^Starting \d{1,6} (?:process|thread)")
 
 
 def read_text(data: bytes, file: str) -> list[Found]:
     """Everything in ``data``, which came from ``file``, in its order; a Refusal with the reason if that is nothing."""
+    ended = not _UNENDED.search(data[-8:])
     reports, data = json_found.in_bytes(data, file)
     if data.count(b"\n") + data.count(b"\r") > MOST_LINES:
         reports.append([Refusal(Place(file), f"more than {MOST_LINES} lines and no fio log")])
@@ -50,7 +53,7 @@ def read_text(data: bytes, file: str) -> list[Found]:
     refused = other_tools.refused(whole, cleaned, file)
     stats = read_stats.dumps(cleaned, used, file) if read_stats.HINT.search(whole) else []
     if tables.hinted(whole) and not refused:
-        reports += [list(rows) for rows in tables.tables(cleaned, used, file)]
+        reports += [list(rows) for rows in tables.tables(cleaned, used, file, ended=ended)]
     found: list[Found] = [*once(sorted(reports, key=_line)), *stats, *refused]
     if found and not refused:
         found += tables.lost(cleaned, used, file)

@@ -34,7 +34,7 @@ from iodelta.ingest.table_rows import row
 from iodelta.ingest.table_titles import is_certain
 from iodelta.ingest.wording import clean
 from iodelta.plural import plural
-from iodelta.trial import Direction, Place
+from iodelta.trial import Direction, Finding, Place
 
 _HINTS = ("iops", "bandwidth", "bw", "lat", "b/s", "throughput", "p9", "percentile", "io/s", "i/os")
 _DIGIT = re.compile(r"\d")
@@ -61,24 +61,47 @@ def hinted(text: str) -> bool:
     return any(word in lowered for word in _HINTS)
 
 
-def tables(lines: Sequence[Line], used: bytearray, file: str) -> list[list[Found]]:
-    """The rows of every result table among ``lines``, table by table; the indexes are marked in ``used``."""
+def tables(lines: Sequence[Line], used: bytearray, file: str, *, ended: bool = True) -> list[list[Found]]:
+    """The rows of every result table among ``lines``, table by table; the indexes are marked in ``used``.
+
+    ``ended``: the last line ends, so it was not cut.
+    """
     found: list[list[Found]] = []
     lines = [line._replace(text="", tabbed="") if taken else line for line, taken in zip(lines, used, strict=True)]
     hints = [hinted(line.text[:LONGEST]) for line in lines]
     digits = [_DIGIT.search(line.text) is not None for line in lines]
+    torn = None if ended else _last_with_text(lines)
     index = 0
     while index < len(lines):
         if used[index] or not digits_below(digits, index) or not _begins(lines[index].text, hints, index):
             index += 1
             continue
-        table = _Table(lines, used, index, file)
+        table = _Table(lines, used, index, file, torn)
         runs, last = table.read()
         if runs:
-            found.append(runs)
+            found.append(_torn(runs, lines[last]) if last == torn else runs)
             for at in range(index, last + 1):
                 used[at] = 1
         index = max(last, index) + 1
+    return found
+
+
+def _last_with_text(lines: Sequence[Line]) -> int | None:
+    return next((at for at in range(len(lines) - 1, -1, -1) if lines[at].text.strip()), None)
+
+
+def _torn(found: list[Found], last: Line) -> list[Found]:
+    """The rows of a table whose ``last`` line has no end, with what that may mean."""
+    runs = [at for at, each in enumerate(found) if isinstance(each, Run)]
+    cut = any(isinstance(each, Refusal) and each.place.line == last.number for each in found)
+    if not runs or cut:
+        return found
+    run = found[runs[-1]]
+    assert isinstance(run, Run)
+    where = f"{run.place.file}:{last.number}"
+    words = "the last line has no end: the file may be cut, and the last number of this line with it"
+    finding = Finding("read.no-end", "note", where, words, "compare it with the original, or end the line")
+    found[runs[-1]] = msgspec.structs.replace(run, findings=(*run.findings, finding))
     return found
 
 
@@ -136,11 +159,13 @@ def _numbers_of(measure: Heading, titles: Sequence[str], cells: Sequence[str]) -
 class _Table:
     """The table that may begin at one line."""
 
-    def __init__(self, lines: Sequence[Line], used: bytearray, index: int, file: str) -> None:
+    def __init__(self, lines: Sequence[Line], used: bytearray, index: int, file: str, torn: int | None) -> None:
         self._lines = lines
         self._used = used
         self._index = index
         self._file = file
+        self._torn = torn
+        """Index of the file's last line, where it has no end."""
         self._doubted = ""
         """Why the table is not read."""
 
@@ -163,6 +188,8 @@ class _Table:
         found: list[Found] = [*self._meaning(grid), *self._unread(grid)]
         for at in grid.misfits:
             words = f"a row of a table with more or fewer cells than its {len(grid.titles)} titles: not read"
+            if at == self._torn:
+                words = f"the file ends within this row of a table of {len(grid.titles)} columns: it is cut; not read"
             found.append(Refusal(self._place(at), words))
         last = max(grid.rows[-1][0], *grid.misfits, 0)
         strays = table_grids.strays(grid, self._lines, last)
@@ -208,8 +235,8 @@ class _Table:
         if summed:
             words = f"{_quoted(summed.values())}: rows that summarise others are not read"
             found.append(Refusal(self._place(next(iter(summed))), words))
-        for index, cell in unknown(grid).items():
-            words = f"{clean(cell.title)}: {clean(cell.text)[:_TITLE]!r} is not a known direction: its row is not read"
+        for index, own in unknown(grid).items():
+            words = f"{clean(own.title)}: {clean(own.text)[:_TITLE]!r} is not a known direction: its row is not read"
             found.append(Refusal(self._place(index), words))
         return found
 
