@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from workshop import Workshop
 
+from iodelta.cli.main import cli
 from iodelta.errors import MeasureError
 from iodelta.lab.turns import FILE, BusyError, alone, patiently, physical
 from iodelta.machine import LocalMachine
@@ -221,3 +223,21 @@ def test_devices_in_memory_are_apart_and_a_run_on_both_takes_both(
     assert enter(nodes[1]) == "measured"  # a refused run keeps nothing
     one.communicate()
     assert enter(*nodes) == "measured"
+
+
+@pytest.mark.fio
+@pytest.mark.parametrize("command", ["run", "prepare"])
+def test_a_plan_is_not_shown_on_a_device_that_is_measured_now(
+    command: str, tmp_path: Path, others: list[subprocess.Popen[str]]
+) -> None:
+    target = tmp_path / "disk.img"
+    target.write_bytes(bytes(1 << 20))
+    other(others, "/runs/first", target)
+    words = {
+        "run": [*("--target", str(target), "--variant", "a:", "--variant", "b:"), "--", "--rw=randread", "--bs=4k"],
+        "prepare": [str(target), "--fill", "1", "--purge", "none", "--destroy", str(target)],
+    }
+    done = CliRunner().invoke(cli, [command, *words[command]])
+    assert isinstance(done.exception, BusyError), done.output
+    assert done.exception.place == "/runs/first"
+    assert done.stdout == ""

@@ -17,6 +17,7 @@ from iodelta.lab.plan import Plan, make_plan
 from iodelta.report.formats.console import show
 from iodelta.report.stories.evidence import carried
 from iodelta.report.stories.explain import explain
+from iodelta.report.stories.sources import brief, system, system_of_sides
 from iodelta.study.again import Again
 from iodelta.study.confounders import differences
 from iodelta.study.experiment import Account, headline
@@ -455,3 +456,25 @@ def test_one_screen_ends_with_the_system_on_a_line_and_the_command_to_do_it_agai
     for run, again in commands.items():
         one = msgspec.structs.replace(shown, again=msgspec.structs.replace(short, run=run))
         assert text(one, verbose=False).splitlines()[-1] == f"To do it again: {again}"
+
+
+def test_the_device_named_in_one_line_is_the_one_that_was_measured_however_short_the_line() -> None:
+    recorded = (
+        ("kernel", "6.18.44"),
+        ("CPU clock", "governor performance"),
+        ("device loop6", "64 MiB, rotating, scheduler mq-deadline"),
+        ("device vda", "virtio, 256 GiB"),
+    )
+    lines = [brief(recorded, room) for room in range(10, 120)]
+    assert any("device loop6" in line for line in lines)
+    assert any("device vda" in line for line in lines)
+    assert all("loop6" in line for line in lines if "device" in line)
+    assert not any("governor" in line for line in lines)
+
+
+def test_two_folders_of_one_system_name_it_as_one_folder_does() -> None:
+    recorded = (("kernel", "6.18.44-a-long-name-of-a-build"), ("fio", "3.33"), ("device loop6", "64 MiB, rotating"))
+    (alone,) = system(recorded)
+    (both,) = system_of_sides({"a/long/folder/of/results": recorded, "another": recorded})
+    assert both.brief == alone.brief
+    assert "loop6" in alone.brief

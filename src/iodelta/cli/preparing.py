@@ -12,7 +12,7 @@ import click
 
 from iodelta.cli.contact import contact
 from iodelta.cli.delivery import deliver
-from iodelta.cli.turn import in_turn
+from iodelta.cli.turn import expect_turn, in_turn
 from iodelta.cli.watching import watcher
 from iodelta.errors import RefusedError, RequestError, pasted
 from iodelta.experiment import disk_text, parse_disk
@@ -72,6 +72,7 @@ def prepare(what: str, asked: Asked) -> NoReturn:
             answer = DiskPlanAnswer(plan, found, refusal_text(refused))
             if asked.dry_run:
                 _rehearse(answer, refused, asked)
+            expect_turn(machine, found.target)
             for line in labelled(facts(answer)):
                 click.echo(line, err=asked.format_ != "console")
             folder = _started(asked, text, plan, machine, control)

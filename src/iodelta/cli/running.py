@@ -15,7 +15,7 @@ import click
 
 from iodelta.cli.checkout import checked_out
 from iodelta.cli.contact import contacts
-from iodelta.cli.turn import in_turn
+from iodelta.cli.turn import expect_turn, in_turn
 from iodelta.errors import RefusedError, RequestError
 from iodelta.experiment import Experiment, overridden, parse, seconds, shorthand
 from iodelta.lab.booting import look, refusal
@@ -238,7 +238,7 @@ def planned(
 ) -> Plan:
     """The plan for what can run on all the machines, shown to the user in a few lines.
 
-    Raises RequestError, and RefusedError for what may not be written to.
+    Raises RequestError, RefusedError for what may not be written to, and BusyError.
     """
     from iodelta.report.formats.terminal import labelled
     from iodelta.report.stories.plan import facts
@@ -246,6 +246,8 @@ def planned(
     found = looked(machines, experiment, leave_out=leave_out, destroy=destroy)
     if found.refused is not None:
         raise found.refused
+    for machine, seen in zip(machines, found.seen, strict=True):
+        expect_turn(machine, seen.target)
     for line in labelled(facts(found.answer, rules=False)):
         click.echo(line, err=format_ != "console")
     return found.plan

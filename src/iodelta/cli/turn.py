@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from iodelta.machine import Machine
+    from iodelta.probe.topology import Target
 
 T = TypeVar("T")
 
@@ -25,6 +30,19 @@ waits = click.option(
 )
 
 
+def expect_turn(machine: Machine, target: Target) -> None:
+    """Before a plan is shown. Raises BusyError while another run measures on ``target``, unless this one may wait."""
+    from iodelta.lab.turns import alone
+
+    if not _may_wait():
+        with alone(machine, [target], Path.cwd()):
+            pass
+
+
+def _may_wait() -> bool:
+    return bool(click.get_current_context().meta.get(_KEY))
+
+
 def in_turn(
     measure: Callable[[], T],
     stop: Callable[[], bool] = lambda: False,
@@ -33,4 +51,4 @@ def in_turn(
     """What ``measure`` returns, called again after others where ``--wait`` was said. Raises as it does."""
     from iodelta.lab.turns import patiently
 
-    return patiently(measure, wait=bool(click.get_current_context().meta.get(_KEY)), stop=stop, note=note)
+    return patiently(measure, wait=_may_wait(), stop=stop, note=note)

@@ -80,7 +80,8 @@ def system_of_sides(sides: Mapping[str, Sequence[tuple[str, str]]]) -> tuple[Sec
     items = [Item(inert(side), _facts(facts)) for side, facts in sides.items()]
     alike = len({tuple(facts) for facts in sides.values()}) == 1
     room = LINE if alike else LINE // max(len(sides), 1)
-    lines = [(inert(side), brief(facts, room - len(side) - 2)) for side, facts in sides.items()]
+    named = [] if alike else [len(side) + 2 for side in sides]
+    lines = [(inert(side), brief(facts, room - max(named, default=0))) for side, facts in sides.items()]
     short = lines[0][1] if alike else "; ".join(f"{side}: {line}" for side, line in lines if line)
     return section("System", items or (UNKNOWN,), brief=short)
 
@@ -101,12 +102,15 @@ def findings(found: Iterable[Finding], common: str = "") -> Iterator[str]:
 def brief(system: Sequence[tuple[str, str]], room: int = LINE) -> str:
     """As much of a system as one line holds, what a reader asks first at its beginning; empty of an unknown one."""
     line = ""
+    left_out = set()
     for kind, (name, value) in product(FACTS, system):
-        if name != kind and not (kind == "device" and name.startswith("device ")):
+        is_device = kind == "device" and name.startswith("device ")
+        if kind in left_out or not (name == kind or is_device):
             continue
-        for text in (value, value.partition(ENDS.get(kind, "\n"))[0]):
-            more = f"{line}, {name} {text}".removeprefix(", ")
-            if len(more) <= room:
-                line = more
-                break
+        texts = (value, value.partition(ENDS.get(kind, "\n"))[0], *[""] * is_device)
+        lines = (f"{line}, {name} {text}".removeprefix(", ").rstrip() for text in texts)
+        fitting = next((more for more in lines if len(more) <= room), None)
+        if fitting is None:
+            left_out.add(kind)  # a member is not named in the place of the device that was measured
+        line = fitting or line
     return line
