@@ -1006,9 +1006,8 @@ def test_a_direction_may_be_the_number_of_fios_logs(title: str) -> None:
 @pytest.mark.parametrize("row", ["sideways{}4000{}12", "7{}4000{}12"])
 def test_a_row_whose_direction_is_unknown_is_refused_by_its_line(mark: str, row: str) -> None:
     text = "ddir{}iops{}lat_us\nread{}5000{}10\n" + row + "\n"
-    found = read_text(text.replace("{}", mark).encode(), "x")
-    (run,) = [item for item in found if isinstance(item, Run)]
-    (refusal,) = [item for item in found if not isinstance(item, Run)]
+    found = read_bytes(text.replace("{}", mark).encode(), "x")
+    (run,), (refusal,) = found.runs, found.refusals
     assert (run.directions[0].kind, run.directions[0].iops.value) == ("read", 5000)
     assert (refusal.place.line, "direction" in refusal.reason) == (3, True)
 

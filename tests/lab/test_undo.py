@@ -289,6 +289,21 @@ def test_a_damaged_line_keeps_no_other_from_being_put_back(
     assert log.with_suffix(".sh").read_bytes() == script, "it alone knows what the line said"
 
 
+@pytest.mark.parametrize(("number", "value", "back"), [(2, b"3000", {SWAP}), (3, b"60", {RATIO})])
+def test_a_line_in_which_a_digit_changed_is_a_damaged_one(
+    machine: Rooted, state: Path, number: int, value: bytes, back: set[str]
+) -> None:
+    crash_of_two(machine, state)
+    line = (state / "pending" / "one.jsonl").read_bytes().splitlines()[number - 1]
+    assert line.count(b'"%b"' % value) == 1
+    damage(state, number, line.replace(b'"%b"' % value, b'"%b1"' % value))
+    (outcome,) = restore_pending(machine)
+    values = {RATIO: "3000", SWAP: "60"}
+    assert {path for path, text in values.items() if machine.read(path).strip() == text} == back
+    assert (outcome.done, outcome.damaged) == (False, (number,))
+    assert "digest" in outcome.problem
+
+
 def test_of_a_damaged_log_too_nothing_is_put_back_twice(machine: Rooted, state: Path) -> None:
     crash_of_two(machine, state)
     damage(state, 2, b"?")

@@ -11,6 +11,7 @@ from being used; the script of such a log is never deleted or written anew, for 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import posixpath
@@ -49,6 +50,13 @@ class Original(msgspec.Struct, frozen=True, tag="saved"):
     """One knob's original value."""
 
     saved: Saved
+    digest: str = ""
+    """Of ``saved``, so that a line in which a digit changed counts as damaged; empty in logs of before."""
+
+    @property
+    def sound(self) -> bool:
+        """Whether it says what was written."""
+        return not self.digest or self.digest == _digest(self.saved)
 
 
 class Done(msgspec.Struct, frozen=True, tag="restored"):
@@ -121,7 +129,7 @@ class UndoLog:
             _refuse_shared(records, [one for one in others if one.head.folder != self._head.folder])
             try:
                 _write_script(self._machine, self._path, [*self._kept, *records])
-                self._machine.append(self._path, b"".join(_line(Original(saved)) for saved in records))
+                self._machine.append(self._path, b"".join(_line(Original(saved, _digest(saved))) for saved in records))
             except MachineError as error:
                 raise _cannot("keep the originals of the knobs", error, self._path) from error
         self._kept += records
@@ -281,6 +289,10 @@ def _stem(path: str) -> str:
     return posixpath.basename(path).removesuffix(".jsonl")
 
 
+def _digest(saved: Saved) -> str:
+    return hashlib.sha256(msgspec.json.encode(saved)).hexdigest()[:16]
+
+
 def _line(entry: Entry) -> bytes:
     return msgspec.json.encode(entry) + b"\n"
 
@@ -382,7 +394,11 @@ def _read(data: bytes) -> _Log:
     if not isinstance(head, Head):
         damaged.setdefault(1, "it does not say which run this log belongs to")
         head = Head("", "?")
-    originals = [entry.saved for entry in entries.values() if isinstance(entry, Original)][::-1]
+    for number, entry in entries.items():
+        if isinstance(entry, Original) and not entry.sound:
+            damaged[number] = "its digest does not fit: something changed it"
+    kept = [entry for number, entry in entries.items() if number not in damaged]
+    originals = [entry.saved for entry in kept if isinstance(entry, Original)][::-1]
     for entry in entries.values():
         if isinstance(entry, Done) and entry.saved in originals:
             originals.remove(entry.saved)  # the latest of equal ones: restored first
