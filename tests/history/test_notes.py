@@ -5,14 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from nights import night
+from terminals import on_terminal
 from test_alerts import DAY, alerts, line, stepping
-from test_command import iodelta
+from test_command import iodelta, surroundings
 
 from iodelta.history.commits import Order
 from iodelta.history.log import Annotated, Entry, LoggedCommit, Ordered
 from iodelta.history.notes import placed
 from iodelta.history.store import Store
 from iodelta.report.formats.mail import mail
+from iodelta.report.formats.pictures import BARS
 from iodelta.report.stories.alert import of_alert
 
 STEP = 20
@@ -81,11 +83,12 @@ def test_the_terminal_and_the_page_show_notes_with_the_steps_that_they_may_expla
         ("not measured yet", "--commit", "abcdef1"),
     ):
         assert iodelta(tmp_path, "history", "annotate", *words).returncode == 0
-    shown = iodelta(tmp_path, "history", "show").stdout
+    shown = on_terminal("history", "show", cwd=tmp_path, around=surroundings(tmp_path)).replace("\r\n", "\n")
     step = shown[shown.index("candidate: ") : shown.index("note 1")]
     assert "noted there: 2023-12-04 10:00: new" in step
     assert "another disk" not in step
     marks = shown.splitlines()[3]
+    assert not set(BARS) & set(iodelta(tmp_path, "history", "show").stdout), "none in a pipe"
     assert (marks.count("*"), marks.count("^")) == (1, 1)  # the other note stands at the night of the step
     listed = shown[shown.index("note 1") :]
     assert "2023-11-20 10:00: another disk" in listed

@@ -107,14 +107,15 @@ def _rendered(found: list[Course], store: Store, format_: str) -> bytes:
 
 
 def _print(found: list[Course], experiments: int) -> None:
-    from iodelta.report.formats.pictures import BARS
+    from iodelta.report.formats.pictures import BARS, draws
     from iodelta.report.formats.spark import PLAIN, spark
     from iodelta.report.stories.course import day, noted, noted_said, said
 
+    bars = BARS if draws(sys.stdout) else PLAIN
     click.echo(f"{plural(experiments, 'experiment')}, {len(found)} series")
     for course in found:
         click.echo(f"  {inert(course.name)}: {inert(_newest(course))}")
-        for line in spark(course, BARS if _draws(BARS) else PLAIN):
+        for line in spark(course, bars) if sys.stdout.isatty() else ():
             if line.strip():
                 click.echo(f"    {line}")
         for epoch in course.epochs:
@@ -146,12 +147,3 @@ def _value(log: float, unit: str) -> str:
 
     text = quantity(math.exp(log), unit)
     return text if unit in ("ns", "B/s") else f"{text} {unit}"
-
-
-def _draws(text: str) -> bool:
-    """Whether the terminal's encoding has these characters."""
-    try:
-        text.encode(sys.stdout.encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True

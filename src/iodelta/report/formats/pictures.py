@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import IO, TYPE_CHECKING
@@ -50,7 +51,9 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def draws(file: IO[str]) -> bool:
-    """Whether pictures go to ``file``: a terminal whose encoding has their characters."""
+    """Whether pictures go to ``file``: a terminal that shows more than letters, whose encoding has their characters."""
+    if os.environ.get("TERM", "") in ("", "dumb", "unknown"):
+        return False
     try:
         "".join((BARS, REACH, LEFT, RIGHT, ZERO, EDGE, *MARKS.values())).encode(
             getattr(file, "encoding", None) or "ascii"
