@@ -1,10 +1,13 @@
 """``python -m benchmarks.gallery [--fio-plot PATH]``: draw the pictures of ``docs/gallery.md`` from the recorded files,
-and time it: also fio-plot, where that is at hand. ``record.sh`` made the files.
+write their captions into the page, take screenshots of a page on three screens, and time all charts, also those of
+fio-plot if it is installed. ``record.sh`` made the files.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import os
 import resource
 import subprocess
@@ -14,6 +17,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from benchmarks.gallery.screens import screenshots
 from iodelta.report.formats.charts import Figure
 from iodelta.report.formats.charts.export import VEGA_LITE
 from iodelta.report.formats.charts.specs import alone
@@ -56,7 +60,29 @@ PARTS = {
 }
 """What is in the title of a picture, where several figures have its name."""
 
+HEADINGS = {
+    "By iodepth": ("depth", "latency-over-depth"),
+    "By jobs": ("jobs",),
+    "Depth by jobs": ("grid",),
+    "Latency against IOPS": ("knee",),
+    "Several disks": ("devices",),
+    "Latency": ("percentiles", "distribution"),
+    "CPU time": ("cpu",),
+    "Over time": ("time", "total"),
+    "Over what had been written": ("written",),
+    "Latency over time": ("map",),
+}
+"""The page's headings and the pictures below each."""
+
 WIDTH, PIXELS = 640, 1.25
+
+PAGE = ROOT / "docs" / "gallery.md"
+
+BEGIN, END = "<!-- Pictures and captions by python -m benchmarks.gallery -->\n", "<!-- End of the pictures -->\n"
+
+DIGESTS = HERE / "drawn.json"
+"""Picture -> digest of the specification and data from which it was drawn: whether a picture is still right is known
+without drawing it, and on machines with other fonts."""
 
 THEIRS = {
     "iodepth": ["-i", "disk-c/4k", "-T", "x", "-l", "-r", "randread"],
@@ -95,6 +121,28 @@ def pictures(folder: Path) -> dict[str, Figure]:
     return {**dict(chosen(one, OF_ONE)), **dict(chosen(three, OF_THREE))}
 
 
+def captions(drawn: dict[str, Figure]) -> str:
+    """The page's part with the pictures. Each caption is what the chart says of itself."""
+    parts = []
+    for heading, names in HEADINGS.items():
+        parts.append(f"### {heading}\n")
+        for name in names:
+            figure = drawn[name]
+            parts.append(f"![{figure.title}. {figure.alt}](pictures/gallery-{name}.png)\n")
+    return "\n".join(parts) + "\n"
+
+
+def captioned(page: str) -> str:
+    """The part of the page that ``captions`` writes."""
+    return page.partition(BEGIN)[2].partition(END)[0].lstrip("\n")
+
+
+def digest(figure: Figure) -> str:
+    """The same for the same picture."""
+    made = json.dumps(alone(figure, WIDTH), sort_keys=True, default=list)
+    return hashlib.sha256(made.encode()).hexdigest()[:16]
+
+
 def unpacked(folder: Path) -> Path:
     """The recorded files."""
     with tarfile.open(ARCHIVE) as archive:
@@ -128,21 +176,32 @@ def times(folder: Path, fio_plot: Path | None) -> Iterator[str]:
         yield f"| `fio-plot {' '.join(options)}` | one picture: {what} | {took:.1f} |"
 
 
-def main() -> None:
-    """Draw, and time."""
+def draw(drawn: dict[str, Figure]) -> None:
+    """Every picture as a file, its digest, and the captions in the page."""
     import vl_convert
 
+    for name, figure in drawn.items():
+        svg = vl_convert.vegalite_to_svg(alone(figure, WIDTH), vl_version=VEGA_LITE)
+        path = ROOT / "docs" / "pictures" / f"gallery-{name}.png"
+        path.write_bytes(vl_convert.svg_to_png(svg, scale=PIXELS))
+        print(f"{path.name}: {path.stat().st_size >> 10} KiB")
+    digests = {name: digest(figure) for name, figure in drawn.items()}
+    DIGESTS.write_text(json.dumps(digests, indent=1) + "\n")
+    before, _, rest = PAGE.read_text().partition(BEGIN)
+    PAGE.write_text(f"{before}{BEGIN}\n{captions(drawn)}{END}{rest.partition(END)[2]}")
+
+
+def main() -> None:
+    """Draw, photograph and time."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fio-plot", type=Path, help="the program, to time it with the same files")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = unpacked(Path(scratch))
-        for picture, figure in pictures(folder).items():
-            svg = vl_convert.vegalite_to_svg(alone(figure, WIDTH), vl_version=VEGA_LITE)
-            path = ROOT / "docs" / "pictures" / f"gallery-{picture}.png"
-            path.write_bytes(vl_convert.svg_to_png(svg, scale=PIXELS))
-            print(f"{path.name}: {path.stat().st_size >> 10} KiB")
-        (HERE / "results.md").write_text("\n".join(times(folder, given.fio_plot)) + "\n")
+        draw(pictures(folder))
+        table = "\n".join(times(folder, given.fio_plot)) + "\n"
+        screenshots(folder / "one.html", ROOT / "docs" / "pictures")
+        (HERE / "results.md").write_text(table)
 
 
 if __name__ == "__main__":

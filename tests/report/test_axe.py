@@ -14,7 +14,7 @@ from prepared_disk import disk
 from test_course import NIGHTS, history, line, point
 from test_html import PATIENCE, Watched, browser, file, outward, told
 from test_html_everywhere import COLLIDING
-from test_values_in_browser import CUT_OFF
+from test_values_in_browser import CUT_OFF, TWINS
 
 from benchmarks.gallery.__main__ import DISKS, unpacked
 from iodelta.audit import audit
@@ -100,6 +100,7 @@ def test_no_rule_of_accessibility_is_broken_and_nothing_is_cut_off(
     assert page.locator(".plot").count() == page.locator(".plot.drawn svg").count() >= 1
     assert violations(page) == []
     assert page.evaluate(CUT_OFF) == []
+    assert page.evaluate(TWINS) == []
     assert page.evaluate(COLLIDING) == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert outward(page) == []

@@ -48,6 +48,14 @@ CUT_OFF = """
 """
 """Words of a legend or an axis that leave their chart."""
 
+TWINS = """
+() => [...document.querySelectorAll(".plot svg .role-axis-label")].flatMap((axis) => {
+  const shown = [...axis.querySelectorAll("text")].map((one) => one.textContent).filter(Boolean);
+  return shown.filter((text, at) => shown.indexOf(text) !== at).map((text) => `${axis.closest(".plot").id}: ${text}`);
+})
+"""
+"""Labels of one axis that read alike, as names do that were cut where they differ."""
+
 
 def page_of(layout: Layout, path: Path) -> Path:
     found = shown(layout, audit(entry.run for entry in layout.entries), each=True, paths=["results"])
@@ -85,7 +93,7 @@ def legible(browser: Browser, path: Path, width: int) -> None:
     watched = Watched(browser.new_page(viewport={"width": width, "height": 900}))
     page = watched.open(path)
     assert page.locator(".plot").count() == page.locator(".plot.drawn svg").count() >= 4
-    for script in (COLLIDING, NAMELESS, ALIKE, CUT_OFF):
+    for script in (COLLIDING, NAMELESS, ALIKE, CUT_OFF, TWINS):
         assert page.evaluate(script) == [], width
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert watched.wrong == []

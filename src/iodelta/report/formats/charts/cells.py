@@ -173,7 +173,7 @@ def tick_format(unit: str, *, log: bool) -> str:
     """How ticks are written: 200k for IOPS, plain digits for what has a unit of a fitting size."""
     if unit == "IOPS":
         return "~s"
-    return "~g" if log else ",~f"
+    return ",~g" if log else ",~f"
 
 
 def rate_of(values: Values, kind: Kind) -> str:

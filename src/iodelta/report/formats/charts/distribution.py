@@ -36,8 +36,8 @@ def chart() -> alt.LayerChart:
     line = alt.Chart().mark_line(interpolate="step-after", strokeWidth=1.6)
     return build.layered(
         line.encode(
-            x=build.x("latency", log=True, format="~g", tickCount=6, grid=False),
-            y=build.y("share", "share of I/Os, %", log=True, format="~g", values=[0.001, 0.01, 0.1, 1, 10, 100]),
+            x=build.x("latency", log=True, format=",~g", tickCount=6, grid=False),
+            y=build.y("share", "share of I/Os, %", log=True, format=",~g", values=[0.001, 0.01, 0.1, 1, 10, 100]),
             **build.by_variant(line=True, shape=False, gap=build.TALL),
         ),
         height=210,
@@ -110,7 +110,7 @@ def _figure(source: Source, cell: str, kind: Kind, trials: Sequence[Trial], note
         spec="distribution",
         title=f"{label(cell)}{f', {kind}' if several else ''}",
         alt=f"{'Medians' if len(medians) > 1 else 'Median'}: {', '.join(medians)}.",
-        about=f"How many I/Os took how long, all blocks together, {PER_OCTAVE} steps to a doubling; both axes are "
+        about=f"How many I/Os took how long, all runs together, {PER_OCTAVE} steps to a doubling; both axes are "
         "logarithmic so that the tail is seen.",
         rows=rows,
         texts={"x": f"{kind} latency, {unit}", "variants": [label(variant) for variant in source.variants]},

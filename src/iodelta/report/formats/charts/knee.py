@@ -29,7 +29,7 @@ def chart() -> alt.LayerChart:
 
     scale = alt.Scale(domain=["@frame"], nice=False)
     x = alt.X(field="rate", type="quantitative", title="@x", scale=scale, axis=alt.Axis(grid=True, format="~s"))
-    y = build.y("value", log=True, format="~g", tickCount=5)
+    y = build.y("value", log=True, format=",~g", tickCount=5)
     looks = build.by_variant(line=True, gap=build.TALL)
     tips = build.tips("variant", "at=@axis", "rated=IOPS", "said=@y", "interval", "runs")
     line = alt.Chart().mark_line().encode(x=x, y=y, order=alt.Order(field="depth", type="quantitative"), **looks)

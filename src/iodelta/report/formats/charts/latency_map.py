@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import chain, starmap
 from typing import TYPE_CHECKING, Any
 
 from iodelta.report.formats.charts.model import Figure, Source, label, number, time_step
+from iodelta.report.formats.charts.sweep import scale
 from iodelta.report.formats.charts.timeline import DECADE
 from iodelta.study.latency_maps import LatencyMap
 from iodelta.study.words import duration, quantity
@@ -24,8 +26,6 @@ LINES = 20
 LIMITS = (0.0001, 0.001, 0.01, 0.1, 0.3)
 LEVELS = ("to 0.01 %", "to 0.1 %", "to 1 %", "to 10 %", "to 30 %", "more")
 """Shares of a column's I/Os: a rare slow one is seen, and six colours are told apart by how dark they are."""
-
-UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
 
 
 def chart() -> alt.LayerChart:
@@ -97,7 +97,7 @@ def _figure(found: LatencyMap, place: int, alike: Sequence[LatencyMap], note: st
     tiles = list(found.tiles())
     every = list(chain.from_iterable(one.tiles() for one in alike))
     low, high = min(max(tile.low, 1.0) for tile in every), max(tile.high for tile in every)
-    size, unit = next(one for one in UNITS if low >= one[0])
+    size, unit = scale("ns", math.sqrt(low * high))  # the middle of a logarithmic axis
     end = max(tile.end for tile in every)
     step, across = time_step(end)
     columns = list(found.columns(LINES))

@@ -40,7 +40,7 @@ def chart() -> alt.LayerChart:
     from iodelta.report.formats.charts import build
 
     scale = alt.Scale(type="log", domain=["@frame"], nice=False)
-    axis = alt.Axis(grid=True, tickCount=6, format="~g")
+    axis = alt.Axis(grid=True, tickCount=6, format=",~g")
     across: build.Encoding = {"type": "quantitative", "title": "@x", "scale": scale, "axis": axis}
     place: build.Encoding = {"y": build.names("row"), "yOffset": build.offset("@legend")}
     colors = build.by_variant(names="@legend", shape=False)

@@ -48,7 +48,11 @@
 
   const draw = (plot) => {
     const spec = JSON.parse(document.getElementById(plot.id.replace(/^plot-/, "spec-")).textContent);
-    spec.config = { ...looks, axisY: { ...looks.axisY, labelLimit: Math.round(plot.clientWidth * 0.46) } };
+    // Names differ at their ends: a long one loses its beginning, so that no two rows read alike.
+    const most = Math.max(8, Math.floor((plot.clientWidth * 0.46) / 6.4));
+    const labelExpr = `length(datum.label) > ${most} ? '…' + slice(datum.label, ${1 - most}) : datum.label`;
+    const axisY = { ...looks.axisY, labelLimit: Math.round(plot.clientWidth * 0.48) };
+    spec.config = { ...looks, axisY, axisYDiscrete: { ...looks.axisYDiscrete, labelExpr } };
     foldLegends(spec, plot.clientWidth * 0.96 - nameWidth(spec, plot.clientWidth));
     spec.autosize = { type: "fit-x", contains: "padding" };
     const options = { ast: true, logLevel: 1, renderer: "svg", actions: false, defaultStyle: false, tooltip: show };
