@@ -11,8 +11,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from jsonschema import Draft202012Validator
+from test_foreign import result
 
+from iodelta.cli.main import cli
+from iodelta.errors import RequestError
 from iodelta.report.documents import schema
 
 FOLDER = "night"
@@ -157,6 +161,39 @@ def test_requests_that_are_wrong_say_what_to_do(tmp_path: Path) -> None:
         assert done.returncode == 2
         assert said in done.stderr
         assert "Traceback" not in done.stderr
+
+
+def test_a_directory_may_have_any_name_that_is_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result(tmp_path / "one.json", iops=5000.0)
+    for name in ("a?mode=memory", "b#c", "d%20e", "é ü"):
+        for words in (["add", "one.json", "--machine", "stor3"], ["rebuild"], ["check"]):
+            done = CliRunner().invoke(cli, ["history", *words, "--history", name])
+            assert done.exit_code == 0, done.output
+        assert (tmp_path / name / "history.db").is_file()
+
+
+def test_bytes_that_are_not_text_are_refused_and_leave_no_trace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shell passes any bytes; the log is UTF-8."""
+    monkeypatch.chdir(tmp_path)
+    odd = os.fsdecode(b"\xff")
+    result(tmp_path / "one.json", iops=5000.0)
+    shutil.copy(tmp_path / "one.json", tmp_path / odd)
+    for words, said in (
+        (["add", "one.json", "--machine", odd], "not text in UTF-8"),
+        (["add", "one.json", "--machine", "stor3", "--describe", odd], "not text in UTF-8"),
+        (["add", odd, "--machine", "stor3"], "not text in UTF-8"),
+        (["import", "one.json", "--from", "bmf", "--machine", odd], "not text in UTF-8"),
+        (["add", "one.json", "--machine", "stor3", "--history", odd], "not text in UTF-8"),
+        (["annotate", odd], "not text in UTF-8"),
+        (["annotate", " "], "a note without text"),
+    ):
+        done = CliRunner().invoke(cli, ["history", *words])
+        assert isinstance(done.exception, RequestError)
+        assert said in str(done.exception)
+    assert not (tmp_path / "iodelta-history" / "decisions.jsonl").exists()
 
 
 def test_help_does_without_a_database() -> None:

@@ -13,7 +13,7 @@ from iodelta.errors import RequestError
 
 if TYPE_CHECKING:
     from iodelta.history.answers import HistoryPoint
-    from iodelta.history.log import Log
+    from iodelta.history.log import Given, Log
     from iodelta.history.store import Store
 
 HISTORY = click.option(
@@ -70,6 +70,7 @@ def opened(place: str, log: Path | None, *, write: bool = False) -> tuple[Store,
     kind = store_class()
     written = log_of(place, log)
     if not is_url(place) and write:
+        readable(str(Path(place).absolute()), "--history")
         try:
             Path(place).mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -93,7 +94,9 @@ def store_class() -> type[Store]:
 
 def _store(place: str, kind: type[Store]) -> Store:
     if not is_url(place):
-        return kind(f"sqlite:///{Path(place) / 'history.db'}")
+        from iodelta.history.store import url_of
+
+        return kind(url_of(Path(place) / "history.db"))
     scheme, _, rest = place.partition("://")
     if scheme not in ("postgresql", "postgres", "postgresql+psycopg"):
         raise RequestError(f"{scheme!r} is not a database that a history can use", place="--history",
@@ -106,6 +109,26 @@ def inert(text: object) -> str:
     from iodelta.study.words import inert as of_text
 
     return of_text(str(text))
+
+
+def readable(text: str, place: str) -> str:
+    """Text that the log can keep. Raises RequestError for bytes of a command line that are not UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise RequestError(f"not text in UTF-8: {text!a}", place=place, remedy="write it in UTF-8") from None
+    return text
+
+
+def given_of(
+    machine: str, at: str, describe: str, commit: str, format_: str = "", better: tuple[tuple[str, str], ...] = ()
+) -> Given:
+    """What options say of results that do not say it themselves. Raises RequestError."""
+    from iodelta.history.log import Given
+
+    for text, name in ((machine, "--machine"), (describe, "--describe"), (commit, "--commit")):
+        readable(text, name)
+    return Given(machine, moment_of(at), describe, commit, format_, better)
 
 
 def moment_of(text: str) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,12 +14,13 @@ from iodelta.cli.histories import (
     FORMAT,
     HISTORY,
     LOG,
+    given_of,
     inert,
     is_url,
     log_of,
-    moment_of,
     opened,
     print_document,
+    readable,
     store_class,
 )
 from iodelta.cli.history_alerts import alert, annotate, decide, recorded, scan
@@ -81,11 +83,11 @@ def add(
 
     store, written = opened(place, log, write=True)
     from iodelta.history.adding import add as added_to
-    from iodelta.history.log import Given
 
-    given = Given(machine, moment_of(moment), describe, commit)
+    given = given_of(machine, moment, describe, commit)
     added = []
     for path in paths:
+        readable(str(path.absolute()), "PATH")
         added.append(added_to(path, given, store, written))
         if format_ == "console":
             _say_added(added[-1])
@@ -134,16 +136,20 @@ def rebuild(place: str, log: Path | None, format_: str) -> None:
     from iodelta.history.reading import logged
 
     written = log_of(place, log)
-    nights = logged(written)
-    if not nights:
+    folders = len({entry.folder for entry in written.added().values()})
+    if not folders:
         raise RequestError("the log names no folder", place=str(written.path), remedy="give the log with --log")
-    folders = len({night.folder for night in nights})
+    nights = logged(written)
     if not is_url(place):
         _fresh(Path(place), nights)
     else:
         store, _ = opened(place, log, write=True)
         store.replace_all(nights)
-    recorded(*opened(place, log))
+    from iodelta.history.finishing import finish
+
+    store, written = opened(place, log)
+    finish(store, written)  # what was added while the folders were read went into the file of before
+    recorded(store, written)
     if format_ == "json":
         from iodelta.history.answers import HistoryRebuildAnswer
 
@@ -152,15 +158,27 @@ def rebuild(place: str, log: Path | None, format_: str) -> None:
         click.echo(f"rebuilt from {plural(folders, 'folder')}")
 
 
-def _fresh(directory: Path, nights: list[Night]) -> None:
+def _fresh(directory: Path, nights: Iterable[Night]) -> None:
     """Write a new file; once it is whole, it replaces the old one, damaged or not."""
     draft, database = directory / "history.db.new", directory / "history.db"
-    for leftover in directory.glob("history.db.new*"):
-        leftover.unlink()
-    store = store_class()(f"sqlite:///{draft}")
-    store.prepare()
-    store.replace_all(nights)
+    _without(draft)
+    from iodelta.history.store import url_of
+
+    store = store_class()(url_of(draft))
+    try:
+        store.prepare()
+        store.replace_all(nights)
+    except BaseException:
+        store.close()
+        _without(draft)
+        raise
     store.close()
     for journal in ("-wal", "-shm"):
         database.with_name(database.name + journal).unlink(missing_ok=True)
     draft.replace(database)
+
+
+def _without(draft: Path) -> None:
+    """Remove what is left of a file that was not finished, with its journals."""
+    for leftover in draft.parent.glob(f"{draft.name}*"):
+        leftover.unlink()

@@ -18,6 +18,7 @@ from iodelta.cli.histories import (
     night_said,
     opened,
     print_document,
+    readable,
     store_class,
 )
 from iodelta.errors import MeasureError, RequestError
@@ -161,7 +162,7 @@ def decide(name: str, word: str, why: str, place: str, log: Path | None, format_
     found = chosen(recorded(store, written), name)
     from iodelta.history.log import Decided
 
-    written.append(Decided(time.time(), found.id, word, why))
+    written.append(Decided(time.time(), found.id, word, readable(why, "--why")))
     now = chosen(recorded(store, written), found.id)
     if format_ == "json":
         print_document(now)
@@ -183,6 +184,8 @@ def annotate(text: str, when: str, commit: str, place: str, log: Path | None, fo
     from iodelta.history.log import Annotated
 
     _, written = opened(place, log)
+    if not readable(text, "TEXT").strip():
+        raise RequestError("a note without text", place="TEXT", remedy="say what happened")
     if when and commit:
         raise RequestError("a note is at a time or at a commit", place="--at", remedy="omit one of them")
     if commit and not re.fullmatch(r"[0-9a-f]{7,64}", commit):

@@ -10,7 +10,7 @@ import click
 
 from iodelta.cli.files import check_free, write
 from iodelta.cli.files import force as force_option
-from iodelta.cli.histories import FORMAT, HISTORY, LOG, inert, moment_of, opened, print_document
+from iodelta.cli.histories import FORMAT, HISTORY, LOG, given_of, inert, opened, print_document, readable
 from iodelta.errors import RequestError
 from iodelta.plural import plural
 
@@ -70,11 +70,11 @@ def import_(
     ways = tuple(map(_way, better))
     store, written = opened(place, log, write=True)
     from iodelta.history.adding import add
-    from iodelta.history.log import Given
 
-    given = Given(machine, moment_of(moment), describe, commit, source, ways)
+    given = given_of(machine, moment, describe, commit, source, ways)
     added = []
     for path in paths:
+        readable(str(path.absolute()), "PATH")
         added.append(add(path, given, store, written))
         if format_ == "console":
             click.echo(f"{added[-1].outcome}: {inert(added[-1].folder)}, {plural(added[-1].points, 'point')}")

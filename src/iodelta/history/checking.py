@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from iodelta.bundle.packed import opened
-from iodelta.errors import MeasureError, RequestError
+from iodelta.errors import IodeltaError, MeasureError, RequestError
 from iodelta.history.log import Added, Confirmed, Given, Log
-from iodelta.history.reading import nights_of
+from iodelta.history.reading import Nights, outcomes
 from iodelta.history.store import Store
 from iodelta.lab.account import Account
 from iodelta.lab.folder import JOURNAL
@@ -37,17 +37,16 @@ def _nights(store: Store, log: Log) -> Iterator[str]:
     known = {row["id"]: row for row in store.experiments()}
     for name in logged.keys() - known.keys():
         yield f"not in the database: {logged[name].folder}"
-    read: dict[tuple[str, Given], dict[str, str] | str] = {}
+    places = {name: (row["folder"], _given(logged.get(name))) for name, row in known.items()}
+    with outcomes(list(dict.fromkeys(places.values()))) as read:
+        found = dict(zip(dict.fromkeys(places.values()), map(_digests, read), strict=True))
     for name, row in known.items():
         if name not in logged:
             yield f"not in the log: {row['folder']}"
-        place = (row["folder"], _given(logged.get(name)))
-        if place not in read:
-            read[place] = _found(*place, log)
-        found = read[place]
-        if isinstance(found, str):
-            yield f"cannot be read: {row['folder']}: {found}"
-        elif found.get(name) != row["sha"]:
+        there = found[places[name]]
+        if isinstance(there, str):
+            yield f"cannot be read: {row['folder']}: {there}"
+        elif there.get(name) != row["sha"]:
             yield f"changed since it was added: {row['folder']}"
 
 
@@ -55,12 +54,9 @@ def _given(entry: Added | None) -> Given:
     return entry.given if entry is not None else Given()
 
 
-def _found(folder: str, given: Given, log: Log) -> dict[str, str] | str:
-    """The nights there with their digests; or why they cannot be read."""
-    try:
-        return {night.identifier: night.sha for night in nights_of(Path(folder), given, log)}
-    except (RequestError, MeasureError) as error:
-        return error.what
+def _digests(outcome: Nights | IodeltaError) -> dict[str, str] | str:
+    """The nights of a place with their digests; or why they cannot be read."""
+    return outcome.what if isinstance(outcome, IodeltaError) else {night.identifier: night.sha for night in outcome}
 
 
 def _confirmation(entry: Confirmed) -> Iterator[str]:

@@ -27,7 +27,8 @@ from iodelta.lab.session import read_plan
 from iodelta.probe.environment import sound
 from iodelta.stats.guards import merge_until_clean
 from iodelta.trial import Trial
-from iodelta.verdict import Metric, series_of
+from iodelta.verdict import Metric
+from iodelta.verdict.series import Block, blocks_of, series_from
 
 PLACEBO = "placebo"
 """Name of the variant that is the baseline once more."""
@@ -174,12 +175,12 @@ def points_of(
     found: list[Point] = []
     left_out: dict[str, str] = {}
     for cell in experiment.cells:
-        own = [trial for trial in trials if trial.cell == cell.name]
+        blocks = blocks_of(trial for trial in trials if trial.cell == cell.name)
         for variant in experiment.variants:
             for metric in plan.rules.metrics:
                 key = key_of(experiment, cell, variant, metric, machine, target)
                 against = experiment.baseline if variant.name == PLACEBO else reference
-                point = _point(own, key, cell.name, variant.name, metric, against)
+                point = _point(blocks, key, cell.name, variant.name, metric, against)
                 if isinstance(point, Point):
                     found.append(point)
                 else:
@@ -226,9 +227,9 @@ def _general(experiment: Experiment, value: str) -> str:
 
 
 def _point(
-    trials: Sequence[Trial], key: Key, cell: str, variant: str, metric: Metric, reference: str | None
+    blocks: Mapping[int, Block], key: Key, cell: str, variant: str, metric: Metric, reference: str | None
 ) -> Point | str:
-    alone = series_of(trials, metric, variant, variant, cell=cell)
+    alone = series_from(blocks, metric, variant, variant, cell=cell, finished=())
     values = np.asarray(alone.variant_values, dtype=float)
     if len(values) < 2:
         return "fewer than two blocks"
@@ -238,7 +239,7 @@ def _point(
     point = Point(key, cell, variant, metric.better, metric.unit, y, se, len(values), lag1)
     if reference is None or reference == variant:
         return point
-    pair = series_of(trials, metric, reference, variant, cell=cell)
+    pair = series_from(blocks, metric, reference, variant, cell=cell, finished=())
     ratios = np.asarray(pair.variant_values, dtype=float) / np.asarray(pair.baseline_values, dtype=float)
     if len(ratios) < 2 or not np.all(np.isfinite(ratios) & (ratios > 0.0)):
         return point

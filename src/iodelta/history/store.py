@@ -39,10 +39,15 @@ class Line(msgspec.Struct, frozen=True):
     points: tuple[HistoryPoint, ...]
 
 
+def url_of(file: Path) -> sa.URL:
+    """Of a file of SQLite, whatever characters its name has."""
+    return sa.URL.create("sqlite", database=str(file))
+
+
 class Store:
     """An open history."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str | sa.URL) -> None:
         self.url = sa.make_url(url)
         self.place = self.url.render_as_string(hide_password=True)
         self._is_local = False
