@@ -92,6 +92,39 @@ def test_short_series_are_told_too(count: int) -> None:
     assert b"<main>" in report(page(story, None, charts_of([course])))
 
 
+def moved(one: HistoryPoint, by: float) -> HistoryPoint:
+    """The same night with another ratio."""
+    return msgspec.structs.replace(one, r=(one.r or 0.0) + by)
+
+
+@pytest.mark.parametrize("by", [0.5, -0.5])
+def test_a_lone_night_does_not_stretch_the_scale_and_is_marked(by: float) -> None:
+    """Its neighbours stay as far apart as without it, and a step beside it stays as large."""
+    points = [point(number) for number in range(NIGHTS)]
+    bars, marks = spark(history(line(points))[0], "12345678")
+    points[30] = moved(points[30], by)
+    drawn, marked = spark(history(line(points))[0], "12345678")
+    place = 31  # a column more: the bar of the epoch
+    assert drawn[:place] + drawn[place + 1 :] == bars[:place] + bars[place + 1 :]
+    assert drawn[place] == ("1" if by > 0 else "8")  # positive is worse, and the bar goes where the number does
+    assert (marked[place], marked.count("!"), marks.count("!")) == ("!", 1, 0)
+
+
+def test_two_nights_far_off_are_on_the_scale() -> None:
+    points = [point(number) for number in range(NIGHTS)]
+    points[-2:] = [moved(one, 0.3) for one in points[-2:]]
+    bars, marks = spark(history(line(points))[0], "12345678")
+    assert set(bars[-2:]) == {"1"}
+    assert ("!" in marks, "^" in marks) == (False, True)
+
+
+def test_equal_nights_but_one_are_drawn_alike_and_the_one_is_marked() -> None:
+    points = [msgspec.structs.replace(point(number), epoch="one", r=0.0) for number in range(20)]
+    points[10] = moved(points[10], 0.01)
+    bars, marks = spark(history(line(points))[0], "12345678")
+    assert (bars, marks) == ("5" * 10 + "1" + "5" * 9, " " * 10 + "!")
+
+
 def test_a_step_is_told_once_with_size_and_range_and_an_epoch_with_what_differs(found: list[Course]) -> None:
     story = of_courses(found[:1], NIGHTS)
     (step,) = story.lead[0].items

@@ -53,8 +53,8 @@ Examples:
 def show(place: str, log: Path | None, only: tuple[str, ...], format_: str, output: Path | None, force: bool) -> None:
     """Show every series with its nights, epochs and steps: bars in a terminal, charts in a page (--format html).
 
-    Below the bars ~ marks the nights among which a step is, ^ the first night surely after it, * the first
-    night after a note, and | another epoch of the machine.
+    Below the bars ~ marks the nights among which a step is, ^ the first night surely after it, ! a lone night beyond
+    the scale, * the first night after a note, and | another epoch of the machine.
     """
     if output is not None:
         format_ = format_of(output, format_, ENDINGS)

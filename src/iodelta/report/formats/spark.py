@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from statistics import median
 
 from iodelta.history.answers import HistoryPoint
 from iodelta.history.courses import Course
@@ -15,30 +16,48 @@ PLAIN = "12345678"
 NIGHTS = 60
 """The newest that are drawn."""
 
+LONE = 6.0
+"""A night so many times as far from its neighbours as nights usually are does not stretch the scale."""
+
 
 def spark(course: Course, bars: str = BARS) -> tuple[str, str]:
     """The bars, ``|`` before another epoch, and marks below: ``~`` may be the first night of the new level, ``^`` the
-    night from which on it surely is, ``*`` the first night after a note."""
+    night from which on it surely is, ``!`` a night beyond the scale, ``*`` the first night after a note."""
     points = [point for point in course.line.points if course.shown(point) is not None][-NIGHTS:]
     values = [course.shown(point) or 0.0 for point in points]
     begins = {epoch.t for epoch in course.epochs}
     noted = _after(course, points)
+    scale = _scale(values)
     above: list[str] = []
     below: list[str] = []
-    for point, bar in zip(points, _bars(values, bars), strict=True):
+    for point, value in zip(points, values, strict=True):
         if point.t in begins and above:
             above.append("|")
             below.append(" ")
-        above.append(bar)
-        below.append(_mark(course, point.t, is_noted=point.t in noted))
+        above.append(_bar(value, scale, bars))
+        is_beyond = not scale[0] <= value <= scale[1]
+        below.append(_mark(course, point.t, is_beyond=is_beyond, is_noted=point.t in noted))
     return "".join(above), "".join(below).rstrip()
 
 
-def _bars(values: Sequence[float], bars: str) -> list[str]:
-    low, high = min(values, default=0.0), max(values, default=0.0)
+def _bar(value: float, scale: tuple[float, float], bars: str) -> str:
+    low, high = scale
     if high - low <= 1e-12:
-        return [bars[len(bars) // 2]] * len(values)
-    return [bars[min(int((value - low) / (high - low) * len(bars)), len(bars) - 1)] for value in values]
+        return bars[len(bars) // 2] if low <= value <= high else bars[-1 if value > high else 0]
+    place = int((value - low) / (high - low) * len(bars))
+    return bars[max(0, min(place, len(bars) - 1))]
+
+
+def _scale(values: Sequence[float]) -> tuple[float, float]:
+    """From the lowest to the highest bar: all values but those of lone nights far off. The median of three nights
+    follows a step, which has at least two, and no lone night."""
+    if len(values) < 3:
+        return min(values, default=0.0), max(values, default=0.0)
+    threes = [median(values[at : at + 3]) for at in range(len(values) - 2)]
+    smooth = [threes[0], *threes, threes[-1]]
+    room = LONE * 1.4826 * median(abs(value - level) for value, level in zip(values, smooth, strict=True))
+    near = [value for value in values if min(smooth) - room <= value <= max(smooth) + room]
+    return min(near), max(near)
 
 
 def _after(course: Course, points: Sequence[HistoryPoint]) -> set[float]:
@@ -48,9 +67,11 @@ def _after(course: Course, points: Sequence[HistoryPoint]) -> set[float]:
     return {times[place] for place in places if place < len(times)}
 
 
-def _mark(course: Course, t: float, *, is_noted: bool) -> str:
+def _mark(course: Course, t: float, *, is_beyond: bool, is_noted: bool) -> str:
     if any(step.first_bad.t == t for step in course.steps):
         return "^"
+    if is_beyond:
+        return "!"
     if is_noted:
         return "*"
     return "~" if any(step.last_good.t < t < step.first_bad.t for step in course.steps) else " "
