@@ -275,3 +275,20 @@ def test_a_commit_that_does_not_build_is_said_and_the_next_one_is_measured(night
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["schema"] == "iodelta.history-night/1"
     assert [one.commit for one in entries(nightly, NightBegun)] == [broken, fixed]
+
+
+def test_an_alert_that_needs_the_user_is_shown_once_and_then_waits_in_a_line(place: Path) -> None:
+    """What its builds differed by was installed by something else: no night can confirm it alone, and none fails."""
+    name = with_alert(place, "same")
+    (place / "iodelta-history" / "decisions.jsonl").unlink()  # no scan has seen it before the first night
+    (place / "nightly.toml").write_text(NIGHTLY.format(rate=500, commit=f"{40:040x}", budget="6s"))
+    told = []
+    for _ in range(2):
+        done = iodelta(place, "history", "night", "nightly.toml", "--wait")
+        assert done.returncode == 3, done.stderr + done.stdout
+        assert "could not measure" not in done.stdout
+        assert f"waits for a confirmation: alert {name}: " in done.stdout
+        assert "give --put COMMAND" in done.stdout
+        told.append([line for line in done.stdout.splitlines() if line.startswith(f"alert {name}: candidate")])
+    assert ["between" in line for (line,) in told] == [True, False]
+    assert f"`iodelta history alert {name}` shows it" in told[1][0]

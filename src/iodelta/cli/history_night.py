@@ -7,21 +7,21 @@ import fcntl
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from iodelta.cli.histories import FORMAT, HISTORY, LOG, inert, opened, print_document
-from iodelta.cli.history_alerts import alert_lines, code_of, ordered, recorded
+from iodelta.cli.history_alerts import alert_lines, code_of, ordered, recorded, state_said
 from iodelta.cli.history_confirm import DESTROY, PUT, confirmed, measure, quiet, write
 from iodelta.cli.turn import waits
 from iodelta.errors import IodeltaError, MeasureError, RequestError
 
 if TYPE_CHECKING:
     from iodelta.experiment.build import Build
-    from iodelta.history.answers import NightAdded
+    from iodelta.history.answers import Alert, NightAdded
     from iodelta.history.log import Log, NightBegun
     from iodelta.history.store import Store
 
@@ -48,33 +48,34 @@ def night(
     """Measure one night: run FILE, add its folder, scan, and confirm each alert that waits for it.
 
     With [build] in FILE, the commit that is checked out in its repo is built first. A second call continues after a
-    kill; otherwise it begins the next night. Exit codes: 0 nothing waits for you, 1 a regression is confirmed, 2 the
-    request is wrong, 3 candidates or inconclusive, 4 could not measure.
+    kill; otherwise it begins the next night. An alert is shown whole in its first night; later nights name it in a
+    line, and say what its confirmation needs from you. Exit codes: 0 nothing waits for you, 1 a regression is
+    confirmed, 2 the request is wrong, 3 candidates or inconclusive, 4 could not measure.
     """
     from iodelta.history.answers import HistoryNightAnswer
 
     store, written = opened(place, log, write=True)
     with _alone(written), quiet(format_):
-        added = _measured(file, destroy, store, written)
+        begun = _unfinished(file, written) or _begin(file, written)
+        added = _measured(begun, file, destroy, store, written)
         repo = _build_of(file).repo
         if repo:
             ordered(store, written, repo)
-        failed = [] if no_confirm else _confirmed(store, written, put, destroy)
+        waiting, failed = ([], []) if no_confirm else _confirmed(store, written, put, destroy)
         _end(written)
     found = recorded(store, written)
     if format_ == "json":
-        print_document(HistoryNightAnswer(added, found.alerts, tuple(failed)))
+        print_document(HistoryNightAnswer(added, found.alerts, tuple(waiting), tuple(failed)))
     else:
-        _show(found.alerts, failed)
+        _show(found.alerts, begun.at, waiting, failed)
     sys.exit(4 if failed else code_of(found.alerts))
 
 
-def _measured(file: Path, destroy: tuple[str, ...], store: Store, written: Log) -> NightAdded:
-    """The folder of this night in the history; that of one which was cut short, first."""
+def _measured(begun: NightBegun, file: Path, destroy: tuple[str, ...], store: Store, written: Log) -> NightAdded:
+    """The folder of this night in the history."""
     from iodelta.history.adding import add
     from iodelta.history.log import Given
 
-    begun = _unfinished(file, written) or _begin(file, written)
     folder = Path(begun.folder)
     text = folder.with_name(f"{folder.name}.toml")
     if not folder.exists():
@@ -85,35 +86,54 @@ def _measured(file: Path, destroy: tuple[str, ...], store: Store, written: Log) 
     return added
 
 
-def _confirmed(store: Store, written: Log, put: str, destroy: tuple[str, ...]) -> list[str]:
-    """Confirm what waits for it; what could not be measured is said and waits for the next night."""
-    failed = []
+def _confirmed(store: Store, written: Log, put: str, destroy: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """Confirm what waits for it. Returns what needs something of the user first, and what could not be measured and is
+    tried again in the next night."""
+    from iodelta.history.alerts import is_asking
+    from iodelta.lab.turns import BusyError
+
+    waiting, failed = [], []
     for alert in recorded(store, written).alerts:
-        waits_for_it = alert.triage in ("new", "investigating") and alert.state in ("candidate", "inconclusive")
+        waits_for_it = is_asking(alert) and alert.state in ("candidate", "inconclusive")
         if not waits_for_it or alert.kind == "machine" or not alert.steps:
             continue
         click.echo(f"confirming alert {alert.id}", err=True)
         try:
             line = confirmed(alert, store, written, put=put, destroy=destroy)
         except IodeltaError as error:
-            failed.append(f"alert {alert.id}: {error.what}")
+            needs_user = isinstance(error, RequestError) and not isinstance(error, BusyError)
+            (waiting if needs_user else failed).append(f"alert {alert.id}: {error.sentence}")
             continue
         if line:
             click.echo(f"to find the commit of {alert.id}: {inert(line)}", err=True)
-    return failed
+    return waiting, failed
 
 
-def _show(alerts: Any, failed: list[str]) -> None:
+def _show(alerts: Sequence[Alert], since: float, waiting: list[str], failed: list[str]) -> None:
+    """Whole what is new ``since`` this night began, the rest in a line."""
     from iodelta.history.alerts import is_asking
 
     asking = [one for one in alerts if is_asking(one)]
     for alert in asking:
-        for line in alert_lines(alert, shown=8):
+        is_new = max(alert.opened, *(one.at for one in alert.experiments), 0.0) >= since
+        for line in alert_lines(alert, shown=8) if is_new else [_short(alert)]:
             click.echo(line)
+    for line in waiting:
+        click.echo(f"waits for a confirmation: {inert(line)}")
+        click.echo(
+            "  `iodelta history confirm ALERT` measures both builds; `iodelta history decide ALERT` ends the wait"
+        )
     for line in failed:
         click.echo(f"could not measure: {inert(line)}")
     if not asking:
         click.echo("nothing waits for you")
+
+
+def _short(alert: Alert) -> str:
+    """An alert of an earlier night."""
+    since = time.strftime("%Y-%m-%d", time.gmtime(alert.opened))
+    said = f"{inert(state_said(alert))}, known since {since}"
+    return f"alert {alert.id}: {said}; `iodelta history alert {alert.id}` shows it"
 
 
 def _unfinished(file: Path, written: Log) -> NightBegun | None:

@@ -242,6 +242,8 @@ class HistoryNightAnswer(msgspec.Struct, frozen=True):
     """Its folder."""
     alerts: tuple[Alert, ...]
     """All alerts of the history, the newest first."""
+    waiting: tuple[str, ...]
+    """Alerts whose confirmation needs something of the user, and what."""
     failed: tuple[str, ...]
     """Alerts whose builds could not be measured, and why."""
     schema: str = "iodelta.history-night/1"
