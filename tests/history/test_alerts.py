@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
 from nights import key
 
-from iodelta.history.alerts import history
+from iodelta.history.alerts import CANDIDATE_RATES, CONFIRMED_RATE, history
 from iodelta.history.answers import Alert, HistoryPoint
 from iodelta.history.log import Added, Confirmed, Decided, Entry
 from iodelta.history.scan import scan
@@ -174,7 +176,7 @@ def test_the_last_experiment_of_both_builds_says_what_an_alert_is(words: tuple[s
     (alert,) = alerts(lines, log)
     assert alert.state == state
     assert [one.word for one in alert.experiments] == list(words)
-    assert alert.false_alarms.per_1000 == (0.04 if state == "confirmed" else 1.4)
+    assert alert.false_alarms.per_1000 == (CONFIRMED_RATE if state == "confirmed" else 1.4)
 
 
 def test_a_decision_stays_until_it_is_taken_back() -> None:
@@ -242,3 +244,14 @@ def test_a_part_of_a_history_has_the_candidates_of_the_whole() -> None:
     assert of_one
     assert scan(lines[:1], whole=lines) == of_one
     assert scan(lines[:1]) != of_one
+
+
+def test_the_rates_that_alerts_quote_are_those_of_the_simulation() -> None:
+    """benchmarks/history/results.md as committed: the worst kind of nights of each way to follow them."""
+    text = (Path(__file__).parents[2] / "benchmarks" / "history" / "results.md").read_text()
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.count("|") > 8]
+    seen = {"ratio": "ratio to reference", "level": "level"}
+    worst = {by: max(float(row[3]) for row in rows[2:] if row[1] == said) for by, said in seen.items()}
+    assert {by: round(rate, 1) for by, rate in worst.items()} == CANDIDATE_RATES
+    (bound,) = re.findall(r"^All: .* upper bound ([\d.]+)\.$", text, re.MULTILINE)
+    assert float(bound) == CONFIRMED_RATE

@@ -24,10 +24,10 @@ from iodelta.history.store import Line
 OPEN = ("new", "investigating")
 """Words after which an alert still asks for something."""
 
-CANDIDATE_RATES = {"ratio": 1.4, "level": 4.8}
+CANDIDATE_RATES = {"ratio": 1.4, "level": 4.9}
 """Candidates in 1000 points without a step: the worst of the simulated nights of each kind (benchmarks/history)."""
 
-CONFIRMED_RATE = 0.04
+CONFIRMED_RATE = 0.06
 """Upper bound of those that a fresh experiment confirmed, over all simulated nights (benchmarks/history)."""
 
 STATES = {
