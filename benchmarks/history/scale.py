@@ -25,10 +25,14 @@ from iodelta.history.log import Added, Given, Log
 from iodelta.history.points import Key, Night, Point
 from iodelta.history.reading import nights_of
 from iodelta.history.scan import scan
-from iodelta.history.store import Store
+from iodelta.history.schema import EXPERIMENTS, SERIES
+from iodelta.history.store import Store, _experiment, _series
 
 METRICS = ("read.iops", "read.lat.mean", "read.lat.p99")
 DAY = 86400.0
+
+MANY = 2_000_000
+"""More points than that are not written experiment by experiment: that is measured with fewer."""
 
 
 def night(machine: int, number: int, cells: int) -> Night:
@@ -72,15 +76,46 @@ def milliseconds(ask: Callable[[], object], times: int = 11) -> tuple[float, flo
     return statistics.median(wall), statistics.median(cpu)
 
 
+COLUMNS = "series, experiment, y, se, lag1, n, r, r_se, flags"
+ROW = f"INSERT INTO point ({COLUMNS}) VALUES (?, ?, ?, 0.004, 0, 12, ?, 0.004, '')"
+
+
+def fill(store: Store, machines: int, nights: int, cells: int) -> None:
+    """The same nights, with other noise, series by series in the order of the index: a tenth of the time."""
+    names = sorted(range(nights), key=lambda number: f"experiment-0-{number}")
+    after = np.asarray([number >= nights // 2 for number in names])
+    series = {
+        point.key.number: (machine, place, point)
+        for machine in range(machines)
+        for place, point in enumerate(night(machine, 0, cells).points)
+    }
+    empty = (night(machine, number, 0) for machine in range(machines) for number in range(nights))
+    with store.writing() as connection:
+        connection.exec_driver_sql("DROP INDEX point_experiment")
+        connection.execute(EXPERIMENTS.insert(), [_experiment(one) for one in empty])
+        connection.execute(SERIES.insert(), [_series(number, point) for number, (_, _, point) in series.items()])
+        for number, (machine, place, _) in sorted(series.items()):
+            noise = np.random.default_rng(number).standard_normal((2, nights)) * 0.004
+            step = 0.03 * (place // len(METRICS) % 10 == 0) * after
+            own = zip(names, (11.0 + noise[0]).tolist(), (noise[1] + step).tolist(), strict=True)
+            rows = [(number, f"experiment-{machine}-{at}", y, r) for at, y, r in own]
+            connection.exec_driver_sql(ROW, rows)
+        connection.exec_driver_sql("CREATE INDEX point_experiment ON point (experiment)")
+
+
 def sizes(url: str, machines: int, nights: int, cells: int, folder: Path | None) -> Iterator[str]:
     """S1: rows of a table."""
     store = Store(url)
     store.prepare()
     begun = time.perf_counter()
-    store.replace_all(night(machine, number, cells) for number in range(nights) for machine in range(machines))
-    filled = time.perf_counter() - begun
     points = machines * nights * cells * len(METRICS)
-    yield f"| all {machines * nights:,} experiments in one transaction | {filled:.0f} s | |"
+    if points > MANY:
+        fill(store, machines, nights, cells)
+    else:
+        store.replace_all(night(machine, number, cells) for number in range(nights) for machine in range(machines))
+        filled = time.perf_counter() - begun
+        yield f"| all {machines * nights:,} experiments in one transaction | {filled:.0f} s | |"
+    print(f"filled in {time.perf_counter() - begun:.0f} s", file=sys.stderr, flush=True)
     one = night(0, 0, cells).points[0].key.number
     since = 1.7e9 + DAY * (nights - 30)
     asked: dict[str, Callable[[], object]] = {
