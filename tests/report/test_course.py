@@ -110,6 +110,21 @@ def test_a_lone_night_does_not_stretch_the_scale_and_is_marked(by: float) -> Non
     assert (marked[place], marked.count("!"), marks.count("!")) == ("!", 1, 0)
 
 
+def test_a_lone_night_moves_neither_the_level_nor_the_axis_and_the_table_has_it_whole() -> None:
+    """Its neighbours, which one night in twenty cannot make slower, keep their line."""
+    points = [point(number) for number in range(NIGHTS)]
+    quiet = charts_of(history(line(points)))[0][1][0]
+    points[30] = moved(points[30], 0.4)
+    ratio, value = charts_of(history(line(points)))[0][1]
+    for before, after in zip(quiet.extra["flats"], ratio.extra["flats"], strict=True):
+        assert after["value"] == pytest.approx(before["value"], abs=0.05)
+    room = max(row["high"] for row in quiet.rows) - min(row["low"] for row in quiet.rows)
+    assert min(row["value"] for row in ratio.rows) > min(row["value"] for row in quiet.rows) - room
+    assert [one["t"] for one in ratio.extra["beyond"]] == [round(1000 * points[30].t)]
+    assert (quiet.extra["beyond"], value.extra["beyond"]) == ([], [])
+    assert "-33" in value.table[30][4]
+
+
 def test_two_nights_far_off_are_on_the_scale() -> None:
     points = [point(number) for number in range(NIGHTS)]
     points[-2:] = [moved(one, 0.3) for one in points[-2:]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
+from statistics import median
 from typing import Any
 
 import msgspec
@@ -20,6 +21,9 @@ from iodelta.stats import levels
 
 NAMED = 6
 """Differences between two epochs that are named."""
+
+LONE = 6.0
+"""A night so many times as far from its neighbours as nights usually are does not stretch the scale."""
 
 
 class Epoch(msgspec.Struct, frozen=True):
@@ -72,6 +76,18 @@ class Course(msgspec.Struct, frozen=True):
     def shown(self, point: HistoryPoint) -> float | None:
         """The logarithm that is followed."""
         return self.log_ratio(point) if self.by == "ratio" else point.y
+
+
+def scale_of(values: Sequence[float]) -> tuple[float, float]:
+    """The lowest and highest of all values but those of lone nights far off. The median of three nights follows a
+    step, which has at least two, and no lone night."""
+    if len(values) < 3:
+        return min(values, default=0.0), max(values, default=0.0)
+    threes = [median(values[at : at + 3]) for at in range(len(values) - 2)]
+    smooth = [threes[0], *threes, threes[-1]]
+    room = LONE * 1.4826 * median(abs(value - level) for value, level in zip(values, smooth, strict=True))
+    near = [value for value in values if min(smooth) - room <= value <= max(smooth) + room]
+    return min(near), max(near)
 
 
 def courses(store: Store, words: Sequence[str] = (), entries: Sequence[Entry] = ()) -> list[Course]:
@@ -135,7 +151,7 @@ def _differs(before: Mapping[str, str], after: Mapping[str, str]) -> Iterable[st
 
 
 def _flats(course: Course) -> Iterable[Flat]:
-    """The weighted mean between two cuts, which are steps and epochs."""
+    """The weighted mean between two cuts, which are steps and epochs; a lone outlier is drawn in, as for steps."""
     cuts = sorted({step.first_bad.t for step in course.steps} | {epoch.t for epoch in course.epochs})
     for low, high in zip([-math.inf, *cuts], [*cuts, math.inf], strict=True):
         part = [one for one in course.line.points if low <= one.t < high]
@@ -144,5 +160,7 @@ def _flats(course: Course) -> Iterable[Flat]:
         if not pairs:
             continue
         values, known = np.asarray(pairs, dtype=float).T
-        tau = levels.between(values, known, np.zeros(len(values), dtype=np.intp))
+        one = np.zeros(len(values), dtype=np.intp)
+        values = np.asarray(levels.clipped(values, known, levels.robust_between(values, known), one).values)
+        tau = levels.between(values, known, one)
         yield Flat(part[0].t, part[-1].t, levels.level(values, known, tau).value)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from statistics import median
 
 from iodelta.history.answers import HistoryPoint
-from iodelta.history.courses import Course
+from iodelta.history.courses import Course, scale_of
 from iodelta.report.formats.pictures import BARS
 
 PLAIN = "12345678"
@@ -15,9 +14,6 @@ PLAIN = "12345678"
 
 NIGHTS = 60
 """The newest that are drawn."""
-
-LONE = 6.0
-"""A night so many times as far from its neighbours as nights usually are does not stretch the scale."""
 
 
 def spark(course: Course, bars: str = BARS) -> tuple[str, str]:
@@ -27,7 +23,7 @@ def spark(course: Course, bars: str = BARS) -> tuple[str, str]:
     values = [course.shown(point) or 0.0 for point in points]
     begins = {epoch.t for epoch in course.epochs}
     noted = _after(course, points)
-    scale = _scale(values)
+    scale = scale_of(values)
     above: list[str] = []
     below: list[str] = []
     for point, value in zip(points, values, strict=True):
@@ -46,18 +42,6 @@ def _bar(value: float, scale: tuple[float, float], bars: str) -> str:
         return bars[len(bars) // 2] if low <= value <= high else bars[-1 if value > high else 0]
     place = int((value - low) / (high - low) * len(bars))
     return bars[max(0, min(place, len(bars) - 1))]
-
-
-def _scale(values: Sequence[float]) -> tuple[float, float]:
-    """From the lowest to the highest bar: all values but those of lone nights far off. The median of three nights
-    follows a step, which has at least two, and no lone night."""
-    if len(values) < 3:
-        return min(values, default=0.0), max(values, default=0.0)
-    threes = [median(values[at : at + 3]) for at in range(len(values) - 2)]
-    smooth = [threes[0], *threes, threes[-1]]
-    room = LONE * 1.4826 * median(abs(value - level) for value, level in zip(values, smooth, strict=True))
-    near = [value for value in values if min(smooth) - room <= value <= max(smooth) + room]
-    return min(near), max(near)
 
 
 def _after(course: Course, points: Sequence[HistoryPoint]) -> set[float]:

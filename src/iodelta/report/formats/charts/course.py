@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from iodelta.history.answers import HistoryPoint
-from iodelta.history.courses import Course
+from iodelta.history.courses import Course, scale_of
 from iodelta.plural import plural
 from iodelta.report.formats.charts.model import Figure, label, number
 from iodelta.report.stories.course import MOST, day
@@ -45,6 +45,7 @@ def chart() -> alt.LayerChart:
     flats = alt.Chart(build.data("flats")).mark_rule(style="trend", strokeWidth=2)
     spans = alt.Chart().mark_rule(style="trend", strokeWidth=1, opacity=0.45)
     points = alt.Chart().mark_point(style="trend", filled=True, size=24)
+    beyond = alt.Chart(build.data("beyond")).mark_text(text="!", fontWeight="bold", dx=6)
     return build.layered(
         steps.encode(x=night, x2=alt.X2("t2"), tooltip=build.tips("said=step")),
         epochs.encode(x=night, tooltip=build.tips("said=another epoch")),
@@ -53,6 +54,7 @@ def chart() -> alt.LayerChart:
         spans.encode(x=night, y=build.y("low", "@y"), y2=alt.Y2("high")),
         flats.encode(x=night, x2=alt.X2("t2"), y=value),
         points.encode(x=night, y=value, tooltip=build.tips("night", "build", "said=value", "flags")),
+        beyond.encode(x=night, y=value),
         height=230,
     )
 
@@ -87,7 +89,7 @@ def _ratio(place: int, course: Course) -> Figure:
         about=ABOUT,
         rows=_cut(rows),
         texts={"y": f"{name} against the reference, %"},
-        extra=_drawn(course, 1.0, by="ratio"),
+        extra={**_drawn(course, 1.0, by="ratio"), "beyond": _beyond(rows)},
         wide=True,
     )
 
@@ -108,7 +110,7 @@ def _value(place: int, course: Course) -> Figure:
         about=ABOUT,
         rows=_cut(rows),
         texts={"y": f"{name}, {unit}"},
-        extra=_drawn(course, scale, by="level"),
+        extra={**_drawn(course, scale, by="level"), "beyond": _beyond(rows)},
         head=("night", "build", "value", "95 % interval", "against the reference", "95 % interval", "flags"),
         table=[_told(course, point) for point in course.line.points],
         wide=True,
@@ -123,14 +125,21 @@ def _unit(unit: str, values: Sequence[float]) -> tuple[str, float]:
 
 
 def _cut(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Intervals end where the chart does, which shows every value: one night that is hardly known would make a step
-    between the others too small to see. The table has all of them whole."""
+    """Intervals and lone nights far off end where the chart does: one night that is hardly known, or that something
+    disturbed, would make a step between the others too small to see. The table has all of them whole."""
     if not rows:
         return []
-    values = [row["value"] for row in rows]
+    lowest, highest = scale_of([row["value"] for row in rows])
     room = statistics.median(row["high"] - row["low"] for row in rows)
-    low, high = min(values) - room, max(values) + room
-    return [{**row, "low": max(row["low"], number(low)), "high": min(row["high"], number(high))} for row in rows]
+    low, high = number(lowest - room), number(highest + room)
+    return [{**row, **{name: min(max(row[name], low), high) for name in ("value", "low", "high")}} for row in rows]
+
+
+def _beyond(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The lone nights that are drawn at the edge of the chart."""
+    cut = _cut(rows)
+    pairs = zip(rows, cut, strict=True)
+    return [{"t": own["t"], "value": own["value"]} for row, own in pairs if row["value"] != own["value"]]
 
 
 def _row(point: HistoryPoint, ends: Sequence[float], said: str) -> dict[str, Any]:
