@@ -91,6 +91,19 @@ def test_an_experiment_costs_the_same_however_many_there_are(
     assert max(after / before for before, after in zip(few, many, strict=True)) < 2.0
 
 
+def test_the_nights_of_a_machine_cost_the_same_however_many_machines_there_are(opened: tuple[Store, Log]) -> None:
+    store, _ = opened
+    steps, costs = Steps(store._engine), []
+    for number in range(MANY):
+        if number in (FEW, MANY - 1):
+            costs.append(steps.of(lambda: store.lines(machine="machine-1")))
+        one = made(number, "complete")
+        store.add(msgspec.structs.replace(one, machine=f"machine-{number}"))
+    (few, _), (many, _) = costs
+    assert len(store.lines(machine="machine-1")) == 1
+    assert 5 <= many < 1.5 * few
+
+
 def made(number: int, kind: str, *, grown: bool = False) -> Night:
     """A night of its own folder with a series of its own."""
     one = night(number, grown=grown)

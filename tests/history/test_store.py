@@ -240,6 +240,14 @@ def test_a_file_that_cannot_be_written_is_said(unprivileged: Path) -> None:
         Store(f"sqlite:///{unprivileged / 'history.db'}").add(night(1))
 
 
+def test_a_file_that_cannot_be_made_is_said(unprivileged: Path) -> None:
+    """As by a rebuild on a file system that is mounted read-only."""
+    unprivileged.chmod(0o555)
+    with pytest.raises(MeasureError) as refused:
+        Store(f"sqlite:///{unprivileged / 'history.db'}").prepare()
+    assert "make the file and its directory writable" in refused.value.remedy
+
+
 def test_a_replaced_night_leaves_no_series_without_a_point(tmp_path: Path) -> None:
     """As where the machine of a bundle was named later: a rebuild would not have that series."""
     store = Store(f"sqlite:///{tmp_path / 'history.db'}")

@@ -234,7 +234,7 @@ def recorded(store: Store, written: Log) -> History:
             written.append(*found.opened)
         keep(store, found.alerts)
     except MeasureError as error:
-        click.echo(f"alerts were not recorded: {inert(error)}", err=True)
+        click.echo(f"alerts were not recorded: {inert(error.sentence)}", err=True)
     return found
 
 

@@ -25,6 +25,9 @@ from iodelta.history.schema import EXPERIMENTS, POINTS, SERIES, TABLES, VERSION,
 _LOCK = 0x696F64656C7461
 """Advisory lock of PostgreSQL that writers take in turn."""
 
+NAMED = 10_000
+"""So many series are asked for by their numbers; SQLite takes some thirty thousand."""
+
 Outcome = Literal["added", "replaced", "moved", "known"]
 
 
@@ -131,8 +134,10 @@ class Store:
                 build = _build(subject)
                 one = HistoryPoint(t, experiment, epoch, *build[:2], y, se, r, r_se, _flags(flags), build[2])
                 points.setdefault(number, []).append(one)
+            is_whole = not machine and not math.isfinite(since)
+            if not is_whole and len(points) <= NAMED:
+                described = described.where(SERIES.c.id.in_(points))
             rows = connection.execute(described).all()
-        is_whole = not machine and not math.isfinite(since)
         return [_line(row, points.get(row.id, [])) for row in rows if is_whole or row.id in points]
 
     def rows(self, identifiers: list[str]) -> list[dict[str, Any]]:
@@ -234,7 +239,7 @@ class Store:
         except DBAPIError as error:
             said = str(error.orig).strip().splitlines()[0] if str(error.orig).strip() else "no reason given"
             remedy = "nothing was changed"
-            if "readonly" in said:
+            if "readonly" in said or "unable to open" in said:
                 remedy = "nothing was changed; make the file and its directory writable"
             elif "full" in said:
                 remedy = "nothing was changed; free some space, then repeat the command"
