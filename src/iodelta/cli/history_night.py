@@ -61,7 +61,7 @@ def night(
         repo = _build_of(file).repo
         if repo:
             ordered(store, written, repo)
-        waiting, failed = ([], []) if no_confirm else _confirmed(store, written, put, destroy)
+        waiting, failed = ((), ()) if no_confirm else _confirmed(store, written, put, destroy)
         _end(written)
     found = recorded(store, written)
     if format_ == "json":
@@ -86,13 +86,14 @@ def _measured(begun: NightBegun, file: Path, destroy: tuple[str, ...], store: St
     return added
 
 
-def _confirmed(store: Store, written: Log, put: str, destroy: tuple[str, ...]) -> tuple[list[str], list[str]]:
+def _confirmed(store: Store, written: Log, put: str, destroy: tuple[str, ...]) -> tuple[Sequence[str], Sequence[str]]:
     """Confirm what waits for it. Returns what needs something of the user first, and what could not be measured and is
     tried again in the next night."""
     from iodelta.history.alerts import is_asking
     from iodelta.lab.turns import BusyError
 
-    waiting, failed = [], []
+    waiting: list[str] = []
+    failed: list[str] = []
     for alert in recorded(store, written).alerts:
         waits_for_it = is_asking(alert) and alert.state in ("candidate", "inconclusive")
         if not waits_for_it or alert.kind == "machine" or not alert.steps:
@@ -109,7 +110,7 @@ def _confirmed(store: Store, written: Log, put: str, destroy: tuple[str, ...]) -
     return waiting, failed
 
 
-def _show(alerts: Sequence[Alert], since: float, waiting: list[str], failed: list[str]) -> None:
+def _show(alerts: Sequence[Alert], since: float, waiting: Sequence[str], failed: Sequence[str]) -> None:
     """Whole what is new ``since`` this night began, the rest in a line."""
     from iodelta.history.alerts import is_asking
 
