@@ -103,7 +103,7 @@ def test_an_order_that_nobody_drew_gives_an_interval_and_no_word(tmp_path: Path,
     assert one["change"]["low"] is not None
     assert one["verdict"]["word"] == "inconclusive"
     assert "went first in" in one["why"]
-    assert "the order was not drawn by lot" in " ".join(text.split())
+    assert "the order was not random" in " ".join(text.split())
 
 
 def test_a_word_from_runs_in_varying_order_says_that_it_assumes_a_drawn_one(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_word_from_runs_in_varying_order_says_that_it_assumes_a_drawn_one(tmp_
     session(tmp_path, "".join(drawn.choice(("AB", "BA")) for _ in range(24)), -0.03, noise=0.003)
     code, text, found = compare(tmp_path)
     assert (found[CELL, "read.iops"]["word"], code) == ("regression", 1)
-    assert "24 interleaved pairs, their order taken as drawn by lot" in " ".join(text.split())
+    assert "24 interleaved pairs, assuming that their order was random" in " ".join(text.split())
 
 
 def test_three_runs_a_side_have_no_interval(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_percentiles_one_bin_apart_are_not_resolved(tmp_path: Path) -> None:
     write(tmp_path / "B" / "x.json", depth=16, p99_ns=2_244_608)
     _, text, found = compare(tmp_path)
     assert "not resolved" in found["randread 4k iodepth 16", "read.clat.p99"]["says"]
-    assert "not resolved: the source tells percentiles no finer" in " ".join(text.split())
+    assert "not resolved: the percentiles of the source are too coarse" in " ".join(text.split())
     write(tmp_path / "B" / "x.json", depth=16, p99_ns=2_211_840)
     _, _, found = compare(tmp_path)
     assert "not resolved" not in found["randread 4k iodepth 16", "read.clat.p99"]["says"]
@@ -245,7 +245,7 @@ def test_a_run_that_failed_bears_no_verdict(tmp_path: Path) -> None:
     write(tmp_path / "B" / "1.json", 48_000, ended=START + 60, error=5)
     code, text, found = compare(tmp_path)
     assert found[CELL, "read.iops"]["word"] == "no verdict"
-    assert "numbers that cannot be believed" in text
+    assert "numbers that are not credible" in text
     assert code == 3
 
 
@@ -281,7 +281,7 @@ def test_one_unsound_cell_is_not_the_reason_for_the_others(tmp_path: Path) -> No
     write(tmp_path / "A" / "qd32.json")
     write(tmp_path / "B" / "qd32.json", error=5)
     _, text, _ = compare(tmp_path)
-    said = "no verdict: the runs were not interleaved; numbers that cannot be believed."
+    said = "no verdict: the runs were not interleaved; numbers that are not credible."
     assert said in " ".join(text.split())
 
 

@@ -65,7 +65,7 @@ def test_without_a_subject_nothing_is_said() -> None:
         ("[subject]\nrepo = 1", "repo is one line"),
         ("[subject]\nlabels = { a = 1 }", "labels are a table"),
         ("subject = 1", "subject is a table"),
-        ('[variant.other]\nrole = "reference"', "one reference at most"),
+        ('[variant.other]\nrole = "reference"', "at most one reference"),
         ('[variant.other]\nrole = "base"', "'base' is not a role"),
     ],
 )

@@ -105,7 +105,7 @@ def test_an_extension_spends_the_reserve_and_needs_one() -> None:
 def test_rules_that_cannot_be_followed_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(RequestError, match=r".+"):
         Rules(**{"metrics": METRICS, **wrong})  # type: ignore[arg-type]
-    with pytest.raises(RequestError, match="less than one block"):
+    with pytest.raises(RequestError, match="too short for one block"):
         Rules.for_blocks(0, METRICS, comparisons=1)
 
 

@@ -104,7 +104,11 @@ class Checked(msgspec.Struct, frozen=True):
         if self.outcome == "holds":
             return None
         severity: Severity = "hard" if self.outcome == "false" else "warning"
-        remedy = "say it of the cells where it holds" if self.outcome == "false" else "mend these numbers first"
+        remedy = (
+            "restrict the claim to the cells where it holds"
+            if self.outcome == "false"
+            else "correct these numbers first"
+        )
         return Finding(f"claim.{self.outcome}", severity, f"claim {self.sentence!r}", self.explanation, remedy)
 
 
@@ -269,7 +273,7 @@ def _extreme(claim: Claim, cells: list[Cell]) -> Checked:
     if beaten_by:
         said.append(f"beaten by {_counted(beaten_by)}")
     if untested:
-        said.append(f"cannot be tested in {untested}, for want of a number that can be believed")
+        said.append(f"cannot be tested in {untested}, because their numbers are not credible")
     is_false = bool(beaten_by or (ties and not holds))
     outcome = _outcome(is_false=is_false, is_tested=bool(holds and not untested))
     return Checked(claim.sentence, outcome, holds, len(cells), "; ".join(said))
@@ -345,7 +349,7 @@ def _percentage(claim: Claim, cells: list[Cell]) -> Checked:
     spans = [_difference(cell[claim.who], cell[claim.than], up=claim.up) for cell in cells]
     shown = [span for span in spans if span is not None]
     if not shown:
-        return Checked(claim.sentence, "untestable", 0, len(cells), "no cell has numbers that can be believed")
+        return Checked(claim.sentence, "untestable", 0, len(cells), "no cell has credible numbers")
     all_shown = len(shown) == len(cells)
     if claim.how == "up to":
         holds, contradicted = _reaches(claim, shown, all_shown=all_shown)

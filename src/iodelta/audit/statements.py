@@ -31,7 +31,7 @@ def _bare(text: str, file: str) -> Iterator[Finding]:
         effects += [(part.line(match.start()), match[0]) for match in EFFECT.finditer(part.text)]
     if effects:
         line, first = effects[0]
-        words = f"{len(effects)} effects are stated in percent ({first!r}) and not one number that shows them"
+        words = f"{len(effects)} effects are stated in percent ({first!r}) without a number that shows them"
         remedy = (
             "they can neither be checked nor compared: ask for IOPS, bandwidth or latency of both sides. Whether parts "
             "make the whole can be: --claims '20 % and 30 % make 44 %'"
@@ -49,7 +49,7 @@ def _percentages(stated: Sequence[Change], file: str) -> Iterator[Finding]:
         low, shown, high = change.percent()
         least, most = sorted((abs(low), abs(high))) if low * high > 0 else (0.0, max(abs(low), abs(high)))
         if n - half > most or n + half < least:
-            text = f"it says {given[2]} %, its numbers make {shown:+.1f} % ({low:.1f} to {high:.1f} with rounding)"
+            text = f"it says {given[2]} %, but its numbers make {shown:+.1f} % ({low:.1f} to {high:.1f} with rounding)"
             yield Finding(
                 "statement.percent", "hard", f"{file}:{change.line}", text, "give the percentage of the numbers"
             )
@@ -69,7 +69,7 @@ def _up_to(text: str, stated: Sequence[Change], file: str) -> Iterator[Finding]:
                 place = f"{file}:{paragraph.line(match.start())}"
                 likely = max(change.likely for change in shown)
                 words = f"{match[0]!r}, but the numbers shown differ by {likely:.1f} % at most"
-                yield Finding("statement.up-to", "warning", place, words, "show the numbers that it is about")
+                yield Finding("statement.up-to", "warning", place, words, "show the numbers behind the claim")
 
 
 class _Shown(NamedTuple):
@@ -125,5 +125,5 @@ def _effect_sizes(stated: Sequence[Change], file: str) -> Iterator[Finding]:
                 text = (
                     f"{a:+.0f} % (line {first.line}) and {b:+.0f} % (line {second.line}) agree in sign but not in size"
                 )
-                remedy = "the direction is reproduced, the effect is not: find what differs between the two machines"
+                remedy = "the direction is reproduced, the size is not: find what differs between the two machines"
                 yield Finding("statement.effect-size", "warning", f"{file}:{second.line}", text, remedy)

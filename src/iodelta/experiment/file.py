@@ -91,7 +91,9 @@ def parse(text: str, name: str = "experiment.toml", *, base: Path = Path(), numb
     workloads = _workloads(source, data.get("workload"), base)
     variants = tuple(_variant(source, n, t) for n, t in _tables(source, data, "variant").items())
     if sum(one.role == "reference" for one in variants) > 1:
-        source.refuse("an experiment has one reference at most", "variant", remedy='leave role = "reference" to one')
+        source.refuse(
+            "an experiment has at most one reference", "variant", remedy='use role = "reference" for one variant only'
+        )
     conditions = tuple(_condition(source, n, t) for n, t in _tables(source, data, "condition").items())
     margin = _number(source, data.get("margin", "1%"), fraction, "margin")
     baseline = data.get("baseline", variants[0].name if variants else "")

@@ -73,7 +73,7 @@ class BusyError(RequestError):
 
     def __init__(self, names: str, holder: Holder | None, free: Callable[[], bool]) -> None:
         super().__init__(
-            f"this run measures on {names} now ({holder or 'it has just begun'}): both would disturb each other",
+            f"this run measures on {names} now ({holder or 'it has just begun'}): the two would disturb each other",
             place=(holder.folder if holder else "") or names,
             remedy="wait for it to end; with --wait this one begins then",
         )

@@ -163,7 +163,7 @@ def attribute(
     Raises ValueError below two blocks or two runs.
     """
     if len(values) < 2 or len(runs) < 2:
-        raise ValueError("an interval needs two blocks and two combinations at least")
+        raise ValueError("an interval needs at least two blocks and two combinations")
     smooth, misfit = _model(patches, runs, values, margin)
     smoothed = smooth is not None
     levels = _Levels(runs, values if smooth is None else values @ smooth, level, margin)

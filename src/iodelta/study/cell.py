@@ -24,14 +24,14 @@ from iodelta.verdict.rules import smallest_blocks
 Basis = Literal["blocks", "replicates", "single runs"]
 Word = Literal["regression", "improvement", "equivalent", "inconclusive", "no verdict"]
 
-UNSOUND = "not to be believed: a hard finding"
+UNSOUND = "not credible: a hard finding"
 
 ROUNDED = 5e-4
 """Changes nearer to each other than this read alike."""
 
-NOT_RESOLVED = "not resolved: the source tells percentiles no finer"
+NOT_RESOLVED = "not resolved: the percentiles of the source are too coarse"
 
-NOT_DRAWN = "a drift, or what the first of a pair leaves behind, may be part of this"
+NOT_DRAWN = "a drift, or carry-over from the first of a pair, may be part of this"
 
 
 class Compared(msgspec.Struct, frozen=True):
@@ -93,7 +93,7 @@ class Cell(msgspec.Struct, frozen=True):
         else:
             found = self._single(what, old[0], new[0])
         if self.hard:
-            why = "numbers that cannot be believed"
+            why = "numbers that are not credible"
             found = msgspec.structs.replace(found, word="no verdict", says=UNSOUND, unsound=True, why=why)
         return found
 
@@ -144,13 +144,13 @@ class Cell(msgspec.Struct, frozen=True):
         verdict = next(one for one in judged if one.metric == what)
         verdict = msgspec.structs.replace(verdict, baseline=self.baseline, variant=self.variant)
         interval = _interval(verdict)
-        says = f"{verdict.phrase}; {count} interleaved pairs, their order taken as drawn by lot"
+        says = f"{verdict.phrase}; {count} interleaved pairs, assuming that their order was random"
         found = self._compared(what, old, new, "blocks")
         if verdict.baseline_value is not None and verdict.variant_value is not None:
             found = msgspec.structs.replace(found, values=(verdict.baseline_value, verdict.variant_value))
         if not _resolved(what, self, old, new):
             found = msgspec.structs.replace(found, word="no verdict", says=NOT_RESOLVED, resolved=False)
-            return msgspec.structs.replace(found, change=interval, why="the source tells percentiles no finer")
+            return msgspec.structs.replace(found, change=interval, why="the percentiles of the source are too coarse")
         if not self.order.as_drawn:
             verdict = msgspec.structs.replace(verdict, word="inconclusive", alone="inconclusive", phrase=NOT_DRAWN)
             found = msgspec.structs.replace(found, says=f"{NOT_DRAWN}; {plural(count, 'pair')}", why=self._not_drawn())
@@ -160,7 +160,7 @@ class Cell(msgspec.Struct, frozen=True):
     def _not_drawn(self) -> str:
         pairs, first = len(self.order.blocks), self.order.baseline_first
         most, leader = max((first, self.baseline), (pairs - first, self.variant))
-        return f"{leader} went first in {most} of {plural(pairs, 'pair')}: the order was not drawn by lot"
+        return f"{leader} went first in {most} of {plural(pairs, 'pair')}: the order was not random"
 
     def _replicates(self, what: Metric, old: Sequence[Number], new: Sequence[Number]) -> Compared:
         """An interval that takes the runs as independent draws, which their order does not warrant."""

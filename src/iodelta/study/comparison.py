@@ -175,10 +175,10 @@ def _lack(runs: Sequence[Run], place: str) -> Finding | None:
     bare = [run for run in runs if not run.directions]
     if len(bare) == len(runs):
         return None
-    text = "there is no number that all runs have"
+    text = "no number is present in all runs"
     if bare:
         text = f"{len(bare)} of {plural(len(runs), 'run')} without numbers, the first is {where(bare[0].place)}"
-    remedy = "leave such runs out, with those they were paired with, and say so; or repeat them"
+    remedy = "omit such runs together with their pairs, and say so; or repeat them"
     return Finding("compare.lacking", "warning", place, text, remedy)
 
 

@@ -41,7 +41,7 @@ CONFOUNDERS = (
     Confounder(
         "kernel",
         r"kernel\.(release|version)",
-        "another kernel is another block layer, driver and scheduler: what is compared should be the only change",
+        "a different kernel has a different block layer, driver and scheduler: only one thing should change",
     ),
     Confounder(
         "mitigations",
@@ -72,7 +72,7 @@ CONFOUNDERS = (
     Confounder(
         "firmware",
         _DEVICE + r"firmware|host\.bios|cpu\.microcode",
-        "another firmware or microcode is another device: caching, throttling and garbage collection live there",
+        "firmware and microcode contain the caching, throttling and garbage collection of a device",
     ),
     Confounder(
         "mount options",
@@ -154,7 +154,7 @@ OPTIONS = (
     Confounder(
         "engine", r"ioengine|direct|sync|fsync|fdatasync|thread|hipri\w*", "another way to submit, or the page cache"
     ),
-    Confounder("pace", r"rate\w*|thinktime\w*|latency\w*", "the load was held back"),
+    Confounder("pace", r"rate\w*|thinktime\w*|latency\w*", "the load was throttled"),
     Confounder("length", r"runtime|ramp_time|loops|time_based", "a longer run is warmer and covers more of the device"),
     Confounder("time", r"interval between sides|run at .*", "the machine may have changed between the sides", True),
     Confounder("host", r"host|devices|filename", "another machine, device or file", False),

@@ -143,7 +143,7 @@ def _rest(found: Attribution, question: Question) -> Iterator[str]:
         return
     if abs(rest.value) >= question.rules.margin and (rest.low > 0 or rest.high < 0):
         verb = "a cost" if rest.value > 0 else "a gain"
-        yield f"{verb} of another {size(question, rest.value)} is there that is beyond doubt for no patch or group"
+        yield f"{verb} of another {size(question, rest.value)} remains, which is not certain for any patch or group"
 
 
 def _idle(found: Attribution, question: Question, named: list[Term]) -> Iterator[str]:

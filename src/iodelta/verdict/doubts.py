@@ -114,8 +114,8 @@ def _not_reached(unit: Units, numbers: Numbers) -> list[Finding]:
             "verdict.state-not-reached",
             "warning",
             unit.place,
-            f"the counted trial of {unit.variant} still differs from the uncounted ones before it: whoever deploys "
-            f"{unit.variant} may get a change between {explain.percent(low)} and {explain.percent(high)}",
+            f"the counted trial of {unit.variant} still differs from the uncounted ones before it: "
+            f"with {unit.variant} in steady use the change may be {explain.percent(low)} to {explain.percent(high)}",
             f"{explain.more_conditioning(unit.conditioning)} puts more uncounted trials before each counted one",
         )
     ]
@@ -130,7 +130,7 @@ def _flags(unit: Units, used: int) -> list[Finding]:
             unit.place,
             f"{one.rule} flagged {one.variant} of {plural(one.trials, 'trial')} of {unit.variant} and "
             f"{one.baseline} of "
-            f"{one.trials} of {unit.baseline}: a cost of its own, or bad luck at p = {one.p:.2g}",
+            f"{one.trials} of {unit.baseline}: a cost of that variant, or chance at p = {one.p:.2g}",
             "treat it as part of the change; look at what the flagged trials have in common",
         )
         for one in flags_of(unit, used)

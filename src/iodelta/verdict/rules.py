@@ -254,9 +254,7 @@ def _looks_up_to(last: int, alpha: float) -> tuple[int, ...]:
     """Looks ending at ``last``: the first where its share of alpha allows a verdict, then the usual ones (each a
     quarter further on beyond 80), none in the last tenth before the end."""
     if last < 1:
-        raise RequestError(
-            "a budget of less than one block measures nothing", place="rules", remedy="give a larger budget"
-        )
+        raise RequestError("the budget is too short for one block", place="rules", remedy="give a larger budget")
     usual = [*LOOKS]
     while usual[-1] < last:
         usual.append(round(usual[-1] * 1.25))

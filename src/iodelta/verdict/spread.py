@@ -69,7 +69,7 @@ def judge_spread(series: Series, rules: Rules) -> SpreadVerdict:
             "spread.few-blocks",
             "note",
             units.place,
-            f"{len(units.d)} {units.unit} say nothing about spread; {MIN_BLOCKS} are the least, 40 are usual",
+            f"{len(units.d)} {units.unit} are too few to judge the spread; {MIN_BLOCKS} are the minimum, 40 are usual",
             "run more blocks, or judge the within-run jitter, which needs no more blocks than the level",
         )
     arms = units.baseline_values, units.variant_values
@@ -79,7 +79,7 @@ def judge_spread(series: Series, rules: Rules) -> SpreadVerdict:
             "warning",
             units.place,
             "a trial did no I/O: the spread of the others would leave out the worst of all",
-            "look at that trial by itself",
+            "look at that trial separately",
         )
     logs = (np.log(arms[0]), np.log(arms[1])) if refusal is None else None
     if logs is not None and min(float(np.ptp(arm)) for arm in logs) <= 1e-12:
@@ -87,8 +87,8 @@ def judge_spread(series: Series, rules: Rules) -> SpreadVerdict:
             "spread.constant",
             "hard",
             units.place,
-            "one variant shows no spread at all: no measurement repeats itself so",
-            "look for a rate limit, a rounded or copied result",
+            "one variant has no spread at all, which real measurements do not show",
+            "check for a rate limit, and for rounded or copied results",
         )
     if logs is None or refusal is not None:
         return SpreadVerdict(

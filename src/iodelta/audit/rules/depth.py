@@ -131,7 +131,7 @@ def mismatch(evidence: Evidence) -> Iterator[Mark]:
         share = found.value / most
         why = "half of the run or more was a stall, or one number is wrong"
         if share < LOST:
-            why = "this is not total latency, probably fio's submission latency"
+            why = "this is probably fio's submission latency, not the total latency"
         yield Mark(
             (index,),
             f"IOPS x mean latency makes {found.value:.2g} I/Os in flight of {count(most)} ({share:.2g} of it): {why}",
@@ -207,7 +207,7 @@ def not_reached(evidence: Evidence) -> Iterator[Mark]:
     "warning",
     says="a synchronous engine ignores iodepth",
     needs="ioengine and iodepth",
-    remedy="call it depth 1, or use libaio or io_uring with direct=1",
+    remedy="report it as depth 1, or use libaio or io_uring with direct=1",
 )
 def ignored(evidence: Evidence) -> Iterator[Mark]:
     for index, run in evidence.measured():

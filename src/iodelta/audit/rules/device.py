@@ -130,7 +130,7 @@ def _ramp(run: Run) -> float:
 def page_cache(evidence: Evidence) -> Iterator[Mark]:
     for index, run in evidence.measured():
         if run.workload.direct is False and parts(run):
-            yield Mark((index,), "direct=0: memory answers what it holds", severity=None)
+            yield Mark((index,), "direct=0: memory answers reads of cached data", severity=None)
 
 
 @rule(
@@ -179,7 +179,7 @@ def _device_bytes(moved: Moved, runs: list[Run]) -> int:
     "warning",
     says="the device did I/O that is not fio's",
     needs="fio's disk statistics, or the machine's, and a ramp no longer than the run",
-    remedy="find who else uses the device, stop it, and repeat the run",
+    remedy="find the other user of the device, stop it, and repeat the run",
 )
 def other_io(evidence: Evidence) -> Iterator[Mark]:
     for indexes, runs, disks in _shared(evidence):

@@ -65,7 +65,7 @@ def incomplete(evidence: Evidence) -> Iterator[Mark]:
     "warning",
     says="the run ended before its time",
     needs="runtime asked for and run time",
-    remedy="was it interrupted? time_based makes all runs last equally long",
+    remedy="was it interrupted? With time_based all runs take equally long",
 )
 def early(evidence: Evidence) -> Iterator[Mark]:
     for index, run in evidence.measured():
@@ -74,7 +74,7 @@ def early(evidence: Evidence) -> Iterator[Mark]:
             done = _finished(run)
             text = f"it measured {took:g} of {asked:g} s"
             yield Mark(
-                (index,), f"{text}: the size given was done" if done else text, severity="note" if done else None
+                (index,), f"{text}: all of the given size was done" if done else text, severity="note" if done else None
             )
 
 
@@ -89,7 +89,7 @@ def _finished(run: Run) -> bool:
     "warning",
     says="the run went on beyond its time",
     needs="runtime asked for and run time",
-    remedy="some I/O hung on; look at the maximum latency and for stalls",
+    remedy="some I/O took very long; look at the maximum latency and for stalls",
 )
 def late(evidence: Evidence) -> Iterator[Mark]:
     for index, run in evidence.measured():

@@ -55,7 +55,7 @@ def _sorted_by_design(runs: Sequence[Run], rows: Sequence[int]) -> bool:
     "warning",
     says="a row is faster under load than without",
     needs="the same rows with and without a background load",
-    remedy="these differences are noise or a lottery: they show how small a difference can be resolved here",
+    remedy="these differences are noise or chance: they show how small a difference can be resolved here",
 )
 def faster(evidence: Evidence) -> Iterator[Mark]:
     idle: dict[Hashable, int] = {}

@@ -40,7 +40,7 @@ def bound(evidence: Evidence) -> Iterator[Mark]:
     "warning",
     says="the hypervisor took CPU time",
     needs="the machine's counters",
-    remedy="measure on a machine of its own, or compare interleaved and with more blocks",
+    remedy="measure on a dedicated machine, or compare interleaved and with more blocks",
 )
 def stolen(evidence: Evidence) -> Iterator[Mark]:
     for index, counters in enumerate(evidence.counters):
@@ -53,9 +53,9 @@ def stolen(evidence: Evidence) -> Iterator[Mark]:
 @rule(
     "cpu.throttled",
     "warning",
-    says="a quota or the heat held the CPUs back",
+    says="a quota or heat throttled the CPUs",
     needs="the machine's counters",
-    remedy="lift the CPU quota of the control group; see to the cooling",
+    remedy="lift the CPU quota of the control group; check the cooling",
 )
 def throttled(evidence: Evidence) -> Iterator[Mark]:
     for index, counters in enumerate(evidence.counters):

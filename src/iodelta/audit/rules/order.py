@@ -35,7 +35,7 @@ def out_of_order(evidence: Evidence) -> Iterator[Mark]:
     "hard",
     says="a mean of 0 although I/Os took time",
     needs="mean and maximum, or a percentile, of the same latency",
-    remedy="the mean was lost on its way: read it again from fio's own output",
+    remedy="the mean was lost in processing: read it again from fio's own output",
 )
 def zero_mean(evidence: Evidence) -> Iterator[Mark]:
     """One I/O as long as the maximum makes the mean of N at least a Nth of it."""
