@@ -21,16 +21,17 @@ def awaited(paths: Sequence[str]) -> Iterator[None]:
     """Say on a terminal's standard error how many of the bytes in ``paths`` this process has read, and what is left;
     and let Python's collector rest until what is made of them has been said.
 
-    The kernel counts what a process reads (``rchar`` of ``/proc/self/io``): nothing need be told where reading is done.
+    The kernel counts what a process reads (``rchar`` of ``/proc/self/io``): readers need not
+    report anything.
     """
     from iodelta.ingest.reading import uncollected
 
-    with uncollected(), _told(paths):
+    with uncollected(), _progress(paths):
         yield
 
 
 @contextmanager
-def _told(paths: Sequence[str]) -> Iterator[None]:
+def _progress(paths: Sequence[str]) -> Iterator[None]:
     with Progress() as progress:
         before = _read() if progress.is_live else None
         if before is None:

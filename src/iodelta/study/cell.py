@@ -185,7 +185,7 @@ class Cell(msgspec.Struct, frozen=True):
             return "differs beyond the runs' scatter"
         if -self.margin < change.low and change.high < self.margin:
             return f"within {100 * self.margin:g} % by the runs' scatter"
-        return "not told apart"
+        return "indistinguishable"
 
     def _drift(self, what: Metric, theta: float) -> str:
         """How much of the change a drift over the session could explain, where the order is known."""

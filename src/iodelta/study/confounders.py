@@ -255,14 +255,14 @@ def said(found: Iterable[Differing], *, whole: bool = False) -> list[tuple[str, 
     groups: dict[str, list[Differing]] = {}
     for one in found:
         groups.setdefault(one.group, []).append(one)
-    told = []
+    sections = []
     for group, own in groups.items():
         shown = own if whole or len(own) <= MOST + 1 else own[:MOST]
         lines = [line_of(one) for one in shown]
         if len(shown) < len(own):
             lines.append(f"and {len(own) - len(shown)} more of them (--format json lists all)")
-        told.append((group, own[0].why, lines))
-    return told
+        sections.append((group, own[0].why, lines))
+    return sections
 
 
 def line_of(one: Differing) -> str:

@@ -23,7 +23,7 @@ def of_attribution(found: AttributionAccount, detail: Detail = PLAIN) -> Story:
     """What each patch costs."""
     answer = f"{found.answer[:1].upper()}{inert(found.answer[1:])}."
     if found.whole:
-        answer = f"All patches together: {found.question.metric} {_told(found.whole)}. {answer}"
+        answer = f"All patches together: {found.question.metric} {_change_and_interval(found.whole)}. {answer}"
     unknown = f"The combinations that could be run do not determine: {'; '.join(found.inestimable)}."
     return Story(
         question="",
@@ -102,7 +102,7 @@ def _row(name: str, change: Changed, p: float | None, real: bool | None, group: 
     return Row(name, tuple(map(Cell, texts)), group=group)
 
 
-def _told(change: Changed) -> str:
+def _change_and_interval(change: Changed) -> str:
     return f"{percent(change.value, _half(change))} ({interval(change.low, change.high)})"
 
 

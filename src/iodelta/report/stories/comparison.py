@@ -24,10 +24,10 @@ ONE_SIDED = 12
 
 def of_comparison(found: Comparison, detail: Detail = PLAIN) -> Story:
     """Results from anywhere, compared: differences, what they are based on, what else differs."""
-    told = {name: tuple(differing(own)) or ("nothing that is known",) for name, own in found.differences.items()}
-    alike = len(set(told.values())) == 1
+    differences = {name: tuple(differing(own)) or ("no known difference",) for name, own in found.differences.items()}
+    alike = len(set(differences.values())) == 1
     what_else: list[Section] = []
-    for name, items in list(told.items())[: 1 if alike else None]:
+    for name, items in list(differences.items())[: 1 if alike else None]:
         what_else += section("What else differs" if alike else f"What else differs: {inert(name)}", items)
     words = " ".join(map(quoted, found.paths))
     return Story(
@@ -136,15 +136,15 @@ def _said(found: Comparison, variant: str, own: Sequence[Compared]) -> str:
         return f"no verdict: {lack}." if lack else "no cell in common."
     own = [one for one in own if one.resolved] or list(own)
     words = [one.word for one in own]
-    told = [
+    verdicts = [
         f"{word} in {words.count(word)} of {len(words)}"
         for word in ("regression", "improvement", "equivalent", "inconclusive")
         if word in words
     ]
     reasons = dict.fromkeys(one.why for one in own if one.word == "no verdict")
     if not reasons:
-        return f"{', '.join(told)} numbers{f'; {lack}' if lack else ''}."
-    verdict = f"{', '.join(told)}; no verdict on the others" if told else "no verdict"
+        return f"{', '.join(verdicts)} numbers{f'; {lack}' if lack else ''}."
+    verdict = f"{', '.join(verdicts)}; no verdict on the others" if verdicts else "no verdict"
     return f"{verdict}: {'; '.join((*reasons, *([lack] if lack else ())))}."
 
 

@@ -34,15 +34,15 @@ def headline(account: PathAccount) -> str:
         )
     if not account.shifts:
         return f"Nothing could be compared ({inert(account.state)})."
-    told = []
+    sentences = []
     pairs: dict[tuple[str, str], list[Shift]] = {}
     for one in account.shifts:
         pairs.setdefault((one.against, one.variant), []).append(one)
     for (against, variant), own in pairs.items():
         if account.row and {one.word for one in own} == {"same"}:
             continue
-        told.append(f"{inert(variant)} against {inert(against)}: path {', '.join(_words(own))}.")
-    return " ".join(told) or "No step: every kernel's path is as long as that of the one before."
+        sentences.append(f"{inert(variant)} against {inert(against)}: path {', '.join(_words(own))}.")
+    return " ".join(sentences) or "No step: every kernel's path is as long as that of the one before."
 
 
 def _words(own: Sequence[Shift]) -> Iterator[str]:
@@ -179,8 +179,8 @@ def steps(account: PathAccount) -> list[str]:
             first, last = sorted((at if before is None else before, at))
             drawn = " " * first + ("o" if first == last else f"+{'-' * (last - first - 1)}+")
             one = changes.get((cell, kind, older, name))
-            told = f"{one.change:+,.0f} {one.word}" if one and one.change is not None and one.word != "same" else ""
-            found.append(f"  {inert(name):<16.16} {medians[name]:>9,.0f}  {drawn:<{STEPS + 2}}{told}".rstrip())
+            change = f"{one.change:+,.0f} {one.word}" if one and one.change is not None and one.word != "same" else ""
+            found.append(f"  {inert(name):<16.16} {medians[name]:>9,.0f}  {drawn:<{STEPS + 2}}{change}".rstrip())
             before = at
         found.append("")
     return found

@@ -133,7 +133,7 @@ def of_calibration(found: Calibration, detail: Detail = PLAIN) -> Story:
         f"The models of {good} of {len(found.members)} members are within {100 * CLOSURE:.0f} %.",
         (table,),
         (
-            *section("Reads beside writes", filter(None, map(_beside_writes, found.members))),
+            *section("Reads during writes", filter(None, map(_beside_writes, found.members))),
             *section("Models", map(_model, found.members)),
             *section("What this relies on", map(_held_out, found.held_out)),
             *section("Findings", findings(found.findings)),
@@ -156,7 +156,7 @@ def _beside_writes(member: MemberCurve) -> str:
     alone = dict(zip(model.read.depths, model.read.latency, strict=True))
     pairs = zip(model.read_beside.depths, model.read_beside.latency, strict=True)
     parts = ", ".join(f"depth {depth} {_time(time)} ({_time(alone[depth])} alone)" for depth, time in pairs)
-    return f"{_short(member.path)}: a read beside writes, {MIX}/{100 - MIX}: {parts}"
+    return f"{_short(member.path)}: a read during writes, {MIX}/{100 - MIX}: {parts}"
 
 
 def of_mirror(answer: MirrorAnswer, detail: Detail = PLAIN) -> Story:

@@ -112,7 +112,7 @@ def _value(place: int, course: Course) -> Figure:
         texts={"y": f"{name}, {unit}"},
         extra={**_drawn(course, scale, by="level"), "beyond": _beyond(rows)},
         head=("night", "build", "value", "95 % interval", "against the reference", "95 % interval", "flags"),
-        table=[_told(course, point) for point in course.line.points],
+        table=[_row_of(course, point) for point in course.line.points],
         wide=True,
     )
 
@@ -201,7 +201,7 @@ def _seen(course: Course) -> str:
     return f"{plural(nights, 'night')}{epochs}, {steps}."
 
 
-def _told(course: Course, point: HistoryPoint) -> tuple[str, ...]:
+def _row_of(course: Course, point: HistoryPoint) -> tuple[str, ...]:
     unit, half = course.line.unit, Z95 * point.se
     ends = [quantity(math.exp(point.y + sign * half), unit) for sign in (-1, 1)]
     between = "not known" if "no-error" in point.flags else " .. ".join(ends)

@@ -111,8 +111,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         for effect in self.effects:
             if effect.change is not None and effect.cell in strength:
                 half = effect.half
-                told = abs(effect.change) / half if half else abs(effect.change)
-                strength[effect.cell] = max(strength[effect.cell], told)
+                clarity = abs(effect.change) / half if half else abs(effect.change)
+                strength[effect.cell] = max(strength[effect.cell], clarity)
         kept = set(sorted(cells, key=lambda cell: -strength[cell])[:limit])
         return [cell for cell in cells if cell in kept]
 
