@@ -145,7 +145,7 @@ def test_a_look_at_real_members_shows_shares_and_in_flight_and_says_it_is_no_ver
     members = files(tmp_path, 3, mib=2)
     words = ("mirror", *members, "--policy", "queue", "--policy", "devid:2", "--iodepth", "8")
     text = said(*words, "--seconds", "0.2", "--ramp", "0")
-    assert "no verdict" in text
+    assert "not a verdict" in text
     assert "0 100 0 %" in text
     runs = answer(*words, "--seconds", "0.2", "--ramp", "0")["runs"]
     assert [run["policy"] for run in runs] == ["queue", "devid:2"]
