@@ -136,7 +136,7 @@ def test_a_run_in_two_files_is_counted_once_and_that_is_said(file: Path, ramp: i
     assert [entry.run.jobname for entry in entries] == ["rr", "mixed"]
     for entry in entries:
         said = [finding.explanation for finding in entry.run.findings if finding.rule == "read.twice"]
-        assert said == [f"the same run is in {tmp_path}/result.txt as text: it is counted once"]
+        assert said == [f"the same run is in {tmp_path}/result.txt as text: it counts once"]
 
 
 def test_another_run_of_the_same_job_is_not_taken_for_the_same(tmp_path: Path) -> None:

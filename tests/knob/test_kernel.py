@@ -77,12 +77,12 @@ def test_a_kernel_is_called_by_the_beginning_of_its_release() -> None:
 def test_without_the_image_of_the_running_kernel_there_is_no_way_back() -> None:
     where = machine({"/boot/vmlinuz-linux": "", "/boot/initramfs-linux.img": ""})
     del where.files[f"/boot/initrd.img-{OLD}"]
-    with pytest.raises(MeasureError, match=r"no initrd of the running kernel.*no way back"):
+    with pytest.raises(MeasureError, match=r"no initrd of the running kernel.*not be booted again"):
         kernel(where).image("")
     where.files["/sys/kernel/boot_params/data"] = "\0" * 4096  # it began without one
     assert kernel(where).image("").initrd == ""
     del where.files[f"/boot/vmlinuz-{OLD}"]
-    with pytest.raises(MeasureError, match=r"no image of the running kernel.*no way back"):
+    with pytest.raises(MeasureError, match=r"no image of the running kernel.*not be booted again"):
         kernel(where).image("")
 
 

@@ -181,7 +181,7 @@ def mounted_in_another_namespace(workshop: Workshop) -> tuple[str, str]:
     workshop.undo(leave)
     assert holder.stdout is not None
     assert holder.stdout.readline() == b"ready\n"
-    return node, "is mounted (ext4) where we cannot see it"
+    return node, "is mounted (ext4) in another mount namespace"
 
 
 IN_USE: tuple[InUse, ...] = (

@@ -42,7 +42,7 @@ def test_a_guest_that_says_its_end_has_ended(qemu: Path, tmp_path: Path) -> None
 
 def test_exit_code_0_without_the_end_marker_is_no_end(qemu: Path, tmp_path: Path) -> None:
     found = ended(qemu, 'echo last words >"$CONSOLE"; echo data >"$OUT"; echo cannot map >&2', tmp_path)
-    assert "before its end marker (qemu's exit code 0); qemu says: cannot map" in found.problem
+    assert "before its output was complete (qemu's exit code 0); qemu says: cannot map" in found.problem
     assert found.console == ("last words",)
 
 
