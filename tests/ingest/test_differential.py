@@ -160,12 +160,40 @@ def test_the_rate_of_t_io_uring_lies_among_its_lines() -> None:
         for run, direction in directions(file.found):
             if run.format == "io_uring" and values:
                 seen += 1
-                assert min(values) * 0.98 <= direction.iops.value <= max(values) * 1.02, file.name
+                counted = values[1:] or values  # the first second holds the warm-up
+                assert min(counted) * 0.98 <= direction.iops.value <= max(counted) * 1.02, file.name
     assert seen >= 5
 
 
+KBENCH = """=========================
+FIO Benchmark Summary
+=========================
+IOPS (Read/Write)
+        Random:          90,546 / 73,514
+    Sequential:          94,976 / 68,510
+
+Bandwidth in KiB/sec (Read/Write)
+        Random:        438,403 / 315,218
+    Sequential:        459,349 / 349,123
+
+
+Latency in ns (Read/Write)
+        Random:         160,387 / 65,962
+    Sequential:         166,476 / 68,810
+"""
+
+
+def test_the_rate_of_t_io_uring_is_the_mean_of_the_seconds_after_the_first() -> None:
+    thousands = (10, 20, 40, 50)
+    text = "submitter=0, tid=1, file=/dev/x, nfiles=1, node=-1\n"
+    text += "".join(f"IOPS={rate}K, BW={rate * 4096 // 1049}MiB/s, IOS/call=32/31\n" for rate in thousands)
+    (run,) = read_bytes(text.encode(), "x").runs
+    assert math.isclose(run.directions[0].iops.value, 1e3 * sum(thousands[1:]) / 3, rel_tol=0.03)
+
+
 def test_kbench_summaries_are_their_pairs() -> None:
-    summaries = [file for file in files() if "(Read/Write)" in file.text]
+    files_of_kbench = [file for file in files() if "(Read/Write)" in file.text]
+    summaries = [File("printed", KBENCH, read_bytes(KBENCH.encode(), "printed")), *files_of_kbench]
     for file in summaries:
         expected = [
             (f"{pattern} {measure}", kind, value)
@@ -178,17 +206,18 @@ def test_kbench_summaries_are_their_pairs() -> None:
             value = next(v for v in (d.iops.value, d.bandwidth.value, mean) if not math.isnan(v))
             found.append((run.jobname, d.kind, value))
         assert sorted(found) == sorted(expected)
-    assert summaries or not (SHARED / "fio-corpus").is_dir()
+        assert len(found) >= 12
 
 
 def test_numbers_in_prose_are_those_that_stand_there() -> None:
     text = "Random read, good: 554 IOPS → bad: 535 IOPS (-3.4%)\n\nIt went from 1,200 MiB/s to 900 MiB/s.\n\n"
+    text += "It fell from ~36M IOPS to ~13k IOPS.\n\n"
     text += "Results:\n\nKernel 4.1:\nRR: 780 MByte/sec – RW: 754 MByte/sec\n"
     rows = read_bytes(text.encode(), "mail").runs
     values = {round(v) for run in rows for d in run.directions for v in (d.iops.value, d.bandwidth.value) if v == v}
-    number = r"([\d,]+) (IOPS|MiB/s|MByte/sec)"
-    scales = {"IOPS": 1, "MiB/s": 2**20, "MByte/sec": 10**6}
-    assert values == {int(n.replace(",", "")) * scales[unit] for n, unit in re.findall(number, text)}
+    number = r"([\d,]+)( |M |k )(IOPS|MiB/s|MByte/sec)"
+    scales = {" IOPS": 1, "M IOPS": 10**6, "k IOPS": 1000, " MiB/s": 2**20, " MByte/sec": 10**6}
+    assert values == {int(n.replace(",", "")) * scales[power + unit] for n, power, unit in re.findall(number, text)}
 
 
 def test_the_second_reading_sees_a_wrong_number() -> None:
