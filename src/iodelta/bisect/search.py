@@ -214,9 +214,9 @@ class Search:
         quiet = [one for one in waiting if one[1] <= one[0]]
         while True:
             open_ = [one for one in waiting if one not in quiet]
-            seen = [(step[0], one) for one in open_ if (step := self._clear_step(line, *one, EVIDENT))]
-            if seen and self._left() > 0:
-                return min(seen)[1], min(seen)[1]
+            evident = self._most_evident(line, open_)
+            if evident is not None and self._left() > 0:
+                return evident, evident
             if not open_:
                 return None
             for one in open_:
@@ -228,6 +228,12 @@ class Search:
                     return one, pair
                 if len(self.store.runs) < limit or limit == end:
                     quiet.append(one)
+
+    def _most_evident(self, line: Line, ranges: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+        """The range whose runs show a step most clearly."""
+        steps = [(self._clear_step(line, *one, EVIDENT), one) for one in ranges]
+        seen = [(step[0], one) for step, one in steps if step is not None]
+        return min(seen)[1] if seen else None
 
     def _target(self) -> float:
         """The smallest rise that is looked for."""
@@ -273,18 +279,10 @@ class Search:
         level = PASSED if stage == "gate" else PROBED
         most = self.rules.pairs if stage == "gate" else PROBE_ROUNDS
         most = most if top else most // 2
-        fewest = 2 if self.rules.exact else FEWEST
         while True:
             runs = [self._measured(line, one) for one in bins]
             counts = list(map(self._runs_of, runs))
-            rises: list[tuple[float, int, int]] = []
-            open_: set[int] = set()
-            for a, b in itertools.combinations(range(len(bins)), 2):
-                step = self.store.step(runs[a], runs[b]) if min(counts[a], counts[b]) >= fewest else None
-                if step is not None and self._tail(step) < level and step.size >= self._least:
-                    rises.append((self._tail(step), a, b))
-                elif step is None or (step.tail_above(target) > FUTILE and not self.rules.exact):
-                    open_ |= {a, b}
+            rises, open_ = self._compared(runs, target, level)
             if rises:
                 _, a, b = min(rises)
                 return line.items.index(runs[a][0], bins[a][1]), line.items.index(runs[b][-1], bins[b][1])
@@ -292,6 +290,23 @@ class Search:
             if not wanting or len(self.store.runs) >= limit:
                 return None
             yield from self._fill(line, [bins[one] for one in _fewest(wanting, counts)], stage, limit)
+
+    def _compared(
+        self, runs: Sequence[Sequence[str]], target: float, level: float
+    ) -> tuple[list[tuple[float, int, int]], set[int]]:
+        """Each pair of bins, the earlier first: those in which the level rises, with the tail by which it does; and the
+        bins of pairs that leave a rise of ``target`` possible."""
+        fewest = 2 if self.rules.exact else FEWEST
+        rises: list[tuple[float, int, int]] = []
+        open_: set[int] = set()
+        for a, b in itertools.combinations(range(len(runs)), 2):
+            enough = min(self._runs_of(runs[a]), self._runs_of(runs[b])) >= fewest
+            step = self.store.step(runs[a], runs[b]) if enough else None
+            if step is not None and self._tail(step) < level and step.size >= self._least:
+                rises.append((self._tail(step), a, b))
+            elif step is None or (step.tail_above(target) > FUTILE and not self.rules.exact):
+                open_ |= {a, b}
+        return rises, open_
 
     def _fill(self, line: Line, bins: list[Bin], stage: Stage, limit: int) -> Course[None]:
         """One more run of each bin, in a random order, as far as runs are left."""

@@ -157,7 +157,7 @@ class _Document:
 
     def run(self, job: RawJob, place: Place) -> Run | Refusal:
         """One of its jobs. Raises DecodeError for bins that are no integers."""
-        raw = [(kind, part) for kind in KINDS if (part := getattr(job, kind)) is not None]
+        raw = _directions_of(job)
         try:
             directions = [_direction(kind, part, self._version) for kind, part in raw if _did_io(part)]
             sync = latency(job.sync.lat_ns, job.sync.total_ios) if job.sync else None
@@ -168,8 +168,11 @@ class _Document:
             return Refusal(place, f"job {clean(job.jobname)!r} has an impossible histogram: {error}")
         options = {**self._document.options, **job.options}
         asked = workload(options)
-        concurrency = _concurrency(job, directions, asked.rw, "verify" in options) if self._grouped else None
-        jobs = _jobs(asked.numjobs or 1, concurrency) if self._grouped else 1
+        numjobs = asked.numjobs or 1
+        concurrency, jobs = None, 1
+        if self._grouped:
+            concurrency = _concurrency(job, directions, asked.rw, "verify" in options)
+            jobs = _jobs(numjobs, concurrency)
         return Run(
             place=place,
             format="json+" if any(_has_bins(part) for _, part in raw) else "json",
@@ -192,14 +195,23 @@ class _Document:
             context_switches=job.ctx,
             depths=self._depths(job),
             shares=tuple(_shares(job)),
-            disks=tuple(disk for host, disk in self._disks if host == job.hostname or not job.hostname),
+            disks=self._disks_of(job),
             samplers=_all_samplers(raw, self._half),
             priorities=priorities,
-            findings=(*self._findings, *_remarks(job, raw, place), *_group_of(jobs, asked.numjobs or 1, place)),
+            findings=(*self._findings, *_remarks(job, raw, place), *_group_of(jobs, numjobs, place)),
         )
+
+    def _disks_of(self, job: RawJob) -> tuple[Disk, ...]:
+        """Those of the job's host; all of them where it names none."""
+        return tuple(disk for host, disk in self._disks if host == job.hostname or not job.hostname)
 
     def _depths(self, job: RawJob) -> dict[str, Quantity]:
         return {clean(depth): _printed(share, "%", self._half) for depth, share in job.iodepth_level.items()}
+
+
+def _directions_of(job: RawJob) -> list[tuple[Kind, RawDirection]]:
+    parts = ((kind, getattr(job, kind)) for kind in KINDS)
+    return [(kind, part) for kind, part in parts if part is not None]
 
 
 def _shares(job: RawJob) -> Iterator[tuple[float, float]]:

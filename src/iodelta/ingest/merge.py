@@ -165,7 +165,8 @@ def _matches(before: Report, report: Report) -> Iterator[tuple[Run, Run]]:
 def _same(run: Run, other: Run) -> bool:
     if (run.jobname, run.group) != (other.jobname, other.group):
         return False
-    if run.fio_version and other.fio_version and run.fio_version != other.fio_version:
+    versions = {run.fio_version, other.fio_version} - {None, ""}
+    if len(versions) > 1:
         return False
     if other.format in run.also or other.format == run.format:
         return False
@@ -250,12 +251,6 @@ def _best(first: Run, second: Run) -> Run:
     """The better format, with what only the other knows filled in, and where they contradict each other found."""
     best, other = sorted((first, second), key=lambda run: _RANK.get(run.format, 9))
     both = list(zip(best.directions, other.directions, strict=True)) if best.directions and other.directions else []
-    disagree = list(chain.from_iterable(starmap(_differences, both)))
-    rules = {finding.rule for finding in best.findings}
-    findings = (*best.findings, *(finding for finding in other.findings if finding.rule not in rules))
-    if disagree:
-        text = f"the file also shows this run as {other.format}, where {'; '.join(disagree[:5])}"
-        findings = (*findings, Finding("read.disagree", "warning", _at(best), text))
     fuller = {name: getattr(best, name) or getattr(other, name) for name in _EITHER}
     return msgspec.structs.replace(
         best,
@@ -266,9 +261,20 @@ def _best(first: Run, second: Run) -> Run:
         local_time=best.local_time if best.ended is not None else other.local_time,
         workload=known(best.workload, other.workload),
         also=(*best.also, other.format, *(form for form in other.also if form not in best.also)),
-        findings=findings,
+        findings=_findings_of_both(best, other, both),
         **fuller,
     )
+
+
+def _findings_of_both(best: Run, other: Run, both: Sequence[tuple[Direction, Direction]]) -> tuple[Finding, ...]:
+    """Those of the better format, what only the other has, and where they contradict each other."""
+    rules = {finding.rule for finding in best.findings}
+    findings = (*best.findings, *(finding for finding in other.findings if finding.rule not in rules))
+    disagree = list(chain.from_iterable(starmap(_differences, both)))
+    if not disagree:
+        return findings
+    text = f"the file also shows this run as {other.format}, where {'; '.join(disagree[:5])}"
+    return (*findings, Finding("read.disagree", "warning", _at(best), text))
 
 
 _EITHER = ("fio_version", "options", "sync", "disks", "depths", "samplers")
@@ -282,13 +288,17 @@ def _jobs(best: Run, other: Run) -> int | None:
     return best.jobs
 
 
+def _lacks_percentiles(latency: Latency | None) -> bool:
+    return latency is not None and not latency.percentiles and not latency.histogram
+
+
 def _filled(best: Direction, other: Direction) -> Direction:
     """Counts and latencies that only ``other`` has."""
     parts: dict[str, Latency | None] = {}
     for name in ("slat", "clat", "lat"):
         mine, theirs = getattr(best, name), getattr(other, name)
         parts[name] = mine or theirs
-        if mine is not None and theirs is not None and not mine.percentiles and not mine.histogram:
+        if _lacks_percentiles(mine) and theirs is not None:
             parts[name] = msgspec.structs.replace(mine, percentiles=theirs.percentiles)
     return msgspec.structs.replace(
         best,

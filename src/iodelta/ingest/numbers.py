@@ -54,19 +54,34 @@ def num2str(text: str, version: Version | None, *, kilo: int = 1000, truncated: 
     if whole > COUNT_MAX:
         return None
     step = 1024 if binary else kilo
-    power = _PREFIX[prefix]
-    if version is not None and version < (2, 17) and prefix in ("P", "E"):
-        power -= 1  # the list of prefixes had no T
+    power = _power(prefix, version)
     unit = float(step) ** power
-    value = whole + (int(digits) / 10 ** len(digits) if digits else 0.0)
-    half = 0.5 / 10 ** len(digits)
     if not power:
+        value, half = _value(whole, digits)
         return Printed(value, value - half, value + half) if digits else Printed(value, value, value + truncated)
     lost = 1 / step if power > 1 else 1 / unit  # the remainder of the division before, or the integer truncation
+    return _rounded(whole, digits, unit, lost, version)
+
+
+def _value(whole: int, digits: str) -> tuple[float, float]:
+    """The number, and half a unit of its last digit."""
+    value = whole + (int(digits) / 10 ** len(digits) if digits else 0.0)
+    return value, 0.5 / 10 ** len(digits)
+
+
+def _power(prefix: str, version: Version | None) -> int:
+    power = _PREFIX[prefix]
+    old = version is not None and version < (2, 17)
+    return power - 1 if old and prefix in ("P", "E") else power  # the list of prefixes had no T
+
+
+def _rounded(whole: int, digits: str, unit: float, lost: float, version: Version | None) -> Printed:
+    """The interval of a number with a prefix: which of the three kinds of fraction it has is the version's."""
     if not digits:
         return Printed(whole * unit, (whole - 0.5) * unit, (whole + 0.5 + lost) * unit)
     if version is not None and version < (2, 20):
         return Printed((whole + 0.5) * unit, whole * unit, (whole + 1) * unit)
+    value, half = _value(whole, digits)
     low, high = value - half, value + half + lost
     if version is None:  # it may be of any of the three kinds
         low, high = min(low, float(whole)), max(high, float(whole + 1))

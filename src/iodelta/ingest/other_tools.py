@@ -140,20 +140,29 @@ def _elbencho_csv(lines: Sequence[Line], index: int, file: str) -> Iterator[Run 
         yield _elbencho_row(dict(zip(titles, cells, strict=False)), place)
 
 
+def _elbencho_label(row: Mapping[str, str]) -> str:
+    label = row.get("label", "").strip()
+    return "" if label.lower() == "none" else label  # what elbencho writes where none was given
+
+
+def _elbencho_directions(row: Mapping[str, str], kind: Kind | None) -> list[Direction]:
+    """What a phase did: of a mixed one the reads have columns of their own."""
+    directions = [] if kind is None else [_elbencho_direction(row, kind, "")]
+    if row.get("rwmix read IOPS [last]", "").strip():
+        directions.append(_elbencho_direction(row, "read", "rwmix read "))
+    return [d for d in directions if d.iops.value > 0 or d.bandwidth.value > 0]
+
+
 def _elbencho_row(row: Mapping[str, str], place: Place) -> Run | Refusal:
     operation = row.get("operation", "").upper()
     kinds: dict[str, Kind] = {"READ": "read", "WRITE": "write"}
     kind = "write" if operation.startswith("RWMIX") else kinds.get(operation)
-    directions = [] if kind is None else [_elbencho_direction(row, kind, "")]
-    if row.get("rwmix read IOPS [last]", "").strip():
-        directions.append(_elbencho_direction(row, "read", "rwmix read "))
-    directions = [d for d in directions if d.iops.value > 0 or d.bandwidth.value > 0]
+    directions = _elbencho_directions(row, kind)
     if not directions:
         return Refusal(place, f"elbencho's phase {clean(operation)!r} has no rate of reads or writes: not read")
     random = "rand" if row.get("random") == "1" else ""
     rw = "rw" if len(directions) > 1 else str(directions[0].kind)
-    label = row.get("label", "").strip()
-    label = "" if label.lower() == "none" else label  # what elbencho writes where none was given
+    label = _elbencho_label(row)
     threads = (_count(row, "threads") or 1) * (_count(row, "hosts") or 1)
     return Run(
         place=place,

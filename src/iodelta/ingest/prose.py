@@ -237,6 +237,19 @@ def _in(quantity: Quantity, unit: str) -> Quantity:
     return Quantity(quantity.value, quantity.low, quantity.high, unit)
 
 
+def _listed_rates(words: str) -> Iterator[tuple[Kind, Quantity]]:
+    """The bandwidths that a line lists by direction; the last of those with one name."""
+    rates = {}
+    for name, *parts in _LISTED.findall(words):
+        quantity = _quantity(*parts)
+        if quantity:
+            rates[name] = quantity
+    for name, rate in rates.items():
+        kind = _kind(name)
+        if kind and rate.unit == "B/s":
+            yield kind, rate
+
+
 def listed(text: str, file: str) -> Iterator[Run]:
     """Rows of a table that was written as a list of a heading and a line of rates for each."""
     case = heading = ""
@@ -248,8 +261,7 @@ def listed(text: str, file: str) -> Iterator[Run]:
             if directions:
                 yield _of_both(pair, words, directions, (case, heading), Place(file, number))
             continue
-        rates = {name: quantity for name, *parts in _LISTED.findall(words) if (quantity := _quantity(*parts))}
-        own = [(kind, rate) for name, rate in rates.items() if rate.unit == "B/s" and (kind := _kind(name))]
+        own = list(_listed_rates(words))
         if own and heading:
             yield Run(
                 place=Place(file, number),

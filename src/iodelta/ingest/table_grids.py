@@ -56,20 +56,31 @@ def grid(titles: list[str], rows: list[Row], first: int, mark: str = "", misfits
     """None unless there are names and numbers; whether they are measures of storage is seen when they are read."""
     if titles[0] and not any(titles[1:]):
         return None  # the name of what follows
-    if rows and is_above(titles, rows[0][1]):
-        titles = together(titles, rows[0][1])
-        rows = rows[1:]
-    if rows and _is_units(rows[0][1]):
-        titles = list(map(_with_unit, titles, rows[0][1]))
-        rows = rows[1:]
+    titles, rows = _with_whole_titles(titles, rows)
     rows = [each for each in rows if not _is_types(each[1])]
-    another = next((at for at, cells, _ in rows if is_heading(cells)), None)  # the titles of another table
+    another = _another_table(rows)
     if another is not None:
         rows = [each for each in rows if each[0] < another]
         misfits = [at for at in misfits if at < another]
     if not rows or len(titles) < 2:
         return None
     return Grid(titles, in_sections(rows), first, mark, tuple(misfits)) if has_numbers(rows) else None
+
+
+def _with_whole_titles(titles: list[str], rows: list[Row]) -> tuple[list[str], list[Row]]:
+    """Titles of two lines, or with their units in a line of their own, as one; and the rows below."""
+    if rows and is_above(titles, rows[0][1]):
+        titles = together(titles, rows[0][1])
+        rows = rows[1:]
+    if rows and _is_units(rows[0][1]):
+        titles = list(map(_with_unit, titles, rows[0][1]))
+        rows = rows[1:]
+    return titles, rows
+
+
+def _another_table(rows: Sequence[Row]) -> int | None:
+    """The line with the titles of another table."""
+    return next((at for at, cells, _ in rows if is_heading(cells)), None)
 
 
 def _with_unit(title: str, unit: str) -> str:
@@ -113,9 +124,7 @@ def barred(lines: Sequence[Line], index: int, most: int) -> Grid | None:
             continue
         if text.count("|") < 2:
             break
-        cells = _bars(text)
-        if len(cells) == 1 and not _DIGIT.search(text):
-            cells += [""] * (len(titles) - 1)  # the name of the rows below it
+        cells = _barred_row(text, len(titles))
         if len(cells) != len(titles):
             if is_heading(cells):
                 break
@@ -125,6 +134,13 @@ def barred(lines: Sequence[Line], index: int, most: int) -> Grid | None:
             cells[0] = rows[-1][1][0]
         rows.append((at, cells, ""))
     return grid(titles, rows, index, "|", misfits)
+
+
+def _barred_row(text: str, columns: int) -> list[str]:
+    """The cells of a line; a name alone is that of the rows below it."""
+    cells = _bars(text)
+    alone = len(cells) == 1 and not _DIGIT.search(text)
+    return cells + [""] * (columns - 1) if alone else cells
 
 
 def _framed(text: str) -> str:
@@ -221,16 +237,18 @@ def strays(found: Grid, lines: Sequence[Line], last: int) -> list[int]:
     strays: list[int] = []
     for at in range(last + 1, len(lines)):
         cells = _cells(lines[at], found.mark)
-        is_row = len(cells) == len(found.titles) and any(cell(cells[place]) is not None for place in numbered)
-        if (
-            is_row
-            and (by_row or column(cells[0]) is None)
-            and all(_holds_numbers([cells[place], "0"]) for place in numbered)
-        ):
+        is_row = len(cells) == len(found.titles) and _has_numbers_in(cells, numbered)
+        if is_row and (by_row or column(cells[0]) is None):
             strays.append(at)
         elif at > max([last, *strays]) + _APART or is_heading(cells):
             break
     return strays
+
+
+def _has_numbers_in(cells: Sequence[str], places: Sequence[int]) -> bool:
+    """Whether a number stands in one of the places, and nothing but numbers or gaps in any."""
+    texts = [cells[place] for place in places]
+    return any(cell(text) is not None for text in texts) and all(_holds_numbers([text, "0"]) for text in texts)
 
 
 def _holds_numbers(texts: Sequence[str]) -> bool:

@@ -146,13 +146,17 @@ def _layout_after(at: int, titles: Sequence[str], rows: Sequence[Row]) -> _Layou
         return None
     unit = next((place for place in rest if titles[place].strip().lower() in _UNIT_TITLES), None)
     usable = [place for place in rest if place != unit and not COMPARES.search(titles[place])]
-    statistics = tuple(place for place in usable if is_statistic(titles[place]))
-    others = [place for place in usable if not is_statistic(titles[place])]
+    return _Layout(at, unit, *_statistics_or_variants(usable, titles, rows)) if usable else None
+
+
+def _statistics_or_variants(
+    places: Sequence[int], titles: Sequence[str], rows: Sequence[Row]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The columns of statistics; where there are none, or they are of several others, the others."""
+    statistics = tuple(place for place in places if is_statistic(titles[place]))
+    others = tuple(place for place in places if place not in statistics)
     numbered = [place for place in others if _has_numbers(place, rows) and not names_other(titles[place])]
-    if len(numbered) > 1:  # the statistics are of those
-        statistics = ()
-    variants = () if statistics else tuple(others)
-    return _Layout(at, unit, statistics, variants) if usable else None
+    return (statistics, ()) if statistics and len(numbered) < 2 else ((), others)
 
 
 def _has_numbers(at: int, rows: Sequence[Row]) -> bool:

@@ -224,10 +224,10 @@ def _at_gaps(lines: Sequence[Line], index: int, block: Sequence[int]) -> Grid | 
     spans = _merged(_spans(texts), head, texts[1:])
     if spans is None or not 2 <= len(spans) <= MOST_COLUMNS:
         return None
-    titles = [" ".join(head[begin:end].split()) for begin, end in spans]
+    titles = [" ".join(title.split()) for title in _cut(head, spans)]
     rows: list[Row] = []
     for at, text in zip(block, texts[1:], strict=True):
-        cells = [text[begin:end].strip() for begin, end in spans]
+        cells = [part.strip() for part in _cut(text, spans)]
         if not rows and not any(cells[1:]) and not titles[0]:
             titles[0] = cells[0]  # pandas prints the name of the index on a line of its own
             continue
@@ -235,8 +235,16 @@ def _at_gaps(lines: Sequence[Line], index: int, block: Sequence[int]) -> Grid | 
             cells[0] = rows[-1][1][0]  # left empty to mean the one above
         rows.append((at, cells, ""))
     titles[0] = titles[0] or UNNAMED
-    joined = any(map(_TWO_NUMBERS.search, chain.from_iterable(cells for _, cells, _ in rows)))
-    return grid(titles, rows, index) if all(titles) and not joined else None
+    return grid(titles, rows, index) if all(titles) and not _joins_numbers(rows) else None
+
+
+def _cut(text: str, spans: Sequence[tuple[int, int]]) -> list[str]:
+    return [text[begin:end] for begin, end in spans]
+
+
+def _joins_numbers(rows: Sequence[Row]) -> bool:
+    cells = chain.from_iterable(cells for _, cells, _ in rows)
+    return any(map(_TWO_NUMBERS.search, cells))
 
 
 def _spans(texts: Sequence[str]) -> list[tuple[int, int]]:

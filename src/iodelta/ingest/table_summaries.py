@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from iodelta.ingest.table_cells import cell, plain
 from iodelta.ingest.table_grids import Grid
@@ -51,17 +51,21 @@ def summaries(grid: Grid, headings: Sequence[Heading]) -> dict[int, str]:
     first = _first(grid, columns)
     for at in columns:
         texts = _column(grid, at)
-        summed = [_SUMMARY.fullmatch(text) is not None for text in texts]
-        if any(summed):
-            summed = [
-                is_sum or _QUANTILE.fullmatch(text) is not None for is_sum, text in zip(summed, texts, strict=True)
-            ]
+        summed = list(_are_summaries(texts))
         others = [text for text, is_sum in zip(texts, summed, strict=True) if not is_sum]
         is_of_runs = bool(others) and all(map(_has_digit, others))
         if is_of_runs or (at == first and len(texts) > 1):
             rows = zip(grid.rows, texts, summed, strict=True)
             found |= {index: text for (index, _, _), text, is_sum in rows if is_sum}
     return found
+
+
+def _are_summaries(texts: Sequence[str]) -> Iterator[bool]:
+    """Which texts name a summary; quantiles do only next to another summary."""
+    some = any(map(_SUMMARY.fullmatch, texts))
+    for text in texts:
+        is_sum = _SUMMARY.fullmatch(text) is not None
+        yield is_sum or (some and _QUANTILE.fullmatch(text) is not None)
 
 
 def _has_digit(text: str) -> bool:

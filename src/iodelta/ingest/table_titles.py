@@ -33,8 +33,7 @@ def certain(headings: Sequence[Heading]) -> list[Heading]:
     for h, word in zip(headings, words, strict=True):
         if h.column is not None:
             owners.setdefault(h.column._replace(scale=None), set()).add(word)
-    several = [names for names in owners.values() if len(names) > 1]
-    of_variants = all("" not in names for names in owners.values()) and all(names == several[0] for names in several)
+    of_variants = _are_of_variants(list(owners.values()))
     twice = doubled(headings)
     found: list[Heading] = []
     for h, word in zip(headings, words, strict=True):
@@ -44,6 +43,13 @@ def certain(headings: Sequence[Heading]) -> list[Heading]:
         is_variant = of_variants and h.column is not None and len(owners[h.column._replace(scale=None)]) > 1
         found.append(h._replace(column=None, refused=True) if word and not is_variant else h)
     return found
+
+
+def _are_of_variants(owners: Sequence[set[str]]) -> bool:
+    """Whether every measure is of somebody, and those with several owners have the same."""
+    several = [names for names in owners if len(names) > 1]
+    nameless = any("" in names for names in owners)
+    return not nameless and all(names == several[0] for names in several)
 
 
 def doubled(headings: Sequence[Heading]) -> set[str]:

@@ -138,14 +138,13 @@ def _begins(text: str, hints: Sequence[bool], index: int) -> bool:
     """Whether a table may begin here: a measure is named in the titles, or near them where columns are marked."""
     if not text.strip() or len(text) >= LONGEST or RULE.fullmatch(text.strip()):
         return False
-    marked = (
-        "  " in text
-        or any(text.count(mark) > 1 for mark in "|&│")
-        or "," in text
-        or ";" in text
-        or text.strip().count(" ") == 1
-    )
-    return hints[index] or (marked and any(hints[max(0, index - _NEAR) : index + SOME]))
+    return hints[index] or (_is_marked(text) and any(hints[max(0, index - _NEAR) : index + SOME]))
+
+
+def _is_marked(text: str) -> bool:
+    """Whether something may set columns apart: a mark between them, wide gaps, or a single space."""
+    barred = any(text.count(mark) > 1 for mark in "|&│")
+    return barred or any(mark in text for mark in ("  ", ",", ";")) or text.strip().count(" ") == 1
 
 
 def _numbers_of(measure: Heading, titles: Sequence[str], cells: Sequence[str]) -> Iterator[tuple[str, str, Heading]]:

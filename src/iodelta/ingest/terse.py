@@ -73,9 +73,10 @@ def _runtime(run: Run) -> int:
 
 def _record(fields: Sequence[str], place: Place) -> Run | Refusal:
     terse = int(fields[0])
-    version = version_of(fields[1]) if terse > 2 else None
+    named = terse > 2  # version 2 of the format does not name its fio
+    version = version_of(fields[1]) if named else None
     size = 47 if terse == 5 else 41
-    begin = 1 if terse == 2 else 2
+    begin = 2 if named else 1
     head, blocks = _shape(fields, terse, begin + 3, size)
     name, group, error = ";".join(fields[begin : head - 2]), whole(fields[head - 2]), _signed(fields[head - 1])
     if not blocks or group is None or error is None:
@@ -216,17 +217,17 @@ def _disks(fields: Sequence[str]) -> list[Disk]:
         if name == "slaves":
             member = True
             continue
-        ios, merges, ticks = (counts[n : n + 2] for n in (0, 2, 4))
+        reads, writes, read_merges, write_merges, read_ticks, write_ticks, in_queue = (count or 0 for count in counts)
         found.append(
             Disk(
                 clean(name),
-                ios[0] or 0,
-                ios[1] or 0,
-                read_merges=merges[0] or 0,
-                write_merges=merges[1] or 0,
-                read_ticks=ticks[0] or 0,
-                write_ticks=ticks[1] or 0,
-                in_queue=counts[6] or 0,
+                reads,
+                writes,
+                read_merges=read_merges,
+                write_merges=write_merges,
+                read_ticks=read_ticks,
+                write_ticks=write_ticks,
+                in_queue=in_queue,
                 util=busy.value,
                 member=member,
             )

@@ -32,6 +32,14 @@ class _Part:
         self.percentiles: dict[str, tuple[int, str]] = {}
         self.samplers: list[say.Statement] = []
 
+    def take(self, stated: say.Statement) -> None:
+        """A line of latencies, or of what fio sampled."""
+        name = stated.head.partition("(")[0]
+        if name in ("slat", "clat", "lat", "sync") and "avg" in stated.fields:
+            self.times[name] = stated
+        elif stated.head.startswith("bw(") or stated.head == "iops":
+            self.samplers.append(stated)
+
 
 class _Job:
     """One job's block: its head, and the statements below it."""
@@ -189,13 +197,13 @@ def _run(now: _Invocation, job: _Job, place: Place, findings: tuple[Finding, ...
     issued = next((counts for s in statements if (counts := say.issued(s))), ([], [], []))
     nanoseconds = _counts_nanoseconds(statements, version)
     directions: list[Direction] = []
-    for part in parts:
-        if part.rates is None or (part.rates.kind == "mixed" and directions):
+    for rates, part in _rated(parts):
+        if rates.kind == "mixed" and directions:
             continue  # 3.27 to 3.38 print zeros for the sum of the directions
-        direction = _direction(part, part.rates, issued, asked.bs, version, nanoseconds)
+        direction = _direction(part, rates, issued, asked.bs, version, nanoseconds)
         if direction.iops.value or direction.bytes:
             directions.append(direction)
-            findings += _disagreement(part.rates, direction, place)
+            findings += _disagreement(rates, direction, place)
     if not directions and not job.error:
         return Refusal(place, f"the report of job {clean(job.name)!r} has no line with its rate")
     if not issued[0] and directions:
@@ -245,6 +253,12 @@ def _shortened(directions: Sequence[Direction], rw: str | None, place: Place) ->
     return Finding("read.cut", "note", f"{place.file}:{place.line}", text)
 
 
+def _rated(parts: Sequence[_Part]) -> Iterator[tuple[say.Rates, _Part]]:
+    for part in parts:
+        if part.rates is not None:
+            yield part.rates, part
+
+
 def _parts(statements: Sequence[say.Statement], version: Version | None) -> tuple[list[_Part], _Part | None]:
     """The statements, sorted to the direction lines above them; those of the syncs apart."""
     parts: list[_Part] = []
@@ -267,10 +281,8 @@ def _parts(statements: Sequence[say.Statement], version: Version | None) -> tupl
         elif head is not None:
             target = head[0]
             part.percentiles[target] = (head[1], stated.text.partition(":")[2])
-        elif stated.head.partition("(")[0] in ("slat", "clat", "lat", "sync") and "avg" in stated.fields:
-            part.times[stated.head.partition("(")[0]] = stated
-        elif stated.head.startswith("bw(") or stated.head == "iops":
-            part.samplers.append(stated)
+        else:
+            part.take(stated)
     return parts, sync
 
 

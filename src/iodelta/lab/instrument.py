@@ -57,6 +57,13 @@ class Instruments(msgspec.Struct, frozen=True):
     """Instrument -> why it could not look."""
 
 
+def _missing(machine: Machine, wanted: Sequence[str]) -> dict[str, str]:
+    """The instruments that cannot be used here, with the reason."""
+    reasons = {"perf": profile.missing, "block": stages.missing}
+    found = {name: reasons[name](machine) for name in wanted}
+    return {name: reason for name, reason in found.items() if reason}
+
+
 def look_closer(machine: Machine, bench: Bench, plan: Plan, folder: Folder, control: Control) -> None:
     """Run every variant of every cell once under each instrument that the experiment asks for, and write it down.
 
@@ -65,8 +72,7 @@ def look_closer(machine: Machine, bench: Bench, plan: Plan, folder: Folder, cont
     wanted = plan.experiment.instruments
     if not wanted or folder.has(FILE):
         return
-    reasons = {"perf": profile.missing, "block": stages.missing}
-    missing = {name: reason for name in wanted if (reason := reasons[name](machine))}
+    missing = _missing(machine, wanted)
     use = [name for name in wanted if name not in missing]
     looked = []
     look = _Look(machine, bench, plan, folder, use, control.stop)

@@ -19,7 +19,7 @@ from iodelta.errors import IodeltaError, RefusedError, RequestError
 from iodelta.experiment import Experiment, size_bytes
 from iodelta.experiment.io_uring import TOOL, switches
 from iodelta.experiment.model import of_boot
-from iodelta.knob import Knob, Restored, check, knob
+from iodelta.knob import Knob, Restored, Saved, check, knob
 from iodelta.knob.mirror import PERMITTED, members_of, mirrored, options_of
 from iodelta.knob.mirror import check_options as check_options_of_mirror
 from iodelta.lab.bench import Bench, Requests, Settings, background_words
@@ -239,9 +239,13 @@ def _engines(machine: Machine, experiment: Experiment, place: str) -> tuple[dict
         for engine in {*wanted_by_variant.values(), *wanted_by_cell.values()}
         if engine
     }
-    variants = {name: reason for name, engine in wanted_by_variant.items() if (reason := reasons.get(engine or ""))}
-    cells = {name: reason for name, engine in wanted_by_cell.items() if (reason := reasons.get(engine or ""))}
-    return variants, cells
+    return _refused(wanted_by_variant, reasons), _refused(wanted_by_cell, reasons)
+
+
+def _refused(wanted: Mapping[str, str | None], reasons: Mapping[str, str | None]) -> dict[str, str]:
+    """Those whose engine has a reason against it, with the reason."""
+    found = {name: reasons.get(engine or "") for name, engine in wanted.items()}
+    return {name: reason for name, reason in found.items() if reason}
 
 
 @contextlib.contextmanager
@@ -280,7 +284,11 @@ def ready(
         odd = {name: one.findings(values[name], found.size) for name, one in knobs.items()}
         for text in _warnings(odd):
             control.watcher.note(f"warning: {text}")
-        saved = {record.knob: record for record in log.keep(lambda: [knobs[n].save(values[n]) for n in knobs])}
+
+        def save() -> list[Saved]:
+            return [knob.save(values[name]) for name, knob in knobs.items()]
+
+        saved = {record.knob: record for record in log.keep(save)}
         for record in saved.values():
             folder.append(KnobSaved(now(), msgspec.to_builtins(record)))
         tool = tool_of(plan.experiment)

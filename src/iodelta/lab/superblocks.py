@@ -94,11 +94,11 @@ def _left_by(cell: Cell, condition: Condition, variant: Variant) -> str:
 
 def _left_by_background(condition: Condition) -> str:
     """What a background load leaves, as far as fio's options tell; empty where it only reads, or is another program."""
-    options = [(name, value) for name, value in condition.background_fio if name in ("rw", "readwrite")]
+    options = list(condition.background_fio)
     if condition.background and PurePath(condition.background[0]).name == "fio":
-        words = [word.lstrip("-").partition("=") for word in condition.background[1:]]
-        options += [(name, value) for name, _, value in words if name in ("rw", "readwrite")]
-    kinds = chain.from_iterable(_kinds(rw) for _, rw in options)
+        words = (word.lstrip("-").partition("=") for word in condition.background[1:])
+        options += [(name, value) for name, _, value in words]
+    kinds = chain.from_iterable(_kinds(rw) for name, rw in options if name in ("rw", "readwrite"))
     written = [kind for kind in kinds if kind != "read"]
     return f"its background load {written[0]}s" if written else ""
 

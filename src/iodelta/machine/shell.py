@@ -439,31 +439,35 @@ class ShellMachine:
         """All of them in one round trip; files that cannot be told apart in one stream, each again by itself."""
         # Among the files of one stream the separator itself would separate two more.
         answers: dict[Question, Answer] = {("read", SEPARATOR): self._separator} if self._separator else {}
-        files = [question[1] for question in questions if question[0] == "read" and question not in answers]
-        patterns = [question[1] for question in questions if question[0] == "glob"]
-        runs = [question for question in questions if question[0] == "run"]
+        asked: dict[str, list[Question]] = {"read": [], "glob": [], "run": []}
+        for question in questions:
+            if question not in answers:
+                asked[question[0]].append(question)
+        files = [path for _, path in asked["read"]]
+        patterns = [pattern for _, pattern in asked["glob"]]
+        runs = asked["run"]
         codes = [f"LC_ALL=C cat -- {spelt(between(files, SEPARATOR))} </dev/null; iodelta_end $?"] if files else []
         codes += [f"{''.join(map(listing, patterns))} iodelta_end 0"] if patterns else []
-        for _, *words in runs:
-            at = words.index("")
-            codes.append(command(tuple(words[at + 1 :]), env=dict(w.split("=", 1) for w in words[:at])))
+        codes += map(_code, runs)
         begun = time.monotonic()
         replies = iter(self.ask_all(codes) if codes else ())
         if files:
-            reply = next(replies)
-            texts = [text_of(files[0], reply)] if len(files) == 1 else texts_of(files, reply, self._separator)
-            for path, text in zip(files, texts, strict=True):
-                answers["read", path] = self._single(path) if text is None else text
+            answers |= self._texts(files, next(replies))
         if patterns:
-            paths = iter(next(replies).stdout.split(b"\0"))
-            for pattern in patterns:  # of each the matches, then an empty one
-                answers["glob", pattern] = sorted(os.fsdecode(path) for path in iter(paths.__next__, b""))
-        for question in runs:
-            asked = question[question.index("") + 1 :]
+            answers |= _matches(patterns, next(replies))
+        for question, reply in zip(runs, replies, strict=True):
+            words = question[question.index("") + 1 :]
             try:
-                answers[question] = self._completed(asked, next(replies), time.monotonic() - begun, None)
+                answers[question] = self._completed(words, reply, time.monotonic() - begun, None)
             except MachineError as error:
                 answers[question] = error
+        return answers
+
+    def _texts(self, files: Sequence[str], reply: Reply) -> dict[Question, Answer]:
+        texts = [text_of(files[0], reply)] if len(files) == 1 else texts_of(files, reply, self._separator)
+        answers: dict[Question, Answer] = {}
+        for path, text in zip(files, texts, strict=True):
+            answers["read", path] = self._single(path) if text is None else text
         return answers
 
     def _single(self, path: str) -> bytes | MachineError:
@@ -472,6 +476,22 @@ class ShellMachine:
     def _read_one(self, path: str) -> bytes:
         answer = self._single(path)
         return b"" if isinstance(answer, MachineError) else answer
+
+
+def _code(question: Question) -> str:
+    """The code of a program to run, with its environment."""
+    words = question[1:]
+    at = words.index("")
+    return command(words[at + 1 :], env=dict(word.split("=", 1) for word in words[:at]))
+
+
+def _matches(patterns: Sequence[str], reply: Reply) -> dict[Question, Answer]:
+    """Of each pattern what matches: the answer holds these, each pattern's ended by an empty one."""
+    paths = iter(reply.stdout.split(b"\0"))
+    answers: dict[Question, Answer] = {}
+    for pattern in patterns:
+        answers["glob", pattern] = sorted(os.fsdecode(path) for path in iter(paths.__next__, b""))
+    return answers
 
 
 def _undecoded(failed: str, said: bytes, place: str) -> MachineError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +12,10 @@ from numpy.typing import NDArray
 from iodelta.plural import plural
 from iodelta.stats.carry import LEVEL
 from iodelta.stats.effect import Estimate
+from iodelta.stats.hosts import Mean
 from iodelta.stats.replay import smallest_share
 from iodelta.stats.sequential import nominal_tails
-from iodelta.stats.size import Doubt, Hurdles, projection
+from iodelta.stats.size import Doubt, Hurdles, Projection, projection
 from iodelta.stats.stalls import trials_needed
 from iodelta.trial import Finding
 from iodelta.verdict import explain
@@ -39,6 +41,32 @@ def accounts(jobs: Sequence[Job], traces: Sequence[Trace], outcomes: Sequence[Ou
     ]
 
 
+class _Shown(NamedTuple):
+    """What the numbers of a look give a verdict, in the metric's own sign."""
+
+    change: Change | None = None
+    typical: Change | None = None
+    total: Change | None = None
+    carry: Carry | None = None
+    direct: Change | None = None
+    deployed: Change | None = None
+    stalls: Stalls | None = None
+    unflagged: Change | None = None
+    two_speeds: bool = False
+    sd: float | None = None
+    p: float | None = None
+    changes: tuple[float, ...] = ()
+
+
+class _Outlook(NamedTuple):
+    """What an open comparison needs: blocks, else the margin that the planned blocks reach; and the share of replays in
+    which no planned look decides."""
+
+    needed: Needed | None = None
+    reachable: float | None = None
+    open: float | None = None
+
+
 def look_of(trace: Trace, at: int, rules: Rules) -> Look | None:
     """The look at index ``at`` of a trace's plan, at its two-sided level; None for -1."""
     if at < 0:
@@ -53,22 +81,20 @@ def _account(job: Job, trace: Trace, outcome: Outcome, numbers: Numbers | None, 
     unit = job.unit
     look = look_of(trace, outcome.at, rules)
     used = look.blocks if look else len(unit.d)
-    findings = [*unit.findings, *([unit.refusal] if unit.refusal else [])]
+    findings = list(unit.all_findings)
     word, alone, step = outcome.word, trace.alone, outcome.step
     if numbers is not None:
         doubts, forbidden = doubts_of(unit, trace, outcome.at, numbers, used, judged=look is not None)
         findings += doubts
         if forbidden:
             word, alone, step = "inconclusive", "inconclusive", "exhausted"
-    needed = reachable = left = None
+    outlook = _Outlook()
     if numbers is not None and word == "inconclusive" and look is not None and numbers.sd > 0.0:
-        needed, reachable, left = _needed(job, trace, outcome, numbers, rules)
-    change = _change(numbers.shown, unit) if numbers else None
-    stalls = _stalls(unit, used) if numbers else None
+        outlook = _outlook(job, trace, outcome, numbers, rules)
+    shown = _Shown() if numbers is None else _shown(numbers, unit, used)
     phrase, rule = _said(job, trace, outcome, numbers, word, look, findings, rules)
-    basis = trace.basis if numbers is not None and numbers.total is not None else "typical"
+    basis = "typical" if shown.total is None else trace.basis
     before, after = _levels(unit, used, total=basis == "total")
-    sign = -1.0 if unit.higher_is_better else 1.0
     return Verdict(
         cell=unit.cell,
         metric=unit.metric,
@@ -82,36 +108,54 @@ def _account(job: Job, trace: Trace, outcome: Outcome, numbers: Numbers | None, 
         look=look,
         next_look=_next_look(job, outcome, rules),
         baseline_value=before,
-        variant_value=before * (1.0 + change.value) if before is not None and change is not None else after,
+        variant_value=_adding_up(before, shown.change, after),
         variant_measured=after,
-        change=change,
+        change=shown.change,
         basis=basis,
-        typical=_change(numbers.typical, unit) if numbers else None,
-        total=_change(numbers.total, unit) if numbers and numbers.total else None,
-        carry=_carry(numbers, unit),
-        direct=_change(numbers.direct, unit) if numbers and numbers.direct else None,
-        deployed=_change(numbers.deployed, unit) if numbers and numbers.deployed else None,
-        stalls=stalls,
+        typical=shown.typical,
+        total=shown.total,
+        carry=shown.carry,
+        direct=shown.direct,
+        deployed=shown.deployed,
+        stalls=shown.stalls,
         flagged=int(flagged_blocks(unit, used).sum()) if unit.baseline_flags else 0,
         flags=flags_of(unit, used),
-        unflagged=_change(numbers.unflagged, unit) if numbers and numbers.unflagged else None,
-        two_speeds=numbers is not None and numbers.two_speeds,
+        unflagged=shown.unflagged,
+        two_speeds=shown.two_speeds,
         smallest_p=_smallest_p(unit, used, rules) if used else None,
-        sd=numbers.sd if numbers and math.isfinite(numbers.sd) else None,
-        p=numbers.p if numbers else None,
+        sd=shown.sd,
+        p=shown.p,
         p_looks=outcome.p_looks,
         p_family=outcome.p_family,
         q=outcome.q,
-        needed=needed,
-        reachable_margin=reachable,
-        open_share=left,
+        needed=outlook.needed,
+        reachable_margin=outlook.reachable,
+        open_share=outlook.open,
         rule=rule,
-        would_change=explain.would_change(word, change, rules.margin, needed, findings),
+        would_change=explain.would_change(word, shown.change, rules.margin, outlook.needed, findings),
         block_numbers=unit.numbers[:used],
-        changes=tuple(np.expm1(np.minimum(sign * unit.d[:used], LARGEST)).tolist()) if numbers else (),
+        changes=shown.changes,
         baseline_first=unit.baseline_first[:used],
         findings=tuple(findings),
         idle=unit.idle_by(used),
+    )
+
+
+def _shown(numbers: Numbers, unit: Units, used: int) -> _Shown:
+    sign = -1.0 if unit.higher_is_better else 1.0
+    return _Shown(
+        change=_change(numbers.shown, unit),
+        typical=_change(numbers.typical, unit),
+        total=_change_or_none(numbers.total, unit),
+        carry=_carry(numbers, unit),
+        direct=_change_or_none(numbers.direct, unit),
+        deployed=_change_or_none(numbers.deployed, unit),
+        stalls=_stalls(unit, used),
+        unflagged=_change_or_none(numbers.unflagged, unit),
+        two_speeds=numbers.two_speeds,
+        sd=numbers.sd if math.isfinite(numbers.sd) else None,
+        p=numbers.p,
+        changes=tuple(np.expm1(np.minimum(sign * unit.d[:used], LARGEST)).tolist()),
     )
 
 
@@ -129,8 +173,17 @@ def _change(estimate: Estimate, unit: Units) -> Change:
     )
 
 
-def _carry(numbers: Numbers | None, unit: Units) -> Carry | None:
-    if numbers is None or numbers.carry is None:
+def _change_or_none(estimate: Estimate | None, unit: Units) -> Change | None:
+    return None if estimate is None else _change(estimate, unit)
+
+
+def _adding_up(before: float | None, change: Change | None, measured: float | None) -> float | None:
+    """The variant's value in a row that adds up; as it was measured where the baseline's or the change is unknown."""
+    return measured if before is None or change is None else before * (1.0 + change.value)
+
+
+def _carry(numbers: Numbers, unit: Units) -> Carry | None:
+    if numbers.carry is None:
         return None
     carry, best = numbers.carry, numbers.carry.best
     adjusted = float(carry.adjusted(numbers.typical.value)[best])
@@ -173,19 +226,34 @@ def _finite(value: np.floating) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def _needed(
-    job: Job, trace: Trace, outcome: Outcome, numbers: Numbers, rules: Rules
-) -> tuple[Needed | None, float | None, float | None]:
-    """How many blocks an answer will probably take, by replaying the looks to come; where none of them will give one,
-    the margin that the planned blocks reach; and the share of replays in which none does."""
-    plan, have = job.claim.plan, len(job.unit.d)
-    later = [look for look, blocks in enumerate(plan.blocks) if blocks > have]
-    margin = math.log1p(rules.margin)
-    used = plan.blocks[outcome.at]
-    n = len(numbers.d)
+def _outlook(job: Job, trace: Trace, outcome: Outcome, numbers: Numbers, rules: Rules) -> _Outlook:
+    """How many blocks an answer will probably take, by replaying the looks to come."""
     mean = typical_over(numbers.d, job.unit.hosts) if job.unit.hosts else None
     if job.unit.hosts and (mean is None or mean.error[0] > mean.within[0]):
-        return None, None, None  # more hosts would settle it, not more blocks
+        return _Outlook()  # more hosts would settle it, not more blocks
+    used = job.claim.plan.blocks[outcome.at]
+    per_unit = used / len(numbers.d)
+    found = _projected(job, trace, outcome, numbers, mean, rules)
+    left = found.open if found is not None else None
+    if found is None or not math.isfinite(found.low):
+        return _Outlook(None, _reachable(job, numbers, used, rules), left)
+
+    def blocks(units: float) -> int:
+        return round(units * per_unit) + job.offset
+
+    middle = None if math.isinf(found.median) else blocks(found.median)
+    high = None if math.isinf(found.high) else blocks(found.high)
+    return _Outlook(Needed(middle, blocks(found.low), high, found.share), None, left)
+
+
+def _projected(
+    job: Job, trace: Trace, outcome: Outcome, numbers: Numbers, mean: Mean | None, rules: Rules
+) -> Projection | None:
+    """The replayed looks to come, counted in the units that were judged: blocks, or batches of them."""
+    plan, have = job.claim.plan, len(job.unit.d)
+    later = [look for look, blocks in enumerate(plan.blocks) if blocks > have]
+    used = plan.blocks[outcome.at]
+    n = len(numbers.d)
     per_unit = used / n
     single = trace.critical.get(outcome.at, 0.0) / max(nominal_tails(plan, job.claim.alpha)[outcome.at], 1e-12)
     claimed, each = nominal_tails(plan, job.claim.alpha), nominal_tails(plan, rules.alpha / 2)
@@ -195,7 +263,7 @@ def _needed(
     hurdles = Hurdles(
         tuple(claimed[look] * single for look in later),
         tuple(each[look] for look in later),
-        margin,
+        math.log1p(rules.margin),
         least,
         () if mean is None else (mean.spare,) * len(later),
     )
@@ -203,20 +271,18 @@ def _needed(
     if mean is not None and numbers.sd > 0.0:  # differences between hosts are not noise of their blocks
         d = float(d.mean()) + (d - d.mean()) * float(mean.within[0]) * math.sqrt(n) / numbers.sd
     doubt = _doubt(numbers, rules)
-    found = projection(numbers.typical.value, d, ahead, hurdles, seed=rules.seed, doubt=doubt)
-    if found is not None and math.isfinite(found.low):
-        middle, high = (
-            None if math.isinf(end) else round(end * per_unit) + job.offset for end in (found.median, found.high)
-        )
-        low = round(found.low * per_unit) + job.offset
-        return Needed(middle, low, high, found.share), None, found.open
-    left = found.open if found is not None else None
+    return projection(numbers.typical.value, d, ahead, hurdles, seed=rules.seed, doubt=doubt)
+
+
+def _reachable(job: Job, numbers: Numbers, used: int, rules: Rules) -> float | None:
+    """The margin that the planned blocks can settle; None where it is not known, or is the one asked for."""
     half = (numbers.typical.high - numbers.typical.low) / 2
     if not math.isfinite(half):
-        return None, None, left
-    last = plan.blocks[-1] if plan.blocks else rules.looks[-1]
+        return None
+    planned = job.claim.plan.blocks
+    last = planned[-1] if planned else rules.looks[-1]
     reach = half * math.sqrt(used / max(last, used)) + abs(numbers.typical.value)
-    return None, relative(reach) if reach > margin else None, left
+    return relative(reach) if reach > math.log1p(rules.margin) else None
 
 
 def _doubt(numbers: Numbers, rules: Rules) -> Doubt | None:
@@ -255,19 +321,27 @@ def _said(
         return f"no verdict: {hard.explanation}", hard.rule
     if numbers is None or look is None:
         return _so_far(job, rules), "no look was taken"
-    merged = trace.merged.get(outcome.at)
-    phrase = _phrase(unit, trace, outcome, numbers, word, rules)
-    if merged is not None and not merged.clean:
-        phrase = "unstable machine: neighbouring blocks resemble each other"
-    elif word == "inconclusive" and job.standing == "dropped":
-        phrase = f"set aside by the screen: no sign of a change in {plural(rules.screen.blocks, 'block')}"
-    elif word == "inconclusive" and outcome.at not in trace.withheld and trace.alone in ("regression", "improvement"):
-        phrase = f"a {trace.alone} by itself, but not after correction for the family of comparisons"
+    reserved = _reserved(job, trace, outcome, word, rules)
+    phrase = reserved or _phrase(unit, trace, outcome, numbers, word, rules)
     rests_on = numbers.total if trace.basis == "total" and numbers.total is not None else numbers.typical
     rule = explain.rule_of(word, _change(rests_on, unit), rules.margin, look, len(job.claim.plan.blocks), unit.unit)
     if outcome.p_family is not None and rules.family != "each":
         rule += f"; p over looks {outcome.p_looks:.2g}, {outcome.p_family:.2g} after Holm's correction"
     return phrase, rule
+
+
+def _reserved(job: Job, trace: Trace, outcome: Outcome, word: Word, rules: Rules) -> str:
+    """Why the word is not the one that the numbers alone suggest; empty where it is."""
+    merged = trace.merged.get(outcome.at)
+    if merged is not None and not merged.clean:
+        return "unstable machine: neighbouring blocks resemble each other"
+    if word != "inconclusive":
+        return ""
+    if job.standing == "dropped":
+        return f"set aside by the screen: no sign of a change in {plural(rules.screen.blocks, 'block')}"
+    if outcome.at not in trace.withheld and trace.alone in ("regression", "improvement"):
+        return f"a {trace.alone} by itself, but not after correction for the family of comparisons"
+    return ""
 
 
 def _phrase(unit: Units, trace: Trace, outcome: Outcome, numbers: Numbers, word: Word, rules: Rules) -> str:

@@ -35,11 +35,13 @@ def made_by_carry(unit: Units, word: Word, basis: Basis, machine: Machine | None
     is asked of an improvement, since the arm that does the damage gains: it must be shown without the carry-over, and
     none may favour it.
     """
-    if machine is not None and rules.carry == "superblocks":
-        return _not_reached(unit, word, basis, machine, blocks, rules)
-    if rules.carry != "tested" or machine is None or machine.carry is None:
+    if machine is None:
         return False
+    if rules.carry == "superblocks":
+        return _not_reached(unit, word, basis, machine, blocks, rules)
     carry = machine.carry
+    if rules.carry != "tested" or carry is None:
+        return False
     change, noise = _plain(unit, basis, machine, blocks)
     if word == "regression":
         carried = carry.share * carry.value

@@ -149,6 +149,24 @@ def _tested(units: Sequence[Units], machines: Sequence[Machine | None], blocks: 
     return Tested(d, totals, units[0].coins[:blocks], independent, rules.seed, resolution)
 
 
+def _unless_carried(
+    words: tuple[tuple[Word, Basis], tuple[Word, Basis]],
+    unit: Units,
+    trace: Trace,
+    look: int,
+    blocks: int,
+    rules: Rules,
+) -> tuple[Word, Word]:
+    """Both words, inconclusive where carry-over could have made one; the trace keeps which."""
+    carried = set()
+    for word, basis in dict.fromkeys(words):
+        if word != "inconclusive" and made_by_carry(unit, word, basis, trace.machine.get(look), blocks, rules):
+            trace.withheld[look] = word
+            carried.add(word)
+    (word, _), (alone, _) = words
+    return "inconclusive" if word in carried else word, "inconclusive" if alone in carried else alone
+
+
 def _take(
     unit: Units,
     trace: Trace,
@@ -174,11 +192,8 @@ def _take(
         few = True
         word, alone = (_unless_equivalent(found) for found in (word, alone))
     trace.few_trials = few
-    for found, rests in dict.fromkeys(((word, basis), (alone, alone_basis))):
-        if found != "inconclusive" and made_by_carry(unit, found, rests, trace.machine.get(look), blocks, rules):
-            trace.withheld[look] = found
-            word = "inconclusive" if found == word else word
-            alone = "inconclusive" if found == alone else alone
+    words = ((word, basis), (alone, alone_basis))
+    word, alone = _unless_carried(words, unit, trace, look, blocks, rules)
     if word != "inconclusive":
         trace.word, trace.basis = word, basis
     elif not trace.settled and trace.alone == "inconclusive":

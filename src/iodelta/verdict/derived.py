@@ -85,6 +85,16 @@ def _histogram(runs: Sequence[Trial], kind: Kind, family: str) -> Histogram | No
     return Histogram.merged(parts) if parts else None
 
 
+def _no_sweep(place: str) -> Finding:
+    return Finding(
+        "knee.no-blocks",
+        "warning",
+        place,
+        "no block holds the whole depth sweep under both variants",
+        "sweep every depth in every block",
+    )
+
+
 def knee_move(
     trials: Iterable[Trial],
     depths: Mapping[str, int],
@@ -103,14 +113,7 @@ def knee_move(
     series = [series_of(own, metric, baseline, variant, cell=cell) for cell in cells]
     shared = set.intersection(*(set(one.blocks) for one in series)) if series else set()
     if not shared:
-        nothing = Finding(
-            "knee.no-blocks",
-            "warning",
-            place,
-            "no block holds the whole depth sweep under both variants",
-            "sweep every depth in every block",
-        )
-        return KneeMove(metric, baseline, variant, None, None, None, (nothing,))
+        return KneeMove(metric, baseline, variant, None, None, None, (_no_sweep(place),))
     before, after = (_sweep(series, shared, old=old) for old in (True, False))
     sweep = [float(depths[cell]) for cell in cells]
     knees = [

@@ -144,8 +144,10 @@ def would_change(
         )
     if word == "equivalent":
         return f"a margin tighter than {100.0 * max(-low, high):.2g} %"
-    if needed is None:
-        return "more blocks"
+    return "more blocks" if needed is None else _more_blocks(needed)
+
+
+def _more_blocks(needed: Needed) -> str:
     share = f"in {100 * needed.share:.0f} % of replays"
     if needed.high is None:
         return f"{plural(needed.low, 'block')} in all or more, perhaps more than are planned ({share})"

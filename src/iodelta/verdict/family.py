@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -121,12 +121,7 @@ def _screened(units: Sequence[Units], rules: Rules, ended: Sequence[int]) -> tup
         return [Job(part, Claim(one_look(len(part.d), spent), alpha)) for part in parts], None
     if math.isinf(stage_1):
         return [Job(unit, Claim(NO_LOOKS, 0.0), standing="screening") for unit in units], None
-    signs = signs_of(units, rules)
-    directions = []
-    for unit, sign in zip(units, signs, strict=True):
-        worse, better = (p < rules.screen.keep for p in sign)
-        both = unit.cell in rules.screen.always and not worse and not better
-        directions.append((worse or both, better or both))
+    directions = list(_directions(units, rules))
     kept = sum(worse + better for worse, better in directions)
     jobs = []
     for unit, (worse, better) in zip(units, directions, strict=True):
@@ -138,6 +133,20 @@ def _screened(units: Sequence[Units], rules: Rules, ended: Sequence[int]) -> tup
         else:
             jobs.append(Job(unit, Claim(plan_of(rules, unit.ended), 0.0, False, False), standing="dropped"))
     return jobs, kept
+
+
+def _directions(units: Sequence[Units], rules: Rules) -> Iterator[tuple[bool, bool]]:
+    """Whether stage 1 keeps each comparison as perhaps worse, and as perhaps better."""
+    for unit, sign in zip(units, signs_of(units, rules), strict=True):
+        worse, better = (p < rules.screen.keep for p in sign)
+        both = unit.cell in rules.screen.always and not worse and not better
+        yield worse or both, better or both
+
+
+def _carries(p_family: float, job: Job, trace: Trace, rules: Rules) -> bool:
+    """Whether Holm's later steps give a comparison whose looks are used up the word that it has alone."""
+    open_ = not trace.settled and trace.exhausted
+    return open_ and rules.family != "each" and p_family <= rules.alpha and _may(job.claim, trace.alone)
 
 
 def resolve(jobs: Sequence[Job], traces: Sequence[Trace], rules: Rules) -> list[Outcome]:
@@ -153,8 +162,7 @@ def resolve(jobs: Sequence[Job], traces: Sequence[Trace], rules: Rules) -> list[
     for row, (job, trace) in enumerate(zip(jobs, traces, strict=True)):
         p_looks, p_family, q = best.get(row, (None, None, None))
         word, at, promoted = trace.word, trace.at, False
-        carried = p_family is not None and p_family <= rules.alpha and rules.family != "each"
-        if not trace.settled and trace.exhausted and carried and _may(job.claim, trace.alone):
+        if p_family is not None and _carries(p_family, job, trace, rules):
             word, at, promoted = trace.alone, trace.alone_at, True
         outcomes.append(Outcome(word, at, _step(job, trace, word), p_looks, p_family, q, promoted))
     return _by_promise(jobs, traces, outcomes) if directed else outcomes

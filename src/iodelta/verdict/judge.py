@@ -176,15 +176,20 @@ def _trials_at(series: Sequence[Series]) -> dict[str, NDArray[np.float64]]:
     return {name: np.array(sorted(numbers), dtype=float) for name, numbers in by_variant.items()}
 
 
-def _overall(units: Sequence[Units], rules: Rules, ended: Sequence[int]) -> list[Verdict]:
-    """One verdict per variant and metric on the mean over cells, from the blocks that all cells have in common."""
+def _over_cells(units: Sequence[Units]) -> list[list[Units]]:
+    """The cells of each variant and metric, as far as they can be judged on one machine."""
     groups: dict[tuple[str, str], list[Units]] = {}
     for unit in units:
         if unit.refusal is None and not unit.hosts and len(unit.d):
             groups.setdefault((unit.variant, unit.metric.name), []).append(unit)
+    return list(groups.values())
+
+
+def _overall(units: Sequence[Units], rules: Rules, ended: Sequence[int]) -> list[Verdict]:
+    """One verdict per variant and metric on the mean over cells, from the blocks that all cells have in common."""
     screening = rules.family == "screen" and math.isinf(stage_1_end(units, rules))
     jobs = []
-    for members in groups.values():
+    for members in _over_cells(units):
         if len(members) < 2 or (screening and not ended):
             continue
         if rules.family == "screen":

@@ -164,10 +164,8 @@ def reader(name: str) -> Callable[[Trial], Reading]:
             return _jitter(trial, kind)
         if kind == SYNC:
             return _of_sync(trial, percent)
-        for direction in trial.directions:
-            if direction.kind == kind:
-                break
-        else:
+        direction = next((one for one in trial.directions if one.kind == kind), None)
+        if direction is None:
             return UNMEASURED
         if family in LATENCIES and not direction.iops.value:
             return math.inf, None  # no I/O came back: the worst latency there is

@@ -82,11 +82,7 @@ def rank(series: Sequence[Series], rules: Rules, *, level: float | None = None) 
     level = sequential_level(rules) if level is None else level
     units = [units_of(one, rules) for one in series]
     usable = [unit for unit in units if unit.refusal is None]
-    findings = tuple(
-        dict.fromkeys(
-            chain.from_iterable((*unit.findings, *([unit.refusal] if unit.refusal else [])) for unit in units)
-        )
-    )
+    findings = tuple(dict.fromkeys(chain.from_iterable(unit.all_findings for unit in units)))
     shared = set.intersection(*(set(unit.numbers) for unit in usable)) if usable else set()
     cell, metric = series[0].cell, series[0].metric
     if not shared:

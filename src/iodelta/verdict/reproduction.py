@@ -127,6 +127,15 @@ def tolerance(there: Estimate, margin: float) -> float:
     return HALF * abs(there.value) if _shown(there) else math.log1p(margin)
 
 
+def _of_no_change(here: Estimate, delta: float) -> tuple[Word, str]:
+    """Where the original excludes a change beyond the margin."""
+    if _within(here, delta):
+        return "reproduced", "no change beyond the margin there, and none here"
+    if _changed(here, delta):
+        return "seen only here", "no change beyond the margin there"
+    return "inconclusive", "no change there; a change here cannot be ruled out"
+
+
 def reproduction(there: Estimate, here: Estimate, margin: float) -> Reproduction:
     """The word for a change seen ``there`` and measured again ``here``: log-ratios of variant to baseline.
 
@@ -140,16 +149,11 @@ def reproduction(there: Estimate, here: Estimate, margin: float) -> Reproduction
     def made(word: Word, says: str) -> Reproduction:
         return Reproduction(word, says, same, found)
 
+    if not _shown(there) and not _within(there, delta):
+        says = "the original does not show a change: its interval includes both a change and no change"
+        return Reproduction("inconclusive", says, same, found, asked=False)
     if not _shown(there):
-        if not _within(there, delta):
-            says = "the original does not show a change: its interval includes both a change and no change"
-            nothing = made("inconclusive", says)
-            return msgspec.structs.replace(nothing, asked=False)
-        if _within(here, delta):
-            return made("reproduced", "no change beyond the margin there, and none here")
-        if _changed(here, delta):
-            return made("seen only here", "no change beyond the margin there")
-        return made("inconclusive", "no change there; a change here cannot be ruled out")
+        return made(*_of_no_change(here, delta))
     sign = 1.0 if there.value > 0.0 else -1.0
     same_direction = sign * (here.low if sign > 0 else here.high) > 0.0
     if _within(found, same):

@@ -89,6 +89,11 @@ class Units:
     forever: bool = False
 
     @property
+    def all_findings(self) -> tuple[Finding, ...]:
+        """With the reason why no verdict can be given, where there is one."""
+        return self.findings if self.refusal is None else (*self.findings, self.refusal)
+
+    @property
     def place(self) -> str:
         """Where a finding about it is: cell, metric and variant."""
         return f"cell {self.cell}, {self.metric.name}, {self.variant}"
@@ -231,12 +236,8 @@ def units_of(series: Series, rules: Rules, ended: Sequence[int] = (), *, trials_
     usable = _usable(a, series.metric) & _usable(b, series.metric)
     if lopsided:
         refusal, forever = _hard("unequal", place, "the two sides do not have the same blocks", "pair them again"), True
-    elif series.refused is not None:
-        refusal, forever = series.refused, len(series.finished) >= rules.looks[0]
-    elif not shortest:
-        refusal, forever = _nothing(series, rules, place)
-    elif not usable.all():
-        refusal, forever = _not_positive(series, a, b, usable, place), True
+    elif series.refused is not None or not shortest or not usable.all():
+        refusal, forever = _refusal(series, rules, a, b, usable, place)
     d = np.full(shortest, np.nan)
     d[usable] = _differences(a[usable], b[usable], higher_is_better=series.metric.better == "higher")
     last_at = np.maximum(series.baseline_at[:shortest], series.variant_at[:shortest])
@@ -394,6 +395,17 @@ def _rows_by_boot(boots: Sequence[str], wanted: Sequence[str]) -> list[list[int]
 
 def _hard(rule: str, place: str, explanation: str, remedy: str) -> Finding:
     return Finding(f"verdict.{rule}", "hard", place, explanation, remedy)
+
+
+def _refusal(
+    series: Series, rules: Rules, a: Floats, b: Floats, usable: NDArray[np.bool_], place: str
+) -> tuple[Finding, bool]:
+    """Why a series has no verdict, and whether more blocks will not change that."""
+    if series.refused is not None:
+        return series.refused, len(series.finished) >= rules.looks[0]
+    if not len(a):
+        return _nothing(series, rules, place)
+    return _not_positive(series, a, b, usable, place), True
 
 
 def _nothing(series: Series, rules: Rules, place: str) -> tuple[Finding, bool]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from iodelta.errors import RequestError
@@ -70,22 +70,30 @@ def cbt(path: str) -> Spot | None:
     """
     *folders, name = path.split("/")
     found = _CBT_FILE.fullmatch(name)
-    levels = [number for number, folder in enumerate(folders) if _CBT_LEVEL.fullmatch(folder)]
-    repetitions = [number for number, folder in enumerate(folders) if _CBT_REPETITION.fullmatch(folder)]
+    levels = _places(_CBT_LEVEL, folders)
+    repetitions = _places(_CBT_REPETITION, folders)
     if found is None or not (levels or repetitions):
         return None
     first = (repetitions or levels)[0]
-    own = folders[first:]
     named = [_cbt_level(folders[number]) for number in levels]
-    tests = [folder for folder in own if folder.startswith("id-")]
-    modes = [folder for folder in own if not _is_cbt_folder(folder)]
     return Spot(
         "/".join(folder for folder in folders[:first] if folder != "results"),
-        ", ".join([*modes, *named]) or ", ".join(tests),
+        _cbt_cell(folders[first:], named),
         replicate=int(folders[first]) if repetitions else None,
         part=found["part"],
         rank=1 if found["json"] else 0,
     )
+
+
+def _places(shape: re.Pattern[str], folders: Sequence[str]) -> list[int]:
+    return [number for number, folder in enumerate(folders) if shape.fullmatch(folder)]
+
+
+def _cbt_cell(folders: Sequence[str], levels: Sequence[str]) -> str:
+    """Mode and levels; the names of the tests where there are neither."""
+    modes = [folder for folder in folders if not _is_cbt_folder(folder)]
+    tests = [folder for folder in folders if folder.startswith("id-")]
+    return ", ".join([*modes, *levels]) or ", ".join(tests)
 
 
 def _is_cbt_folder(name: str) -> bool:

@@ -118,6 +118,8 @@ def together(runs: Sequence[Run]) -> Run:
     parts = list(chain.from_iterable(run.directions for run in runs))
     is_counted = all(part.ios and part.runtime_ms for part in parts)
     directions = merged(list(map(_job, runs))).directions if is_counted else _summed(parts)
+    hosts = {run.host for run in runs}
+    same_disks = all(run.disks == first.disks for run in runs)
     return msgspec.structs.replace(
         first,
         jobs=sum(run.jobs or 1 for run in runs),
@@ -125,11 +127,11 @@ def together(runs: Sequence[Run]) -> Run:
         directions=directions,
         started=min(_known(run.started for run in runs), default=None),
         ended=max(_known(run.ended for run in runs), default=None),
-        host=first.host if len({run.host for run in runs}) == 1 else "",
-        error=next((run.error for run in runs if run.error), 0),
+        host=first.host if len(hosts) == 1 else "",
+        error=next(filter(None, (run.error for run in runs)), 0),
         usr_cpu=unknown("%"),
         sys_cpu=unknown("%"),
-        disks=first.disks if all(run.disks == first.disks for run in runs) else (),
+        disks=first.disks if same_disks else (),
         samplers=(),
         series={},
         findings=tuple(dict.fromkeys(chain.from_iterable(run.findings for run in runs))),
