@@ -276,8 +276,7 @@ class Search:
     ) -> Course[tuple[int, int] | None]:
         """Run the bins in turn until some later one lies higher than an earlier: the range from one to the other. None
         when no rise of ``target`` is left possible, or the runs allowed for it, ``limit`` in all, are used up."""
-        level = PASSED if stage == "gate" else PROBED
-        most = self.rules.pairs if stage == "gate" else PROBE_ROUNDS
+        level, most = (PASSED, self.rules.pairs) if stage == "gate" else (PROBED, PROBE_ROUNDS)
         most = most if top else most // 2
         while True:
             runs = [self._measured(line, one) for one in bins]

@@ -210,13 +210,14 @@ def _options(block: _Block, size: int | None) -> dict[str, str]:
     return options | {name: value for name, value in told.items() if name not in ("bs", "numjobs")}
 
 
+def _percentiles(text: str, step: int) -> dict[float, Quantity]:
+    return {percent: percentile(value, step, True) for percent, value in percentiles(text)}
+
+
 def _spread(block: _Block) -> dict[float, Quantity]:
     """Percentiles: those of one thread, or between those of all: a mixture's quantile lies between its parts'."""
-    threads: list[dict[float, Quantity]] = []
-    for unit, text in block.spreads:
-        if unit != "tsc ticks":  # of an unknown rate
-            step = STEP[unit[0]]
-            threads.append({percent: percentile(value, step, True) for percent, value in percentiles(text)})
+    timed = [(text, STEP[unit[0]]) for unit, text in block.spreads if unit != "tsc ticks"]  # these are of unknown rate
+    threads = [_percentiles(text, step) for text, step in timed]
     if not threads:
         return {}
     found = {}

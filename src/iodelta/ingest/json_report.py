@@ -10,13 +10,13 @@ from itertools import chain, islice, starmap
 import msgspec
 
 from iodelta.ingest.json_text import Extent, closed, extent, holders, lenient, tolerant
-from iodelta.ingest.model import Disk, Priority, Refusal, Run, Sampler, unknown
+from iodelta.ingest.model import Disk, Format, Priority, Refusal, Run, Sampler, unknown
 from iodelta.ingest.numbers import Version, version_of
 from iodelta.ingest.options import workload
 from iodelta.ingest.unified import without_sum
 from iodelta.ingest.wording import clean, clean_all
 from iodelta.plural import plural
-from iodelta.trial import Direction, Finding, Kind, Place, Quantity
+from iodelta.trial import Direction, Finding, Kind, Latency, Place, Quantity
 from iodelta.workload.fio_schema import RawDirection, RawDisk, RawDocument, RawJob, decoded, direction, latency
 
 KINDS: tuple[Kind, ...] = ("read", "write", "trim", "mixed")
@@ -160,7 +160,7 @@ class _Document:
         raw = _directions_of(job)
         try:
             directions = [_direction(kind, part, self._version) for kind, part in raw if _did_io(part)]
-            sync = latency(job.sync.lat_ns, job.sync.total_ios) if job.sync else None
+            sync = _sync(job)
             priorities = tuple(chain.from_iterable(starmap(_priorities, raw)))
         except msgspec.DecodeError:
             raise
@@ -175,7 +175,7 @@ class _Document:
             jobs = _jobs(numjobs, concurrency)
         return Run(
             place=place,
-            format="json+" if any(_has_bins(part) for _, part in raw) else "json",
+            format=_format(raw),
             jobname=clean(job.jobname),
             group=job.groupid,
             jobs=jobs,
@@ -207,6 +207,14 @@ class _Document:
 
     def _depths(self, job: RawJob) -> dict[str, Quantity]:
         return {clean(depth): _printed(share, "%", self._half) for depth, share in job.iodepth_level.items()}
+
+
+def _sync(job: RawJob) -> Latency | None:
+    return latency(job.sync.lat_ns, job.sync.total_ios) if job.sync else None
+
+
+def _format(raw: Sequence[tuple[Kind, RawDirection]]) -> Format:
+    return "json+" if any(_has_bins(part) for _, part in raw) else "json"
 
 
 def _directions_of(job: RawJob) -> list[tuple[Kind, RawDirection]]:

@@ -305,9 +305,15 @@ def _has_offsets(head: bytes, column: int) -> bool:
     return any(row[column].strip() not in (b"0", b"1") for row in rows[:-1] if len(row) > column)
 
 
+def _integers(rows: Sequence[Sequence[bytes]], column: int) -> list[int]:
+    """What stands in a column of rows of five and more."""
+    texts = (row[column].strip() for row in rows if len(row) > 4)
+    return [int(text) for text in texts if text.isdigit()]
+
+
 def _extra_column(head: bytes) -> int:
     """1 when the third column is a maximum and the fourth the direction (log_window_value=both)."""
     rows = [row.split(b",") for row in head[:8192].splitlines()[:20]]
-    thirds = [int(row[2]) for row in rows[:-1] or rows if len(row) > 4 and row[2].strip().isdigit()]
-    fourths = [int(row[3]) for row in rows[:-1] or rows if len(row) > 4 and row[3].strip().isdigit()]
+    whole = rows[:-1] or rows
+    thirds, fourths = _integers(whole, 2), _integers(whole, 3)
     return 1 if thirds and max(thirds) > 2 and max(fourths, default=9) <= 2 else 0

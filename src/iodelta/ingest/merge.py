@@ -250,7 +250,7 @@ def _joined(before: Report, report: Report, matches: Sequence[tuple[Run, Run]]) 
 def _best(first: Run, second: Run) -> Run:
     """The better format, with what only the other knows filled in, and where they contradict each other found."""
     best, other = sorted((first, second), key=lambda run: _RANK.get(run.format, 9))
-    both = list(zip(best.directions, other.directions, strict=True)) if best.directions and other.directions else []
+    both = _paired(best.directions, other.directions)
     fuller = {name: getattr(best, name) or getattr(other, name) for name in _EITHER}
     return msgspec.structs.replace(
         best,
@@ -264,6 +264,11 @@ def _best(first: Run, second: Run) -> Run:
         findings=_findings_of_both(best, other, both),
         **fuller,
     )
+
+
+def _paired(some: Sequence[Direction], others: Sequence[Direction]) -> list[tuple[Direction, Direction]]:
+    """Each with the other's; none where one has none."""
+    return list(zip(some, others, strict=True)) if some and others else []
 
 
 def _findings_of_both(best: Run, other: Run, both: Sequence[tuple[Direction, Direction]]) -> tuple[Finding, ...]:

@@ -117,6 +117,11 @@ def _between(low: tuple[Printed, str], high: tuple[Printed, str]) -> tuple[Print
     return Printed((low[0].value + high[0].value) / 2, low[0].low, high[0].high), high[1]
 
 
+_POINTED_THOUSANDS = re.compile(r"-?\d{1,3}(?:\.\d{3}){1,5}")
+_ONE_COMMA = re.compile(r"-?\d{1,9},\d{1,9}")
+_COMMA_BEFORE_DECIMALS = re.compile(r"-?\d{1,9},(?:\d{1,2}|\d{4,9})|0,\d{1,9}")
+
+
 def decimal_comma(cells: Sequence[str], *, beside: bool = False) -> bool:
     """Whether the commas in a column stand before decimals: one is not followed by just three digits.
 
@@ -127,10 +132,8 @@ def decimal_comma(cells: Sequence[str], *, beside: bool = False) -> bool:
         return True
     pointed = [text for text in numbers if "." in text]
     if pointed:
-        return beside and all(re.fullmatch(r"-?\d{1,3}(?:\.\d{3}){1,5}", text) for text in pointed)
-    if beside:
-        return any(re.fullmatch(r"-?\d{1,9},\d{1,9}", text) for text in numbers)
-    return any(re.fullmatch(r"-?\d{1,9},(?:\d{1,2}|\d{4,9})|0,\d{1,9}", text) for text in numbers)
+        return beside and all(map(_POINTED_THOUSANDS.fullmatch, pointed))
+    return any(map((_ONE_COMMA if beside else _COMMA_BEFORE_DECIMALS).fullmatch, numbers))
 
 
 def doubtful_commas(cells: Sequence[str]) -> bool:

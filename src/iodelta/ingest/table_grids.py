@@ -58,10 +58,7 @@ def grid(titles: list[str], rows: list[Row], first: int, mark: str = "", misfits
         return None  # the name of what follows
     titles, rows = _with_whole_titles(titles, rows)
     rows = [each for each in rows if not _is_types(each[1])]
-    another = _another_table(rows)
-    if another is not None:
-        rows = [each for each in rows if each[0] < another]
-        misfits = [at for at in misfits if at < another]
+    rows, misfits = _of_one_table(rows, misfits)
     if not rows or len(titles) < 2:
         return None
     return Grid(titles, in_sections(rows), first, mark, tuple(misfits)) if has_numbers(rows) else None
@@ -78,9 +75,12 @@ def _with_whole_titles(titles: list[str], rows: list[Row]) -> tuple[list[str], l
     return titles, rows
 
 
-def _another_table(rows: Sequence[Row]) -> int | None:
-    """The line with the titles of another table."""
-    return next((at for at, cells, _ in rows if is_heading(cells)), None)
+def _of_one_table(rows: list[Row], misfits: Sequence[int]) -> tuple[list[Row], Sequence[int]]:
+    """What is above the titles of another table."""
+    another = next((at for at, cells, _ in rows if is_heading(cells)), None)
+    if another is None:
+        return rows, misfits
+    return [each for each in rows if each[0] < another], [at for at in misfits if at < another]
 
 
 def _with_unit(title: str, unit: str) -> str:
@@ -231,8 +231,7 @@ def _values(line: Line, mark: str, several: bool) -> list[str] | None:
 
 def strays(found: Grid, lines: Sequence[Line], last: int) -> list[int]:
     """Indexes of the rows of a table that other lines set apart from it: they have no titles of their own."""
-    texts = [cells for _, cells, _ in found.rows]
-    numbered = [at for at in range(len(found.titles)) if _holds_numbers(list(map(itemgetter(at), texts)))]
+    numbered = _numbered(found)
     by_row = any(column(cells[0]) is not None for _, cells, _ in found.rows)
     strays: list[int] = []
     for at in range(last + 1, len(lines)):
@@ -243,6 +242,12 @@ def strays(found: Grid, lines: Sequence[Line], last: int) -> list[int]:
         elif at > max([last, *strays]) + _APART or is_heading(cells):
             break
     return strays
+
+
+def _numbered(found: Grid) -> list[int]:
+    """The columns that hold numbers."""
+    texts = [cells for _, cells, _ in found.rows]
+    return [at for at in range(len(found.titles)) if _holds_numbers(list(map(itemgetter(at), texts)))]
 
 
 def _has_numbers_in(cells: Sequence[str], places: Sequence[int]) -> bool:

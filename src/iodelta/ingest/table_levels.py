@@ -36,10 +36,16 @@ def together(upper: Sequence[str], lower: Sequence[str]) -> list[str]:
     return titles
 
 
+def _are_sections(rows: Sequence[Row], named: Sequence[int]) -> bool:
+    """Whether the rows ``named`` head those below them: the first does, one that names work, and those that repeat."""
+    of_work = (at == 0 or _is_of_workload(rows[at][1][0]) for at in named)
+    return any(of_work) or _repeat(rows, named)
+
+
 def in_sections(rows: Sequence[Row]) -> list[Row]:
     """``rows`` without those that only name the rows below them, each with that name as its section."""
     named = [at for at, (_, cells, _) in enumerate(rows) if _has_name_only(cells) and at + 1 < len(rows)]
-    if not any(at == 0 or _is_of_workload(rows[at][1][0]) for at in named) and not _repeat(rows, named):
+    if not _are_sections(rows, named):
         return list(rows)  # rows whose results are missing
     found: list[Row] = []
     section = ""

@@ -54,7 +54,12 @@ def _is_torn(way: Grid) -> bool:
         return True
     if any(map(_is_bracketed, chain(way.titles, *rows))) or any(map(_has_wide_gap, chain.from_iterable(rows))):
         return True
-    others = [at for at, title in enumerate(way.titles) if names_other(title) or several(title)]
+    return _mixes(way.titles, rows)
+
+
+def _mixes(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether a column that names something else, or several measures, holds words and numbers."""
+    others = [at for at, title in enumerate(titles) if names_other(title) or several(title)]
     return any(_is_mixed(cells[at]) for cells, at in product(rows, others))
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import compress
+from operator import not_
 
 from iodelta.ingest.table_cells import cell, plain
 from iodelta.ingest.table_grids import Grid
@@ -52,7 +54,7 @@ def summaries(grid: Grid, headings: Sequence[Heading]) -> dict[int, str]:
     for at in columns:
         texts = _column(grid, at)
         summed = list(_are_summaries(texts))
-        others = [text for text, is_sum in zip(texts, summed, strict=True) if not is_sum]
+        others = list(compress(texts, map(not_, summed)))
         is_of_runs = bool(others) and all(map(_has_digit, others))
         if is_of_runs or (at == first and len(texts) > 1):
             rows = zip(grid.rows, texts, summed, strict=True)

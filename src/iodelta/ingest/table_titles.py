@@ -29,10 +29,7 @@ def certain(headings: Sequence[Heading]) -> list[Heading]:
     A word that is not known here may be a variant's name only where every measure has a column for each of several.
     """
     words = [strange(h.title) if h.column is not None else "" for h in headings]
-    owners: dict[Column, set[str]] = {}
-    for h, word in zip(headings, words, strict=True):
-        if h.column is not None:
-            owners.setdefault(h.column._replace(scale=None), set()).add(word)
+    owners = _owners(headings, words)
     of_variants = _are_of_variants(list(owners.values()))
     twice = doubled(headings)
     found: list[Heading] = []
@@ -43,6 +40,15 @@ def certain(headings: Sequence[Heading]) -> list[Heading]:
         is_variant = of_variants and h.column is not None and len(owners[h.column._replace(scale=None)]) > 1
         found.append(h._replace(column=None, refused=True) if word and not is_variant else h)
     return found
+
+
+def _owners(headings: Sequence[Heading], words: Sequence[str]) -> dict[Column, set[str]]:
+    """Of each measure, in whichever unit, the words that its columns' titles add."""
+    owners: dict[Column, set[str]] = {}
+    for h, word in zip(headings, words, strict=True):
+        if h.column is not None:
+            owners.setdefault(h.column._replace(scale=None), set()).add(word)
+    return owners
 
 
 def _are_of_variants(owners: Sequence[set[str]]) -> bool:

@@ -295,6 +295,11 @@ def _counts_nanoseconds(statements: Sequence[say.Statement], version: Version | 
     return False if any("runt" in s.fields for s in statements) else None
 
 
+def _exact_bytes(rates: say.Rates, exact: int) -> int:
+    """``exact``, the block size times the I/Os, where the printed amount is this, rounded; else 0."""
+    return exact if rates.amount.low <= exact <= rates.amount.high else 0
+
+
 def _direction(
     part: _Part,
     rates: say.Rates,
@@ -304,8 +309,7 @@ def _direction(
     nanoseconds: bool | None,
 ) -> Direction:
     ios, short, dropped = (_count(numbers, rates.kind) for numbers in counts)
-    exact = block * ios if block is not None else 0
-    known = exact if exact and rates.amount.low <= exact <= rates.amount.high and not short else 0
+    known = 0 if short or block is None else _exact_bytes(rates, block * ios)
     return Direction(
         kind=rates.kind,
         ios=ios,

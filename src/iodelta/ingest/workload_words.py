@@ -48,14 +48,18 @@ def facts(labels: Mapping[str, str], names: str) -> Workload:
     stated = (MODE.search(text) for title, text in lowered.items() if is_direction_title(title))
     mode = next(filter(None, stated), mode)  # not its title
     said = {name: _labelled(lowered, titles) for name, titles in TITLES.items()}
-    engine = said["engine"].replace("`", "").strip().lower()
     return Workload(
         rw=_rw(mode),
-        ioengine=engine if engine in ENGINES | READERS else None,
+        ioengine=_engine(said["engine"]),
         bs=size(said["bs"]) or (size(f"{block[1]}{block[2]}") if block else None),
         iodepth=_whole(said["depth"]) or (int(depth[1]) if depth else None),
         numjobs=_whole(said["jobs"]) or (int(jobs[1] or jobs[2]) if jobs else None),
     )
+
+
+def _engine(text: str) -> str | None:
+    name = text.replace("`", "").strip().lower()
+    return name if name in ENGINES | READERS else None
 
 
 def _labelled(lowered: Mapping[str, str], titles: tuple[str, ...]) -> str:

@@ -122,11 +122,9 @@ class FileKnob(Knob):
         for path, text in saved.values:
             if not path.startswith(ROOTS) or ".." in path.split("/"):
                 raise KnobError(f"the record names {path!r}, which is not a kernel setting", place=saved.knob)
-            if other := _another_disk(machine, saved.disks, path):
-                accounts[f"{path} not changed: {other}"] = None
-                continue
-            if not machine.glob(path):
-                accounts[f"{path} no longer exists, nor does its setting"] = None
+            absent = _no_longer_there(machine, saved, path)
+            if absent:
+                accounts[absent] = None
                 continue
             try:
                 if cls.parse(text_of(machine, path)) != text:
@@ -231,6 +229,13 @@ def active(text: str) -> str:
     """``none [mq-deadline]`` -> ``mq-deadline``; a text without brackets is the value."""
     found = re.search(r"(?:^|\s)\[([^\]]+)\](?:\s|$)", text)
     return found[1] if found else text.strip()
+
+
+def _no_longer_there(machine: Machine, saved: Saved, path: str) -> str:
+    """Why there is nothing to restore at ``path``; empty where there is."""
+    if other := _another_disk(machine, saved.disks, path):
+        return f"{path} not changed: {other}"
+    return "" if machine.glob(path) else f"{path} no longer exists, nor does its setting"
 
 
 def choices(text: str) -> tuple[str, ...]:

@@ -215,6 +215,12 @@ def ways(machine: Machine) -> tuple[list[Way], list[str]]:
     return [way for way, reason in asked if not reason], [f"{way.name}: {reason}" for way, reason in asked if reason]
 
 
+def _entry_name(menu: re.Match[str]) -> str:
+    """Its identifier, else its title, which is quoted in either way or not at all."""
+    named = re.search(r"(?:\$\{?menuentry_id_option\}?|--id)[\s=]+['\"]?([^'\"\s]+)", menu[4])
+    return str(named[1] if named else menu[1] or menu[2] or menu[3])
+
+
 def grub_entries(text: str) -> list[tuple[str, str]]:
     """What ``grub-reboot`` calls each entry of a grub.cfg, and the image that it boots; in their order."""
     found: list[tuple[str, str]] = []
@@ -222,8 +228,7 @@ def grub_entries(text: str) -> list[tuple[str, str]]:
     for line in map(str.strip, text.splitlines()):
         menu = re.match(r"(?:submenu|menuentry)\s+(?:'([^']*)'|\"([^\"]*)\"|(\S+))(.*)\{$", line)
         if menu:
-            named = re.search(r"(?:\$\{?menuentry_id_option\}?|--id)[\s=]+['\"]?([^'\"\s]+)", menu[4])
-            open_.append(named[1] if named else menu[1] or menu[2] or menu[3])
+            open_.append(_entry_name(menu))
         elif line.endswith("{"):
             open_.append("")
         elif line == "}" and open_:

@@ -95,16 +95,21 @@ def make_schedule(
         orders[cell.name] = [in_a_row(one, runs) for one in drawn]
     planned = []
     for block in range(rounds):
-        rng = random.Random(f"{seed}/{block}")
-        conditions = [condition.name for condition in experiment.conditions]
-        rng.shuffle(conditions)
-        round_: list[Slot] = []
-        for condition in conditions:
-            cells = [cell.name for cell in experiment.cells if cell.condition == condition]
-            rng.shuffle(cells)
-            round_ += [Slot(cell, block, orders[cell][block]) for cell in cells]
-        planned.append(tuple(round_))
+        cells = _cells_in_order(experiment, random.Random(f"{seed}/{block}"))
+        planned.append(tuple(Slot(cell, block, orders[cell][block]) for cell in cells))
     return Schedule(seed, tuple(planned))
+
+
+def _cells_in_order(experiment: Experiment, rng: random.Random) -> list[str]:
+    """The cells of a round: conditions in random order, and in each its cells."""
+    conditions = [condition.name for condition in experiment.conditions]
+    rng.shuffle(conditions)
+    ordered = []
+    for condition in conditions:
+        cells = [cell.name for cell in experiment.cells if cell.condition == condition]
+        rng.shuffle(cells)
+        ordered += cells
+    return ordered
 
 
 def in_a_row(order: Sequence[str], runs: int) -> tuple[str, ...]:

@@ -446,9 +446,7 @@ class ShellMachine:
         files = [path for _, path in asked["read"]]
         patterns = [pattern for _, pattern in asked["glob"]]
         runs = asked["run"]
-        codes = [f"LC_ALL=C cat -- {spelt(between(files, SEPARATOR))} </dev/null; iodelta_end $?"] if files else []
-        codes += [f"{''.join(map(listing, patterns))} iodelta_end 0"] if patterns else []
-        codes += map(_code, runs)
+        codes = _codes(files, patterns, runs)
         begun = time.monotonic()
         replies = iter(self.ask_all(codes) if codes else ())
         if files:
@@ -476,6 +474,16 @@ class ShellMachine:
     def _read_one(self, path: str) -> bytes:
         answer = self._single(path)
         return b"" if isinstance(answer, MachineError) else answer
+
+
+def _codes(files: Sequence[str], patterns: Sequence[str], runs: Sequence[Question]) -> list[str]:
+    """Code that answers all files, then all patterns, then each program."""
+    codes = []
+    if files:
+        codes.append(f"LC_ALL=C cat -- {spelt(between(files, SEPARATOR))} </dev/null; iodelta_end $?")
+    if patterns:
+        codes.append(f"{''.join(map(listing, patterns))} iodelta_end 0")
+    return [*codes, *map(_code, runs)]
 
 
 def _code(question: Question) -> str:

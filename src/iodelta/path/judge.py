@@ -305,8 +305,13 @@ def _shift(cell: str, pair: tuple[str, str], kind: Kind, a: Count | None, b: Cou
     change = b.median - a.median
     # What another layout of memory changes is not the path's own length.
     bar = max(CERTAIN, a.high - a.low, b.high - b.low)
-    word: Word = "same" if abs(change) <= bar else "longer" if change > 0 else "shorter"
-    return Shift(cell, *pair, kind, *values, change, b.low - a.high, b.high - a.low, bar, word)
+    return Shift(cell, *pair, kind, *values, change, b.low - a.high, b.high - a.low, bar, _word(change, bar))
+
+
+def _word(change: float, bar: float) -> Word:
+    if abs(change) <= bar:
+        return "same"
+    return "longer" if change > 0 else "shorter"
 
 
 def _functions(folder: Folder, plan: PathPlan, outputs: Mapping[int, Output]) -> list[FunctionTable]:

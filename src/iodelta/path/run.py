@@ -118,19 +118,23 @@ class _Session:
 
     def run(self, stop: Callable[[], bool]) -> str:
         pending = [one for one in self._plan.boots if one.number not in self.done]
-        together = min(TOGETHER, os.cpu_count() or 1)
         while pending or self._running:
             if alike(self._folder, self._plan, self.done) is False:
                 return REFUSED
-            pending = [one for one in pending if not self._lost(one)]
-            while pending and len(self._running) < together:
-                one = pending.pop(0)
-                self._running.append((one, self._start(one)))
+            pending = self._begin([one for one in pending if not self._lost(one)])
             if stop():
                 return INTERRUPTED
             time.sleep(0.05)
             self._keep_ended()
         return COMPLETE
+
+    def _begin(self, pending: list[BootPlan]) -> list[BootPlan]:
+        """Start as many as may run at once; those that are left."""
+        room = min(TOGETHER, os.cpu_count() or 1) - len(self._running)
+        started, left = pending[: max(0, room)], pending[max(0, room) :]
+        for one in started:
+            self._running.append((one, self._start(one)))
+        return left
 
     def _keep_ended(self) -> None:
         for one, guest in list(self._running):

@@ -75,6 +75,10 @@ def _read_stats_files(machine: Machine, target: Target) -> dict[str, str]:
     return found
 
 
+def _is_of_disk(name: str) -> bool:
+    return name.startswith("disk.")
+
+
 def _grown_within(windows: Sequence[tuple[float, float]], times: Sequence[float], values: Sequence[float]) -> float:
     """How far a counter grew in these windows, as if evenly between its readings ``values`` at ``times``."""
     grown = 0.0
@@ -192,7 +196,7 @@ class Counters:
         self._notes = []
         times = [at for at, _ in points]
         found: dict[str, float] = {}
-        for name in (name for name in before.counters if name.startswith("disk.")):
+        for name in filter(_is_of_disk, before.counters):
             grown = [_grown(before.counters[name], counters.get(name, 0.0)) for _, counters in points]
             values = [value for value in grown if value is not None]
             if len(values) == len(points):

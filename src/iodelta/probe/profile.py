@@ -8,6 +8,7 @@ instead: nanoseconds then replace cycles.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import msgspec
 
@@ -81,11 +82,8 @@ def profile(machine: Machine, data: str, ios: int) -> Profile:
     return parsed(done.text, ios)
 
 
-def parsed(text: str, ios: int) -> Profile:
-    """What ``perf report --sort comm,dso,symbol -t TAB`` says, per I/O, of what works for the load."""
-    event = (re.findall(r"of event '([^']+)'", text) or ["?"])[0].partition(":")[0]
-    whole = float((re.findall(r"Event count \(approx\.\): (\d+)", text) or ["0"])[0])
-    symbols: dict[str, float] = {}
+def _of_the_load(text: str) -> Iterator[tuple[str, float]]:
+    """Functions of the kernel that worked for the load, and their shares in percent."""
     for line in text.splitlines():
         words = [word.strip() for word in line.split("\t")]
         if len(words) < 4 or not re.fullmatch(r"\d+(\.\d+)?%", words[0]):
@@ -93,6 +91,15 @@ def parsed(text: str, ios: int) -> Profile:
         share, comm, _, symbol = words[:4]
         name = re.sub(r"^\[.\] ", "", symbol)
         if symbol.startswith("[k]") and LOAD.match(comm.strip(":")) and not IDLE.search(name):
-            symbols[name] = symbols.get(name, 0.0) + float(share[:-1]) / 100 * whole / max(1, ios)
+            yield name, float(share[:-1])
+
+
+def parsed(text: str, ios: int) -> Profile:
+    """What ``perf report --sort comm,dso,symbol -t TAB`` says, per I/O, of what works for the load."""
+    event = (re.findall(r"of event '([^']+)'", text) or ["?"])[0].partition(":")[0]
+    whole = float((re.findall(r"Event count \(approx\.\): (\d+)", text) or ["0"])[0])
+    symbols: dict[str, float] = {}
+    for name, share in _of_the_load(text):
+        symbols[name] = symbols.get(name, 0.0) + share / 100 * whole / max(1, ios)
     kept = sorted(symbols.items(), key=lambda item: -item[1])[:KEPT]
     return Profile("ns of CPU" if event in ("cpu-clock", "task-clock") else event, dict(kept))

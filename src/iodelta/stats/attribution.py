@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -257,11 +257,16 @@ class _Levels:
             fresh, over = self._fresh(run)
             sure = self._sure(effect, float(p))
             together = self.estimate(self.between(run, least))
-            needed = over is not None and all(set(over) <= set(one) for one in self._runs if set(fresh) <= set(one))
+            needed = over is not None and self._needs(fresh, over)
             found.append(Term(run, fresh, over, effect, together, float(p), sure, needed))
             named = named + columns[:, n] * sure
         found.sort(key=lambda term: -abs(term.effect.value))
         return tuple(found), named if found else None
+
+    def _needs(self, fresh: Iterable[int], over: Iterable[int]) -> bool:
+        """Whether every combination that was run with ``fresh`` has ``over``, too."""
+        with_fresh = (run for run in self._runs if set(fresh) <= set(run))
+        return all(set(over) <= set(run) for run in with_fresh)
 
     def steps(self, patches: int, sign: int) -> tuple[Step | None, ...]:
         """For every patch the switch of as few as possible that has it, over as little as possible (``sign`` 1), or as

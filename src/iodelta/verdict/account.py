@@ -118,11 +118,11 @@ def _account(job: Job, trace: Trace, outcome: Outcome, numbers: Numbers | None, 
         direct=shown.direct,
         deployed=shown.deployed,
         stalls=shown.stalls,
-        flagged=int(flagged_blocks(unit, used).sum()) if unit.baseline_flags else 0,
+        flagged=_flagged(unit, used),
         flags=flags_of(unit, used),
         unflagged=shown.unflagged,
         two_speeds=shown.two_speeds,
-        smallest_p=_smallest_p(unit, used, rules) if used else None,
+        smallest_p=_smallest_p(unit, used, rules),
         sd=shown.sd,
         p=shown.p,
         p_looks=outcome.p_looks,
@@ -199,8 +199,14 @@ def _stalls(unit: Units, used: int) -> Stalls | None:
     return Stalls(*own, everywhere.trials, everywhere.bound, everywhere.stalled)
 
 
-def _smallest_p(unit: Units, used: int, rules: Rules) -> float:
+def _flagged(unit: Units, used: int) -> int:
+    return int(flagged_blocks(unit, used).sum()) if unit.baseline_flags else 0
+
+
+def _smallest_p(unit: Units, used: int, rules: Rules) -> float | None:
     """Of the draws behind the units: exact where ranks are counted, else that of a replay."""
+    if not used:
+        return None
     draws = len(set(unit.coins[:used]))
     replayed = bool(unit.hosts) or rules.order == "mirrored"
     return min(1.0, 2.0 * (smallest_share(draws) if replayed else 0.5**draws))
@@ -323,8 +329,10 @@ def _said(
         return _so_far(job, rules), "no look was taken"
     reserved = _reserved(job, trace, outcome, word, rules)
     phrase = reserved or _phrase(unit, trace, outcome, numbers, word, rules)
-    rests_on = numbers.total if trace.basis == "total" and numbers.total is not None else numbers.typical
-    rule = explain.rule_of(word, _change(rests_on, unit), rules.margin, look, len(job.claim.plan.blocks), unit.unit)
+    total = numbers.total if trace.basis == "total" else None
+    rule = explain.rule_of(
+        word, _change(total or numbers.typical, unit), rules.margin, look, len(job.claim.plan.blocks), unit.unit
+    )
     if outcome.p_family is not None and rules.family != "each":
         rule += f"; p over looks {outcome.p_looks:.2g}, {outcome.p_family:.2g} after Holm's correction"
     return phrase, rule

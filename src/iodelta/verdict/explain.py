@@ -134,8 +134,7 @@ def would_change(
     hard = next((finding for finding in findings if finding.severity == "hard"), None)
     if hard is not None:
         return hard.remedy
-    low = -math.inf if change is None or change.low is None else change.low
-    high = math.inf if change is None or change.high is None else change.high
+    low, high = _bounds(change)
     if word in ("regression", "improvement"):
         nearest, farthest = (low, high) if abs(low) < abs(high) else (high, low)
         return (
@@ -145,6 +144,13 @@ def would_change(
     if word == "equivalent":
         return f"a margin tighter than {100.0 * max(-low, high):.2g} %"
     return "more blocks" if needed is None else _more_blocks(needed)
+
+
+def _bounds(change: Change | None) -> tuple[float, float]:
+    """The interval, infinite where an end is not known."""
+    low = None if change is None else change.low
+    high = None if change is None else change.high
+    return -math.inf if low is None else low, math.inf if high is None else high
 
 
 def _more_blocks(needed: Needed) -> str:

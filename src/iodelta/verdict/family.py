@@ -111,14 +111,11 @@ def _finish(unit: Units, blocks: int) -> float:
 
 
 def _screened(units: Sequence[Units], rules: Rules, ended: Sequence[int]) -> tuple[list[Job], int | None]:
-    first, spent = rules.screen.blocks, 1.0 - rules.reserve
+    first = rules.screen.blocks
     stage_1 = stage_1_end(units, rules)
     cut_short = next((number for number in sorted(ended) if number < stage_1), None)
     if cut_short is not None:
-        # No fresh blocks will come: one look at what stage 1 had by then, Holm over the whole family.
-        alpha = rules.alpha / (2 * max(rules.comparisons, len(units)))
-        parts = [unit.part(0, unit.until(cut_short)) for unit in units]
-        return [Job(part, Claim(one_look(len(part.d), spent), alpha)) for part in parts], None
+        return _at_once(units, rules, cut_short), None
     if math.isinf(stage_1):
         return [Job(unit, Claim(NO_LOOKS, 0.0), standing="screening") for unit in units], None
     directions = list(_directions(units, rules))
@@ -133,6 +130,13 @@ def _screened(units: Sequence[Units], rules: Rules, ended: Sequence[int]) -> tup
         else:
             jobs.append(Job(unit, Claim(plan_of(rules, unit.ended), 0.0, False, False), standing="dropped"))
     return jobs, kept
+
+
+def _at_once(units: Sequence[Units], rules: Rules, end: int) -> list[Job]:
+    """No fresh blocks will come: one look at what stage 1 had by then, Holm over the whole family."""
+    alpha = rules.alpha / (2 * max(rules.comparisons, len(units)))
+    parts = [unit.part(0, unit.until(end)) for unit in units]
+    return [Job(part, Claim(one_look(len(part.d), 1.0 - rules.reserve), alpha)) for part in parts]
 
 
 def _directions(units: Sequence[Units], rules: Rules) -> Iterator[tuple[bool, bool]]:
@@ -172,13 +176,21 @@ Corrected = dict[int, tuple[float, float, float]]
 """By row: p over all looks, after Holm's correction, and the Benjamini-Hochberg q."""
 
 
+def _claimed(
+    jobs: Sequence[Job], traces: Sequence[Trace], one_sided: Sequence[tuple[float, float]]
+) -> Iterator[tuple[int, float]]:
+    """Row and p of each direction that stage 2 claims."""
+    for row, (job, (worse, better)) in enumerate(zip(jobs, one_sided, strict=True)):
+        if traces[row].above and job.standing == "tested":
+            if job.claim.worse:
+                yield row, worse
+            if job.claim.better:
+                yield row, better
+
+
 def _directed(jobs: Sequence[Job], traces: Sequence[Trace], one_sided: Sequence[tuple[float, float]]) -> Corrected:
     """After a screen: Holm over the directed claims that it kept."""
-    hypotheses: list[tuple[int, float]] = []
-    for row, (job, sides) in enumerate(zip(jobs, one_sided, strict=True)):
-        if traces[row].above and job.standing == "tested":
-            may = (job.claim.worse, job.claim.better)
-            hypotheses += [(row, p) for p, allowed in zip(sides, may, strict=True) if allowed]
+    hypotheses = list(_claimed(jobs, traces, one_sided))
     kept = sum(job.claim.worse + job.claim.better for job in jobs)
     raw = np.array([p for _, p in hypotheses])
     corrected, listed = holm(raw, max(kept, FEWEST)), benjamini_hochberg(raw)
@@ -226,18 +238,20 @@ def _step(job: Job, trace: Trace, word: Word) -> Step:
     return "continue" if more else "exhausted"
 
 
+def _turn(job: Job, trace: Trace, outcome: Outcome) -> float:
+    """Which comparisons get the next blocks: the lowest first; infinite for those that need none."""
+    if outcome.step != "continue":
+        return math.inf
+    if job.standing == "dropped":
+        return 2.0
+    lean = [p for p, may in ((trace.above, job.claim.worse), (trace.below, job.claim.better)) if may and p]
+    return float(bool(lean) and min(p[-1] for p in lean) >= HOPE)
+
+
 def _by_promise(jobs: Sequence[Job], traces: Sequence[Trace], outcomes: list[Outcome]) -> list[Outcome]:
     """Stage 2 spends the budget where it matters: kept comparisons that still lean their way go first, then those that
     do no longer, then what stage 1 set aside (to be found equivalent). The others wait."""
-    ranks = []
-    for job, trace, outcome in zip(jobs, traces, outcomes, strict=True):
-        if outcome.step != "continue":
-            ranks.append(math.inf)
-        elif job.standing == "dropped":
-            ranks.append(2.0)
-        else:
-            lean = [p for p, may in ((trace.above, job.claim.worse), (trace.below, job.claim.better)) if may and p]
-            ranks.append(float(bool(lean) and min(p[-1] for p in lean) >= HOPE))
+    ranks = list(map(_turn, jobs, traces, outcomes))
     now = min(ranks, default=math.inf)
     return [
         replace(outcome, step="waiting") if now < rank < math.inf else outcome

@@ -176,6 +176,12 @@ def _trials_at(series: Sequence[Series]) -> dict[str, NDArray[np.float64]]:
     return {name: np.array(sorted(numbers), dtype=float) for name, numbers in by_variant.items()}
 
 
+def _late(rules: Rules) -> Rules:
+    """With the late looks only, and always the last."""
+    looks = (*(blocks for blocks in rules.looks[:-1] if blocks >= PATIENT), rules.looks[-1])
+    return msgspec.structs.replace(rules, looks=looks)
+
+
 def _over_cells(units: Sequence[Units]) -> list[list[Units]]:
     """The cells of each variant and metric, as far as they can be judged on one machine."""
     groups: dict[tuple[str, str], list[Units]] = {}
@@ -195,8 +201,7 @@ def _overall(units: Sequence[Units], rules: Rules, ended: Sequence[int]) -> list
         if rules.family == "screen":
             members = [member.part(0, member.before(rules.screen.blocks)) for member in members]
         unit = _mean_unit(members, sorted(ended), rules)
-        late = msgspec.structs.replace(rules, looks=(*(n for n in rules.looks[:-1] if n >= PATIENT), rules.looks[-1]))
-        plan = plan_of(late, unit.ended)
+        plan = plan_of(_late(rules), unit.ended)
         if rules.family == "screen":
             plan = one_look(len(unit.d), 1.0 - rules.reserve)
         jobs.append(Job(unit, Claim(plan, rules.alpha / 2)))

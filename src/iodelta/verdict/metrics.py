@@ -36,6 +36,13 @@ BEYOND = 100
 
 LATENCIES = ("lat", "clat", "slat")
 
+OF_DIRECTION: dict[str, tuple[Better, str]] = {
+    "iops": ("higher", "IOPS"),
+    "bandwidth": ("higher", "B/s"),
+    "jitter": ("lower", "ratio"),
+}
+"""What a direction has beside latencies: which way is better, and the unit."""
+
 SYNC = "sync"
 """The kind of metrics of fsync and similar calls, which are not a direction: they have latencies only."""
 
@@ -76,16 +83,11 @@ def metric(name: str) -> Metric:
         return Metric(name, "lower", PER_IO[name][0])
     kind, _, what = name.partition(".")
     family, _, point = what.partition(".")
-    if kind in ("read", "write", "trim"):
-        if what == "iops":
-            return Metric(name, "higher", "IOPS")
-        if what == "bandwidth":
-            return Metric(name, "higher", "B/s")
-        if what == "jitter":
-            return Metric(name, "lower", "ratio")
-        if family in ("lat", "clat", "slat") and (point == "mean" or _percent(point) is not None):
-            return Metric(name, "lower", "ns")
-    if (kind, family) == (SYNC, "lat") and (point == "mean" or _percent(point) is not None):
+    of_direction = kind in ("read", "write", "trim")
+    if of_direction and what in OF_DIRECTION:
+        return Metric(name, *OF_DIRECTION[what])
+    is_latency = (of_direction and family in LATENCIES) or (kind, family) == (SYNC, "lat")
+    if is_latency and (point == "mean" or _percent(point) is not None):
         return Metric(name, "lower", "ns")
     raise RequestError(
         f"unknown metric {name!r}",

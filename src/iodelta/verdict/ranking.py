@@ -70,6 +70,16 @@ def sequential_level(rules: Rules) -> float:
     return 1.0 - 2.0 * min(nominal_tails(schedule(rules.looks, reserve=rules.reserve), rules.alpha / 2))
 
 
+def _no_blocks(place: str) -> Finding:
+    return Finding(
+        "ranking.no-blocks",
+        "warning",
+        place,
+        "no block holds a usable value of every variant: nothing can be ranked",
+        "run all variants in the same blocks",
+    )
+
+
 def rank(series: Sequence[Series], rules: Rules, *, level: float | None = None) -> CellRanking:
     """The ranking of one cell by one metric, from its series: every variant against the same baseline.
 
@@ -86,13 +96,7 @@ def rank(series: Sequence[Series], rules: Rules, *, level: float | None = None) 
     shared = set.intersection(*(set(unit.numbers) for unit in usable)) if usable else set()
     cell, metric = series[0].cell, series[0].metric
     if not shared:
-        nothing = Finding(
-            "ranking.no-blocks",
-            "warning",
-            f"cell {cell}, {metric.name}",
-            "no block holds a usable value of every variant: nothing can be ranked",
-            "run all variants in the same blocks",
-        )
+        nothing = _no_blocks(f"cell {cell}, {metric.name}")
         return CellRanking(cell, metric, (), (), (), 0, level, (*findings, nothing))
     names = [series[0].baseline, *(unit.variant for unit in usable)]
     columns = [unit.d[np.isin(unit.numbers, list(shared))] for unit in usable]

@@ -187,9 +187,13 @@ def _winners(ordered: Sequence[_Tally], margin: float) -> tuple[_Tally, list[_Ta
     # Bounds that differ by less than the margin differ by chance: what is shown to lose then yields to what is not.
     close = [tally for tally in ordered if tally.weighted <= ordered[0].weighted + margin]
     first = next((tally for tally in close if not tally.losses), ordered[0])
-    tied = [tally for tally in close if not _differ(first, tally)]
-    level_with = {tally.variant for tally in tied}
-    return first, [tally for tally in tied if tally is not first and level_with.isdisjoint(tally.losses)]
+    return first, _level_with(first, [tally for tally in close if not _differ(first, tally)])
+
+
+def _level_with(first: _Tally, tied: Sequence[_Tally]) -> list[_Tally]:
+    """Those of ``tied`` that lose to none of them."""
+    variants = {tally.variant for tally in tied}
+    return [tally for tally in tied if tally is not first and variants.isdisjoint(tally.losses)]
 
 
 def _differ(one: _Tally, other: _Tally) -> bool:

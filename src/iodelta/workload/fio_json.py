@@ -138,13 +138,17 @@ def merged(jobs: Sequence[FioJob]) -> FioJob:
     )
 
 
+def _members(job: RawJob, directions: Sequence[Direction]) -> float:
+    """fio prints CPU as a share of the members' summed runtime: times this it is of one CPU."""
+    longest = max((d.runtime_ms for d in directions), default=0)
+    return job.job_runtime / longest if job.job_runtime and longest else 1.0
+
+
 def _job(job: RawJob) -> FioJob:
     raw: tuple[tuple[Kind, RawDirection | None], ...]
     raw = (("read", job.read), ("write", job.write), ("trim", job.trim))
     directions = tuple(direction(kind, d) for kind, d in raw if d is not None and d.total_ios)
-    longest = max((d.runtime_ms for d in directions), default=0)
-    # fio prints CPU as a share of the members' summed runtime: bring it back to one CPU.
-    members = job.job_runtime / longest if job.job_runtime and longest else 1.0
+    members = _members(job, directions)
     return FioJob(
         name=job.jobname,
         group=job.groupid,
@@ -187,12 +191,17 @@ def merged_latency(parts: Iterable[Latency | None]) -> Latency | None:
     squares = sum(
         (part.count - 1) * part.stddev.value**2 + part.count * (part.mean.value - mean) ** 2 for part in known
     )
-    histograms = [part.histogram for part in known if part.histogram is not None]
     return Latency(
         count=count,
         mean=Quantity.exact(mean, "ns"),
         stddev=Quantity.exact(math.sqrt(squares / (count - 1)) if count > 1 else 0.0, "ns"),
         min=Quantity.exact(min(part.min.value for part in known), "ns"),
         max=Quantity.exact(max(part.max.value for part in known), "ns"),
-        histogram=Histogram.merged(histograms) if len(histograms) == len(known) else None,
+        histogram=_merged_histogram(known),
     )
+
+
+def _merged_histogram(parts: Sequence[Latency]) -> Histogram | None:
+    """None where one has no bins."""
+    histograms = [part.histogram for part in parts if part.histogram is not None]
+    return Histogram.merged(histograms) if len(histograms) == len(parts) else None

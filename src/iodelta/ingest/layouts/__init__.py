@@ -61,15 +61,13 @@ def _without_tables(found: Imported) -> Imported:
     """Without tables from files that hold nothing else, where other files hold reports or logs: three lines in a file
     of notes are not a side of a comparison. What is left out is said."""
     reports = {run.place.file for run in found.runs if run.format != "table"}
-    aside = [run for run in found.runs if run.format == "table" and run.place.file not in reports]
-    if not reports or not aside:
+    files = dict.fromkeys(run.place.file for run in found.runs if run.place.file not in reports)
+    if not reports or not files:
         return found
-    files = dict.fromkeys(run.place.file for run in aside)
     words = "its table is ignored, because other files here contain fio's results: name this file to read it"
-    left_out = {id(run) for run in aside}
     return msgspec.structs.replace(
         found,
-        runs=tuple(run for run in found.runs if id(run) not in left_out),
+        runs=tuple(run for run in found.runs if run.place.file not in files),
         refusals=(*found.refusals, *(Refusal(Place(file), words) for file in files)),
     )
 
