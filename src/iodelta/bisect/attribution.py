@@ -8,10 +8,10 @@ from collections.abc import Container
 
 import numpy as np
 
+from iodelta.bisect.asking import Course
 from iodelta.bisect.git import Repository
 from iodelta.bisect.model import Answer, Ask, Estimate, Rules, Scatter
 from iodelta.bisect.question import Patches
-from iodelta.bisect.search import Course
 from iodelta.bisect.store import Store
 from iodelta.bisect.tree import Worktree
 from iodelta.stats.attribution import Attribution, Subset, attribute, combinations, instead

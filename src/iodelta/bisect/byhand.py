@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln
 
+from iodelta.bisect.asking import Course
 from iodelta.bisect.commands import Stopped
 from iodelta.bisect.items import CommitItems, Titled
 from iodelta.bisect.model import Answer, Ask, Estimate, Line, Rules, Scatter, Word
 from iodelta.bisect.question import Question
-from iodelta.bisect.search import Course, Inside, nothing_inside
+from iodelta.bisect.search import Inside, nothing_inside
 from iodelta.bisect.store import Store
 from iodelta.bisect.visit import Visited
 from iodelta.errors import RequestError

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from iodelta import __version__
+from iodelta.bisect.asking import Course
 from iodelta.bisect.attribution import Attributing, PatchItems
 from iodelta.bisect.byhand import ByHand, Judging, Person, Verdict
 from iodelta.bisect.commands import Stopped
@@ -20,7 +21,7 @@ from iodelta.bisect.log import ENVIRONMENT, TREE, Answered, Asked, Ended, Search
 from iodelta.bisect.measure import Silent
 from iodelta.bisect.model import Ask, Estimate, Outcome, Scatter
 from iodelta.bisect.question import Better, Patches, Question
-from iodelta.bisect.search import Course, Search
+from iodelta.bisect.search import Search
 from iodelta.bisect.store import Store
 from iodelta.bisect.tree import Worktree
 from iodelta.bisect.visit import Site, Visitor

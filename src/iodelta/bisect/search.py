@@ -9,58 +9,23 @@ is looked into in the same way, with all runs reused.
 
 from __future__ import annotations
 
-import itertools
 import math
-import random
-from collections.abc import Callable, Generator, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Sequence
 
 import msgspec
 import numpy as np
 
-from iodelta.bisect.model import (
-    Answer,
-    Ask,
-    Culprit,
-    Estimate,
-    Gap,
-    Line,
-    Outcome,
-    Revert,
-    Rules,
-    Scatter,
-    Stage,
-    Suspect,
-)
+from iodelta.bisect.asking import SPARED, Course, Scattered
+from iodelta.bisect.model import Culprit, Estimate, Gap, Line, Outcome, Revert, Rules, Suspect
 from iodelta.bisect.pairs import Pairs
-from iodelta.bisect.store import Store
+from iodelta.bisect.rises import Rises
 from iodelta.plural import plural
-from iodelta.stats.bisection import Evidence, Step, capacity, pooled
-
-PASSED = 0.02
-"""One-sided level at which ends count as different; not a claim, so many looks are taken."""
-
-PROBED = 0.0005
-"""The same for the best of ten pairs among probes."""
-
-FUTILE = 0.01
-"""Probability of a step that matters below which two places are compared no further."""
-
-LATER = 0.25
-"""Share of the largest step found down to which others are looked for. At a half, a second culprit half as large was
-found in six simulated histories of ten, at a quarter in nine (69 of 76), for a third more runs in all."""
-
-PROBE_ROUNDS = 12
-FEWEST = 3
-"""Runs of each end before it is asked whether they differ."""
+from iodelta.stats.bisection import Evidence, Step, pooled
 
 LOST = 0.2
 """Probability below which a culprit on test is given up for a better one."""
 
 ATTEMPTS = 4
-
-SECOND = 2e-5
-"""One-sided level at which a second step is taken for real, so that the range is narrowed to the first."""
 
 RECHECK = 4
 """Runs after which it is asked again whether there is a second step."""
@@ -68,28 +33,11 @@ RECHECK = 4
 SETTLED = 20
 """Runs of a search before it is asked whether there is a step at all."""
 
-PART = 0.6
-"""Of the runs left after a culprit, the share that goes into comparing the ends of what is left."""
-
-SPARED = 18
-"""Runs that a search for a further culprit leaves for its test."""
-
-EVIDENT = 0.003
-"""One-sided level at which all runs of a range show a step somewhere inside, so that its ends need not be compared."""
-
-ROUND = 2
-"""Runs of each place that a range gets before the next range gets its own."""
-
 PROBABLE = 0.9
 """Probability of the range that is reported of a search that is given up."""
 
 PATIENCE = 3
 """A search that takes so many times the runs it was expected to take at most is given up."""
-
-T = TypeVar("T")
-Course = Generator[Ask, Answer, T]
-Bin = tuple[int, int, int]
-"""A stretch of a line, first and last place included, whose runs are taken together; first the place to run."""
 
 Inside = Callable[[str], Sequence[Line]]
 Reverted = Callable[[Culprit], str]
@@ -113,38 +61,22 @@ def stretches(line: Line, culprits: Sequence[Culprit]) -> list[tuple[int, int]]:
     return [pair for pair in zip(begins, [*parents, len(line.items) - 1], strict=True) if pair[0] < pair[1]]
 
 
-class _Scattered(Exception):  # noqa: N818  # what was promised of the measure does not hold
-    """Runs of one item lie too far apart for an exact measure."""
-
-
-class Search:
+class Search(Rises):
     """One search over a line; ``run`` is the generator. ``inside`` gives the lines that a merge brought in,
     ``reverted`` the item that is the bad end without a culprit."""
 
     def __init__(
         self, line: Line, rules: Rules, inside: Inside = nothing_inside, reverted: Reverted = no_revert
     ) -> None:
-        self.line = line
-        self.rules = rules
-        self.store = Store()
-        self.estimate: Estimate | None = None
-        self.culprits: list[Culprit] = []
-        self.suspects: list[Suspect] = []
-        self.gaps: list[Gap] = []
-        self.where: tuple[Line, int, int] = (line, 0, len(line.items) - 1)
-        """The range that is being looked into."""
-        self.scatter: Scatter | None = None
+        super().__init__(line, rules)
         self._inside = inside
         self._reverted = reverted
-        self._random = random.Random(rules.seed)
-        self._least = rules.margin / 2
-        self._rest = rules.rest
 
     def run(self) -> Course[Outcome]:
         """All culprits of the line."""
         try:
             refused = yield from self._whole()
-        except _Scattered:  # what was concluded rests on a promise that does not hold; the runs stay
+        except Scattered:  # what was concluded rests on a promise that does not hold; the runs stay
             self.rules = msgspec.structs.replace(self.rules, exact=0.0)
             self.culprits, self.suspects, self.gaps, self.estimate = [], [], [], None
             refused = yield from self._whole()
@@ -161,13 +93,6 @@ class Search:
                 self.suspects, self.gaps = [], []
                 yield from self._others(self.line, stretches(self.line, self.culprits), ())
         return refused
-
-    @property
-    def used_up(self) -> bool:
-        """Whether the runs that others than the first culprit may take are used up, or none were to be made."""
-        return not self.rules.several or self._left() <= (2 if self.rules.exact else SPARED)
-
-    # --------------------------------------------------------------------------------------------------- ranges
 
     def _stretches(self, line: Line, via: tuple[str, ...]) -> Course[str]:
         """The first culprit of a line, then the others; why the search was refused, or nothing."""
@@ -202,147 +127,6 @@ class Search:
             if last > first:
                 self._gap(line, first, last)
 
-    def _rising(
-        self, line: Line, waiting: list[tuple[int, int]], stage: Stage
-    ) -> Course[tuple[tuple[int, int], tuple[int, int]] | None]:
-        """A range in which the level rises, and the part of it in which it does: all are looked at in turn, with a few
-        runs each, until one does, or what is left for this stage is used up."""
-        if stage == "probe" and self.rules.exact:
-            return None
-        part = PART if stage == "gate" and not self.rules.exact else 1.0
-        end = len(self.store.runs) + int(part * self._left())
-        quiet = [one for one in waiting if one[1] <= one[0]]
-        while True:
-            open_ = [one for one in waiting if one not in quiet]
-            evident = self._most_evident(line, open_)
-            if evident is not None and self._left() > 0:
-                return evident, evident
-            if not open_:
-                return None
-            for one in open_:
-                self.where = (line, *one)
-                bins = [(place, place, place) for place in one] if stage == "gate" else self._bins(line, *one)
-                limit = min(end, len(self.store.runs) + len(bins) * ROUND)
-                pair = yield from self._rises(line, bins, self._target(), stage, False, limit)
-                if pair is not None:
-                    return one, pair
-                if len(self.store.runs) < limit or limit == end:
-                    quiet.append(one)
-
-    def _most_evident(self, line: Line, ranges: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
-        """The range whose runs show a step most clearly."""
-        steps = [(self._clear_step(line, *one, EVIDENT), one) for one in ranges]
-        seen = [(step[0], one) for step, one in steps if step is not None]
-        return min(seen)[1] if seen else None
-
-    def _target(self) -> float:
-        """The smallest rise that is looked for."""
-        return max(self.rules.margin, LATER * max(self._found(), default=0.0))
-
-    def _left(self) -> int:
-        """Runs that may still be made: after the first culprit as many as it took, times ``rest``."""
-        most = self.rules.most_runs
-        if self.culprits:
-            most = min(most, int(self.culprits[0].runs * (1.0 + self._rest)))
-        return max(0, most - len(self.store.runs))
-
-    def _found(self) -> list[float]:
-        return [culprit.effect.size for culprit in self.culprits]
-
-    def _suspicious(
-        self, line: Line, first: int, last: int, target: float, top: bool
-    ) -> Course[tuple[int, int] | None]:
-        """The part of a range in which the level rises: all of it, or between two probes; None when it does not."""
-        self.where = (line, first, last)
-        limit = len(self.store.runs) + self._left()
-        pair = yield from self._rises(line, [(first, first, first), (last, last, last)], target, "gate", top, limit)
-        if pair is None and (top or not self.rules.exact):
-            pair = yield from self._rises(line, self._bins(line, first, last), target, "probe", top, limit)
-        if pair is None:
-            self._gap(line, first, last)
-        return pair
-
-    def _gap(self, line: Line, first: int, last: int) -> None:
-        """Note that no rise was found, and what is left possible."""
-        step = self.store.step([line.items[first]], [line.items[last]])
-        if step is not None:
-            largest = step.size + 2 * step.error
-            if abs(largest) < 2 * self.rules.exact:  # smaller steps are not seen
-                largest = 2 * self.rules.exact
-            self.gaps.append(Gap(line.items[first], line.items[last], step.size, largest, largest < -self._least))
-
-    def _rises(
-        self, line: Line, bins: list[Bin], target: float, stage: Stage, top: bool, limit: int
-    ) -> Course[tuple[int, int] | None]:
-        """Run the bins in turn until some later one lies higher than an earlier: the range from one to the other. None
-        when no rise of ``target`` is left possible, or the runs allowed for it, ``limit`` in all, are used up."""
-        level, most = (PASSED, self.rules.pairs) if stage == "gate" else (PROBED, PROBE_ROUNDS)
-        most = most if top else most // 2
-        while True:
-            runs = [self._measured(line, one) for one in bins]
-            counts = list(map(self._runs_of, runs))
-            rises, open_ = self._compared(runs, target, level)
-            if rises:
-                _, a, b = min(rises)
-                return line.items.index(runs[a][0], bins[a][1]), line.items.index(runs[b][-1], bins[b][1])
-            wanting = [one for one in sorted(open_) if counts[one] < most and not self._is_broken(line, bins[one])]
-            if not wanting or len(self.store.runs) >= limit:
-                return None
-            yield from self._fill(line, [bins[one] for one in _fewest(wanting, counts)], stage, limit)
-
-    def _compared(
-        self, runs: Sequence[Sequence[str]], target: float, level: float
-    ) -> tuple[list[tuple[float, int, int]], set[int]]:
-        """Each pair of bins, the earlier first: those in which the level rises, with the tail by which it does; and the
-        bins of pairs that leave a rise of ``target`` possible."""
-        fewest = 2 if self.rules.exact else FEWEST
-        rises: list[tuple[float, int, int]] = []
-        open_: set[int] = set()
-        for a, b in itertools.combinations(range(len(runs)), 2):
-            enough = min(self._runs_of(runs[a]), self._runs_of(runs[b])) >= fewest
-            step = self.store.step(runs[a], runs[b]) if enough else None
-            if step is not None and self._tail(step) < level and step.size >= self._least:
-                rises.append((self._tail(step), a, b))
-            elif step is None or (step.tail_above(target) > FUTILE and not self.rules.exact):
-                open_ |= {a, b}
-        return rises, open_
-
-    def _fill(self, line: Line, bins: list[Bin], stage: Stage, limit: int) -> Course[None]:
-        """One more run of each bin, in a random order, as far as runs are left."""
-        self._random.shuffle(bins)
-        why = "do the ends differ?" if stage == "gate" else "is a rise hidden inside?"
-        for place, *_ in bins[: limit - len(self.store.runs)]:
-            yield from self._ask(line.items[place], stage, why, must=place in self.where[1:])
-
-    def _runs_of(self, items: Sequence[str]) -> int:
-        return sum(len(self.store.of(item)) for item in items)
-
-    def _is_broken(self, line: Line, one: Bin) -> bool:
-        return line.items[one[0]] in self.store.broken
-
-    def _measured(self, line: Line, one: Bin) -> list[str]:
-        return [item for item in line.items[one[1] : one[2] + 1] if self.store.of(item)]
-
-    def _bins(self, line: Line, first: int, last: int) -> list[Bin]:
-        """Five stretches around the ends and the quarter points; in each an item to run: one measured before if there
-        is one, else the nearest to the middle that is not broken."""
-        found = []
-        length = last - first
-        for part in range(5):
-            low = first + (length * (2 * part - 1) // 8 + 1 if part else 0)
-            high = first + (length * (2 * part + 1) // 8 if part < 4 else length)
-            middle = first + length * part // 4
-            sound = [place for place in range(low, high + 1) if line.items[place] not in self.store.broken]
-            if sound:
-                near = min(sound, key=lambda p: (not self.store.of(line.items[p]), abs(p - middle)))
-                found.append((middle if part in (0, 4) else near, low, high))
-        return found
-
-    def _tail(self, step: Step) -> float:
-        if self.rules.exact:
-            return 0.0 if step.size > 2 * self.rules.exact else 1.0
-        return step.tail()
-
     def _too_weak(self, line: Line, first: int, last: int) -> str:
         """Estimate what the search takes; why it is refused, or nothing."""
         step = self.store.step([line.items[first]], [line.items[last]])
@@ -361,21 +145,6 @@ class Search:
             "longer, or force it"
         )
 
-    def _expected(self, items: int, step: Step) -> tuple[int, int]:
-        """Runs that a search among so many candidates takes: once to three times the floor log2(items) over the
-        information in a run, and the pairs of the test."""
-        floor = math.log2(items + 1) / max(capacity(self._ratio(step)), 1e-3)
-        pairs = self._test_runs(step)
-        return math.ceil(floor + pairs), math.ceil(3 * floor + pairs)
-
-    def _test_runs(self, step: Step) -> int:
-        """Runs that the test of a culprit takes."""
-        return 2 if self.rules.exact else math.ceil(2 * max(8.0, 20 / self._ratio(step) ** 2))
-
-    def _ratio(self, step: Step) -> float:
-        """Step over noise; what got through the gate is likely to be overestimated."""
-        return min(max(step.size - step.error, self._least) / max(step.noise, self.rules.exact, 1e-9), 20.0)
-
     def _nothing(self, good: str, bad: str) -> str:
         gap = next((gap for gap in self.gaps if (gap.good, gap.bad) == (good, bad)), None)
         if gap is None:
@@ -386,8 +155,6 @@ class Search:
             f"the ends do not differ: bad is {100 * math.expm1(abs(gap.step)):.2g} % {side} than good by these runs, "
             f"and a slow-down{left} can be excluded"
         )
-
-    # --------------------------------------------------------------------------------------- one culprit in a range
 
     def _culprit(
         self, line: Line, first: int, last: int, target: float, via: tuple[str, ...]
@@ -478,9 +245,6 @@ class Search:
             why = "the runs that were to be spent on others than the first culprit are used up"
         return Suspect(line.items[first + low], line.items[first + high], float(below[high] - below[low - 1]), why)
 
-    def _evidence(self, line: Line, first: int, last: int) -> Evidence:
-        return self.store.evidence(line, first, last, least=self._least, floor=self.rules.exact)
-
     def _with_one_step(self, line: Line, first: int, last: int) -> tuple[int, int]:
         """The part of a range in which its most probable step is the only one that the runs show. The rest is looked
         into later; a model of one step would waver between two that are equally large."""
@@ -499,19 +263,6 @@ class Search:
             if not found:
                 return first, last
             _, first, last = min(found)
-
-    def _clear_step(self, line: Line, first: int, last: int, level: float = SECOND) -> tuple[float, int, int] | None:
-        """The tail by which the runs between two places show a step, and the measured places around it; None when they
-        show none at this level."""
-        if last <= first or (part := self._evidence(line, first, last)).runs < 4:
-            return None
-        posterior = part.posterior()
-        group = int(np.argmax(posterior.share))
-        below, above = int(posterior.edges[group]), int(posterior.edges[group + 1])
-        step = part.step(posterior, above)
-        if not step.freedom or step.size < self._least or self._tail(step) >= level:
-            return None
-        return self._tail(step), first + below, first + above
 
     def _exhausted(self, spent: int, candidates: int, step: Step) -> bool:
         """Whether a search is given up: after a multiple of what it should take, or when what is left would not do for
@@ -563,25 +314,3 @@ class Search:
             test.add((yield from self._pair(item, bad, "revert", why)))
         pairs = len(test.differences)
         return Revert(item, test.effect(), pairs, test.p, test.shown) if pairs else None
-
-    def _pair(self, parent: str, item: str, stage: Stage, why: str) -> Course[float]:
-        """A fresh run of both, in random order: the difference."""
-        order = [parent, item]
-        self._random.shuffle(order)
-        for one in order:
-            yield from self._ask(one, stage, why, must=True)
-        return self.store.of(item)[-1][1] - self.store.of(parent)[-1][1]
-
-    def _ask(self, item: str, stage: Stage, why: str, *, must: bool = False) -> Course[None]:
-        answer = yield Ask(item, stage, why, must)
-        self.store.add(item, answer)
-        values = [value for _, value in self.store.of(item)]
-        if self.rules.exact and values and max(values) - min(values) > self.rules.exact * (1 + 1e-9):
-            self.scatter = Scatter(item, max(values) - min(values), self.rules.exact)
-            raise _Scattered
-
-
-def _fewest(places: Sequence[int], counts: Sequence[int]) -> list[int]:
-    """Those with the fewest runs."""
-    least = min(counts[place] for place in places)
-    return [place for place in places if counts[place] == least]

@@ -1,0 +1,158 @@
+"""Where a level rises: ranges compared by runs of their ends, or of stretches inside. No I/O."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from iodelta.bisect.asking import Asking, Course
+from iodelta.bisect.model import Line, Stage
+
+PASSED = 0.02
+"""One-sided level at which ends count as different; not a claim, so many looks are taken."""
+
+PROBED = 0.0005
+"""The same for the best of ten pairs among probes."""
+
+FUTILE = 0.01
+"""Probability of a step that matters below which two places are compared no further."""
+
+PROBE_ROUNDS = 12
+
+FEWEST = 3
+"""Runs of each end before it is asked whether they differ."""
+
+PART = 0.6
+"""Of the runs left after a culprit, the share that goes into comparing the ends of what is left."""
+
+EVIDENT = 0.003
+"""One-sided level at which all runs of a range show a step somewhere inside, so that its ends need not be compared."""
+
+ROUND = 2
+"""Runs of each place that a range gets before the next range gets its own."""
+
+Bin = tuple[int, int, int]
+"""A stretch of a line, first and last place included, whose runs are taken together; first the place to run."""
+
+
+class Rises(Asking):
+    """A search as far as it looks for ranges worth a search."""
+
+    def _suspicious(
+        self, line: Line, first: int, last: int, target: float, top: bool
+    ) -> Course[tuple[int, int] | None]:
+        """The part of a range in which the level rises: all of it, or between two probes; None when it does not."""
+        self.where = (line, first, last)
+        limit = len(self.store.runs) + self._left()
+        pair = yield from self._rises(line, [(first, first, first), (last, last, last)], target, "gate", top, limit)
+        if pair is None and (top or not self.rules.exact):
+            pair = yield from self._rises(line, self._bins(line, first, last), target, "probe", top, limit)
+        if pair is None:
+            self._gap(line, first, last)
+        return pair
+
+    def _rising(
+        self, line: Line, waiting: list[tuple[int, int]], stage: Stage
+    ) -> Course[tuple[tuple[int, int], tuple[int, int]] | None]:
+        """A range in which the level rises, and the part of it in which it does: all are looked at in turn, with a few
+        runs each, until one does, or what is left for this stage is used up."""
+        if stage == "probe" and self.rules.exact:
+            return None
+        part = PART if stage == "gate" and not self.rules.exact else 1.0
+        end = len(self.store.runs) + int(part * self._left())
+        quiet = [one for one in waiting if one[1] <= one[0]]
+        while True:
+            open_ = [one for one in waiting if one not in quiet]
+            evident = self._most_evident(line, open_)
+            if evident is not None and self._left() > 0:
+                return evident, evident
+            if not open_:
+                return None
+            for one in open_:
+                self.where = (line, *one)
+                bins = [(place, place, place) for place in one] if stage == "gate" else self._bins(line, *one)
+                limit = min(end, len(self.store.runs) + len(bins) * ROUND)
+                pair = yield from self._rises(line, bins, self._target(), stage, False, limit)
+                if pair is not None:
+                    return one, pair
+                if len(self.store.runs) < limit or limit == end:
+                    quiet.append(one)
+
+    def _most_evident(self, line: Line, ranges: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+        """The range whose runs show a step most clearly."""
+        steps = [(self._clear_step(line, *one, EVIDENT), one) for one in ranges]
+        seen = [(step[0], one) for step, one in steps if step is not None]
+        return min(seen)[1] if seen else None
+
+    def _rises(
+        self, line: Line, bins: list[Bin], target: float, stage: Stage, top: bool, limit: int
+    ) -> Course[tuple[int, int] | None]:
+        """Run the bins in turn until some later one lies higher than an earlier: the range from one to the other. None
+        when no rise of ``target`` is left possible, or the runs allowed for it, ``limit`` in all, are used up."""
+        level, most = (PASSED, self.rules.pairs) if stage == "gate" else (PROBED, PROBE_ROUNDS)
+        most = most if top else most // 2
+        while True:
+            runs = [self._measured(line, one) for one in bins]
+            counts = list(map(self._runs_of, runs))
+            rises, open_ = self._compared(runs, target, level)
+            if rises:
+                _, a, b = min(rises)
+                return line.items.index(runs[a][0], bins[a][1]), line.items.index(runs[b][-1], bins[b][1])
+            wanting = [one for one in sorted(open_) if counts[one] < most and not self._is_broken(line, bins[one])]
+            if not wanting or len(self.store.runs) >= limit:
+                return None
+            yield from self._fill(line, [bins[one] for one in _fewest(wanting, counts)], stage, limit)
+
+    def _compared(
+        self, runs: Sequence[Sequence[str]], target: float, level: float
+    ) -> tuple[list[tuple[float, int, int]], set[int]]:
+        """Each pair of bins, the earlier first: those in which the level rises, with the tail by which it does; and the
+        bins of pairs that leave a rise of ``target`` possible."""
+        fewest = 2 if self.rules.exact else FEWEST
+        rises: list[tuple[float, int, int]] = []
+        open_: set[int] = set()
+        for a, b in itertools.combinations(range(len(runs)), 2):
+            enough = min(self._runs_of(runs[a]), self._runs_of(runs[b])) >= fewest
+            step = self.store.step(runs[a], runs[b]) if enough else None
+            if step is not None and self._tail(step) < level and step.size >= self._least:
+                rises.append((self._tail(step), a, b))
+            elif step is None or (step.tail_above(target) > FUTILE and not self.rules.exact):
+                open_ |= {a, b}
+        return rises, open_
+
+    def _fill(self, line: Line, bins: list[Bin], stage: Stage, limit: int) -> Course[None]:
+        """One more run of each bin, in a random order, as far as runs are left."""
+        self._random.shuffle(bins)
+        why = "do the ends differ?" if stage == "gate" else "is a rise hidden inside?"
+        for place, *_ in bins[: limit - len(self.store.runs)]:
+            yield from self._ask(line.items[place], stage, why, must=place in self.where[1:])
+
+    def _runs_of(self, items: Sequence[str]) -> int:
+        return sum(len(self.store.of(item)) for item in items)
+
+    def _is_broken(self, line: Line, one: Bin) -> bool:
+        return line.items[one[0]] in self.store.broken
+
+    def _measured(self, line: Line, one: Bin) -> list[str]:
+        return [item for item in line.items[one[1] : one[2] + 1] if self.store.of(item)]
+
+    def _bins(self, line: Line, first: int, last: int) -> list[Bin]:
+        """Five stretches around the ends and the quarter points; in each an item to run: one measured before if there
+        is one, else the nearest to the middle that is not broken."""
+        found = []
+        length = last - first
+        for part in range(5):
+            low = first + (length * (2 * part - 1) // 8 + 1 if part else 0)
+            high = first + (length * (2 * part + 1) // 8 if part < 4 else length)
+            middle = first + length * part // 4
+            sound = [place for place in range(low, high + 1) if line.items[place] not in self.store.broken]
+            if sound:
+                near = min(sound, key=lambda p: (not self.store.of(line.items[p]), abs(p - middle)))
+                found.append((middle if part in (0, 4) else near, low, high))
+        return found
+
+
+def _fewest(places: Sequence[int], counts: Sequence[int]) -> list[int]:
+    """Those with the fewest runs."""
+    least = min(counts[place] for place in places)
+    return [place for place in places if counts[place] == least]

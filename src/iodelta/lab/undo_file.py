@@ -1,0 +1,177 @@
+"""The file of an undo log on the machine that is changed, and the script next to it: made, read and deleted."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import posixpath
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from iodelta.errors import MachineError, MeasureError
+from iodelta.knob import Saved
+from iodelta.knob.script import restore_script
+from iodelta.lab.journal import readable
+from iodelta.machine import Lock, Machine
+
+_REMEDY = "free some space there, or set IODELTA_STATE to another directory that you can write"
+
+_TURN = 30.0
+"""Seconds that another run may hold the directory while it begins."""
+
+
+def digest_of(saved: Saved) -> str:
+    return hashlib.sha256(msgspec.json.encode(saved)).hexdigest()[:16]
+
+
+class Head(msgspec.Struct, frozen=True, tag="experiment"):
+    """Whose log this is."""
+
+    experiment: str
+    folder: str
+
+
+class Original(msgspec.Struct, frozen=True, tag="saved"):
+    """One knob's original value."""
+
+    saved: Saved
+    digest: str = ""
+    """Of ``saved``, so that a line in which a digit changed counts as damaged; empty in logs of before."""
+
+    @property
+    def sound(self) -> bool:
+        """Whether it says what was written."""
+        return not self.digest or self.digest == digest_of(self.saved)
+
+
+class Done(msgspec.Struct, frozen=True, tag="restored"):
+    """An original that is back: from now on the setting is somebody else's."""
+
+    saved: Saved
+
+
+Entry = Head | Original | Done
+
+
+class UndoFile(msgspec.Struct, frozen=True):
+    """What can be read of an undo log."""
+
+    head: Head
+    originals: tuple[Saved, ...]
+    """Those that are not back yet, in the order in which they were saved."""
+    damaged: dict[int, str]
+    """Line -> why it cannot be read."""
+
+
+_decoder: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Entry)
+
+
+def pending_in(machine: Machine) -> str:
+    return f"{machine.state}/pending"
+
+
+def script_of(path: str) -> str:
+    return f"{path.removesuffix('.jsonl')}.sh"
+
+
+def write_script(machine: Machine, path: str, records: Sequence[Saved]) -> None:
+    """The script beside the log, whole at any moment. Raises MachineError."""
+    script = script_of(path)
+    unborn = f"{posixpath.dirname(path)}/.{stem(path)}.sh.unborn"
+    checked(machine, "rm", "-f", "--", unborn)
+    machine.append(unborn, restore_script(records).encode())
+    checked(machine, "mv", "-T", "--", unborn, script)
+
+
+def stem(path: str) -> str:
+    return posixpath.basename(path).removesuffix(".jsonl")
+
+
+def line_of(entry: Entry) -> bytes:
+    return msgspec.json.encode(entry) + b"\n"
+
+
+def born(machine: Machine, path: str, head: bytes) -> Lock:
+    """Make the log with its first line, locked before it gets its name: nobody can take it for a dead run's."""
+    directory = posixpath.dirname(path)
+    unborn = f"{directory}/.{stem(path)}.unborn"
+    checked(machine, "mkdir", "-p", "--", directory)
+    with locked(machine, directory):
+        checked(machine, "rm", "-f", "--", unborn, script_of(path))
+        machine.append(unborn, head)
+        held = machine.lock(unborn)
+        if held is None:
+            raise MachineError("another process holds it", place=unborn)
+        try:
+            checked(machine, "mv", "-T", "--", unborn, path)
+            checked(machine, "sync", "--", directory)
+        except BaseException:
+            held.release()
+            raise
+    return held
+
+
+def delete(machine: Machine, path: str) -> None:
+    try:
+        checked(machine, "rm", "-f", "--", path, script_of(path))
+    except MachineError as error:
+        raise cannot("delete the undo log, although everything is restored", error, path) from error
+
+
+def cut(machine: Machine, path: str) -> bool:
+    """Cut a torn last line of the log, in which what is appended would go on; whether it is whole now."""
+    try:
+        data = machine.read_bytes(path)
+        end = data.rfind(b"\n") + 1
+        if end < len(data):
+            checked(machine, "truncate", "-s", str(end), "--", path)
+    except MeasureError:
+        return False
+    return True
+
+
+def parsed(data: bytes) -> UndoFile:
+    """Whose log it is, and the originals that are not back yet, as far as its lines can be read.
+
+    A torn last line was never followed by a write to a knob. Without the first line, which was there before the log had
+    its name, it is not the log that was written: then line 1 counts as damaged.
+    """
+    entries, damaged = readable(data, _decoder)
+    head = entries.get(1)
+    if not isinstance(head, Head):
+        damaged.setdefault(1, "it does not say which run this log belongs to")
+        head = Head("", "?")
+    for number, entry in entries.items():
+        if isinstance(entry, Original) and not entry.sound:
+            damaged[number] = "its digest does not fit: something changed it"
+    kept = [entry for number, entry in entries.items() if number not in damaged]
+    originals = [entry.saved for entry in kept if isinstance(entry, Original)][::-1]
+    for entry in entries.values():
+        if isinstance(entry, Done) and entry.saved in originals:
+            originals.remove(entry.saved)  # the latest of equal ones: restored first
+    return UndoFile(head, tuple(originals[::-1]), dict(sorted(damaged.items())))
+
+
+@contextlib.contextmanager
+def locked(machine: Machine, directory: str) -> Iterator[None]:
+    """Hold the directory of pending logs: one run at a time begins, reads and keeps originals."""
+    held = machine.lock(directory, wait=_TURN)
+    if held is None:
+        raise MachineError(
+            "does not exist, or another run that is starting holds it", place=directory, remedy="try again"
+        )
+    try:
+        yield
+    finally:
+        held.release()
+
+
+def checked(machine: Machine, *words: str) -> None:
+    done = machine.run(words, env={"LC_ALL": "C"})
+    if done.returncode != 0:
+        raise MachineError(done.stderr.decode(errors="replace").strip() or f"{words[0]} failed", place=words[-1])
+
+
+def cannot(what: str, error: MachineError, path: str) -> MeasureError:
+    return MeasureError(f"cannot {what}: {error.what}", place=path, remedy=_REMEDY)
