@@ -10,7 +10,7 @@ from simulate import trial
 from iodelta.stats.carry import MEMORIES
 from iodelta.trial import Trial
 from iodelta.verdict import Rules, Verdict, judge_all, metrics_for
-from iodelta.verdict.series import surroundings_of
+from iodelta.verdict.surroundings import surroundings_of
 
 RULES = Rules.for_blocks(80, metrics_for(["read"])[:1], comparisons=1, margin=0.02)
 

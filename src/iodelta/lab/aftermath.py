@@ -22,7 +22,7 @@ from iodelta.stats.effect import log_ratios
 from iodelta.trial import Trial
 from iodelta.verdict import Metric, series_of
 from iodelta.verdict.model import relative
-from iodelta.verdict.series import Counts, surroundings_of
+from iodelta.verdict.surroundings import Counts, surroundings_of
 
 ITSELF, AGAIN, WRITER = "a", "again", "writer"
 

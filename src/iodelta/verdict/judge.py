@@ -46,8 +46,9 @@ from iodelta.verdict.family import (
 from iodelta.verdict.metrics import SYNC, Metric
 from iodelta.verdict.model import FamilySummary, Judgement, Look, Step, Verdict
 from iodelta.verdict.rules import Rules
-from iodelta.verdict.series import Series, blocks_of, finished_of, series_from, surroundings_of
+from iodelta.verdict.series import Series, blocks_of, finished_of, series_from
 from iodelta.verdict.stalled import with_others
+from iodelta.verdict.surroundings import surroundings_of
 from iodelta.verdict.units import Units, units_of
 
 KINDS = ("read", "write", "trim", SYNC)

@@ -1,0 +1,92 @@
+"""Surroundings: what ran before each trial, on its host and in its block, that the trial itself does not say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from iodelta.stats.carry import MEMORIES
+from iodelta.trial import Trial
+
+NONE, ONE = (0.0,) * len(MEMORIES), (1.0,) * len(MEMORIES)
+
+Counts = Mapping[str, tuple[float, ...]]
+"""By variant a decayed count of its trials, one for each memory."""
+
+PAUSE = 600.0
+"""Seconds without a trial after which what trials left is taken to be gone: another session."""
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """What the trials of one cell cannot say themselves: ``before`` has, by trial number, how many trials of each
+    variant ran before on the same host, in any cell, decayed by each of ``stats.carry.MEMORIES``; ``conditioning`` the
+    trials of superblocks that do not count, by block and variant; ``arms`` how many variants a block has."""
+
+    before: Mapping[int, Counts] = {}
+    conditioning: Mapping[int, Mapping[str, Sequence[Trial]]] = {}
+    arms: int = 2
+
+
+NOTHING = Surroundings()
+
+
+def surroundings_of(trials: Iterable[Trial], hosts: Mapping[int, str] | None = None) -> dict[str, Surroundings]:
+    """The surroundings of every cell, from all trials of an experiment. ``hosts`` may name those of other trials, too:
+    a trial that does not count ran before the next one all the same."""
+    ordered = sorted(trials, key=lambda trial: trial.number)
+    counts = _counts(ordered, _places([trial.number for trial in ordered], hosts or {}))
+    arms = len({trial.variant for trial in ordered})
+    before: dict[str, dict[int, Counts]] = {}
+    conditioning: dict[str, dict[int, dict[str, list[Trial]]]] = {}
+    for trial in ordered:
+        before.setdefault(trial.cell, {})[trial.number] = counts[trial.number]
+        if trial.conditioning:
+            own = conditioning.setdefault(trial.cell, {}).setdefault(trial.block, {})
+            own.setdefault(trial.variant, []).append(trial)
+    return {cell: Surroundings(found, conditioning.get(cell, {}), arms) for cell, found in before.items()}
+
+
+def _places(numbers: Sequence[int], hosts: Mapping[int, str]) -> dict[int, tuple[str, int]]:
+    """By trial number its host and its place in the order of all trials on that host."""
+    if len(set(hosts.values())) < 2:
+        return {number: ("", number) for number in numbers}
+    found: dict[int, tuple[str, int]] = {}
+    done: Counter[str] = Counter()
+    for number in sorted({*numbers, *hosts}):
+        host = hosts.get(number, "")
+        done[host] += 1
+        found[number] = (host, done[host])
+    return found
+
+
+def _counts(ordered: Sequence[Trial], places: Mapping[int, tuple[str, int]]) -> dict[int, Counts]:
+    """By trial number, the decayed counts of the trials before it on its host. What ran at a missing place is not
+    known; a pause ends what was left."""
+    found: dict[int, Counts] = {}
+    last: dict[str, Trial] = {}
+    for trial in ordered:
+        host, place = places[trial.number]
+        one = last.get(host)
+        if one is None or trial.started - one.started - one.seconds > PAUSE:
+            found[trial.number] = {}
+        else:
+            # Two trials of one number, which only a damaged folder has, count as neighbours.
+            steps = max(1, place - places[one.number][1])
+            found[trial.number] = _later(found[one.number], one.variant, steps)
+        last[host] = trial
+    return found
+
+
+def _later(counts: Counts, variant: str, steps: int) -> Counts:
+    """The counts of a trial ``steps`` places after one of ``variant`` that had ``counts``."""
+    found = {name: _decayed(own, steps) for name, own in counts.items()}
+    last = zip(found.get(variant, NONE), _decayed(ONE, steps - 1), strict=True)
+    found[variant] = tuple([before + one for before, one in last])
+    return found
+
+
+def _decayed(counts: tuple[float, ...], steps: int) -> tuple[float, ...]:
+    """``counts`` after so many places."""
+    return tuple([memory**steps * one for memory, one in zip(MEMORIES, counts, strict=True)])
