@@ -15,7 +15,7 @@ from iodelta.trial import Finding, Histogram, Kind, Latency, Trial
 from iodelta.verdict.metrics import Metric
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.series import Block, Series, blocks_of, series_of
-from iodelta.verdict.units import units_of
+from iodelta.verdict.series_units import units_of
 
 Floats = NDArray[np.float64]
 

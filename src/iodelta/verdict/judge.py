@@ -47,9 +47,10 @@ from iodelta.verdict.metrics import SYNC, Metric
 from iodelta.verdict.model import FamilySummary, Judgement, Look, Step, Verdict
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.series import Series, blocks_of, finished_of, series_from
+from iodelta.verdict.series_units import units_of
 from iodelta.verdict.stalled import with_others
 from iodelta.verdict.surroundings import surroundings_of
-from iodelta.verdict.units import Units, units_of
+from iodelta.verdict.units import Units
 
 KINDS = ("read", "write", "trim", SYNC)
 ALL_CELLS = "*"

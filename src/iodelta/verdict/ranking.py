@@ -18,7 +18,7 @@ from iodelta.verdict.metrics import Metric
 from iodelta.verdict.model import Change, relative
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.series import Series
-from iodelta.verdict.units import units_of
+from iodelta.verdict.series_units import units_of
 
 Floats = NDArray[np.float64]
 

@@ -17,7 +17,7 @@ from iodelta.verdict.metrics import Metric
 from iodelta.verdict.model import Word
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.series import Series
-from iodelta.verdict.units import units_of
+from iodelta.verdict.series_units import units_of
 
 MARGIN = 0.5
 """Half as wide again: a smaller change of spread takes hundreds of blocks to show."""
