@@ -14,11 +14,11 @@ from typing import Protocol, Self, cast
 from iodelta.errors import LostError, MachineError
 from iodelta.machine.base import Completed
 from iodelta.machine.channel import Channel, Reply, quoted
+from iodelta.machine.questions import SEPARATOR, Answer, Block, Question, codes_of, matches_of
+from iodelta.machine.remote import STUCK, ShellLock, ShellProcess
 from iodelta.machine.spelling import (
-    between,
     command,
     exit_code,
-    listing,
     prelude,
     reason,
     source,
@@ -33,100 +33,11 @@ LOOKS = frozenset({"getconf", "id", "readlink", "stat", "test"})
 BUILTIN = frozenset({"kill", "test"})
 """What a shell has itself, and no package may have besides."""
 
-SEPARATOR = "/proc/sys/kernel/random/boot_id"
-"""A file whose text stands between the files of one ``cat``."""
-
-STUCK = 30.0
-"""Seconds that a killed process may take to end before it counts as hanging in the kernel."""
-
 PLACES = """printf '%s\\0' "$PWD"
 if [ "$IODELTA_STATE" ]; then printf '%s\\0' "$IODELTA_STATE"
 elif [ "$(id -u)" = 0 ]; then printf '%s\\0' /var/lib/iodelta
 else printf '%s\\0' "${XDG_STATE_HOME:-$HOME/.local/state}/iodelta"; fi
 command -v setsid >/dev/null 2>&1 && printf setsid || printf timeout; iodelta_end 0"""
-
-Question = tuple[str, ...]
-"""``("read", PATH)``, ``("glob", PATTERN)`` or ``("run", WORD, ...)``."""
-Answer = bytes | MachineError | list[str] | Completed
-
-
-class _Block(threading.local):
-    """What the present ``together`` of a thread expects to be asked, was asked, and knows."""
-
-    def __init__(self) -> None:
-        self.begin(None, ())
-
-    def begin(self, name: tuple[str, ...] | None, expected: tuple[Question, ...]) -> None:
-        self.name = name
-        self.expected = expected
-        self.asked: dict[Question, None] = {}
-        self.known: dict[Question, Answer] = {}
-
-    def ahead(self, question: Question) -> tuple[Question, ...]:
-        """What to ask for along with a question: all that is expected, else all files of the pattern that found it."""
-        if question in self.expected:
-            return self.expected
-        for known, answer in self.known.items():
-            if question[0] == "read" and known[0] == "glob" and question[1] in cast(list[str], answer):
-                return tuple(("read", path) for path in cast(list[str], answer))
-        return (question,)
-
-
-class ShellProcess:
-    """A command in a session of its own there; the channel it was started by says when it ends."""
-
-    def __init__(self, machine: ShellMachine, channel: Channel, pid: int, args: tuple[str, ...]) -> None:
-        self.pid = pid
-        self.args = args
-        self._machine = machine
-        self._channel: Channel | None = channel
-        self._code: int | None = None
-
-    def poll(self) -> int | None:
-        return self.wait(0)
-
-    def wait(self, timeout: float | None = None) -> int | None:
-        if self._channel is not None:
-            reply = self._channel.receive(timeout)
-            if reply is None:
-                return None
-            self._code = exit_code(reply.word)
-            self._machine.give(self._channel)
-            self._channel = None
-        return self._code
-
-    def stop(self, grace: float = 5.0) -> int:
-        self._signal("TERM")
-        code = self.wait(grace)
-        if code is None:
-            self._signal("KILL")
-            code = self.wait(STUCK)
-        if code is None:
-            raise MachineError(
-                "does not end even by SIGKILL: it hangs in the kernel",
-                place=f"{self._machine.name}: {self.args[0]}, process {self.pid}",
-                remedy="look at dmesg and at the device; nothing can be measured there until it ends",
-            )
-        self._signal("KILL")  # members of the session that outlived its leader
-        return code
-
-    def _signal(self, name: str) -> None:
-        self._machine.ask(f"kill -s {name} -- -{self.pid} 2>/dev/null; iodelta_end 0")
-
-
-class ShellLock:
-    """A sh there that has the file open, with flock(1) on it; the end of that sh is the end of the lock."""
-
-    def __init__(self, machine: ShellMachine, channel: Channel) -> None:
-        self._machine = machine
-        self._channel: Channel | None = channel
-
-    def release(self) -> None:
-        if self._channel is not None:
-            channel, self._channel = self._channel, None
-            with contextlib.suppress(LostError):
-                channel.ask("exec 9<&-; iodelta_end 0")
-                self._machine.give(channel)
 
 
 class Line(Protocol):
@@ -163,7 +74,7 @@ class ShellMachine:
         self._channels: list[Channel] = []
         """All of them; in those that are not idle something may still run."""
         self._pool = threading.Lock()
-        self._block = _Block()
+        self._block = Block()
         self._learned: dict[tuple[str, ...], tuple[Question, ...]] = {}
         self._leader, self._separator = "", b""
         self.directory = self.state = ""
@@ -446,13 +357,13 @@ class ShellMachine:
         files = [path for _, path in asked["read"]]
         patterns = [pattern for _, pattern in asked["glob"]]
         runs = asked["run"]
-        codes = _codes(files, patterns, runs)
+        codes = codes_of(files, patterns, runs)
         begun = time.monotonic()
         replies = iter(self.ask_all(codes) if codes else ())
         if files:
             answers |= self._texts(files, next(replies))
         if patterns:
-            answers |= _matches(patterns, next(replies))
+            answers |= matches_of(patterns, next(replies))
         for question, reply in zip(runs, replies, strict=True):
             words = question[question.index("") + 1 :]
             try:
@@ -474,32 +385,6 @@ class ShellMachine:
     def _read_one(self, path: str) -> bytes:
         answer = self._single(path)
         return b"" if isinstance(answer, MachineError) else answer
-
-
-def _codes(files: Sequence[str], patterns: Sequence[str], runs: Sequence[Question]) -> list[str]:
-    """Code that answers all files, then all patterns, then each program."""
-    codes = []
-    if files:
-        codes.append(f"LC_ALL=C cat -- {spelt(between(files, SEPARATOR))} </dev/null; iodelta_end $?")
-    if patterns:
-        codes.append(f"{''.join(map(listing, patterns))} iodelta_end 0")
-    return [*codes, *map(_code, runs)]
-
-
-def _code(question: Question) -> str:
-    """The code of a program to run, with its environment."""
-    words = question[1:]
-    at = words.index("")
-    return command(words[at + 1 :], env=dict(word.split("=", 1) for word in words[:at]))
-
-
-def _matches(patterns: Sequence[str], reply: Reply) -> dict[Question, Answer]:
-    """Of each pattern what matches: the answer holds these, each pattern's ended by an empty one."""
-    paths = iter(reply.stdout.split(b"\0"))
-    answers: dict[Question, Answer] = {}
-    for pattern in patterns:
-        answers["glob", pattern] = sorted(os.fsdecode(path) for path in iter(paths.__next__, b""))
-    return answers
 
 
 def _undecoded(failed: str, said: bytes, place: str) -> MachineError:

@@ -1,0 +1,68 @@
+"""Questions to a machine that one round trip answers together: the code that asks, and the answers taken apart."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from typing import cast
+
+from iodelta.errors import MachineError
+from iodelta.machine.base import Completed
+from iodelta.machine.channel import Reply
+from iodelta.machine.spelling import between, command, listing, spelt
+
+SEPARATOR = "/proc/sys/kernel/random/boot_id"
+"""A file whose text stands between the files of one ``cat``."""
+
+Question = tuple[str, ...]
+"""``("read", PATH)``, ``("glob", PATTERN)`` or ``("run", WORD, ...)``."""
+Answer = bytes | MachineError | list[str] | Completed
+
+
+class Block(threading.local):
+    """What the present ``together`` of a thread expects to be asked, was asked, and knows."""
+
+    def __init__(self) -> None:
+        self.begin(None, ())
+
+    def begin(self, name: tuple[str, ...] | None, expected: tuple[Question, ...]) -> None:
+        self.name = name
+        self.expected = expected
+        self.asked: dict[Question, None] = {}
+        self.known: dict[Question, Answer] = {}
+
+    def ahead(self, question: Question) -> tuple[Question, ...]:
+        """What to ask for along with a question: all that is expected, else all files of the pattern that found it."""
+        if question in self.expected:
+            return self.expected
+        for known, answer in self.known.items():
+            if question[0] == "read" and known[0] == "glob" and question[1] in cast(list[str], answer):
+                return tuple(("read", path) for path in cast(list[str], answer))
+        return (question,)
+
+
+def codes_of(files: Sequence[str], patterns: Sequence[str], runs: Sequence[Question]) -> list[str]:
+    """Code that answers all files, then all patterns, then each program."""
+    codes = []
+    if files:
+        codes.append(f"LC_ALL=C cat -- {spelt(between(files, SEPARATOR))} </dev/null; iodelta_end $?")
+    if patterns:
+        codes.append(f"{''.join(map(listing, patterns))} iodelta_end 0")
+    return [*codes, *map(code_of, runs)]
+
+
+def code_of(question: Question) -> str:
+    """The code of a program to run, with its environment."""
+    words = question[1:]
+    at = words.index("")
+    return command(words[at + 1 :], env=dict(word.split("=", 1) for word in words[:at]))
+
+
+def matches_of(patterns: Sequence[str], reply: Reply) -> dict[Question, Answer]:
+    """Of each pattern what matches: the answer holds these, each pattern's ended by an empty one."""
+    paths = iter(reply.stdout.split(b"\0"))
+    answers: dict[Question, Answer] = {}
+    for pattern in patterns:
+        answers["glob", pattern] = sorted(os.fsdecode(path) for path in iter(paths.__next__, b""))
+    return answers

@@ -1,0 +1,82 @@
+"""What runs or is held at the far end of a channel: a started command, a lock."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Protocol
+
+from iodelta.errors import LostError, MachineError
+from iodelta.machine.channel import Channel, Reply
+from iodelta.machine.spelling import exit_code
+
+STUCK = 30.0
+"""Seconds that a killed process may take to end before it counts as hanging in the kernel."""
+
+
+class Shells(Protocol):
+    """The machine that they are on."""
+
+    name: str
+
+    def ask(self, code: str) -> Reply:
+        """One answer of an idle channel."""
+
+    def give(self, channel: Channel) -> None:
+        """Take back a channel that has nothing left to say."""
+
+
+class ShellProcess:
+    """A command in a session of its own there; the channel it was started by says when it ends."""
+
+    def __init__(self, machine: Shells, channel: Channel, pid: int, args: tuple[str, ...]) -> None:
+        self.pid = pid
+        self.args = args
+        self._machine = machine
+        self._channel: Channel | None = channel
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        return self.wait(0)
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        if self._channel is not None:
+            reply = self._channel.receive(timeout)
+            if reply is None:
+                return None
+            self._code = exit_code(reply.word)
+            self._machine.give(self._channel)
+            self._channel = None
+        return self._code
+
+    def stop(self, grace: float = 5.0) -> int:
+        self._signal("TERM")
+        code = self.wait(grace)
+        if code is None:
+            self._signal("KILL")
+            code = self.wait(STUCK)
+        if code is None:
+            raise MachineError(
+                "does not end even by SIGKILL: it hangs in the kernel",
+                place=f"{self._machine.name}: {self.args[0]}, process {self.pid}",
+                remedy="look at dmesg and at the device; nothing can be measured there until it ends",
+            )
+        self._signal("KILL")  # members of the session that outlived its leader
+        return code
+
+    def _signal(self, name: str) -> None:
+        self._machine.ask(f"kill -s {name} -- -{self.pid} 2>/dev/null; iodelta_end 0")
+
+
+class ShellLock:
+    """A sh there that has the file open, with flock(1) on it; the end of that sh is the end of the lock."""
+
+    def __init__(self, machine: Shells, channel: Channel) -> None:
+        self._machine = machine
+        self._channel: Channel | None = channel
+
+    def release(self) -> None:
+        if self._channel is not None:
+            channel, self._channel = self._channel, None
+            with contextlib.suppress(LostError):
+                channel.ask("exec 9<&-; iodelta_end 0")
+                self._machine.give(channel)
