@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice, starmap
 
 import msgspec
 
+from iodelta.ingest.json_parts import did_io, disks_of, printed, priorities_of, samplers_of, shares_of
 from iodelta.ingest.json_text import Extent, closed, extent, holders, lenient, tolerant
-from iodelta.ingest.model import Disk, Format, Priority, Refusal, Run, Sampler, unknown
+from iodelta.ingest.model import Disk, Format, Refusal, Run
 from iodelta.ingest.numbers import Version, version_of
 from iodelta.ingest.options import workload
 from iodelta.ingest.unified import without_sum
 from iodelta.ingest.wording import clean, clean_all
 from iodelta.plural import plural
 from iodelta.trial import Direction, Finding, Kind, Latency, Place, Quantity
-from iodelta.workload.fio_schema import RawDirection, RawDisk, RawDocument, RawJob, decoded, direction, latency
+from iodelta.workload.fio_schema import RawDirection, RawDocument, RawJob, decoded, direction, latency
 
 KINDS: tuple[Kind, ...] = ("read", "write", "trim", "mixed")
 
@@ -30,10 +30,6 @@ _UNEQUAL = 0.02
 """Jobs that run side by side end so nearly together."""
 _WRITING = ("write", "randwrite", "trimwrite", "randtrimwrite")
 """What reads only to verify, after it wrote."""
-_BUCKETS = {str(bound): float(bound) for bound in (2, 4, 10, 20, 50, 100, 250, 500, 750, 1000, 2000)} | {
-    ">=2000": math.inf
-}
-"""Keys of fio's coarse histogram, in its unit; the last two are of milliseconds only."""
 MOST_DOCUMENTS = 30_000
 """Documents of a file that are looked at; the smallest that fio writes has three kilobytes."""
 _USUAL = re.compile(rb'\{\s{0,20}"fio version"\s{0,20}:')
@@ -150,7 +146,7 @@ class _Document:
         self._findings = findings
         self._version = version_of(document.version)
         self._half = _HALF if self._version is not None and self._version < _SIX_DECIMALS else 0.0
-        self._disks = _disks(document.disks)
+        self._disks = disks_of(document.disks)
         names = {(job.hostname, job.jobname, job.groupid) for job in jobs}
         self._grouped = len(names) == len(jobs)
         """Whether no two entries are of one group: then each is the sum of its group."""
@@ -159,9 +155,9 @@ class _Document:
         """One of its jobs. Raises DecodeError for bins that are no integers."""
         raw = _directions_of(job)
         try:
-            directions = [_direction(kind, part, self._version) for kind, part in raw if _did_io(part)]
+            directions = [_direction(kind, part, self._version) for kind, part in raw if did_io(part)]
             sync = _sync(job)
-            priorities = tuple(chain.from_iterable(starmap(_priorities, raw)))
+            priorities = tuple(chain.from_iterable(starmap(priorities_of, raw)))
         except msgspec.DecodeError:
             raise
         except ValueError as error:
@@ -190,13 +186,13 @@ class _Document:
             elapsed=None if job.elapsed is None else float(job.elapsed),
             host=clean(job.hostname),
             error=job.error,
-            usr_cpu=_printed(job.usr_cpu, "%", self._half),
-            sys_cpu=_printed(job.sys_cpu, "%", self._half),
+            usr_cpu=printed(job.usr_cpu, "%", self._half),
+            sys_cpu=printed(job.sys_cpu, "%", self._half),
             context_switches=job.ctx,
             depths=self._depths(job),
-            shares=tuple(_shares(job)),
+            shares=tuple(shares_of(job)),
             disks=self._disks_of(job),
-            samplers=_all_samplers(raw, self._half),
+            samplers=samplers_of(raw, self._half),
             priorities=priorities,
             findings=(*self._findings, *_remarks(job, raw, place), *_group_of(jobs, numjobs, place)),
         )
@@ -206,7 +202,7 @@ class _Document:
         return tuple(disk for host, disk in self._disks if host == job.hostname or not job.hostname)
 
     def _depths(self, job: RawJob) -> dict[str, Quantity]:
-        return {clean(depth): _printed(share, "%", self._half) for depth, share in job.iodepth_level.items()}
+        return {clean(depth): printed(share, "%", self._half) for depth, share in job.iodepth_level.items()}
 
 
 def _sync(job: RawJob) -> Latency | None:
@@ -220,23 +216,6 @@ def _format(raw: Sequence[tuple[Kind, RawDirection]]) -> Format:
 def _directions_of(job: RawJob) -> list[tuple[Kind, RawDirection]]:
     parts = ((kind, getattr(job, kind)) for kind in KINDS)
     return [(kind, part) for kind, part in parts if part is not None]
-
-
-def _shares(job: RawJob) -> Iterator[tuple[float, float]]:
-    """fio's coarse histogram in ascending order; each key is the upper bound of its bucket."""
-    for size, buckets in ((1.0, job.latency_ns), (1e3, job.latency_us), (1e6, job.latency_ms)):
-        for name, bound in _BUCKETS.items():
-            if 0 < buckets.get(name, 0.0) <= 100:
-                yield bound * size, buckets[name]
-
-
-def _disks(raw: Sequence[RawDisk]) -> tuple[tuple[str, Disk], ...]:
-    """Host and disk of each; the members of a stacked device follow it."""
-    stacked = [number for number, disk in enumerate(raw) if disk.aggr_util is not None]
-    first = min(stacked, default=len(raw))
-    return tuple(
-        (disk.hostname, _disk(disk, member=number > first and number not in stacked)) for number, disk in enumerate(raw)
-    )
 
 
 def _remarks(job: RawJob, raw: Sequence[tuple[Kind, RawDirection]], place: Place) -> Iterator[Finding]:
@@ -270,18 +249,6 @@ def _started(document: RawDocument, job: RawJob) -> float | None:
     if document.printed is None or job.elapsed is None:
         return None
     return document.printed - job.elapsed
-
-
-def _all_samplers(raw: Sequence[tuple[Kind, RawDirection]], half: float) -> tuple[Sampler, ...]:
-    samplers: list[Sampler] = []
-    for kind, part in raw:
-        if _did_io(part):
-            samplers += _samplers(kind, part, half)
-    return tuple(samplers)
-
-
-def _did_io(raw: RawDirection) -> bool:
-    return bool(raw.total_ios or raw.io_bytes or raw.io_kbytes or raw.iops)
 
 
 def _direction(kind: Kind, raw: RawDirection, version: Version | None) -> Direction:
@@ -321,59 +288,6 @@ def _jobs(numjobs: int, concurrency: float | None) -> int:
     if nearest > numjobs and abs(concurrency - nearest) < _UNEQUAL * nearest:
         return nearest
     return 1 if concurrency < 1.5 else numjobs
-
-
-def _printed(value: float | None, unit: str, half: float) -> Quantity:
-    return unknown(unit) if value is None else Quantity(value, value - half, value + half, unit)
-
-
-def _samplers(kind: Kind, raw: RawDirection, half: float) -> Iterator[Sampler]:
-    if raw.iops_mean is not None:
-        yield Sampler(
-            kind,
-            "iops",
-            Quantity.exact(raw.iops_mean, "1/s"),
-            Quantity(raw.iops_min, raw.iops_min, raw.iops_min + 1, "1/s"),
-            Quantity(raw.iops_max, raw.iops_max, raw.iops_max + 1, "1/s"),
-            Quantity.exact(raw.iops_stddev, "1/s"),
-            raw.iops_samples,
-        )
-    if raw.bw_mean:
-        yield Sampler(
-            kind,
-            "bw",
-            _printed(raw.bw_mean * 1024, "B/s", half * 1024),
-            Quantity(raw.bw_min * 1024, raw.bw_min * 1024, (raw.bw_min + 1) * 1024, "B/s"),
-            Quantity(raw.bw_max * 1024, raw.bw_max * 1024, (raw.bw_max + 1) * 1024, "B/s"),
-            _printed(raw.bw_dev * 1024, "B/s", half * 1024),
-            raw.bw_samples,
-        )
-
-
-def _priorities(kind: Kind, raw: RawDirection) -> Iterator[Priority]:
-    named = [(f"{p.prioclass}/{p.prio}/{p.priohint}", p.clat_ns or p.lat_ns) for p in raw.prios]
-    named += [("high", raw.clat_high_prio or raw.lat_high_prio), ("low", raw.clat_low_prio or raw.lat_low_prio)]
-    for name, part in named:
-        found = latency(part, 0)
-        if found is not None:
-            yield Priority(kind, clean(name), found)
-
-
-def _disk(raw: RawDisk, *, member: bool) -> Disk:
-    return Disk(
-        name=clean(raw.name),
-        read_ios=raw.read_ios,
-        write_ios=raw.write_ios,
-        read_sectors=raw.read_sectors,
-        write_sectors=raw.write_sectors,
-        read_merges=raw.read_merges,
-        write_merges=raw.write_merges,
-        read_ticks=raw.read_ticks,
-        write_ticks=raw.write_ticks,
-        in_queue=raw.in_queue,
-        util=raw.util if math.isfinite(raw.util) else math.nan,
-        member=member,
-    )
 
 
 def _cut(runs: list[Run | Refusal], text: bytes, span: Extent) -> list[Run | Refusal]:

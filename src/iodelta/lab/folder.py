@@ -240,7 +240,7 @@ class Folder:
     def write_raw(self, trial: int | str, kinds: Mapping[str, bytes]) -> None:
         """Keep raw bytes of a trial, zstd-compressed: ``raw/000123.KIND.zst``. On disk, names included, on return.
 
-        What is no trial's has a name in place of a number (``step_name``).
+        What is not of a trial has a name in place of a number (``lab.preparing.step_name``).
 
         Half-written ones need no care: raw files without a ``finished`` line belong to nobody. Raises MeasureError.
         """
@@ -386,11 +386,6 @@ def _sync_directory(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def step_name(number: int) -> str:
-    """What the raw files of a step of a preparation are called, in place of a trial's number."""
-    return f"step-{number:06d}"
 
 
 def _raw_name(trial: int | str, kind: str) -> str:

@@ -32,7 +32,7 @@ from iodelta.lab.conditioning import (
     window_of,
 )
 from iodelta.lab.diskstate import Known, Prepared, counted, forget, remember
-from iodelta.lab.folder import Folder, Preparing, Settled, StepBegun, StepDone, now, step_name
+from iodelta.lab.folder import Folder, Preparing, Settled, StepBegun, StepDone, now
 from iodelta.lab.guard import WritePermit
 from iodelta.lab.progress import Control
 from iodelta.machine import Machine, throw_away
@@ -338,6 +338,11 @@ def read_step(folder: Folder, number: int) -> tuple[Direction, ...]:
         raise MeasureError(f"damaged: {error}", place=f"step {number}") from error
     output = folder.read_raw(step_name(number), OUTPUT)
     return read_run(msgspec.structs.replace(record, output=output)).directions
+
+
+def step_name(number: int) -> str:
+    """What the raw files of a step of a preparation are called, in place of a trial's number."""
+    return f"step-{number:06d}"
 
 
 def _measured(made: FioRun, place: str, folder: Folder) -> tuple[float, int]:

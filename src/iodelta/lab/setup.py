@@ -42,7 +42,7 @@ from iodelta.probe.topology import Target, resolve, resolve_tree
 from iodelta.probe.usage import Reason
 from iodelta.trial import Finding
 from iodelta.workload import io_uring, parsing
-from iodelta.workload.engines import engine_refusal
+from iodelta.workload.engines import refused_engines
 from iodelta.workload.fio import command_of, fio_version, target_words
 from iodelta.workload.layout import prepare
 from iodelta.workload.leftovers import marked
@@ -196,7 +196,7 @@ def _check_tool(machine: Machine, experiment: Experiment) -> None:
 def _tried(machine: Machine, requests: Requests) -> tuple[dict[str, str], dict[str, str]]:
     """Variants and cells whose ioengine is not allowed here. Raises RequestError for options that fio refuses."""
     with workdir(machine) as place:
-        variants, cells = _engines(machine, requests.experiment, place)
+        variants, cells = refused_engines(machine, requests.experiment, place)
         jobs = _jobs(requests, cells=cells, variants=variants)
         parsing.check(machine, jobs, place)
     return variants, cells
@@ -226,26 +226,6 @@ def _jobs(requests: Requests, *, cells: Container[str] = (), variants: Container
             named = target_words(target.real_path, kind, experiment.target.files)
             jobs.append(parsing.job_of_words(f"condition {condition.name}", words, named))
     return jobs
-
-
-def _engines(machine: Machine, experiment: Experiment, place: str) -> tuple[dict[str, str], dict[str, str]]:
-    """Variants and cells whose ioengine is not allowed here, with the reason: found out on a small file in ``place``,
-    which is in memory."""
-    wanted_by_variant = {v.name: dict(v.options).get("ioengine") for v in experiment.variants}
-    own = all(wanted_by_variant.values())
-    wanted_by_cell = {c.name: None if own else c.option("ioengine") for c in experiment.cells}
-    reasons = {
-        engine: engine_refusal(machine, engine, place)
-        for engine in {*wanted_by_variant.values(), *wanted_by_cell.values()}
-        if engine
-    }
-    return _refused(wanted_by_variant, reasons), _refused(wanted_by_cell, reasons)
-
-
-def _refused(wanted: Mapping[str, str | None], reasons: Mapping[str, str | None]) -> dict[str, str]:
-    """Those whose engine has a reason against it, with the reason."""
-    found = {name: reasons.get(engine or "") for name, engine in wanted.items()}
-    return {name: reason for name, reason in found.items() if reason}
 
 
 @contextlib.contextmanager

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from iodelta.errors import MachineError
+from iodelta.experiment import Experiment
 from iodelta.machine import Machine
 from iodelta.workload.naming import named
 
@@ -52,6 +54,26 @@ def engine_refusal(
     reasons = re.findall(r"error=(.+)$", said, re.MULTILINE) or re.findall(r"^fio: (.+)$", said, re.MULTILINE)
     reason = reasons[0] if reasons else f"fio ended with {done.returncode}"
     return f"{engine}: {reason}{_switch(machine) if engine.startswith('io_uring') else ''}"
+
+
+def refused_engines(machine: Machine, experiment: Experiment, place: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Variants and cells whose ioengine is not allowed here, with the reason: found out on a small file in ``place``,
+    which is in memory."""
+    wanted_by_variant = {v.name: dict(v.options).get("ioengine") for v in experiment.variants}
+    own = all(wanted_by_variant.values())
+    wanted_by_cell = {c.name: None if own else c.option("ioengine") for c in experiment.cells}
+    reasons = {
+        engine: engine_refusal(machine, engine, place)
+        for engine in {*wanted_by_variant.values(), *wanted_by_cell.values()}
+        if engine
+    }
+    return _refused(wanted_by_variant, reasons), _refused(wanted_by_cell, reasons)
+
+
+def _refused(wanted: Mapping[str, str | None], reasons: Mapping[str, str | None]) -> dict[str, str]:
+    """Those whose engine has a reason against it, with the reason."""
+    found = {name: reasons.get(engine or "") for name, engine in wanted.items()}
+    return {name: reason for name, reason in found.items() if reason}
 
 
 def _switch(machine: Machine) -> str:
