@@ -244,7 +244,7 @@ def test_an_answer_to_a_search_that_measures_by_itself_is_refused(repo: Toy, tmp
            "--better", "higher", "--exact", "1%")  # fmt: skip
     done = bisect(out, "good")
     assert done.code == 2
-    assert "measures by itself" in str(done.error)
+    assert "measures automatically" in str(done.error)
 
 
 def test_numbers_by_hand_are_searched_as_measured_ones(repo: Toy, history: list[str], tmp_path: Path) -> None:

@@ -182,7 +182,7 @@ def test_a_dry_run_of_a_write_says_what_the_guard_would_say_to_the_run(format_: 
         if format_ == "json":
             assert json.loads(planned.stdout)["refused"] in " ".join(done.stderr.split())
         else:
-            assert f"Writes refused: {data}: is nothing" in " ".join(planned.stdout.split())
+            assert f"Writes refused: {data}: was not made by iodelta" in " ".join(planned.stdout.split())
     planned = iodelta("run", *given, "--destroy", str(data), "--dry-run", *load, cwd=tmp_path)
     assert planned.returncode == 0, planned
     if format_ == "json":

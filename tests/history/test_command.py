@@ -151,7 +151,7 @@ def test_what_the_log_alone_knows_is_said_and_rebuilt(place: Path) -> None:
 def test_requests_that_are_wrong_say_what_to_do(tmp_path: Path) -> None:
     for words, said in [
         (["show"], "there is no history"),
-        (["show", "-o", "page.csv"], "let it end in .html"),
+        (["show", "-o", "page.csv"], "use one of .html"),
         (["show", "-o", "page.html", "--format", "console"], "the console format cannot be written to a file"),
         (["add", "nothing"], "nothing: cannot read it: No such file"),
         (["show", "--history", "mysql://x/y", "--log", "l"], "not a database that a history can use"),

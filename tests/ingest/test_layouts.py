@@ -388,7 +388,7 @@ def test_a_table_in_the_notes_does_not_replace_the_logs_of_a_folder(tmp_path: Pa
     assert [entry.run.format for entry in found.entries] == ["log"]
     (refusal,) = found.refusals
     assert refusal.place.file.endswith("notes.txt")
-    assert "left out" in refusal.reason
+    assert "is ignored" in refusal.reason
 
 
 def test_a_table_in_the_notes_is_not_a_side_of_a_folder_of_reports(tmp_path: Path) -> None:
@@ -401,7 +401,7 @@ def test_a_table_in_the_notes_is_not_a_side_of_a_folder_of_reports(tmp_path: Pat
     assert layout.variants() == ("bfq", "none")
     (refusal,) = layout.refusals
     assert refusal.place.file.endswith("NOTES.txt")
-    assert "left out" in refusal.reason
+    assert "is ignored" in refusal.reason
 
 
 def test_tables_are_read_where_there_is_nothing_else_and_where_they_are_named(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_the_policies_of_this_kernel_are_those_in_the_file(loop: Loop, machine: 
         saved = policy.save()
         policy.apply("pid")
         policy.verify("pid")
-    assert "gone" in knob.restore(machine, saved)
+    assert "no longer exists" in knob.restore(machine, saved)
 
 
 @pytest.mark.root

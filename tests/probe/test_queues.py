@@ -56,7 +56,7 @@ def test_interrupts_on_another_node_are_named_and_the_admin_queue_s_is_none_of_t
     assert queues(NVME, "nvme0n1").interrupted == {2, 3}
     found = named(NVME, "nvme0n1", "0-1")
     assert "served on CPUs 2-3" in found["placement.disjoint"]
-    assert "are of node 0, nvme0n1 is served on node 1" in found["placement.crosses-nodes"]
+    assert "are on node 0, nvme0n1 is served on node 1" in found["placement.crosses-nodes"]
     assert named(NVME, "nvme0n1", "2-3") == {}
 
 

@@ -88,7 +88,7 @@ def test_kernels_are_of_guests_and_hosts_and_of_no_search() -> None:
     asked = parse("[workload]\nrw = 'randread'\n[variant.old]\n[variant.new]\nkernel = '6.12'\n")
     with pytest.raises(RequestError, match=r"iodelta cannot reboot the machine.*\n.*--machine ssh:HOST"):
         look(LocalMachine(), asked)
-    with pytest.raises(RequestError, match="kernel: is of a whole boot"):
+    with pytest.raises(RequestError, match="kernel: applies to a whole boot"):
         survey(LocalMachine(), asked)
 
 
