@@ -210,6 +210,8 @@ def test_a_member_that_only_seems_to_be_empty_is_not_written_to_unless_it_is_nam
         (("simulate", "--member", "hdd:7200:170:1g", "--member", "ssd", "--size", "2g"), "too small"),
         (("simulate", "--member", "ssd", "--member", "ssd", "--rate", "fast"), "not a list of rates"),
         (("simulate", "--member", "ssd", "--member", "ssd", "--rate", "0"), "above 0"),
+        (("simulate", "--member", "ssd", "--member", "ssd", "--size", "0"), "a size is above 0"),
+        (("simulate", "--member", "ssd", "--member", "ssd", "--bs", "0"), "a size is above 0"),
         (("simulate", "--member", "ssd", "--member", "ssd", "--rate", "9", "--iodepth", "4"), "has no depth"),
         (("simulate", "--member", "hdd:10000"), "no model of 10000 rpm"),
         (("simulate", "--member", "ssd", "--layout", "raid1"), "2 members are needed"),

@@ -70,6 +70,9 @@ def size_of(text: str, place: str) -> int:
     from iodelta.experiment.values import size_bytes
 
     try:
-        return size_bytes(text)
+        size = size_bytes(text)
     except ValueError as error:
         raise RequestError(str(error), place=place) from error
+    if not size:
+        raise RequestError(f"a size is above 0: {text!r}", place=place)
+    return size
