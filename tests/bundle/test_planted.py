@@ -363,3 +363,15 @@ def test_the_sender_sees_what_is_packed(travelled: tuple[Folder, bytes], tmp_pat
     assert "8 files" in done.output
     assert "further words left out" in done.output
     assert "krakatoa" in done.output, "what was replaced is listed for the sender alone"
+
+
+def test_the_short_name_of_a_host_goes_with_its_long_one_from_the_free_text_of_a_job_too(tmp_path: Path) -> None:
+    text = QUESTION.format(path="/dev/x", blocks=1)
+    text = text.replace("Is slow slower?", "Is dbwhale77.orcacorp.example slower?")
+    text = text.replace('rw = "randread"', 'rw = "randread"\ndescription = "on dbwhale77, beside krakatoa"')
+    folder = carried(tmp_path / "folder", text=text, blocks=1, end=None)
+    after = plain(pack(folder, machine={"krakatoa": "host name"}).data)
+    assert b"dbwhale77" in plain(pack(folder, keep_identity=True).data)
+    assert b"dbwhale77" not in after
+    assert b"krakatoa" not in after
+    assert b"randread" in after

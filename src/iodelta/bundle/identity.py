@@ -67,7 +67,7 @@ def of_this_machine() -> Literals:
         for path in glob.glob(pattern):
             found |= _one(_text_of(path), kind)
     for name in (os.uname().nodename, _canonical_name()):
-        found |= _host(name)
+        found |= of_host(name)
     for user in (os.environ.get(name, "") for name in ("USER", "LOGNAME", "SUDO_USER")):
         found |= _one(user, "user name")
     for account in pwd.getpwall():
@@ -100,7 +100,7 @@ def of_document(document: Any) -> Literals:
     for path, value in _walk(document):
         kind = kind_of(path, value)
         if kind == "host name":
-            found |= _host(value)
+            found |= of_host(value)
         elif kind == "share":
             found |= _one(value, kind) | _server_and_path(value)
         elif kind == "disk name":
@@ -166,10 +166,10 @@ def _walk(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, .
 def _server_and_path(share: str) -> Literals:
     """Who serves ``server:/export`` or ``//server/share``, and what."""
     server, _, path = re.sub(":/|/", "\0", share.lstrip("/"), count=1).partition("\0")
-    return _host(server) | (_one(f"/{path}", "share") if len(path) >= LEAST and f"/{path}" not in USUAL else {})
+    return of_host(server) | (_one(f"/{path}", "share") if len(path) >= LEAST and f"/{path}" not in USUAL else {})
 
 
-def _host(name: str) -> Literals:
+def of_host(name: str) -> Literals:
     """A host's full name, and the first part of it. ``localhost`` is everybody's."""
     short = name.partition(".")[0]
     return {} if short in ("localhost", "") else _one(name, "host name") | _one(short, "host name")

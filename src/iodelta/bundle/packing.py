@@ -19,7 +19,7 @@ import zstandard
 from iodelta import __version__
 from iodelta.bundle.archive import NAME, Manifest, Removed, packed, sha256
 from iodelta.bundle.boot_words import left_out_words, reduced
-from iodelta.bundle.identity import Literals, of_document, of_owner, of_this_machine
+from iodelta.bundle.identity import Literals, of_document, of_host, of_owner, of_this_machine
 from iodelta.bundle.pseudonyms import Pseudonyms
 from iodelta.errors import MeasureError, RequestError, pasted
 from iodelta.experiment import Experiment
@@ -69,8 +69,13 @@ def pack(folder: Folder, *, keep_identity: bool = False, machine: Literals | Non
     if not keep_identity:
         lines = _command_lines(contents)
         boot_words = sum(map(left_out_words, lines[:1]))  # the first session's
-        names = Pseudonyms(_literals(folder.path, contents, machine), _vocabulary(plan), lines)
-        contents = {name: _without(name, data, names) for name, data in contents.items()}
+        literals = _literals(folder.path, contents, machine)
+        names = Pseudonyms(literals, _vocabulary(plan), lines)
+        cleaned = {name: _without(name, data, names) for name, data in contents.items()}
+        if more := _hosts_seen(names, literals):
+            names = Pseudonyms(literals | more, _vocabulary(plan), lines)
+            cleaned = {name: _without(name, data, names) for name, data in contents.items()}
+        contents = cleaned
     contents[JOURNAL] = _journal(contents, None if keep_identity else names)
     name = folder.path.resolve().name
     manifest = Manifest(
@@ -152,6 +157,15 @@ def _literals(path: Path, contents: dict[str, bytes], machine: Literals | None) 
     return found
 
 
+def _hosts_seen(names: Pseudonyms, known: Literals) -> Literals:
+    """Parts of the host names that were known by their look: ``db-7`` where ``db-7.example.com`` stands too."""
+    found: Literals = {}
+    for identity, (kind, _) in names.given.items():
+        if kind == "host name" and not re.fullmatch(r"[\d.]*", identity):
+            found |= of_host(identity)
+    return {name: kind for name, kind in found.items() if name not in known}
+
+
 def _vocabulary(plan: Plan) -> frozenset[str]:
     """Every word of the experiment: a name that is one of them cannot be told from it in running text."""
     words = set()
@@ -160,7 +174,7 @@ def _vocabulary(plan: Plan) -> frozenset[str]:
         one = todo.pop()
         if isinstance(one, dict):
             todo += [*one, *one.values()]
-        elif isinstance(one, list | tuple):
+        elif isinstance(one, list | tuple) and tuple(one[:1]) != ("description",):  # free text of fio's
             todo += one
         elif isinstance(one, str):
             words.update(re.findall(r"[A-Za-z0-9_-]+|[A-Za-z0-9]+", one))
