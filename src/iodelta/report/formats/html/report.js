@@ -46,13 +46,23 @@
     return Math.max(60, Math.min(0.46 * width, 6.2 * Math.max(0, ...names.map((name) => name.length)) + 10));
   };
 
+  // Letters of a row's name: a long name loses its beginning, but no more than leaves all names different.
+  const letters = (spec, width) => {
+    const names = [...new Set(spec.datasets.rows.map((row) => String(row.row ?? row.cell ?? "")))];
+    const cut = (name, most) => (name.length > most ? name.slice(1 - most) : name);
+    let most = Math.max(8, Math.floor((width * 0.46) / 6.4));
+    while (new Set(names.map((name) => cut(name, most))).size < names.length) most += 1;
+    return most;
+  };
+
   const draw = (plot) => {
     const spec = JSON.parse(document.getElementById(plot.id.replace(/^plot-/, "spec-")).textContent);
-    // Names differ at their ends: a long one loses its beginning, so that no two rows read alike.
-    const most = Math.max(8, Math.floor((plot.clientWidth * 0.46) / 6.4));
+    const most = letters(spec, plot.clientWidth);
     const labelExpr = `length(datum.label) > ${most} ? '…' + slice(datum.label, ${1 - most}) : datum.label`;
-    const axisY = { ...looks.axisY, labelLimit: Math.round(plot.clientWidth * 0.48) };
-    spec.config = { ...looks, axisY, axisYDiscrete: { ...looks.axisYDiscrete, labelExpr } };
+    const axisY = { ...looks.axisY, labelLimit: Math.round(Math.max(plot.clientWidth * 0.48, 6.8 * most)) };
+    // In the middle of a narrow plot a long title would run off its right edge.
+    const axisX = plot.clientWidth < 480 ? { ...looks.axisX, titleAnchor: "end" } : looks.axisX;
+    spec.config = { ...looks, axisX, axisY, axisYDiscrete: { ...looks.axisYDiscrete, labelExpr } };
     foldLegends(spec, plot.clientWidth * 0.96 - nameWidth(spec, plot.clientWidth));
     spec.autosize = { type: "fit-x", contains: "padding" };
     const options = { ast: true, logLevel: 1, renderer: "svg", actions: false, defaultStyle: false, tooltip: show };
