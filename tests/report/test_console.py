@@ -401,7 +401,7 @@ def test_quantities_durations_and_sizes_read_as_people_write_them() -> None:
 def test_a_machine_that_changed_between_sessions_is_said_to_have() -> None:
     found = differences({"kernel": {"release": "6.12"}}, {"kernel": {"release": "6.18"}})
     said = " ".join(text(msgspec.structs.replace(account(experiment(), {}), changed=found)).split())
-    assert "The machine changed between the sessions: kernel.release: 6.12 | 6.18 (another kernel" in said
+    assert "The machine changed between the sessions: kernel.release: 6.12 | 6.18 (a different kernel" in said
 
 
 def test_a_trial_without_io_is_named_by_what_happened_and_ranks_worst() -> None:

@@ -228,7 +228,7 @@ def test_a_host_that_comes_back_as_something_else_or_not_at_all_is_said_with_wha
     cases: dict[str, tuple[type[IodeltaError], str]] = {
         "panics": (KnobError, f"{OLD} #1 SMP test runs, and {NEW} was to be started: it did not come up"),
         "stays": (KnobError, "is still in its old boot after"),
-        "moved": (LostError, "another machine answers"),
+        "moved": (LostError, "a different machine answers"),
         "key": (LostError, "another host key answers.*Host key verification failed"),
         "away": (LostError, "did not come back within 1 s.*console, BMC or power"),
     }

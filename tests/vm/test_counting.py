@@ -139,10 +139,10 @@ def test_every_format_says_how_to_count_it_again(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_counts_is_no_folder_of_times(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="counts of instructions"):
+    with pytest.raises(RequestError, match="instruction counts, not times"):
         read_plan(folder(tmp_path / "counts", shifted(0)))
     done = CliRunner().invoke(cli, ["env", str(tmp_path / "counts")])
-    assert "counts of instructions" in str(done.exception)
+    assert "instruction counts, not times" in str(done.exception)
 
 
 def test_a_plan_that_was_changed_is_refused(tmp_path: Path) -> None:
