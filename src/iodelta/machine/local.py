@@ -18,9 +18,7 @@ from typing import BinaryIO
 
 from iodelta.errors import MachineError
 from iodelta.machine.base import Completed
-
-STUCK = 30.0
-"""Seconds that a killed process may take to end before it counts as hanging in the kernel."""
+from iodelta.machine.stopping import stop
 
 
 class LocalProcess:
@@ -49,19 +47,7 @@ class LocalProcess:
         return self._popen.wait()
 
     def stop(self, grace: float = 5.0) -> int:
-        self._signal(signal.SIGTERM)
-        code = self.wait(grace)
-        if code is None:
-            self._signal(signal.SIGKILL)
-            code = self.wait(STUCK)
-        if code is None:
-            raise MachineError(
-                "does not end even by SIGKILL: it hangs in the kernel",
-                place=f"{self.args[0]}, process {self.pid}",
-                remedy="look at dmesg and at the device; nothing can be measured there until it ends",
-            )
-        self._signal(signal.SIGKILL)  # members of the session that outlived its leader
-        return code
+        return stop(self, self._signal, grace, place=self.args[0])
 
     def _signal(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 from typing import Protocol
 
-from iodelta.errors import LostError, MachineError
+from iodelta.errors import LostError
 from iodelta.machine.channel import Channel, Reply
 from iodelta.machine.spelling import exit_code
-
-STUCK = 30.0
-"""Seconds that a killed process may take to end before it counts as hanging in the kernel."""
+from iodelta.machine.stopping import stop
 
 
 class Shells(Protocol):
@@ -49,22 +48,10 @@ class ShellProcess:
         return self._code
 
     def stop(self, grace: float = 5.0) -> int:
-        self._signal("TERM")
-        code = self.wait(grace)
-        if code is None:
-            self._signal("KILL")
-            code = self.wait(STUCK)
-        if code is None:
-            raise MachineError(
-                "does not end even by SIGKILL: it hangs in the kernel",
-                place=f"{self._machine.name}: {self.args[0]}, process {self.pid}",
-                remedy="look at dmesg and at the device; nothing can be measured there until it ends",
-            )
-        self._signal("KILL")  # members of the session that outlived its leader
-        return code
+        return stop(self, self._signal, grace, place=f"{self._machine.name}: {self.args[0]}")
 
-    def _signal(self, name: str) -> None:
-        self._machine.ask(f"kill -s {name} -- -{self.pid} 2>/dev/null; iodelta_end 0")
+    def _signal(self, number: signal.Signals) -> None:
+        self._machine.ask(f"kill -s {number.name.removeprefix('SIG')} -- -{self.pid} 2>/dev/null; iodelta_end 0")
 
 
 class ShellLock:

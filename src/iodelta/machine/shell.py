@@ -15,7 +15,7 @@ from iodelta.errors import LostError, MachineError
 from iodelta.machine.base import Completed
 from iodelta.machine.channel import Channel, Reply, quoted
 from iodelta.machine.questions import SEPARATOR, Answer, Block, Question, codes_of, matches_of
-from iodelta.machine.remote import STUCK, ShellLock, ShellProcess
+from iodelta.machine.remote import ShellLock, ShellProcess
 from iodelta.machine.spelling import (
     command,
     exit_code,
@@ -26,6 +26,7 @@ from iodelta.machine.spelling import (
     text_of,
     texts_of,
 )
+from iodelta.machine.stopping import STUCK
 
 LOOKS = frozenset({"getconf", "id", "readlink", "stat", "test"})
 """Programs that change nothing: their output may be read ahead."""
