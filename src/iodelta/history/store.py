@@ -43,7 +43,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 def url_of(file: Path) -> sa.URL:
-    """Of a file of SQLite, whatever characters its name has."""
+    """The URL of an SQLite file; its name may hold any character."""
     return sa.URL.create("sqlite", database=str(file))
 
 

@@ -1,4 +1,4 @@
-"""Parts of fio's JSON beside the directions: disks, samplers, priorities, the coarse histogram."""
+"""What fio's JSON holds besides the directions: disks, samplers, priorities, the coarse histogram."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _WORDS = {
 _NUMBERS = {"0": "read", "1": "write", "2": "trim"}
 """The directions as fio's logs and the kernel number them."""
 _OF_NUMBERS = re.compile(r"(?:data|io)?[\s_-]?d?dir(?:ection)?", re.I)
-"""Titles whose column is of directions, whatever it holds; below ``op`` or ``rw``, 1 may mean anything."""
+"""Titles that always name a column of directions, also one of numbers; below ``op`` or ``rw``, 1 may mean anything."""
 
 
 class Unknown(NamedTuple):

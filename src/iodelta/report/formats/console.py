@@ -12,7 +12,7 @@ from iodelta.plural import plural
 from iodelta.report.formats.pictures import Change, bars, draws
 from iodelta.report.formats.table import lines_of, table
 from iodelta.report.formats.terminal import WIDTH, sections_lines, width_of
-from iodelta.report.stories.advice import advice
+from iodelta.report.stories.advice import advice, machine_changed
 from iodelta.report.stories.experiment import of_account
 from iodelta.report.stories.instruments import looked
 from iodelta.report.stories.sources import findings
@@ -25,7 +25,6 @@ from iodelta.report.stories.statements import (
     recommendation,
 )
 from iodelta.report.stories.story import Detail
-from iodelta.study.confounders import said
 from iodelta.study.experiment import Account, headline
 from iodelta.study.words import duration, inert, wrap
 
@@ -124,9 +123,8 @@ def _details(account: Account, width: int) -> Iterator[Text]:
         yield from _wrapped(width, sentence)
     for sentence in looked(account.instruments, account.plan.experiment):
         yield from _wrapped(width, sentence)
-    for _, why, differing in said(account.changed):
-        reason = f" ({why})" if why else ""
-        yield from _wrapped(width, f"The machine changed between the sessions: {'; '.join(differing)}{reason}.")
+    for sentence in machine_changed(account):
+        yield from _wrapped(width, sentence)
     for sentence in findings(all_findings(account)):
         yield from _wrapped(width, sentence)
 

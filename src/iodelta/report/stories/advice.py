@@ -57,12 +57,17 @@ def _failures(account: Account) -> Iterator[str]:
     yield from _continued(account)
 
 
-def _statements(account: Account) -> Iterator[str]:
-    """Everything else that a reader may have to act on, the most important first."""
-    yield from by_total(account)
+def machine_changed(account: Account) -> Iterator[str]:
+    """What differed between the sessions of an experiment, and why that matters."""
     for _, why, differing in said(account.changed):
         reason = f" ({why})" if why else ""
         yield f"The machine changed between the sessions: {'; '.join(differing)}{reason}."
+
+
+def _statements(account: Account) -> Iterator[str]:
+    """Everything else that a reader may have to act on, the most important first."""
+    yield from by_total(account)
+    yield from machine_changed(account)
     advised = account.views.recommendation
     if advised is not None and advised.variants:
         yield recommendation(account)
