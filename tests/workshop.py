@@ -60,6 +60,15 @@ def remove_partitions(node: str) -> None:
     until(are_gone)
 
 
+def unmount(point: str | Path) -> None:
+    """Unmount, as soon as no other process looks at what is mounted."""
+
+    def is_unmounted() -> bool:
+        return subprocess.run(["umount", point], capture_output=True, check=False).returncode == 0
+
+    until(is_unmounted)
+
+
 def _sequence(node: str) -> str:
     return Path("/sys/block", Path(node).name, "diskseq").read_text()
 
@@ -109,7 +118,7 @@ class Workshop:
         point = self.place / f"mount{self._made}"
         point.mkdir()
         self.run("mount", *options, node, point)
-        self.undo(lambda: subprocess.run(["umount", point], check=True))
+        self.undo(lambda: unmount(point))
         return point
 
     def swap_on(self, path: str | Path) -> None:

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from workshop import Workshop
+from workshop import Workshop, unmount
 
 from iodelta.cli.report import command as report_command
 from iodelta.errors import MeasureError, RequestError
@@ -337,7 +337,7 @@ def test_a_full_disk_blames_no_commit_and_the_search_goes_on_when_there_is_room(
     place = tmp_path / "small"
     place.mkdir()
     workshop.run("mount", "-t", "tmpfs", "-o", "size=40m", "none", place)
-    workshop.undo(lambda: subprocess.run(["umount", place], check=True))
+    workshop.undo(lambda: unmount(place))
     filler = place / "filler"
     options = ("--measure", f"sh -c 'test -e {filler}.done || {{ touch {filler}.done; head -c 60m /dev/zero >{filler}; "
                f"}} && sh bench.sh'", *READ[2:])  # fmt: skip

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from waiting import until
+from workshop import unmount
 
 _ADD, _REMOVE = 0x4C80, 0x4C81  # LOOP_CTL_ADD, LOOP_CTL_REMOVE of linux/loop.h
 _numbers = itertools.count(2000 + os.getpid() % 40000)
@@ -64,7 +65,7 @@ def mounted(device: str, point: Path, options: str = "defaults") -> Iterator[Pat
     try:
         yield point
     finally:
-        run("umount", str(point))
+        unmount(point)
 
 
 def run(*words: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from waiting import until
-from workshop import Workshop
+from workshop import Workshop, unmount
 
 from iodelta.errors import IodeltaError, MachineError, RefusedError, RequestError
 from iodelta.lab.guard import check_write, is_scratch, make_scratch, refuse_reasons
@@ -715,7 +715,7 @@ def lower_and_upper(workshop: Workshop, layer: str) -> tuple[Path, Path]:
         file.truncate(32 * MIB)
     how = ",".join(f"{name}={place}/{what}" for name, what in LAYERS)
     workshop.run("mount", "-t", "overlay", "overlay", "-o", how, place / "merged")
-    workshop.undo(lambda: subprocess.run(["umount", place / "merged"], check=True))
+    workshop.undo(lambda: unmount(place / "merged"))
     return image, place / "merged" / "disk.img"
 
 
@@ -740,7 +740,7 @@ def alias_by_overlay_bound_elsewhere(workshop: Workshop) -> tuple[Path, Path]:
     point = workshop.place / "bound.img"
     point.touch()
     workshop.run("mount", "--bind", shown, point)
-    workshop.undo(lambda: subprocess.run(["umount", point], check=True))
+    workshop.undo(lambda: unmount(point))
     return image, point
 
 
@@ -753,7 +753,7 @@ def alias_by_overlay_of_relative_layers(workshop: Workshop) -> tuple[Path, Path]
         file.truncate(32 * MIB)
     how = ",".join(f"{name}={what}" for name, what in LAYERS)
     subprocess.run(["mount", "-t", "overlay", "overlay", "-o", how, "merged"], check=True, cwd=place)
-    workshop.undo(lambda: subprocess.run(["umount", place / "merged"], check=True))
+    workshop.undo(lambda: unmount(place / "merged"))
     return image, place / "merged" / "disk.img"
 
 
@@ -761,7 +761,7 @@ def alias_by_bind_mount(workshop: Workshop) -> tuple[Path, Path]:
     image, point = workshop.file(32), workshop.place / "bound.img"
     point.touch()
     workshop.run("mount", "--bind", image, point)
-    workshop.undo(lambda: subprocess.run(["umount", point], check=True))
+    workshop.undo(lambda: unmount(point))
     return image, point
 
 
@@ -883,7 +883,7 @@ def file_on_a_read_only_mount(workshop: Workshop) -> tuple[str | Path, str]:
     point.mkdir()
     workshop.run("mount", node, point)
     (point / "data").write_bytes(b"precious")
-    workshop.run("umount", point)
+    unmount(point)
     return workshop.mount(node, "-o", "ro") / "data", "mounted read-only"
 
 

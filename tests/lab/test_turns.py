@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from workshop import Workshop
+from workshop import Workshop, unmount
 
 from iodelta.cli.main import cli
 from iodelta.errors import MeasureError
@@ -171,7 +171,7 @@ def test_runs_of_root_and_of_another_user_see_each_other(workshop: Workshop, mon
     point = workshop.place / "memory"
     point.mkdir()
     workshop.run("mount", "-t", "tmpfs", "none", point)
-    workshop.undo(lambda: subprocess.run(["umount", point], check=True))
+    workshop.undo(lambda: unmount(point))
     (point / "disk").write_bytes(bytes(1 << 20))
     node = workshop.loop(point / "disk")  # a device that nobody else measures on meanwhile
     words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c", ANOTHER, "sh", "/nowhere"]
@@ -210,7 +210,7 @@ def test_devices_in_memory_are_apart_and_a_run_on_both_takes_both(
     point = workshop.place / "memory"
     point.mkdir()
     workshop.run("mount", "-t", "tmpfs", "none", point)
-    workshop.undo(lambda: subprocess.run(["umount", point], check=True))
+    workshop.undo(lambda: unmount(point))
     nodes = []
     for name in ("a", "b"):
         with open(point / name, "wb") as file:

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from fakes import PaperMachine
-from workshop import Workshop
+from workshop import Workshop, unmount
 
 from iodelta.errors import MachineError, RequestError
 from iodelta.machine import LocalMachine
@@ -156,7 +156,7 @@ def test_mount_points_with_blanks_are_read_as_they_are(workshop: Workshop) -> No
     odd = workshop.place / "a b\tc\\d"
     odd.mkdir()
     workshop.run("mount", "-o", "noatime", node, odd)
-    workshop.undo(lambda: workshop.run("umount", odd))
+    workshop.undo(lambda: unmount(odd))
     [found] = [mount for mount in mounts(HERE) if mount.point == str(odd)]
     assert found.source == node
     assert "noatime" in found.options

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from workshop import unmount
 
 from iodelta.errors import IodeltaError, MeasureError, RequestError
 from iodelta.machine import Completed, LocalMachine, Machine
@@ -201,7 +202,7 @@ def ramfs(tmp_path: Path) -> Iterator[Path]:
     mount.mkdir()
     subprocess.run(["mount", "-t", "ramfs", "none", str(mount)], check=True)
     yield mount
-    subprocess.run(["umount", str(mount)], check=True)
+    unmount(mount)
 
 
 @pytest.mark.root
