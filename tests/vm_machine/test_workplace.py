@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,13 +21,15 @@ NOBODY = 4194305
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The directory for temporary files."""
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The directory for temporary files; its path is short, because a guest has sockets in it."""
+    made = Path(tempfile.mkdtemp(dir="/tmp"))
+    monkeypatch.setattr("tempfile.tempdir", str(made))
     monkeypatch.setattr(boot, "available", lambda: "")
     monkeypatch.setattr(machine_vm, "kernel_of", lambda _: kernels.Kernel("6.1", "6.1.0", "bzImage"))
     monkeypatch.setattr(machine_vm, "_base", lambda *_: pytest.fail("is not reached"))
-    return tmp_path
+    yield made
+    shutil.rmtree(made)
 
 
 def test_what_a_killed_one_left_is_removed_and_a_guest_whose_owner_is_not_seen_from_here_is_not(
