@@ -72,7 +72,7 @@ def test_a_later_limit_goes_on_from_the_same_runs_and_mostly_names_what_was_left
 
 def test_a_search_that_stopped_at_the_first_culprit_says_what_is_left_and_goes_on(repo: Toy, tmp_path: Path) -> None:
     made = repo.commits(1000, 1000, 960, 960, 960, 960, 940.8, 940.8)
-    folder = tmp_path / "out"
+    folder = tmp_path / f"a-name-that-{'no-' * 30}line-of-a-terminal-holds"
     ends = ("--repo", repo.path, "--good", made[0], "--bad", made[-1], "--folder", folder)
     done = bisect(*ends, *READ, "--first", "--no-revert")
     text = " ".join(done.out.split())
@@ -87,7 +87,7 @@ def test_a_search_that_stopped_at_the_first_culprit_says_what_is_left_and_goes_o
     span = [one[:12] for one in made]
     assert span.index(low[:12]) < made.index(other) <= span.index(high[:12])
     assert f"remains unexplained between {low} and {high}" in text
-    assert f"iodelta bisect {folder} --rest 4" in text
+    assert f"`iodelta bisect {folder} --rest 4` looks for it" in done.out.replace("\n    looks", " looks")
 
     before = sum(line["type"] == "answered" for line in log(folder))
     second = bisect(folder, "--rest", "4", "--format", "json").json

@@ -252,7 +252,7 @@ class Lines:
     def __init__(self, folder: Path, question: Question, progress: Progress) -> None:
         self._question, self._progress = question, progress
         kind = "attribute" if isinstance(question.subject, Patches) else "bisect"
-        self.note(f"Ctrl-C ends it cleanly; to continue: iodelta {kind} {pasted(folder)}")
+        self.note(f"Ctrl-C ends it cleanly; `iodelta {kind} {pasted(folder)}` continues it.")
 
     def note(self, text: str) -> None:
         self._progress.note(inert(text))

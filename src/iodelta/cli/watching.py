@@ -21,7 +21,7 @@ from iodelta.lab.progress import Watcher
 from iodelta.lab.schedule import Slot
 from iodelta.plural import plural
 from iodelta.report.stories.evidence import first_look
-from iodelta.study.words import duration, inert, interval, metric_name, percent
+from iodelta.study.words import duration, inert, interval, metric_name, percent, wrap
 from iodelta.trial import Trial
 from iodelta.verdict import Judgement, Verdict, next_step
 
@@ -154,11 +154,14 @@ class LiveWatcher:
         others = [v.name for v in plan.experiment.variants if v.name != plan.experiment.baseline]
         self._head = f"{', '.join(others)} against {plan.experiment.baseline}"
         again = f"; {plural(done, 'trial')} already there" if done else ""
-        self.note(f"Folder {pasted(folder)}{again}. Ctrl-C ends it cleanly; to continue: iodelta run {pasted(folder)}")
+        self.note(
+            f"Folder {pasted(folder)}{again}. Ctrl-C ends it cleanly; `iodelta run {pasted(folder)}` continues it."
+        )
         self._start()
 
     def note(self, text: str) -> None:
-        self._console.print(inert(text), style="yellow", highlight=False, markup=False)
+        for line in wrap(inert(text), self._console.width):
+            self._console.print(line, style="yellow", highlight=False, markup=False, soft_wrap=True)
 
     def trial(self, slot: Slot, variant: str, number: int) -> None:
         self._block = slot.block + 1

@@ -34,14 +34,19 @@ def wrap(text: str, width: int, indent: str = "", *, whole: bool = False) -> lis
     """Lines of at most ``width`` columns, those after the first behind ``indent``; a longer word is cut unless words
     stay ``whole``.
 
-    What can be pasted stays whole: no word is cut at a hyphen, nor is a command in `` ` `` cut at its blanks where it
-    fits on a line; a number keeps its ``%``.
+    What can be pasted stays whole: a command in `` ` `` is never cut, on a line of its own if need be, nor is a word at
+    a hyphen; a number keeps its ``%``.
     """
     tied = re.sub(r"`[^`]*`| %", lambda found: found[0].replace(" ", "\0"), text)
     room = width - len(indent)
-    kept = " ".join(word if len(word) <= room else word.replace("\0", " ") for word in tied.split(" "))
-    lines = textwrap.wrap(kept, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=not whole)
+    kept = tied if whole else " ".join(word if "`" in word else _cut(word, room) for word in tied.split(" "))
+    lines = textwrap.wrap(kept, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False)
     return [line.replace("\0", " ") for line in lines]
+
+
+def _cut(word: str, room: int) -> str:
+    """A word in parts that fit a line."""
+    return " ".join(word[at : at + room] for at in range(0, len(word), room))
 
 
 def metric_name(metric: Metric, *, with_kind: bool) -> str:

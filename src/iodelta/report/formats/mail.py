@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 
 from iodelta.report.stories.story import BEST, Cell, Section, Story, Table, notes
+from iodelta.study.words import wrap
 
 WIDTH = 72
 INDENT = "  "
@@ -76,12 +77,9 @@ def _section(section: Section) -> Iterator[str]:
 
 
 def paragraph(text: str, mark: str = "") -> Iterator[str]:
-    """Wrapped text, indented below its mark; a number keeps its %."""
-    indent = " " * len(mark)
-    kept = plain(text).replace(" %", "\0%")
+    """Wrapped text, indented below its mark."""
     width = WIDTH if mark else WIDTH - 1  # one column is left for what must not stand at the beginning of a line
-    wrapped = textwrap.wrap(kept, width, initial_indent=mark, subsequent_indent=indent, break_on_hyphens=False)
-    yield from (line.replace("\0", " ") for line in wrapped or [""])
+    yield from wrap(f"{mark}{plain(text)}", width, " " * len(mark)) or [""]
 
 
 def _command(line: str) -> Iterator[str]:

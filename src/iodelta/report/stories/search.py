@@ -111,7 +111,7 @@ def unexplained(account: SearchAccount, left: Left, folder: str) -> str:
     """That a change is left which no culprit accounts for, where it lies, and how to find it."""
     where = " and ".join(f"between {inert(first)} and {inert(last)}" for first, last in left.between)
     more = (
-        f"to look for it: iodelta bisect {folder} --rest {left.rest:g}"
+        f"`iodelta bisect {folder} --rest {left.rest:g}` looks for it"
         if left.rest
         else "no single step of the margin was found in it"
     )
