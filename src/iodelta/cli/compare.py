@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from iodelta.cli.awaiting import awaited
-from iodelta.cli.delivery import FORMATS, charts_of, deliver, delivered
+from iodelta.cli.delivery import FORMATS, charts_of, deliver, delivered, scaled
 from iodelta.errors import RequestError, pasted
+
+if TYPE_CHECKING:
+    from iodelta.report.formats.charts import Scale
 
 EXAMPLES = """
 \b
@@ -33,6 +36,7 @@ Examples:
 @click.option("--name-pattern", help="How to read file names, such as '{variant}/{cell}-{replicate}.json'.")
 @click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
 @delivered
+@scaled
 def command(
     paths: tuple[str, ...],
     baseline: str | None,
@@ -41,6 +45,7 @@ def command(
     format_: str,
     output: Path | None,
     charts: Path | None,
+    scale: Scale,
     force: bool,
 ) -> None:
     """Compare results from any source: BASE with each NEW, or the variants in one folder.
@@ -76,7 +81,7 @@ def command(
         for path, layout in zip(paths, layouts, strict=True):
             refuse_changed(layout.findings, path)
         found = compare(layouts, paths, baseline=baseline, margin=share, environments=_environments(paths))
-    deliver(found, lambda: charts_of(found, layouts, paths, baseline), format_, output, charts, force=force)
+    deliver(found, lambda: charts_of(found, layouts, paths, scale, baseline), format_, output, charts, force=force)
     sys.exit(found.exit_code)
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from iodelta.ingest.layouts import Layout
     from iodelta.report.cache import Charts
+    from iodelta.report.formats.charts import Scale
     from iodelta.report.stories.kinds import Result
     from iodelta.study.comparison import Comparison
 
@@ -63,10 +64,34 @@ def delivered(command: Callable[..., Any]) -> Callable[..., Any]:
     return _into_file(_charts_option(force_option(checked)))
 
 
+def scaled(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--scale, the axis of values in charts; refused where no chart is drawn. It stands below ``delivered``."""
+
+    @functools.wraps(command)
+    def checked(*, scale: Scale, format_: str, charts: Path | None, **others: Any) -> Any:
+        if scale != "auto" and format_ != "html" and charts is None:
+            raise RequestError(
+                "the scale is that of charts, and none is drawn",
+                place="--scale",
+                remedy="add -o page.html or --charts DIR",
+            )
+        return command(scale=scale, format_=format_, charts=charts, **others)
+
+    return _scale_option(checked)
+
+
 def printed(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that say where a report without charts goes."""
     return _into_file(force_option(command))
 
+
+_scale_option = click.option(
+    "--scale",
+    type=click.Choice(["auto", "log", "linear"]),
+    default="auto",
+    show_default=True,
+    help="Axis of values in charts; auto: logarithmic where a linear one would hide small values.",
+)
 
 _charts_option = click.option(
     "--charts", type=click.Path(path_type=Path), metavar="DIR", help="Write every chart as SVG and PNG."
@@ -183,16 +208,16 @@ def _pictures(result: Result, terminal: Console) -> Iterator[Text]:
 
 
 def charts_of(
-    found: Comparison, layouts: Sequence[Layout], paths: Sequence[str], baseline: str | None = None
+    found: Comparison, layouts: Sequence[Layout], paths: Sequence[str], scale: Scale, baseline: str | None = None
 ) -> Charts:
     """The charts of a comparison."""
     from iodelta.report.formats.html import result
 
-    return result.charts_of(found, layouts, paths, baseline)
+    return result.charts_of(found, layouts, paths, baseline, scale)
 
 
-def charts_of_runs(layout: Layout) -> Charts:
+def charts_of_runs(layout: Layout, scale: Scale) -> Charts:
     """The charts of results of which nothing is compared."""
     from iodelta.report.formats.html import result
 
-    return result.charts_of_runs(layout)
+    return result.charts_of_runs(layout, scale)

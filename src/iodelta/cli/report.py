@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from iodelta.cli.awaiting import awaited
-from iodelta.cli.delivery import FORMATS, charts_of, charts_of_runs, deliver, delivered, report_exit_code
+from iodelta.cli.delivery import FORMATS, charts_of, charts_of_runs, deliver, delivered, report_exit_code, scaled
 from iodelta.cli.files import write_or_print
 from iodelta.errors import RequestError, pasted
 from iodelta.report.stories.story import Detail
@@ -21,6 +21,7 @@ from iodelta.study.words import inert
 if TYPE_CHECKING:
     from iodelta.ingest.layouts import Layout
     from iodelta.report.cache import Charts
+    from iodelta.report.formats.charts import Scale
     from iodelta.report.stories.kinds import Result
 
 EXAMPLES = """
@@ -50,6 +51,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     reproducer: bool
     output: Path | None
     charts: Path | None
+    scale: Scale
     force: bool
     verbose: bool
     gate: bool
@@ -60,6 +62,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
 @click.option("--explain", "cell", default="", metavar="CELL", help="Explain the verdicts of one cell, block by block.")
 @delivered
+@scaled
 @click.option("--functions", is_flag=True, help="For counted instructions: show which kernel functions got longer.")
 @click.option("--reproducer", is_flag=True, help="Print a shell script with the same trials that needs only fio.")
 @click.option("--verbose", is_flag=True, help="Show every statement and finding, not one screen.")
@@ -72,6 +75,7 @@ def command(
     reproducer: bool,
     output: Path | None,
     charts: Path | None,
+    scale: Scale,
     force: bool,
     verbose: bool,
     gate: bool,
@@ -92,6 +96,7 @@ def command(
         reproducer=reproducer,
         output=output,
         charts=charts,
+        scale=scale,
         force=force,
         verbose=verbose,
         gate=gate,
@@ -127,8 +132,12 @@ def _report_search(request: Request) -> int:
     from iodelta.cli.searching import report
 
     _refuse_explanation_and_script(request)
-    if request.charts:
-        raise RequestError("a search has no charts as files", place=request.path, remedy="omit --charts")
+    if request.charts or request.scale != "auto":
+        raise RequestError(
+            "a search has no charts of values, and no charts as files",
+            place=request.path,
+            remedy="omit --charts and --scale",
+        )
     report(Path(request.path), request.format_, request.output, force=request.force, gate=request.gate)
 
 
@@ -136,9 +145,10 @@ def _report_counted_path(request: Request) -> int:
     from iodelta.lab.folder import Folder
     from iodelta.study.counted import counted
 
-    if request.cell or request.reproducer or request.charts is not None:
+    if request.cell or request.reproducer or request.charts is not None or request.scale != "auto":
         raise RequestError(
-            "this folder contains instruction counts: --explain, --reproducer and --charts need measured times",
+            "this folder contains instruction counts: "
+            "--explain, --reproducer, --charts and --scale need measured times",
             place=request.path,
             remedy="use --functions to see which kernel functions changed",
         )
@@ -160,7 +170,7 @@ def _report_preparation(request: Request) -> int:
         )
     disk = prepared(Folder.open(Path(request.path)))
     detail = Detail(folder=inert(pasted(request.path)), whole=request.verbose)
-    _deliver(request, disk, lambda: charts_of_preparation(disk), detail)
+    _deliver(request, disk, lambda: charts_of_preparation(disk, request.scale), detail)
     return disk.exit_code
 
 
@@ -178,7 +188,7 @@ def _report_verdicts(request: Request) -> int:
 
     folder = opened(Path(request.path))
     draws = request.format_ == "html" or request.charts is not None
-    account, charts = charted(folder) if draws else (load(folder), ())
+    account, charts = charted(folder, request.scale) if draws else (load(folder), ())
     again = f"iodelta reproduce {pasted(request.path)}" if is_bundle(request.path) else ""
     _deliver(request, account, lambda: charts, Detail(whole=request.verbose, again=again))
     return account.exit_code
@@ -215,13 +225,13 @@ def _report_foreign_results(request: Request) -> int:
         from iodelta.study.comparison import compare
 
         comparison = compare([layout], [request.path])
-        _deliver(request, comparison, lambda: charts_of(comparison, [layout], [request.path]), detail)
+        _deliver(request, comparison, lambda: charts_of(comparison, [layout], [request.path], request.scale), detail)
         return comparison.exit_code
     from iodelta.audit import audit
     from iodelta.study.runs import shown
 
     runs = shown(layout, audit(entry.run for entry in layout.entries), each=True, paths=[request.path])
-    _deliver(request, runs, lambda: charts_of_runs(layout), detail)
+    _deliver(request, runs, lambda: charts_of_runs(layout, request.scale), detail)
     return 0 if runs.rows else 4
 
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from shlex import quote
+from typing import TYPE_CHECKING
 
 import click
 
 from iodelta.cli.awaiting import awaited
-from iodelta.cli.delivery import FORMATS, charts_of_runs, deliver, delivered
+from iodelta.cli.delivery import FORMATS, charts_of_runs, deliver, delivered, scaled
 from iodelta.errors import MeasureError, pasted
 from iodelta.report.stories.story import Detail
+
+if TYPE_CHECKING:
+    from iodelta.report.formats.charts import Scale
 
 EXAMPLES = """
 \b
@@ -31,6 +35,7 @@ Examples:
 @click.option("--name-pattern", help="How to read file names, such as '{variant}/{cell}-{replicate}.json'.")
 @click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
 @delivered
+@scaled
 @click.option("--exit-code", "gate", is_flag=True, help="Exit with 1 if a number is impossible, for scripts.")
 def command(
     paths: tuple[str, ...],
@@ -39,6 +44,7 @@ def command(
     format_: str,
     output: Path | None,
     charts: Path | None,
+    scale: Scale,
     force: bool,
     gate: bool,
 ) -> None:
@@ -56,7 +62,7 @@ def command(
         layout, audited = read_all(paths, stdin=sys.stdin.buffer, pattern=name_pattern)
         found = shown(layout, audited, each=each or format_ != "console", paths=paths, systems=own_systems(paths))
     detail = Detail(again=_again(paths, name_pattern, each=each))
-    deliver(found, lambda: charts_of_runs(layout), format_, output, charts, force=force, detail=detail)
+    deliver(found, lambda: charts_of_runs(layout, scale), format_, output, charts, force=force, detail=detail)
     something = bool(found.rows or found.devices)
     if not something and format_ == "console":
         why = "the reasons are above" if found.refusals else "there is no file in it"

@@ -14,6 +14,7 @@ from iodelta.lab.integrity import VERDICT
 from iodelta.report.cache import Charts, keep, kept, key_of
 from iodelta.report.documents import written
 from iodelta.report.formats.charts import figures, rounds
+from iodelta.report.formats.charts.model import Scale
 from iodelta.report.formats.charts.sources import of_account
 from iodelta.report.stories.statements import method
 from iodelta.report.stories.story import Detail
@@ -53,13 +54,13 @@ def load(folder: Folder) -> Account:
     return known.account if known is not None else _kept_if_slow(folder).account
 
 
-def charted(folder: Folder) -> tuple[Account, Charts]:
+def charted(folder: Folder, scale: Scale = "auto") -> tuple[Account, Charts]:
     """The account of a folder and its charts. Raises MeasureError for a damaged one."""
-    known = kept(folder)
+    known = kept(folder) if scale == "auto" else None  # charts with another axis are not kept
     if known is not None:
         return known.account, known.charts
     seen = _kept_if_slow(folder)
-    return seen.account, _charts(seen)
+    return seen.account, _charts(seen, scale)
 
 
 def _kept_if_slow(folder: Folder) -> Judged:
@@ -112,9 +113,9 @@ def derive_prepared(folder: Folder) -> PrepareAnswer:
     return account
 
 
-def charts_of_preparation(account: PrepareAnswer) -> Charts:
+def charts_of_preparation(account: PrepareAnswer, scale: Scale = "auto") -> Charts:
     """Its rounds."""
-    return ((ROUNDS, (rounds.figure(account.disk),)),) if account.disk.rounds else ()
+    return ((ROUNDS, (rounds.figure(account.disk, log=scale == "log"),)),) if account.disk.rounds else ()
 
 
 def document(account: Account) -> Document:
@@ -124,9 +125,10 @@ def document(account: Account) -> Document:
     return Document("iodelta.verdict/1", headline(account), here, tuple(method(account)))
 
 
-def _charts(found: Judged) -> Charts:
+def _charts(found: Judged, scale: Scale = "auto") -> Charts:
     """Drawn from the trials that count."""
-    return tuple(figures(of_account(found.account, found.counted, found.environment, found.sessions)))
+    source = of_account(found.account, found.counted, found.environment, found.sessions)
+    return tuple(figures(msgspec.structs.replace(source, scale=scale)))
 
 
 def _parquet(trials: list[Trial]) -> bytes:

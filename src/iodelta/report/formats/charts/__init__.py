@@ -29,7 +29,7 @@ from iodelta.report.formats.charts import (
     sweep,
     timeline,
 )
-from iodelta.report.formats.charts.model import Effect, Figure, Source
+from iodelta.report.formats.charts.model import Effect, Figure, Scale, Source
 
 FAMILIES = {
     "Change": forest,
@@ -74,4 +74,4 @@ def _distinct(made: Sequence[Figure]) -> Iterator[Figure]:
         yield msgspec.structs.replace(figure, title=f"{figure.title}{again}") if again else figure
 
 
-__all__ = ["FAMILIES", "Effect", "Figure", "Source", "figures"]
+__all__ = ["FAMILIES", "Effect", "Figure", "Scale", "Source", "figures"]

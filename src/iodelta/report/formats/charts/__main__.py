@@ -7,7 +7,19 @@ from typing import Any
 import altair as alt
 import msgspec
 
-from iodelta.report.formats.charts import FAMILIES, bars, course, curves, heat, shares, sweep, timeline
+from iodelta.report.formats.charts import (
+    FAMILIES,
+    bars,
+    course,
+    curves,
+    heat,
+    knee,
+    percentiles,
+    rounds,
+    shares,
+    sweep,
+    timeline,
+)
 from iodelta.report.formats.charts.specs import FOLDER
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
@@ -18,10 +30,11 @@ def specifications() -> dict[str, dict[str, Any]]:
     """Name -> specification, validated by altair against Vega-Lite's schema, without looks."""
     own = [family for family in FAMILIES.values() if family not in (bars, curves, heat, shares)]
     made = {family.__name__.rpartition(".")[2]: family.chart() for family in own}
-    made["sweep-latency"] = sweep.chart(latency=True)
     made["values"], made["values-log"] = bars.chart(), bars.chart(log=True)
     made["grid"] = heat.chart()
-    made["timeline-log"] = timeline.chart(log=True)
+    made["sweep-log"], made["timeline-log"] = sweep.chart(log=True), timeline.chart(log=True)
+    made["rounds-log"] = rounds.chart(log=True)
+    made["knee-linear"], made["percentiles-linear"] = knee.chart(log=False), percentiles.chart(log=False)
     made["course"] = course.chart()
     return {name: _plain(chart) for name, chart in made.items()}
 

@@ -10,7 +10,9 @@ from iodelta.report.formats.charts.cells import (
     COLORS,
     ELSEWHERE,
     NAMES,
+    NO_ZEROS,
     Sheet,
+    above_zero,
     axis_title,
     colored,
     datum,
@@ -74,21 +76,29 @@ def figures(source: Source) -> Iterator[Figure]:
             held = values.of(kind, metric)
             own = list(sheets(values, (cell for cell, _ in held)))
             for place, sheet in enumerate(own, 1):
-                yield _figure(values, sheet, metric, kind, held, numbered(f"values-{kind}-{metric}", place, len(own)))
+                name = numbered(f"values-{kind}-{metric}", place, len(own))
+                yield _figure(source, values, sheet, metric, kind, held, name)
     if values is not None:
-        yield from _cpu(values)
+        yield from _cpu(source, values)
 
 
-def _cpu(values: Values) -> Iterator[Figure]:
+def _cpu(source: Source, values: Values) -> Iterator[Figure]:
     """What fio's jobs took of the processors, which is of a run and not of a direction."""
     held = {(value.cell, value.variant): value for value in values.cpu}
     own = list(sheets(values, (cell for cell, _ in held)))
     for place, sheet in enumerate(own, 1):
-        yield _figure(values, sheet, "cpu", values.cpu[0].kind, held, numbered("values-cpu", place, len(own)))
+        name = numbered("values-cpu", place, len(own))
+        yield _figure(source, values, sheet, "cpu", values.cpu[0].kind, held, name)
 
 
 def _figure(
-    values: Values, sheet: Sheet, metric: str, kind: Kind, held: Mapping[tuple[str, str], Value], name: str
+    source: Source,
+    values: Values,
+    sheet: Sheet,
+    metric: str,
+    kind: Kind,
+    held: Mapping[tuple[str, str], Value],
+    name: str,
 ) -> Figure:
     order = [
         (row, held[place.cell, variant])
@@ -97,11 +107,11 @@ def _figure(
     ]
     own = [value for _, value in order]
     size, unit = sized(own)
-    log = wide_apart(own)
+    log = source.logarithmic(wide_apart(own)) and any(value.value > 0 for value in own)
     title = metric_title(metric, kind, values.kinds())
     names, crowded = variant_names(values), len(values.variants) > COLORS
     rows = [_row(value, row, names[value.variant], size, crowded=crowded) for row, value in order]
-    shown = [row for row in rows if row["value"] or not log]
+    shown = above_zero(rows) if log else rows
     drawn = [ELSEWHERE] if crowded else list(names.values())
     longest = max(map(len, (str(row["row"]) for row in rows)))
     return Figure(
@@ -122,7 +132,7 @@ def _figure(
         },
         head=("cell", "variant", "median", "interval", "runs"),
         table=[(label(v.cell), names[v.variant], quantity(v.value, v.unit), spans(v), str(v.runs)) for _, v in order],
-        note="A logarithmic axis cannot show zeros: they are in the table." if len(shown) < len(rows) else "",
+        note=NO_ZEROS if len(shown) < len(rows) else "",
         wide=longest > LONG,
     )
 

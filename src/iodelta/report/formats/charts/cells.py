@@ -158,6 +158,16 @@ def sized(values: Iterable[Value]) -> tuple[float, str]:
     return scale(own[0].unit, median(positive) if positive else 1.0)
 
 
+NO_ZEROS = "A logarithmic axis cannot show zeros: they are in the table."
+
+
+def above_zero(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows that a logarithmic axis can show; an interval that begins at zero begins at its smallest number."""
+    shown = [row for row in rows if row["value"]]
+    least = min((end for row in shown for end in (row["low"], row["value"]) if end > 0), default=1.0)
+    return [{**row, "low": row["low"] or least} for row in shown]
+
+
 def wide_apart(values: Iterable[Value]) -> bool:
     """Whether values differ so much that only a logarithmic axis shows all of them."""
     positive = [value.value for value in values if value.value > 0]

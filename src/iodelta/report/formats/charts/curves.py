@@ -10,6 +10,8 @@ import msgspec
 from iodelta.plural import plural
 from iodelta.report.formats.charts.cells import (
     COLORS,
+    NO_ZEROS,
+    above_zero,
     axis_title,
     datum,
     metric_title,
@@ -125,7 +127,7 @@ def _figures(
             own = list(chain.from_iterable(_points(curve, held) for curve in curves))
             # The chapter on depth has a sweep's IOPS and mean latency, with their knees.
             if len({at for _, at, _ in own}) >= LEAST and not swept:
-                yield _figure(values, panel, axis, kind, metric, own, note, number)
+                yield _figure(source, values, panel, axis, kind, metric, own, note, number)
 
 
 def _points(curve: Curve, held: Mapping[tuple[str, str], Value]) -> Iterator[tuple[Curve, int, Value]]:
@@ -136,6 +138,7 @@ def _points(curve: Curve, held: Mapping[tuple[str, str], Value]) -> Iterator[tup
 
 
 def _figure(
+    source: Source,
     values: Values,
     panel: str,
     axis: str,
@@ -147,8 +150,10 @@ def _figure(
 ) -> Figure:
     latency = metric in LATENCIES
     title = metric_title(metric, kind, values.kinds())
-    positive = [(curve, at, value) for curve, at, value in own if value.value > 0 or not latency]
+    log = source.logarithmic(latency) and any(value.value > 0 for _, _, value in own)
     size, unit = sized([value for _, _, value in own])
+    rows = [datum(value, size, variant=inert(curve.name), depth=at, at=str(at)) for curve, at, value in own]
+    shown_rows = above_zero(rows) if log else rows
     names = list(dict.fromkeys(inert(curve.name) for curve, _, _ in own))
     best = max(own, key=lambda one: one[2].value)
     shown = AXES[axis]
@@ -156,11 +161,11 @@ def _figure(
     most = f"Highest: {quantity(best[2].value, best[2].unit)} at {where}"
     return Figure(
         name=f"over-{axis}-{number}-{kind}-{metric}",
-        spec="sweep-latency" if latency else "sweep",
+        spec="sweep-log" if log else "sweep",
         title=titled(f"{title} over {shown}", whose(panel, [curve for curve, _, _ in own], values)),
         alt=f"{most} ({inert(best[0].name)})." if len(names) > 1 else f"{most}.",
         about="Medians over runs; the line at a point is its interval where there are several.",
-        rows=[datum(value, size, variant=inert(curve.name), depth=at, at=str(at)) for curve, at, value in positive],
+        rows=shown_rows,
         texts={
             "x": shown,
             "y": axis_title(title, unit),
@@ -173,5 +178,5 @@ def _figure(
             (str(at), inert(curve.name), quantity(value.value, value.unit), spans(value), str(value.runs))
             for curve, at, value in own
         ],
-        note=note,
+        note=" ".join(filter(None, (note, NO_ZEROS if len(shown_rows) < len(rows) else ""))),
     )

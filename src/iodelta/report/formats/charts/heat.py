@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from iodelta.plural import plural
@@ -16,7 +16,6 @@ from iodelta.report.formats.charts.cells import (
     spans,
     titled,
     variant_names,
-    wide_apart,
 )
 from iodelta.report.formats.charts.model import Figure, Source
 from iodelta.study.values import Place, Value, Values
@@ -107,15 +106,22 @@ def figures(source: Source) -> Iterator[Figure]:
         for kind in values.kinds():
             for metric in DRAWN:
                 held = values.of(kind, metric)
+                cuts = cuts_of(held, log=source.logarithmic(far_apart(held.values())))
                 for number, variant in enumerate(values.variants, 1):
                     own = [(one, held[one.cell, variant]) for one in tiles if (one.cell, variant) in held]
                     if own:
                         name = f"grid-{place}-{kind}-{metric}-{number}"
-                        yield _figure(values, panel, kind, metric, variant, own, cuts_of(held), name)
+                        yield _figure(values, panel, kind, metric, variant, own, cuts, name)
 
 
-def cuts_of(held: Mapping[tuple[str, str], Value]) -> list[float]:
-    """Where one colour ends and the next begins, the same for all variants: in equal steps, or by equal factors."""
+def far_apart(held: Iterable[Value]) -> bool:
+    """Whether equal steps would give most values the first colour."""
+    positive = [value.value for value in held if value.value > 0]
+    return bool(positive) and max(positive) > 20 * min(positive)
+
+
+def cuts_of(held: Mapping[tuple[str, str], Value], *, log: bool) -> list[float]:
+    """Where one colour ends and the next begins, the same for all variants: by equal factors, or in equal steps."""
     own = [value for value in held.values() if value.value > 0]
     if not own:
         return []
@@ -123,7 +129,7 @@ def cuts_of(held: Mapping[tuple[str, str], Value]) -> list[float]:
     low, high = min(numbers), max(numbers)
     if low == high:
         return []
-    if wide_apart(own) or high > 20 * low:
+    if log:
         return [low * (high / low) ** (step / LEVELS) for step in range(1, LEVELS)]
     return [low + (high - low) * step / LEVELS for step in range(1, LEVELS)]
 

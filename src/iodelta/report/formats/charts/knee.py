@@ -21,7 +21,7 @@ Pair = tuple[Curve, int, Value, Value]
 """A curve's point: its depth, its IOPS, its latency."""
 
 
-def chart() -> alt.LayerChart:
+def chart(*, log: bool = True) -> alt.LayerChart:
     """A line in the order of depth, each point with its depth."""
     import altair as alt
 
@@ -29,7 +29,7 @@ def chart() -> alt.LayerChart:
 
     scale = alt.Scale(domain=["@frame"], nice=False)
     x = alt.X(field="rate", type="quantitative", title="@x", scale=scale, axis=alt.Axis(grid=True, format="~s"))
-    y = build.y("value", log=True, format=",~g", tickCount=5)
+    y = build.y("value", zero=not log, log=log, format=",~g", tickCount=5)
     looks = build.by_variant(line=True, gap=build.TALL)
     tips = build.tips("variant", "at=@axis", "rated=IOPS", "said=@y", "interval", "runs")
     line = alt.Chart().mark_line().encode(x=x, y=y, order=alt.Order(field="depth", type="quantitative"), **looks)
@@ -58,7 +58,7 @@ def figures(source: Source) -> Iterator[Figure]:
                 for latency in LATENCIES:
                     own = _pairs(values, curves, kind, latency)
                     if len(own) >= LEAST:
-                        yield _figure(values, panel, AXES[axes[0]], kind, latency, own, note, place)
+                        yield _figure(source, values, panel, AXES[axes[0]], kind, latency, own, note, place)
 
 
 def _varies(places: Sequence[Place], axis: str) -> bool:
@@ -78,7 +78,15 @@ def _pairs(values: Values, curves: Sequence[Curve], kind: Kind, latency: str) ->
 
 
 def _figure(
-    values: Values, panel: str, axis: str, kind: Kind, latency: str, own: Sequence[Pair], note: str, place: int
+    source: Source,
+    values: Values,
+    panel: str,
+    axis: str,
+    kind: Kind,
+    latency: str,
+    own: Sequence[Pair],
+    note: str,
+    place: int,
 ) -> Figure:
     title = metric_title(latency, kind, values.kinds())
     size, unit = sized([time for *_, time in own])
@@ -100,7 +108,7 @@ def _figure(
     ]
     return Figure(
         name=f"knee-{place}-{kind}-{latency}",
-        spec="knee",
+        spec="knee" if source.logarithmic(True) else "knee-linear",
         title=titled(f"{title} against IOPS", whose(panel, [curve for curve, *_ in own], values)),
         alt=f"Most IOPS: {quantity(best[2].value, 'IOPS')} at {axis} {best[1]}, "
         f"with {title} {quantity(best[3].value, 'ns')}.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -18,6 +18,9 @@ from iodelta.study.words import inert, percent
 from iodelta.trial import Trial
 from iodelta.verdict import Metric
 from iodelta.verdict.derived import KneeMove
+
+Scale = Literal["auto", "log", "linear"]
+"""The axis of values: ``auto`` is logarithmic only where a linear one would hide values."""
 
 SHOWN = 6
 """Cells that get a chart of their own; those with the largest changes, where there are more."""
@@ -86,11 +89,17 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     """fio's histogram logs."""
     prepared: tuple[DiskAccount, ...] = ()
     """The disks that were prepared before the first trial."""
+    scale: Scale = "auto"
+    """The axis of values that the user asks for."""
 
     @property
     def others(self) -> tuple[str, ...]:
         """The variants that are compared with the baseline."""
         return tuple(name for name in self.variants if name != self.baseline)
+
+    def logarithmic(self, chosen: bool) -> bool:
+        """Whether the axis of a chart's values is logarithmic: as the user asks, else as the chart has ``chosen``."""
+        return chosen if self.scale == "auto" else self.scale == "log"
 
     def by_cell(self) -> dict[str, list[Trial]]:
         """The trials of each cell, in the order of ``cells``."""

@@ -33,13 +33,14 @@ SHOWN = {"mean": "cross", "p50": "circle", "p99": "square", "p99.9": "triangle-u
 TABLED = ("mean", "p50", "p90", "p95", "p99", "p99.9", "p99.99")
 
 
-def chart() -> alt.LayerChart:
+def chart(*, log: bool = True) -> alt.LayerChart:
     """A row per cell and variant: a shape for each percentile, its interval behind it."""
     import altair as alt
 
     from iodelta.report.formats.charts import build
 
-    scale = alt.Scale(type="log", domain=["@frame"], nice=False)
+    kind: build.Encoding = {"type": "log"} if log else {}
+    scale = alt.Scale(domain=["@frame"], nice=False, **kind)
     axis = alt.Axis(grid=True, tickCount=6, format=",~g")
     across: build.Encoding = {"type": "quantitative", "title": "@x", "scale": scale, "axis": axis}
     place: build.Encoding = {"y": build.names("row"), "yOffset": build.offset("@legend")}
@@ -86,13 +87,14 @@ def figures(source: Source) -> Iterator[Figure]:
         held = dict.fromkeys(cell for cell, _ in arms)
         own = list(sheets(values, held))
         for place, sheet in enumerate(own, 1):
-            yield _figure(values, sheet, kind, points, numbered(f"percentiles-{kind}", place, len(own)))
+            yield _figure(source, values, sheet, kind, points, numbered(f"percentiles-{kind}", place, len(own)))
 
 
 Points = Mapping[str, Mapping[tuple[str, str], Value]]
 
 
-def _figure(values: Values, sheet: Sheet, kind: Kind, points: Points, name: str) -> Figure:
+def _figure(source: Source, values: Values, sheet: Sheet, kind: Kind, points: Points, name: str) -> Figure:
+    log = source.logarithmic(True)
     cells = dict(zip((place.cell for place in sheet.places), sheet.rows, strict=True))
     known = set(chain.from_iterable(points[point] for point in TABLED[1:]))
     arms = [arm for arm in product(cells, values.variants) if arm in known]
@@ -109,17 +111,17 @@ def _figure(values: Values, sheet: Sheet, kind: Kind, points: Points, name: str)
     title = f"{kind} latency" if len(values.kinds()) > 1 else "Latency"
     return Figure(
         name=name,
-        spec="percentiles",
+        spec="percentiles" if log else "percentiles-linear",
         title=titled(title, sheet.panel),
         alt=_seen(drawn),
-        about="Mean and percentiles of latency, logarithmic; a thick line is the interval of a median over runs. "
-        "Percentiles are of completion latency if fio gave no others; those with fewer than 100 I/Os "
+        about=f"Mean and percentiles of latency{', logarithmic' if log else ''}; a thick line is the interval of a "
+        "median over runs. Percentiles are of completion latency if fio gave no others; those with fewer than 100 I/Os "
         "beyond them are omitted.",
         rows=rows,
         extra={"reaches": _reaches(rows)},
         texts={
             "x": f"latency, {unit}",
-            "frame": frame([row["high"] for row in rows], [row["low"] for row in rows], log=True),
+            "frame": frame([row["high"] for row in rows], [row["low"] for row in rows], log=log),
             "variants": colored(colors),
             "legend": colors,
             "points": sorted({point for point, _ in drawn}, key=list(SHOWN).index),

@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     import altair as alt
 
 
-def chart() -> alt.LayerChart:
+def chart(*, log: bool = False) -> alt.LayerChart:
     """A line through the rounds; the window is shaded, its average a line."""
     import altair as alt
 
     from iodelta.report.formats.charts import build
 
     at = build.x("round", "round", grid=False, tickMinStep=1, format="d")
-    value = build.y("iops", "IOPS", zero=True)
+    value = build.y("iops", "IOPS", zero=not log, log=log)
     window = alt.Chart(build.data("window"))
     shade = window.mark_rect(style="margin", opacity=0.16).encode(x=build.x("first", "round"), x2=alt.X2("last"))
     level = window.mark_rule(style="trend", strokeWidth=2, strokeDash=[6, 3]).encode(
-        x=build.x("first", "round"), x2=alt.X2("last"), y=build.y("average", "IOPS", zero=True)
+        x=build.x("first", "round"), x2=alt.X2("last"), y=build.y("average", "IOPS", zero=not log, log=log)
     )
     line = alt.Chart().mark_line(style="trend", strokeWidth=1.2).encode(x=at, y=value)
     points = alt.Chart().mark_point(style="trend", filled=True, size=34)
@@ -38,17 +38,17 @@ def figures(source: Source) -> Iterator[Figure]:
     """One for each disk that was prepared."""
     for place, disk in enumerate(source.prepared, 1):
         if disk.rounds:
-            yield figure(disk, place)
+            yield figure(disk, place, log=source.logarithmic(False))
 
 
-def figure(disk: DiskAccount, place: int = 1) -> Figure:
+def figure(disk: DiskAccount, place: int = 1, *, log: bool = False) -> Figure:
     """The rounds of one disk."""
     (table,) = tables(disk)
     window = disk.window
     rows = [
         {
             "round": seen.round,
-            "iops": number(seen.iops),
+            "iops": number(seen.iops) if seen.iops or not log else None,
             "said": quantity(seen.iops, "IOPS"),
             "range": row.cells[1].text,
             "slope": row.cells[2].text,
@@ -59,7 +59,7 @@ def figure(disk: DiskAccount, place: int = 1) -> Figure:
     marked = [] if window is None else [(window.first + 0.5, window.last + 1.5, number(window.average))]
     return Figure(
         name=f"rounds-{place}",
-        spec="rounds",
+        spec="rounds-log" if log else "rounds",
         title=f"Preparation of {inert(disk.path)}, round by round",
         alt=answer(disk),
         about=f"Shaded: the five most recent rounds that were checked; dashed: their average. {SOURCE}",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from iodelta.plural import plural
 from iodelta.report.formats.charts.model import Figure, Source, label, number, percent_of, some, time_step
-from iodelta.report.formats.charts.timeline import FEW
+from iodelta.report.formats.charts.timeline import FEW, above
 from iodelta.study.seconds import Second, Stay, course, kinds, loads, stays
 from iodelta.study.words import percent, quantity
 from iodelta.trial import Kind, Trial
@@ -57,12 +57,11 @@ def figures(source: Source) -> Iterator[Figure]:
         if len(found) > 1:
             yield _run(source, kind, found)
     cells = source.by_cell()
-    telling = source.telling()
     for kind in own:
-        for place, cell in enumerate(telling, 1):
+        for place, cell in enumerate(source.telling(), 1):
             lines = _courses(source.variants, cells.get(cell, ()), kind)
             if lines:
-                yield _inside(cell, place, kind, lines, some("cells", len(telling), len(cells)))
+                yield _inside(source, cell, place, kind, lines)
 
 
 def _courses(variants: Sequence[str], trials: Sequence[Trial], kind: Kind) -> list[tuple[str, list[Second]]]:
@@ -169,14 +168,14 @@ def _row(stay: Stay, step: float) -> dict[str, Any]:
     }
 
 
-def _dots(variant: str, seconds: Sequence[Second]) -> Iterator[dict[str, Any]]:
+def _dots(variant: str, seconds: Sequence[Second], floor: float | None) -> Iterator[dict[str, Any]]:
     for second in seconds:
         mean, low, high = _rates(second)
+        ends = (second.mean, second.low, second.high)
+        shown = ends if floor is None else above(floor, *ends)
         yield {
             "t": second.at + 1,
-            "value": number(second.mean),
-            "low": number(second.low),
-            "high": number(second.high),
+            **dict(zip(("value", "low", "high"), map(number, shown), strict=True)),
             "name": label(variant),
             "variant": label(variant),
             "at": str(second.at + 1),
@@ -194,8 +193,11 @@ def _rates(second: Second) -> list[str]:
     return [quantity(value, "IOPS") for value in (second.mean, second.low, second.high)]
 
 
-def _inside(cell: str, place: int, kind: Kind, lines: Sequence[tuple[str, Sequence[Second]]], note: str) -> Figure:
-    rows = list(chain.from_iterable(_dots(variant, seconds) for variant, seconds in lines))
+def _inside(source: Source, cell: str, place: int, kind: Kind, lines: Sequence[tuple[str, Sequence[Second]]]) -> Figure:
+    every = chain.from_iterable(seconds for _, seconds in lines)
+    positive = [end for second in every for end in (second.low, second.mean) if end > 0]
+    floor = min(positive) if positive and source.logarithmic(False) else None
+    rows = list(chain.from_iterable(_dots(variant, seconds, floor) for variant, seconds in lines))
     most = LINES // len(lines)
     first_and_last = ", ".join(
         f"{label(variant)} {quantity(seconds[0].mean, 'IOPS')} to {quantity(seconds[-1].mean, 'IOPS')}"
@@ -203,7 +205,7 @@ def _inside(cell: str, place: int, kind: Kind, lines: Sequence[tuple[str, Sequen
     )
     return Figure(
         name=f"seconds-{kind}-{place}",
-        spec="timeline",
+        spec="timeline" if floor is None else "timeline-log",
         title=f"Inside a trial: {kind} IOPS of {label(cell)}",
         alt=f"From the first second to the last: {first_and_last}.",
         about="Inside a trial: the line is the mean of all trials at that second, the band goes from the slowest to "
@@ -217,5 +219,5 @@ def _inside(cell: str, place: int, kind: Kind, lines: Sequence[tuple[str, Sequen
         extra={"dots": rows if len(rows) <= FEW else []},
         head=("variant", "second", "mean", "slowest trial", "fastest trial", "trials"),
         table=list(chain.from_iterable(_lines(variant, seconds[:most]) for variant, seconds in lines)),
-        note=note,
+        note=some("cells", len(source.telling()), len(source.by_cell())),
     )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import altair as alt
 
 
-def chart(*, latency: bool = False) -> alt.LayerChart:
+def chart(*, log: bool = False) -> alt.LayerChart:
     """Medians over blocks with the range of their middle half; the knee as a ring on the curve, with its interval."""
     import altair as alt
 
@@ -34,21 +34,21 @@ def chart(*, latency: bool = False) -> alt.LayerChart:
         scale=alt.Scale(type="log", base=2, nice=False, padding=14),
         axis=axis,
     )
-    value = build.y("value", zero=not latency, log=latency)
+    value = build.y("value", zero=not log, log=log)
     tips = build.tips("variant", "at=@x", "said=@y", "interval", "runs")
     lines = build.by_variant(line=True, gap=build.TALL)
     line = alt.Chart().mark_line().encode(x=depth, y=value, **lines)
     span = (
         alt.Chart()
         .mark_rule(strokeWidth=1.2)
-        .encode(x=depth, y=build.y("low", zero=not latency, log=latency), y2=alt.Y2("high"), color=lines["color"])
+        .encode(x=depth, y=build.y("low", zero=not log, log=log), y2=alt.Y2("high"), color=lines["color"])
     )
     point = (
         alt.Chart()
         .mark_point(filled=True, size=52)
         .encode(x=depth, y=value, tooltip=tips, **build.by_variant(gap=build.TALL))
     )
-    level = build.y("level", zero=not latency, log=latency)
+    level = build.y("level", zero=not log, log=log)
     reach = (
         alt.Chart(build.data("knees"))
         .mark_rule(strokeWidth=1.2)
@@ -86,17 +86,18 @@ def _figure(source: Source, depths: Mapping[str, int], metric: Metric, suffix: s
     size, unit = scale(metric.unit, median(middle for _, _, middle, _, _ in found))
     counts = Counter((trial.cell, trial.variant) for trial in source.trials)
     name = metric_name(metric, with_kind=True)
+    log = source.logarithmic(latency)
     knees = [] if latency else _knees(source, metric, depths)
     for row in knees:
         curve = [
             (depths[cell], middle / size) for cell, variant, middle, _, _ in found if label(variant) == row["variant"]
         ]
-        row["level"] = number(_at(curve, row["knee"]))
+        row["level"] = number(_at(curve, row["knee"], log=log))
     said = "; ".join(f"{label(row['variant'])} {row['said']}" for row in knees)
     several = f": {label(_common(depths))}" if len(source.sweeps) > 1 else ""
     return Figure(
         name=f"sweep-{metric.name}{suffix}",
-        spec="sweep-latency" if latency else "sweep",
+        spec="sweep-log" if log else "sweep",
         title=f"{name} over depth{several}",
         alt=f"Knee: {said}." if said else f"At {', '.join(map(str, sorted(set(depths.values()))))} I/Os in flight.",
         about="Medians over blocks with the range of their middle half. A ring marks the knee, beyond which more depth "
@@ -173,11 +174,12 @@ def _knees(source: Source, metric: Metric, depths: Mapping[str, int]) -> list[di
     return rows
 
 
-def _at(curve: Sequence[tuple[int, float]], depth: float) -> float:
+def _at(curve: Sequence[tuple[int, float]], depth: float, *, log: bool) -> float:
     """The height of a curve at a depth, between its points as they are drawn: over the logarithm of the depth."""
     for (before, low), (after, high) in pairwise(curve):
         if before <= depth <= after:
-            return low + (high - low) * math.log(depth / before) / math.log(after / before)
+            share = math.log(depth / before) / math.log(after / before)
+            return low * (high / low) ** share if log else low + (high - low) * share
     return curve[-1][1] if curve else math.nan
 
 

@@ -80,17 +80,17 @@ def figures(source: Source) -> Iterator[Figure]:
     shown = source.timelines[:CHARTS]
     for place, timeline in enumerate(shown, 1):
         more = f"Shown: {len(shown)} of {len(source.timelines)} charts of logs." if place == len(shown) else ""
-        yield figure(timeline, place, more if len(shown) < len(source.timelines) else "")
+        yield figure(source, timeline, place, more if len(shown) < len(source.timelines) else "")
 
 
-def figure(timeline: Timeline, place: int, note: str = "") -> Figure:
+def figure(source: Source, timeline: Timeline, place: int, note: str = "") -> Figure:
     """The chart of ``timeline``."""
     most = max(100, POINTS // len(timeline.tracks))
     drawn = [(track, track.points(most, timeline.axis)) for track in timeline.tracks]
     every = list(chain.from_iterable(points for _, points in drawn))
     values = [point.mean for point in every if point.mean > 0]
     size, unit = scale(timeline.unit, median(values) if values else 1.0)
-    log = _steep(timeline, every)
+    log = bool(values) and source.logarithmic(_steep(timeline, every))
     x, step = _across(timeline, max((point.x for point in every), default=0.0))
     name = NAMES[timeline.of]
     floor = min((point.low / size for point in every if point.low > 0), default=1.0)
@@ -126,8 +126,8 @@ def _rows(
 ) -> Iterator[dict[str, Any]]:
     for point in points:
         value, low, high = (each / size for each in point[1:])
-        if floor is not None:  # a logarithmic axis has no place for 0
-            value, low, high = (each if each > 0 else math.nan for each in (value, max(low, floor), high))
+        if floor is not None:
+            value, low, high = above(floor, value, low, high)
         said = quantity(point.mean, timeline.unit)
         yield {
             "t": number(point.x / step, 5),
@@ -139,6 +139,11 @@ def _rows(
             "at": f"{point.x / step:.4g}",
             "said": f"{said} ({quantity(point.low, timeline.unit)} to {quantity(point.high, timeline.unit)})",
         }
+
+
+def above(floor: float, value: float, low: float, high: float) -> tuple[float, ...]:
+    """A point of a logarithmic axis, which has no place for 0: its band ends at ``floor``, its line is interrupted."""
+    return tuple(each if each > 0 else math.nan for each in (value, max(low, floor), high))
 
 
 def _steep(timeline: Timeline, every: Sequence[Point]) -> bool:

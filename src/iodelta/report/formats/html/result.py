@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from iodelta.ingest.layouts import Layout
 from iodelta.report.cache import Charts
-from iodelta.report.formats.charts import figures, sources
+from iodelta.report.formats.charts import Scale, figures, sources
 from iodelta.report.formats.html import pages
 from iodelta.report.formats.html.page import page
 from iodelta.report.formats.html.write import report
@@ -33,12 +35,17 @@ def html_of(result: Result, charts: Charts, detail: Detail = PLAIN) -> bytes:
 
 
 def charts_of(
-    found: Comparison, layouts: Sequence[Layout], paths: Sequence[str], baseline: str | None = None
+    found: Comparison,
+    layouts: Sequence[Layout],
+    paths: Sequence[str],
+    baseline: str | None = None,
+    scale: Scale = "auto",
 ) -> Charts:
     """The charts of a comparison, drawn from the runs it was made of."""
-    return tuple(figures(sources.of_comparison(found, layouts, paths, baseline)))
+    source = sources.of_comparison(found, layouts, paths, baseline)
+    return tuple(figures(msgspec.structs.replace(source, scale=scale)))
 
 
-def charts_of_runs(layout: Layout) -> Charts:
+def charts_of_runs(layout: Layout, scale: Scale = "auto") -> Charts:
     """The charts of results of which nothing is compared."""
-    return tuple(figures(sources.of_layout(layout)))
+    return tuple(figures(msgspec.structs.replace(sources.of_layout(layout), scale=scale)))
