@@ -149,7 +149,7 @@ def ask(fio: tuple[str, ...], options: dict[str, object]) -> Question:
     """The question that the options ask. Raises RequestError."""
     from iodelta.bisect.git import Repository
     from iodelta.bisect.question import Commits
-    from iodelta.cli.searching import Asked
+    from iodelta.cli.search_question import Asked
     from iodelta.machine import LocalMachine
 
     asked = Asked(options, fio)

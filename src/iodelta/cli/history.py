@@ -51,8 +51,8 @@ def command() -> None:
     """Follow results over many nights: collect experiment folders, and find the steps between them."""
 
 
-for own in (scan, alert, decide, annotate, confirm, night, show, import_, export, prune):
-    command.add_command(own)
+for subcommand in (scan, alert, decide, annotate, confirm, night, show, import_, export, prune):
+    command.add_command(subcommand)
 
 
 @command.command("add", epilog="\b\nExamples:\n  iodelta history add iodelta-20260102-030405\n")

@@ -15,7 +15,8 @@ from iodelta.errors import RequestError
 from iodelta.stats.attribution import Attribution, Step, Subset, Term
 from iodelta.stats.effect import Estimate
 from iodelta.study.patches import answer, bundle, inestimable, model, place
-from iodelta.study.search import Changed, changed, state_of, values_by_item
+from iodelta.study.search import Changed, changed
+from iodelta.study.searched import state_of, values_by_item
 from iodelta.study.system import system
 
 TOO_FEW = Attribution((), (), (), (), whole=None, rest=None, least=(), smoothed=False, misfit=None, blocks=0)

@@ -9,7 +9,8 @@ from iodelta.bisect.driver import Judged
 from iodelta.bisect.items import CommitItems
 from iodelta.bisect.log import SearchFolder
 from iodelta.bisect.question import Question
-from iodelta.study.search import Found, SearchAccount, Skipped, Spoken, state_of, totals
+from iodelta.study.search import Found, SearchAccount, Skipped, Spoken
+from iodelta.study.searched import state_of, totals
 from iodelta.study.words import inert
 
 

@@ -1,0 +1,206 @@
+"""The folder of a search as it is now: its culprits, levels, proofs and what they leave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from scipy.special import stdtrit
+
+from iodelta.bisect.counted import UNIT
+from iodelta.bisect.driver import Searched, scattered
+from iodelta.bisect.items import CommitItems
+from iodelta.bisect.log import Answered, Asked, Ended, SearchFolder, Session, Undone
+from iodelta.bisect.model import Culprit, Estimate, Gap, Suspect
+from iodelta.bisect.question import Question
+from iodelta.bisect.remainder import remainder
+from iodelta.path.judge import BLIND
+from iodelta.plural import plural
+from iodelta.study.git_log import git_log
+from iodelta.study.posterior import drifts, posteriors
+from iodelta.study.search import Changed, Found, Left, Level, Proof, Range, SearchAccount, Skipped, Totals, changed
+from iodelta.study.system import system
+
+
+def account(folder: SearchFolder, question: Question, at: Searched) -> SearchAccount:
+    """Judge a folder as it is now."""
+    events, answers = folder.events(), folder.answers()
+    search, kind, outcome = at.search, at.kind, at.outcome
+    places = {item: place for place, item in enumerate(search.line.items)}
+    unordered = outcome.culprits if outcome else search.culprits
+    culprits = tuple(sorted(unordered, key=lambda culprit: places[(*culprit.via, culprit.item)[0]]))
+    return SearchAccount(
+        folder=str(folder.path),
+        question=question,
+        state=state_of(events, over=at.ask is None),
+        exit_code=_exit_code(culprits, at),
+        items=len(search.line.items),
+        good=kind.title(search.line.items[0]),
+        bad=kind.title(search.line.items[-1]),
+        culprits=tuple(_found(culprit, at, question) for culprit in culprits),
+        suspects=tuple(map(_suspect, outcome.suspects if outcome else search.suspects)),
+        gaps=tuple(_gap(gap, question) for gap in (outcome.gaps if outcome else search.gaps)),
+        refused=outcome.refused if outcome else "",
+        estimate=_estimate(search.estimate, question),
+        posterior=posteriors(at, culprits),
+        levels=_levels(at, question, answers, places),
+        skipped=_skipped(at),
+        totals=totals(events, answers),
+        drifts=drifts(at, culprits),
+        machine=next((event.machine for event in reversed(events) if isinstance(event, Session)), ""),
+        system=system(folder.environment()),
+        blind=BLIND if question.unit == UNIT else "",
+        scatter=scattered(search.scatter, kind.title(search.scatter.item)) if search.scatter else "",
+        next=f"{kind.title(at.ask.item)}: {at.ask.stage}: {at.ask.why}" if at.ask else "",
+        git_log=git_log(at) if isinstance(kind, CommitItems) else "",
+        left=_left(at, question),
+    )
+
+
+def _suspect(suspect: Suspect) -> Range:
+    text = f"{100 * suspect.share:.0f} % of the probability, no claim: {suspect.why}"
+    return Range(suspect.first, suspect.last, text)
+
+
+def _gap(gap: Gap, question: Question) -> Range:
+    text = "the level does not rise"
+    if gap.improves:
+        text = f"improves by {_words(question, -gap.step)}: it hides part of what is worse"
+    elif gap.largest > 0:
+        text += f" by more than {_words(question, gap.largest)} from end to end"
+    return Range(gap.good, gap.bad, text)
+
+
+def _estimate(estimate: Estimate | None, question: Question) -> str:
+    """By what the ends differ, and the runs that a search takes; empty while unknown."""
+    if estimate is None:
+        return ""
+    return (
+        f"ends differ by {_words(question, estimate.step)}, {estimate.step / estimate.noise:.2g} times the "
+        f"noise of one run: {estimate.runs_low} to {plural(estimate.runs_high, 'run')} expected"
+    )
+
+
+def _skipped(at: Searched) -> tuple[Skipped, ...]:
+    """Items that could not be tested; a culprit reverted on top of the bad end is not an item of the line."""
+    taken_out = _taken_out(at.search.culprits)
+    broken = at.search.store.broken
+    return tuple(Skipped(item, at.kind.title(item), why) for item, why in broken.items() if item not in taken_out)
+
+
+def _left(at: Searched, question: Question) -> Left | None:
+    found = remainder(at.search)
+    if found is None:
+        return None
+    title, rules = at.kind.title, question.rules
+    between = tuple((title(first), title(last)) for first, last in found.rises)
+    rest = 4 * max((rules.rest, *rules.further)[-1], 1.0) if at.search.used_up else 0.0
+    whole, left = (changed(question, one.size, one.low, one.high) for one in (found.whole, found.left))
+    return Left(whole, left, between, rest, found.possible)
+
+
+def state_of(events: Sequence[object], *, over: bool) -> str:
+    """How the latest session ended; ``over``: nothing is left to ask."""
+    ended = [event for event in events if isinstance(event, Ended | Session)]
+    if over:
+        return "complete"
+    return ended[-1].reason if ended and isinstance(ended[-1], Ended) else "running"
+
+
+def _words(question: Question, size: float) -> str:
+    return f"{abs(100 * changed(question, size).value):.2g} %"
+
+
+def _exit_code(culprits: tuple[Culprit, ...], at: Searched) -> int:
+    if culprits:
+        return 1
+    gap = next(iter(at.search.gaps), None)
+    excluded = gap is not None and gap.largest < at.search.rules.margin
+    return 0 if at.ask is None and excluded and not at.search.suspects else 3
+
+
+def _found(culprit: Culprit, at: Searched, question: Question) -> Found:
+    effect = culprit.effect
+    kind = at.kind
+    return Found(
+        culprit.item,
+        kind.title(culprit.item),
+        kind.title(culprit.parent),
+        tuple(kind.title(item) for item in culprit.suspects),
+        changed(question, effect.size, effect.low, effect.high),
+        culprit.share,
+        culprit.pairs,
+        culprit.p,
+        culprit.runs,
+        tuple(kind.title(item) for item in culprit.via),
+        kind.repository.commit(culprit.item) if isinstance(kind, CommitItems) else None,
+        revert=_proof(culprit, at, question),
+    )
+
+
+def _proof(culprit: Culprit, at: Searched, question: Question) -> Proof | None:
+    revert = culprit.revert
+    if revert is None:
+        return None
+    effect = revert.effect
+    change = changed(question, effect.size, effect.low, effect.high) if effect else None
+    return Proof(at.kind.title(revert.item), change, revert.pairs, revert.p, revert.shown, revert.reason)
+
+
+def _taken_out(culprits: Sequence[Culprit]) -> set[str]:
+    """The items that are the bad end without a culprit."""
+    return {culprit.revert.item for culprit in culprits if culprit.revert}
+
+
+def _levels(at: Searched, question: Question, answers: list[Answered], places: dict[str, int]) -> tuple[Level, ...]:
+    taken_out = _taken_out(at.search.culprits)
+    found = []
+    for item, values in values_by_item(answers).items():
+        if item in taken_out:
+            continue
+        change = _against_good(item, at, question)
+        median = float(np.median(values))
+        found.append(Level(item, at.kind.title(item), places.get(item, -1), len(values), median, change))
+    return tuple(sorted(found, key=lambda level: level.place))
+
+
+def _against_good(item: str, at: Searched, question: Question) -> Changed | None:
+    """The change of an item against the good end; None where too little of either was measured."""
+    good, exact = at.search.line.items[0], at.search.rules.exact
+    step = at.search.store.step([good], [item]) if item != good else None
+    if step is None:
+        return None
+    if not exact and step.freedom < 2:
+        return changed(question, step.size)
+    half = exact or step.error * float(stdtrit(step.freedom, 0.975))
+    return changed(question, step.size, step.size - half, step.size + half)
+
+
+def values_by_item(answers: Iterable[Answered]) -> dict[str, list[float]]:
+    """All values of each item that has some, in the order measured."""
+    values: dict[str, list[float]] = {}
+    for answered in answers:
+        if answered.values:
+            values.setdefault(answered.item, []).extend(answered.values)
+    return values
+
+
+def totals(events: Sequence[object], answers: list[Answered]) -> Totals:
+    wall, begun, last = 0.0, 0.0, 0.0
+    for event in events:
+        stamp = event.at if isinstance(event, Session | Asked | Answered | Ended) else last
+        if isinstance(event, Session):
+            wall += last - begun
+            begun = stamp
+        last = stamp
+    wall += last - begun
+    builds = [answered.answer.build for answered in answers if answered.answer.build > 0.5]
+    return Totals(
+        visits=len(answers),
+        runs=sum(len(answered.values) for answered in answers),
+        builds=len({answered.item for answered in answers}),
+        build_seconds=sum(builds),
+        run_seconds=sum(answered.answer.run for answered in answers),
+        wall=max(0.0, wall),
+        undone=sum(isinstance(event, Undone) for event in events),
+    )
