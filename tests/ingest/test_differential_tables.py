@@ -16,7 +16,8 @@ def numbers(found: Imported, *, by_direction: bool) -> Counter[tuple[str, made.M
     """Variant, measure and value of every number that was read."""
     counted: Counter[tuple[str, made.Measure, float]] = Counter()
     for run in found.runs:
-        variants = [text for text in run.labels.values() if text in made.VARIANTS or text.startswith("column ")]
+        names = [text.lstrip("0123456789 ") for text in run.labels.values()]  # pandas' index may stay before a name
+        variants = [text for text in names if text in made.VARIANTS or text.startswith("column ")]
         for d in run.directions:
             of = f"/{d.kind.title()}" if d.kind.title() in made.KINDS and by_direction else ""
             lat = d.lat or d.clat

@@ -122,6 +122,9 @@ def barred(lines: Sequence[Line], index: int, most: int) -> Grid | None:
             break
         if RULE.fullmatch(text) or _LATEX_RULE.fullmatch(text):
             continue
+        if text.strip().startswith("|") and text.count("|") == 1:
+            misfits.append(at)  # cut after its first cell
+            continue
         if text.count("|") < 2:
             break
         cells = _barred_row(text, len(titles))
@@ -193,7 +196,7 @@ def _separated_by(mark: str, lines: Sequence[Line], index: int, most: int) -> Gr
             break
         if len(cells) == len(titles):
             rows.append((at, cells, ""))
-        elif _DIGIT.search(lines[at].text) and not is_heading(cells):
+        elif _is_begun(cells, titles) or (_DIGIT.search(lines[at].text) and not is_heading(cells)):
             misfits.append(at)
         else:
             break
@@ -270,5 +273,13 @@ def _cells(line: Line, mark: str) -> list[str]:
 
 def _looks_like(cells: Sequence[str], titles: Sequence[str]) -> bool:
     """Whether a line with another number of cells is a row all the same: it has nearly as many, most are numbers."""
+    if _is_begun(cells, titles):
+        return True
     numbers = sum(cell(text) is not None for text in cells)
     return abs(len(cells) - len(titles)) <= 2 and 2 * numbers >= len(cells)
+
+
+def _is_begun(cells: Sequence[str], titles: Sequence[str]) -> bool:
+    """Whether a line holds the name of a row and only the first of its numbers, or none: the row was cut."""
+    is_named = 0 < len(cells[0].split()) <= _SECTION_WORDS
+    return is_named and 1 < len(cells) < len(titles) and all(is_missing(text) or cell(text) for text in cells[1:])

@@ -13,10 +13,11 @@ from itertools import chain
 
 import msgspec
 
-from iodelta.ingest import table_data, table_grids, table_spaces, table_summaries
+from iodelta.ingest import table_data, table_ends, table_grids, table_samples, table_spaces, table_summaries
 from iodelta.ingest.cleaning import Line
 from iodelta.ingest.model import Refusal, Run
 from iodelta.ingest.table_cells import cell, decimal_comma, plain
+from iodelta.ingest.table_clock import Spread
 from iodelta.ingest.table_directions import directed, unknown
 from iodelta.ingest.table_grids import LONGEST, RULE, SOME, Grid
 from iodelta.ingest.table_headings import (
@@ -29,12 +30,13 @@ from iodelta.ingest.table_headings import (
     of_names,
     several,
 )
+from iodelta.ingest.table_levels import Row
 from iodelta.ingest.table_metrics import is_doubled, metric_rows, unread
 from iodelta.ingest.table_rows import row
 from iodelta.ingest.table_titles import is_certain
 from iodelta.ingest.wording import clean
 from iodelta.plural import plural
-from iodelta.trial import Direction, Finding, Place
+from iodelta.trial import Direction, Place
 
 _HINTS = ("iops", "bandwidth", "bw", "lat", "b/s", "throughput", "p9", "percentile", "io/s", "i/os")
 _DIGIT = re.compile(r"\d")
@@ -70,7 +72,7 @@ def tables(lines: Sequence[Line], used: bytearray, file: str, *, ended: bool = T
     lines = [line._replace(text="", tabbed="") if taken else line for line, taken in zip(lines, used, strict=True)]
     hints = [hinted(line.text[:LONGEST]) for line in lines]
     digits = [_DIGIT.search(line.text) is not None for line in lines]
-    torn = None if ended else _last_with_text(lines)
+    torn = None if ended else table_ends.last_with_text(lines)
     index = 0
     while index < len(lines):
         if used[index] or not digits_below(digits, index) or not _begins(lines[index].text, hints, index):
@@ -79,29 +81,12 @@ def tables(lines: Sequence[Line], used: bytearray, file: str, *, ended: bool = T
         table = _Table(lines, used, index, file, torn)
         runs, last = table.read()
         if runs:
-            found.append(_torn(runs, lines[last]) if last == torn else runs)
+            if torn is not None:
+                runs, last = table_ends.torn(runs, lines, last, torn, file)
+            found.append(runs)
             for at in range(index, last + 1):
                 used[at] = 1
         index = max(last, index) + 1
-    return found
-
-
-def _last_with_text(lines: Sequence[Line]) -> int | None:
-    return next((at for at in range(len(lines) - 1, -1, -1) if lines[at].text.strip()), None)
-
-
-def _torn(found: list[Found], last: Line) -> list[Found]:
-    """The rows of a table whose ``last`` line has no end, with what that may mean."""
-    runs = [at for at, each in enumerate(found) if isinstance(each, Run)]
-    cut = any(isinstance(each, Refusal) and each.place.line == last.number for each in found)
-    if not runs or cut:
-        return found
-    run = found[runs[-1]]
-    assert isinstance(run, Run)
-    where = f"{run.place.file}:{last.number}"
-    words = "the last line has no end: the file may be cut, and the last number of this line with it"
-    finding = Finding("read.no-end", "note", where, words, "compare it with the original, or end the line")
-    found[runs[-1]] = msgspec.structs.replace(run, findings=(*run.findings, finding))
     return found
 
 
@@ -285,7 +270,6 @@ class _Table:
         measures = [h.column for h in headings if h.column is not None]
         if len(measures) == 1 and measures[0] == headings[0].column and _has_bare_percentiles(grid):
             return []  # the corner is of every number
-        runs = []
         summed = table_summaries.summaries(grid, headings)
         if len(grid.rows) > 1 and len(summed) == len(grid.rows):
             self._doubted = (
@@ -293,11 +277,36 @@ class _Table:
             )
             return []
         names = table_summaries.names(grid, headings)
-        for (index, cells, section), name in zip(grid.rows, names, strict=True):
-            if index not in summed and not table_summaries.is_derived(name, names):
-                runs += row(headings, cells, self._place(index), title, section)
+        rows = [
+            each
+            for each, name in zip(grid.rows, names, strict=True)
+            if each[0] not in summed and not table_summaries.is_derived(name, names)
+        ]
+        runs = self._in_time(headings, rows, title)
         doubtful = any(_found(run, "read.comma") for run in runs)
         return runs if doubtful or any(run.directions for run in runs) else []
+
+    def _in_time(self, headings: list[Heading], rows: Sequence[Row], title: str) -> list[Run]:
+        """The runs of rows: one each, or one of all that are samples by their clock."""
+        series = table_samples.series(headings, rows)
+        if series is None or series.spread is Spread.RUNS:
+            return list(chain.from_iterable(self._row(headings, each, title) for each in rows))
+        if series.spread is Spread.UNCLEAR:
+            self._doubted = (
+                f"rows that may be the samples of one run or a run each, by their times in {series.title!r}: not read; "
+                "call this column 'run' if each row is a run, or give even seconds since the start if they are samples"
+            )
+            return []
+        found: list[Run] = []
+        others = [h for at, h in enumerate(headings) if at != series.at]
+        for group in series.groups:
+            samples = [self._row(others, table_samples.without(series.at, each), title) for each in group]
+            found += [table_samples.merged(parts, series.title) for parts in zip(*samples, strict=True)]
+        return found
+
+    def _row(self, headings: Sequence[Heading], each: Row, title: str) -> list[Run]:
+        index, cells, section = each
+        return row(headings, cells, self._place(index), title, section)
 
     def _pivot(self, grid: Grid, title: str) -> list[Run]:
         """A table of one measure, named in its corner or in the line above: a run per number."""

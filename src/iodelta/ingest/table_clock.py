@@ -1,0 +1,131 @@
+"""The column of a table that says when: whether its rows are the samples of one run, or runs of their own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from enum import Enum
+from itertools import pairwise
+from statistics import median
+from typing import NamedTuple
+
+from iodelta.ingest.table_cells import TIMES, plain
+
+_UNITS = {**TIMES, "min": 60e9, "mins": 60e9, "minutes": 60e9, "h": 3600e9, "hours": 3600e9}
+"""Nanoseconds of a unit."""
+_UNIT = "|".join(sorted(_UNITS, key=len, reverse=True))
+_TITLE = re.compile(
+    r"(?:(?:wall|clock|elapsed|relative|rel|unix|epoch|log|sample|since start)[ _-]?)?"
+    r"(?:time(?:[ _-]?stamp)?|timestamp|date(?:[ _/-]?time)?|clock|epoch|elapsed|secs?|seconds?|minutes|zeit|ts"
+    r"|t(?=[ _]?[(\[]))"
+    rf"(?:[ _]?[(\[]?(?:(?P<unit>{_UNIT})|utc|local|gmt)[)\]]?)?",
+    re.I,
+)
+"""A title that announces points in time. ``runtime`` and ``time to`` something are durations."""
+_NUMBER = re.compile(r"(\d{1,20}(?:[.,]\d{1,9})?)\s?(?:s|sec|ms|min|h)?")
+_CLOCK = re.compile(r"(?:(\d{1,3}):)?(\d{1,2}):(\d{2}(?:[.,]\d{1,9})?)")
+_EPOCH = 1e8
+"""Seconds since 1970 that no run lasts: three years."""
+_DAY = 86400.0
+_LEAST = 3
+"""Rows that make a series."""
+_MANY = 8
+"""Rows in a series that cannot have risen by chance."""
+_EVEN = (0.5, 1.5)
+"""How far the time between two samples may be from the usual one, as a factor: a sampler is late, then early."""
+_SAMPLED = 10.0
+"""Seconds: rows with stamps this close are samples. Runs take longer, and so may samples."""
+
+Spread = Enum("Spread", ["RUNS", "SAMPLES", "UNCLEAR"])
+"""What rows are by their times: runs of their own, samples of one run, or either."""
+
+
+class _Moment(NamedTuple):
+    seconds: float
+    is_stamp: bool
+    """Whether it is a time of day or a date, and not counted from the start of the run."""
+    wraps: bool = False
+    """Whether it begins again at midnight."""
+
+
+def is_clock(title: str) -> bool:
+    """Whether a column with this title says when."""
+    return _TITLE.fullmatch(plain(title)) is not None
+
+
+def spread(title: str, series: Sequence[Sequence[str]]) -> Spread:
+    """What the rows are whose times, below ``title``, are those of ``series``: one for each name of rows."""
+    kinds = [_spread(title, cells) for cells in series if len(cells) > 1]
+    if not kinds or Spread.RUNS in kinds:
+        return Spread.RUNS
+    return Spread.UNCLEAR if Spread.UNCLEAR in kinds else Spread.SAMPLES
+
+
+def _spread(title: str, cells: Sequence[str]) -> Spread:
+    moments = [moment for text in cells if (moment := _moment(title, text)) is not None]
+    if len(cells) < _LEAST or len(moments) < len(cells):
+        return Spread.RUNS
+    steps = [_step(one, other) for one, other in pairwise(moments)]
+    usual = median(steps)
+    if min(steps) <= 0 or usual >= _DAY:
+        return Spread.RUNS
+    is_even = _EVEN[0] * usual <= min(steps) and max(steps) <= _EVEN[1] * usual
+    if moments[0].is_stamp and moments[0].seconds > usual:
+        return _of_stamps(usual, is_even=is_even)
+    return _from_the_start(moments, is_even=is_even)
+
+
+def _of_stamps(usual: float, *, is_even: bool) -> Spread:
+    if usual <= _SAMPLED:
+        return Spread.SAMPLES if is_even else Spread.UNCLEAR
+    return Spread.UNCLEAR if is_even else Spread.RUNS
+
+
+def _from_the_start(moments: Sequence[_Moment], *, is_even: bool) -> Spread:
+    """Of seconds since the run began; durations of runs rise by chance, but are alike."""
+    is_long = moments[-1].seconds >= 2 * moments[0].seconds or len(moments) >= _MANY
+    if not is_long:
+        return Spread.RUNS
+    return Spread.SAMPLES if is_even else Spread.UNCLEAR
+
+
+def _step(one: _Moment, other: _Moment) -> float:
+    step = other.seconds - one.seconds
+    return step + _DAY if step < -_DAY / 2 and other.wraps else step
+
+
+def _moment(title: str, text: str) -> _Moment | None:
+    """The time in a cell; None where it has none."""
+    text = plain(text)
+    number = _NUMBER.fullmatch(text)
+    if number is not None:
+        return _counted(title, float(number[1].replace(",", ".")))
+    clock = _CLOCK.fullmatch(text)
+    if clock is not None:
+        return _of_clock(clock)
+    try:
+        stamp = datetime.fromisoformat(text.replace("/", "-"))
+    except ValueError:
+        return None
+    if stamp.tzinfo is None:
+        stamp = stamp.replace(tzinfo=UTC)
+    return _Moment(stamp.timestamp(), is_stamp=True)
+
+
+def _of_clock(clock: re.Match[str]) -> _Moment:
+    """``23:59:58``; ``10:30`` is taken for a time of day, and ``0:01`` after ``0:00`` counts from the start anyway."""
+    first, second, last = int(clock[1] or 0), int(clock[2]), float(clock[3].replace(",", "."))
+    whole = 3600.0 * first + 60.0 * second + last
+    return _Moment(whole if clock[1] else 60.0 * whole, is_stamp=True, wraps=True)
+
+
+def _counted(title: str, number: float) -> _Moment:
+    """A number of the title's unit; where it names none, of the unit in which it can be a date."""
+    match = _TITLE.fullmatch(plain(title))
+    if match is not None and match["unit"]:
+        scale = _UNITS[match["unit"].lower()] / 1e9
+    else:
+        scale = next((1.0 / size for size in (1e9, 1e6, 1e3) if number / size >= _EPOCH), 1.0)
+    seconds = number * scale
+    return _Moment(seconds, is_stamp=seconds >= _EPOCH)

@@ -1,0 +1,157 @@
+"""A table whose rows are what a monitor saw at one time after another: the samples of one run, as one run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import NamedTuple
+
+import msgspec
+
+from iodelta.ingest import table_clock
+from iodelta.ingest.model import Run, unknown
+from iodelta.ingest.table_cells import plain
+from iodelta.ingest.table_clock import Spread
+from iodelta.ingest.table_headings import Heading, names_other, names_rows
+from iodelta.ingest.table_levels import Row
+from iodelta.ingest.wording import clean
+from iodelta.plural import plural
+from iodelta.trial import Direction, Finding, Latency, Quantity
+
+
+class Series(NamedTuple):
+    """The rows of a table with a clock, apart by what their other columns name: the samples of a run each."""
+
+    at: int
+    """The column of the clock."""
+    title: str
+    spread: Spread
+    groups: list[list[Row]]
+
+
+def series(headings: Sequence[Heading], rows: Sequence[Row]) -> Series | None:
+    """How the ``rows`` of a table lie in time; None where no column says when."""
+    at = next((at for at, h in enumerate(headings) if h.column is None and table_clock.is_clock(h.title)), None)
+    if at is None:
+        return None
+    names = [place for place, h in enumerate(headings) if place != at and _names_rows(h)]
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for each in rows:
+        _, cells, section = each
+        groups.setdefault((section, *(cells[place] for place in names)), []).append(each)
+    title = headings[at].title
+    spread = table_clock.spread(title, [[cells[at] for _, cells, _ in group] for group in groups.values()])
+    return Series(at, clean(title), spread, list(groups.values()))
+
+
+def _names_rows(h: Heading) -> bool:
+    return h.column is None and not h.refused and names_rows(h.title) and not names_other(h.title)
+
+
+def without(at: int, row: Row) -> Row:
+    """A row without its cell ``at``."""
+    index, cells, section = row
+    return index, [*cells[:at], *cells[at + 1 :]], section
+
+
+def merged(samples: Sequence[Run], title: str) -> Run:
+    """The ``samples`` of one run, in the order of the clock ``title``, as that run.
+
+    A rate is the mean over samples, a latency the mean over the I/Os that the rate counts. A number that one sample
+    lacks is unknown: a stall may be what is missing.
+    """
+    first = samples[0]
+    labels = {key: text for key, text in first.labels.items() if all(run.labels.get(key) == text for run in samples)}
+    directions = tuple(_direction(list(parts), len(samples)) for parts in _by_kind(samples).values())
+    where = f"{first.place.file}:{first.place.line}"
+    finding = Finding("read.samples", "note", where, _explanation(samples, title))
+    findings = tuple(found for run in samples for found in run.findings)
+    return msgspec.structs.replace(first, directions=directions, labels=labels, findings=(finding, *findings))
+
+
+def _explanation(samples: Sequence[Run], title: str) -> str:
+    words = (
+        f"{plural(len(samples), 'row')} over {plain(title)!r} are taken as samples of one run: rates are their means"
+    )
+    latencies = [lat for run in samples for d in run.directions for lat in _latencies(d)]
+    lost = [
+        word
+        for word, some in (
+            ("percentiles", any(lat.percentiles for lat in latencies)),
+            ("standard deviations", any(not math.isnan(lat.stddev.value) for lat in latencies)),
+        )
+        if some
+    ]
+    return f"{words}; the {' and '.join(lost)} of samples do not make those of the run: not read" if lost else words
+
+
+def _latencies(direction: Direction) -> Iterator[Latency]:
+    for latency in (direction.lat, direction.clat, direction.slat):
+        if latency is not None:
+            yield latency
+
+
+def _by_kind(samples: Sequence[Run]) -> Mapping[str, list[Direction]]:
+    found: dict[str, list[Direction]] = {}
+    for run in samples:
+        for direction in run.directions:
+            found.setdefault(direction.kind, []).append(direction)
+    return found
+
+
+def _direction(parts: Sequence[Direction], samples: int) -> Direction:
+    """One direction of all samples; nothing of it is known where one of the ``samples`` lacks it."""
+    if len(parts) < samples:
+        nothing = {"iops": unknown("1/s"), "bandwidth": unknown("B/s"), "lat": None, "clat": None, "slat": None}
+        return msgspec.structs.replace(parts[0], **nothing)
+    rates = [part.iops.value for part in parts]
+    counted = not any(map(math.isnan, rates)) and sum(rates) > 0
+    weights = rates if counted else [1.0] * len(parts)
+    even = [1.0] * len(parts)
+    return Direction(
+        kind=parts[0].kind,
+        ios=0,
+        bytes=0,
+        runtime_ms=0,
+        iops=_mean([part.iops for part in parts], even),
+        bandwidth=_mean([part.bandwidth for part in parts], even),
+        lat=_latency([part.lat for part in parts], weights),
+        clat=_latency([part.clat for part in parts], weights),
+        slat=_latency([part.slat for part in parts], weights),
+    )
+
+
+def _mean(values: Sequence[Quantity], weights: Sequence[float]) -> Quantity:
+    """The mean of ``values``; unknown if one is."""
+    if any(math.isnan(value.value) for value in values):
+        return unknown(values[0].unit)
+    total = sum(weights)
+    value, low, high = (_weighted(map(attrgetter(name), values), weights) / total for name in ("value", "low", "high"))
+    return Quantity(value, low, high, values[0].unit)
+
+
+def _weighted(values: Iterable[float], weights: Sequence[float]) -> float:
+    return sum(value * weight for value, weight in zip(values, weights, strict=True))
+
+
+def _latency(given: Sequence[Latency | None], weights: Sequence[float]) -> Latency | None:
+    """Of the samples with I/O."""
+    busy = [(latency, weight) for latency, weight in zip(given, weights, strict=True) if weight > 0]
+    latencies = [latency for latency, _ in busy if latency is not None]
+    if not latencies:
+        return None
+    if len(latencies) < len(busy):
+        return Latency(0, unknown("ns"), unknown("ns"), unknown("ns"), unknown("ns"))
+    mean = _mean([latency.mean for latency in latencies], [weight for _, weight in busy])
+    low = _end([latency.min for latency in latencies], min)
+    high = _end([latency.max for latency in latencies], max)
+    return Latency(0, mean, unknown("ns"), low, high)
+
+
+def _end(values: Sequence[Quantity], choose: Callable[[Iterable[float]], float]) -> Quantity:
+    """The least or the greatest of ``values``; unknown if one is."""
+    numbers = [value.value for value in values]
+    if any(map(math.isnan, numbers)):
+        return unknown("ns")
+    return values[numbers.index(choose(numbers))]
