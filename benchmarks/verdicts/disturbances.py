@@ -18,6 +18,9 @@ Disturbance = Callable[[np.random.Generator, int], Floats]
 CALM = 0.01
 """Trial-to-trial sd under disturbances that have a shape of their own."""
 
+LOADED = 0.2
+"""Trial-to-trial sd on a machine that others use."""
+
 SLOWEST = 0.05
 """A trial does at least this share of the usual work, however long the tail of its noise."""
 
@@ -142,6 +145,27 @@ def bursts(depth: float, share: float) -> Disturbance:
         return np.asarray(np.log1p(-depth) * (begun[1:] | begun[:-1]) + _calm(rng, trials))
 
     return rates
+
+
+def loaded(depth: float, trials_long: float, trials_apart: float) -> Disturbance:
+    """Load of others that comes and goes, for ``trials_long`` trials on average, ``trials_apart`` after the last one:
+    while it lasts, each trial loses by a factor of its own, exp of an exponential of mean ``depth``."""
+
+    def rates(rng: np.random.Generator, trials: int) -> Floats:
+        busy = np.zeros(trials, dtype=bool)
+        at = int(rng.geometric(1 / trials_apart)) - 1
+        while at < trials:
+            end = at + int(rng.geometric(1 / trials_long))
+            busy[at:end] = True
+            at = end + int(rng.geometric(1 / trials_apart))
+        return np.asarray(LOADED * rng.standard_normal(trials) - busy * rng.exponential(depth, trials))
+
+    return rates
+
+
+def growing(first: float, last: float) -> Disturbance:
+    """Log-normal trials whose standard deviation grows from ``first`` to ``last``, by the same factor every trial."""
+    return lambda rng, trials: np.geomspace(first, last, trials) * rng.standard_normal(trials)
 
 
 def recorded(path: Path) -> Disturbance:

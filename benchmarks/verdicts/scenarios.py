@@ -10,7 +10,9 @@ from benchmarks.verdicts.disturbances import (
     bursts,
     contaminated,
     drift,
+    growing,
     heavy_tails,
+    loaded,
     moving_average,
     normal,
     periodic,
@@ -96,6 +98,8 @@ NOISES: dict[str, Disturbance] = {
     "duty cycle 2+2, 30 %": whole_trials(0.3, 4, 2),
     "1/f, sd 5 %": pink(0.05),
     "bursts of 2, -40 %": bursts(0.4, 0.1),
+    "load of others, CV over 50 %": loaded(1.5, 4, 6),
+    "noise that grows from 0.2 to 20 %": growing(0.002, 0.2),
 }
 
 

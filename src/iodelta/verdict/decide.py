@@ -23,7 +23,7 @@ from iodelta.verdict.hosts import seen_over_hosts
 from iodelta.verdict.looks import Seen, Tested, seen_at
 from iodelta.verdict.machine import Machine, machine_of
 from iodelta.verdict.model import Basis, Word
-from iodelta.verdict.rare import stalls_fit
+from iodelta.verdict.rare import stalls_fit, stalls_undo
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.stalled import counted
 from iodelta.verdict.units import Units
@@ -63,6 +63,8 @@ class Trace:
     """The estimand that the word rests on."""
     critical: dict[int, float] = field(default_factory=dict)
     """By look: the one-sided level of a single test that the corrected level comes to."""
+    alone_critical: float = 0.0
+    """As ``critical`` at the look that settled ``alone``, at the level that a comparison has by itself."""
     merged: dict[int, Merged] = field(default_factory=dict)
     """Looks at which neighbouring blocks resembled each other, and what merging made of them."""
     machine: dict[int, Machine] = field(default_factory=dict)
@@ -181,8 +183,6 @@ def _take(
     each, claimed = levels
     trace.above.append(float(seen.above[:, row].min()))
     trace.below.append(float(seen.below[:, row].min()))
-    merged = look in trace.merged
-    trace.critical[look] = seen.quick_critical_at(claimed) if merged else seen.critical_at(claimed)
     trace.at = look
     word, basis, few = _word(unit, seen, row, blocks, claimed, trace.claim, (each, rules))
     alone, alone_basis = word, basis
@@ -192,6 +192,11 @@ def _take(
         few = True
         word, alone = (_unless_equivalent(found) for found in (word, alone))
     trace.few_trials = few
+    merged = look in trace.merged
+    trace.critical[look] = seen.critical_for(basis, claimed, merged=merged)
+    alone_critical = seen.critical_for(alone_basis, each, merged=merged)
+    word = _unless_undone(word, basis, unit, trace, blocks, trace.critical[look])
+    alone = _unless_undone(alone, alone_basis, unit, trace, blocks, alone_critical)
     words = ((word, basis), (alone, alone_basis))
     word, alone = _unless_carried(words, unit, trace, look, blocks, rules)
     if word != "inconclusive":
@@ -199,7 +204,7 @@ def _take(
     elif not trace.settled and trace.alone == "inconclusive":
         trace.basis = alone_basis
     if trace.alone == "inconclusive":
-        trace.alone, trace.alone_at = alone, look
+        trace.alone, trace.alone_at, trace.alone_critical = alone, look, alone_critical
 
 
 def _word(
@@ -228,11 +233,27 @@ def _word(
 
 def _stalls_fit(unit: Units, trace: Trace, look: int, blocks: int, tail: float, rules: Rules) -> bool:
     """Whether the total stays inside the margin if as many trials stall as are not excluded."""
+    d = _judged(unit, trace, look, blocks)
+    return d is None or stalls_fit(unit, d, blocks, tail, math.log1p(rules.margin))
+
+
+def _unless_undone(word: Word, basis: Basis, unit: Units, trace: Trace, blocks: int, tail: float) -> Word:
+    """A change of the total, inconclusive where stalls of the arm that it favours are not excluded and could take it
+    back: the interval that is shown reaches as far."""
+    if basis != "total" or word not in ("regression", "improvement"):
+        return word
+    d = _judged(unit, trace, trace.at, blocks)
+    undone = d is not None and stalls_undo(unit, d, blocks, tail, worse=word == "regression")
+    return "inconclusive" if undone else word
+
+
+def _judged(unit: Units, trace: Trace, look: int, blocks: int) -> Floats | None:
+    """The log-ratios judged at a look: within a speed, and merged where neighbours resemble each other; None where the
+    units have no values of their own."""
     merged, machine = trace.merged.get(look), trace.machine.get(look)
     if machine is None:
-        return True
-    d = np.array(merged.batches) if merged is not None and merged.clean else unit.d[:blocks] - machine.added
-    return stalls_fit(unit, d, blocks, tail, math.log1p(rules.margin))
+        return None
+    return np.array(merged.batches) if merged is not None and merged.clean else unit.d[:blocks] - machine.added
 
 
 def _unless_equivalent(word: Word) -> Word:

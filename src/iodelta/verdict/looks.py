@@ -13,6 +13,7 @@ from scipy.special import stdtr
 from iodelta.stats.effect import rank_tail, tails_rows
 from iodelta.stats.replay import EXACT_COINS, critical, joint, patterns, share_of, shares
 from iodelta.stats.total import Arms, Replay, log_total
+from iodelta.verdict.model import Basis
 
 Floats = NDArray[np.float64]
 
@@ -82,6 +83,10 @@ class Seen:
     def quick_critical_at(self, level: float) -> float:
         """As ``critical_at`` without a replay."""
         return level / (self.statistics * self.parts)
+
+    def critical_for(self, basis: Basis, level: float, *, merged: bool) -> float:
+        """As ``critical_at`` for the test of one estimand: the typical change of ``merged`` blocks is not replayed."""
+        return self.quick_critical_at(level) if merged and basis == "typical" else self.critical_at(level)
 
     def replace_typical(self, row: int, batch: int, margin: float, tested: Tested) -> None:
         """The typical p values of one metric from batches of so many blocks; 1 where ``batch`` is 0."""

@@ -159,13 +159,15 @@ def drawn_in(d: Floats) -> Floats:
 
 
 def _tail(trace: Trace, outcome: Outcome, rules: Rules) -> float:
-    """The one-sided level of the intervals: that of a single test behind the word; before the first look the whole."""
+    """The one-sided level of the intervals: that of a single test behind the word, so that the two agree; before the
+    first look the whole."""
     if outcome.at < 0:
         return rules.spendable / 2
     if outcome.word == "equivalent" or outcome.at not in trace.critical:
         return nominal_tails(trace.claim.plan, rules.alpha / 2)[outcome.at]
     level = nominal_tails(trace.claim.plan, rules.alpha / 2)[outcome.at]
-    return min(level, max(trace.critical[outcome.at], 1e-9)) if trace.claim.alpha > 0.0 else level
+    single = trace.alone_critical if outcome.promoted else trace.critical[outcome.at]
+    return min(level, max(single, 1e-9)) if trace.claim.alpha > 0.0 else level
 
 
 def _typical(unit: Units, d: Floats, level: float) -> Estimate:

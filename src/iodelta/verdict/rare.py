@@ -33,13 +33,25 @@ def with_stalls(total: Estimate, typical: Estimate, unit: Units, blocks: int) ->
 def stalls_fit(unit: Units, d: Floats, blocks: int, tail: float, margin: float) -> bool:
     """Whether the total stays inside ``margin`` with the stalls that are not excluded. ``d`` are the log-ratios judged
     and ``tail`` the one-sided level of the look."""
-    if _unseen(unit, blocks) == 0.0:
-        return True
+    low, high = _reach(unit, d, blocks, tail)
+    room = margin - unit.resolution
+    return _unseen(unit, blocks) == 0.0 or (-room <= low and high <= room)
+
+
+def stalls_undo(unit: Units, d: Floats, blocks: int, tail: float, *, worse: bool) -> bool:
+    """Whether the stalls that are not excluded could take a change of the total back: those of the arm that it
+    favours. ``d`` and ``tail`` as in ``stalls_fit``."""
+    more = _unseen(unit, blocks)
+    low, high = _reach(unit, d, blocks, tail)
+    return (worse and more < 0.0 and low <= 0.0) or (not worse and more > 0.0 and high >= 0.0)
+
+
+def _reach(unit: Units, d: Floats, blocks: int, tail: float) -> tuple[float, float]:
+    """How far the total reaches with the stalls that are not excluded, without its own interval."""
     value = float(log_total(unit.arms(blocks))[0][0])
     alone = Estimate(value, value, value, 1.0 - 2.0 * tail, blocks)
     found = with_stalls(alone, hodges_lehmann(d, 1.0 - 2.0 * tail), unit, blocks)
-    room = margin - unit.resolution
-    return -room <= found.low and found.high <= room
+    return found.low, found.high
 
 
 def _unseen(unit: Units, blocks: int) -> float:
