@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -158,19 +159,28 @@ def report(machines: int, nights: int, cells: int, kill_after: float) -> str:
         begun = time.monotonic()
         points = fill(target, machines, nights, cells)
         filled = time.monotonic() - begun
+        used = _workers_cpu()
         found, seconds, killed = scanned(target, kill_after)
+        used = _workers_cpu() - used
         names = sorted(lake.machines(target))[:CHECKED]
         here = [one for name in names for one in lake.scan_machine(target, name)]
     same = sorted((one for one in found if one.machine in names), key=_key) == sorted(here, key=_key)
     counts = right(found, machines, nights, cells)
     lines = [
         f"{points:,} points of {machines} machines, written in {filled:.0f} s to an S3-compatible server.",
-        f"Scanned by two Dask workers in {seconds:.0f} s, of which {killed} was killed and replaced on the way.",
+        f"Scanned by two Dask workers in {seconds:.0f} s, of which {killed} was killed and replaced on the way;",
+        f"scheduler and workers used {used:.0f} s of CPU.",
         "",
         *(f"- {name}: {count:,}" for name, count in counts.items()),
         f"- {CHECKED} machines scanned here give {'the same' if same else 'OTHER'} candidates ({len(here)}).",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _workers_cpu() -> float:
+    """Seconds of CPU of all processes that have ended."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return ended.ru_utime + ended.ru_stime
 
 
 def _key(one: Candidate) -> tuple[str, str, str]:

@@ -225,6 +225,35 @@ def test_a_full_disk_leaves_the_history_as_it_was(tmp_path: Path) -> None:
     assert [row["id"] for row in store.experiments()] == ["experiment-1"]
 
 
+def test_a_server_that_goes_away_is_said_and_the_command_can_be_repeated(server: str) -> None:
+    """Every connection is ended by the server between two commands, as by its restart."""
+    store = Store(server)
+    store.prepare()
+    store.add(night(1))
+    engine = sa.create_engine(server, isolation_level="AUTOCOMMIT")
+    others = "pid <> pg_backend_pid() AND backend_type = 'client backend'"
+    end = sa.text(f"SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE {others}")
+    for ask in (store.experiments, lambda: store.add(night(2)), store.lines):
+        with engine.connect() as connection:
+            connection.execute(end)
+        with pytest.raises(MeasureError, match="cannot use the history") as lost:
+            ask()
+        assert "whole or not at all" in lost.value.remedy
+        ask()
+    assert {"experiment-1", "experiment-2"} <= {row["id"] for row in store.experiments()}
+    store.close()
+    engine.dispose()
+
+
+@pytest.mark.parametrize(
+    "wrong", ["postgresql://x:many/y", "postgresql://[x/y", "postgresql://nobody@127.0.0.1:1/none"]
+)
+def test_a_wrong_url_is_said(wrong: str) -> None:
+    with pytest.raises((RequestError, MeasureError)) as refused:
+        Store(wrong.replace("postgresql", "postgresql+psycopg")).prepare()
+    assert "USER@HOST" in refused.value.remedy or "check the server and its URL" in refused.value.remedy
+
+
 def test_nothing_is_made_by_asking(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="there is no history"):
         Store(f"sqlite:///{tmp_path / 'history.db'}").lines()

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from iodelta.errors import RequestError
+from iodelta.errors import IodeltaError, RequestError
+from iodelta.plural import plural
 
 if TYPE_CHECKING:
-    from iodelta.history.answers import HistoryPoint
+    from iodelta.history.answers import HistoryPoint, NightAdded
     from iodelta.history.log import Given, Log
     from iodelta.history.store import Store
 
@@ -76,6 +77,9 @@ def opened(place: str, log: Path | None, *, write: bool = False) -> tuple[Store,
         except OSError as error:
             raise RequestError(f"cannot make the history: {error.strerror}", place=place) from error
     store = _store(place, kind)
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        context.call_on_close(store.close)
     if write:
         store.prepare()
     return store, written
@@ -102,6 +106,36 @@ def _store(place: str, kind: type[Store]) -> Store:
         raise RequestError(f"{scheme!r} is not a database that a history can use", place="--history",
                            remedy="give a directory, or postgresql://USER@HOST/DATABASE")  # fmt: skip
     return kind(f"postgresql+psycopg://{rest}")
+
+
+def add_each(paths: tuple[Path, ...], given: Given, place: str, log: Path | None, format_: str) -> None:
+    """Add what is at each path, and print what became of it. Raises RequestError, MeasureError for the first path that
+    cannot be added, saying how many were added before it; a document has those."""
+    store, written = opened(place, log, write=True)
+    from iodelta.history.adding import add
+    from iodelta.history.answers import HistoryAddAnswer
+
+    added: list[NightAdded] = []
+    try:
+        for path in paths:
+            readable(str(path.absolute()), "PATH")
+            added.append(add(path, given, store, written))
+            if format_ == "console":
+                _print_added(added[-1])
+    except IodeltaError as error:
+        if added:
+            done = f"{len(added)} of {plural(len(paths), 'path')} were added before"
+            error.remedy = f"{error.remedy}. {done}" if error.remedy else done
+        raise
+    finally:
+        if format_ == "json" and added:
+            print_document(HistoryAddAnswer(tuple(added)))
+
+
+def _print_added(night: NightAdded) -> None:
+    click.echo(f"{night.outcome}: {inert(night.folder)}, {plural(night.points, 'point')}")
+    for series, reason in night.left_out.items():
+        click.echo(f"  left out: {inert(series)}: {inert(reason)}")
 
 
 def inert(text: object) -> str:

@@ -14,13 +14,13 @@ from iodelta.cli.histories import (
     FORMAT,
     HISTORY,
     LOG,
+    add_each,
     given_of,
     inert,
     is_url,
     log_of,
     opened,
     print_document,
-    readable,
     store_class,
 )
 from iodelta.cli.history_alerts import alert, annotate, decide, recorded, scan
@@ -33,7 +33,6 @@ from iodelta.errors import RequestError
 from iodelta.plural import plural
 
 if TYPE_CHECKING:
-    from iodelta.history.answers import NightAdded
     from iodelta.history.points import Night
 
 _EXAMPLES = """
@@ -79,26 +78,7 @@ def add(
     Adding a folder twice changes nothing; a folder that has grown replaces its night. Results of other tools form
     separate series, flagged as foreign.
     """
-    from iodelta.history.answers import HistoryAddAnswer
-
-    store, written = opened(place, log, write=True)
-    from iodelta.history.adding import add as added_to
-
-    given = given_of(machine, moment, describe, commit)
-    added = []
-    for path in paths:
-        readable(str(path.absolute()), "PATH")
-        added.append(added_to(path, given, store, written))
-        if format_ == "console":
-            _say_added(added[-1])
-    if format_ == "json":
-        print_document(HistoryAddAnswer(tuple(added)))
-
-
-def _say_added(night: NightAdded) -> None:
-    click.echo(f"{night.outcome}: {inert(night.folder)}, {plural(night.points, 'point')}")
-    for series, reason in night.left_out.items():
-        click.echo(f"  left out: {inert(series)}: {inert(reason)}")
+    add_each(paths, given_of(machine, moment, describe, commit), place, log, format_)
 
 
 @command.command("check", epilog="\b\nExamples:\n  iodelta history check\n")

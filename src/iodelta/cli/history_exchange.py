@@ -10,7 +10,7 @@ import click
 
 from iodelta.cli.files import check_free, write
 from iodelta.cli.files import force as force_option
-from iodelta.cli.histories import FORMAT, HISTORY, LOG, given_of, inert, opened, print_document, readable
+from iodelta.cli.histories import FORMAT, HISTORY, LOG, add_each, given_of, inert, opened
 from iodelta.errors import RequestError
 from iodelta.plural import plural
 
@@ -65,23 +65,8 @@ def import_(
     Points form separate series, flagged as foreign. A table has the columns cell, metric and value, and where
     known time, machine, variant, unit, better, error (relative standard error), build and commit.
     """
-    from iodelta.history.answers import HistoryAddAnswer
-
     ways = tuple(map(_way, better))
-    store, written = opened(place, log, write=True)
-    from iodelta.history.adding import add
-
-    given = given_of(machine, moment, describe, commit, source, ways)
-    added = []
-    for path in paths:
-        readable(str(path.absolute()), "PATH")
-        added.append(add(path, given, store, written))
-        if format_ == "console":
-            click.echo(f"{added[-1].outcome}: {inert(added[-1].folder)}, {plural(added[-1].points, 'point')}")
-            for series, reason in added[-1].left_out.items():
-                click.echo(f"  left out: {inert(series)}: {inert(reason)}")
-    if format_ == "json":
-        print_document(HistoryAddAnswer(tuple(added)))
+    add_each(paths, given_of(machine, moment, describe, commit, source, ways), place, log, format_)
 
 
 def _way(text: str) -> tuple[str, str]:

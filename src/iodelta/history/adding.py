@@ -19,7 +19,8 @@ def add(path: Path, given: Given, store: Store, log: Log) -> NightAdded:
     _forget(nights, store, log)
     # The log comes first: a folder that only the log knows is found by check, and rebuild adds it.
     log.append(*(_entry(night, given) for night in nights if _is_new(night, log)))
-    outcomes = [store.add(night) for night in nights]
+    with log.ahead():
+        outcomes = store.add_all(nights)
     left_out: dict[str, str] = {}
     for night in nights:
         left_out |= night.left_out
@@ -41,7 +42,8 @@ def _forget(nights: Sequence[Night], store: Store, log: Log) -> None:
     there = {night.identifier for night in nights}
     gone = sorted(set().union(*map(log.at_place, files)) - there)
     log.append(*(Removed(time.time(), identifier, "its file has changed") for identifier in gone))
-    store.remove(gone)
+    with log.ahead():
+        store.remove(gone)
 
 
 def _together(outcomes: list[Outcome]) -> str:

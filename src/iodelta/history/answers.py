@@ -21,7 +21,7 @@ class NightAdded(msgspec.Struct, frozen=True):
 
 
 class HistoryAddAnswer(msgspec.Struct, frozen=True):
-    """What ``iodelta history add`` did."""
+    """What ``iodelta history add`` did, up to the first path that could not be added."""
 
     added: tuple[NightAdded, ...]
     """One for each path."""

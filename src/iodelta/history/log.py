@@ -3,8 +3,9 @@ each, synced and chained (``lab/seal.py``). With the folders it is all that is n
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -240,8 +241,8 @@ class Log:
         self._folders = _Folders()
 
     def append(self, *entries: Entry) -> None:
-        """On disk when this returns; another writer is waited for. Raises MeasureError, also for a log in which a line
-        was changed."""
+        """All on disk when this returns; another writer is waited for. Raises MeasureError, also for a log in which a
+        line was changed; then none of these is in it."""
         if not entries:
             return
         try:
@@ -249,8 +250,17 @@ class Log:
         except OSError as error:
             raise self._failed(error) from error
         with self._journal.held(wait=True):
-            for entry in entries:
-                self._journal.append(entry)
+            self._journal.append_all(entries)
+
+    @staticmethod
+    @contextlib.contextmanager
+    def ahead() -> Iterator[None]:
+        """Carry out in the database what the log says already. Raises MeasureError, which says so."""
+        try:
+            yield
+        except MeasureError as error:
+            error.remedy += ". The log has this step already: `iodelta history check` finishes it"
+            raise
 
     def entries(self) -> tuple[list[Entry], list[int]]:
         """Every entry, and the numbers of lines that are damaged. Raises MeasureError."""
@@ -300,5 +310,5 @@ class Log:
         return MeasureError(
             f"cannot write the log of the history: {os.strerror(error.errno or 0)}",
             place=str(self.path),
-            remedy="nothing was changed; make it writable or free some space, then repeat the command",
+            remedy="make it writable or free some space, then repeat the command; this step was not recorded",
         )

@@ -44,4 +44,5 @@ def prune(found: tuple[NightPruned, ...], store: Store, log: Log) -> None:
     """Take these out. The decision is in the log before the database changes: what a kill leaves, check names."""
     now = time.time()
     log.append(*(Removed(now, night.experiment, night.reason) for night in found))
-    store.remove([night.experiment for night in found])
+    with log.ahead():
+        store.remove([night.experiment for night in found])

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from iodelta.errors import MeasureError, RequestError
 from iodelta.history.answers import HistoryPoint
@@ -24,6 +24,13 @@ from iodelta.history.schema import EXPERIMENTS, POINTS, SERIES, TABLES, VERSION,
 
 _LOCK = 0x696F64656C7461
 """Advisory lock of PostgreSQL that writers take in turn."""
+
+ROOM = 1 << 16
+"""Bytes that SQLite needs free to open a file that others may write."""
+
+UNCHANGED = "the database was not changed"
+WHOLE = "the database holds the last step whole or not at all"
+"""Of a server: the connection may have been lost while it was being committed."""
 
 NAMED = 10_000
 """So many series are asked for by their numbers; SQLite takes some thirty thousand."""
@@ -47,11 +54,20 @@ def url_of(file: Path) -> sa.URL:
     return sa.URL.create("sqlite", database=str(file))
 
 
+def _parsed(url: str | sa.URL) -> sa.URL:
+    try:
+        return sa.make_url(url)
+    except (ArgumentError, ValueError) as error:  # what is no number where a port stands
+        raise RequestError(
+            "not the URL of a database", place="--history", remedy="write it as postgresql://USER@HOST:PORT/DATABASE"
+        ) from error
+
+
 class Store:
     """An open history."""
 
     def __init__(self, url: str | sa.URL) -> None:
-        self.url = sa.make_url(url)
+        self.url = _parsed(url)
         self.place = self.url.render_as_string(hide_password=True)
         self._is_local = False
         self._engine = sa.create_engine(self._as_read_only() if self.is_file else self.url)
@@ -65,13 +81,22 @@ class Store:
         return self.url.get_backend_name() == "sqlite"
 
     def _as_read_only(self) -> sa.URL:
-        """The file as one that nobody writes, where its directory is read-only: there SQLite could not share its log
-        with writers, and opens nothing."""
+        """The file as one that nobody writes, where its directory is read-only or its disk full: there SQLite could not
+        share its log with writers, and opens nothing."""
         file = Path(self.url.database or "").absolute()
         log = file.with_name(f"{file.name}-wal")
-        if os.access(file.parent, os.W_OK, effective_ids=True) or not file.exists() or log.exists():
+        can_write = os.access(file.parent, os.W_OK, effective_ids=True) and not self._is_full()
+        if can_write or not file.exists() or log.exists():
             return self.url
         return self.url.set(database=f"file:{quote(str(file))}", query={"immutable": "1", "uri": "true"})
+
+    def _is_full(self) -> bool:
+        """Whether the file system of the file has no room for SQLite's own files."""
+        try:
+            there = os.statvfs(Path(self.url.database or "").absolute().parent)
+        except OSError:
+            return False
+        return there.f_bavail * there.f_frsize < ROOM
 
     @property
     def exists(self) -> bool:
@@ -91,8 +116,12 @@ class Store:
 
     def add(self, night: Night) -> Outcome:
         """One transaction: all of the night, or nothing."""
+        return self.add_all([night])[0]
+
+    def add_all(self, nights: Iterable[Night]) -> list[Outcome]:
+        """One transaction: all of these nights, or nothing."""
         with self.writing() as connection:
-            return self._add(connection, night)
+            return [self._add(connection, night) for night in nights]
 
     def replace_all(self, nights: Iterable[Night]) -> None:
         """Exactly these nights, in one transaction."""
@@ -188,6 +217,8 @@ class Store:
         try:
             version = connection.scalar(sa.select(VERSIONS.c.version))
         except DBAPIError as error:
+            if not _lacks_table(error):
+                raise
             raise RequestError(
                 "not a history of iodelta",
                 place=self.place,
@@ -238,14 +269,27 @@ class Store:
             yield
         except DBAPIError as error:
             said = str(error.orig).strip().splitlines()[0] if str(error.orig).strip() else "no reason given"
-            remedy = "nothing was changed"
-            if "readonly" in said or "unable to open" in said:
-                remedy = "nothing was changed; make the file and its directory writable"
-            elif "full" in said:
-                remedy = "nothing was changed; free some space, then repeat the command"
-            elif "malformed" in said or "not a database" in said:
-                remedy = "`iodelta history rebuild` makes it again from the folders"
-            raise MeasureError(f"cannot use the history: {said}", place=self.place, remedy=remedy) from error
+            if self.is_file and self._is_full():
+                said = "the disk is full"
+            raise MeasureError(
+                f"cannot use the history: {said}", place=self.place, remedy=self._remedy(said)
+            ) from error
+
+    def _remedy(self, said: str) -> str:
+        if "malformed" in said or "not a database" in said:
+            return "`iodelta history rebuild` makes it again from the folders"
+        if "full" in said or "No space left" in said:
+            step = "free some space, then repeat the command"
+        elif "readonly" in said or "unable to open" in said:
+            step = "make the file and its directory writable, then repeat the command"
+        else:
+            step = "repeat the command" if self.is_file else "check the server and its URL, then repeat the command"
+        return f"{step}; {UNCHANGED if self.is_file else WHOLE}"
+
+
+def _lacks_table(error: DBAPIError) -> bool:
+    """Whether a database answered that it has no such table; a lost connection or a full disk is another matter."""
+    return "no such table" in str(error.orig) or getattr(error.orig, "sqlstate", "") == "42P01"
 
 
 def _take_out(connection: sa.Connection, identifier: str) -> set[int]:

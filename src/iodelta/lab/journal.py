@@ -10,7 +10,7 @@ import contextlib
 import errno
 import fcntl
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Generic, TypeVar
@@ -179,20 +179,36 @@ class Journal(Generic[Event]):
 
         A line that may be lost with what comes after it, as that of a trial in flight, needs no ``sync`` of its own.
         """
-        if self._descriptor is None:
-            raise RuntimeError("append() outside held()")
+        descriptor = self._writer()
         line, chain = chained(self._chain, body_of(event, files))
         line += b"\n"
         try:
             # What an earlier failure left there, if it could not be cut then.
-            if os.fstat(self._descriptor).st_size > self._end:
-                os.ftruncate(self._descriptor, self._end)
-            if os.write(self._descriptor, line) < len(line):
+            if os.fstat(descriptor).st_size > self._end:
+                os.ftruncate(descriptor, self._end)
+            if os.write(descriptor, line) < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             if sync:
-                os.fdatasync(self._descriptor)
+                os.fdatasync(descriptor)
         except OSError as error:
             with contextlib.suppress(OSError):
-                os.ftruncate(self._descriptor, self._end)
+                os.ftruncate(descriptor, self._end)
             raise self._failed(error) from error
         self._chain, self._end = chain, self._end + len(line)
+
+    def append_all(self, events: Iterable[Event]) -> None:
+        """Append these lines and sync them. Raises MeasureError (a full disk), and then none of them is left."""
+        before = self._chain, self._end
+        try:
+            for event in events:
+                self.append(event)
+        except MeasureError:
+            self._chain, self._end = before
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._writer(), self._end)
+            raise
+
+    def _writer(self) -> int:
+        if self._descriptor is None:
+            raise RuntimeError("a line is appended outside held()")
+        return self._descriptor
