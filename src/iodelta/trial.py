@@ -239,6 +239,8 @@ class Trial(msgspec.Struct, frozen=True):
     background: Background | None = None
     series: dict[str, tuple[float, ...]] = {}
     """Per-second values over the measured window: ``read.iops``."""
+    measured: dict[str, Quantity] = {}
+    """What a command printed and used, by the names of its metrics; it has no directions."""
     findings: tuple[Finding, ...] = ()
     source: Place = Place("")
 

@@ -18,8 +18,8 @@ from iodelta.bundle.identity import of_this_machine
 from iodelta.bundle.packed import Packed, opened
 from iodelta.bundle.packing import pack
 from iodelta.errors import RequestError
-from iodelta.lab.bench import RECORD, Record
 from iodelta.lab.folder import Finished, Folder, Session, Started
+from iodelta.lab.record import RECORD, Record
 from iodelta.report.derived import load
 
 NOBODY: dict[str, str] = {}

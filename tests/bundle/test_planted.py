@@ -18,8 +18,8 @@ from iodelta.bundle.packed import Packed
 from iodelta.bundle.packing import pack
 from iodelta.bundle.pseudonyms import PATTERNS, Pseudonyms
 from iodelta.cli.main import cli
-from iodelta.lab.bench import RECORD, Record
 from iodelta.lab.folder import Failed, Folder, KnobSaved, Rebooted
+from iodelta.lab.record import RECORD, Record
 from iodelta.report.derived import load
 from iodelta.study.confounders import differences
 

@@ -17,7 +17,8 @@ from iodelta.lab.bench import Bench
 from iodelta.lab.folder import Folder, KnobRestored, KnobSaved
 from iodelta.lab.plan import Plan, make_plan
 from iodelta.lab.progress import Control
-from iodelta.lab.setup import Survey, ready, remove_scratch, survey
+from iodelta.lab.scratch import remove_scratch
+from iodelta.lab.setup import Survey, ready, survey
 from iodelta.machine import LocalMachine
 
 pytestmark = [pytest.mark.root, pytest.mark.fio]
@@ -120,7 +121,7 @@ def test_a_scratch_file_is_laid_out_whole_kept_between_sessions_and_removed_at_t
         inode = Path(bench.target.path).stat().st_ino
     with made_ready(plan, folder) as bench:
         assert Path(bench.target.path).stat().st_ino == inode
-    remove_scratch(MACHINE, plan, survey(MACHINE, plan.experiment))
+    remove_scratch(MACHINE, plan, survey(MACHINE, plan.experiment).target)
     assert list(place.iterdir()) == []
 
 
@@ -134,7 +135,7 @@ def test_a_scratch_directory_of_any_name_stays_marked_while_another_experiment_h
         scratch = Path(bench.target.path).parent
     (scratch / "other.dat").write_text("")
     before = {path.name for path in scratch.iterdir() if plan.identifier not in path.name}
-    remove_scratch(MACHINE, plan, survey(MACHINE, plan.experiment))
+    remove_scratch(MACHINE, plan, survey(MACHINE, plan.experiment).target)
     assert {path.name for path in scratch.iterdir()} == before
 
 

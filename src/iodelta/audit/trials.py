@@ -33,9 +33,10 @@ class Facts(msgspec.Struct, frozen=True):
 def audit_trials(trials: Iterable[Trial], facts: Facts) -> tuple[Finding, ...]:
     """What the rules find in ``trials``: one finding per rule, cell and variant, with how many trials it touches.
 
-    Findings that the trials carry already are not repeated, nor is a fact that they tell by a rule of their own.
+    Findings that the trials carry already are not repeated, nor is a fact that they tell by a rule of their own. The
+    rules are about I/O that fio counted: trials of a command are left out.
     """
-    trials = tuple(trials)
+    trials = tuple(trial for trial in trials if not trial.measured)
     evidence = Evidence(
         runs=tuple(_run(trial, facts) for trial in trials),
         counters=tuple(trial.counters for trial in trials),

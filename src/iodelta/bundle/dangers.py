@@ -8,11 +8,14 @@ What iodelta's own runs refuse (``iodelta.jobfile``) stays refused, whatever is 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
+from itertools import chain, product
 
 import msgspec
 
 from iodelta.experiment import Cell, Condition, Experiment, Option, Prepare, Variant, io_uring
+from iodelta.experiment.command import GIVEN, filled
 from iodelta.jobfile import canonical, owned, runs_command
 from iodelta.knob.base import NOT_ONLY_IO
 from iodelta.knob.registry import family, known
@@ -54,7 +57,11 @@ class Danger(msgspec.Struct, frozen=True):
 def dangers(experiment: Experiment) -> tuple[Danger, ...]:
     """Everything that needs ``--allow-commands``, each place by itself."""
     tool = next((tool for cell in experiment.cells if (tool := cell.option(io_uring.TOOL))), "")
-    found = [*_conditions(experiment.conditions), *_variants(experiment.variants, tool), *_cells(experiment.cells)]
+    found = [*_conditions(experiment.conditions), *_commands(experiment)]
+    if experiment.of_command:  # the values of its parameters stand in its words
+        found += chain.from_iterable(_knobs(f"variant {one.name}", one.knobs) for one in experiment.variants)
+    else:
+        found += [*_variants(experiment.variants, tool), *_cells(experiment.cells)]
     found += _preparation(experiment.prepare)
     looking = "an instrument runs with your rights and sees the whole machine"
     found += [Danger("instrument", text.removeprefix("instrument "), looking) for text in experiment.looks_closer()]
@@ -75,6 +82,23 @@ def _conditions(conditions: tuple[Condition, ...]) -> Iterator[Danger]:
         if one.load:
             yield Danger(place, one.load, "a background load is a command written by the author of the bundle")
         yield from _knobs(place, one.knobs)
+
+
+def _commands(experiment: Experiment) -> Iterator[Danger]:
+    """What a workload runs in place of fio, with every value that stands in it."""
+    why = "a workload of its maker's own runs with your rights and may write anywhere"
+    for cell, variant in product(experiment.cells, experiment.variants):
+        if cell.command is None:
+            continue
+        values = {name: value or "" for name, value in (*cell.options, *variant.options)}
+        given = {name: f"{{{name}}}" for name in GIVEN} | values
+        for place, commands in (
+            ("[workload] setup", cell.command.setup),
+            ("[workload] reset", cell.command.reset),
+            ("[workload] command", (cell.command.words,)),
+        ):
+            for words in commands:
+                yield Danger(place, shlex.join(filled(words, given)), why)
 
 
 def _variants(variants: tuple[Variant, ...], tool: str) -> Iterator[Danger]:

@@ -89,8 +89,8 @@ def _unsayable(place: str) -> RequestError:
 
 def _says(one: Experiment) -> tuple[object, ...]:
     """What an experiment says, apart from what its cells are called."""
-    cells = [(cell.condition, cell.options) for cell in one.cells]
-    tables = (one.variants, one.conditions, one.design, one.prepare)
+    cells = [(cell.condition, cell.options, cell.command) for cell in one.cells]
+    tables = (one.variants, one.conditions, one.design, one.prepare, one.measures)
     return one.question, one.baseline, one.margin, one.target, cells, *tables
 
 
@@ -126,6 +126,7 @@ def rendered(experiment: Experiment) -> str:
             "margin": experiment.margin,
             "target": _target(experiment),
             "workload": _workloads(experiment),
+            **_measures(experiment),
             "variant": _variants(experiment),
             "condition": {one.name: _condition(one) for one in experiment.conditions if one.name},
             "design": {key: value for key, value in design.items() if value not in (None, "")},
@@ -145,10 +146,27 @@ def _target(experiment: Experiment) -> dict[str, str]:
     return {key: value for key, value in msgspec.to_builtins(experiment.target).items() if value}
 
 
-def _workloads(experiment: Experiment) -> dict[str, dict[str, str]]:
+def _workloads(experiment: Experiment) -> dict[str, dict[str, Any]]:
     first = experiment.conditions[0].name
     cells = [cell for cell in experiment.cells if cell.condition == first]
-    return {f"cell-{number}": _options(cell.options) for number, cell in enumerate(cells, 1)}
+    return {f"cell-{number}": _workload(cell) for number, cell in enumerate(cells, 1)}
+
+
+def _workload(cell: Cell) -> dict[str, Any]:
+    if cell.command is None:
+        return _options(cell.options)
+    one = cell.command
+    keys = {"setup": [list(words) for words in one.setup], "reset": [list(words) for words in one.reset]}
+    given: dict[str, Any] = {"command": list(one.words), **{key: words for key, words in keys.items() if words}}
+    return {**given, "timeout": one.timeout, "only_reads": one.only_reads, **_options(cell.options)}
+
+
+def _measures(experiment: Experiment) -> dict[str, Any]:
+    found = {}
+    for one in experiment.measures:
+        table = {name: value for name, value in msgspec.to_builtins(one).items() if value and name != "name"}
+        found[one.name] = table
+    return {"metric": found} if found else {}
 
 
 def _variants(experiment: Experiment) -> dict[str, dict[str, str]]:
@@ -156,7 +174,7 @@ def _variants(experiment: Experiment) -> dict[str, dict[str, str]]:
     tables: dict[str, dict[str, str]] = {}
     for variant in experiment.variants:
         if variant.name != "placebo" or not experiment.design.placebo:
-            tables[variant.name] = {**variant.knobs, **_options(variant.options, "fio.")}
+            tables[variant.name] = {**variant.knobs, **_options(variant.options, experiment.option_prefix)}
     return tables
 
 
@@ -269,7 +287,7 @@ def _moved(experiment: Experiment, target: Target, sets: Mapping[tuple[str, str]
     return msgspec.structs.replace(
         experiment,
         target=target,
-        cells=tuple(Cell(one.name, one.condition, options(one.options)) for one in experiment.cells),
+        cells=tuple(msgspec.structs.replace(one, options=options(one.options)) for one in experiment.cells),
         variants=tuple(
             msgspec.structs.replace(one, knobs=knobs(one.knobs), options=options(one.options))
             for one in experiment.variants

@@ -144,6 +144,8 @@ def _runs_no_program(experiment: Experiment, place: str) -> None:
 
     Raises RequestError.
     """
+    if experiment.of_command:  # what it runs is shown, and asked for
+        return
     options = [cell.options for cell in experiment.cells]
     options += [variant.options for variant in experiment.variants]
     options += [condition.background_fio for condition in experiment.conditions]

@@ -114,7 +114,8 @@ def command(
     place = folder or Path(time.strftime("reproduction-%Y%m%d-%H%M%S"))
     with contact(machine) as where:
         prepared = _prepared(there_folder, there, where, target, size, given, budget, leave_out)
-        refused = refusal(where, prepared.experiment, prepared.found, destroy)
+        # What it runs is among the dangers, which have a question of their own.
+        refused = refusal(where, prepared.experiment, prepared.found, destroy, commands=True)
         plan = _plan(prepared, there, there_folder, place, refused)
         if dry_run:
             deliver(plan, tuple, format_, output, force=force)
@@ -292,7 +293,9 @@ def _measure(
 
         def starting() -> Folder:
             plan = prepared.plan
-            return start(place, prepared.text, plan, machine, Control(watching, stop, destroy), beside=beside)
+            return start(
+                place, prepared.text, plan, machine, Control(watching, stop, destroy, allow_commands), beside=beside
+            )
 
         folder = in_turn(starting, stop, watching.note)
     account = derive(folder)

@@ -88,6 +88,11 @@ Examples:
     "--placebo", is_flag=True, help="Add a copy of the baseline under another name, which must come out equal."
 )
 @click.option("--destroy", multiple=True, metavar="DEVICE", help="Allow this device or file to be overwritten.")
+@click.option(
+    "--allow-commands",
+    is_flag=True,
+    help="Allow a workload of your own commands, whatever they write: iodelta guards the target alone.",
+)
 @waits
 @click.option("--leave-out", is_flag=True, help="Continue without the variants that cannot run here.")
 @click.option("--folder", "place", type=click.Path(path_type=Path), help="Name of the experiment folder to create.")

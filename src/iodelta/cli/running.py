@@ -18,6 +18,7 @@ from iodelta.cli.contact import contacts
 from iodelta.cli.turn import expect_turn, in_turn
 from iodelta.errors import RefusedError, RequestError
 from iodelta.experiment import Experiment, overridden, parse, seconds, shorthand
+from iodelta.experiment.command import placed
 from iodelta.lab.booting import look, refusal
 from iodelta.lab.folder import CALIBRATION, CountFolder, Folder
 from iodelta.lab.plan import Plan, make_plan
@@ -62,6 +63,8 @@ class Asked:
     output: Path | None = None
     """The file that the plan of a dry run, or the result, goes to."""
     force: bool = False
+    allow_commands: bool = False
+    """Whether commands may run although nobody can see what they write."""
 
     def asks_anew(self) -> bool:
         """Whether an option is given that only a new experiment can have."""
@@ -107,7 +110,8 @@ def _go_on(path: Path, asked: Asked) -> None:
         raise RequestError(
             "the folder already defines the question and its rules",
             place=str(path),
-            remedy="to continue it, only --budget, --destroy, --wait, --verbose, --format and --output can be given",
+            remedy="to continue it, only --budget, --destroy, --allow-commands, --wait, --verbose, --format and "
+            "--output can be given",
         )
     folder = Folder.open(path)
     if isinstance(folder, CountFolder):
@@ -132,7 +136,7 @@ def _go_on(path: Path, asked: Asked) -> None:
     ):
 
         def going() -> None:
-            control = Control(watching, stop, asked.destroy)
+            control = Control(watching, stop, asked.destroy, asked.allow_commands)
             go(folder, first, control, budget=more, others=others, remade=bool(again))
 
         in_turn(going, stop, watching.note)
@@ -150,9 +154,23 @@ def _begin(path: Path | None, asked: Asked) -> None:
         return
     with contacts(experiment.machines, boots=experiment.boots) as machines:
         if asked.dry_run:
-            rehearse(looked(machines, experiment, leave_out=asked.leave_out, destroy=asked.destroy), asked)
+            found = looked(
+                machines,
+                experiment,
+                leave_out=asked.leave_out,
+                destroy=asked.destroy,
+                commands=asked.allow_commands,
+            )
+            rehearse(found, asked)
             return
-        plan = planned(machines, experiment, leave_out=asked.leave_out, format_=asked.format_, destroy=asked.destroy)
+        plan = planned(
+            machines,
+            experiment,
+            leave_out=asked.leave_out,
+            format_=asked.format_,
+            destroy=asked.destroy,
+            commands=asked.allow_commands,
+        )
         folder = _started(place, text, plan, machines, asked)
     _show(folder, asked)
 
@@ -167,7 +185,8 @@ def _started(place: Path, text: str, plan: Plan, machines: Sequence[Machine], as
     with stop_on_signals() as stop, watcher(asked.format_) as watching:
 
         def starting() -> Folder:
-            return start(place, text, plan, first, Control(watching, stop, asked.destroy), others=others)
+            control = Control(watching, stop, asked.destroy, asked.allow_commands)
+            return start(place, text, plan, first, control, others=others)
 
         return in_turn(starting, stop, watching.note)
 
@@ -204,7 +223,12 @@ class Looked:
 
 
 def looked(
-    machines: Sequence[Machine], experiment: Experiment, *, leave_out: bool, destroy: Sequence[str] = ()
+    machines: Sequence[Machine],
+    experiment: Experiment,
+    *,
+    leave_out: bool,
+    destroy: Sequence[str] = (),
+    commands: bool = False,
 ) -> Looked:
     """The plan for what can run on all the machines. Raises RequestError."""
     if leave_out and not experiment.boots:
@@ -221,7 +245,8 @@ def looked(
         raise RequestError(f"not every variant can run here: {reasons}", remedy="--leave-out continues without these")
     plan = make_plan(_left_out(experiment, unavailable))
     refusals = (
-        refusal(machine, plan.experiment, found, destroy) for machine, found in zip(machines, seen, strict=True)
+        refusal(machine, plan.experiment, found, destroy, commands=commands)
+        for machine, found in zip(machines, seen, strict=True)
     )
     refused = next(filter(None, refusals), None)
     known = () if experiment.boots or refused else _calibrated(machines[0], seen[0], plan.experiment)
@@ -235,6 +260,7 @@ def planned(
     leave_out: bool,
     format_: str,
     destroy: Sequence[str] = (),
+    commands: bool = False,
 ) -> Plan:
     """The plan for what can run on all the machines, shown to the user in a few lines.
 
@@ -243,7 +269,7 @@ def planned(
     from iodelta.report.formats.terminal import labelled
     from iodelta.report.stories.plan import facts
 
-    found = looked(machines, experiment, leave_out=leave_out, destroy=destroy)
+    found = looked(machines, experiment, leave_out=leave_out, destroy=destroy, commands=commands)
     if found.refused is not None:
         raise found.refused
     for machine, seen in zip(machines, found.seen, strict=True):
@@ -308,6 +334,7 @@ def _question(path: Path | None, asked: Asked) -> tuple[str, str, Path]:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise RequestError(f"cannot read the experiment file: {error}", place=str(path)) from error
+    text = placed(text, path.parent)
     changed = overridden(text, **asked.overrides())
     return (text, str(path), path.parent) if changed is None else (changed, f"{path} with options", path.parent)
 

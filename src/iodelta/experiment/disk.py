@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from iodelta.experiment.file import Source, check_keys, parse, parse_machines, parse_target, toml_data
+from iodelta.experiment.file import parse, parse_machines, parse_target
 from iodelta.experiment.model import Prepare
 from iodelta.experiment.prepare import DEFAULT, DiskQuestion, parse_prepare, workload_of
+from iodelta.experiment.source import Source, check_keys, toml_data
 
 
 def parse_disk(text: str, name: str = "experiment.toml", *, base: Path = Path(), numbered: bool = True) -> DiskQuestion:

@@ -10,7 +10,8 @@ from typing import NoReturn, Protocol
 import msgspec
 
 from iodelta.experiment import io_uring
-from iodelta.experiment.model import Cell, Condition, Design, Experiment, Option, Target, Variant
+from iodelta.experiment.command import called, check_parameters
+from iodelta.experiment.model import Cell, Command, Condition, Design, Experiment, Measure, Option, Target, Variant
 from iodelta.experiment.order import place_of
 from iodelta.experiment.values import seconds, size_bytes
 from iodelta.jobfile import canonical, owned
@@ -27,6 +28,8 @@ class Workload(msgspec.Struct, frozen=True):
     options: tuple[tuple[str, tuple[str | None, ...]], ...]
     """Each option with the values it takes; several make several cells."""
     notes: tuple[str, ...] = ()
+    command: Command | None = None
+    """What is run in place of fio; the options are then the values of its parameters."""
 
 
 def _cells(workload: Workload, several: bool) -> list[tuple[str, tuple[Option, ...]]]:
@@ -37,12 +40,14 @@ def _cells(workload: Workload, several: bool) -> list[tuple[str, tuple[Option, .
     for combination in itertools.product(*values_of.values()):
         options = dict(zip(values_of, combination, strict=True))
         varying = [f"{key}={value}" for key, value in options.items() if len(values_of[key]) > 1]
-        name = " ".join(prefix + varying) or workload.name or _describe(options)
+        name = " ".join(prefix + varying) or workload.name or _describe(workload, options)
         cells.append((name, tuple(options.items())))
     return cells
 
 
-def _describe(options: Mapping[str, str | None]) -> str:
+def _describe(workload: Workload, options: Mapping[str, str | None]) -> str:
+    if workload.command is not None:
+        return called(workload.command)
     kind = options.get("rw") or options.get("readwrite") or "read"
     size = options.get("bs") or options.get("blocksize") or "4k"
     return f"{kind} {size}"
@@ -63,10 +68,13 @@ def assemble(
     design: Design,
     *,
     refuse: Refuse,
+    measures: tuple[Measure, ...] = (),
 ) -> Experiment:
     variants = _with_placebo(variants, baseline, design, refuse)
-    tool, workloads = _tool(workloads, refuse)
-    workloads, target, design = _lift(workloads, target, design, refuse, fio=not tool)
+    tool = ""
+    if workloads[0].command is None:
+        tool, workloads = _tool(workloads, refuse)
+        workloads, target, design = _lift(workloads, target, design, refuse, fio=not tool)
     if tool:
         workloads = tuple(_for_io_uring(workload, tool, refuse) for workload in workloads)
         variants = tuple(_variant_for_io_uring(variant, refuse) for variant in variants)
@@ -79,7 +87,10 @@ def assemble(
     place = place_of(cell.name for cell in cells)
     cells.sort(key=lambda cell: place(cell.name))
     notes = _notes(workloads, conditions)
-    return Experiment(question, baseline, margin, target, tuple(cells), variants, conditions, design, notes)
+    experiment = Experiment(question, baseline, margin, target, tuple(cells), variants, conditions, design, notes)
+    if experiment.of_command:
+        check_parameters(experiment, refuse)
+    return msgspec.structs.replace(experiment, measures=measures)
 
 
 def _with_placebo(variants: tuple[Variant, ...], baseline: str, design: Design, refuse: Refuse) -> tuple[Variant, ...]:
@@ -102,11 +113,13 @@ def _with_placebo(variants: tuple[Variant, ...], baseline: str, design: Design, 
 def _cells_under(conditions: tuple[Condition, ...], workloads: tuple[Workload, ...]) -> list[Cell]:
     """Every cell of every workload, under each condition."""
     several = len(workloads) > 1
-    expanded = list(itertools.chain.from_iterable(_cells(workload, several) for workload in workloads))
+    expanded = []
+    for workload in workloads:
+        expanded += [(name, options, workload.command) for name, options in _cells(workload, several)]
     cells: list[Cell] = []
     for condition in conditions:
         prefix = f"{condition.name}: " if len(conditions) > 1 else ""
-        cells += [Cell(f"{prefix}{name}", condition.name, options) for name, options in expanded]
+        cells += [Cell(f"{prefix}{name}", condition.name, options, command) for name, options, command in expanded]
     return cells
 
 

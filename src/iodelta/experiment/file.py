@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import msgspec
 
 from iodelta.errors import RequestError
 from iodelta.experiment.build import parse_build
+from iodelta.experiment.command import check_fits, is_command, parse_command, parse_measures, placed
 from iodelta.experiment.expand import Workload, assemble
 from iodelta.experiment.model import (
+    FIO_PREFIX,
     INSTRUMENTS,
     NAME,
+    WORKLOAD_PREFIX,
     Condition,
     Design,
     Experiment,
@@ -27,46 +28,10 @@ from iodelta.experiment.model import (
     variant,
 )
 from iodelta.experiment.prepare import parse_prepare
+from iodelta.experiment.source import Source, check_keys, toml_data
 from iodelta.experiment.subject import parse_role, parse_subject
 from iodelta.experiment.values import fraction, seconds, size_bytes, split_command
 from iodelta.jobfile import read_job_file
-
-
-class Source:
-    """A TOML text that can say on which line a key stands: the place for error messages."""
-
-    def __init__(self, text: str, name: str, *, numbered: bool = True) -> None:
-        self.name = name
-        self._lines = text.splitlines() if numbered else []
-
-    def place(self, *path: str) -> str:
-        """``file:line`` of the key at ``path`` (tables first), or of the nearest table above it, or the file."""
-        for depth in range(len(path), 0, -1):
-            line = self._line(path[:depth])
-            if line:
-                return f"{self.name}:{line}"
-        return self.name
-
-    def _line(self, path: Sequence[str]) -> int:
-        table: tuple[str, ...] = ()
-        for number, line in enumerate(self._lines, 1):
-            header = re.match(r"\s*\[+\s*(.+?)\s*\]+\s*(#.*)?$", line)
-            if header:
-                table = _dotted(header[1])
-                if table[: len(path)] == tuple(path):
-                    return number
-                continue
-            key = re.match(r"\s*((?:\"[^\"]*\"|'[^']*'|[\w-]+)(?:\s*\.\s*(?:\"[^\"]*\"|'[^']*'|[\w-]+))*)\s*=", line)
-            if key and (*table, *_dotted(key[1])) == tuple(path):
-                return number
-        return 0
-
-    def refuse(self, what: str, *path: str, remedy: str = "") -> NoReturn:
-        raise RequestError(what, place=self.place(*path), remedy=remedy)
-
-
-def _dotted(text: str) -> tuple[str, ...]:
-    return tuple(part.strip().strip("\"'") for part in re.findall(r"\"[^\"]*\"|'[^']*'|[^.\s]+", text))
 
 
 def load(path: Path) -> Experiment:
@@ -75,7 +40,7 @@ def load(path: Path) -> Experiment:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise RequestError(f"cannot read the experiment file: {error}", place=str(path)) from error
-    return parse(text, str(path), base=path.parent)
+    return parse(placed(text, path.parent), str(path), base=path.parent)
 
 
 def parse(text: str, name: str = "experiment.toml", *, base: Path = Path(), numbered: bool = True) -> Experiment:
@@ -89,7 +54,10 @@ def parse(text: str, name: str = "experiment.toml", *, base: Path = Path(), numb
     design = _design(source, data.get("design", {}))
     target = parse_target(source, data.get("target", {}))
     workloads = _workloads(source, data.get("workload"), base)
-    variants = tuple(_variant(source, n, t) for n, t in _tables(source, data, "variant").items())
+    by_command = workloads[0].command is not None
+    measures = parse_measures(data.get("metric", {}), source.refuse, by_command=by_command)
+    prefix = WORKLOAD_PREFIX if by_command else FIO_PREFIX
+    variants = tuple(_variant(source, n, t, prefix) for n, t in _tables(source, data, "variant").items())
     if sum(one.role == "reference" for one in variants) > 1:
         source.refuse(
             "an experiment has at most one reference", "variant", remedy='use role = "reference" for one variant only'
@@ -109,9 +77,12 @@ def parse(text: str, name: str = "experiment.toml", *, base: Path = Path(), numb
         conditions,
         design,
         refuse=source.refuse,
+        measures=measures,
     )
     _check_weights(source, experiment)
     _check_prepare(source, data, experiment, clock)
+    if experiment.of_command:
+        check_fits(data, source.refuse)
     parse_build(data.get("build", {}), source.refuse)
     return msgspec.structs.replace(
         experiment,
@@ -121,15 +92,6 @@ def parse(text: str, name: str = "experiment.toml", *, base: Path = Path(), numb
         subject=parse_subject(data.get("subject", {}), source.refuse),
         prepare=parse_prepare(data, source.refuse),
     )
-
-
-def toml_data(text: str, name: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        line = re.search(r"at line (\d+)", str(error))
-        place = f"{name}:{line[1]}" if line else name
-        raise RequestError(f"not valid TOML: {error}", place=place, remedy="see docs/experiment-file.md") from error
 
 
 def _clock(source: Source, clock: Any, machines: tuple[str, ...]) -> Any:
@@ -182,6 +144,7 @@ _TOP = (
     "clock",
     "target",
     "workload",
+    "metric",
     "variant",
     "condition",
     "design",
@@ -190,16 +153,6 @@ _TOP = (
     "build",
     "prepare",
 )
-
-
-def check_keys(source: Source, table: Mapping[str, Any], path: tuple[str, ...], allowed: Iterable[str]) -> None:
-    names = list(allowed)
-    for key in table:
-        if key not in names:
-            near = difflib.get_close_matches(key, names, 1)
-            hint = f"did you mean {near[0]}? " if near else ""
-            where = f"[{'.'.join(path)}]" if path else "the experiment file"
-            source.refuse(f"{where} has no key {key!r}", *path, key, remedy=f"{hint}allowed: {', '.join(names)}")
 
 
 def _tables(source: Source, data: Mapping[str, Any], kind: str) -> dict[str, dict[str, Any]]:
@@ -276,9 +229,9 @@ def parse_target(source: Source, table: Mapping[str, Any]) -> Target:
     return Target(**table)
 
 
-def _variant(source: Source, name: str, table: Mapping[str, Any]) -> Variant:
+def _variant(source: Source, name: str, table: Mapping[str, Any], prefix: str) -> Variant:
     settings = {k: v for k, v in table.items() if k != "role"}
-    found = variant(name, {k: _text(source, v, "variant", name, k) for k, v in _flat(settings).items()})
+    found = variant(name, {k: _text(source, v, "variant", name, k) for k, v in _flat(settings).items()}, prefix)
     return msgspec.structs.replace(found, role=parse_role(name, table.get("role", ""), source.refuse))
 
 
@@ -343,6 +296,8 @@ def _workloads(source: Source, table: Any, base: Path) -> tuple[Workload, ...]:
         )
     common: dict[str, Any] = {key: value for key, value in table.items() if not isinstance(value, dict)}
     named: dict[str, dict[str, Any]] = {key: value for key, value in table.items() if isinstance(value, dict)}
+    if is_command(common, named):
+        return _of_commands(source, common, named)
     job_file = common.pop("job_file", None)
     if job_file is not None:
         if not isinstance(job_file, str):
@@ -358,6 +313,21 @@ def _workloads(source: Source, table: Any, base: Path) -> tuple[Workload, ...]:
             source.refuse(f"{name!r} cannot be the name of a workload", "workload", name)
         merged = _options(source, common, "workload") | _options(source, options, "workload", name)
         workloads.append(Workload(name, tuple(merged.items())))
+    return tuple(workloads)
+
+
+def _of_commands(
+    source: Source, common: Mapping[str, Any], named: Mapping[str, Mapping[str, Any]]
+) -> tuple[Workload, ...]:
+    """A workload for each table; keys of ``[workload]`` itself apply to all of them."""
+    workloads: list[Workload] = []
+    for name, own in (named or {"": {}}).items():
+        if name and not NAME.fullmatch(name):
+            source.refuse(f"{name!r} cannot be the name of a workload", "workload", name)
+        path = ("workload", name) if name else ("workload",)
+        command, parameters = parse_command({**common, **own}, path, source.refuse)
+        options = {key: _values(source, value, *path, key) for key, value in parameters.items()}
+        workloads.append(Workload(name, tuple(options.items()), command=command))
     return tuple(workloads)
 
 

@@ -15,6 +15,8 @@ Option = tuple[str, str | None]
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,47}")
 FIO_PREFIX = "fio."
 """A variant's ``fio.ioengine`` sets the fio option ``ioengine`` for that variant; everything else is a knob."""
+WORKLOAD_PREFIX = "workload."
+"""Where the workload is a command, a variant's ``workload.cache`` sets the parameter ``cache`` of it."""
 
 
 INSTRUMENTS = {
@@ -47,6 +49,38 @@ class Subject(msgspec.Struct, frozen=True):
     """Whether the checkout had changes that no commit holds."""
     labels: dict[str, str] = {}
     """Anything else that is said of it, by name."""
+
+
+class Command(msgspec.Struct, frozen=True):
+    """A benchmark of its own as the workload: words with ``{NAME}`` in them, never given to a shell."""
+
+    words: tuple[str, ...]
+    """The program and its arguments."""
+    setup: tuple[tuple[str, ...], ...] = ()
+    """Commands that run once before the first trial."""
+    reset: tuple[tuple[str, ...], ...] = ()
+    """Commands that run before every trial, outside of what is measured."""
+    timeout: float = 600.0
+    """Seconds after which it counts as hanging."""
+    only_reads: bool = False
+    """Its owner says that it only reads the target, and writes nothing elsewhere that matters."""
+
+
+class Measure(msgspec.Struct, frozen=True):
+    """A number that a command prints: where it stands, its unit, which way is better."""
+
+    name: str
+    """What `[design] metrics` and reports call it."""
+    unit: str
+    """Its unit, where the output does not say another."""
+    better: Literal["higher", "lower"]
+    """Which way is better."""
+    pattern: str = ""
+    """A regular expression that one line of the output matches; its group is the number."""
+    json: str = ""
+    """Where the number stands in an output that is JSON: ``a.b[0]``."""
+    last_line: bool = False
+    """Only the last line that is not empty is looked at."""
 
 
 class Variant(msgspec.Struct, frozen=True):
@@ -131,6 +165,9 @@ class Cell(msgspec.Struct, frozen=True):
     name: str
     condition: str
     options: tuple[Option, ...]
+    """Of fio; of a ``command`` the values of its parameters."""
+    command: Command | None = None
+    """What is run in place of fio."""
 
     def option(self, name: str) -> str | None:
         """The value of a fio option in this cell, or None when it is absent (or a flag)."""
@@ -163,6 +200,19 @@ class Experiment(msgspec.Struct, frozen=True):
 
     prepare: Prepare | None = None
     """How the disk is brought to a known state before the first trial; None: it is measured as it is."""
+
+    measures: tuple[Measure, ...] = ()
+    """What is read from the output of commands."""
+
+    @property
+    def option_prefix(self) -> str:
+        """What stands before an option of the workload among the settings of a variant."""
+        return WORKLOAD_PREFIX if self.of_command else FIO_PREFIX
+
+    @property
+    def of_command(self) -> bool:
+        """Whether the workload is a command, of this experiment all or none."""
+        return self.cells[0].command is not None
 
     def variant(self, name: str) -> Variant:
         """The variant ``name``; KeyError when there is none."""
@@ -207,7 +257,7 @@ def of_boot(setting: str) -> bool:
     return setting in ("kernel", "kernel.cmdline") or setting.startswith("vm.")
 
 
-def variant(name: str, settings: Mapping[str, str]) -> Variant:
-    """A variant from dotted settings: ``fio.NAME`` are fio options, all others knobs."""
-    options = tuple((k.removeprefix(FIO_PREFIX), v) for k, v in settings.items() if k.startswith(FIO_PREFIX))
-    return Variant(name, {k: v for k, v in settings.items() if not k.startswith(FIO_PREFIX)}, options)
+def variant(name: str, settings: Mapping[str, str], prefix: str = FIO_PREFIX) -> Variant:
+    """A variant from dotted settings: those with ``prefix`` are options of the workload, all others knobs."""
+    options = tuple((k.removeprefix(prefix), v) for k, v in settings.items() if k.startswith(prefix))
+    return Variant(name, {k: v for k, v in settings.items() if not k.startswith(prefix)}, options)

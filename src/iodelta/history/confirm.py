@@ -49,7 +49,8 @@ class Measured(msgspec.Struct, frozen=True):
     @property
     def settings(self) -> dict[str, str]:
         """Knobs and fio options of the variant."""
-        return {**self.variant.knobs, **{f"fio.{name}": value or "1" for name, value in self.variant.options}}
+        prefix = self.experiment.option_prefix
+        return {**self.variant.knobs, **{f"{prefix}{name}": value or "1" for name, value in self.variant.options}}
 
 
 def measured_in(folder: str, variant: str) -> Measured:
@@ -151,6 +152,8 @@ def bisect_line(alert: Alert, good: Measured, night: Measured, put: Sequence[str
     """The search for the commit between the two nights; empty where no two commits are known, or the nights differ in
     settings too."""
     if not good.commit or not night.commit or good.commit == night.commit or _settings(good) != _settings(night):
+        return ""
+    if night.experiment.of_command:  # a search takes such a number by its own --measure
         return ""
     build, experiment = night.build, night.experiment
     cell = next((one for one in experiment.cells if one.name == alert.steps[0].cell), experiment.cells[0])

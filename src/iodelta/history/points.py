@@ -205,11 +205,14 @@ def key_of(experiment: Experiment, cell: Cell, variant: Variant, metric: Metric,
     options = {canonical(name): value for name, value in cell.options}
     options |= {canonical(name): value and _general(experiment, value) for name, value in variant.options}
     tool = options.pop(TOOL, None)
+    made_by = ("tool", "t/io_uring" if tool else "fio")
+    if cell.command is not None:
+        made_by = ("command", msgspec.json.encode(cell.command).decode())
     held = {**condition.knobs, **({"background": condition.load} if condition.load else {})}
     knobs = {name: _general(experiment, value) for name, value in variant.knobs.items() if name != "kernel"}
     return Key(
         machine=machine,
-        options=(("tool", "t/io_uring" if tool else "fio"), *sorted(options.items())),
+        options=(made_by, *sorted(options.items())),
         condition=tuple(sorted(held.items())),
         knobs=tuple(sorted(knobs.items())),
         role=variant.role,

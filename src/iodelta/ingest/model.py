@@ -134,6 +134,13 @@ class Heat(msgspec.Struct, frozen=True):
     """Unix seconds when the first column began; None where the log's clock does not say."""
 
 
+class Measured(msgspec.Struct, frozen=True):
+    """A number of a command, and which way it is better."""
+
+    quantity: Quantity
+    better: Literal["higher", "lower"]
+
+
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """One measured job or group of jobs, as one source gives it.
 
@@ -155,6 +162,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """One per direction with I/O."""
     sync: Latency | None = None
     """Latency of fsync and its like."""
+    measured: dict[str, Measured] = {}
+    """Of a command that is not fio: what it printed and used, by the names of its metrics."""
     options: dict[str, str] = {}
     """Global, then job options, as spelt; from the banner where there is nothing else. A flag has the value ''."""
     workload: Workload = Workload()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,72 +16,26 @@ from iodelta.experiment.io_uring import TOOL
 from iodelta.knob import Knob, Saved, turn
 from iodelta.knob.base import attachment
 from iodelta.knob.mirror import mirrored
+from iodelta.lab.commands import kept_of, request_of
 from iodelta.lab.diskstate import state_known, written_since
 from iodelta.lab.folder import Folder, Started
 from iodelta.lab.guard import WritePermit
 from iodelta.lab.plan import Plan
 from iodelta.lab.quality import noise
+from iodelta.lab.record import RECORD, Record, assemble
 from iodelta.machine import Machine
 from iodelta.probe.caches import cache_findings
 from iodelta.probe.counters import Counters
 from iodelta.probe.emulated import emulation_findings
 from iodelta.probe.mirrors import Mirrors
 from iodelta.probe.topology import Target, resolve, status
-from iodelta.trial import Background, Finding, Place, Trial
-from iodelta.workload import io_uring
+from iodelta.trial import Background, Finding, Trial
+from iodelta.workload import command, io_uring
 from iodelta.workload.background import BackgroundLoad, background_findings, background_fio, substitute
 from iodelta.workload.fio import reads_only, run
 from iodelta.workload.model import OUTPUTS, FioRequest, FioResult, FioRun
 from iodelta.workload.pooled import pooled
 from iodelta.workload.result import read_run
-
-RECORD = "record"
-
-SEED = re.compile(rb'"randseed"\s*:\s*"?(\d+)')
-"""As fio's JSON repeats it, once for the run or for each job."""
-
-
-class Record(msgspec.Struct, frozen=True):
-    """What is kept of a trial beside fio's own output: enough, with it, to make the ``Trial`` again."""
-
-    run: FioRun
-    """Its ``output`` is empty here; it lies beside, byte for byte."""
-    counters: dict[str, float]
-    background: Background | None
-    findings: tuple[Finding, ...] = ()
-    more: tuple[FioRun, ...] = ()
-    """Further runs of the same load in the same boot, with their output."""
-
-    def results(self, output: bytes) -> FioResult:
-        """What all its runs measured; ``output`` is the first one's."""
-        first = read_run(msgspec.structs.replace(self.run, output=output))
-        return pooled([first, *map(read_run, self.more)])
-
-
-def assemble(identity: Started, record: Record, result: FioResult, source: str = "") -> Trial:
-    """The trial of a record and what fio measured: the same live and from a folder."""
-    return Trial(
-        number=identity.trial,
-        cell=identity.cell,
-        variant=identity.variant,
-        block=identity.block,
-        position=identity.position,
-        seed=identity.seed,
-        started=record.run.started,
-        seconds=sum(one.seconds for one in (record.run, *record.more)),
-        directions=result.directions,
-        sync=result.sync,
-        attempt=identity.attempt,
-        conditioning=identity.conditioning,
-        usr_cpu=result.usr_cpu,
-        sys_cpu=result.sys_cpu,
-        context_switches=result.context_switches,
-        counters={**record.counters, **result.counters},
-        background=record.background,
-        series=result.series,
-        findings=(*record.findings, *result.findings),
-        source=Place(source),
-    )
 
 
 @dataclass(frozen=True)
@@ -98,9 +51,19 @@ class Requests:
     workdir: str = "/"
     io_uring: str = ""
     """The path there of ``t/io_uring``, for cells that are measured by it."""
+    python: str = "python3"
+    """What runs the supervisor of commands there."""
 
     def of(self, cell: Cell, variant: Variant, *, seed: int = 1, launcher: tuple[str, ...] = ()) -> FioRequest:
         """What fio is asked for in one trial; a variant's own fio options replace the cell's."""
+        if cell.command is not None:
+            return request_of(
+                *(self.experiment, self.target, cell, cell.command, variant),
+                seed=seed,
+                launcher=launcher,
+                workdir=self.workdir,
+                python=self.python,
+            )
         own = dict(variant.options)
         tool = cell.option(TOOL)
         return FioRequest(
@@ -150,6 +113,8 @@ def lone_device(cell: Cell, variant: Variant, condition: Condition, target: Targ
     given = dict((*cell.options, *variant.options))
     direct = given.get("direct", "0") in ("1", None)
     reads = reads_only(tuple(given.items()))
+    if cell.command is not None:
+        return None
     loaded = bool(condition.background or condition.background_fio or mirrored(variant.knobs) or cell.option(TOOL))
     if not direct or loaded or len(target.devices) != 1 or not (reads or target.kind == "block"):
         return None
@@ -254,6 +219,10 @@ class Bench:
         Raises KnobError, RefusedError, MeasureError."""
         condition = self._experiment.condition(cell.condition)
         launcher = self._turned(condition, variant, stop)
+        requests = [
+            self._requests.of(cell, variant, seed=identity.seed + number, launcher=launcher) for number in range(runs)
+        ]
+        problem = command.make_ready(self._machine, requests[0], self._env) if cell.command is not None else ""
         load: list[int] = []  # its pid, once it has started
         starts: list[float] = []
 
@@ -271,7 +240,10 @@ class Bench:
         before = self._counters.snapshot()
         made: list[FioRun] = []
         while len(made) < runs and all(one.ended == "finished" for one in made):
-            request = self._requests.of(cell, variant, seed=identity.seed + len(made), launcher=launcher)
+            request = requests[len(made)]
+            if problem:
+                made.append(command.not_run(request, self._machine.time(), problem))
+                continue
             made.append(run(self._machine, request, stop=stop, on_start=start, on_tick=tick, env=self._env))
         after = self._counters.snapshot()
         done, *more = made
@@ -298,6 +270,7 @@ class Bench:
             background=account,
             findings=findings,
             more=tuple(more),
+            **kept_of(done, result),
         )
         trial = assemble(identity, record, result)
         disturbed = noise(
@@ -367,29 +340,3 @@ def pause(seconds: float, stop: Callable[[], bool]) -> None:
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0 and not stop():
         time.sleep(min(left, 0.1))
-
-
-def check_seeds(identity: Started, record: Record, output: bytes) -> None:
-    """Raises MeasureError when fio ran with another seed than the journal says: raw files of two trials were exchanged.
-
-    Most trials have a seed of their own, so this sees an exchange also where nothing is sealed.
-    """
-    outputs = (output, *(more.output for more in record.more))
-    for number, (made, said) in enumerate(zip((record.run, *record.more), outputs, strict=True)):
-        wanted = identity.seed + number
-        seeds = {int(seed) for seed in SEED.findall(said)} if made.request.tool == "fio" else set()
-        other = (seeds | {made.request.seed}) - {wanted}
-        if other:
-            raise MeasureError(
-                f"fio ran with seed {min(other)}, but the journal says {wanted}: not the raw files of this trial",
-                place=f"trial {identity.trial}",
-            )
-
-
-def read_trial(folder: Folder, identity: Started) -> Trial:
-    """A finished trial from its raw files. Raises MeasureError when they are missing or damaged."""
-    record = msgspec.json.decode(folder.read_raw(identity.trial, RECORD), type=Record)
-    output = folder.read_raw(identity.trial, OUTPUTS[record.run.request.tool])
-    check_seeds(identity, record, output)
-    result = record.results(output)
-    return assemble(identity, record, result, f"{folder.path.name}/raw/{identity.trial:06d}")

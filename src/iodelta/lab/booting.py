@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from iodelta.errors import RefusedError, RequestError
 from iodelta.experiment import Experiment
 from iodelta.lab.boots import Boots
-from iodelta.lab.guard import check_write, refuse_at_once
+from iodelta.lab.guard import check_commands, check_write, refuse_at_once
 from iodelta.lab.guests import Guests, look_at_guests
 from iodelta.lab.reboots import Reboots, look_at_host
 from iodelta.lab.setup import Survey, other_members, survey
@@ -29,12 +29,16 @@ def look(machine: Machine, experiment: Experiment) -> Survey:
     return look_at_host(_host(machine), experiment)
 
 
-def refusal(machine: Machine, experiment: Experiment, found: Survey, destroy: Sequence[str]) -> RefusedError | None:
+def refusal(
+    machine: Machine, experiment: Experiment, found: Survey, destroy: Sequence[str], *, commands: bool = False
+) -> RefusedError | None:
     """What ``ready`` would raise of what is written to; None where it would not, as of a guest, whose disks go with it.
+    ``commands``: those of the experiment may run.
 
     Raises RequestError for a ``--destroy`` that names nothing.
     """
     try:
+        check_commands(experiment, commands)
         refuse_at_once(found.reasons)
         if found.writes and not isinstance(machine, VmMachine):
             _refuse(machine, experiment, found, destroy)

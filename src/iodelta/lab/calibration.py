@@ -121,7 +121,8 @@ def key_of(machine: Machine, target: Target, cell: Cell, variant: Variant) -> st
     options = msgspec.json.encode(
         {canonical(name): value for name, value in (*cell.options, *variant.options)}, order="deterministic"
     )
-    return hashlib.sha256(f"{identity}/{disks}/".encode() + options).hexdigest()[:16]
+    own = msgspec.json.encode(cell.command) if cell.command is not None else b""
+    return hashlib.sha256(f"{identity}/{disks}/".encode() + options + own).hexdigest()[:16]
 
 
 def a_against_a(experiment: Experiment, budget: float) -> Experiment:

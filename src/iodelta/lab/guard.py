@@ -15,6 +15,8 @@ from types import TracebackType
 import msgspec
 
 from iodelta.errors import MachineError, RefusedError, RequestError
+from iodelta.experiment import Experiment
+from iodelta.experiment.command import unseen
 from iodelta.machine import LocalMachine, Machine
 from iodelta.probe.contents import look
 from iodelta.probe.made import made
@@ -93,6 +95,17 @@ def refuse_at_once(reasons: Sequence[Reason]) -> None:
     for reason in reasons:
         if reason.absolute:
             raise _refused(reason)
+
+
+def check_commands(experiment: Experiment, allowed: bool) -> None:
+    """Raises RefusedError for a workload of commands that nobody answered for: only its owner knows what it writes."""
+    commands = () if allowed else unseen(experiment)
+    if commands:
+        raise RefusedError(
+            "this command may write anywhere that you may, and iodelta guards the target alone",
+            place=commands[-1],
+            remedy="if it may run here, say --allow-commands; if it only reads, say only_reads = true in [workload]",
+        )
 
 
 def held_by(machine: Machine, target: Target) -> str:

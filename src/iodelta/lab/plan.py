@@ -10,7 +10,9 @@ from typing import Literal
 import msgspec
 
 from iodelta.experiment import Cell, Experiment, size_bytes
+from iodelta.experiment.command import kept_unit, measured_by
 from iodelta.experiment.io_uring import TOOL
+from iodelta.experiment.model import Measure
 from iodelta.jobfile import canonical
 from iodelta.lab.hosts import reach
 from iodelta.lab.quality import Quality
@@ -21,6 +23,7 @@ from iodelta.stats.replay import smallest_share
 from iodelta.stats.stalls import trials_needed
 from iodelta.trial import Finding
 from iodelta.verdict import Metric, Rules, metric, metrics_for
+from iodelta.verdict.metrics import COMMAND
 from iodelta.workload import io_uring
 
 OVERHEAD = 0.45
@@ -91,6 +94,8 @@ class Plan(msgspec.Struct, frozen=True):
 
 def primary_metrics(experiment: Experiment) -> tuple[Metric, ...]:
     """The metrics asked for, else the defaults of every direction done. Raises RequestError for an unknown one."""
+    if experiment.of_command:
+        return tuple(map(_metric_of, measured_by(experiment)))
     if experiment.design.metrics:
         return tuple(metric(name) for name in experiment.design.metrics)
     kinds = dict.fromkeys(chain.from_iterable(map(kinds_of, experiment.cells)))
@@ -98,6 +103,10 @@ def primary_metrics(experiment: Experiment) -> tuple[Metric, ...]:
         return (metric("read.iops"),)
     smallest = min(_block_size(cell) for cell in experiment.cells)
     return metrics_for(kinds, block_size=smallest, syncs=_has_synced_cell(experiment))
+
+
+def _metric_of(measure: Measure) -> Metric:
+    return Metric(f"{COMMAND}.{measure.name}", measure.better, kept_unit(measure.unit)[0])
 
 
 def _has_synced_cell(experiment: Experiment) -> bool:
@@ -127,7 +136,7 @@ def make_plan(experiment: Experiment) -> Plan:
     """Plan ``experiment``; a seed that it does not give is drawn here and recorded. Raises RequestError."""
     design = experiment.design
     seed = design.seed if design.seed is not None else random.SystemRandom().getrandbits(31)
-    measured = design.ramp + design.trial
+    measured = design.trial if experiment.of_command else design.ramp + design.trial
     if experiment.cells[0].option(TOOL):
         measured = io_uring.seconds(design.ramp, design.trial)
     trial_seconds = measured + design.settle + OVERHEAD
@@ -176,7 +185,8 @@ def warnings(plan: Plan) -> tuple[Finding, ...]:
     if few := reach(plan.experiment, plan.rules, min(plan.rules.max_blocks, max(1, share))):
         found.append(few)
     found += never
-    buffered = [c.name for c in plan.experiment.cells if c.option("direct") in (None, "0", "")]
+    fio = [] if plan.experiment.of_command else plan.experiment.cells
+    buffered = [c.name for c in fio if c.option("direct") in (None, "0", "")]
     engines_cached = [c.name for c in plan.experiment.cells if c.option("ioengine") == "mmap"]
     if buffered and not engines_cached:
         found.append(

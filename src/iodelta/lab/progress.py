@@ -44,3 +44,5 @@ class Control(NamedTuple):
     """Whether the run is to end at the next safe place."""
     destroy: Sequence[str] = ()
     """Targets that may be overwritten although they hold something."""
+    commands: bool = False
+    """Whether commands may run although nobody can see what they write."""

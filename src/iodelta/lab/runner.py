@@ -18,12 +18,13 @@ import msgspec
 from iodelta.errors import IodeltaError, LostError, MeasureError
 from iodelta.experiment import Condition
 from iodelta.lab.account import Account
-from iodelta.lab.bench import Bench, problem_of, read_trial
+from iodelta.lab.bench import Bench, problem_of
 from iodelta.lab.boots import Boots, NotBootedError
 from iodelta.lab.folder import Abandoned, Ended, Event, Failed, Finished, Folder, LeftOut, Repeated, Started, now
 from iodelta.lab.hosts import host_of
 from iodelta.lab.plan import Plan
 from iodelta.lab.progress import Watcher
+from iodelta.lab.record import read_trial
 from iodelta.lab.schedule import Slot, repeated, trial_seed
 from iodelta.trial import Trial
 from iodelta.verdict import Judgement, Rules, judge_all, next_step

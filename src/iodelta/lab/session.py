@@ -25,7 +25,8 @@ from iodelta.lab.integrity import check_uncut
 from iodelta.lab.plan import Plan
 from iodelta.lab.progress import Control, Watcher
 from iodelta.lab.runner import Outcome, Runner, judge_folder, usable_trials
-from iodelta.lab.setup import Survey, check_same_target, ready, remove_scratch
+from iodelta.lab.scratch import remove_scratch
+from iodelta.lab.setup import Survey, check_same_target, ready
 from iodelta.lab.undo import restore_pending
 from iodelta.machine import Machine, throw_away
 from iodelta.probe.environment import environment
@@ -154,7 +155,7 @@ def _go(
                 look_closer(machines[0], first, plan, folder, control)
         for machine, found in looked:
             if found.scratch and not throw_away(machine) and outcome.reason in OVER:
-                remove_scratch(machine, plan, found)
+                remove_scratch(machine, plan, found.target)
     return outcome
 
 

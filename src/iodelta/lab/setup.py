@@ -8,6 +8,7 @@ everything back.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, product
@@ -15,7 +16,7 @@ from typing import Literal
 
 import msgspec
 
-from iodelta.errors import IodeltaError, RefusedError, RequestError
+from iodelta.errors import IodeltaError, RequestError
 from iodelta.experiment import Experiment, size_bytes
 from iodelta.experiment.io_uring import TOOL, switches
 from iodelta.experiment.model import of_boot
@@ -23,32 +24,33 @@ from iodelta.knob import Knob, Restored, Saved, check, knob
 from iodelta.knob.mirror import PERMITTED, members_of, mirrored, options_of
 from iodelta.knob.mirror import check_options as check_options_of_mirror
 from iodelta.lab.bench import Bench, Requests, Settings, background_words
+from iodelta.lab.commands import makes_scratch, needs_fio, set_up
 from iodelta.lab.diskstate import Known, state_known
 from iodelta.lab.folder import Folder, KnobRestored, KnobSaved, now
-from iodelta.lab.guard import MARK as SCRATCH_MARK
-from iodelta.lab.guard import check_write, held_by, make_scratch, read_only, refuse_at_once, refuse_reasons
+from iodelta.lab.guard import (
+    check_commands,
+    check_write,
+    held_by,
+    refuse_reasons,
+)
 from iodelta.lab.placement import placement
 from iodelta.lab.plan import Plan
 from iodelta.lab.preparing import Cost, Preparation, cost_of, disk_of, prepared_first
 from iodelta.lab.progress import Control, Watcher
+from iodelta.lab.scratch import SCRATCH_SIZE, scratch_file
 from iodelta.lab.turns import alone
 from iodelta.lab.undo import UndoLog, undo_log
 from iodelta.lab.workdir import workdir
 from iodelta.lab.writing import any_writes
-from iodelta.machine import LocalMachine, Machine, literal, throw_away
+from iodelta.machine import LocalMachine, Machine, throw_away
 from iodelta.probe.identity import same_device
-from iodelta.probe.made import made
 from iodelta.probe.topology import Target, resolve, resolve_tree
 from iodelta.probe.usage import Reason
 from iodelta.trial import Finding
-from iodelta.workload import io_uring, parsing
+from iodelta.workload import command, io_uring, parsing
 from iodelta.workload.engines import refused_engines
-from iodelta.workload.fio import command_of, fio_version, target_words
-from iodelta.workload.layout import prepare
+from iodelta.workload.fio import OLDEST, command_of, fio_version, target_words
 from iodelta.workload.leftovers import marked
-
-SCRATCH_SIZE = 1 << 30
-"""Bytes of a scratch file when no size is given."""
 
 
 class Survey(msgspec.Struct, frozen=True):
@@ -86,10 +88,12 @@ def survey(machine: Machine, experiment: Experiment, *, engines: bool = True) ->
 
     Without ``engines`` nothing of the experiment is tried: fio itself is asked for its version alone.
     """
-    version = fio_version(machine)
+    version = fio_version(machine) if needs_fio(experiment) else OLDEST
     tree = bool(experiment.target.files)
     target = target_of(machine, experiment)
     scratch = target.kind == "directory" and not tree
+    if experiment.of_command:
+        scratch = makes_scratch(experiment)
     size = _size(experiment, target, scratch)
     writing = any_writes(experiment, target, size)
     reasons = refuse_reasons(machine, target, None if tree else size) if writing else ()
@@ -137,7 +141,7 @@ def _check_requests(requests: Requests) -> None:
     held = {condition.name: condition.knobs for condition in experiment.conditions}
     for cell, variant in product(experiment.cells, experiment.variants):
         words = command_of(requests.of(cell, variant))
-        if mirrored({**held.get(cell.condition, {}), **variant.knobs}):
+        if cell.command is None and mirrored({**held.get(cell.condition, {}), **variant.knobs}):
             check_options_of_mirror(options_of(words[1:]))
 
 
@@ -175,6 +179,8 @@ def tool_of(experiment: Experiment) -> str:
 
 def _check_tool(machine: Machine, experiment: Experiment) -> None:
     """Raises MeasureError when ``t/io_uring`` is wanted and is not here, RequestError for an option it lacks."""
+    if experiment.of_command:
+        command.python(machine)
     tool = tool_of(experiment)
     if not tool:
         return
@@ -196,7 +202,8 @@ def _check_tool(machine: Machine, experiment: Experiment) -> None:
 def _tried(machine: Machine, requests: Requests) -> tuple[dict[str, str], dict[str, str]]:
     """Variants and cells whose ioengine is not allowed here. Raises RequestError for options that fio refuses."""
     with workdir(machine) as place:
-        variants, cells = refused_engines(machine, requests.experiment, place)
+        of_command = requests.experiment.of_command
+        variants, cells = ({}, {}) if of_command else refused_engines(machine, requests.experiment, place)
         jobs = _jobs(requests, cells=cells, variants=variants)
         parsing.check(machine, jobs, place)
     return variants, cells
@@ -216,7 +223,7 @@ def _jobs(requests: Requests, *, cells: Container[str] = (), variants: Container
     experiment, target = requests.experiment, requests.target
     jobs = []
     for cell, variant in product(experiment.cells, experiment.variants):
-        if not (cell.option(TOOL) or cell.name in cells or variant.name in variants):
+        if not (cell.command or cell.option(TOOL) or cell.name in cells or variant.name in variants):
             request = requests.of(cell, variant)
             jobs.append(parsing.job_of(f"cell {cell.name}, variant {variant.name}", request))
     for condition in experiment.conditions:
@@ -240,6 +247,7 @@ def ready(
 
     Raises RefusedError, RequestError, MeasureError; then nothing is changed.
     """
+    check_commands(plan.experiment, control.commands)
     with contextlib.ExitStack() as stack:
         target = found.target
         # First of all: after a kill it is by this log that what was started is found and ended.
@@ -248,7 +256,7 @@ def ready(
         stack.enter_context(alone(machine, [target, *mirrors], folder.path))
         place = stack.enter_context(workdir(machine))
         if found.scratch:
-            target = _scratch_file(machine, plan, found, place, control)
+            target = scratch_file(machine, plan, target, found.size, place, control)
         permit = None
         if found.writes and not found.scratch:
             size = None if target.kind == "directory" else found.size  # what is there needs no room
@@ -274,6 +282,8 @@ def ready(
         tool = tool_of(plan.experiment)
         program = io_uring.program(machine, tool, place) if tool else ""
         requests = Requests(plan.experiment, target, found.size, found.fio, place, program)
+        if plan.experiment.of_command:
+            requests = dataclasses.replace(requests, python=set_up(machine, plan, target, place))
         settings = Settings(knobs, saved, odd, found.placement)
         env = {**marked(plan.identifier), PERMITTED: json.dumps(permitted)}
         try:
@@ -344,40 +354,3 @@ def check_same_target(before: Target, after: Target) -> None:
             place=after.path,
             remedy="reconnect that device under this path, or begin a new experiment",
         )
-
-
-def _scratch_file(machine: Machine, plan: Plan, found: Survey, place: str, control: Control) -> Target:
-    refuse_at_once(read_only(machine, found.target))
-    path = f"{make_scratch(machine, found.target.real_path)}/{plan.identifier}.dat"
-    prepare(
-        machine,
-        path,
-        found.size or SCRATCH_SIZE,
-        workdir=place,
-        env=marked(plan.identifier),
-        on_progress=lambda done, total: control.watcher.preparing(f"writing {path}", done / total),
-        stop=control.stop,
-    )
-    target = resolve(machine, path)
-    if target.real_path != path:
-        raise RefusedError(
-            f"is a link to {target.real_path}, which is not a scratch file",
-            place=path,
-            remedy="somebody exchanged it: delete the link, or choose another directory for the scratch file",
-        )
-    if not made(machine, target):
-        raise RefusedError(
-            "exists already, and there is no record that iodelta made it",
-            place=path,
-            remedy="move it away, or choose another directory for the scratch file",
-        )
-    return target
-
-
-def remove_scratch(machine: Machine, plan: Plan, found: Survey) -> None:
-    """Delete the scratch file of an experiment that is over, and what lies beside it."""
-    directory = make_scratch(machine, found.target.real_path)
-    machine.run(["rm", "-f", "--", f"{directory}/{plan.identifier}.dat", f"{directory}/.{plan.identifier}.dat.iodelta"])
-    if not [path for path in machine.glob(f"{literal(directory)}/*") if not path.endswith(f"/{SCRATCH_MARK}")]:
-        machine.run(["rm", "-f", "--", f"{directory}/{SCRATCH_MARK}"])
-        machine.run(["rmdir", "--", directory])

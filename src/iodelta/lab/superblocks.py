@@ -79,6 +79,8 @@ def leaves_state(experiment: Experiment) -> str:
 
 def _left_by(cell: Cell, condition: Condition, variant: Variant) -> str:
     """What a trial of this workload leaves to the next one; empty for direct reads."""
+    if cell.command is not None:
+        return "" if cell.command.reset else "what a command leaves behind is not known"
     given = dict((*cell.options, *variant.options))
     done = kinds_of(Cell(cell.name, cell.condition, tuple(given.items())))
     if written := [kind for kind in done if kind != "read"]:

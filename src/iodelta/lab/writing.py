@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from itertools import product
 
 from iodelta.experiment import Experiment, Option, size_bytes
+from iodelta.experiment.command import only_reads, uses_target
 from iodelta.jobfile import canonical
 from iodelta.probe.topology import Target
 from iodelta.workload.engines import ENGINES, READERS
@@ -24,8 +25,13 @@ def any_writes(experiment: Experiment, target: Target, size: int | None = None) 
     """Whether its preparation, any trial or fio background of ``experiment`` may change ``target``."""
     if experiment.prepare is not None:
         return True
+    loads = [condition.background_fio for condition in experiment.conditions if condition.background_fio]
+    if experiment.of_command:
+        changes = uses_target(experiment) and not only_reads(experiment)
+        # A directory is not the guard's: what a command does in it, its owner answers for.
+        own = changes and not (experiment.target.path and target.kind == "directory")
+        return own or any(writes(options, target, size) for options in loads)
     trials = ((*cell.options, *variant.options) for cell, variant in product(experiment.cells, experiment.variants))
-    loads = (condition.background_fio for condition in experiment.conditions if condition.background_fio)
     return any(writes(options, target, size) for options in (*trials, *loads))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -132,25 +132,19 @@ def _charts(found: Judged, scale: Scale = "auto") -> Charts:
 
 
 def _parquet(trials: list[Trial]) -> bytes:
-    """One row per trial and direction; latencies in ns, sizes in bytes."""
+    """One row per trial and direction, or per trial of a command; latencies in ns, sizes in bytes."""
     import polars
 
-    rows = []
+    rows: list[dict[str, Any]] = []
     for trial in trials:
+        if trial.measured:
+            measured = {f"measured.{name}": number.value for name, number in trial.measured.items()}
+            rows.append({**_row_of(trial), "direction": "command", **measured, **_beside(trial)})
         for direction in trial.directions:
             latency = direction.lat or direction.clat
             rows.append(
                 {
-                    "trial": trial.number,
-                    "cell": trial.cell,
-                    "variant": trial.variant,
-                    "block": trial.block,
-                    "attempt": trial.attempt,
-                    "conditioning": trial.conditioning,
-                    "position": trial.position,
-                    "seed": trial.seed,
-                    "started": trial.started,
-                    "seconds": trial.seconds,
+                    **_row_of(trial),
                     "direction": direction.kind,
                     "ios": direction.ios,
                     "bytes": direction.bytes,
@@ -161,13 +155,36 @@ def _parquet(trials: list[Trial]) -> bytes:
                     "lat_p50": latency.quantile(0.50) if latency else None,
                     "lat_p99": latency.quantile(0.99) if latency else None,
                     "lat_p999": latency.quantile(0.999) if latency else None,
-                    "usr_cpu": trial.usr_cpu,
-                    "sys_cpu": trial.sys_cpu,
-                    "context_switches": trial.context_switches,
-                    "background_alive": trial.background.alive if trial.background else None,
-                    **{f"counter.{name}": value for name, value in sorted(trial.counters.items())},
+                    **_beside(trial),
                 }
             )
     buffer = io.BytesIO()
     polars.DataFrame(rows, infer_schema_length=None).write_parquet(buffer)
     return buffer.getvalue()
+
+
+def _row_of(trial: Trial) -> dict[str, Any]:
+    """Which trial it is."""
+    return {
+        "trial": trial.number,
+        "cell": trial.cell,
+        "variant": trial.variant,
+        "block": trial.block,
+        "attempt": trial.attempt,
+        "conditioning": trial.conditioning,
+        "position": trial.position,
+        "seed": trial.seed,
+        "started": trial.started,
+        "seconds": trial.seconds,
+    }
+
+
+def _beside(trial: Trial) -> dict[str, Any]:
+    """What was counted besides its result."""
+    return {
+        "usr_cpu": trial.usr_cpu,
+        "sys_cpu": trial.sys_cpu,
+        "context_switches": trial.context_switches,
+        "background_alive": trial.background.alive if trial.background else None,
+        **{f"counter.{name}": value for name, value in sorted(trial.counters.items())},
+    }

@@ -54,7 +54,7 @@ def reproducer_of(path: Path) -> str:
 def script(plan: Plan, target: Target, trials: list[Started], answer: str, fio: str) -> str:
     """The script for these trials. Raises RequestError for settings or names that no script can hold."""
     experiment = plan.experiment
-    if tool := tool_of(experiment):
+    if tool := "a command" if experiment.of_command else tool_of(experiment):
         raise RequestError(
             f"a script is of fio's own trials; these were made with {inert(tool)}",
             place="--reproducer",

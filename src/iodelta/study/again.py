@@ -12,7 +12,8 @@ from iodelta.errors import IodeltaError, pasted
 from iodelta.experiment import Cell, Experiment, Variant, parse, shorthand, size_bytes
 from iodelta.lab.bench import Requests
 from iodelta.lab.plan import Plan
-from iodelta.lab.setup import SCRATCH_SIZE, tool_of
+from iodelta.lab.scratch import SCRATCH_SIZE
+from iodelta.lab.setup import tool_of
 from iodelta.probe.topology import Target
 from iodelta.study.words import inert
 from iodelta.workload.fio import command_of
@@ -33,7 +34,7 @@ class Again(msgspec.Struct, frozen=True):
     settings: tuple[tuple[str, str], ...]
     backgrounds: tuple[tuple[str, str], ...]
     tool: str = "fio"
-    """What makes the load: fio, or `t/io_uring` by name or path."""
+    """What makes the load: fio, `t/io_uring` by name or path, or a command."""
 
 
 def again(plan: Plan, target: Target | None, version: tuple[int, int]) -> Again:
@@ -44,7 +45,8 @@ def again(plan: Plan, target: Target | None, version: tuple[int, int]) -> Again:
     arms += [(one.name, one.knobs) for one in experiment.conditions if one.knobs]
     settings = tuple((name, _settings(knobs)) for name, knobs in arms if experiment.knob_names())
     backgrounds = tuple((one.name, one.load) for one in experiment.conditions if one.load)
-    return Again(run_line(experiment, plan.seed), fio, parts, settings, backgrounds, tool_of(experiment) or "fio")
+    tool = "command" if experiment.of_command else tool_of(experiment) or "fio"
+    return Again(run_line(experiment, plan.seed), fio, parts, settings, backgrounds, tool)
 
 
 def size_of(experiment: Experiment, target: Target) -> int | None:
@@ -61,6 +63,8 @@ def words_of(
     whose options iodelta would not pass on."""
     size = size_of(plan.experiment, target)
     request = Requests(plan.experiment, target, size, version, workdir=".").of(cell, variant, seed=seed)
+    if request.tool == "command":
+        return list(request.words)
     return [word for word in command_of(request) if not word.startswith(OURS)]
 
 
@@ -74,10 +78,20 @@ def _fio(plan: Plan, target: Target, version: tuple[int, int]) -> tuple[str, tup
             lines[name] = [word for word in words_of(plan, cell, variant, target, version) if SEED not in word]
     except IodeltaError as error:
         return f"# no command line: {inert(error.what)}", ()
+    if experiment.of_command:  # its words have an order, and no part can be taken out
+        return _whole(lines)
     shared = set.intersection(*map(set, lines.values())) if lines else set()
     common = [word for word in next(iter(lines.values()), []) if word in shared]
     parts = tuple((name, _without(words, shared)) for name, words in lines.items())
     return shlex.join(common), parts if any(part for _, part in parts) else ()
+
+
+def _whole(lines: Mapping[str, Sequence[str]]) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Command lines that are not options of one program: each in full, where they differ."""
+    texts = {name: shlex.join(words) for name, words in lines.items()}
+    if len(set(texts.values())) == 1:
+        return next(iter(texts.values())), ()
+    return "", tuple(texts.items())
 
 
 def _settings(knobs: Mapping[str, str]) -> str:
@@ -121,6 +135,8 @@ def placed(line: str, folder: str) -> str:
 
 
 def _shorthand(experiment: Experiment, seed: int) -> list[str] | None:
+    if experiment.of_command:
+        return None
     design, default = experiment.design, type(experiment.design)()
     variants = [_setting(one) for one in experiment.variants if not (design.placebo and one.name == "placebo")]
     conditions = _conditions(experiment)

@@ -278,6 +278,7 @@ def _trials(order: Ordered, cell: str) -> list[Trial]:
                     seconds=entry.run.elapsed or 0.0,
                     directions=entry.run.directions,
                     sync=entry.run.sync,
+                    measured={name: one.quantity for name, one in entry.run.measured.items()},
                 )
             )
     return found

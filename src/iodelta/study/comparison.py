@@ -172,7 +172,7 @@ def _hard(runs: Sequence[Run]) -> tuple[Finding, ...]:
 
 def _lack(runs: Sequence[Run], place: str) -> Finding | None:
     """Why runs, some of which have numbers, have none that all have; None where no run has any."""
-    bare = [run for run in runs if not run.directions]
+    bare = [run for run in runs if not (run.directions or run.measured)]
     if len(bare) == len(runs):
         return None
     text = "no number is present in all runs"

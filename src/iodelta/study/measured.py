@@ -10,7 +10,7 @@ from iodelta.ingest import Run
 from iodelta.study.runs import Number, number, point_of
 from iodelta.trial import Finding, Kind, Latency
 from iodelta.verdict import Metric, metric
-from iodelta.verdict.metrics import LARGE_BLOCK, latency_of
+from iodelta.verdict.metrics import COMMAND, LARGE_BLOCK, latency_of
 
 KINDS: tuple[Kind, ...] = ("read", "write", "trim", "mixed")
 POINTS = ("mean", "p99")
@@ -26,7 +26,20 @@ def common_metrics(runs: Sequence[Run]) -> tuple[Metric, ...]:
         names += _names_of(kind, runs)
     syncs = (f"sync.lat.{point}" for point in POINTS)
     names += [name for name in syncs if _all_have(runs, name)]
-    return tuple(map(_metric, names))
+    return (*map(_metric, names), *_of_commands(runs))
+
+
+def _of_commands(runs: Sequence[Run]) -> list[Metric]:
+    """What all runs measured of a command, in the same unit and with the same way that is better."""
+    first = runs[0].measured if runs else {}
+    found = []
+    for name, one in first.items():
+        meaning = (one.better, one.quantity.unit)
+        others = [run.measured[name] for run in runs if name in run.measured]
+        same = all((other.better, other.quantity.unit) == meaning for other in others)
+        if same and len(others) == len(runs):
+            found.append(Metric(f"{COMMAND}.{name}", one.better, one.quantity.unit))
+    return found
 
 
 def _names_of(kind: Kind, runs: Sequence[Run]) -> list[str]:
@@ -88,6 +101,10 @@ def _latency_value(found: Latency, point: str) -> Number | None:
 def value_of(run: Run, name: str) -> Number | None:
     """The run's value of a metric; None where it has none above zero."""
     kind, what, *point = name.split(".", 2)
+    if kind == COMMAND:
+        measured = run.measured.get(what)
+        known = number(measured.quantity) if measured is not None else None
+        return known if known is not None and known.value > 0 else None
     direction = next((d for d in run.directions if d.kind == kind), None)
     found = None
     if point:

@@ -15,11 +15,13 @@ from iodelta.bundle.packed import is_own, opened
 from iodelta.errors import pasted
 from iodelta.ingest import Refusal, Run
 from iodelta.ingest.layouts import Entry, Layout, read_layout
+from iodelta.ingest.model import Measured
 from iodelta.study.runs import OWN
-from iodelta.trial import Finding, Place
+from iodelta.trial import Finding, Place, Trial
 
 if TYPE_CHECKING:
     from iodelta.lab.account import Account
+    from iodelta.lab.plan import Plan
 
 
 def read_all(
@@ -78,6 +80,7 @@ def own_folder(path: Path) -> Layout:
             jobs=jobs,
             directions=trial.directions,
             sync=trial.sync,
+            measured=_measured(trial, plan),
             options=options,
             workload=asked,
             started=trial.started,
@@ -89,6 +92,12 @@ def own_folder(path: Path) -> Layout:
         entries.append(Entry(run, trial.cell, trial.variant, replicate=trial.block))
     empty = () if entries or changed else _without_trials(path, journal)
     return Layout(OWN, tuple(entries), refusals=empty, findings=changed)
+
+
+def _measured(trial: Trial, plan: Plan) -> dict[str, Measured]:
+    """What is judged of a command, by name."""
+    better = {metric.name.removeprefix("command."): metric.better for metric in plan.rules.metrics}
+    return {name: Measured(trial.measured[name], way) for name, way in better.items() if name in trial.measured}
 
 
 class OwnAudit(msgspec.Struct, frozen=True):

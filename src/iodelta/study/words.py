@@ -17,6 +17,11 @@ BEYOND = 1e4
 MANIFOLD = 99.0
 """A change from which on it is said as a factor."""
 
+SCALED = ("ns", "B/s", "B", "%")
+"""Units that stand with every value."""
+
+NAMES_OF_COMMANDS = {"wall": "wall time", "cpu": "CPU time", "memory": "peak memory"}
+
 _LATENCY = {"lat": "latency", "clat": "completion latency", "slat": "submission latency"}
 
 
@@ -52,6 +57,8 @@ def _cut(word: str, room: int) -> str:
 def metric_name(metric: Metric, *, with_kind: bool) -> str:
     """``read IOPS``, ``p99 latency``: the direction only where a cell has several, and ``sync mean latency``."""
     kind, _, what = metric.name.partition(".")
+    if kind == "command":
+        return NAMES_OF_COMMANDS.get(what, what) if metric.unit in ("", *SCALED) else f"{what} ({metric.unit})"
     family, _, point = what.partition(".")
     if family in _LATENCY:
         name = f"{point} {_LATENCY[family]}"
@@ -78,6 +85,8 @@ def quantity(value: float | None, unit: str, places: int = 4) -> str:
         return _scaled(value, (("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)), places)
     if unit == "B/s":
         return _scaled(value, (("B/s", 1.0), ("KiB/s", 2.0**10), ("MiB/s", 2.0**20), ("GiB/s", 2.0**30)), places)
+    if unit == "B":
+        return size(value)
     if unit == "%":
         return f"{value:.{places}g} %"
     if unit == "IOPS":

@@ -50,6 +50,9 @@ SPARSE, CROWDED = 0.05, 0.25
 """Shares of all samples in a percentile's bin: up to the first, interpolation inside it is exact enough; from the
 second on nothing is known of the place inside it."""
 
+COMMAND = "command"
+"""The kind of metrics of a command: what it prints, and the time and memory that it uses."""
+
 LARGE_BLOCK = 65536
 """From this block size on, storage people read bandwidth rather than IOPS."""
 
@@ -158,6 +161,8 @@ def reader(name: str) -> Callable[[Trial], Reading]:
         per_io = PER_IO[name][1]
         return lambda trial: (per_io(trial), None)
     kind, _, what = name.partition(".")
+    if kind == COMMAND:
+        return lambda trial: (trial.measured[what].value, None) if what in trial.measured else UNMEASURED
     family, _, point = what.partition(".")
     percent = _percent(point)
 
@@ -204,6 +209,8 @@ def resolution_of(trial: Trial, wanted: Metric) -> float:
     nothing where a quiet device puts a quarter of them into one bin.
     """
     kind, _, what = wanted.name.partition(".")
+    if kind == COMMAND:
+        return _half_width(trial.measured[what]) if what in trial.measured else 0.0
     family, _, point = what.partition(".")
     if family not in LATENCIES:
         direction = next((found for found in trial.directions if found.kind == kind), None)

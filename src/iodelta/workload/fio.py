@@ -12,6 +12,7 @@ from iodelta.experiment import Option
 from iodelta.experiment.values import size_bytes
 from iodelta.jobfile import canonical, owned, runs_command
 from iodelta.machine import Machine, Process
+from iodelta.workload import command as any_command
 from iodelta.workload import io_uring
 from iodelta.workload.engines import ENGINES, READERS
 from iodelta.workload.model import Ended, FioRequest, FioRun
@@ -79,6 +80,8 @@ def command(request: FioRequest) -> list[str]:
 
 def command_of(request: FioRequest) -> list[str]:
     """The command line of ``request``, whichever tool it is for. Raises RequestError."""
+    if request.tool == "command":
+        return any_command.command(request)
     return command(request) if request.tool == "fio" else io_uring.command(request)
 
 
@@ -141,7 +144,7 @@ def _check_reach(machine: Machine, request: FioRequest) -> None:
     ``extend_file`` (filesetup.c) unlinks first and asks ``allow_file_create`` afterwards: measured with 3.33. Doubt
     counts as past the end. A read-only fio refuses by itself.
     """
-    if request.target_kind != "file" or reads_only(request.options):
+    if request.target_kind != "file" or request.tool == "command" or reads_only(request.options):
         return
     said = machine.run(["stat", "-L", "-c", "%s", "--", request.target]).text.strip()
     if said and _reach(request, int(said)) > int(said):
@@ -201,12 +204,12 @@ def run(
     """
     args = command_of(request)
     _check_reach(machine, request)
-    paths = [f"{request.workdir}/{name}" for name in (OUTPUT, STDOUT, STDERR, LOG)]
+    log = any_command.REPORT if request.tool == "command" else LOG
+    paths = [f"{request.workdir}/{name}" for name in (OUTPUT, STDOUT, STDERR, log)]
     machine.run(["rm", "-f", "--", *paths])  # fio appends to logs
+    place = f"{request.workdir}/{any_command.PLACE}" if request.tool == "command" else request.workdir
     started, begun = machine.time(), time.monotonic()
-    process = machine.start(
-        args, env={"LC_ALL": "C", **(env or {})}, cwd=request.workdir, stdout=paths[1], stderr=paths[2]
-    )
+    process = machine.start(args, env={"LC_ALL": "C", **(env or {})}, cwd=place, stdout=paths[1], stderr=paths[2])
     try:
         on_start(process.pid)
         code, ended = _wait(process, begun, request.ramp + request.runtime + allowance, stop, on_tick)
@@ -214,7 +217,7 @@ def run(
         process.stop(GRACE)
         raise
     seconds = time.monotonic() - begun
-    output, stdout, stderr, log = _contents(machine, paths)
+    output, stdout, stderr, said = _contents(machine, paths)
     return FioRun(
         request=request,
         args=tuple(args),
@@ -225,7 +228,7 @@ def run(
         output=output if request.tool == "fio" else stdout,
         stdout=stdout if request.tool == "fio" else b"",
         stderr=stderr,
-        log=log,
+        log=said,
     )
 
 

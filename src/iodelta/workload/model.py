@@ -1,4 +1,4 @@
-"""A run of fio, or of its ``t/io_uring``: what was asked, how it went, what it measured."""
+"""A run of fio, of its ``t/io_uring``, or of any command: what was asked, how it went, what it measured."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from typing import Literal
 
 import msgspec
 
-from iodelta.trial import Direction, Finding, Latency
+from iodelta.experiment.model import Measure
+from iodelta.trial import Direction, Finding, Latency, Quantity
 
 Ended = Literal["finished", "stopped", "timed out"]
-OUTPUTS = {"fio": "fio.json", "t/io_uring": "io_uring.txt"}
+Tool = Literal["fio", "t/io_uring", "command"]
+OUTPUTS = {"fio": "fio.json", "t/io_uring": "io_uring.txt", "command": "output.txt"}
 """Tool -> what the file of its output is called in a folder."""
 
 
@@ -34,12 +36,18 @@ class FioRequest(msgspec.Struct, frozen=True, kw_only=True):
     files: str = ""
     """Of a ``directory``: how its files are called (``filename_format``)."""
     launcher: tuple[str, ...] = ()
-    tool: Literal["fio", "t/io_uring"] = "fio"
+    tool: Tool = "fio"
     fio: str = "fio"
     version: tuple[int, int] = (3, 33)
     allow_commands: bool = False
     whole: bool = False
     """The run ends when ``size`` bytes were done; ``runtime`` is only its limit."""
+    words: tuple[str, ...] = ()
+    """Of a ``command``: what is run; ``fio`` is then the Python of its supervisor, ``runtime`` its time limit."""
+    reset: tuple[tuple[str, ...], ...] = ()
+    """Commands that run before it."""
+    measures: tuple[Measure, ...] = ()
+    """What is read from its output."""
 
 
 class FioRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +67,9 @@ class FioRun(msgspec.Struct, frozen=True, kw_only=True):
     stdout: bytes
     stderr: bytes
     log: bytes
-    """The per-second iops log."""
+    """The per-second iops log; of a ``command`` its supervisor's report."""
+    before: str = ""
+    """Why what was to run before a ``command`` failed; it did not run then."""
 
 
 class FioResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +89,8 @@ class FioResult(msgspec.Struct, frozen=True, kw_only=True):
     fio_version: str = ""
     counters: dict[str, float] = {}
     """What the load itself counted beyond fio's directions: the members of a mirror."""
+    measured: dict[str, Quantity] = {}
+    """What was read from the output of a command, and what it used."""
     findings: tuple[Finding, ...] = ()
 
     @property

@@ -9,7 +9,7 @@ import msgspec
 
 from iodelta.jobfile import canonical
 from iodelta.trial import Direction, Finding, Kind, Quantity, Severity
-from iodelta.workload import io_uring
+from iodelta.workload import command, io_uring
 from iodelta.workload.ending import ending, finding, words_of
 from iodelta.workload.fio_json import FioDocument, FioJob, documents, merged, read_document
 from iodelta.workload.model import FioRequest, FioResult, FioRun
@@ -32,8 +32,10 @@ def read_run(run: FioRun) -> FioResult:
 
     Hard findings: ``fio.failed``, ``fio.stopped``, ``fio.timeout``, ``fio.cut``, ``fio.short``, ``fio.no-ramp``,
     ``fio.no-io``, ``fio.direction-missing``, ``fio.incomplete-ios``, ``fio.past-end``; lesser ones: ``fio.long``,
-    ``fio.warning``, ``fio.note``. Of ``t/io_uring`` see ``io_uring.read_output``.
+    ``fio.warning``, ``fio.note``. Of ``t/io_uring`` and of commands see the ``read_output`` of their modules.
     """
+    if run.request.tool == "command":
+        return command.read_output(run)
     if run.request.tool != "fio":
         return io_uring.read_output(run)
     found, around = documents(run.output)

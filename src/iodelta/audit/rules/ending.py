@@ -39,7 +39,7 @@ def error(evidence: Evidence) -> Iterator[Mark]:
 def no_io(evidence: Evidence) -> Iterator[Mark]:
     for index, run in evidence.measured():
         none_asked = run.workload.ioengine in ("cpuio", "exec") or run.options.get("create_only", "0") != "0"
-        if not parts(run) and not run.series and not run.error and not none_asked:
+        if not parts(run) and not run.series and not run.error and not none_asked and not run.measured:
             yield Mark((index,), "no direction has any I/O")
 
 

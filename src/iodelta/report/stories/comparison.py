@@ -16,7 +16,8 @@ from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Section, Stor
 from iodelta.study.cell import Compared
 from iodelta.study.comparison import Comparison
 from iodelta.study.runs import Number
-from iodelta.study.words import inert, interval, percent, quantity, scatter
+from iodelta.study.words import inert, interval, metric_name, percent, quantity, scatter
+from iodelta.verdict.metrics import COMMAND, Metric
 
 ONE_SIDED = 12
 """Cells of one side only that are named."""
@@ -163,6 +164,8 @@ def says_of(one: Compared) -> str:
 def name_of(one: Compared, several: bool) -> str:
     """``p99 clat``: in fio's own words, since it matters which latency it is."""
     kind, _, what = one.metric.partition(".")
+    if kind == COMMAND:
+        return metric_name(Metric(one.metric, "lower", one.unit), with_kind=False)
     family, _, point = what.partition(".")
     name = f"{point} {family}" if point else {"iops": "IOPS", "bandwidth": "bandwidth"}[what]
     return f"{kind} {name}" if several or kind == "sync" else name

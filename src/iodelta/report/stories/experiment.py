@@ -195,7 +195,7 @@ def _again(again: Again | None, short: str, folder: str) -> tuple[Section, ...]:
         lines.append("# the same trials in the same order with fio alone, as a script")
         lines.append(f"iodelta report {pasted(folder)} --reproducer")
     lines.append("# one trial by hand" + (", with one of the lines below in place of PART" if again.parts else ""))
-    lines.append(f"{again.fio} PART" if again.parts else again.fio)
+    lines.append(f"{again.fio} PART".strip() if again.parts else again.fio)
     lines += [f"#   {inert(name)}: {inert(part)}" for name, part in again.parts[:PARTS]]
     if len(again.parts) > PARTS:
         lines.append(f"#   and {len(again.parts) - PARTS} more, which the script holds")

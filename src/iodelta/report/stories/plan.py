@@ -7,6 +7,7 @@ from itertools import chain
 
 from iodelta.errors import pasted
 from iodelta.experiment import Experiment
+from iodelta.experiment.command import commands_of, only_reads, unseen
 from iodelta.lab.diskstate import findings as of_disk
 from iodelta.lab.plan import Plan, carry_over, smallest_p, trials_of_a_variant, warnings
 from iodelta.lab.setup import Survey
@@ -52,7 +53,9 @@ def facts(answer: PlanAnswer, *, rules: bool = True) -> Iterator[Item]:
         yield fact("Machine", inert(name))
     yield fact("Target", _target(found))
     yield from asked(plan) if rules else (*_contents(plan), _time(plan))
-    yield fact("Writes", _writes(found, answer.refused))
+    yield fact("Writes", _writes(found, answer.refused, experiment))
+    if unseen(experiment):
+        yield fact("Unseen", "the commands may write anywhere that you may; iodelta guards the target alone")
     yield from _at_stake(found, answer.refused)
     yield from _disk(found, experiment)
     yield from settings(experiment)
@@ -92,7 +95,7 @@ def _contents(plan: Plan) -> Iterator[Item]:
 def _rules(plan: Plan) -> Iterator[Item]:
     """By which rules it is decided, and what the budget lets them decide."""
     rules = plan.rules
-    metrics = ", ".join(metric.name for metric in rules.metrics)
+    metrics = ", ".join(metric.name.removeprefix("command.") for metric in rules.metrics)
     looks = ", ".join(map(str, rules.looks))
     yield fact("Metrics", f"{metrics}; margin {100 * rules.margin:g} %, level {100 * (1 - rules.alpha):g} %")
     yield fact("Blocks", f"looks at {looks}; the budget pays for about {rounds(plan)} of every cell")
@@ -134,6 +137,8 @@ def settings(experiment: Experiment) -> Iterator[Item]:
     for name in experiment.knob_names():
         values = [f"{inert(v.name)}: {inert(v.knobs.get(name, 'as it is'))}" for v in experiment.variants]
         yield fact("Knob", f"{name} ({'; '.join(values)}); restored at the end")
+    for text in commands_of(experiment):
+        yield fact("Measures", inert(text))
     for text in (*experiment.runs_commands(), *experiment.looks_closer()):
         yield fact("Command", inert(text))
 
@@ -163,7 +168,8 @@ def order(plan: Plan) -> tuple[Section, ...]:
     cells = []
     for cell in plan.experiment.cells:
         options = " ".join(f"--{name}" if value is None else f"--{name}={inert(value)}" for name, value in cell.options)
-        cells.append(f"{inert(cell.name)} ({'+'.join(kinds_of(cell))}): {options}")
+        kinds = "command" if cell.command is not None else "+".join(kinds_of(cell))
+        cells.append(f"{inert(cell.name)} ({kinds}): {options}".removesuffix(": "))
     rounds_ = plan.schedule.rounds
     lines = []
     for number, round_ in enumerate(rounds_[:FIRST], 1):
@@ -201,9 +207,14 @@ def _target(found: Survey) -> str:
     return f"{what} on {found.target.device}" if found.target.device and found.target.kind != "block" else what
 
 
-def _writes(found: Survey, refused: str) -> str:
+def _writes(found: Survey, refused: str, experiment: Experiment) -> str:
     if refused:
         return f"refused: {inert(refused)}"
+    if experiment.of_command and not found.writes:
+        own = "; iodelta itself only the scratch file" if found.scratch else ""
+        return (
+            f"nothing, says the file (only_reads){own}" if only_reads(experiment) else f"what the commands write{own}"
+        )
     if not found.writes:
         return "nothing is written" + (" but the scratch file" if found.scratch else "")
     if found.target.kind == "directory" and not found.scratch:

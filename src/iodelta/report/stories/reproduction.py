@@ -10,7 +10,8 @@ from iodelta.report.stories.story import PLAIN, Cell, Detail, Item, Row, Section
 from iodelta.study.confounders import said
 from iodelta.study.reproduction import Effect, Matched, Reproduced, Side, counted
 from iodelta.study.words import digits, inert, metric_name, percent
-from iodelta.verdict import metric
+from iodelta.verdict import Metric, metric
+from iodelta.verdict.metrics import COMMAND
 from iodelta.verdict.reproduction import WORK, Estimand
 
 ONE_SIDED = 6
@@ -65,10 +66,17 @@ def _tables(found: Reproduced) -> tuple[Table, ...]:
 def _row(one: Matched, baseline: str) -> Row:
     cell, variant = one.there.cell, one.there.variant
     place = "all cells together" if cell == "*" else inert(cell)
-    name = metric_name(metric(one.there.metric.replace("mixed.", "read.", 1)), with_kind=False)
+    name = metric_name(_metric(one.there.metric), with_kind=False)
     texts = (_change(one.there, one.found.basis), _change(one.here, one.found.basis), one.word)
     group = f"{place}: {inert(variant)} against {inert(baseline)}"
     return Row(inert(name), tuple(map(Cell, texts)), inert(_detail(one)), group)
+
+
+def _metric(name: str) -> Metric:
+    """The metric of an effect, as far as its name says it."""
+    if name.startswith(f"{COMMAND}."):
+        return Metric(name, "lower", "")
+    return metric(name.replace("mixed.", "read.", 1))
 
 
 def _change(effect: Effect, basis: Estimand) -> str:

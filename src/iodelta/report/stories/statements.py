@@ -290,15 +290,23 @@ def _hosts(account: Account) -> str:
     return f" on {plural(len(names), 'host')} in turn, whose own effects are averaged" if len(names) > 1 else ""
 
 
+def _length(account: Account) -> str:
+    """How long a trial is, where that is planned: a command ends by itself."""
+    design = account.plan.experiment.design
+    if account.plan.experiment.of_command:
+        return " of a command"
+    return f" of {design.trial:g} s after a ramp of {design.ramp:g} s"
+
+
 def method(account: Account, folder: str = "FOLDER") -> Iterator[str]:
     """How it was measured and decided: what was fixed in advance, what could have been seen, how it ended.
 
     ``folder`` is what to call it in a command: its path for a reader who has it.
     """
-    rules, design = account.plan.rules, account.plan.experiment.design
+    rules = account.plan.rules
     looks = ", ".join([*map(str, rules.looks[:-1]), plural(rules.looks[-1], "block")])
     yield (
-        f"{plural(account.trials, 'trial')} of {design.trial:g} s after a ramp of {design.ramp:g} s in "
+        f"{plural(account.trials, 'trial')}{_length(account)} in "
         f"{duration(account.spent)}{_hosts(account)}; margin {100 * rules.margin:g} %, "
         f"level {100 * (1 - rules.alpha):g} %, order randomised in blocks (seed {account.plan.seed}), "
         f"looks at {looks}."

@@ -1,0 +1,278 @@
+"""Any command as a workload: its words, its parameters, and the numbers that are read from what it prints."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePath
+from typing import Any, NoReturn, Protocol
+
+from iodelta.errors import RequestError
+from iodelta.experiment.model import Command, Experiment, Measure
+from iodelta.experiment.values import seconds
+
+BUILT_IN = {
+    "wall": Measure("wall", "ns", "lower"),
+    "cpu": Measure("cpu", "ns", "lower"),
+    "memory": Measure("memory", "B", "lower"),
+}
+"""What every command has without printing it: wall time, CPU time and peak memory of the command and its children."""
+
+GIVEN = ("target", "trial", "seed")
+"""Names that iodelta fills in: the path of the target, the seconds of a trial, the seed of this trial."""
+
+HERE = "{here}"
+"""The directory of the experiment file, filled in before the file is read."""
+
+KEYS = ("command", "setup", "reset", "timeout", "only_reads")
+
+_PARAMETER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_GAP = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}", re.ASCII)
+_INTERPRETERS = re.compile(r"(python|pypy|perl|ruby|node|bash|dash|sh|env|sudo)[\d.]*")
+
+UNITS: dict[str, tuple[str, float]] = {
+    **{name: ("ns", scale) for name, scale in {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9, "min": 6e10}.items()},
+    **{f"{p}B": ("B", 1000.0**n) for n, p in enumerate(["", "k", "M", "G", "T"])},
+    **{f"{p}iB": ("B", 1024.0**n) for n, p in enumerate(["", "K", "M", "G", "T"]) if n},
+    **{f"{p}B/s": ("B/s", 1000.0**n) for n, p in enumerate(["", "k", "M", "G", "T"])},
+    **{f"{p}iB/s": ("B/s", 1024.0**n) for n, p in enumerate(["", "K", "M", "G", "T"]) if n},
+}
+"""Unit as programs print it -> the unit in which it is kept, and how many of those it is. Others stay as they are."""
+
+
+class Refuse(Protocol):
+    """Raises RequestError with the place of a key: tables first, the key last."""
+
+    def __call__(self, what: str, *path: str, remedy: str = "") -> NoReturn: ...
+
+
+def kept_unit(unit: str) -> tuple[str, float]:
+    """The unit in which a number of ``unit`` is kept, and its factor."""
+    return UNITS.get(unit, (unit, 1.0))
+
+
+def measure_called(name: str, measures: Iterable[Measure]) -> Measure:
+    """What is measured under this name. Raises RequestError."""
+    known = {**BUILT_IN, **{one.name: one for one in measures}}
+    if name not in known:
+        raise RequestError(f"unknown metric {name!r}", place="design.metrics", remedy=f"use {', '.join(known)}")
+    return known[name]
+
+
+def measured_by(experiment: Experiment) -> tuple[Measure, ...]:
+    """What is judged of a command: what was asked for, else what it is said to print, else its wall time."""
+    names = experiment.design.metrics or [one.name for one in experiment.measures] or ["wall"]
+    return tuple(measure_called(name, experiment.measures) for name in names)
+
+
+def gaps(words: Iterable[str]) -> set[str]:
+    """The names that stand in braces in ``words``; ``{{name}}`` is the text ``{name}``."""
+    return {name for word in words for _, name in _GAP.findall(word) if name}
+
+
+def filled(words: Iterable[str], values: Mapping[str, str]) -> tuple[str, ...]:
+    """The words with every name in braces replaced. No shell sees the result."""
+
+    def value(found: re.Match[str]) -> str:
+        return values[found[2]] if found[2] else f"{{{found[1]}}}"
+
+    return tuple(_GAP.sub(value, word) for word in words)
+
+
+def commands_of(experiment: Experiment) -> tuple[str, ...]:
+    """The commands that are measured, each once, as they stand in the experiment."""
+    words = (cell.command.words for cell in experiment.cells if cell.command is not None)
+    return tuple(dict.fromkeys(map(shlex.join, words)))
+
+
+def unseen(experiment: Experiment) -> tuple[str, ...]:
+    """Commands that may write where no guard sees it: those of every workload whose owner does not say that it only
+    reads, each once, as they stand in the experiment."""
+    found: dict[str, None] = {}
+    for cell in experiment.cells:
+        if cell.command is not None and not cell.command.only_reads:
+            commands = (*cell.command.setup, *cell.command.reset, cell.command.words)
+            found |= dict.fromkeys(map(shlex.join, commands))
+    return tuple(found)
+
+
+def every_word(command: Command) -> tuple[str, ...]:
+    """The words of all that a workload runs."""
+    found = list(command.words)
+    for words in (*command.setup, *command.reset):
+        found += words
+    return tuple(found)
+
+
+def uses_target(experiment: Experiment) -> bool:
+    """Whether some command is given the path of the target."""
+    return any("target" in gaps(every_word(cell.command)) for cell in experiment.cells if cell.command)
+
+
+def only_reads(experiment: Experiment) -> bool:
+    """Whether the owner of every command says that it only reads."""
+    return all(cell.command is not None and cell.command.only_reads for cell in experiment.cells)
+
+
+def called(command: Command) -> str:
+    """What a cell of this command is called: the program, or the script that an interpreter runs."""
+    names = [PurePath(word).name for word in command.words]
+    plain = [name for name in names if re.fullmatch(r"\w[\w.+-]*", name)]
+    return next((name for name in plain if not _INTERPRETERS.fullmatch(name)), plain[0] if plain else "command")
+
+
+def placed(text: str, folder: Path) -> str:
+    """An experiment file whose ``{here}`` is ``folder``: a copy of it elsewhere means the same. Raises RequestError."""
+    if HERE not in text:
+        return text
+    path = str(folder.absolute())
+    if re.search(r"[\"'\\{}\x00-\x1f\x7f]", path):
+        raise RequestError(f"{HERE} cannot be filled in: the directory has a special character", place=repr(path))
+    return text.replace(HERE, path)
+
+
+# ------------------------------------------------------------------------------------------------- the file
+
+
+def is_command(common: Mapping[str, Any], named: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether the tables of a workload run a command in place of fio."""
+    return "command" in common or any("command" in table for table in named.values())
+
+
+def parse_command(table: Mapping[str, Any], path: tuple[str, ...], refuse: Refuse) -> tuple[Command, dict[str, Any]]:
+    """A command and the values of its parameters. Raises RequestError."""
+    if "command" not in table:
+        refuse("has no command, and the other workloads have one", *path, remedy="one experiment has one tool")
+    words = _words(table["command"], refuse, *path, "command")
+    try:
+        timeout = seconds(table.get("timeout", 600.0))
+    except (ValueError, TypeError) as error:
+        refuse(str(error), *path, "timeout")
+    if not 0.1 <= timeout <= 86400:
+        refuse("timeout must lie between 100 ms and 1 day", *path, "timeout")
+    reads = table.get("only_reads", False)
+    if not isinstance(reads, bool) and reads not in ("0", "1"):
+        refuse("only_reads is true or false", *path, "only_reads")
+    setup, reset = (_commands(table.get(key, []), refuse, *path, key) for key in ("setup", "reset"))
+    parameters = {key: value for key, value in table.items() if key not in KEYS}
+    for name in parameters:
+        if not _PARAMETER.fullmatch(name) or name in (*GIVEN, HERE.strip("{}")):
+            refuse(f"{name!r} cannot be the name of a parameter", *path, name, remedy=f"keys: {', '.join(KEYS)}")
+    return Command(words, setup, reset, timeout, reads in (True, "1")), parameters
+
+
+def _words(value: Any, refuse: Refuse, *path: str) -> tuple[str, ...]:
+    good = isinstance(value, list) and value and all(isinstance(word, str) and "\0" not in word for word in value)
+    if not good or not value[0].strip():
+        refuse(
+            f"{path[-1]} is a list of words, and no shell reads them",
+            *path,
+            remedy='as in command = ["dd", "if={target}", "of=/dev/null"]',
+        )
+    return tuple(value)
+
+
+def _commands(value: Any, refuse: Refuse, *path: str) -> tuple[tuple[str, ...], ...]:
+    """One command as a list of words, or several as a list of those."""
+    if isinstance(value, list) and all(isinstance(one, list) for one in value):
+        return tuple(_words(one, refuse, *path) for one in value)
+    return (_words(value, refuse, *path),)
+
+
+def check_parameters(experiment: Experiment, refuse: Refuse) -> None:
+    """Every name in braces has a value in every trial, and every parameter is used. Raises RequestError."""
+    for cell in experiment.cells:
+        assert cell.command is not None
+        wanted = gaps(every_word(cell.command))
+        for variant in experiment.variants:
+            has = {name for name, _ in (*cell.options, *variant.options)}
+            if unknown := sorted(wanted - has - {*GIVEN}):
+                refuse(
+                    f"{{{unknown[0]}}} has no value in cell {cell.name}, variant {variant.name}",
+                    "workload",
+                    "command",
+                    remedy=f"give {unknown[0]} in [workload] or in every variant (workload.{unknown[0]}); "
+                    f"{', '.join(f'{{{name}}}' for name in GIVEN)} are filled in; "
+                    f"{{{{{unknown[0]}}}}} is the text {{{unknown[0]}}}",
+                )
+            if unused := sorted(has - wanted):
+                refuse(
+                    f"the parameter {unused[0]} does not stand in the command of cell {cell.name}",
+                    *("workload", unused[0]),
+                    remedy=f"write {{{unused[0]}}} where its value belongs",
+                )
+
+
+def check_fits(data: Mapping[str, Any], refuse: Refuse) -> None:
+    """Raises RequestError for what only fio's trials can have."""
+    why = "the workload is a command, and this is of fio's trials"
+    machines = data.get("machine", [])
+    for key in ("clock", "prepare", "instrument"):
+        if data.get(key, "wall") != "wall":
+            refuse(why, key, remedy=f"remove {key}")
+    if any(name.partition(":")[0] == "vm" for name in ([machines] if isinstance(machines, str) else machines)):
+        refuse("a throw-away guest has no Python, which runs commands", "machine", remedy="measure on a host")
+
+
+def parse_measures(data: Any, refuse: Refuse, *, by_command: bool) -> tuple[Measure, ...]:
+    """The ``[metric.NAME]`` tables. Raises RequestError."""
+    if not isinstance(data, dict) or not all(isinstance(table, dict) for table in data.values()):
+        refuse("metric must be tables: [metric.NAME]", "metric")
+    if data and not by_command:
+        refuse("[metric] is of a command, and fio is measured here", "metric", remedy="fio's are [design] metrics")
+    return tuple(_measure(name, table, refuse) for name, table in data.items())
+
+
+def _measure(name: str, table: Mapping[str, Any], refuse: Refuse) -> Measure:
+    place = ("metric", name)
+    if not re.fullmatch(r"[A-Za-z][\w-]{0,47}", name, re.ASCII) or name in BUILT_IN:
+        refuse(
+            f"{name!r} cannot be the name of a metric",
+            *place,
+            remedy=f"letters, digits, _ and - only; {', '.join(BUILT_IN)} are built in",
+        )
+    allowed = ("pattern", "json", "last_line", "unit", "better")
+    for key, value in table.items():
+        right = isinstance(value, bool) if key == "last_line" else isinstance(value, str) and value.isprintable()
+        if key not in allowed or not right:
+            refuse(f"[metric.{name}] cannot have {key} = {value!r}", *place, key, remedy=f"keys: {', '.join(allowed)}")
+    one = Measure(name, table.get("unit", ""), table.get("better", ""), **_source(table))
+    if one.better not in ("higher", "lower"):
+        refuse('better must be "higher" or "lower"', *place, "better")
+    if not one.unit.strip() or len(one.unit) > 24:
+        refuse('unit is missing, as in unit = "1/s" or unit = "ms"', *place, "unit")
+    if bool(one.pattern) + bool(one.json) > 1 or not (one.pattern or one.json or one.last_line):
+        refuse("give one of pattern, json, last_line = true", *place)
+    _check_source(one, refuse, *place)
+    return one
+
+
+def _source(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: table[key] for key in ("pattern", "json", "last_line") if key in table}
+
+
+def _check_source(one: Measure, refuse: Refuse, *place: str) -> None:
+    if one.json and json_path(one.json) is None:
+        refuse(f"{one.json!r} is not a path", *place, "json", remedy='as in json = "results.tps" or "a.b[0]"')
+    if not one.pattern:
+        return
+    try:
+        compiled = re.compile(one.pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        refuse(f"not a regular expression: {error}", *place, "pattern")
+    number = compiled.groups - ("unit" in compiled.groupindex)
+    if number != 1:
+        refuse(
+            f"pattern has {number} groups, and the number is one",
+            *place,
+            "pattern",
+            remedy="write one group, as in 'tps = ([0-9.]+)'; (?:...) groups without one; (?P<unit>...) is the unit",
+        )
+
+
+def json_path(text: str) -> tuple[str | int, ...] | None:
+    """``a.b[0]`` as its steps; None for what is no such path."""
+    if not re.fullmatch(r"(?:[\w %/-]+|\[\d{1,9}\])(?:\.[\w %/-]+|\[\d{1,9}\])*", text):
+        return None
+    return tuple(int(index) if index else key for index, key in re.findall(r"\[(\d+)\]|([\w %/-]+)", text))

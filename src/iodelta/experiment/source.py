@@ -1,0 +1,67 @@
+"""The TOML text of an experiment or of a plan for a disk: on which line a key stands, and which keys are allowed."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NoReturn
+
+from iodelta.errors import RequestError
+
+
+class Source:
+    """A TOML text that can say on which line a key stands: the place for error messages."""
+
+    def __init__(self, text: str, name: str, *, numbered: bool = True) -> None:
+        self.name = name
+        self._lines = text.splitlines() if numbered else []
+
+    def place(self, *path: str) -> str:
+        """``file:line`` of the key at ``path`` (tables first), or of the nearest table above it, or the file."""
+        for depth in range(len(path), 0, -1):
+            line = self._line(path[:depth])
+            if line:
+                return f"{self.name}:{line}"
+        return self.name
+
+    def _line(self, path: Sequence[str]) -> int:
+        table: tuple[str, ...] = ()
+        for number, line in enumerate(self._lines, 1):
+            header = re.match(r"\s*\[+\s*(.+?)\s*\]+\s*(#.*)?$", line)
+            if header:
+                table = _dotted(header[1])
+                if table[: len(path)] == tuple(path):
+                    return number
+                continue
+            key = re.match(r"\s*((?:\"[^\"]*\"|'[^']*'|[\w-]+)(?:\s*\.\s*(?:\"[^\"]*\"|'[^']*'|[\w-]+))*)\s*=", line)
+            if key and (*table, *_dotted(key[1])) == tuple(path):
+                return number
+        return 0
+
+    def refuse(self, what: str, *path: str, remedy: str = "") -> NoReturn:
+        raise RequestError(what, place=self.place(*path), remedy=remedy)
+
+
+def _dotted(text: str) -> tuple[str, ...]:
+    return tuple(part.strip().strip("\"'") for part in re.findall(r"\"[^\"]*\"|'[^']*'|[^.\s]+", text))
+
+
+def toml_data(text: str, name: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        line = re.search(r"at line (\d+)", str(error))
+        place = f"{name}:{line[1]}" if line else name
+        raise RequestError(f"not valid TOML: {error}", place=place, remedy="see docs/experiment-file.md") from error
+
+
+def check_keys(source: Source, table: Mapping[str, Any], path: tuple[str, ...], allowed: Iterable[str]) -> None:
+    names = list(allowed)
+    for key in table:
+        if key not in names:
+            near = difflib.get_close_matches(key, names, 1)
+            hint = f"did you mean {near[0]}? " if near else ""
+            where = f"[{'.'.join(path)}]" if path else "the experiment file"
+            source.refuse(f"{where} has no key {key!r}", *path, key, remedy=f"{hint}allowed: {', '.join(names)}")

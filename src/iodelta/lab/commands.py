@@ -1,0 +1,87 @@
+"""Commands as workloads: what is asked of a machine for them, and what a record keeps of them."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+from iodelta.errors import MeasureError
+from iodelta.experiment import Cell, Experiment, Variant
+from iodelta.experiment.command import filled, measured_by, uses_target
+from iodelta.experiment.model import Command
+from iodelta.lab.plan import Plan
+from iodelta.machine import Machine
+from iodelta.probe.topology import Target
+from iodelta.workload import command
+from iodelta.workload.leftovers import marked
+from iodelta.workload.model import FioRequest, FioResult, FioRun
+
+
+def request_of(
+    experiment: Experiment,
+    target: Target,
+    cell: Cell,
+    given: Command,
+    variant: Variant,
+    *,
+    seed: int,
+    launcher: tuple[str, ...],
+    workdir: str,
+    python: str,
+) -> FioRequest:
+    """What a command is run as in one trial: its words with every name in braces replaced."""
+    values = command.values_of(cell, variant, target=target.real_path, trial=experiment.design.trial, seed=seed)
+    return FioRequest(
+        options=tuple({**dict(cell.options), **dict(variant.options)}.items()),
+        tool="command",
+        fio=python,
+        target=target.real_path,
+        target_kind="device" if target.kind == "block" else target.kind,
+        runtime=given.timeout,
+        ramp=0.0,
+        seed=seed,
+        workdir=workdir,
+        launcher=launcher,
+        words=filled(given.words, values),
+        reset=tuple(filled(words, values) for words in given.reset),
+        measures=measured_by(experiment),
+    )
+
+
+def kept_of(run: FioRun, result: FioResult) -> dict[str, Any]:
+    """What the record of a trial keeps of the result of a command; nothing of fio's, which is read again."""
+    if run.request.tool != "command":
+        return {}
+    usage = (result.usr_cpu, result.sys_cpu, result.context_switches) if result.measured else (0.0, 0.0, 0)
+    return {"measured": result.measured, "usage": usage, "said": result.findings}
+
+
+def makes_scratch(experiment: Experiment) -> bool:
+    """Whether iodelta makes the file that commands are given."""
+    return uses_target(experiment) and not experiment.target.path
+
+
+def needs_fio(experiment: Experiment) -> bool:
+    """Whether anything of it is done by fio: of commands, only a scratch file, a background load, a preparation."""
+    loads = any(condition.background_fio for condition in experiment.conditions)
+    return not experiment.of_command or loads or experiment.prepare is not None or makes_scratch(experiment)
+
+
+def set_up(machine: Machine, plan: Plan, target: Target, workdir: str) -> str:
+    """What commands need before the first trial: their supervisor, and their own ``setup``, each command once.
+
+    Returns the Python that runs the supervisor there. Raises MeasureError.
+    """
+    python = command.python(machine)
+    command.install(machine, workdir)
+    setups: dict[tuple[str, ...], float] = {}
+    for cell, variant in product(plan.experiment.cells, plan.experiment.variants):
+        if cell.command is None:
+            continue
+        trial = plan.experiment.design.trial
+        values = command.values_of(cell, variant, target=target.real_path, trial=trial, seed=plan.seed)
+        setups |= {filled(words, values): cell.command.timeout for words in cell.command.setup}
+    for words, timeout in setups.items():
+        if problem := command.run_all(machine, [words], workdir, timeout, marked(plan.identifier)):
+            raise MeasureError(f"the setup failed: {problem}", place="[workload] setup")
+    return python

@@ -1,0 +1,100 @@
+"""What is kept of a trial: enough to make it again without the machine."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from iodelta.errors import MeasureError
+from iodelta.lab.folder import Folder, Started
+from iodelta.trial import Background, Finding, Place, Quantity, Trial
+from iodelta.workload.model import OUTPUTS, FioResult, FioRun
+from iodelta.workload.pooled import pooled
+from iodelta.workload.result import read_run
+
+RECORD = "record"
+
+SEED = re.compile(rb'"randseed"\s*:\s*"?(\d+)')
+"""As fio's JSON repeats it, once for the run or for each job."""
+
+
+class Record(msgspec.Struct, frozen=True):
+    """What is kept of a trial beside fio's own output: enough, with it, to make the ``Trial`` again."""
+
+    run: FioRun
+    """Its ``output`` is empty here; it lies beside, byte for byte."""
+    counters: dict[str, float]
+    background: Background | None
+    findings: tuple[Finding, ...] = ()
+    more: tuple[FioRun, ...] = ()
+    """Further runs of the same load in the same boot, with their output."""
+    measured: dict[str, Quantity] = {}
+    """Of a command, what was read from its output when it was made: no reader of a folder runs a stranger's pattern."""
+    usage: tuple[float, float, int] = (0.0, 0.0, 0)
+    """Of a command: user and system CPU in percent of one CPU, context switches."""
+    said: tuple[Finding, ...] = ()
+    """Of a command, what is wrong with its run."""
+
+    def results(self, output: bytes) -> FioResult:
+        """What all its runs measured; ``output`` is the first one's."""
+        if self.run.request.tool == "command":
+            user, system, switches = self.usage
+            return FioResult(
+                measured=self.measured, usr_cpu=user, sys_cpu=system, context_switches=switches, findings=self.said
+            )
+        first = read_run(msgspec.structs.replace(self.run, output=output))
+        return pooled([first, *map(read_run, self.more)])
+
+
+def assemble(identity: Started, record: Record, result: FioResult, source: str = "") -> Trial:
+    """The trial of a record and what fio measured: the same live and from a folder."""
+    return Trial(
+        number=identity.trial,
+        cell=identity.cell,
+        variant=identity.variant,
+        block=identity.block,
+        position=identity.position,
+        seed=identity.seed,
+        started=record.run.started,
+        seconds=sum(one.seconds for one in (record.run, *record.more)),
+        directions=result.directions,
+        sync=result.sync,
+        attempt=identity.attempt,
+        conditioning=identity.conditioning,
+        usr_cpu=result.usr_cpu,
+        sys_cpu=result.sys_cpu,
+        context_switches=result.context_switches,
+        counters={**record.counters, **result.counters},
+        background=record.background,
+        series=result.series,
+        measured=result.measured,
+        findings=(*record.findings, *result.findings),
+        source=Place(source),
+    )
+
+
+def check_seeds(identity: Started, record: Record, output: bytes) -> None:
+    """Raises MeasureError when fio ran with another seed than the journal says: raw files of two trials were exchanged.
+
+    Most trials have a seed of their own, so this sees an exchange also where nothing is sealed.
+    """
+    outputs = (output, *(more.output for more in record.more))
+    for number, (made, said) in enumerate(zip((record.run, *record.more), outputs, strict=True)):
+        wanted = identity.seed + number
+        seeds = {int(seed) for seed in SEED.findall(said)} if made.request.tool == "fio" else set()
+        other = (seeds | {made.request.seed}) - {wanted}
+        if other:
+            raise MeasureError(
+                f"fio ran with seed {min(other)}, but the journal says {wanted}: not the raw files of this trial",
+                place=f"trial {identity.trial}",
+            )
+
+
+def read_trial(folder: Folder, identity: Started) -> Trial:
+    """A finished trial from its raw files. Raises MeasureError when they are missing or damaged."""
+    record = msgspec.json.decode(folder.read_raw(identity.trial, RECORD), type=Record)
+    output = folder.read_raw(identity.trial, OUTPUTS[record.run.request.tool])
+    check_seeds(identity, record, output)
+    result = record.results(output)
+    return assemble(identity, record, result, f"{folder.path.name}/raw/{identity.trial:06d}")

@@ -1,0 +1,214 @@
+"""Any command as the load of a trial: how it is run, and what it measured.
+
+The command runs below a small supervisor (``supervisor.py``), in an empty directory of its own, with LC_ALL=C.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from iodelta.errors import MeasureError
+from iodelta.experiment import Cell, Variant
+from iodelta.machine import LocalMachine, Machine
+from iodelta.trial import Finding, Quantity, Severity
+from iodelta.workload.ending import words_of
+from iodelta.workload.model import FioRequest, FioResult, FioRun
+from iodelta.workload.readings import UnreadError, lines_of, read
+
+SUPERVISOR = Path(__file__).with_name("supervisor.py")
+NAME = "supervisor.py"
+REPORT = "command.json"
+PLACE = "command"
+"""The directory in the working directory where the command runs."""
+
+MOST = 16 << 20
+"""Bytes that a command may print."""
+
+SLACK = 1.05
+"""A peak memory up to this many times that of the supervisor may be the supervisor's own."""
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What the supervisor says of a command."""
+
+    why: str
+    """Why it was ended: ``timeout``, ``output``, ``stopped``, ``start``; empty where it ended itself."""
+    code: int | None = None
+    started: float = 0.0
+    seconds: float = 0.0
+    user: float = 0.0
+    system: float = 0.0
+    memory: int = 0
+    """Bytes of the largest process."""
+    floor: int = 0
+    """Bytes below which no memory can be seen: the supervisor's own."""
+    switches: int = 0
+    survivors: tuple[str, ...] = ()
+    """What still ran when the command had ended, and was ended."""
+    stuck: tuple[str, ...] = ()
+    error: str = ""
+
+
+def python(machine: Machine) -> str:
+    """The Python that runs the supervisor there. Raises MeasureError."""
+    if isinstance(machine, LocalMachine):
+        return sys.executable
+    if machine.run(["python3", "-c", "import os; os.posix_spawnp, os.waitstatus_to_exitcode"]).returncode != 0:
+        raise MeasureError(
+            "a command as the workload needs python3 there, 3.9 or later",
+            place=machine.name,
+            remedy="install python3 on that machine",
+        )
+    return "python3"
+
+
+def install(machine: Machine, workdir: str) -> None:
+    """Put the supervisor into the working directory. Raises MachineError."""
+    machine.put(str(SUPERVISOR), f"{workdir}/{NAME}")
+
+
+def values_of(cell: Cell, variant: Variant, *, target: str, trial: float, seed: int) -> dict[str, str]:
+    """What stands for each name in braces in one trial; a variant's own parameters replace the cell's."""
+    given = {"target": target, "trial": f"{trial:g}", "seed": str(seed)}
+    return {**given, **{name: value or "" for name, value in (*cell.options, *variant.options)}}
+
+
+def command(request: FioRequest) -> list[str]:
+    """The command line of ``request``, the supervisor first."""
+    report = f"{request.workdir}/{REPORT}"
+    supervisor = [request.fio, "-I", "-S", f"{request.workdir}/{NAME}", report, f"{request.runtime:g}", str(MOST)]
+    return [*request.launcher, *supervisor, "--", *request.words]
+
+
+def make_ready(machine: Machine, request: FioRequest, env: Mapping[str, str]) -> str:
+    """Make the directory in which the command runs, and run what resets the state before a trial.
+
+    Returns why that failed; an empty text when it did not.
+    """
+    place = f"{request.workdir}/{PLACE}"
+    machine.run(["rm", "-rf", "--", place])
+    machine.run(["mkdir", "--", place])
+    return run_all(machine, request.reset, place, request.runtime, env)
+
+
+def run_all(
+    machine: Machine, commands: Sequence[tuple[str, ...]], place: str, timeout: float, env: Mapping[str, str]
+) -> str:
+    """Run commands one after the other; why one failed, or an empty text."""
+    for words in commands:
+        done = machine.run(words, timeout=timeout, env={"LC_ALL": "C", **env}, cwd=place)
+        if done.timed_out:
+            return f"{shlex.join(words)} was still running after {timeout:g} s and was ended"
+        if done.returncode != 0:
+            said = words_of(lines_of(done.stdout, done.stderr))
+            return f"{shlex.join(words)} ended with exit code {done.returncode}: {said}"
+    return ""
+
+
+def not_run(request: FioRequest, now: float, problem: str) -> FioRun:
+    """A run that did not happen, because what was to run before it failed."""
+    return FioRun(
+        request=request,
+        args=request.words,
+        exit_code=0,
+        ended="finished",
+        started=now,
+        seconds=0.0,
+        output=b"",
+        stdout=b"",
+        stderr=b"",
+        log=b"",
+        before=problem,
+    )
+
+
+def read_output(run: FioRun) -> FioResult:
+    """Read back a run of a command. Never raises for what it printed: what is wrong is in ``findings``.
+
+    Hard findings: ``command.reset``, ``command.failed``, ``command.stopped``, ``command.timeout``, ``command.output``,
+    ``command.metric``; a warning: ``command.survivors``.
+    """
+    if run.before:
+        return FioResult(findings=(_finding(run, "command.reset", "hard", f"the reset failed: {run.before}"),))
+    try:
+        report = msgspec.json.decode(run.log, type=Report)
+    except msgspec.MsgspecError:
+        report = Report("stopped" if run.ended == "stopped" else "lost")
+    if problem := _problem(run, report):
+        return FioResult(findings=(problem,))
+    findings: list[Finding] = []
+    if report.survivors:
+        count, names = len(report.survivors), ", ".join(dict.fromkeys(report.survivors))
+        text = f"{count} of its processes still ran when it had ended, and were ended: {names}"
+        findings.append(_finding(run, "command.survivors", "warning", text, "let the command wait for what it starts"))
+    measured = _built_in(report)
+    for measure in run.request.measures:
+        if measure.name == "memory":
+            findings += _unseen_memory(run, report)
+            continue
+        if measure.name in measured:
+            continue
+        try:
+            measured[measure.name] = read(measure, run.output, run.stderr)
+        except UnreadError as error:
+            findings.append(_finding(run, "command.metric", "hard", f"{measure.name}: {error}"))
+    return FioResult(
+        measured=measured,
+        usr_cpu=100 * report.user / report.seconds if report.seconds else float("nan"),
+        sys_cpu=100 * report.system / report.seconds if report.seconds else float("nan"),
+        context_switches=report.switches,
+        window=(report.started, report.started + report.seconds),
+        findings=tuple(findings),
+    )
+
+
+def _built_in(report: Report) -> dict[str, Quantity]:
+    """Wall time, CPU time and peak memory."""
+    cpu = 1e9 * (report.user + report.system)
+    found = {"wall": Quantity.exact(1e9 * report.seconds, "ns"), "cpu": Quantity.exact(cpu, "ns")}
+    if report.memory > SLACK * report.floor:
+        found["memory"] = Quantity.exact(float(report.memory), "B")
+    return found
+
+
+def _unseen_memory(run: FioRun, report: Report) -> list[Finding]:
+    if report.memory > SLACK * report.floor:
+        return []
+    text = f"memory: it is at most {report.memory / 1e6:.0f} MB, and less than that cannot be seen"
+    return [_finding(run, "command.metric", "hard", text, "leave memory out of [design] metrics")]
+
+
+def _problem(run: FioRun, report: Report) -> Finding | None:
+    """Why the run has no result, if so."""
+    said = lines_of(run.output, run.stderr)
+    if report.stuck:
+        text = f"processes do not end even by SIGKILL: {', '.join(report.stuck)}"
+        return _finding(run, "command.failed", "hard", text, "look at dmesg and at the device")
+    if report.why == "stopped" or run.ended == "stopped":
+        return _finding(run, "command.stopped", "hard", "the run was stopped before its end")
+    if report.why == "timeout" or run.ended == "timed out":
+        text = f"it was still running after {run.request.runtime:g} s and was ended with all that it started"
+        return _finding(run, "command.timeout", "hard", text, "raise [workload] timeout, or give it less to do")
+    if report.why == "output":
+        text = f"it printed more than {MOST >> 20} MiB and was ended"
+        return _finding(run, "command.output", "hard", text, "let it print less")
+    if report.why == "start":
+        remedy = "is it installed? It runs in an empty directory: use an absolute path, or {here}/NAME"
+        return _finding(run, "command.failed", "hard", f"cannot start {run.request.words[0]}: {report.error}", remedy)
+    if report.why or report.code is None:
+        return _finding(run, "command.failed", "hard", f"its supervisor failed: {words_of(said)}")
+    if report.code < 0:
+        return _finding(run, "command.failed", "hard", f"it was killed by signal {-report.code}")
+    if report.code:
+        return _finding(run, "command.failed", "hard", f"it ended with exit code {report.code}: {words_of(said)}")
+    return None
+
+
+def _finding(run: FioRun, rule: str, severity: Severity, text: str, remedy: str = "") -> Finding:
+    line = shlex.join(run.request.words)
+    return Finding(rule, severity, line, text, remedy or f"see what it says to: {line}")

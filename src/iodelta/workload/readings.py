@@ -1,0 +1,148 @@
+"""The numbers in what a command printed: exactly one for every metric, with the interval that its digits allow."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from iodelta.experiment.command import json_path, kept_unit
+from iodelta.experiment.model import Measure
+from iodelta.trial import Quantity
+
+ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+"""What terminals take for colours, titles and movements (ECMA-48)."""
+
+NUMBER = re.compile(r"[-+]?(?:\d[\d_']*(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?")
+
+LONGEST = 4096
+"""Characters of a line that are looked at."""
+
+SHOWN = 80
+
+
+class UnreadError(Exception):
+    """Why a metric has no value."""
+
+
+def lines_of(*outputs: bytes) -> list[str]:
+    """The lines of the outputs, one after the other, without terminal escapes; empty ones are left out."""
+    found: list[str] = []
+    for output in outputs:
+        text = ESCAPES.sub("", output.decode(errors="replace"))
+        found += [line[:LONGEST].rstrip() for line in re.split(r"[\r\n]+", text) if line.strip()]
+    return found
+
+
+def read(measure: Measure, stdout: bytes, stderr: bytes) -> Quantity:
+    """The value of ``measure``. Raises UnreadError when there is none, or more than one."""
+    if measure.json:
+        text, unit = _in_json(measure, stdout), measure.unit
+    elif measure.pattern:
+        text, unit = _by_pattern(measure, lines_of(stdout, stderr))
+    else:
+        text, unit = _of_last_line(lines_of(stdout)), measure.unit
+    return _quantity(text, unit, measure)
+
+
+def _by_pattern(measure: Measure, lines: Sequence[str]) -> tuple[str, str]:
+    """The number, and its unit: the pattern's own where it has one."""
+    if not lines:
+        raise UnreadError("the command printed nothing")
+    pattern = re.compile(measure.pattern)
+    searched = lines[-1:] if measure.last_line else lines
+    found = list(_matches(pattern, searched))
+    if not found:
+        raise UnreadError(f"no line matches {measure.pattern!r}; its last line is {_shown(lines[-1])}")
+    if len(found) > 1:
+        places = " and ".join(f"line {number}: {_shown(match.string)}" for number, match in found[:2])
+        raise UnreadError(f"{len(found)} places match {measure.pattern!r}, and which one counts is not known: {places}")
+    match = found[0][1]
+    place = pattern.groupindex.get("unit", 0)
+    number = next(group for group in range(1, pattern.groups + 1) if group != place)
+    return match[number] or "", (match["unit"] or "") if place else measure.unit
+
+
+def _matches(pattern: re.Pattern[str], lines: Sequence[str]) -> Iterator[tuple[int, re.Match[str]]]:
+    for number, line in enumerate(lines, 1):
+        for match in pattern.finditer(line):
+            yield number, match
+
+
+def _of_last_line(lines: Sequence[str]) -> str:
+    if not lines:
+        raise UnreadError("the command printed nothing")
+    numbers = NUMBER.findall(lines[-1])
+    if len(numbers) != 1:
+        how = f"{len(numbers)} numbers" if numbers else "no number"
+        raise UnreadError(f"its last line has {how}: {_shown(lines[-1])}")
+    return str(numbers[0])
+
+
+def _in_json(measure: Measure, stdout: bytes) -> str:
+    """The number as it is spelt there."""
+    text = stdout.decode(errors="replace").strip()
+    if measure.last_line:
+        text = next(reversed(lines_of(stdout)), "")
+    if not text:
+        raise UnreadError("the command printed nothing")
+    try:
+        value = json.loads(text, parse_int=_Spelt, parse_float=_Spelt, parse_constant=str, object_pairs_hook=_once)
+    except (ValueError, RecursionError) as error:
+        raise UnreadError(f"it printed no JSON: {error}") from error
+    for step in json_path(measure.json) or ():
+        value = _inside(value, step, measure)
+    if not isinstance(value, _Spelt):
+        raise UnreadError(f"{measure.json} is not a number in what it printed")
+    return str(value)
+
+
+class _Spelt(str):
+    """A number of a JSON document as it stands there: its digits say how finely it is known."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object. Raises ValueError where a key stands twice: which one counts is not known."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {twice!r} stands twice")
+    return found
+
+
+def _inside(value: Any, step: str | int, measure: Measure) -> Any:
+    if isinstance(value, dict) and isinstance(step, str) and step in value:
+        return value[step]
+    if isinstance(value, list) and isinstance(step, int) and step < len(value):
+        return value[step]
+    raise UnreadError(f"{measure.json} is not in what it printed: there is no {step!r}")
+
+
+def _quantity(text: str, unit: str, measure: Measure) -> Quantity:
+    """A printed number in the unit of its metric. Raises UnreadError."""
+    if not NUMBER.fullmatch(text):
+        raise UnreadError(f"{_shown(text)} is not a number")
+    digits = re.sub(r"[_']", "", text)
+    value = float(digits)
+    endless = value == 0 and measure.better == "lower"  # a rate of 0 is a stall; nothing is infinitely better than it
+    if not math.isfinite(value) or value < 0 or endless:
+        raise UnreadError(f"{text} is not a number that can be compared as a ratio")
+    (wanted, _), (has, factor) = kept_unit(measure.unit), kept_unit(unit)
+    if has != wanted:
+        raise UnreadError(f"it printed {text} {_shown(unit)}, and the metric is in {measure.unit}")
+    half = _half_digit(digits) if value else 0.0
+    return Quantity(value * factor, max(0.0, value - half) * factor, (value + half) * factor, wanted)
+
+
+def _half_digit(digits: str) -> float:
+    """Half of what the last printed digit stands for; nothing for a whole number, which may be a count."""
+    mantissa, _, exponent = digits.lower().partition("e")
+    _, point, decimals = mantissa.partition(".")
+    return 0.5 * 10.0 ** (int(exponent or 0) - len(decimals)) if point or exponent else 0.0
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}...")

@@ -1,0 +1,91 @@
+"""Any command as a workload, from the file to the answer of a stranger: its numbers come from the seed of each trial,
+so the truth is known and no clock is needed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .stand import GOOD, Stand
+
+pytestmark = pytest.mark.beside
+
+BENCH = """
+import random, sys
+rate, seed = float(sys.argv[1]), int(sys.argv[2])
+noise = random.Random(seed).gauss(0.0, 0.01)
+print("warming up")
+print(f"\\x1b[32mops/s: {rate * (1 + noise):.1f}\\x1b[0m")
+"""
+
+FILE = """
+question = "Is the new build slower?"
+margin = "5%"
+[workload]
+command = ["python3", "-I", "-S", "{here}/bench.py", "{rate}", "{seed}"]
+rate = 1000
+ONLY
+[metric.rate]
+pattern = 'ops/s: ([0-9.]+)'
+unit = "1/s"
+better = "higher"
+[variant.old]
+[variant.new]
+"workload.rate" = "850"
+[design]
+trial = "200ms"
+blocks = 10
+budget = "10m"
+placebo = true
+stalls = "50%"
+carry-over = "tested"
+seed = 7
+"""
+
+
+def _asked(place: Path, only: str = "only_reads = true") -> str:
+    (place / "bench.py").write_text(BENCH)
+    (place / "ask.toml").write_text(FILE.replace("ONLY", only))
+    return str(place / "ask.toml")
+
+
+def test_a_slower_script_is_a_regression_its_placebo_is_equivalent_and_a_stranger_measures_it_again(
+    stand: Stand,
+) -> None:
+    file = _asked(stand.place)
+    done = stand.run("run", file, "--folder", "folder")
+    assert done.code == 1, done
+    said = json.loads(stand.run("report", "folder", "--format", "json").out)
+    words = {(one["variant"], one["metric"]["name"]): one["word"] for one in said["account"]["judgement"]["verdicts"]}
+    assert words == {("new", "command.rate"): "regression", ("placebo", "command.rate"): "equivalent"}
+    assert "no direction has any I/O" not in done.out
+    for format_ in ("mail", "markdown", "html", "csv"):
+        assert "rate" in stand.run("report", "folder", "--format", format_).out
+    packed = stand.run("pack", "folder", "-o", "theirs.iodelta.tar.zst", "--keep-identity")
+    assert packed.code == 0, packed
+    bundle = "theirs.iodelta.tar.zst"
+    shown = stand.run("reproduce", bundle, "--dry-run")
+    assert "DANGER" in shown.out, shown
+    assert "bench.py 850" in " ".join(shown.out.split()), shown
+    refused = stand.run("reproduce", bundle, "--yes", "--folder", "again")
+    assert refused.code == 2, refused
+    assert not (stand.place / "again").exists()
+    again = stand.run("reproduce", bundle, "--yes", "--allow-commands", "--folder", "again", "--budget", "10m")
+    assert again.code in GOOD, again
+    both = json.loads(stand.run("reproduce", bundle, "--against", "again", "--format", "json").out)
+    assert {one["there"]["variant"]: one["found"]["word"] for one in both["matched"]}["new"] == "reproduced", again
+    compared = stand.run("compare", "folder", "again")
+    assert "rate (1/s) (higher is better)" in compared.out, compared
+
+
+def test_a_command_that_may_write_is_asked_for(stand: Stand) -> None:
+    file = _asked(stand.place, "timeout = '20s'")
+    refused = stand.run("run", file, "--folder", "folder")
+    assert refused.code == 2, refused
+    assert "--allow-commands" in refused.err, refused
+    assert not (stand.place / "folder").exists()
+    shown = stand.run("run", file, "--dry-run", "--allow-commands")
+    assert shown.code == 0, shown
+    assert "may write anywhere" in " ".join(shown.out.split()), shown
