@@ -86,6 +86,7 @@ def test_the_file_can_name_its_own_directory(tmp_path: Path) -> None:
         ('better = "higher"', 'better = "more"', "better must be"),
         ('unit = "MB/s"', "", "unit is missing"),
         ("[variant.few]", "[instrument]\nperf = true\n[variant.few]", "this is of fio's trials"),
+        ("[variant.few]", "[variant.few]\nkernel = '/boot/vmlinuz'", "a command is measured within one boot"),
         ("[variant.few]", "[design]\nmetrics = ['read.iops']\n[variant.few]", "unknown metric 'read.iops'"),
     ],
 )

@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from typing import Any, NoReturn, Protocol
 
 from iodelta.errors import RequestError
-from iodelta.experiment.model import Command, Experiment, Measure
+from iodelta.experiment.model import Command, Experiment, Measure, of_boot
 from iodelta.experiment.values import seconds
 
 BUILT_IN = {
@@ -204,7 +204,7 @@ def check_parameters(experiment: Experiment, refuse: Refuse) -> None:
                 )
 
 
-def check_fits(data: Mapping[str, Any], refuse: Refuse) -> None:
+def check_fits(data: Mapping[str, Any], experiment: Experiment, refuse: Refuse) -> None:
     """Raises RequestError for what only fio's trials can have."""
     why = "the workload is a command, and this is of fio's trials"
     machines = data.get("machine", [])
@@ -213,6 +213,9 @@ def check_fits(data: Mapping[str, Any], refuse: Refuse) -> None:
             refuse(why, key, remedy=f"remove {key}")
     if any(name.partition(":")[0] == "vm" for name in ([machines] if isinstance(machines, str) else machines)):
         refuse("a throw-away guest has no Python, which runs commands", "machine", remedy="measure on a host")
+    if booted := [name for name in experiment.knob_names() if of_boot(name)]:
+        what = f"{booted[0]} takes a boot for every variant, and a command is measured within one boot"
+        refuse(what, "workload", "command", remedy=f"remove {booted[0]}, or measure with fio")
 
 
 def parse_measures(data: Any, refuse: Refuse, *, by_command: bool) -> tuple[Measure, ...]:

@@ -82,7 +82,7 @@ def parse(text: str, name: str = "experiment.toml", *, base: Path = Path(), numb
     _check_weights(source, experiment)
     _check_prepare(source, data, experiment, clock)
     if experiment.of_command:
-        check_fits(data, source.refuse)
+        check_fits(data, experiment, source.refuse)
     parse_build(data.get("build", {}), source.refuse)
     return msgspec.structs.replace(
         experiment,
