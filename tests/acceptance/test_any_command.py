@@ -89,3 +89,53 @@ def test_a_command_that_may_write_is_asked_for(stand: Stand) -> None:
     shown = stand.run("run", file, "--dry-run", "--allow-commands")
     assert shown.code == 0, shown
     assert "may write anywhere" in " ".join(shown.out.split()), shown
+
+
+def _own(place: Path, workload: str, blocks: int = 3) -> str:
+    """A file whose workload is ``workload``, in two variants that differ in a parameter that changes nothing."""
+    head = "margin = '5%'\n[variant.old]\n[variant.new]\n'workload.name' = 'new'\n"
+    design = f"[design]\ntrial = '200ms'\nblocks = {blocks}\ncarry-over = 'tested'\nsettle = '0s'\n"
+    (place / "own.toml").write_text(f"{head}{design}[workload]\nname = 'old'\n{workload}")
+    return str(place / "own.toml")
+
+
+def _outputs(folder: Path) -> list[str]:
+    return [path.read_text() for path in sorted(folder.glob("raw/*/output.txt"))]
+
+
+def test_setup_runs_once_and_reset_restores_the_state_before_every_trial(stand: Stand) -> None:
+    """The command spoils its own state: a trial without a reset before it would print another count."""
+    words = """
+setup = [["sh", "-c", "echo made >> {here}/setup.log"], ["cp", "/dev/null", "{here}/counted"]]
+reset = ["cp", "{here}/setup.log", "{here}/counted"]
+command = ["sh", "-c", "echo spoilt by {name} >> {here}/counted; wc -l < {here}/counted"]
+[metric.lines]
+last_line = true
+unit = "lines"
+better = "lower"
+"""
+    done = stand.run("run", _own(stand.place, words), "--folder", "folder", "--allow-commands")
+    assert done.code in GOOD, done
+    assert (stand.place / "setup.log").read_text() == "made\n", "once in a session"
+    assert _outputs(stand.place / "folder") == ["2\n"] * 6
+    more = stand.run("run", "folder")
+    assert more.code in GOOD, "an experiment that is over has nothing to allow"
+
+
+def test_a_reset_that_fails_is_named_and_nothing_is_measured(stand: Stand) -> None:
+    words = 'reset = ["sh", "-c", "echo no room; exit 3"]\ncommand = ["sh", "-c", "echo {name} >> {here}/ran"]\n'
+    done = stand.run("run", _own(stand.place, words), "--folder", "folder", "--allow-commands")
+    assert done.code not in (0, 1), done
+    assert "no room" in done.out + done.err, done
+    assert not (stand.place / "ran").exists()
+
+
+def test_a_command_that_writes_although_it_only_reads_is_ended_after_one_trial(stand: Stand) -> None:
+    (stand.place / "data").write_text("precious")
+    words = 'only_reads = true\ncommand = ["sh", "-c", "echo {name} >> {target}"]\n[target]\npath = "data"\n'
+    done = stand.run("run", _own(stand.place, words), "--folder", "folder")
+    assert done.code == 4, done
+    said = " ".join(done.err.split())
+    assert "the file has changed during the trial, but the file says only_reads = true" in said, done
+    assert len((stand.place / "data").read_text().splitlines()) == 1, "no second trial"
+    assert len(_outputs(stand.place / "folder")) == 1

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from waiting import until
 
@@ -141,3 +142,29 @@ def test_dd_says_how_fast_it_was(ran: Run) -> None:
     assert result.findings == ()
     assert result.measured["speed"].unit == "B/s"
     assert result.measured["speed"].value > 0
+
+
+@pytest.mark.parametrize(
+    ("written", "printed", "is_found"), [(8 << 20, 0, True), (8 << 20, 4 << 20, False), (4096, 0, False)]
+)
+def test_what_a_command_writes_although_it_only_reads_is_found(
+    ran: Run, written: int, printed: int, is_found: bool
+) -> None:
+    """Its own output is no write of its, and may be written back and counted more than once."""
+    done = ran("echo", "rate 1")
+    report = msgspec.structs.replace(
+        msgspec.json.decode(done.log, type=command.Report), written=written, printed=printed
+    )
+    log = msgspec.json.encode(report)
+    reads = msgspec.structs.replace(done, log=log, request=msgspec.structs.replace(done.request, only_reads=True))
+    assert _rules(reads) == (["command.writes"] if is_found else [])
+    assert _rules(msgspec.structs.replace(done, log=log)) == [], "one that may write"
+
+
+def test_the_supervisor_counts_what_reaches_a_file(ran: Run, tmp_path: Path) -> None:
+    done = ran("sh", "-c", 'dd if=/dev/zero of="$0" bs=64k count=64 2>&1 && echo rate 1', str(tmp_path / "out"))
+    report = msgspec.json.decode(done.log, type=command.Report)
+    if report.written == 0:
+        pytest.skip("the temporary directory is in memory, where nothing is written to a disk")
+    assert 4 << 20 <= report.written <= 8 << 20
+    assert 0 < report.printed < 1000

@@ -12,11 +12,12 @@ import msgspec
 
 from iodelta.errors import LostError, MeasureError, RequestError, pasted
 from iodelta.experiment import Cell, Condition, Experiment, Variant
+from iodelta.experiment.command import only_reads
 from iodelta.experiment.io_uring import TOOL
 from iodelta.knob import Knob, Saved, turn
 from iodelta.knob.base import attachment
 from iodelta.knob.mirror import mirrored
-from iodelta.lab.commands import kept_of, request_of
+from iodelta.lab.commands import OnlyReads, check_reads, kept_of, request_of
 from iodelta.lab.diskstate import state_known, written_since
 from iodelta.lab.folder import Folder, Started
 from iodelta.lab.guard import WritePermit
@@ -168,6 +169,7 @@ class Bench:
             self._mirrors = Mirrors(machine, target)
             self._standing = (*cache_findings(machine, target), *emulation_findings(machine))
             self._attached = self._attachments()
+            self._reads = OnlyReads(machine, target) if only_reads(plan.experiment) else None
             self._disk = state_known(machine, target) if permit is not None else None
 
     def check_target(self) -> None:
@@ -237,6 +239,8 @@ class Bench:
             self._mirrors.sample(*load)
             on_tick(seconds)
 
+        if self._reads is not None:
+            self._reads.look()
         before = self._counters.snapshot()
         made: list[FioRun] = []
         while len(made) < runs and all(one.ended == "finished" for one in made):
@@ -258,6 +262,7 @@ class Bench:
         moved = {} if guesses else self._counters.since(_ramp_end(starts, made, result), after)
         counted = self._counters.within(guesses, before, after) if guesses else {}
         whole = self._counters.difference(before, after)
+        findings = (*findings, *(self._reads.findings(whole) if self._reads is not None else ()))
         record = Record(
             run=msgspec.structs.replace(done, output=b""),
             counters={
@@ -284,7 +289,9 @@ class Bench:
         self._folder.write_raw(
             identity.trial, {OUTPUTS[done.request.tool]: done.output, RECORD: msgspec.json.encode(record)}
         )
-        return msgspec.structs.replace(trial, findings=(*record.findings, *trial.findings[len(findings) :]))
+        trial = msgspec.structs.replace(trial, findings=(*record.findings, *trial.findings[len(findings) :]))
+        check_reads(trial.findings)
+        return trial
 
     def unmeasured(
         self, cell: Cell, variant: Variant, seed: int, words: tuple[str, ...], *, stop: Callable[[], bool]

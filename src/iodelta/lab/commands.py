@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from itertools import product
 from typing import Any
 
@@ -12,6 +13,8 @@ from iodelta.experiment.model import Command
 from iodelta.lab.plan import Plan
 from iodelta.machine import Machine
 from iodelta.probe.topology import Target
+from iodelta.probe.usage import current_uses, device_reasons
+from iodelta.trial import Finding
 from iodelta.workload import command
 from iodelta.workload.leftovers import marked
 from iodelta.workload.model import FioRequest, FioResult, FioRun
@@ -44,6 +47,7 @@ def request_of(
         launcher=launcher,
         words=filled(given.words, values),
         reset=tuple(filled(words, values) for words in given.reset),
+        only_reads=given.only_reads,
         measures=measured_by(experiment),
     )
 
@@ -54,6 +58,43 @@ def kept_of(run: FioRun, result: FioResult) -> dict[str, Any]:
         return {}
     usage = (result.usr_cpu, result.sys_cpu, result.context_switches) if result.measured else (0.0, 0.0, 0)
     return {"measured": result.measured, "usage": usage, "said": result.findings}
+
+
+class OnlyReads:
+    """What shows that a command wrote to its target although its owner says that it only reads."""
+
+    def __init__(self, machine: Machine, target: Target) -> None:
+        self._machine, self._target = machine, target
+        # A device that others use too is written to by them: then its counters say nothing of the command.
+        self._alone = target.kind == "block" and not device_reasons(machine, target.device or "", current_uses(machine))
+        self._before = ""
+
+    def look(self) -> None:
+        """Note what the target is like before a trial."""
+        self._before = self._state()
+
+    def _state(self) -> str:
+        """Size and time of the last change of a file; nothing of another target."""
+        if self._target.kind != "file":
+            return ""
+        return self._machine.run(["stat", "-L", "-c", "%s %y", "--", self._target.real_path]).text.strip()
+
+    def findings(self, counted: Mapping[str, float]) -> tuple[Finding, ...]:
+        """What became of the target since the look; ``counted`` is of the same time."""
+        text = "" if self._state() == self._before else "the file has changed during the trial"
+        fields = (f"disk.{self._target.device}.{field}" for field in ("write_bytes", "discard_bytes"))
+        changed = sum(counted.get(field, 0.0) for field in fields) if self._alone else 0.0
+        if changed:
+            text = f"{changed:.0f} bytes of the device were written or discarded during the trial"
+        return (Finding(command.WRITES, "hard", self._target.path, text, command.WRITES_NOT),) if text else ()
+
+
+def check_reads(findings: Iterable[Finding]) -> None:
+    """Raises MeasureError where a command wrote although its owner says that it only reads: no further trial."""
+    for found in findings:
+        if found.rule == command.WRITES:
+            what = f"{found.explanation}, but the file says only_reads = true"
+            raise MeasureError(what, place=found.place, remedy=found.remedy)
 
 
 def makes_scratch(experiment: Experiment) -> bool:

@@ -29,6 +29,14 @@ PLACE = "command"
 MOST = 16 << 20
 """Bytes that a command may print."""
 
+WRITES = "command.writes"
+"""The rule of a command that writes although its owner says that it only reads."""
+
+WRITES_NOT = "remove only_reads and allow it with --allow-commands, or correct the command so that it writes nothing"
+
+UNNOTICED = 1 << 20
+"""Bytes that the processes of a command may write although it only reads: caches of a language, its own output."""
+
 SLACK = 1.05
 """A peak memory up to this many times that of the supervisor may be the supervisor's own."""
 
@@ -47,6 +55,10 @@ class Report(msgspec.Struct, frozen=True):
     """Bytes of the largest process."""
     floor: int = 0
     """Bytes below which no memory can be seen: the supervisor's own."""
+    written: int = 0
+    """Bytes that its processes wrote to disks, page cache or not."""
+    printed: int = 0
+    """Bytes of its output."""
     switches: int = 0
     survivors: tuple[str, ...] = ()
     """What still ran when the command had ended, and was ended."""
@@ -131,7 +143,7 @@ def read_output(run: FioRun) -> FioResult:
     """Read back a run of a command. Never raises for what it printed: what is wrong is in ``findings``.
 
     Hard findings: ``command.reset``, ``command.failed``, ``command.stopped``, ``command.timeout``, ``command.output``,
-    ``command.metric``; a warning: ``command.survivors``.
+    ``command.metric``, ``command.writes``; a warning: ``command.survivors``.
     """
     if run.before:
         return FioResult(findings=(_finding(run, "command.reset", "hard", f"the reset failed: {run.before}"),))
@@ -139,9 +151,9 @@ def read_output(run: FioRun) -> FioResult:
         report = msgspec.json.decode(run.log, type=Report)
     except msgspec.MsgspecError:
         report = Report("stopped" if run.ended == "stopped" else "lost")
+    findings = _writes(run, report)
     if problem := _problem(run, report):
-        return FioResult(findings=(problem,))
-    findings: list[Finding] = []
+        return FioResult(findings=(problem, *findings))
     if report.survivors:
         count, names = len(report.survivors), ", ".join(dict.fromkeys(report.survivors))
         text = f"{count} of its processes still ran when it had ended, and were ended: {names}"
@@ -174,6 +186,14 @@ def _built_in(report: Report) -> dict[str, Quantity]:
     if report.memory > SLACK * report.floor:
         found["memory"] = Quantity.exact(float(report.memory), "B")
     return found
+
+
+def _writes(run: FioRun, report: Report) -> list[Finding]:
+    """That its processes wrote although its owner says that it only reads. Output that is written back while it grows
+    is counted again."""
+    if not run.request.only_reads or report.written <= UNNOTICED + 4 * report.printed:
+        return []
+    return [_finding(run, WRITES, "hard", f"its processes wrote {report.written / 1e6:.1f} MB to disks", WRITES_NOT)]
 
 
 def _unseen_memory(run: FioRun, report: Report) -> list[Finding]:

@@ -46,6 +46,8 @@ class FioRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Of a ``command``: what is run; ``fio`` is then the Python of its supervisor, ``runtime`` its time limit."""
     reset: tuple[tuple[str, ...], ...] = ()
     """Commands that run before it."""
+    only_reads: bool = False
+    """Of a ``command``: its owner says that it writes nothing."""
     measures: tuple[Measure, ...] = ()
     """What is read from its output."""
 

@@ -138,6 +138,8 @@ def run(words: list[str], limit: float, most: int) -> dict[str, object]:
     seconds = time.monotonic() - begun
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     survivors, stuck = end_all()
+    written = 512 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_oublock
+    output = printed()
     cut(most)
     code = None if status is None else os.waitstatus_to_exitcode(status)
     return {
@@ -149,6 +151,8 @@ def run(words: list[str], limit: float, most: int) -> dict[str, object]:
         "system": used.ru_stime,
         "memory": 1024 * used.ru_maxrss,
         "floor": floor(),
+        "written": written,
+        "printed": output,
         "switches": used.ru_nvcsw + used.ru_nivcsw,
         "survivors": survivors if why == "" else [],
         "stuck": stuck,
