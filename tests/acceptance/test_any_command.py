@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from iodelta.lab.folder import Folder, Started
+from iodelta.workload.model import OUTPUTS
+
 from .stand import GOOD, Stand
 
 pytestmark = pytest.mark.beside
@@ -99,8 +102,11 @@ def _own(place: Path, workload: str, blocks: int = 3) -> str:
     return str(place / "own.toml")
 
 
-def _outputs(folder: Path) -> list[str]:
-    return [path.read_text() for path in sorted(folder.glob("raw/*/output.txt"))]
+def _outputs(path: Path) -> list[str]:
+    """What the command printed in each trial, in their order."""
+    folder = Folder.open(path)
+    begun = [event.trial for event in folder.events() if isinstance(event, Started)]
+    return [folder.read_raw(trial, OUTPUTS["command"]).decode() for trial in begun]
 
 
 def test_setup_runs_once_and_reset_restores_the_state_before_every_trial(stand: Stand) -> None:
