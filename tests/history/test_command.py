@@ -17,6 +17,7 @@ from test_foreign import result
 
 from iodelta.cli.main import cli
 from iodelta.errors import RequestError
+from iodelta.history.answers import NightAdded
 from iodelta.report.documents import schema
 
 FOLDER = "night"
@@ -232,3 +233,15 @@ def test_without_the_extra_every_command_names_it(tmp_path: Path, words: tuple[s
     assert "Traceback" not in done.stderr
     assert done.returncode == 2
     assert "iodelta[history]" in done.stderr
+
+
+def test_a_night_says_why_a_series_has_no_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "nightly.toml").write_text("[workload]\nrw = 'randread'\n[variant.reference]\nrole = 'reference'\n")
+    why = {"randread 4k, tonight, read.iops": "fewer than two blocks"}
+    monkeypatch.setattr("iodelta.cli.history_night.measure", lambda *words: None)
+    monkeypatch.setattr("iodelta.history.adding.add", lambda *words: NightAdded("runs/1", "added", 0, why))
+    done = CliRunner().invoke(cli, ["history", "night", "nightly.toml"])
+    assert done.exit_code == 0, done.exc_info
+    assert "added: runs/1, 0 points\n" in done.stderr
+    assert "  left out: randread 4k, tonight, read.iops: fewer than two blocks\n" in done.stderr

@@ -121,7 +121,7 @@ def add_each(paths: tuple[Path, ...], given: Given, place: str, log: Path | None
             readable(str(path.absolute()), "PATH")
             added.append(add(path, given, store, written))
             if format_ == "console":
-                _print_added(added[-1])
+                print_added(added[-1])
     except IodeltaError as error:
         if added:
             done = f"{len(added)} of {plural(len(paths), 'path')} were added before"
@@ -132,10 +132,11 @@ def add_each(paths: tuple[Path, ...], given: Given, place: str, log: Path | None
             print_document(HistoryAddAnswer(tuple(added)))
 
 
-def _print_added(night: NightAdded) -> None:
-    click.echo(f"{night.outcome}: {inert(night.folder)}, {plural(night.points, 'point')}")
+def print_added(night: NightAdded, *, err: bool = False) -> None:
+    """What became of a path, and why a series has no point of it."""
+    click.echo(f"{night.outcome}: {inert(night.folder)}, {plural(night.points, 'point')}", err=err)
     for series, reason in night.left_out.items():
-        click.echo(f"  left out: {inert(series)}: {inert(reason)}")
+        click.echo(f"  left out: {inert(series)}: {inert(reason)}", err=err)
 
 
 def inert(text: object) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from iodelta.cli.histories import FORMAT, HISTORY, LOG, inert, opened, print_document
+from iodelta.cli.histories import FORMAT, HISTORY, LOG, inert, opened, print_added, print_document
 from iodelta.cli.history_alerts import alert_lines, code_of, ordered, recorded, state_said
 from iodelta.cli.history_confirm import DESTROY, PUT, confirmed, measure, quiet, write
 from iodelta.cli.turn import waits
@@ -82,7 +82,7 @@ def _measured(begun: NightBegun, file: Path, destroy: tuple[str, ...], store: St
         write(text, _resolved(file, begun.commit, written.path.absolute().parent))
     measure(folder, text, destroy)
     added = add(folder, Given(), store, written)
-    click.echo(f"{added.outcome}: {inert(folder)}, {added.points} points", err=True)
+    print_added(added, err=True)
     return added
 
 
