@@ -1,14 +1,15 @@
 """``python -m benchmarks.gallery [--fio-plot PATH]``: draw the pictures of ``docs/gallery.md`` from the recorded files,
 write their captions into the page, take screenshots of a page on three screens, and time all charts, also those of
-fio-plot if it is installed. ``record.sh`` made the files.
+fio-plot if it is installed. ``record.sh``, ``record-filesystems.sh`` and ``record-rounds.sh`` made the files; others
+are those that the tests of formats read, and the numbers of published reports (``benchmarks/seed_reports``).
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -17,18 +18,24 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import msgspec
+
 from benchmarks.gallery.screens import screenshots
-from iodelta.report.formats.charts import Figure
+from iodelta.report.formats.charts import Figure, rounds
 from iodelta.report.formats.charts.export import VEGA_LITE
 from iodelta.report.formats.charts.specs import alone
 from iodelta.report.formats.html.result import charts_of, charts_of_runs
 from iodelta.study.comparison import compare
 from iodelta.study.paths import read_all, read_one
+from iodelta.study.preparation import PrepareAnswer
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 ARCHIVE = HERE / "three-disks.tar.xz"
+FILESYSTEMS_ARCHIVE = HERE / "filesystems.tar.xz"
+ROUNDS = HERE / "rounds.json"
 DISKS = ("disk-a", "disk-b", "disk-c")
+FILESYSTEMS = ("ext4", "xfs", "btrfs")
 
 OF_ONE = {
     "depth": "over-depth-{n}-read-iops",
@@ -51,6 +58,15 @@ OF_THREE = {
 }
 """Pictures of all three."""
 
+OF_FILESYSTEMS = {"filesystems": "values-write-iops"}
+
+OF_FILES = {
+    "stall": ("tests/data/fio-3.33/stall_iops.1.log", "timeline-1-iops-read"),
+    "posted-depth": ("benchmarks/seed_reports/000.md", "over-depth-1-mixed-iops"),
+    "posted-bandwidth": ("benchmarks/seed_reports/002.md", "values-read-bandwidth"),
+}
+"""Picture -> a file of this checkout, and the name of the figure."""
+
 PARTS = {
     "written": ": write",
     "distribution": "randrw",
@@ -71,8 +87,34 @@ HEADINGS = {
     "Over time": ("time", "total"),
     "Over what had been written": ("written",),
     "Latency over time": ("map",),
+    "Filesystem against filesystem": ("filesystems",),
+    "A stall in a log": ("stall",),
+    "Numbers from a mail": ("posted-depth", "posted-bandwidth"),
+    "Preparation of a disk": ("rounds",),
 }
 """The page's headings and the pictures below each."""
+
+WORDS = {
+    "Filesystem against filesystem": """
+`iodelta compare ext4 xfs btrfs -o page.html`. Each filesystem is on a loop device that a throttle limits to 2000 I/Os a
+second, and every workload ran six times on each: the bar is the median, the line at its end the interval. A write with
+fsync takes two I/Os of the device on XFS and ext4, and more than ten on btrfs.
+`benchmarks/gallery/record-filesystems.sh` repeats it.
+""",
+    "A stall in a log": """
+`iodelta show stall_iops.1.log -o page.html`, a log of fio 3.33. fio writes no row while nothing completes; the chart
+shows zero.
+""",
+    "Numbers from a mail": """
+`iodelta report mail.md -o page.html` draws the tables of a mail or a bug report, here of two published ones ([what such
+numbers can show](read-someones-numbers.md)).
+""",
+    "Preparation of a disk": """
+`iodelta prepare`, then `iodelta report FOLDER -o page.html`: a throttled loop device whose writes fall from 1000 to 300
+a second after the rounds had written 26 MiB ([the same in characters](prepare-a-disk.md#the-steps)).
+""",
+}
+"""What a reader must know of pictures that are not of the three disks."""
 
 WIDTH, PIXELS = 640, 1.25
 
@@ -107,25 +149,40 @@ def chosen(drawn: Iterable[Figure], wanted: dict[str, str]) -> Iterator[tuple[st
 
 
 def pictures(folder: Path) -> dict[str, Figure]:
-    """Every picture of the gallery, from the files in ``folder``."""
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        layout, _ = read_all(["disk-c"])
-        one = [figure for _, own in charts_of_runs(layout) for figure in own]
-        layouts = [read_one(disk) for disk in DISKS]
-        found = compare(layouts, DISKS)
-        three = [figure for _, own in charts_of(found, layouts, DISKS) for figure in own]
-    finally:
-        os.chdir(before)
-    return {**dict(chosen(one, OF_ONE)), **dict(chosen(three, OF_THREE))}
+    """Every picture of the gallery, from the files in ``folder`` and those of this checkout."""
+    with contextlib.chdir(folder):
+        one, three, filesystems = shown("disk-c"), compared(*DISKS), compared(*FILESYSTEMS)
+    found = {
+        **dict(chosen(one, OF_ONE)),
+        **dict(chosen(three, OF_THREE)),
+        **dict(chosen(filesystems, OF_FILESYSTEMS)),
+    }
+    with contextlib.chdir(ROOT):
+        for picture, (path, name) in OF_FILES.items():
+            figures = shown(path) if path.endswith(".log") else compared(path)
+            found |= dict(chosen(figures, {picture: name}))
+    prepared = msgspec.json.decode(ROUNDS.read_bytes(), type=PrepareAnswer)
+    return {**found, "rounds": rounds.figure(prepared.disk)}
+
+
+def shown(path: str) -> list[Figure]:
+    """Every chart of ``iodelta show``."""
+    layout, _ = read_all([path])
+    return [figure for _, own in charts_of_runs(layout) for figure in own]
+
+
+def compared(*paths: str) -> list[Figure]:
+    """Every chart of ``iodelta compare``."""
+    layouts = [read_one(path) for path in paths]
+    found = compare(layouts, paths)
+    return [figure for _, own in charts_of(found, layouts, paths) for figure in own]
 
 
 def captions(drawn: dict[str, Figure]) -> str:
     """The page's part with the pictures. Each caption is what the chart says of itself."""
     parts = []
     for heading, names in HEADINGS.items():
-        parts.append(f"### {heading}\n")
+        parts.append(f"### {heading}\n{WORDS.get(heading, '')}")
         for name in names:
             figure = drawn[name]
             parts.append(f"![{figure.title}. {figure.alt}](pictures/gallery-{name}.png)\n")
@@ -145,8 +202,9 @@ def digest(figure: Figure) -> str:
 
 def unpacked(folder: Path) -> Path:
     """The recorded files."""
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(folder, filter="data")
+    for path in (ARCHIVE, FILESYSTEMS_ARCHIVE):
+        with tarfile.open(path) as archive:
+            archive.extractall(folder, filter="data")
     return folder
 
 
@@ -162,8 +220,8 @@ def seconds(words: list[str], folder: Path) -> float:
 
 def times(folder: Path, fio_plot: Path | None) -> Iterator[str]:
     """A table: what a page with every chart costs, and each picture of fio-plot's."""
-    files = len(list(folder.rglob("*.json")))
-    logs = len(list(folder.rglob("*.log")))
+    files = sum(len(list((folder / disk).rglob("*.json"))) for disk in DISKS)
+    logs = sum(len(list((folder / disk).rglob("*.log"))) for disk in DISKS)
     yield "| command | draws | CPU, s |\n|---|---|---:|"
     own = [sys.executable, "-c", "from iodelta.cli.main import main; main()"]
     for what, words in (

@@ -91,9 +91,12 @@ def test_an_arm_that_leaves_the_steady_state_is_named_and_the_other_is_not() -> 
 @pytest.mark.parametrize(
     ("disk", "words"),
     [
-        (known(since=GIB // 8), "2 x its size; steady after 12 rounds; 128 MiB written since"),
-        (known(steady=False), "2 x its size; not steady after 12 rounds; 0 B written since"),
-        (known(since=None), "2 x its size; steady after 12 rounds; what was written since is not known"),
+        (known(since=GIB // 8), "2 x its size; steady after 12 rounds; 128 MiB written to it before the first trial"),
+        (known(steady=False), "2 x its size; not steady after 12 rounds; 0 B written to it before the first trial"),
+        (
+            known(since=None),
+            "2 x its size; steady after 12 rounds; an unknown amount written to it before the first trial",
+        ),
     ],
 )
 def test_a_later_report_says_how_the_disk_was_prepared(disk: Known, words: str) -> None:

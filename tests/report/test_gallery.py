@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 
 import msgspec
 import pytest
@@ -12,7 +14,10 @@ import pytest
 from benchmarks.gallery.__main__ import (
     DIGESTS,
     DISKS,
+    FILESYSTEMS,
     HEADINGS,
+    OF_FILES,
+    OF_FILESYSTEMS,
     OF_ONE,
     OF_THREE,
     captioned,
@@ -22,8 +27,12 @@ from benchmarks.gallery.__main__ import (
     unpacked,
 )
 from iodelta.report.formats.charts import Figure
+from iodelta.report.formats.charts.specs import filled
+from iodelta.report.formats.html.result import charts_of_runs
+from iodelta.study.paths import read_all
 
 ROOT = Path(__file__).parents[2]
+SAMPLES = ROOT.parent / "shared" / "fio-corpus"
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +48,7 @@ def drawn(folder: Path) -> dict[str, Figure]:
 def test_the_page_shows_every_picture_that_is_drawn_and_no_other(drawn: dict[str, Figure]) -> None:
     page = (ROOT / "docs" / "gallery.md").read_text()
     shown = re.findall(r"\(pictures/gallery-(.*)\.png\)", page)
-    assert sorted(shown) == sorted(drawn) == sorted([*OF_ONE, *OF_THREE])
+    assert sorted(shown) == sorted(drawn) == sorted([*OF_ONE, *OF_THREE, *OF_FILESYSTEMS, *OF_FILES, "rounds"])
     assert all((ROOT / "docs" / "pictures" / f"gallery-{name}.png").is_file() for name in shown)
 
 
@@ -82,3 +91,61 @@ def test_the_fall_of_the_write_rate_is_seen_over_what_had_been_written(drawn: di
         first, last = (sum(row["value"] for row in part) / len(part) for part in (line[:8], line[-8:]))
         assert last < 0.6 * first, "the throttle became four times as strict"
         assert [row["t"] for row in line] == sorted(row["t"] for row in line)
+
+
+def test_bars_of_filesystems_are_the_medians_of_their_runs_and_each_has_an_interval(
+    drawn: dict[str, Figure], folder: Path
+) -> None:
+    names = {"randwrite 4k fsync=1": "write-fsync", "write 4k fsync=1": "append-fsync"}
+    others = "write-16"
+    rates = {}
+    for row in drawn["filesystems"].rows:
+        files = (folder / row["variant"]).glob(f"{names.get(row['cell'], others)}-*.json")
+        said = [json.loads(path.read_text())["jobs"][0]["write"]["iops"] for path in files]
+        assert len(said) == 6
+        assert row["value"] == pytest.approx(median(said), rel=1e-4)
+        assert min(said) * 0.999 <= row["low"] < row["high"] <= max(said) * 1.001
+        rates[row["cell"], row["variant"]] = row["value"]
+    assert len(rates) == 3 * len(FILESYSTEMS)
+    for cell in names:
+        assert rates[cell, "xfs"] == pytest.approx(1000, rel=0.1), "the data and the log: two I/Os a write"
+        assert rates[cell, "btrfs"] < 0.3 * rates[cell, "xfs"], "its trees are written too"
+
+
+def test_the_picture_of_a_preparation_is_what_was_measured(drawn: dict[str, Figure]) -> None:
+    said = json.loads((ROOT / "benchmarks" / "gallery" / "rounds.json").read_text())["disk"]
+    figure = drawn["rounds"]
+    assert [row["iops"] for row in figure.rows] == pytest.approx([one["iops"] for one in said["rounds"]], rel=1e-5)
+    (window,) = figure.extra["window"]
+    inside = [row["iops"] for row in figure.rows if window["first"] < row["round"] < window["last"]]
+    assert len(inside) == 5
+    assert max(inside) < 400 < 900 < figure.rows[0]["iops"]
+
+
+def test_a_stall_is_drawn_as_zero_for_as_long_as_the_log_has_no_row(drawn: dict[str, Figure]) -> None:
+    figure = drawn["stall"]
+    path = ROOT / "tests" / "data" / "fio-3.33" / "stall_iops.1.log"
+    times = sorted({int(line.split(",")[0]) for line in path.read_text().splitlines()})
+    window = times[0]
+    stalls = [(begin, end - window) for begin, end in pairwise(times) if end - begin > window + 10]
+    assert len(stalls) == 3
+    for begin, end in stalls:  # its row stands at the end of a window
+        within = [row["value"] for row in figure.rows if begin + 100 < 1000 * row["t"] < end - 100]
+        assert within
+        assert set(within) == {0}
+
+
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason="the samples are not beside this checkout (../shared/fio-corpus)")
+def test_every_file_of_the_samples_gives_charts_that_say_what_they_show() -> None:
+    """Also of results by other people, which are read where they lie."""
+    seen: set[str] = set()
+    for path in sorted(one for one in SAMPLES.iterdir() if one.is_dir()):
+        layout, _ = read_all([str(path)])
+        for title, own in charts_of_runs(layout):
+            seen.add(title)
+            for figure in own:
+                assert figure.alt, (path.name, figure.name)
+                assert figure.table, (path.name, figure.name)
+                assert {len(row) for row in figure.table} == {len(figure.head)}, (path.name, figure.name)
+                assert not re.search(r"\bnan\b|\binf\b", msgspec.json.encode(filled(figure)).decode()), figure.name
+    assert seen >= {"Values", "Latency: percentiles", "Over time", "Latency over time", "Latency: histogram"}

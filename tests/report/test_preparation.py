@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
+import msgspec
 import pytest
 from prepared_disk import FALLING, disk
 
@@ -11,6 +13,8 @@ from iodelta.report.formats.charts.rounds import figure
 from iodelta.report.formats.charts.specs import filled
 from iodelta.report.stories.preparation import answer, of_preparation
 from iodelta.study.preparation import PrepareAnswer
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_the_answer_names_the_window_and_both_limits() -> None:
@@ -65,3 +69,13 @@ def test_the_chart_shades_the_window_of_five_rounds() -> None:
     assert [row["iops"] for row in made.rows] == list(FALLING)
     assert len(made.table) == 10
     assert not re.search(r'"@', str(filled(made)))
+
+
+def test_the_example_in_the_documentation_is_what_was_measured() -> None:
+    measured = msgspec.json.decode((ROOT / "benchmarks/gallery/rounds.json").read_bytes(), type=PrepareAnswer)
+    page = (ROOT / "docs/prepare-a-disk.md").read_text()
+    (drawn,) = [one for one in of_preparation(measured).sections if one.drawing]
+    lines = [line.strip() for line in page.splitlines()]
+    begin = lines.index(drawn.items[0].text.strip())
+    assert lines[begin : begin + len(drawn.items)] == [item.text.strip() for item in drawn.items]
+    assert answer(measured.disk) in " ".join(page.split())

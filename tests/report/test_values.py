@@ -19,9 +19,11 @@ from iodelta.report.formats.charts import Figure, figures
 from iodelta.report.formats.charts.cells import MOST
 from iodelta.report.formats.charts.export import VEGA_LITE
 from iodelta.report.formats.charts.percentiles import SHOWN
-from iodelta.report.formats.charts.sources import of_layout
+from iodelta.report.formats.charts.sources import of_comparison, of_layout
 from iodelta.report.formats.charts.specs import alone, filled, fold_legends
+from iodelta.study.comparison import compare
 from iodelta.study.values import Place, Values, of_entries, of_samples, order_statistic, ordered, spread
+from iodelta.study.words import quantity
 from iodelta.trial import Direction, Quantity
 
 
@@ -253,3 +255,47 @@ def test_zero_on_an_axis_has_no_unit_of_the_other_ticks(tmp_path: Path) -> None:
     assert "0" in words
     assert "0k" not in words
     assert "1k" in words
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (1575.3, "", "1,575"),
+        (999.4, "", "999.4"),
+        (999.96, "IOPS", "1,000"),
+        (1023.4 * 2**20, "B/s", "1,023 MiB/s"),
+        (20_000 * 2.0**30, "B/s", "20,000 GiB/s"),
+        (12_345e9, "ns", "12,345 s"),
+        (12_800.0, "%", "12,800 %"),
+        (-1575.3, "", "-1,575"),
+        (0.00001, "", "1e-05"),
+    ],
+)
+def test_numbers_from_a_thousand_on_have_their_digits_in_groups(value: float, unit: str, text: str) -> None:
+    assert quantity(value, unit) == text
+
+
+def test_numbers_at_bars_are_those_of_the_table(tmp_path: Path) -> None:
+    for rate in (1575.3, 157.53, 1.5, 2_000_000.0):
+        write(tmp_path / f"{rate}.json", rate, depth=int(rate))
+    figure = drawn(read_layout(tmp_path))["values-read-iops"]
+    assert {row["text"] for row in figure.rows} == {row[2] for row in figure.table}
+    assert "1,575" in {row["text"] for row in figure.rows}
+
+
+def test_cells_that_sync_are_in_every_chart_under_the_name_that_the_table_has(tmp_path: Path) -> None:
+    """They were called "write 4k" by the bars and "write 4k fsync=1" by the verdicts, and were missing elsewhere."""
+    for side, rate in (("a", 1000.0), ("b", 200.0)):
+        for run in range(3):
+            place = tmp_path / side / f"{run}.json"
+            write(place, rate + run, rw="write", depth=1, options={"fsync": "1"}, ended=1.7e9 + 10 * run + rate)
+    paths = [str(tmp_path / side) for side in ("a", "b")]
+    layouts = [read_layout(Path(path)) for path in paths]
+    source = of_comparison(compare(layouts, paths), layouts, paths, None)
+    (name,) = source.cells
+    assert name.endswith(" fsync=1")
+    found = {figure.name: figure for _, own in figures(source) for figure in own}
+    assert {row["cell"] for row in found["values-write-iops"].rows} == {name}
+    assert {"order-write.iops", "spread-write.iops"} <= found.keys()
+    shown = drawn(read_layout(tmp_path / "a"))["values-write-iops"]
+    assert all(row["cell"].endswith(" fsync=1") for row in shown.rows)

@@ -119,7 +119,7 @@ def _cells(base: Side, matches: Sequence[_Match], margin: float) -> list[Cell]:
             one, other = match.cells[name]
             runs = [entry.run for entry in (*one, *other)]
             cell = Cell(
-                name=_with_syncs(name, runs),
+                name=with_syncs(name, runs),
                 baseline=base.name,
                 variant=match.variant.name,
                 one=one,
@@ -182,7 +182,7 @@ def _lack(runs: Sequence[Run], place: str) -> Finding | None:
     return Finding("compare.lacking", "warning", place, text, remedy)
 
 
-def _with_syncs(name: str, runs: Sequence[Run]) -> str:
+def with_syncs(name: str, runs: Sequence[Run]) -> str:
     """The cell, with the syncs that all of its runs make, where its name lacks them: most of a write is their time."""
     said = {spelt(run, ("fsync", "fdatasync", "sync")) for run in runs}
     words = said.pop() if len(said) == 1 else ""

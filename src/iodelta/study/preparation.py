@@ -200,8 +200,9 @@ def _prepared_then(session: Session) -> Iterator[str]:
     ended = time.strftime("%Y-%m-%d %H:%M", time.gmtime(disk.prepared.at))
     state = "steady" if disk.prepared.steady else "not steady"
     rounds = plural(disk.prepared.rounds, "round")
-    since = "what was written since is not known" if disk.since is None else f"{size(disk.since)} written since"
-    yield f"{path}, {ended} UTC: {inert(disk.prepared.how)}; {state} after {rounds}; {since}"
+    since = "an unknown amount" if disk.since is None else size(disk.since)
+    done = f"{inert(disk.prepared.how)}; {state} after {rounds}"
+    yield f"{path}, {ended} UTC: {done}; {since} written to it before the first trial"
 
 
 def _departures(experiment: Experiment, trials: Sequence[Trial], metrics: Sequence[Metric]) -> Iterator[Finding]:

@@ -88,15 +88,19 @@ def quantity(value: float | None, unit: str, places: int = 4) -> str:
     if unit == "B":
         return size(value)
     if unit == "%":
-        return f"{value:.{places}g} %"
-    if unit == "IOPS":
-        return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
-    return f"{value:.4g}" if abs(value) < 9999.5 else f"{value:,.0f}"
+        return f"{_grouped(value, places)} %"
+    return _grouped(value, 4)
 
 
 def _scaled(value: float, steps: tuple[tuple[str, float], ...], places: int = 4) -> str:
     name, size = next(((n, s) for n, s in reversed(steps) if abs(value) >= s), steps[0])
-    return f"{value / size:.{places}g} {name}"
+    return f"{_grouped(value / size, places)} {name}"
+
+
+def _grouped(value: float, places: int) -> str:
+    """``places`` significant digits; from 1,000 on all digits, in groups of three."""
+    text = f"{value:.{places}g}"
+    return f"{value:,.0f}" if abs(float(text)) >= 1000 else text
 
 
 def percent(value: float | None, half_width: float | None = None) -> str:

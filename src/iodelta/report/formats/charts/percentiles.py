@@ -16,6 +16,7 @@ from iodelta.report.formats.charts.cells import (
     numbered,
     sheets,
     sized,
+    tick_format,
     titled,
     variant_names,
 )
@@ -41,7 +42,7 @@ def chart(*, log: bool = True) -> alt.LayerChart:
 
     kind: build.Encoding = {"type": "log"} if log else {}
     scale = alt.Scale(domain=["@frame"], nice=False, **kind)
-    axis = alt.Axis(grid=True, tickCount=6, format=",~g")
+    axis = alt.Axis(grid=True, tickCount=6, format="@format")
     across: build.Encoding = {"type": "quantitative", "title": "@x", "scale": scale, "axis": axis}
     place: build.Encoding = {"y": build.names("row"), "yOffset": build.offset("@legend")}
     colors = build.by_variant(names="@legend", shape=False)
@@ -101,6 +102,8 @@ def _figure(source: Source, values: Values, sheet: Sheet, kind: Kind, points: Po
     drawn = [(point, points[point][arm]) for arm, point in product(arms, SHOWN) if arm in points[point]]
     drawn = [(point, value) for point, value in drawn if value.value > 0]
     size, unit = sized([value for _, value in drawn] or [next(iter(points["p50"].values()))])
+    if drawn and not log:  # a linear axis shows little but the largest
+        size, unit = sized([max((value for _, value in drawn), key=lambda value: value.value)])
     names, crowded = variant_names(values), len(values.variants) > COLORS
     rows: list[dict[str, Any]] = []
     for point, value in drawn:
@@ -121,6 +124,7 @@ def _figure(source: Source, values: Values, sheet: Sheet, kind: Kind, points: Po
         extra={"reaches": _reaches(rows)},
         texts={
             "x": f"latency, {unit}",
+            "format": tick_format(unit, log=log),
             "frame": frame([row["high"] for row in rows], [row["low"] for row in rows], log=log),
             "variants": colored(colors),
             "legend": colors,

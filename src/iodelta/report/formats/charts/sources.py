@@ -16,7 +16,7 @@ from iodelta.ingest.layouts.order import ended
 from iodelta.plural import plural
 from iodelta.report.formats.charts.model import Effect, Source
 from iodelta.report.stories.comparison import name_of, says_of
-from iodelta.study.comparison import Comparison
+from iodelta.study.comparison import Comparison, with_syncs
 from iodelta.study.experiment import Account
 from iodelta.study.latency_maps import latency_maps
 from iodelta.study.shares import of_entries as shares_of
@@ -100,7 +100,8 @@ def of_comparison(found: Comparison, layouts: Sequence[Layout], paths: Sequence[
     depths: dict[tuple[object, ...], dict[str, int]] = {}
     placed: set[tuple[str, str]] = set()
     for other in others:
-        for cell, sides in shared_cells(base, other)[0].items():
+        for work, sides in shared_cells(base, other)[0].items():
+            cell = with_syncs(work, [entry.run for entry in chain.from_iterable(sides)])
             for name, entries in zip((base.name, other.name), sides, strict=True):
                 if (cell, name) not in placed:
                     placed.add((cell, name))
@@ -137,7 +138,10 @@ def of_layout(layout: Layout) -> Source:
     """Foreign results of which nothing is compared."""
     named = {entry.variant for entry in layout.entries}
     nameless = "runs" if "runs" not in named else "other runs"
-    entries = [(", ".join(filter(None, (e.cell, e.condition))), e.variant or nameless, e) for e in layout.entries]
+    entries = [
+        (", ".join(filter(None, (with_syncs(e.cell, [e.run]), e.condition))), e.variant or nameless, e)
+        for e in layout.entries
+    ]
     values = of_entries(entries)
     numbers: dict[tuple[str, str], int] = {}
     trials = []
