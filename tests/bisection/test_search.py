@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -112,6 +114,42 @@ def test_an_exactness_that_does_not_hold_is_noticed_in_the_middle_and_the_culpri
     assert outcome.scatter is not None
     assert [culprit.item for culprit in outcome.culprits] == ["c17"]
     assert outcome.culprits[0].pairs > 1
+
+
+@pytest.mark.parametrize("panics", [(), (16,), (17, 18), (14, 15, 16), (19, 20)])
+@pytest.mark.parametrize("step", [0.015, 0.2])
+def test_counts_that_repeat_are_taken_as_exact_without_a_promise_also_past_commits_that_panic(
+    panics: tuple[int, ...], step: float
+) -> None:
+    """A guest's clock counts instructions: every run of a commit gives the same number; some commits do not boot."""
+    search = Search(commits(64), Rules())
+    outcome = answered(search, lambda place: step * (place >= 17), broken=frozenset(f"c{place}" for place in panics))
+    (culprit,) = outcome.culprits
+    assert "c17" in culprit.suspects
+    assert set(culprit.skipped) <= {f"c{place}" for place in panics}
+    assert search.assumed > 0
+    assert len(search.store.runs) <= 3 + 3 + 2 * math.ceil(math.log2(64)) + 3 + 3, "ends, search, pairs"
+    often = Counter(run.item for run in search.store.runs)
+    assert {item for item, count in often.items() if count > 1} <= {"c0", "c63", culprit.item, culprit.parent}
+
+
+def test_equal_runs_of_the_ends_are_no_promise_for_what_lies_between() -> None:
+    rng = np.random.default_rng(114)
+    search = Search(commits(40), Rules(several=False))
+    outcome = answered(
+        search, lambda place: 0.1 * (place >= 17) + 0.01 * float(rng.standard_normal()) * (0 < place < 39)
+    )
+    assert [culprit.item for culprit in outcome.culprits] == ["c17"]
+    assert outcome.culprits[0].pairs > 1
+
+
+def test_a_measure_that_is_rounded_coarsely_accuses_nobody_where_there_is_nothing() -> None:
+    """A percentile of bins: each run falls into one of two, whichever commit it is of."""
+    for seed in range(10):
+        rng = np.random.default_rng([115, seed])
+        search = Search(commits(20), Rules(seed=seed, most_runs=100))
+        outcome = answered(search, lambda place, rng=rng: 0.016 * float(rng.random() < 0.5))  # type: ignore[misc]
+        assert not outcome.culprits
 
 
 def test_where_there_is_nothing_the_search_is_refused() -> None:

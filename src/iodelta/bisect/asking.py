@@ -7,6 +7,7 @@ import random
 from collections.abc import Generator
 from typing import TypeVar
 
+import msgspec
 import numpy as np
 
 from iodelta.bisect.model import Answer, Ask, Culprit, Estimate, Gap, Line, Rules, Scatter, Stage, Suspect
@@ -22,6 +23,12 @@ SECOND = 2e-5
 
 SPARED = 18
 """Runs that a search for a further culprit leaves for its test."""
+
+ALIKE = 3
+"""Equal runs of each of two items by which a measure is taken to repeat exactly, as a count does."""
+
+ASSUMED = math.log1p(0.001)
+"""To within how much it then is: what ``--clock instructions`` has too."""
 
 T = TypeVar("T")
 Course = Generator[Ask, Answer, T]
@@ -45,6 +52,8 @@ class Asking:
         self.where: tuple[Line, int, int] = (line, 0, len(line.items) - 1)
         """The range that is being looked into."""
         self.scatter: Scatter | None = None
+        self.assumed = 0.0
+        """Above 0: the measure is taken to repeat to within this, as its first runs were equal."""
         self._random = random.Random(rules.seed)
         self._least = rules.margin / 2
         self._rest = rules.rest
@@ -52,7 +61,13 @@ class Asking:
     @property
     def used_up(self) -> bool:
         """Whether the runs that others than the first culprit may take are used up, or none were to be made."""
-        return not self.rules.several or self._left() <= (2 if self.rules.exact else SPARED)
+        return not self.rules.several or self._left() <= (2 * self._exact_pairs if self.rules.exact else SPARED)
+
+    @property
+    def _exact_pairs(self) -> int:
+        """Pairs by which a measure that repeats shows a culprit. Rounded values are equal by chance now and then, so
+        one that was only seen to repeat gives as many as it was seen."""
+        return ALIKE if self.assumed else 1
 
     def _target(self) -> float:
         """The smallest rise that is looked for."""
@@ -75,6 +90,15 @@ class Asking:
         if self.rules.exact and values and max(values) - min(values) > self.rules.exact * (1 + 1e-9):
             self.scatter = Scatter(item, max(values) - min(values), self.rules.exact)
             raise Scattered
+        if not self.rules.exact and self.scatter is None and self._repeats():
+            self.assumed = min(ASSUMED, self.rules.margin / 4)
+            self.rules = msgspec.structs.replace(self.rules, exact=self.assumed)
+
+    def _repeats(self) -> bool:
+        """Whether all runs so far of every item are equal, and those of two items are enough to believe it."""
+        runs = [[value for _, value in self.store.of(item)] for item in {run.item for run in self.store.runs}]
+        many = [values for values in runs if len(values) >= ALIKE]
+        return len(many) >= 2 and all(len(set(values)) == 1 for values in runs)
 
     def _pair(self, parent: str, item: str, stage: Stage, why: str) -> Course[float]:
         """A fresh run of both, in random order: the difference."""
@@ -120,7 +144,7 @@ class Asking:
 
     def _test_runs(self, step: Step) -> int:
         """Runs that the test of a culprit takes."""
-        return 2 if self.rules.exact else math.ceil(2 * max(8.0, 20 / self._ratio(step) ** 2))
+        return 2 * self._exact_pairs if self.rules.exact else math.ceil(2 * max(8.0, 20 / self._ratio(step) ** 2))
 
     def _expected(self, items: int, step: Step) -> tuple[int, int]:
         """Runs that a search among so many candidates takes: once to three times the floor log2(items) over the

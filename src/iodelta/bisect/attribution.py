@@ -29,6 +29,7 @@ class Attributing:
         self.store = Store()
         self.estimate: Estimate | None = None
         self.scatter: Scatter | None = None
+        self.assumed = 0.0
         self.blocks: list[dict[str, float]] = []
         """The values of every complete block, by item."""
         self._most = blocks

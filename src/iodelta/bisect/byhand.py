@@ -104,6 +104,7 @@ class Judging:
         self.store = Store()
         self.estimate: Estimate | None = None
         self.scatter: Scatter | None = None
+        self.assumed = 0.0
         self.where = line
         """The line that is being looked into."""
         self._inside = inside

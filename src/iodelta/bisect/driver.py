@@ -58,6 +58,7 @@ class Asking(Protocol):
     store: Store
     estimate: Estimate | None
     scatter: Scatter | None
+    assumed: float
 
 
 S = TypeVar("S", bound=Asking)
@@ -193,10 +194,12 @@ def follow(
             return "interrupted"
         answered = Answered(now(), ask.item, ask.stage, visited.answer, visited.values, visited.trials)
         folder.append(answered)
-        estimated, scatter = at.search.estimate, at.search.scatter
+        estimated, scatter, assumed = at.search.estimate, at.search.scatter, at.search.assumed
         at.send(answered)
         if at.search.scatter is not scatter and at.search.scatter is not None:
             watcher.note(scattered(at.search.scatter, at.kind.title(at.search.scatter.item)))
+        if at.search.assumed > assumed:
+            watcher.note(repeating(at.search.assumed))
         if at.search.estimate is not estimated and at.search.estimate is not None:
             watcher.note(expectation(at.search.estimate, at.search.store, folder.question().better))
         watcher.answered(answered, title, at.search.store)
@@ -242,6 +245,14 @@ def scattered(scatter: Scatter, title: str) -> str:
     return (
         f"Runs were to repeat to within {promised:.2g} %, but two of {title} are {apart:.2g} % apart. That promise is "
         "dropped: the search continues as for a measurement with noise, and what it rested on is tested again"
+    )
+
+
+def repeating(assumed: float) -> str:
+    """The sentence that runs are taken to repeat exactly, as all so far did."""
+    return (
+        f"The first runs of both ends were equal to the last digit: the measure is taken to repeat exactly (as with "
+        f"--exact {100 * math.expm1(assumed):.2g}%), until two runs of one item differ"
     )
 
 

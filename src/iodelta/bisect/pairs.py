@@ -21,11 +21,12 @@ RESERVE = 0.1
 class Pairs:
     """A test by pairs: add differences, positive is worse, until ``done``."""
 
-    def __init__(self, rules: Rules, step: Step, *, most: float = math.inf) -> None:
-        """``step``: what is expected. ``most``: the pairs there may be."""
+    def __init__(self, rules: Rules, step: Step, *, most: float = math.inf, exact: int = 1) -> None:
+        """``step``: what is expected. ``most``: the pairs there may be. ``exact``: those that a measure that repeats
+        takes."""
         self._rules = rules
         self.differences: list[float] = []
-        plan = schedule((1,)) if rules.exact else looks(step)
+        plan = schedule((exact,)) if rules.exact else looks(step)
         self._levels = dict(zip(plan.blocks, nominal_tails(plan, rules.alpha / 2), strict=True))
         self.most = int(min(plan.blocks[-1], most))
         self.p = 1.0
@@ -38,7 +39,7 @@ class Pairs:
         d = np.asarray(self.differences)
         self.p = float(tails_rows(d[None, :], 0.0)[0][0])
         if self._rules.exact:
-            self.p = 0.0 if d[0] > 2 * self._rules.exact else 1.0
+            self.p = 0.0 if d.min() > 2 * self._rules.exact else 1.0
         return True
 
     @property

@@ -77,7 +77,7 @@ class Search(Rises):
         try:
             refused = yield from self._whole()
         except Scattered:  # what was concluded rests on a promise that does not hold; the runs stay
-            self.rules = msgspec.structs.replace(self.rules, exact=0.0)
+            self.rules, self.assumed = msgspec.structs.replace(self.rules, exact=0.0), 0.0
             self.culprits, self.suspects, self.gaps, self.estimate = [], [], [], None
             refused = yield from self._whole()
         found = (tuple(self.culprits), tuple(self.suspects), tuple(self.gaps))
@@ -268,7 +268,7 @@ class Search(Rises):
         """Whether a search is given up: after a multiple of what it should take, or when what is left would not do for
         the test of a further culprit."""
         if self.culprits:
-            return self._left() <= (2 if self.rules.exact else SPARED)
+            return self._left() <= (2 * self._exact_pairs if self.rules.exact else SPARED)
         return not self._left() or spent >= PATIENCE * self._expected(candidates, step)[1]
 
     def _confirm(
@@ -280,7 +280,8 @@ class Search(Rises):
         evidence = self._evidence(line, first, last)
         posterior = evidence.posterior()
         step = evidence.step(posterior, after - first)
-        test = Pairs(self.rules, step, most=self._left() // 2 if self.culprits else math.inf)
+        most = self._left() // 2 if self.culprits else math.inf
+        test = Pairs(self.rules, step, most=most, exact=self._exact_pairs)
         while not test.done:
             why = f"pair {len(test.differences) + 1} of at most {test.most}: is it slower than its parent?"
             difference = yield from self._pair(parent, item, "confirm", why)
@@ -308,7 +309,7 @@ class Search(Rises):
             return Revert(item, reason=self.store.broken[item])
         noise = self.estimate.noise if self.estimate else 0.0
         step = Step(culprit.effect.size, 0.0, culprit.pairs, noise)
-        test = Pairs(self.rules, step, most=self._left() // 4)
+        test = Pairs(self.rules, step, most=self._left() // 4, exact=self._exact_pairs)
         while not test.done:
             why = f"pair {len(test.differences) + 1} of at most {test.most}: does the bad end get faster without it?"
             test.add((yield from self._pair(item, bad, "revert", why)))

@@ -204,6 +204,8 @@ class SearchAccount(msgspec.Struct, frozen=True):
     """The search as `git bisect log` prints it; empty where items are not commits."""
     answers: tuple[Spoken, ...] = ()
     """What a person said of items, in the order of the line; empty where values were measured."""
+    repeats: str = ""
+    """Why runs are taken to repeat exactly without a promise; empty where they are not."""
     left: Left | None = None
     """What the culprits leave of the difference between the ends; None without a culprit."""
     schema: Literal["iodelta.bisect/2"] = "iodelta.bisect/2"

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from iodelta.bisect.counted import UNIT
-from iodelta.bisect.driver import Searched, scattered
+from iodelta.bisect.driver import Searched, repeating, scattered
 from iodelta.bisect.items import CommitItems
 from iodelta.bisect.log import Answered, Asked, Ended, SearchFolder, Session, Undone
 from iodelta.bisect.model import Culprit, Estimate, Gap, Suspect
@@ -51,6 +51,7 @@ def account(folder: SearchFolder, question: Question, at: Searched) -> SearchAcc
         system=system(folder.environment()),
         blind=BLIND if question.unit == UNIT else "",
         scatter=scattered(search.scatter, kind.title(search.scatter.item)) if search.scatter else "",
+        repeats=repeating(search.assumed) if search.assumed else "",
         next=f"{kind.title(at.ask.item)}: {at.ask.stage}: {at.ask.why}" if at.ask else "",
         git_log=git_log(at) if isinstance(kind, CommitItems) else "",
         left=_left(at, question),

@@ -258,6 +258,8 @@ def _method(account: SearchAccount) -> Iterator[str]:
         yield f"{totals.undone} answers were taken back."
     if account.estimate:
         yield f"At the gate: {account.estimate}."
+    if account.repeats:
+        yield f"{account.repeats}."
     if account.blind:
         yield account.blind
     if account.drifts:
