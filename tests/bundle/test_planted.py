@@ -34,6 +34,7 @@ RECORDED = {
     "NFS server": "nasquid",
     "NFS export": "/export/orca-payroll",
     "backing file": "/home/orcauser/disk images/one.img",
+    "backing file elsewhere": "/srv/orca payroll/two.img",
     "boot id": "5d0c9f6e-77aa-4c1f-8e7e-0badcafe1234",
 }
 """What iodelta records of a machine as a name; it may stand in any text."""
@@ -105,6 +106,10 @@ LOOKS = {
     "container of a pod": "cri-containerd-77aa77bb77cc77dd77ee77ff77aa77bb77cc77dd77ee77ff77aa77bb77cc77de.scope",
     "NVMe wwid": "nvme.144d-533547583737504c414e54-53414d53554e47-00000001",
     "LVM id": "LVM-77OrcaPlantedIdOfAVolumeGroup77abcdefghij",
+    "docker scope": "docker-77ab77bb77cc77dd77ee77ff77aa77bb77cc77dd77ee77ff77aa77bb77cc77dd.scope",
+    "path of a file": "/srv/orcapay77/disk.img",
+    "path after a colon": "filename=/data/orcapay78/a:/data/orcapay79/b",
+    "path in a message": "fio: cannot open '/opt/orcapay80/x.img', or /var/tmp/orcapay81",
     "FQDN in a URL": "asked http://dbwhale78.orcacorp.internal",
 }
 """What no field records, in the surroundings in which programs print it."""
@@ -178,6 +183,11 @@ SECRET = {
     "NVMe wwid": ["533547583737504c414e54"],
     "LVM id": ["77OrcaPlantedIdOfAVolumeGroup77abcdefghij"],
     "FQDN in a URL": ["dbwhale78"],
+    "docker scope": ["77ab77bb77cc"],
+    "path of a file": ["orcapay77"],
+    "path after a colon": ["orcapay78", "orcapay79"],
+    "path in a message": ["orcapay80", "orcapay81"],
+    "backing file elsewhere": ["orca payroll", "two.img"],
 }
 
 COMMAND_LINE = (
@@ -222,6 +232,7 @@ def planted(path: Path) -> Folder:
         "devices": [
             {"name": "dm-0", "dm.name": "orcavg-secretlv"},
             {"name": "loop0", "loop.backing_file": RECORDED["backing file"]},
+            {"name": "loop1", "loop.backing_file": RECORDED["backing file elsewhere"]},
         ],
         "now": {"boot_id": RECORDED["boot id"], "note": sentence},
     }

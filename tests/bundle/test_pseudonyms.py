@@ -59,7 +59,7 @@ NONE = (
         "5000000000000000",
         "serialize_overlap=1",
     ),
-    *("/usr/lib/root/x", "disk.nvme0n1.read_ios", "0x5", "mean 1234567890", "std::string", "home", "/rooted/x"),
+    *("/usr/lib/root/x", "disk.nvme0n1.read_ios", "0x5", "mean 1234567890", "std::string", "home", "/etc/rooted/x"),
 )
 
 

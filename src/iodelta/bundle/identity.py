@@ -32,6 +32,8 @@ USUAL = frozenset(
     "/var/lib /var/lib/docker /var/log /var/tmp".split()
 )
 """Mount points that everybody has."""
+SYSTEM = "bin boot dev etc lib lib32 lib64 libx32 proc run sbin sys usr".split()
+"""First parts of paths that are alike on every machine."""
 LEAST = 5
 """Letters of an exported path that is looked for in texts."""
 HOMES = ("/home/", "/root/", "/Users/", "/media/", "/run/media/")
@@ -148,7 +150,10 @@ def _kind_of_path(word: str, value: str) -> str:
     if value.startswith(HOMES):
         return "home" if word in PATHS else ""
     is_own = value.startswith("/") and value not in USUAL
-    return "mount point" if word in ("mount", "point") and is_own else ""
+    if word in ("mount", "point"):
+        return "mount point" if is_own else ""
+    is_deep = value.count("/") > 1  # a placeholder is not
+    return "path" if word in PATHS and is_own and is_deep and value.split("/")[1] not in SYSTEM else ""
 
 
 def _walk(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:

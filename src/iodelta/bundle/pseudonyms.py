@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from iodelta.bundle.boot_words import reduced, without_count
-from iodelta.bundle.identity import kind_of, of_document
+from iodelta.bundle.identity import SYSTEM, USUAL, kind_of, of_document
 
 ORDINARY = frozenset(
     "root nobody localhost local host user users admin test tests testing linux debian ubuntu fedora centos arch "
@@ -83,6 +83,11 @@ PATTERNS: tuple[tuple[str, str, str], ...] = (
     ),
     ("home", r"(?<![\w.-])/root(?=[/\"'\s,;])[^\s\"',;\\]*", "/root"),
     (
+        "path",
+        rf"(?:(?<![\w./:*-])|(?<=[=:])|(?<=\\n))/(?!(?:{'|'.join(SYSTEM)}|home|root|Users|media)/)[A-Za-z][\w.+-]*/[^\s\"',;:\\)\]}}>|]+",
+        "/",
+    ),
+    (
         "volume",
         r"(?<=/dev/mapper/)(?!control\b)[^\s\"',;:\\]+|(?<=/dev/zvol/)[^\s\"',;:\\]+|(?<=/dev/md/)[^\s\"',;\\]+",
         "/dev/mapper/ /dev/zvol/ /dev/md/",
@@ -136,8 +141,9 @@ _WORDS = {
     "IP address": "ip",
     "home": "home",
     "mount point": "mount",
+    "path": "path",
 }
-_KINDS = "host|user|disk|serial|label|home|address|machine|mac|ip|secret|share|volume|mount|container"
+_KINDS = "host|user|disk|serial|label|home|path|address|machine|mac|ip|secret|share|volume|mount|container"
 _PLACEHOLDER = re.compile(rf"\b({_KINDS})-\d+(-part\d+)?\b", re.ASCII)
 COMMAND_LINES = frozenset({"command_line", "cmdline"})
 """Keys under which a kernel's command line is recorded."""
@@ -227,13 +233,17 @@ class Pseudonyms:
         return self._named(found[0], self._kinds[found[0]])
 
     def _named(self, text: str, kind: str) -> str:
-        return f"/{self.name(text.rstrip('/'), kind)}" if kind in ("home", "mount point") else self.name(text, kind)
+        return (
+            f"/{self.name(text.rstrip('/'), kind)}"
+            if kind in ("home", "mount point", "path")
+            else self.name(text, kind)
+        )
 
     def _looks(self, kind: str) -> Callable[[re.Match[str]], str]:
         def replace(found: re.Match[str]) -> str:
             group = "id" if "id" in found.re.groupindex else 0
             text = found[group]
-            if kind == "IP address" and not _is_address(text):
+            if (kind == "IP address" and not _is_address(text)) or (kind == "path" and text.rstrip("/.") in USUAL):
                 return found[0]
             start, end = (place - found.start() for place in found.span(group))
             return found[0][:start] + self._named(text, self._kinds.get(text, kind)) + found[0][end:]
