@@ -4,6 +4,8 @@ so the truth is known and no clock is needed."""
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,10 @@ noise = random.Random(seed).gauss(0.0, 0.01)
 print("warming up")
 print(f"\\x1b[32mops/s: {rate * (1 + noise):.1f}\\x1b[0m")
 """
+
+PAGE = Path(__file__).parents[2] / "docs" / "any-benchmark.md"
+EXAMPLES = {"dd": "command.speed", "PYTHONMALLOC": "command.wall", "sysbench": "command.reads"}
+"""What marks an example of the page -> its metric. The example of pgbench is tried where a server is."""
 
 FILE = """
 question = "Is the new build slower?"
@@ -145,3 +151,41 @@ def test_a_command_that_writes_although_it_only_reads_is_ended_after_one_trial(s
     assert "the file has changed during the trial, but the file says only_reads = true" in said, done
     assert len((stand.place / "data").read_text().splitlines()) == 1, "no second trial"
     assert len(_outputs(stand.place / "folder")) == 1
+
+
+def test_a_night_measures_a_command_that_only_reads_and_another_one_by_permit(stand: Stand) -> None:
+    (stand.place / "bench.py").write_text(BENCH)
+    words = """
+command = ["python3", "-I", "-S", "{here}/bench.py", "1000", "{seed}", "{name}"]
+[metric.rate]
+pattern = 'ops/s: ([0-9.]+)'
+unit = "1/s"
+better = "higher"
+"""
+    refused = stand.run("history", "night", _own(stand.place, words, blocks=2))
+    assert refused.code == 2, refused
+    assert "--allow-commands" in refused.err, refused
+    assert not list(stand.place.glob("iodelta-history/runs/*/raw"))
+    allowed = stand.run("history", "night", "own.toml", "--allow-commands")
+    assert allowed.code == 0, allowed
+    reads = stand.run("history", "night", _own(stand.place, f"only_reads = true{words}", blocks=2))
+    assert reads.code == 0, reads
+    assert "nothing waits for you" in reads.out
+    folders = list(stand.place.glob("iodelta-history/runs/*/raw"))
+    assert len(folders) == 2
+    assert "ops/s" in _outputs(folders[0].parent)[0]
+
+
+@pytest.mark.parametrize("mark", EXAMPLES)
+def test_an_example_of_the_page_is_measured(stand: Stand, mark: str) -> None:
+    blocks = re.findall(r"```toml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    (text,) = (block for block in blocks if f'"{mark}' in block)
+    program = "sysbench" if mark == "sysbench" else "dd"
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed: scripts/setup installs it")
+    (stand.place / "example.toml").write_text(text)
+    done = stand.run("run", "example.toml", "--folder", "folder", "--allow-commands", "--blocks", "2")
+    assert done.code in GOOD, done
+    said = json.loads(stand.run("report", "folder", "--format", "json").out)
+    judged = [one for one in said["account"]["judgement"]["verdicts"] if one["metric"]["name"] == EXAMPLES[mark]]
+    assert [one["blocks"] for one in judged] == [2], said

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -32,6 +32,11 @@ PUT = click.option(
 DESTROY = click.option(
     "--destroy", multiple=True, metavar="DEVICE", help="Allow this device or file to be overwritten."
 )
+ALLOW_COMMANDS = click.option(
+    "--allow-commands",
+    is_flag=True,
+    help="Allow a workload of your own commands that does not only read: iodelta guards the target alone.",
+)
 _EXAMPLES = """
 \b
 Examples:
@@ -41,15 +46,33 @@ Examples:
 OVER = ("complete", "budget")
 
 
+class Allowed(NamedTuple):
+    """What the user allows the runs of a history."""
+
+    destroy: Sequence[str]
+    """Devices and files that may be overwritten."""
+    commands: bool
+    """Workloads of commands that do not only read."""
+
+
 @click.command("confirm", epilog=_EXAMPLES)
 @click.argument("name", metavar="ALERT")
 @PUT
 @DESTROY
+@ALLOW_COMMANDS
 @waits
 @HISTORY
 @LOG
 @FORMAT
-def confirm(name: str, put: str, destroy: tuple[str, ...], place: str, log: Path | None, format_: str) -> None:
+def confirm(
+    name: str,
+    put: str,
+    destroy: tuple[str, ...],
+    allow_commands: bool,
+    place: str,
+    log: Path | None,
+    format_: str,
+) -> None:
     """Measure the last good build of an alert against the first bad one in one experiment.
 
     It measures the cell of the alert and its neighbours, on the same machine, with the rules of the nightly experiment.
@@ -60,7 +83,7 @@ def confirm(name: str, put: str, destroy: tuple[str, ...], place: str, log: Path
     store, written = opened(place, log)
     alert = chosen(recorded(store, written), name)
     with quiet(format_):
-        line = confirmed(alert, store, written, put=put, destroy=destroy)
+        line = confirmed(alert, store, written, put=put, allowed=Allowed(destroy, allow_commands))
     now = chosen(recorded(store, written), alert.id)
     if format_ == "json":
         print_document(now)
@@ -82,7 +105,7 @@ def quiet(format_: str) -> Iterator[None]:
         yield
 
 
-def confirmed(alert: Alert, store: Store, written: Log, *, put: str, destroy: Sequence[str]) -> str:
+def confirmed(alert: Alert, store: Store, written: Log, *, put: str, allowed: Allowed) -> str:
     """Measure, or go on measuring, and write the word to the log; the command that finds the commit. Raises
     RequestError, MeasureError."""
     from iodelta.bisect.question import command_words
@@ -106,7 +129,7 @@ def confirmed(alert: Alert, store: Store, written: Log, *, put: str, destroy: Se
     if not folder.exists():
         variants = _variants(good, bad, words, written.path.absolute().parent)
         write(file, question(alert, bad, *variants, good.commit))
-    measure(folder, file, destroy)
+    measure(folder, file, allowed)
     written.append(_outcome(alert, folder))
     return bisect_line(alert, good, bad, words)
 
@@ -174,7 +197,7 @@ def _build(night: Measured, put: Sequence[str], place: Path) -> str:
         return str(kept_build(LocalMachine(), night.build, night.commit, where, stop=stop, say=say))
 
 
-def measure(folder: Path, file: Path, destroy: Sequence[str]) -> None:
+def measure(folder: Path, file: Path, allowed: Allowed) -> None:
     """Run the experiment of ``file`` into ``folder``, or go on with it, until it is over. Raises RequestError,
     MeasureError."""
     from iodelta.cli.running import Asked
@@ -186,7 +209,8 @@ def measure(folder: Path, file: Path, destroy: Sequence[str]) -> None:
     asked = Asked(
         fio=(), names=(), clock=None, target="", size="", variants=(), conditions=(), baseline="", margin="",
         question="", trial="", ramp="", repo="", budget="", blocks=None, seed=None, placebo=False, leave_out=False,
-        destroy=tuple(destroy), place=folder if is_new else None, dry_run=False, verbose=False, format_="console",
+        destroy=tuple(allowed.destroy), allow_commands=allowed.commands, place=folder if is_new else None,
+        dry_run=False, verbose=False, format_="console",
     )  # fmt: skip
     with contextlib.suppress(SystemExit):  # the exit code of the run is of its verdicts
         run(file if is_new else folder, asked)

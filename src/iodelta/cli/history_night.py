@@ -15,7 +15,7 @@ import click
 
 from iodelta.cli.histories import FORMAT, HISTORY, LOG, inert, opened, print_added, print_document
 from iodelta.cli.history_alerts import alert_lines, code_of, ordered, recorded, state_said
-from iodelta.cli.history_confirm import DESTROY, PUT, confirmed, measure, quiet, write
+from iodelta.cli.history_confirm import ALLOW_COMMANDS, DESTROY, PUT, Allowed, confirmed, measure, quiet, write
 from iodelta.cli.turn import waits
 from iodelta.errors import IodeltaError, MeasureError, RequestError
 
@@ -37,13 +37,21 @@ Examples:
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @PUT
 @DESTROY
+@ALLOW_COMMANDS
 @click.option("--no-confirm", is_flag=True, help="Do not measure alerts; `iodelta history confirm` does so later.")
 @waits
 @HISTORY
 @LOG
 @FORMAT
 def night(
-    file: Path, put: str, destroy: tuple[str, ...], no_confirm: bool, place: str, log: Path | None, format_: str
+    file: Path,
+    put: str,
+    destroy: tuple[str, ...],
+    allow_commands: bool,
+    no_confirm: bool,
+    place: str,
+    log: Path | None,
+    format_: str,
 ) -> None:
     """Measure one night: run FILE, add its folder, scan, and confirm each alert that waits for it.
 
@@ -55,13 +63,14 @@ def night(
     from iodelta.history.answers import HistoryNightAnswer
 
     store, written = opened(place, log, write=True)
+    allowed = Allowed(destroy, allow_commands)
     with _alone(written), quiet(format_):
         begun = _unfinished(file, written) or _begin(file, written)
-        added = _measured(begun, file, destroy, store, written)
+        added = _measured(begun, file, allowed, store, written)
         repo = _build_of(file).repo
         if repo:
             ordered(store, written, repo)
-        waiting, failed = ((), ()) if no_confirm else _confirmed(store, written, put, destroy)
+        waiting, failed = ((), ()) if no_confirm else _confirmed(store, written, put, allowed)
         _end(written)
     found = recorded(store, written)
     if format_ == "json":
@@ -71,7 +80,7 @@ def night(
     sys.exit(4 if failed else code_of(found.alerts))
 
 
-def _measured(begun: NightBegun, file: Path, destroy: tuple[str, ...], store: Store, written: Log) -> NightAdded:
+def _measured(begun: NightBegun, file: Path, allowed: Allowed, store: Store, written: Log) -> NightAdded:
     """The folder of this night in the history."""
     from iodelta.history.adding import add
     from iodelta.history.log import Given
@@ -80,13 +89,13 @@ def _measured(begun: NightBegun, file: Path, destroy: tuple[str, ...], store: St
     text = folder.with_name(f"{folder.name}.toml")
     if not folder.exists():
         write(text, _resolved(file, begun.commit, written.path.absolute().parent))
-    measure(folder, text, destroy)
+    measure(folder, text, allowed)
     added = add(folder, Given(), store, written)
     print_added(added, err=True)
     return added
 
 
-def _confirmed(store: Store, written: Log, put: str, destroy: tuple[str, ...]) -> tuple[Sequence[str], Sequence[str]]:
+def _confirmed(store: Store, written: Log, put: str, allowed: Allowed) -> tuple[Sequence[str], Sequence[str]]:
     """Confirm what waits for it. Returns what needs something of the user first, and what could not be measured and is
     tried again in the next night."""
     from iodelta.history.alerts import is_asking
@@ -100,7 +109,7 @@ def _confirmed(store: Store, written: Log, put: str, destroy: tuple[str, ...]) -
             continue
         click.echo(f"confirming alert {alert.id}", err=True)
         try:
-            line = confirmed(alert, store, written, put=put, destroy=destroy)
+            line = confirmed(alert, store, written, put=put, allowed=allowed)
         except IodeltaError as error:
             needs_user = isinstance(error, RequestError) and not isinstance(error, BusyError)
             (waiting if needs_user else failed).append(f"alert {alert.id}: {error.sentence}")
@@ -201,8 +210,10 @@ def _build_of(file: Path) -> Build:
 def _data(file: Path) -> dict[str, Any]:
     import tomllib
 
+    from iodelta.experiment.command import placed
+
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(placed(file.read_text(encoding="utf-8"), file.parent))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise RequestError(f"cannot read the experiment file: {error}", place=str(file)) from error
 
