@@ -237,7 +237,8 @@ def test_without_the_extra_every_command_names_it(tmp_path: Path, words: tuple[s
 
 def test_a_night_says_why_a_series_has_no_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "nightly.toml").write_text("[workload]\nrw = 'randread'\n[variant.reference]\nrole = 'reference'\n")
+    variants = "[variant.reference]\nrole = 'reference'\n[variant.tonight]\n'fio.iodepth' = '2'\n"
+    (tmp_path / "nightly.toml").write_text(f"[workload]\nrw = 'randread'\n{variants}")
     why = {"randread 4k, tonight, read.iops": "fewer than two blocks"}
     monkeypatch.setattr("iodelta.cli.history_night.measure", lambda *words: None)
     monkeypatch.setattr("iodelta.history.adding.add", lambda *words: NightAdded("runs/1", "added", 0, why))
@@ -245,3 +246,14 @@ def test_a_night_says_why_a_series_has_no_point(tmp_path: Path, monkeypatch: pyt
     assert done.exit_code == 0, done.exc_info
     assert "added: runs/1, 0 points\n" in done.stderr
     assert "  left out: randread 4k, tonight, read.iops: fewer than two blocks\n" in done.stderr
+
+
+def test_a_mistake_in_the_file_is_named_there_and_begins_no_night(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "nightly.toml").write_text("[workload]\nrw = 'randread'\n[bild]\nrepo = '.'\n")
+    done = CliRunner().invoke(cli, ["history", "night", "nightly.toml"])
+    assert isinstance(done.exception, RequestError)
+    assert str(done.exception).startswith("nightly.toml:3: the experiment file has no key 'bild'")
+    assert not (tmp_path / "iodelta-history").exists()

@@ -60,8 +60,10 @@ def night(
     line, and say what its confirmation needs from you. Exit codes: 0 nothing waits for you, 1 a regression is
     confirmed, 2 the request is wrong, 3 candidates or inconclusive, 4 could not measure.
     """
+    from iodelta.experiment import load
     from iodelta.history.answers import HistoryNightAnswer
 
+    load(file)  # a mistake is named in this file, before a night begins
     store, written = opened(place, log, write=True)
     allowed = Allowed(destroy, allow_commands)
     with _alone(written), quiet(format_):

@@ -22,6 +22,9 @@ Z95 = 1.959963984540054
 SCALES = {"ns": ((1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s"))}
 SCALES["B/s"] = ((1.0, "B/s"), (2.0**10, "KiB/s"), (2.0**20, "MiB/s"), (2.0**30, "GiB/s"))
 
+CLOCK = {"hours": "%H:%M", "minutes": "%H:%M", "seconds": "%H:%M:%S"}
+"""Of 24 hours, as everywhere else: Vega's own labels have 12, and do not say which."""
+
 ABOUT = (
     "Each point is one night, with the 95 % interval of its blocks, which may run off the chart. "
     "Shaded: the nights among which a step is; line: the level between steps; dotted: a new epoch of "
@@ -35,7 +38,7 @@ def chart() -> alt.LayerChart:
 
     from iodelta.report.formats.charts import build
 
-    axis = alt.Axis(grid=False, labelOverlap="greedy", labelSeparation=8, tickCount=8)
+    axis = alt.Axis(grid=False, labelOverlap="greedy", labelSeparation=8, tickCount=8, format=CLOCK)
     night = alt.X(field="t", type="temporal", title="night (UTC)", scale=alt.Scale(type="utc"), axis=axis)
     value = build.y("value", "@y")
     steps = alt.Chart(build.data("steps")).mark_rect(style="margin", opacity=0.16)
