@@ -102,6 +102,32 @@ def jobs(document: dict[str, Any]) -> Iterator[tuple[str, Rate]]:
             yield job.get("jobname", ""), Rate(kind, float(part["iops"]), bandwidth, mean or None, 0.005)
 
 
+class Volume(NamedTuple):
+    """What a direction of a job moved."""
+
+    kind: str
+    ios: int
+    least: int
+    most: int
+    """Bytes: some versions of fio cut them to KiB."""
+
+
+def volumes(data: str) -> Iterator[Volume]:
+    """I/Os and bytes of each job of every document. The unit is the one in which bandwidth times run time gives them:
+    io_bytes counts KiB in some versions, a thousand times fewer."""
+    for document in documents(data):
+        for job in document.get("jobs") or document.get("client_stats") or []:
+            for kind in ("read", "write", "trim"):
+                part = job.get(kind) if isinstance(job, dict) else None
+                is_sum = isinstance(job, dict) and job.get("jobname") == "All clients"
+                if is_sum or not isinstance(part, dict) or not part.get("total_ios") or not part.get("io_bytes"):
+                    continue
+                moved = 1024 * part.get("bw", 0) * part.get("runtime", 0) / 1000
+                in_kib = part["io_bytes"] * 32 < moved
+                low = part["io_bytes"] * 1024 if in_kib else part["io_bytes"]
+                yield Volume(kind, part["total_ios"], low, low + 1023 if in_kib else low)
+
+
 def terse(data: str) -> Iterator[Rate]:
     """Every terse record of version 3 and later, by the places of its fields."""
     for line in data.splitlines():

@@ -97,6 +97,19 @@ def test_every_rate_that_is_read_stands_in_its_file() -> None:
     assert seen >= 60
 
 
+def test_the_bytes_and_io_counts_of_every_document_are_read_to_the_last_one() -> None:
+    seen = 0
+    for file in files():
+        if file.name in INTERIM:
+            continue
+        read = [direction for _, direction in directions(file.found)]
+        for volume in second.volumes(file.text):
+            seen += 1
+            same = [d for d in read if (d.kind, d.ios) == (volume.kind, volume.ios)]
+            assert any(volume.least <= d.bytes <= volume.most for d in same), (file.name, volume)
+    assert seen >= 20
+
+
 def test_a_histogram_has_as_many_samples_as_its_bins_in_the_document() -> None:
     seen = 0
     for file in files():
