@@ -61,7 +61,7 @@ class Repository:
             done = found.git("rev-parse", "--absolute-git-dir")
         if done.returncode:
             raise RequestError(
-                said(done) or "not a git repository", place=path, remedy="give the repository with --repo"
+                said(done) or "not a git repository", place=path, remedy="name a repository of git in --repo or [build]"
             )
         return cls(machine, done.text.rstrip("\n"))
 
