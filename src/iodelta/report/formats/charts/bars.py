@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -34,8 +34,8 @@ from iodelta.trial import Kind
 if TYPE_CHECKING:
     import altair as alt
 
-ROOM = 1.22
-"""How much longer the axis is than the longest bar, for the number behind it."""
+LETTER, GAP = 6.2, 12
+"""Pixels of a letter of a number, and those around the number, behind a bar of full length."""
 
 
 def chart(*, log: bool = False) -> alt.LayerChart:
@@ -44,7 +44,8 @@ def chart(*, log: bool = False) -> alt.LayerChart:
 
     from iodelta.report.formats.charts import build
 
-    scale = alt.Scale(type="log", domain=["@frame"], nice=False) if log else alt.Scale(domain=["@frame"], nice=False)
+    kind: build.Encoding = {"type": "log"} if log else {}
+    scale = alt.Scale(domain=["@frame"], range=[0, alt.ExprRef("@room")], nice=False, **kind)
     axis = alt.Axis(grid=True, tickCount=6, format="@format")
     across: build.Encoding = {"type": "quantitative", "title": "@x", "scale": scale, "axis": axis}
     place: build.Encoding = {"y": build.names("row"), "yOffset": build.offset("@legend")}
@@ -126,6 +127,7 @@ def _figure(
             "x": axis_title(title, unit),
             "name": title,
             "frame": frame([row["high"] for row in shown], [row["low"] for row in shown], log=log),
+            "room": room([row["text"] for row in shown]),
             "format": tick_format(unit, log=log),
             "variants": colored(drawn),
             "legend": drawn,
@@ -143,13 +145,18 @@ def _row(value: Value, row: str, variant: str, size: float, *, crowded: bool) ->
     return {**made, "end": made["high"], "text": quantity(value.value / size, "")}
 
 
-def frame(highs: list[float], lows: list[float], *, log: bool) -> list[float]:
-    """Ends of the axis: all values with their intervals, and room for the numbers."""
+def room(numbers: Sequence[str]) -> str:
+    """The length of the longest bar in pixels, as Vega reads it: all but the room for the number behind it."""
+    return f"width - {LETTER * max(map(len, numbers), default=0) + GAP:.0f}"
+
+
+def frame(highs: list[float], lows: list[float], *, log: bool, beyond: float = 1.0) -> list[float]:
+    """Ends of the axis: all values with their intervals, and ``beyond`` times that length."""
     top = max(highs, default=1.0) or 1.0
     if not log:
-        return [0.0, number(top * ROOM, 4) or 1.0]
-    low = min((value for value in lows if value > 0), default=top)
-    return [number(low / 1.5, 4) or low, number(top * (top / low) ** (ROOM - 1), 4) or top]
+        return [0.0, top * beyond]
+    low = min((value for value in lows if value > 0), default=top) / 1.5
+    return [number(low, 4) or low, top * (top / low) ** (beyond - 1)]
 
 
 def _seen(own: list[Value], metric: str) -> str:

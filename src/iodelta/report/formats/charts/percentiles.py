@@ -125,7 +125,7 @@ def _figure(source: Source, values: Values, sheet: Sheet, kind: Kind, points: Po
         texts={
             "x": f"latency, {unit}",
             "format": tick_format(unit, log=log),
-            "frame": frame([row["high"] for row in rows], [row["low"] for row in rows], log=log),
+            "frame": frame([row["high"] for row in rows], [row["low"] for row in rows], log=log, beyond=1.05),
             "variants": colored(colors),
             "legend": colors,
             "points": sorted({point for point, _ in drawn}, key=list(SHOWN).index),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from iodelta.report.formats.charts.bars import frame
+from iodelta.report.formats.charts.bars import frame, room
 from iodelta.report.formats.charts.cells import COLORS, colored
 from iodelta.report.formats.charts.distribution import place
 from iodelta.report.formats.charts.model import Figure, Source, label, number, some
@@ -55,6 +55,7 @@ def _figure(source: Source, held: Sequence[Shares], note: str) -> Figure:
             "x": "share of I/Os, %",
             "name": "share",
             "frame": frame([most], [0.0], log=False),
+            "room": room([row["text"] for row in rows]),
             "format": "~g",
             "variants": colored(names),
             "legend": names,
