@@ -16,7 +16,7 @@ SOURCE = Path(iodelta.__file__).parent
 NOUNS = (
     "trials blocks looks experiments cells comparisons variants hosts boots regressions improvements findings nights"
     " rows files metrics runs pairs samples builds devices errors warnings commits patches replays batches statements"
-    " visits items kernels lines sessions things"
+    " visits items kernels lines sessions things places"
 ).split()
 COUNTED = re.compile(rf" (?:more |fresh )?({'|'.join(NOUNS)})\b")
 
@@ -46,6 +46,7 @@ NEVER_ONE = {
     "scenarios/policy_tables.py: _blocks(by_arm.values())",  # "9 to 12"
     "scenarios/policy_tables.py: len(rates)",
     "vm/builds.py: done",
+    "workload/readings.py: len(found)",
 }
 """Counts that are two or more where they are printed, or ranges."""
 

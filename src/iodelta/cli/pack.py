@@ -118,14 +118,15 @@ def _replaced(made: Packing) -> list[str]:
     if len(made.replaced) > SHOWN:
         lines.append(f"  and {len(made.replaced) - SHOWN} more")
     if places:
-        lines.append("  in " + ", ".join(f"{count} places ({kind})" for kind, count in sorted(places.items())))
+        counts = (f"{plural(count, 'place')} ({kind})" for kind, count in sorted(places.items()))
+        lines.append(f"  in {', '.join(counts)}")
     if not made.replaced:
         lines.append("No name, number or address was found that had to be removed.")
     if made.words:
         names = ", ".join(map(inert, made.words))
         lines.append(f"Ordinary words, replaced only where they stand as a name: {names}")
     if made.boot_words:
-        words = "1 further word" if made.boot_words == 1 else f"{made.boot_words} further words"
+        words = plural(made.boot_words, "further word")
         lines.append(f"Of the kernel's command line what matters for I/O is packed, {words} left out")
     if made.left_out:
         more = f" and {len(made.left_out) - 8} more" if len(made.left_out) > 8 else ""

@@ -6,6 +6,7 @@ import msgspec
 
 from iodelta.errors import MachineError
 from iodelta.machine import Machine
+from iodelta.plural import plural
 from iodelta.probe.signatures import read_signatures
 from iodelta.probe.topology import Target
 
@@ -41,7 +42,7 @@ class Contents(msgspec.Struct, frozen=True):
             return f"signature: {', '.join(self.signatures)}"
         if self.looks:
             return f"not empty: {self.looks}"
-        return f"all zero in {self.places} sampled places" if self.places else "an empty file"
+        return f"all zero in {plural(self.places, 'sampled place')}" if self.places else "an empty file"
 
 
 def look(machine: Machine, target: Target) -> Contents:
@@ -53,7 +54,7 @@ def look(machine: Machine, target: Target) -> Contents:
     places = sorted({number * (blocks - 1) // max(1, PLACES - 1) for number in range(PLACES)})
     done = machine.run(["sh", "-c", _READ, target.real_path, *map(str, places)], timeout=120)
     if done.returncode != 0:
-        raise MachineError(f"not all of {len(places)} places could be read", place=target.real_path)
+        raise MachineError(f"not all of {plural(len(places), 'place')} could be read", place=target.real_path)
     return Contents(found, looks_of(ends + done.stdout), len(places))
 
 
