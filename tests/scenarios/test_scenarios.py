@@ -139,6 +139,19 @@ def test_each_set_of_cpus_is_a_variant_once() -> None:
     assert "first-half" not in text, "it is the queue's CPU"
 
 
+@pytest.mark.parametrize("target", [None, disk("loop0")], ids=["its own", "the user's"])
+@pytest.mark.parametrize("name", [one.name for one in catalogue.SCENARIOS])
+def test_the_barest_machine_has_a_plan_or_hears_what_it_lacks(name: str, target: Target | None) -> None:
+    """The user cannot add a variant to a scenario: an error of its own experiment file names what nobody can do."""
+    bare = cast(Machine, PaperMachine({"/sys/devices/system/cpu/online": "0\n"}))
+    one = scenario(name)
+    if one is ublk_null_affinity.SCENARIO:
+        with pytest.raises(MeasureError, match=r"one CPU.*\n.*--vm"):
+            one.foreseen(bare, False, target)
+        return
+    assert len(parse(one.text(one.foreseen(bare, False, target), full=False), name).variants) > 1
+
+
 @pytest.mark.parametrize(
     ("here", "device"),
     [

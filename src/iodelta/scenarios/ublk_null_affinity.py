@@ -57,8 +57,10 @@ cpus = "node:0"
 """
 """Where kernels are the variants: everywhere, and on one of a guest's two NUMA nodes."""
 
+NAME = "ublk-null-affinity"
 QUEUES = 16
 NULL = "null_blk"
+MORE_CPUS = "run it with --vm (a guest of several CPUs), or on a machine with more CPUs"
 SECONDS_A_SET = 90
 """Of a small run, for each set of CPUs: t/io_uring counts whole seconds, and drops one at either end."""
 CONFIGFS = "/sys/kernel/config/nullb"
@@ -91,7 +93,9 @@ def _of_target(machine: Machine, target: Target, full: bool) -> Values:
 
 
 def _asked(machine: Machine, feeding: Sequence[Cpus], full: bool) -> Values:
-    """The question on a device whose queues are fed by these CPUs."""
+    """The question on a device whose queues are fed by these CPUs. Raises MeasureError where there is one CPU."""
+    for need in needs(machine):
+        raise MeasureError(need.reason, place=NAME, remedy=need.remedy)
     tool = built_fio() is not None
     sets = _sets(machine, feeding)
     small = {"budget": f"{SECONDS_A_SET * len(sets)}s"} if tool else {"trial": "400ms"}
@@ -242,13 +246,13 @@ def building(machine: Machine) -> Iterator[Need]:
 
 
 def needs(machine: Machine) -> Iterator[Need]:
-    """More than one CPU, or there is nothing to compare."""
+    """Two CPUs at least: with one there is nothing to compare."""
     if len(_online(machine)) < 2:
-        yield Need("CPUs", "there is one CPU: tasks cannot be bound elsewhere", "a machine with more CPUs")
+        yield Need("CPUs", "there is one CPU: tasks cannot be bound elsewhere", MORE_CPUS)
 
 
 SCENARIO = Scenario(
-    name="ublk-null-affinity",
+    name=NAME,
     title="1 and 16 jobs on a null device with 16 queues: the CPUs of the tasks as the variant",
     about="After the report of 2026-03: t/io_uring on a ublk null device fell from 36M to 13M IOPS by a change to slab,"
     " and another machine saw 0.9M until its tasks were bound to the CPUs of the device's queues, then 19M and 14M."
