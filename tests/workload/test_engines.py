@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from iodelta.errors import MachineError
-from iodelta.machine import LocalMachine, Machine
+from iodelta.machine import Completed, LocalMachine, Machine
 from iodelta.workload.engines import engine_refusal, engines
+from iodelta.workload.parsing import Job, check
 
 pytestmark = pytest.mark.fio
 
@@ -85,3 +88,18 @@ def test_what_forbids_io_uring_leaves_other_engines_alone(
     machine: Machine, tmp_path: Path, launcher: tuple[str, ...]
 ) -> None:
     assert engine_refusal(machine, "psync", str(tmp_path), launcher=launcher) is None
+
+
+class Busy(LocalMachine):
+    """So busy that fio is stopped before it has answered."""
+
+    def run(self, args: Sequence[str], **how: Any) -> Completed:
+        return Completed(tuple(args), -15, b"", b"", 60.0, timed_out=True)
+
+
+def test_a_fio_that_does_not_answer_in_time_has_refused_nothing(tmp_path: Path) -> None:
+    """On a busy machine the plan said that libaio is not here, and then the run measured with it."""
+    with pytest.raises(MachineError, match="did not answer in"):
+        engine_refusal(Busy(), "libaio", str(tmp_path))
+    with pytest.raises(MachineError, match="did not answer in"):
+        check(Busy(), [Job("reads", ("--name=reads", "--rw=read"))], str(tmp_path))

@@ -9,6 +9,7 @@ from iodelta.errors import MachineError
 from iodelta.experiment import Experiment
 from iodelta.machine import Machine
 from iodelta.workload.naming import named
+from iodelta.workload.tried import PATIENCE, in_time
 
 ENGINES = frozenset("io_uring libaio mmap null posixaio psync pvsync pvsync2 splice sync vsync cpuio".split())
 """Engines that do what ``rw`` says to fio's ``filename``, and nothing else."""
@@ -34,7 +35,8 @@ def engine_refusal(
 ) -> str | None:
     """Why ``engine`` cannot be used here, or None: tries one read of a small file in ``workdir``.
 
-    "io_uring: Operation not permitted (kernel.io_uring_disabled = 2)". Takes about 0.3 s.
+    "io_uring: Operation not permitted (kernel.io_uring_disabled = 2)". Takes about 0.3 s. Raises MachineError where fio
+    does not end in time: that is no word about the engine.
     """
     scratch = f"{workdir}/engine.probe"
     done = machine.run(
@@ -43,11 +45,12 @@ def engine_refusal(
             *(fio, "--output-format=json", "--eta=never", "--name=probe", f"--ioengine={engine}", "--rw=read"),
             *("--bs=4k", "--size=4k", "--iodepth=1", f"--filename={named(scratch)}"),
         ],
-        timeout=30,
+        timeout=PATIENCE,
         env={"LC_ALL": "C"},
         cwd=workdir,
     )
     machine.run(["rm", "-f", "--", scratch])
+    in_time(done, f"ioengine={engine}")
     if done.returncode == 0:
         return None
     said = (done.text + "\n" + done.stderr.decode(errors="replace")).strip()

@@ -14,6 +14,7 @@ from iodelta.errors import RequestError
 from iodelta.machine import Machine
 from iodelta.workload.fio import command, target_words
 from iodelta.workload.model import FioRequest
+from iodelta.workload.tried import PATIENCE, in_time
 
 LINES = 24
 """Lines of fio's own message that are quoted."""
@@ -38,7 +39,8 @@ def job_of_words(name: str, words: Sequence[str], target: Sequence[str]) -> Job:
 
 
 def check(machine: Machine, jobs: Sequence[Job], workdir: str, *, fio: str = "fio") -> None:
-    """Raises RequestError with fio's own message for the first job that it does not accept."""
+    """Raises RequestError with fio's own message for the first job that it does not accept; MachineError where fio does
+    not end in time."""
     found = _refused(machine, jobs, workdir, fio)
     if found is not None:
         job, said = found
@@ -53,7 +55,8 @@ def _refused(machine: Machine, jobs: Sequence[Job], workdir: str, fio: str) -> t
     if not jobs:
         return None
     words = list(chain.from_iterable(job.words for job in jobs))
-    done = machine.run([fio, "--parse-only", *words], timeout=60, env={"LC_ALL": "C"}, cwd=workdir)
+    done = machine.run([fio, "--parse-only", *words], timeout=PATIENCE, env={"LC_ALL": "C"}, cwd=workdir)
+    in_time(done, jobs[0].name)
     if done.returncode == 0:
         return None
     if len(jobs) == 1:
