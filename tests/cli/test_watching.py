@@ -119,10 +119,10 @@ def test_before_the_first_look_a_log_says_when_it_is_and_projects_nothing(blocks
     said: list[str] = []
     watcher = watching.PlainWatcher(said.append)
     watcher.begin(PLAN, "somewhere", 0)
-    watcher.judged(judge_all(made, PLAN.rules, baseline="a"), 10.0, 20.0)
-    round_ = sum(len(slot.order) for slot in PLAN.schedule.rounds[0])
-    assert round_ == 8, "two cells, two variants, each twice in a row: these reads go through the page cache"
-    seconds = (FIRST - blocks) * PLAN.trial_seconds * round_
+    slow = 3 * PLAN.trial_seconds  # as in a guest: every trial takes longer than it was planned to
+    round_ = slow * sum(len(slot.order) for slot in PLAN.schedule.rounds[0])
+    watcher.judged(judge_all(made, PLAN.rules, baseline="a"), blocks * round_, 20.0)
+    seconds = (FIRST - blocks) * round_
     first = f"first look after {FIRST} blocks, {FIRST - blocks} more, {duration(seconds)}"
     expected = "about 20 s left" if projected else first
     assert said[-1].endswith(expected)

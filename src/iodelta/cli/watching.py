@@ -112,21 +112,26 @@ class PlainWatcher:
         self._said = (decided, spent)
         self._say(
             f"round {self._round} done: {decided} of {_cells(len(steps))} decided{ended}, {duration(spent)} spent, "
-            f"{_ahead(self._plan, judgement, left)}"
+            f"{_ahead(self._plan, judgement, spent, left)}"
         )
 
     def preparing(self, what: str, share: float) -> None:
         self._progress.step(f"{inert(what)}:", share)
 
 
-def _ahead(plan: Plan, judgement: Judgement, left: float) -> str:
-    """What is to come: before the first look of any cell nothing is known but when that look will be."""
+def _ahead(plan: Plan, judgement: Judgement, spent: float, left: float) -> str:
+    """What is to come: before the first look of any cell nothing is known but when that look will be, at the pace that
+    was measured."""
     waiting = [verdict for verdict in judgement.verdicts if verdict.next_look is not None]
     if not waiting or any(verdict.look is not None for verdict in judgement.verdicts):
         return expected(left)
     nearest = min(waiting, key=lambda verdict: (verdict.next_look or 0) - verdict.blocks)
-    cells = len({verdict.cell for verdict in judgement.verdicts})
-    return first_look(nearest, plan.trial_seconds * plan.per_block * cells)
+    blocks: dict[str, int] = {}
+    for verdict in judgement.verdicts:  # a metric may lack values that another one of the cell has
+        blocks[verdict.cell] = max(verdict.blocks, blocks.get(verdict.cell, 0))
+    done = sum(blocks.values())
+    each = spent / done if done else plan.trial_seconds * plan.per_block
+    return first_look(nearest, each * len(blocks))
 
 
 def _cells(count: int) -> str:
@@ -208,7 +213,7 @@ class LiveWatcher:
         bar = "#" * round(10 * min(1.0, self._seconds / whole))
         left = ""
         if self._left is not None and self._judgement is not None:
-            left = f", {_ahead(self._plan, self._judgement, self._left)}"
+            left = f", {_ahead(self._plan, self._judgement, self._spent, self._left)}"
         lines = [
             Text(f"{self._head}: block {self._block} of {self._plan.rules.max_blocks} at most", style="bold"),
             Text(f"{duration(self._spent)} of {duration(design.budget)}{left}"),
