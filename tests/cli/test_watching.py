@@ -104,6 +104,15 @@ def test_the_time_left_is_that_of_the_same_pace(share: float | None, seconds: fl
     assert progress.time_left(share, seconds) == said
 
 
+def test_a_run_of_few_blocks_is_announced_with_their_time_as_in_its_plan() -> None:
+    """The plan said at most 26 s, and the line that begins the run 2 min 00 s: the budget, which was not needed."""
+    few = make_plan(parse(f'[workload]\nrw = "randread"\n[variant.a]\n[variant.b]\n[design]\nblocks = {FIRST}'))
+    said: list[str] = []
+    watching.PlainWatcher(said.append).begin(few, "somewhere", 0)
+    assert f"at most {duration(few.rules.max_blocks * few.per_round * few.trial_seconds)};" in said[0]
+    assert few.rules.max_blocks * few.per_round * few.trial_seconds < few.experiment.design.budget
+
+
 def test_cells_without_a_verdict_are_not_called_decided(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a cell that fio could not run it was said: 1 of 1 cells decided."""
     monkeypatch.setenv("TERM", "dumb")

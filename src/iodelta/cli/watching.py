@@ -21,6 +21,7 @@ from iodelta.lab.progress import Watcher
 from iodelta.lab.schedule import Slot
 from iodelta.plural import plural
 from iodelta.report.stories.evidence import first_look
+from iodelta.study.planned import at_most
 from iodelta.study.words import duration, inert, interval, metric_name, percent, wrap
 from iodelta.trial import Trial
 from iodelta.verdict import Judgement, Verdict, next_step
@@ -82,7 +83,7 @@ class PlainWatcher:
         again = f", {plural(done, 'trial')} already there" if done else ""
         self._say(
             f"measuring: {_cells(len(plan.experiment.cells))}, {plural(len(plan.experiment.variants), 'variant')}, "
-            f"at most {duration(plan.experiment.design.budget)}{again}; folder {inert(pasted(folder))}"
+            f"at most {duration(at_most(plan))}{again}; folder {inert(pasted(folder))}"
         )
 
     def note(self, text: str) -> None:
