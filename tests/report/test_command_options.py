@@ -23,11 +23,12 @@ from iodelta.cli.delivery import ENDINGS, FORMATS
 from iodelta.cli.main import cli
 from iodelta.cli.watching import PlainWatcher
 from iodelta.errors import IodeltaError
+from iodelta.experiment import parse
 from iodelta.lab.folder import Folder
 from iodelta.lab.plan import make_plan
 from iodelta.report.documents import schema
 from iodelta.report.formats.console import lines
-from iodelta.study.again import Again
+from iodelta.study.again import Again, again
 
 ODD = "my results; $(x) 'y'"
 """A folder's name that a shell would take apart."""
@@ -351,3 +352,11 @@ def test_a_file_that_looks_like_an_option_can_be_compared_by_the_command_that_re
     (row, *_) = csv.DictReader(io.StringIO(done.out.decode()))
     again = call(*shlex.split(row["repeat"])[1:], "--format", "csv", cwd=tmp_path)
     assert (again.code, again.out.count(b"\n")) == (done.code, done.out.count(b"\n"))
+
+
+def test_a_baseline_without_fio_options_has_its_own_line_by_hand() -> None:
+    """The one line to do a trial by hand was that of the other variant, and did not say so."""
+    plan = make_plan(parse('[workload]\nrw = "randread"\nbs = "4k"\n[variant.a]\n[variant.b]\n"fio.iodepth" = 8'))
+    found = again(plan, None, (3, 33))
+    assert "--iodepth=8" not in found.fio
+    assert {name.rsplit(", ", 1)[1]: part for name, part in found.parts} == {"a": "", "b": "--iodepth=8"}

@@ -70,10 +70,10 @@ def words_of(
 
 def _fio(plan: Plan, target: Target, version: tuple[int, int]) -> tuple[str, tuple[tuple[str, str], ...]]:
     experiment = plan.experiment
-    own = [variant for variant in experiment.variants if variant.options]
+    own = any(variant.options for variant in experiment.variants)  # then one without options has its line, too
     lines: dict[str, list[str]] = {}
     try:
-        for cell, variant in product(experiment.cells, own or experiment.variants[:1]):
+        for cell, variant in product(experiment.cells, experiment.variants if own else experiment.variants[:1]):
             name = f"{cell.name}, {variant.name}" if own else cell.name
             lines[name] = [word for word in words_of(plan, cell, variant, target, version) if SEED not in word]
     except IodeltaError as error:
