@@ -1,7 +1,8 @@
 """``python -m benchmarks.gallery [--fio-plot PATH]``: draw the pictures of ``docs/gallery.md`` from the recorded files,
-write their captions into the page, take screenshots of a page on three screens, and time all charts, also those of
-fio-plot if it is installed. ``record.sh``, ``record-filesystems.sh`` and ``record-rounds.sh`` made the files; others
-are those that the tests of formats read, and the numbers of published reports (``benchmarks/seed_reports``).
+write their captions into the page, take screenshots of a page on three screens, and time all charts. With
+``--fio-plot`` fio-plot draws the same files too, and is timed. ``record.sh``, ``record-filesystems.sh`` and
+``record-rounds.sh`` made the files; others are those that the tests of formats read, and the numbers of published
+reports (``benchmarks/seed_reports``).
 """
 
 from __future__ import annotations
@@ -10,8 +11,6 @@ import argparse
 import contextlib
 import hashlib
 import json
-import resource
-import subprocess
 import sys
 import tarfile
 import tempfile
@@ -20,7 +19,9 @@ from pathlib import Path
 
 import msgspec
 
+from benchmarks.gallery import theirs
 from benchmarks.gallery.screens import screenshots
+from benchmarks.gallery.theirs import ARCHIVE, DISKS, seconds
 from iodelta.report.formats.charts import Figure, rounds
 from iodelta.report.formats.charts.export import VEGA_LITE
 from iodelta.report.formats.charts.specs import alone
@@ -31,10 +32,8 @@ from iodelta.study.preparation import PrepareAnswer
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-ARCHIVE = HERE / "three-disks.tar.xz"
 FILESYSTEMS_ARCHIVE = HERE / "filesystems.tar.xz"
 ROUNDS = HERE / "rounds.json"
-DISKS = ("disk-a", "disk-b", "disk-c")
 FILESYSTEMS = ("ext4", "xfs", "btrfs")
 
 OF_ONE = {
@@ -44,6 +43,7 @@ OF_ONE = {
     "grid": "grid-{n}-read-iops",
     "knee": "knee-{n}-read-mean",
     "map": "latency-map-{n}-read",
+    "histogram": "distribution-read-",
 }
 """Picture of one disk -> how the name of its figure begins; {n} is a number."""
 
@@ -64,6 +64,8 @@ OF_FILES = {
     "stall": ("tests/data/fio-3.33/stall_iops.1.log", "timeline-1-iops-read"),
     "posted-depth": ("benchmarks/seed_reports/000.md", "over-depth-1-mixed-iops"),
     "posted-bandwidth": ("benchmarks/seed_reports/002.md", "values-read-bandwidth"),
+    "posted-policies": ("benchmarks/seed_reports/003.md", "values-read-iops"),
+    "posted-merge": ("benchmarks/seed_reports/004.md", "values-mixed-iops"),
 }
 """Picture -> a file of this checkout, and the name of the figure."""
 
@@ -82,14 +84,14 @@ HEADINGS = {
     "Depth by jobs": ("grid",),
     "Latency against IOPS": ("knee",),
     "Several disks": ("devices",),
-    "Latency": ("percentiles", "distribution"),
+    "Latency": ("percentiles", "distribution", "histogram"),
     "CPU time": ("cpu",),
     "Over time": ("time", "total"),
     "Over what had been written": ("written",),
     "Latency over time": ("map",),
     "Filesystem against filesystem": ("filesystems",),
     "A stall in a log": ("stall",),
-    "Numbers from a mail": ("posted-depth", "posted-bandwidth"),
+    "Numbers from a mail": ("posted-depth", "posted-bandwidth", "posted-policies", "posted-merge"),
     "Preparation of a disk": ("rounds",),
 }
 """The page's headings and the pictures below each."""
@@ -106,8 +108,8 @@ fsync takes two I/Os of the device on XFS and ext4, and more than ten on btrfs.
 shows zero.
 """,
     "Numbers from a mail": """
-`iodelta report mail.md -o page.html` draws the tables of a mail or a bug report, here of two published ones ([what such
-numbers can show](read-someones-numbers.md)).
+`iodelta report mail.md -o page.html` draws the tables of a mail or a bug report, here of four published ones ([what
+such numbers can show](read-someones-numbers.md)).
 """,
     "Preparation of a disk": """
 `iodelta prepare`, then `iodelta report FOLDER -o page.html`: a throttled loop device whose writes fall from 1000 to 300
@@ -125,15 +127,6 @@ BEGIN, END = "<!-- Pictures and captions by python -m benchmarks.gallery -->\n",
 DIGESTS = HERE / "drawn.json"
 """Picture -> digest of the specification and data from which it was drawn: whether a picture is still right is known
 without drawing it, and on machines with other fonts."""
-
-THEIRS = {
-    "iodepth": ["-i", "disk-c/4k", "-T", "x", "-l", "-r", "randread"],
-    "3D": ["-i", "disk-c/4k", "-T", "x", "-L", "-t", "iops", "-r", "randread"],
-    "several devices": ["-i", *(f"{disk}/4k" for disk in DISKS), "-T", "x", "-C", "-r", "randread", "-d", "8"],
-    "histogram": ["-i", "disk-c/4k", "-T", "x", "-H", "-r", "randread", "-d", "8", "-n", "1"],
-    "over time": ["-i", *(f"{disk}/4k" for disk in DISKS), "-T", "x", "-g", "-t", "iops", "-r", "randrw", "-d", "16"],
-}
-"""fio-plot's options for the same files."""
 
 
 def chosen(drawn: Iterable[Figure], wanted: dict[str, str]) -> Iterator[tuple[str, Figure]]:
@@ -208,18 +201,8 @@ def unpacked(folder: Path) -> Path:
     return folder
 
 
-def seconds(words: list[str], folder: Path) -> float:
-    """CPU time of a command. Raises CalledProcessError for one that fails."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(words, cwd=folder, capture_output=True, check=False)
-    if done.returncode not in (0, 3):
-        raise subprocess.CalledProcessError(done.returncode, words, done.stdout, done.stderr)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
-def times(folder: Path, fio_plot: Path | None) -> Iterator[str]:
-    """A table: what a page with every chart costs, and each picture of fio-plot's."""
+def times(folder: Path) -> Iterator[str]:
+    """A table: what a page with every chart costs, and each picture of fio-plot's when it was drawn last."""
     files = sum(len(list((folder / disk).rglob("*.json"))) for disk in DISKS)
     logs = sum(len(list((folder / disk).rglob("*.log"))) for disk in DISKS)
     yield "| command | draws | CPU, s |\n|---|---|---:|"
@@ -229,9 +212,8 @@ def times(folder: Path, fio_plot: Path | None) -> Iterator[str]:
         (f"every chart of {files} results and {logs} logs", ["compare", *DISKS, "-o", "three.html"]),
     ):
         yield f"| `iodelta {' '.join(words)}` | {what} | {seconds([*own, *words], folder):.1f} |"
-    for what, options in THEIRS.items() if fio_plot else ():
-        took = seconds([str(fio_plot), *options, "-o", "theirs.png"], folder)
-        yield f"| `fio-plot {' '.join(options)}` | one picture: {what} | {took:.1f} |"
+    for name, one in theirs.recorded().items():
+        yield f"| `fio-plot {' '.join(one.options)}` | one picture: {theirs.PAIRS[name].what} | {one.cpu:.1f} |"
 
 
 def draw(drawn: dict[str, Figure]) -> None:
@@ -246,18 +228,21 @@ def draw(drawn: dict[str, Figure]) -> None:
     digests = {name: digest(figure) for name, figure in drawn.items()}
     DIGESTS.write_text(json.dumps(digests, indent=1) + "\n")
     before, _, rest = PAGE.read_text().partition(BEGIN)
-    PAGE.write_text(f"{before}{BEGIN}\n{captions(drawn)}{END}{rest.partition(END)[2]}")
+    page = f"{before}{BEGIN}\n{captions(drawn)}{END}{rest.partition(END)[2]}"
+    PAGE.write_text(theirs.written(page))
 
 
 def main() -> None:
     """Draw, photograph and time."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--fio-plot", type=Path, help="the program, to time it with the same files")
+    parser.add_argument("--fio-plot", type=Path, help="the program, to draw the same files with it")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = unpacked(Path(scratch))
+        if given.fio_plot:
+            theirs.draw(given.fio_plot, folder)
         draw(pictures(folder))
-        table = "\n".join(times(folder, given.fio_plot)) + "\n"
+        table = "\n".join(times(folder)) + "\n"
         screenshots(folder / "one.html", ROOT / "docs" / "pictures")
         (HERE / "results.md").write_text(table)
 

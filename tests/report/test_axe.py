@@ -16,7 +16,8 @@ from test_html import PATIENCE, Watched, browser, file, outward, told
 from test_html_everywhere import COLLIDING
 from test_values_in_browser import CUT_OFF, TWINS
 
-from benchmarks.gallery.__main__ import DISKS, unpacked
+from benchmarks.gallery.__main__ import unpacked
+from benchmarks.gallery.theirs import DISKS
 from iodelta.audit import audit
 from iodelta.report.formats.charts import rounds
 from iodelta.report.formats.charts.course import charts_of as charts_of_history

@@ -11,9 +11,9 @@ from statistics import median
 import msgspec
 import pytest
 
+from benchmarks.gallery import theirs
 from benchmarks.gallery.__main__ import (
     DIGESTS,
-    DISKS,
     FILESYSTEMS,
     HEADINGS,
     OF_FILES,
@@ -26,6 +26,7 @@ from benchmarks.gallery.__main__ import (
     pictures,
     unpacked,
 )
+from benchmarks.gallery.theirs import DISKS
 from iodelta.report.formats.charts import Figure
 from iodelta.report.formats.charts.specs import filled
 from iodelta.report.formats.html.result import charts_of_runs
@@ -47,7 +48,7 @@ def drawn(folder: Path) -> dict[str, Figure]:
 
 def test_the_page_shows_every_picture_that_is_drawn_and_no_other(drawn: dict[str, Figure]) -> None:
     page = (ROOT / "docs" / "gallery.md").read_text()
-    shown = re.findall(r"\(pictures/gallery-(.*)\.png\)", page)
+    shown = re.findall(r"\(pictures/gallery-(.*)\.png\)", captioned(page))
     assert sorted(shown) == sorted(drawn) == sorted([*OF_ONE, *OF_THREE, *OF_FILESYSTEMS, *OF_FILES, "rounds"])
     assert all((ROOT / "docs" / "pictures" / f"gallery-{name}.png").is_file() for name in shown)
 
@@ -65,6 +66,35 @@ def test_another_number_is_another_caption_or_another_digest(drawn: dict[str, Fi
     assert digest(msgspec.structs.replace(figure, rows=moved)) != digest(figure)
     other = msgspec.structs.replace(figure, alt="Mean, p50, p99 and p99.9.")
     assert captions({**drawn, "percentiles": other}) != captions(drawn)
+
+
+def test_the_page_shows_fio_plots_picture_of_the_same_files_next_to_each_of_ours(drawn: dict[str, Figure]) -> None:
+    page, found = (ROOT / "docs" / "gallery.md").read_text(), theirs.recorded()
+    assert theirs.in_page(page) == theirs.part(found)
+    assert theirs.written(page) == page
+    assert list(found) == list(theirs.PAIRS)
+    for name, one in found.items():
+        pair = theirs.PAIRS[name]
+        assert one.files == theirs.files_digest(), f"fio-plot's picture {name} is of older files"
+        assert one.options == pair.options
+        assert pair.ours in drawn
+        written = (ROOT / "docs" / "pictures" / f"fio-plot-{name}.png").read_bytes()
+        assert written.startswith(b"\x89PNG")
+        assert len(written) < 150_000
+
+
+def test_the_table_of_times_says_what_each_picture_of_fio_plot_took() -> None:
+    table = (ROOT / "benchmarks" / "gallery" / "results.md").read_text().splitlines()
+    rows = {line.split("`")[1]: line.rsplit("|", 2)[1].strip() for line in table if line.startswith("| `fio-plot")}
+    assert rows == {f"fio-plot {' '.join(one.options)}": f"{one.cpu:.1f}" for one in theirs.recorded().values()}
+
+
+def test_the_numbers_of_a_report_are_drawn_as_they_were_posted(drawn: dict[str, Figure]) -> None:
+    merge = {(row["cell"], row["variant"]): row["value"] for row in drawn["posted-merge"].rows}
+    assert sorted(merge.values()) == [13e6, 14e6, 19e6, 36e6]
+    policies = {(row["cell"], row["variant"]): row["value"] for row in drawn["posted-policies"].rows}
+    assert len(policies) == 3 * 5
+    assert policies["RandRead 4k QD32", "queue"] == 3647
 
 
 def test_rates_level_off_where_the_throttle_of_each_disk_is(drawn: dict[str, Figure]) -> None:

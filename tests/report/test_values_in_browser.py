@@ -14,7 +14,8 @@ from test_html import PATIENCE, Watched, browser, file, html, told
 from test_html_everywhere import COLLIDING, NAMELESS
 from test_inert import hostile_account
 
-from benchmarks.gallery.__main__ import DISKS, unpacked
+from benchmarks.gallery.__main__ import unpacked
+from benchmarks.gallery.theirs import DISKS
 from iodelta.audit import audit
 from iodelta.ingest.layouts import Layout, read_layout
 from iodelta.report.formats.charts import figures, forest
