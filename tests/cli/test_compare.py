@@ -240,6 +240,18 @@ def test_nothing_in_common_is_exit_code_4(tmp_path: Path) -> None:
     assert "no cell in common" in text
 
 
+def test_a_side_that_holds_nothing_is_named(tmp_path: Path) -> None:
+    write(tmp_path / "A" / "1.json")
+    (tmp_path / "B").mkdir()
+    said = iodelta("compare", "A", "B", cwd=tmp_path)
+    assert said.returncode == 4
+    assert "iodelta: B: nothing here could be read" in said.stderr.decode()
+    assert "there is no file in it" in said.stderr.decode()
+    write(tmp_path / "B" / "1.json", depth=1, rw="randwrite")
+    other = iodelta("compare", "A", "B", cwd=tmp_path)
+    assert "nothing here" not in other.stderr.decode(), "a side with another workload was read"
+
+
 def test_a_run_that_failed_bears_no_verdict(tmp_path: Path) -> None:
     session(tmp_path, "ABBA" * 4, -0.05)
     write(tmp_path / "B" / "1.json", 48_000, ended=START + 60, error=5)

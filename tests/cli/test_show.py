@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import tarfile
 from pathlib import Path
 
@@ -92,6 +93,20 @@ def test_many_runs_become_medians_unless_each_is_asked_for(tmp_path: Path) -> No
     assert len(few.splitlines()) <= 13
     every = iodelta("show", ".", "--each", cwd=tmp_path).stdout.decode()
     assert len([line for line in every.splitlines() if line.split()[1:2] == ["read"]]) == 60
+
+
+def test_many_cells_are_headed_by_their_workload_once(tmp_path: Path) -> None:
+    """A runner's folder names depth and jobs, the files name block size too: one heading says both."""
+    for depth in range(1, 12):
+        for jobs in (1, 2, 3, 4):
+            name = f"randread-{depth}-{jobs}.json"
+            write(tmp_path / "nvme0n1" / "4k" / name, 1000.0 * depth * jobs, depth=depth, jobs=jobs)
+    shown = iodelta("show", ".", cwd=tmp_path).stdout.decode()
+    headings = [line for line in shown.splitlines() if "randread" in line and not line.startswith(" ")]
+    assert len(headings) == len(set(headings)) == 44
+    assert all(line.count("randread") == line.count("iodepth") == 1 for line in headings), headings[:3]
+    rates = re.findall(r" read +([\d,]+) ", shown)
+    assert sorted(rates) == sorted(f"{1000 * depth * jobs:,}" for depth in range(1, 12) for jobs in (1, 2, 3, 4))
 
 
 @pytest.mark.parametrize("name", ["\x1b[2J\x1b[31mred", "a\nb\rc\x07", "\u202egnp.exe", "'; rm -rf /", "=cmd|' /C'!A0"])

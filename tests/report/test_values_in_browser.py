@@ -49,6 +49,18 @@ CUT_OFF = """
 """
 """Words of a legend or an axis that leave their chart."""
 
+COVERED = """
+() => [...document.querySelectorAll(".copied")].flatMap((frame) => {
+  const button = frame.querySelector("button").getBoundingClientRect();
+  const range = document.createRange();
+  range.selectNodeContents(frame.querySelector("pre"));
+  return [...range.getClientRects()]
+    .filter((line) => line.right > button.left && line.top < button.bottom && line.bottom > button.top)
+    .map((line) => line.right - button.left);
+})
+"""
+"""How far lines of commands reach under the button that copies them."""
+
 TWINS = """
 () => [...document.querySelectorAll(".plot svg .role-axis-label")].flatMap((axis) => {
   const shown = [...axis.querySelectorAll("text")].map((one) => one.textContent).filter(Boolean);
@@ -174,6 +186,12 @@ def test_commands_are_copied_by_a_button(browser: Browser, tmp_path: Path) -> No
     page.locator(".copied button").first.click()
     page.locator(".copied button", has_text="Copied").first.wait_for(timeout=PATIENCE)
     assert page.evaluate("navigator.clipboard.readText()") == "iodelta show results"
+    page.locator("pre.commands").first.evaluate(
+        "one => one.textContent = 'iodelta compare results/ --margin 1% '.repeat(4)"
+    )
+    for width in WIDTHS[:2]:
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate(COVERED) == [], f"the button hides a part of the command at {width} pixels"
     page.emulate_media(media="print")
     assert page.locator(".copied button").first.is_hidden()
     context.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,10 @@ import click
 
 from iodelta.cli.awaiting import awaited
 from iodelta.cli.delivery import FORMATS, charts_of, deliver, delivered, scaled
-from iodelta.errors import RequestError, pasted
+from iodelta.errors import MeasureError, RequestError, pasted
 
 if TYPE_CHECKING:
+    from iodelta.ingest.layouts import Layout
     from iodelta.report.formats.charts import Scale
 
 EXAMPLES = """
@@ -82,7 +84,20 @@ def command(
             refuse_changed(layout.findings, path)
         found = compare(layouts, paths, baseline=baseline, margin=share, environments=_environments(paths))
     deliver(found, lambda: charts_of(found, layouts, paths, scale, baseline), format_, output, charts, force=force)
+    if found.exit_code == MeasureError.exit_code and format_ == "console":
+        _refuse_unread(paths, layouts)
     sys.exit(found.exit_code)
+
+
+def _refuse_unread(paths: Sequence[str], layouts: Sequence[Layout]) -> None:
+    """Say which side holds nothing: "no cell in common" alone would send you to look for another workload."""
+    sides = zip(paths, layouts, strict=True)
+    unread = [(path, one) for path, one in sides if not (one.entries or one.logs or one.device_stats)]
+    if not unread:
+        return
+    refused = any(one.refusals for _, one in unread)
+    why = "`iodelta show` gives the reasons" if refused else "there is no file in it"
+    raise MeasureError("nothing here could be read", place=", ".join(path for path, _ in unread), remedy=why)
 
 
 def _environments(paths: tuple[str, ...]) -> dict[str, dict[str, Any]]:

@@ -296,16 +296,24 @@ def group_of(run: Run) -> str:
 
 def _medians(entries: Sequence[Entry], rules: dict[int, tuple[tuple[str, str], ...]]) -> list[Row]:
     """One row per direction, variant and cell."""
-    found: dict[tuple[str, str, str], list[Row]] = {}
+    found: dict[tuple[str, str, str, str], list[Row]] = {}
     for index, entry in enumerate(entries):
-        said = workload_name(entry.run.workload) or entry.run.jobname
-        rest = group_of(entry.run)
-        if entry.cell.startswith(said):
-            rest = rest.removeprefix(said).lstrip(", ")
-        group = ", ".join(part for part in (entry.cell, entry.condition, rest) if part)
+        group = _group_of(entry)
         for row in _rows(entry.run, "", rules.get(index, ())):
-            found.setdefault((group, entry.variant, row.kind), []).append(row)
-    return [_median(group, name, own) for (group, name, _), own in found.items()]
+            found.setdefault((entry.cell, group, entry.variant, row.kind), []).append(row)
+    return [_median(group, name, own) for (_, group, name, _), own in found.items()]
+
+
+def _group_of(entry: Entry) -> str:
+    """The cell, then what else its runs have in common. What both say is said once."""
+    said = workload_name(entry.run.workload) or entry.run.jobname
+    cell, rest = entry.cell, group_of(entry.run)
+    words = iter(said.split())
+    if cell.startswith(said):
+        rest = rest.removeprefix(said).lstrip(", ")
+    elif all(word in words for word in cell.split()):
+        cell = ""
+    return ", ".join(part for part in (cell, entry.condition, rest) if part)
 
 
 def _median(group: str, name: str, rows: Sequence[Row]) -> Row:
