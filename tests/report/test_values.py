@@ -172,6 +172,15 @@ def test_values_of_nine_decades_and_zeros_are_all_drawn_or_said() -> None:
     assert high >= 1e9
 
 
+@pytest.mark.parametrize(("factor", "spec"), [(2, "sweep"), (10, "sweep-log")])
+def test_rates_over_depth_are_on_the_axis_on_which_each_can_be_read(tmp_path: Path, factor: int, spec: str) -> None:
+    for at in range(6):
+        write(tmp_path / f"{at}.json", float(factor**at), depth=2**at, seconds=100)
+    figure = drawn(read_layout(tmp_path))["over-depth-1-read-iops"]
+    assert figure.spec == spec
+    assert [row["value"] for row in figure.rows] == [factor**at for at in range(6)]
+
+
 def test_only_zeros_are_bars_without_length() -> None:
     made = values({"one": [0.0], "two": [0.0]})
     source = msgspec.structs.replace(of_layout(Layout("content", ())), values=made, variants=("a",))

@@ -20,6 +20,7 @@ from iodelta.report.formats.charts.cells import (
     spans,
     titled,
     variant_names,
+    wide_apart,
 )
 from iodelta.report.formats.charts.model import Figure, Source
 from iodelta.study.values import Place, Value, Values
@@ -150,7 +151,8 @@ def _figure(
 ) -> Figure:
     latency = metric in LATENCIES
     title = metric_title(metric, kind, values.kinds())
-    log = source.logarithmic(latency) and any(value.value > 0 for _, _, value in own)
+    wide = latency or wide_apart([value for _, _, value in own])
+    log = source.logarithmic(wide) and any(value.value > 0 for _, _, value in own)
     size, unit = sized([value for _, _, value in own])
     rows = [datum(value, size, variant=inert(curve.name), depth=at, at=str(at)) for curve, at, value in own]
     shown_rows = above_zero(rows) if log else rows
