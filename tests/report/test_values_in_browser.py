@@ -133,6 +133,26 @@ def test_a_comparison_of_three_disks_can_be_read_on_every_screen_and_on_paper(br
     page.close()
 
 
+def test_a_reason_next_to_a_verdict_does_not_make_rows_tall_on_a_phone(browser: Browser, tmp_path: Path) -> None:
+    """The last column is beyond the edge of a phone: if it is narrow, its words leave rows mostly empty."""
+    sides = []
+    for side, rate in (("a", 10_000.0), ("b", 12_000.0)):
+        write(tmp_path / side / "r.json", rate)
+        sides.append(str(tmp_path / side))
+    layouts = [read_one(path) for path in sides]
+    found = compare(layouts, sides)
+    path = tmp_path / "page.html"
+    path.write_bytes(html_of(found, charts_of(found, layouts, sides)))
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    Watched(page).open(path)
+    heights = page.evaluate(
+        "() => [...document.querySelectorAll('table.words tbody tr')].map((row) => row.getBoundingClientRect().height)"
+    )
+    assert len(heights) >= 3
+    assert max(heights) < 120, "five lines"
+    page.close()
+
+
 def test_names_in_charts_of_values_come_out_as_letters(browser: Browser, tmp_path: Path) -> None:
     evil = ("</script><script>document.title='owned'</script>", "<img src=x onerror=document.title='owned'>", "@rows")
     rate, bandwidth = Quantity.exact(1000.0, "IOPS"), Quantity.exact(4e6, "B/s")
