@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -12,13 +11,13 @@ import click
 
 from iodelta.bisect.git import Repository
 from iodelta.bisect.kernels import as_it_lies, build_revisions, revisions
+from iodelta.cli.files import print_document
 from iodelta.cli.progress import Progress
 from iodelta.cli.searching import text_of
 from iodelta.errors import RequestError
 from iodelta.machine import LocalMachine
 from iodelta.plural import plural
 from iodelta.report.answers import KernelsAnswer
-from iodelta.report.documents import written
 from iodelta.study.words import inert
 from iodelta.vm.builds import BuildError, OnStep, Recipe
 from iodelta.vm.builds import build as build_kernel
@@ -52,7 +51,7 @@ def kernels_of(
     if into is not None:
         _put(found, into)
     if format_ == "json":
-        sys.stdout.buffer.write(written(KernelsAnswer((), (), tuple(found))))
+        print_document(KernelsAnswer((), (), tuple(found)))
     for error in failed[:-1]:
         click.echo(inert(str(error)), err=True)
     if failed:

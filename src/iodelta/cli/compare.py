@@ -11,6 +11,7 @@ import click
 
 from iodelta.cli.awaiting import awaited
 from iodelta.cli.delivery import FORMATS, charts_of, deliver, delivered, scaled
+from iodelta.cli.files import refuse_unread
 from iodelta.errors import MeasureError, RequestError, pasted
 
 if TYPE_CHECKING:
@@ -85,19 +86,17 @@ def command(
         found = compare(layouts, paths, baseline=baseline, margin=share, environments=_environments(paths))
     deliver(found, lambda: charts_of(found, layouts, paths, scale, baseline), format_, output, charts, force=force)
     if found.exit_code == MeasureError.exit_code and format_ == "console":
-        _refuse_unread(paths, layouts)
+        _refuse_empty_sides(paths, layouts)
     sys.exit(found.exit_code)
 
 
-def _refuse_unread(paths: Sequence[str], layouts: Sequence[Layout]) -> None:
+def _refuse_empty_sides(paths: Sequence[str], layouts: Sequence[Layout]) -> None:
     """Say which side holds nothing: "no cell in common" alone would send you to look for another workload."""
     sides = zip(paths, layouts, strict=True)
-    unread = [(path, one) for path, one in sides if not (one.entries or one.logs or one.device_stats)]
-    if not unread:
-        return
-    refused = any(one.refusals for _, one in unread)
-    why = "`iodelta show` gives the reasons" if refused else "there is no file in it"
-    raise MeasureError("nothing here could be read", place=", ".join(path for path, _ in unread), remedy=why)
+    unread = [(path, side) for path, side in sides if not (side.entries or side.logs or side.device_stats)]
+    if unread:
+        refused = any(side.refusals for _, side in unread)
+        refuse_unread((path for path, _ in unread), "`iodelta show` gives the reasons" if refused else "")
 
 
 def _environments(paths: tuple[str, ...]) -> dict[str, dict[str, Any]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from iodelta.cli.delivery import deliver
+from iodelta.cli.files import print_document
 from iodelta.cli.progress import Progress
 from iodelta.errors import pasted
 from iodelta.lab.folder import Booted, Folder
@@ -67,9 +68,8 @@ def rebuild(folder: Folder, format_: str) -> None:
     account = derive_counts(folder)
     if format_ == "json":
         from iodelta.report.answers import RebuildAnswer
-        from iodelta.report.documents import written
 
-        sys.stdout.buffer.write(written(RebuildAnswer(("verdict.json", "report.html"), account.boots)))
+        print_document(RebuildAnswer(("verdict.json", "report.html"), account.boots))
         return
     click.echo(f"{folder.path / 'verdict.json'} and report.html rebuilt from {plural(account.boots, 'boot')}")
 

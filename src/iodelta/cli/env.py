@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import click
 
 from iodelta.cli.contact import contact, on_machine
+from iodelta.cli.files import print_document
 from iodelta.errors import RequestError
 
 EXAMPLES = """
@@ -43,7 +43,6 @@ def command(folder: Path | None, machine: str, target: str, other: Path | None, 
     Exit codes: 0 success, 2 the request is wrong.
     """
     from iodelta.report.answers import EnvAnswer, EnvDiffAnswer
-    from iodelta.report.documents import written
     from iodelta.study.confounders import differences
 
     if folder is not None and machine:
@@ -51,7 +50,7 @@ def command(folder: Path | None, machine: str, target: str, other: Path | None, 
     found = _environment(folder, machine, target or _same_target(folder, machine, other))
     if other is None:
         if format_ == "json":
-            sys.stdout.buffer.write(written(EnvAnswer(found)))
+            print_document(EnvAnswer(found))
             return
         for name, value in _flat(found):
             _line(name, value)
@@ -60,7 +59,7 @@ def command(folder: Path | None, machine: str, target: str, other: Path | None, 
     differing = differences(_environment(other, "", ""), found)
     names = (str(other), str(folder or machine or "this machine"))
     if format_ == "json":
-        sys.stdout.buffer.write(written(EnvDiffAnswer(*names, differing)))
+        print_document(EnvDiffAnswer(*names, differing))
         return
     from iodelta.report.stories.environment import lines
 

@@ -6,9 +6,9 @@ import contextlib
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 
@@ -109,3 +109,15 @@ def _name(draft: Path, path: Path) -> None:
 
 def _taken(path: Path) -> RequestError:
     return RequestError("this path exists already", place=str(path), remedy="name another file, or add --force")
+
+
+def print_document(answer: object) -> None:
+    """An answer as JSON on standard output."""
+    from iodelta.report.documents import written
+
+    sys.stdout.buffer.write(written(answer))
+
+
+def refuse_unread(paths: Iterable[str], reasons: str) -> NoReturn:
+    """Raise MeasureError: nothing could be read at ``paths``. ``reasons`` says where to find why; empty: no file."""
+    raise MeasureError("nothing here could be read", place=", ".join(paths), remedy=reasons or "there is no file in it")

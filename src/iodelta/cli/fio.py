@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
+from iodelta.cli.files import print_document
 from iodelta.cli.groups import Group
 from iodelta.cli.progress import Progress
 from iodelta.study.words import inert
@@ -39,9 +39,8 @@ def build(source: Path | None, again: bool, format_: str) -> None:
             found = build_fio(source=source, on_step=progress.step)
     if format_ == "json":
         from iodelta.report.answers import FioBuildAnswer
-        from iodelta.report.documents import written
 
-        sys.stdout.buffer.write(written(FioBuildAnswer(str(found.fio), str(found.io_uring), found.version)))
+        print_document(FioBuildAnswer(str(found.fio), str(found.io_uring), found.version))
         return
     for path in (found.fio, found.io_uring):
         click.echo(f"{inert(str(path))}  (fio {inert(found.version)}, static)")

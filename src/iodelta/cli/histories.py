@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from iodelta.cli.files import print_document
 from iodelta.errors import IodeltaError, RequestError
 from iodelta.plural import plural
 
@@ -32,13 +32,6 @@ LOG = click.option(
 FORMAT = click.option(
     "--format", "format_", type=click.Choice(["console", "json"]), default="console", show_default=True
 )
-
-
-def print_document(answer: object) -> None:
-    """A document to standard output."""
-    from iodelta.report.documents import written
-
-    sys.stdout.buffer.write(written(answer))
 
 
 def night_said(point: HistoryPoint) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from iodelta.cli.files import print_document
 from iodelta.cli.groups import Group
 from iodelta.cli.histories import (
     FORMAT,
@@ -20,7 +21,6 @@ from iodelta.cli.histories import (
     is_url,
     log_of,
     opened,
-    print_document,
     store_class,
 )
 from iodelta.cli.history_alerts import alert, annotate, decide, recorded, scan

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from iodelta.cli.files import print_document
 from iodelta.cli.histories import (
     FORMAT,
     HISTORY,
@@ -17,7 +18,6 @@ from iodelta.cli.histories import (
     moment_of,
     night_said,
     opened,
-    print_document,
     readable,
     store_class,
 )

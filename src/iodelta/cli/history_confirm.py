@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from iodelta.cli.histories import FORMAT, HISTORY, LOG, inert, opened, print_document
+from iodelta.cli.files import print_document
+from iodelta.cli.histories import FORMAT, HISTORY, LOG, inert, opened
 from iodelta.cli.history_alerts import alert_lines, chosen, recorded
 from iodelta.cli.turn import waits
 from iodelta.errors import MeasureError, RequestError
@@ -35,7 +36,7 @@ DESTROY = click.option(
 ALLOW_COMMANDS = click.option(
     "--allow-commands",
     is_flag=True,
-    help="Allow a workload of your own commands that does not only read: iodelta guards the target alone.",
+    help="Allow your own commands as the workload; iodelta cannot see what they write outside the target.",
 )
 _EXAMPLES = """
 \b

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from iodelta.cli.histories import FORMAT, HISTORY, LOG, inert, opened, print_added, print_document
+from iodelta.cli.files import print_document
+from iodelta.cli.histories import FORMAT, HISTORY, LOG, inert, opened, print_added
 from iodelta.cli.history_alerts import alert_lines, code_of, ordered, recorded, state_said
 from iodelta.cli.history_confirm import ALLOW_COMMANDS, DESTROY, PUT, Allowed, confirmed, measure, quiet, write
 from iodelta.cli.turn import waits

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from iodelta.cli.histories import FORMAT, HISTORY, LOG, inert, opened, print_document
+from iodelta.cli.files import print_document
+from iodelta.cli.histories import FORMAT, HISTORY, LOG, inert, opened
 from iodelta.errors import RequestError
 from iodelta.plural import plural
 

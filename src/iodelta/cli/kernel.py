@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from iodelta.cli.files import print_document
 from iodelta.cli.groups import Group
 from iodelta.errors import MeasureError, RequestError
 from iodelta.study.words import inert
@@ -192,6 +192,5 @@ def _short(kernel: Kernel) -> str:
 
 def _json(here: tuple[Kernel, ...], available: tuple[Package, ...], built: tuple[Kernel, ...] = ()) -> None:
     from iodelta.report.answers import KernelsAnswer
-    from iodelta.report.documents import written
 
-    sys.stdout.buffer.write(written(KernelsAnswer(here, available, built)))
+    print_document(KernelsAnswer(here, available, built))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from iodelta.cli.contact import contact, on_machine
+from iodelta.cli.files import print_document
 from iodelta.study.words import inert
 
 if TYPE_CHECKING:
@@ -36,9 +36,8 @@ def command(machine: str, target: str, format_: str) -> None:
         knobs = catalogue(place, found)
     if format_ == "json":
         from iodelta.report.answers import KnobsAnswer
-        from iodelta.report.documents import written
 
-        sys.stdout.buffer.write(written(KnobsAnswer(found, knobs)))
+        print_document(KnobsAnswer(found, knobs))
         return
     click.echo(f"For {inert(found.path)}" + (f" on {found.device}" if found.device else ""))
     for line in lines(knobs):

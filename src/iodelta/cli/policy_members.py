@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from iodelta.cli.delivery import deliver
-from iodelta.cli.files import check_free, write
+from iodelta.cli.files import check_free, print_document, write
 from iodelta.cli.files import force as force_option
 from iodelta.cli.policy_options import FIVE, FORMAT, workload
 from iodelta.cli.policy_words import experiment_command, numbers, once, reads_percent, size_of
@@ -193,7 +193,7 @@ def defrag(directory: Path, size: str, format_: str) -> None:
     with stop_on_signals() as stop:
         passes = keep_defragmenting(directory, size_of(size, "--size"), stop)
     if format_ == "json":
-        _json(DefragAnswer(passes, size_of(size, "--size")))
+        print_document(DefragAnswer(passes, size_of(size, "--size")))
     else:
         click.echo(f"{passes} passes of {size}", err=True)
 
@@ -209,9 +209,3 @@ def _alone(members: Sequence[str]) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         in_turn(lambda: stack.enter_context(alone(machine, targets_of(members, machine), Path.cwd())))
         yield
-
-
-def _json(document: object) -> None:
-    from iodelta.report.documents import written
-
-    sys.stdout.buffer.write(written(document))

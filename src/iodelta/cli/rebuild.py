@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
+from iodelta.cli.files import print_document
 from iodelta.plural import plural
 
 
@@ -31,8 +31,7 @@ def command(folder: Path, format_: str) -> None:
     account = derive(opened, unchanged=True)
     if format_ == "json":
         from iodelta.report.answers import RebuildAnswer
-        from iodelta.report.documents import written
 
-        sys.stdout.buffer.write(written(RebuildAnswer((VERDICT, TRIALS, PAGE), account.trials)))
+        print_document(RebuildAnswer((VERDICT, TRIALS, PAGE), account.trials))
         return
     click.echo(f"{folder / VERDICT}, {TRIALS} and {PAGE} rebuilt from {plural(account.trials, 'trial')}")

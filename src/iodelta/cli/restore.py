@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from iodelta.cli.contact import on_machine
+from iodelta.cli.files import print_document
 from iodelta.errors import RequestError
 
 if TYPE_CHECKING:
@@ -49,9 +50,8 @@ def command(machine: str, forget: bool, yes: bool, format_: str) -> None:
             _give_up(place, left, error=format_ == "json")
     if format_ == "json":
         from iodelta.report.answers import RestoreAnswer
-        from iodelta.report.documents import written
 
-        sys.stdout.buffer.write(written(RestoreAnswer(tuple(outcomes), given_up)))
+        print_document(RestoreAnswer(tuple(outcomes), given_up))
     sys.exit(4 if left and not given_up else 0)
 
 

@@ -91,7 +91,7 @@ Examples:
 @click.option(
     "--allow-commands",
     is_flag=True,
-    help="Allow a workload of your own commands, whatever they write: iodelta guards the target alone.",
+    help="Allow your own commands as the workload; iodelta cannot see what they write outside the target.",
 )
 @waits
 @click.option("--leave-out", is_flag=True, help="Continue without the variants that cannot run here.")

@@ -153,24 +153,13 @@ def _begin(path: Path | None, asked: Asked) -> None:
         begin(experiment, text, place, asked.format_, asked.output, force=asked.force, dry_run=asked.dry_run)
         return
     with contacts(experiment.machines, boots=experiment.boots) as machines:
+        found = looked(
+            machines, experiment, leave_out=asked.leave_out, destroy=asked.destroy, commands=asked.allow_commands
+        )
         if asked.dry_run:
-            found = looked(
-                machines,
-                experiment,
-                leave_out=asked.leave_out,
-                destroy=asked.destroy,
-                commands=asked.allow_commands,
-            )
             rehearse(found, asked)
             return
-        plan = planned(
-            machines,
-            experiment,
-            leave_out=asked.leave_out,
-            format_=asked.format_,
-            destroy=asked.destroy,
-            commands=asked.allow_commands,
-        )
+        plan = planned(machines, found, asked.format_)
         folder = _started(place, text, plan, machines, asked)
     _show(folder, asked)
 
@@ -253,23 +242,14 @@ def looked(
     return Looked(plan, seen, refused, known)
 
 
-def planned(
-    machines: Sequence[Machine],
-    experiment: Experiment,
-    *,
-    leave_out: bool,
-    format_: str,
-    destroy: Sequence[str] = (),
-    commands: bool = False,
-) -> Plan:
-    """The plan for what can run on all the machines, shown to the user in a few lines.
+def planned(machines: Sequence[Machine], found: Looked, format_: str) -> Plan:
+    """The plan that was ``found`` to run on all the machines, shown to the user in a few lines.
 
     Raises RequestError, RefusedError for what may not be written to, and BusyError.
     """
     from iodelta.report.formats.terminal import labelled
     from iodelta.report.stories.plan import facts
 
-    found = looked(machines, experiment, leave_out=leave_out, destroy=destroy, commands=commands)
     if found.refused is not None:
         raise found.refused
     for machine, seen in zip(machines, found.seen, strict=True):

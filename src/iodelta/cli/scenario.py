@@ -15,6 +15,7 @@ import click
 from iodelta.cli.complete import scenarios
 from iodelta.cli.contact import contact, on_machine
 from iodelta.cli.delivery import FORMATS, deliver, delivered
+from iodelta.cli.files import print_document
 from iodelta.cli.groups import Group
 from iodelta.cli.turn import in_turn, waits
 from iodelta.study.words import inert
@@ -61,9 +62,7 @@ def list_(machine: str, format_: str) -> None:
     with contact(machine) as place:
         found = tuple(offered(one, one.missing(place)) for one in SCENARIOS)
     if format_ == "json":
-        from iodelta.report.documents import written
-
-        sys.stdout.buffer.write(written(ScenarioListAnswer(found)))
+        print_document(ScenarioListAnswer(found))
         return
     for one in found:
         click.echo(one.name)
@@ -85,9 +84,7 @@ def show(name: str, full: bool, machine: str, format_: str) -> None:
     with contact(machine) as place:
         found = answer(one, one.missing(place), full=full)
     if format_ == "json":
-        from iodelta.report.documents import written
-
-        sys.stdout.buffer.write(written(found))
+        print_document(found)
         return
     click.echo(f"{found.name}: {found.title}")
     for line in (*_wrapped(found.about), *_wrapped(f"It makes: {found.makes}"), *_lacking(found.missing)):
@@ -231,7 +228,7 @@ def _booted(
 ) -> Folder:
     """The folder of a run whose variants are kernels: each trial boots one. Raises IodeltaError."""
     from iodelta.cli.contact import contacts
-    from iodelta.cli.running import planned
+    from iodelta.cli.running import looked, planned
     from iodelta.cli.watching import watcher
     from iodelta.experiment import parse
     from iodelta.lab.progress import Control
@@ -240,7 +237,7 @@ def _booted(
 
     text = f"machine = {json.dumps(named)}\n{one.text(_of_kernels(one, kernels, full=full), full=full)}"
     with contacts((named,), boots=True) as (machine,), stop_on_signals() as stop, watcher(format_) as watching:
-        plan = planned((machine,), parse(text, one.name), leave_out=False, format_=format_)
+        plan = planned((machine,), looked((machine,), parse(text, one.name), leave_out=False), format_)
         where = folder or _new(one)
         control = Control(watching, stop)
         return in_turn(lambda: start(where, text, plan, machine, control, beside=beside), stop, watching.note)
@@ -293,7 +290,7 @@ def _measured(
     destroy: tuple[str, ...],
 ) -> Folder:
     """The folder of a run; ``home`` is where to make things, here when empty. Raises IodeltaError."""
-    from iodelta.cli.running import planned
+    from iodelta.cli.running import looked, planned
     from iodelta.cli.watching import watcher
     from iodelta.errors import MeasureError
     from iodelta.experiment import parse
@@ -311,7 +308,8 @@ def _measured(
             if stop():
                 raise MeasureError("stopped before the first trial", place=one.name)
             watching.note(parse(text, one.name).question)
-            plan = planned((machine,), parse(text, one.name), leave_out=True, format_=format_, destroy=destroy)
+            found = looked((machine,), parse(text, one.name), leave_out=True, destroy=destroy)
+            plan = planned((machine,), found, format_)
             where = folder or _new(one)
 
             def starting() -> Folder:

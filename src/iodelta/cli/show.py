@@ -11,7 +11,8 @@ import click
 
 from iodelta.cli.awaiting import awaited
 from iodelta.cli.delivery import FORMATS, charts_of_runs, deliver, delivered, scaled
-from iodelta.errors import MeasureError, pasted
+from iodelta.cli.files import refuse_unread
+from iodelta.errors import pasted
 from iodelta.report.stories.story import Detail
 
 if TYPE_CHECKING:
@@ -65,8 +66,7 @@ def command(
     deliver(found, lambda: charts_of_runs(layout, scale), format_, output, charts, force=force, detail=detail)
     something = bool(found.rows or found.devices)
     if not something and format_ == "console":
-        why = "the reasons are above" if found.refusals else "there is no file in it"
-        raise MeasureError("nothing here could be read", place=", ".join(paths), remedy=why)
+        refuse_unread(paths, "the reasons are above" if found.refusals else "")
     if not something or breaks(found.findings):
         sys.exit(4)
     sys.exit(int(gate and any(finding.severity == "hard" for finding in found.findings)))
