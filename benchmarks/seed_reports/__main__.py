@@ -3,8 +3,8 @@ this file the same reports as mail (``reports/NNN.txt``) and Markdown.
 
 Two of the five questions can be measured on any machine (000: a depth sweep, 001: mmap readers); with ``--device`` they
 are, for ten minutes, by reads only, into folders that ``--folders`` keeps. Of the others the numbers that their authors
-posted are read, as transcribed beside this file; 003, which is long, from the text itself
-where that is at hand (``003.md`` is its first table, for the gallery).
+posted are read, as they are transcribed in this directory; 003, which is long, from its text where that is at hand
+(``003.md`` is its first table, for the gallery).
 """
 
 from __future__ import annotations

@@ -275,7 +275,7 @@ def _check_source(one: Measure, refuse: Refuse, *place: str) -> None:
 
 
 def json_path(text: str) -> tuple[str | int, ...] | None:
-    """``a.b[0]`` as its steps; None for what is no such path."""
+    """The steps of a path such as ``a.b[0]``; None where the text is not a path."""
     if not re.fullmatch(r"(?:[\w %/-]+|\[\d{1,9}\])(?:\.[\w %/-]+|\[\d{1,9}\])*", text):
         return None
     return tuple(int(index) if index else key for index, key in re.findall(r"\[(\d+)\]|([\w %/-]+)", text))

@@ -57,7 +57,7 @@ def url_of(file: Path) -> sa.URL:
 def _parsed(url: str | sa.URL) -> sa.URL:
     try:
         return sa.make_url(url)
-    except (ArgumentError, ValueError) as error:  # what is no number where a port stands
+    except (ArgumentError, ValueError) as error:  # a port that is not a number
         raise RequestError(
             "not the URL of a database", place="--history", remedy="write it as postgresql://USER@HOST:PORT/DATABASE"
         ) from error

@@ -1,4 +1,4 @@
-"""What is kept of a trial: enough to make it again without the machine."""
+"""The record of a trial: with fio's output it gives the same ``Trial`` later, on any machine."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ SEED = re.compile(rb'"randseed"\s*:\s*"?(\d+)')
 
 
 class Record(msgspec.Struct, frozen=True):
-    """What is kept of a trial beside fio's own output: enough, with it, to make the ``Trial`` again."""
+    """What a folder keeps of a trial besides fio's output; both together give the ``Trial``."""
 
     run: FioRun
-    """Its ``output`` is empty here; it lies beside, byte for byte."""
+    """Its ``output`` is empty here: another file of the folder holds it, byte for byte."""
     counters: dict[str, float]
     background: Background | None
     findings: tuple[Finding, ...] = ()
     more: tuple[FioRun, ...] = ()
     """Further runs of the same load in the same boot, with their output."""
     measured: dict[str, Quantity] = {}
-    """Of a command, what was read from its output when it was made: no reader of a folder runs a stranger's pattern."""
+    """Of a command: the numbers that the run read from its output. A reader of the folder runs nobody's pattern."""
     usage: tuple[float, float, int] = (0.0, 0.0, 0)
     """Of a command: user and system CPU in percent of one CPU, context switches."""
     said: tuple[Finding, ...] = ()

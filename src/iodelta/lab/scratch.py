@@ -48,7 +48,8 @@ def scratch_file(
 
 
 def remove_scratch(machine: Machine, plan: Plan, target: Target) -> None:
-    """Delete the scratch file of an experiment that is over, and what lies beside it; ``target`` is its directory."""
+    """Delete the scratch file of an experiment that is over, and the files that iodelta made for it; ``target`` is its
+    directory."""
     directory = make_scratch(machine, target.real_path)
     machine.run(["rm", "-f", "--", f"{directory}/{plan.identifier}.dat", f"{directory}/.{plan.identifier}.dat.iodelta"])
     if not [path for path in machine.glob(f"{literal(directory)}/*") if not path.endswith(f"/{MARK}")]:
