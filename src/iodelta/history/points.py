@@ -28,7 +28,7 @@ from iodelta.probe.environment import sound
 from iodelta.stats.guards import merge_until_clean
 from iodelta.trial import Trial
 from iodelta.verdict import Metric
-from iodelta.verdict.series import Block, blocks_of, series_from
+from iodelta.verdict.series import Block, blocks_of, pairs_of
 
 PLACEBO = "placebo"
 """Name of the variant that is the baseline once more."""
@@ -232,8 +232,7 @@ def _general(experiment: Experiment, value: str) -> str:
 def _point(
     blocks: Mapping[int, Block], key: Key, cell: str, variant: str, metric: Metric, reference: str | None
 ) -> Point | str:
-    alone = series_from(blocks, metric, variant, variant, cell=cell, finished=())
-    values = np.asarray(alone.variant_values, dtype=float)
+    values = np.asarray([own for _, own in pairs_of(blocks, metric, variant, variant)], dtype=float)
     if len(values) < 2:
         return "fewer than two blocks"
     if not np.all(np.isfinite(values) & (values > 0.0)):
@@ -242,8 +241,8 @@ def _point(
     point = Point(key, cell, variant, metric.better, metric.unit, y, se, len(values), lag1)
     if reference is None or reference == variant:
         return point
-    pair = series_from(blocks, metric, reference, variant, cell=cell, finished=())
-    ratios = np.asarray(pair.variant_values, dtype=float) / np.asarray(pair.baseline_values, dtype=float)
+    pairs = np.asarray(pairs_of(blocks, metric, reference, variant), dtype=float).reshape(-1, 2)
+    ratios = pairs[:, 1] / pairs[:, 0]
     if len(ratios) < 2 or not np.all(np.isfinite(ratios) & (ratios > 0.0)):
         return point
     worse = -1.0 if metric.better == "higher" else 1.0

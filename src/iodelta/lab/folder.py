@@ -112,6 +112,7 @@ class Folder:
         """Written since the last line of the journal, which the next one seals."""
         self._read: set[str] = set()
         """Names of the files that were read and found to be as they were sealed."""
+        self._unpacker: zstandard.ZstdDecompressor | None = None
 
     @classmethod
     @contextlib.contextmanager
@@ -202,7 +203,8 @@ class Folder:
 
     def _bytes(self, name: str) -> bytes:
         try:
-            return (self.path / name).read_bytes()
+            with open(os.path.join(self.path, name), "rb", buffering=0) as file:
+                return file.readall()
         except OSError as error:
             raise MeasureError(f"cannot read: {os.strerror(error.errno or 0)}", place=str(self.path / name)) from error
 
@@ -267,7 +269,9 @@ class Folder:
         try:
             if zstandard.frame_content_size(data) > LARGEST_RAW:
                 raise zstandard.ZstdError(f"it unpacks to more than {LARGEST_RAW >> 20} MiB")
-            return zstandard.ZstdDecompressor().decompress(data)
+            if self._unpacker is None:  # to make one takes longer than to unpack what a trial wrote
+                self._unpacker = zstandard.ZstdDecompressor()
+            return self._unpacker.decompress(data)
         except zstandard.ZstdError as error:
             raise MeasureError(f"damaged: {error}", place=str(self.path / name), remedy=_DAMAGED) from error
 

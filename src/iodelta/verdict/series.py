@@ -175,6 +175,14 @@ def series_from(
     )
 
 
+def pairs_of(blocks: Mapping[int, Block], metric: Metric, baseline: str, variant: str) -> list[Pair]:
+    """The values alone of ``series_from``: of both arms in every block that has both."""
+    own = [block.get(name, []) for block, name in product(blocks.values(), (baseline, variant))]
+    if thin_tail(metric.name, list(chain.from_iterable(own))) is not None:
+        return []
+    return _whole_pairs(blocks, (baseline, variant), reader(metric.name), [], Counter())[1]
+
+
 def _whole_pairs(
     blocks: Mapping[int, Block],
     arms: tuple[str, str],

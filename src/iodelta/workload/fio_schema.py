@@ -276,15 +276,20 @@ def latency(raw: RawLatency | None, ios: int, *, microseconds: bool = False) -> 
         min=Quantity(low, low, low + spare, "ns"),
         max=Quantity(high, high, high + spare, "ns"),
         percentiles={
-            percent: centre(value, microseconds=microseconds)
-            for key, value in listed.items()
-            if (percent := _percent(key))
+            percent: centre(value, microseconds)
+            for percent, value in zip(_percents(tuple(listed)), listed.values(), strict=True)
+            if percent
         },
         histogram=raw.histogram if raw.binned and not microseconds else None,
     )
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
+def _percents(keys: tuple[str, ...]) -> tuple[float, ...]:
+    """The list of one run is the list of all: they are read once."""
+    return tuple(map(_percent, keys))
+
+
 def _percent(key: str) -> float:
     """0 for a key that is not a percentage, such as the keys "0.00" with which fio < 3.4 pads its list."""
     try:
@@ -295,7 +300,7 @@ def _percent(key: str) -> float:
 
 
 @lru_cache(maxsize=2 * BINS)
-def centre(value: float, *, microseconds: bool = False) -> Quantity:
+def centre(value: float, microseconds: bool = False) -> Quantity:
     """A percentile printed as the centre of its bin: anything inside the bin prints the same.
 
     The last bin, from 17.0 s (16.6 s before 2.99), takes all that is longer.
