@@ -208,6 +208,38 @@ def test_every_link_leads_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), target
 
 
+def _cells(row: str) -> int:
+    """How many cells a row of a table has; a bar inside code or after a backslash does not end one."""
+    return len(re.split(r"(?<!\\)\|", re.sub(r"`[^`]*`", "", row.strip()))) - 2
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_row_of_a_table_is_one_line_with_as_many_cells_as_the_others(page: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    for table in re.findall(r"^(?:.*\n)\|[ :|-]+\|\n(?:.+\n)+", text, re.MULTILINE):
+        rows = table.splitlines()
+        assert [row for row in rows if _cells(row) != _cells(rows[0]) or not row.startswith("|")] == []
+
+
+def test_systemd_takes_the_units_of_the_pages(tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("needs systemd-analyze")
+    found = []
+    for block in re.findall(
+        r"^```ini\n(.*?)^```", "".join(page.read_text() for page in PAGES), re.DOTALL | re.MULTILINE
+    ):
+        for name, unit in re.findall(
+            r"^# /etc/systemd/system/(\S+)\n(.*?)(?=^# /etc/|\Z)", block, re.DOTALL | re.MULTILINE
+        ):
+            # The program is installed elsewhere here.
+            (tmp_path / name).write_text(re.sub(r"=/\S+/iodelta ", f"={sys.executable} ", unit))
+            found.append(tmp_path / name)
+    assert {path.suffix for path in found} == {".service", ".timer"}
+    done = subprocess.run(["systemd-analyze", "verify", *found], capture_output=True, text=True, check=False)
+    said = [line for line in done.stderr.splitlines() if any(path.name in line for path in found)]
+    assert (done.returncode, said) == (0, [])
+
+
 def test_the_reference_names_every_command_knob_rule_and_document(tmp_path: Path) -> None:
     runpy.run_path(str(ROOT / "docs/generate.py"))["main"](tmp_path)
     page = {path.name: path.read_text() for path in tmp_path.glob("*.md")}

@@ -63,13 +63,14 @@ def opened(place: str, log: Path | None, *, write: bool = False) -> tuple[Store,
     """The history and its log. Raises RequestError where the extra is missing, or a newer iodelta made the history."""
     kind = store_class()
     written = log_of(place, log)
+    store = _store(place, kind)
     if not is_url(place) and write:
         readable(str(Path(place).absolute()), "--history")
+        store.check_place()
         try:
             Path(place).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise RequestError(f"cannot make the history: {error.strerror}", place=place) from error
-    store = _store(place, kind)
     context = click.get_current_context(silent=True)
     if context is not None:
         context.call_on_close(store.close)

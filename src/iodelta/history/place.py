@@ -8,8 +8,9 @@ from iodelta.machine import LocalMachine
 from iodelta.probe.mounts import mount_of, mounts
 
 NETWORK = frozenset(
-    "9p afs ceph cifs coda fuse.ceph fuse.davfs2 fuse.glusterfs fuse.rclone fuse.s3fs fuse.sshfs gfs2 gpfs lustre "
-    "ncpfs nfs nfs4 ocfs2 orangefs pvfs2 smb3 smbfs virtiofs".split()
+    "9p afs beegfs ceph cifs coda davfs fuse.ceph fuse.ceph-fuse fuse.curlftpfs fuse.davfs2 fuse.gcsfuse "
+    "fuse.glusterfs fuse.goofys fuse.juicefs fuse.mfs fuse.mount-s3 fuse.rclone fuse.s3fs fuse.seaweedfs "
+    "fuse.smbnetfs fuse.sshfs gfs2 gpfs lustre ncpfs nfs nfs4 ocfs2 orangefs pvfs2 smb3 smbfs virtiofs".split()
 )
 """Types of file systems, as the kernel lists them, whose files other machines may have open."""
 

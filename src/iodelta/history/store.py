@@ -68,7 +68,7 @@ class Store:
 
     def __init__(self, url: str | sa.URL) -> None:
         self.url = _parsed(url)
-        self.place = self.url.render_as_string(hide_password=True)
+        self.place = (self.url.database or "") if self.is_file else self.url.render_as_string(hide_password=True)
         self._is_local = False
         self._engine = sa.create_engine(self._as_read_only() if self.is_file else self.url)
         if self.is_file:
@@ -106,7 +106,7 @@ class Store:
     def prepare(self) -> None:
         """Make the tables where there are none, and bring older ones up to date. Raises RequestError for a history of a
         newer iodelta, and for a file on a network file system."""
-        self._check_place()
+        self.check_place()
         with self.writing() as connection:
             if sa.inspect(connection).has_table(VERSIONS.name):
                 migrate(connection, self._version(connection))
@@ -232,8 +232,8 @@ class Store:
             )
         return int(version)
 
-    def _check_place(self) -> None:
-        """WAL needs memory that all processes share, which a network file system does not give."""
+    def check_place(self) -> None:
+        """Raises RequestError for a file on a network file system: WAL needs memory that all processes share."""
         if not self.is_file or self._is_local:
             return
         kind = network_of(Path(self.url.database or ""))
@@ -249,7 +249,7 @@ class Store:
     def _reading(self) -> Iterator[sa.Connection]:
         if not self.exists:
             raise RequestError("there is no history", place=self.place, remedy="`iodelta history add FOLDER` makes one")
-        self._check_place()
+        self.check_place()
         with self._telling(), self._engine.connect() as connection:
             if self._version(connection) < VERSION:
                 connection.rollback()
