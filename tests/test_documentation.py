@@ -44,6 +44,7 @@ ELSEWHERE = {
     "iodelta fio build": "builds for a minute; run by scripts/setup",
     "iodelta bisect": "needs programs to build; run by tests/bisection",
     "iodelta attribute": "needs programs to build; run by tests/bisection",
+    "iodelta calibrate --workload": "measures a command of your own; run by tests/bisection",
     r"iodelta reproduce (?!.*--dry-run)": "asks, and measures for as long as somebody did; run by tests/bundle",
     "iodelta policy (calibrate|defrag|mirror|.* --calibration)": "needs disks of its own; run by tests/policy",
     "iodelta prepare (?!.*--dry-run)": "writes for half an hour; run by tests/acceptance",

@@ -18,9 +18,11 @@ from iodelta.bisect.question import Question, filled
 from iodelta.bisect.tree import Unbuildable
 from iodelta.errors import MeasureError, RequestError
 from iodelta.experiment import Experiment, parse
+from iodelta.experiment.model import variant
 from iodelta.lab.bench import problem_of
+from iodelta.lab.commands import SetupError
 from iodelta.lab.folder import Finished, Folder, Session, Started, now
-from iodelta.lab.plan import Plan, make_plan
+from iodelta.lab.plan import Plan, make_plan, primary_metrics
 from iodelta.lab.progress import Control
 from iodelta.lab.schedule import Slot, trial_seed
 from iodelta.lab.session import read_plan, settle_pending
@@ -98,7 +100,6 @@ class CellMeasure:
     ) -> None:
         self._here, self._question, self._stop, self._say, self._tick = machine, question, stop, say, tick
         self._path = path
-        self._metric = metric(question.metric)
         self._machine: Machine | None = None
         self._connection = contextlib.ExitStack()
         self._turn = contextlib.ExitStack()
@@ -110,6 +111,7 @@ class CellMeasure:
         else:
             self._plan = make_plan(cell_experiment(question.experiment))
             self.folder = Folder.begin(path, question.experiment, self._plan)
+        self._metric = cell_metric(self._plan.experiment, question.metric)
         starts = [event.trial for event in self.folder.events() if isinstance(event, Started)]
         self._next = max(starts, default=0) + 1
         if (target := self._present()) is not None:
@@ -134,13 +136,17 @@ class CellMeasure:
         problem = ""
         machine = self._there()
         for _ in range(TRIES):
-            trial = self._trial(machine, visit, values)
+            try:
+                trial = self._trial(machine, visit, values)
+            except SetupError as error:
+                raise Unbuildable(error.what[:300]) from error
             value = value_of(trial, self._metric)[0]
             problem = problem_of(trial)
             if not problem and math.isfinite(value) and value > 0:
                 return Reading(value, time.monotonic() - begun, trial.number)
             problem = problem or f"{self._metric.name} has no value in this trial"
-        raise Unbuildable(f"fio: {problem}"[:300])
+        tool = "the command" if self._plan.experiment.of_command else "fio"
+        raise Unbuildable(f"{tool}: {problem}"[:300])
 
     def close(self) -> None:
         """Leave the machine."""
@@ -173,7 +179,7 @@ class CellMeasure:
         for reason in (*found.unavailable.values(), *found.unmeasurable.values()):
             raise MeasureError(reason, place=cell.name, remedy="choose another engine")
         with self.folder.writing():
-            control = Control(Silent(self._say), self._stop, self._question.destroy)
+            control = Control(Silent(self._say), self._stop, self._question.destroy, self._question.commands)
             with ready(machine, plan, found, self.folder, control) as bench:
                 if not self._session:
                     # By sessions, not trials: a file that a line has sealed is never written again.
@@ -226,10 +232,14 @@ class Silent:
 
 
 def with_knobs(experiment: Experiment, knobs: Mapping[str, str], values: Mapping[str, str]) -> Experiment:
-    """The experiment with knobs set in which ``{item}`` and the like are replaced by ``values``."""
+    """The experiment whose variants are all the baseline, with knobs and options of the workload set in which
+    ``{item}`` and the like are replaced by ``values``."""
     texts = filled(tuple(knobs.values()), dict(values))
-    own = {**experiment.variants[0].knobs, **dict(zip(knobs, texts, strict=True))}
-    variants = tuple(msgspec.structs.replace(variant, knobs=own) for variant in experiment.variants)
+    base = experiment.variant(experiment.baseline)
+    own = variant(base.name, dict(zip(knobs, texts, strict=True)), experiment.option_prefix)
+    options = tuple({**dict(base.options), **dict(own.options)}.items())
+    alike = msgspec.structs.replace(base, knobs={**base.knobs, **own.knobs}, options=options)
+    variants = tuple(msgspec.structs.replace(alike, name=one.name) for one in experiment.variants)
     return msgspec.structs.replace(experiment, variants=variants)
 
 
@@ -240,11 +250,12 @@ def cell_experiment(text: str) -> Experiment:
         raise RequestError(
             f"a search follows one cell, and this makes {len(experiment.cells)}",
             place="workload",
-            remedy="give every fio option one value",
+            remedy="give every option one value, and one condition",
         )
     return experiment
 
 
 def cell_metric(experiment: Experiment, name: str) -> Metric:
-    """The metric asked for, else the first of the cell. Raises RequestError for an unknown one."""
-    return metric(name) if name else make_plan(experiment).rules.metrics[0]
+    """The metric asked for, else the first of the cell; the file of a command asks for one. Raises RequestError for an
+    unknown one."""
+    return primary_metrics(experiment)[0] if experiment.of_command or not name else metric(name)

@@ -105,6 +105,8 @@ class Question(msgspec.Struct, frozen=True):
     """Knobs set for every run, with ``{item}`` in their values."""
     destroy: tuple[str, ...] = ()
     """Devices and files that may be overwritten."""
+    commands: bool = False
+    """Whether a command of the experiment may run although nobody can see what it writes."""
     words: Words = ()
     """The command line that asked, for the reproducer."""
     cwd: str = "/"

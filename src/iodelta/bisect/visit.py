@@ -159,7 +159,7 @@ class Site:
         """Whether the commands after the build look at the sources, too."""
         return not self._question.steps.artifacts or any(
             "{tree}" in word or "IODELTA_TREE" in word
-            for word in (*self._question.steps.put, *self._question.steps.measure)
+            for word in (*self._question.steps.put, *self._question.steps.measure, *self._question.knobs.values())
         )
 
     def _values(self, item: str, kept: Path) -> dict[str, str]:

@@ -19,7 +19,7 @@ WAIT = 0.2
 """Seconds between two looks at whether the user wants to stop."""
 
 MEASURING = frozenset(
-    "build artifacts put measure machine clock target size trial ramp knobs destroy repeat "
+    "build artifacts put measure workload allow_commands machine clock target size trial ramp knobs destroy repeat "
     "build_timeout put_timeout measure_timeout".split()
 )
 """Options of a search that builds and measures by itself."""

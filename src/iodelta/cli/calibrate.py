@@ -9,6 +9,7 @@ import click
 
 from iodelta.cli.contact import on_machine
 from iodelta.cli.delivery import FORMATS, printed
+from iodelta.cli.own_command import allow_commands, workload
 from iodelta.cli.turn import waits
 
 EXAMPLES = """
@@ -18,12 +19,15 @@ Examples:
   iodelta calibrate --target /dev/sdb --budget 1h -- --rw=randread --bs=4k --direct=1 --iodepth=32
   iodelta calibrate --target /dev/sdb --destroy /dev/sdb --budget 1h
   iodelta calibrate --machine ssh:storage1 --target /dev/nvme0n1 --budget 1h
+  iodelta calibrate --workload store.toml --budget 1h     # what the numbers of your own command can show
 """
 
 
 @click.command("calibrate", epilog=EXAMPLES)
 @click.argument("fio", nargs=-1, type=click.UNPROCESSED)
 @on_machine
+@workload
+@allow_commands
 @click.option("--target", default="", help="Block device, file or directory to measure (default: a scratch file here).")
 @click.option("--size", default="", help="How much of the target to use, in fio's units: 512m, 100g.")
 @click.option("--trial", default="2s", show_default=True, help="Duration of one trial.")
@@ -45,6 +49,6 @@ def command(**options: Any) -> None:
     `iodelta knobs`). Carry-over from trials that write is measured on a scratch file, or on a device or file that
     --destroy names.
     """
-    from iodelta.cli.calibrating import calibrate  # --help does without
+    from iodelta.cli.calibrating import Asked, calibrate  # --help does without
 
-    calibrate(**options)
+    calibrate(Asked(**options))

@@ -14,6 +14,8 @@ import msgspec
 
 from iodelta.cli.contact import contact
 from iodelta.cli.delivery import deliver
+from iodelta.cli.own_command import of_file
+from iodelta.cli.search_question import given_options
 from iodelta.cli.turn import in_turn
 from iodelta.cli.watching import watcher
 from iodelta.errors import MeasureError, RefusedError, RequestError
@@ -42,6 +44,9 @@ from iodelta.machine import Machine
 from iodelta.report.answers import CalibrationAnswer
 from iodelta.trial import Trial
 
+OF_COMMAND = "the workload is a command, and iodelta does not know what to throttle"
+"""Why no known slow-down is measured."""
+
 DEFAULT = ("--rw=randread", "--bs=4k", "--direct=1", "--ioengine=libaio", "--iodepth=1")
 
 
@@ -59,45 +64,86 @@ class Measured:
         return self.outcome.reason != "interrupted"
 
 
-def calibrate(
-    fio: tuple[str, ...],
-    machine: str,
-    target: str,
-    size: str,
-    trial: str,
-    ramp: str,
-    budget: str,
-    margin: str,
-    seed: int | None,
-    destroy: tuple[str, ...],
-    place: Path | None,
-    format_: str,
-    output: Path | None,
-    force: bool,
-) -> None:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Asked:
+    """The options of ``iodelta calibrate``, as they were given."""
+
+    fio: tuple[str, ...]
+    workload: Path | None
+    """The experiment file whose command is measured in place of fio."""
+    allow_commands: bool
+    machine: str
+    target: str
+    size: str
+    trial: str
+    ramp: str
+    budget: str
+    margin: str
+    seed: int | None
+    destroy: tuple[str, ...]
+    place: Path | None
+    format_: str
+    output: Path | None
+    force: bool
+
+    def question(self) -> tuple[str, Experiment]:
+        """The experiment as text, and its first cell under its baseline. Raises RequestError."""
+        text, experiment = self._by_fio() if self.workload is None else self._by_file(self.workload)
+        if len(experiment.cells) > 1:
+            click.echo(f"calibrating the first cell only: {experiment.cells[0].name}", err=True)
+        base = experiment.variant(experiment.baseline)
+        return text, msgspec.structs.replace(experiment, cells=experiment.cells[:1], variants=(base,))
+
+    def label(self, experiment: Experiment) -> str:
+        """What the workload is called in later reports."""
+        if experiment.of_command:
+            return experiment.cells[0].name
+        return " ".join(word.removeprefix("--") for word in (self.fio or DEFAULT))
+
+    def _by_fio(self) -> tuple[str, Experiment]:
+        text = shorthand(
+            variants=["a", "again"],
+            fio=self.fio or DEFAULT,
+            top={"machine": self.machine, "margin": self.margin},
+            target={"path": self.target, "size": self.size},
+            design={"trial": self.trial, "ramp": self.ramp, "budget": self.budget, "seed": self.seed},
+        )
+        return text, parse(text, "command line", numbered=False)
+
+    def _by_file(self, path: Path) -> tuple[str, Experiment]:
+        """What the file says holds where the command line does not say something else."""
+        given = given_options(("margin", "trial", "ramp"))
+        if self.fio or "ramp" in given:
+            what = "an option of fio" if self.fio else "--ramp"
+            raise RequestError(f"{what} is not of a command", place="--workload", remedy="leave it out")
+        return of_file(
+            path,
+            top={"machine": self.machine, "margin": self.margin if "margin" in given else None},
+            target={"path": self.target, "size": self.size},
+            design={
+                "trial": self.trial if "trial" in given else None,
+                "budget": self.budget,
+                "seed": self.seed,
+            },
+            allowed=self.allow_commands,
+        )
+
+
+def calibrate(asked: Asked) -> None:
     """Measure, print what was found, and keep it for later reports."""
-    whole = seconds(budget)
-    text = shorthand(
-        variants=["a", "again"],
-        fio=fio or DEFAULT,
-        top={"machine": machine, "margin": margin},
-        target={"path": target, "size": size},
-        design={"trial": trial, "ramp": ramp, "budget": budget, "seed": seed},
-    )
-    experiment = parse(text, "command line", numbered=False)
-    if len(experiment.cells) > 1:
-        experiment = msgspec.structs.replace(experiment, cells=experiment.cells[:1])
-        click.echo(f"calibrating the first cell only: {experiment.cells[0].name}", err=True)
-    where = place or Path(time.strftime("iodelta-calibration-%Y%m%d-%H%M%S"))
+    whole = seconds(asked.budget)
+    text, experiment = asked.question()
+    where = asked.place or Path(time.strftime("iodelta-calibration-%Y%m%d-%H%M%S"))
     host = click.get_current_context().with_resource(contact(*experiment.machines))
     found = survey(host, experiment)
-    throttle = knob("cgroup.io_max", host, found.target).available() or ""
-    unwritten = forbidden(host, experiment, found, destroy)
+    throttle = OF_COMMAND if experiment.of_command else knob("cgroup.io_max", host, found.target).available() or ""
+    unwritten = forbidden(host, experiment, found, asked.destroy)
     first, second, third = shares(whole, aftermath=not unwritten, injections=not throttle)
-    with stop_on_signals() as stop, watcher(format_) as watching:
+    with stop_on_signals() as stop, watcher(asked.format_) as watching:
 
         def measure(name: str, question: Experiment) -> Measured:
-            return _measure(where / name, text, question, host, Control(watching, stop, destroy))
+            control = Control(watching, stop, asked.destroy, asked.allow_commands)
+            return _measure(where / name, text, question, host, control)
 
         alike = measure("a-against-a", a_against_a(experiment, first))
         metrics = alike.outcome.judgement.rules.metrics
@@ -115,17 +161,23 @@ def calibrate(
         if not throttle and alike.complete and rates:
             slowed = injected(experiment, third, statistics.median(rates))
             injections = injections_in(measure("injected", slowed).outcome.judgement)
-    label = " ".join(word.removeprefix("--") for word in (fio or DEFAULT))
     key = key_of(host, found.target, experiment.cells[0], experiment.variants[0])
     calibration = calibration_of(
-        key, label, found.target, alike.outcome.judgement, alike.trials, alike.block_seconds, injections, aftermath
+        key,
+        asked.label(experiment),
+        found.target,
+        alike.outcome.judgement,
+        alike.trials,
+        alike.block_seconds,
+        injections,
+        aftermath,
     )
     if not calibration.comparisons:
         raise MeasureError(
             "no comparison reached its first look", place=str(where), remedy="give a larger --budget or shorter trials"
         )
     answer = CalibrationAnswer(calibration, calibration.bound, unwritten, throttle)
-    deliver(answer, tuple, format_, output, force=force)
+    deliver(answer, tuple, asked.format_, asked.output, force=asked.force)
     path = store(calibration)
     click.echo(f"kept in {path}; folders in {where}", err=True)
 

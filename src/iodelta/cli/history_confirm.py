@@ -14,6 +14,7 @@ import click
 from iodelta.cli.files import print_document
 from iodelta.cli.histories import FORMAT, HISTORY, LOG, inert, opened
 from iodelta.cli.history_alerts import alert_lines, chosen, recorded
+from iodelta.cli.own_command import allow_commands
 from iodelta.cli.turn import waits
 from iodelta.errors import MeasureError, RequestError
 
@@ -32,11 +33,6 @@ PUT = click.option(
 )
 DESTROY = click.option(
     "--destroy", multiple=True, metavar="DEVICE", help="Allow this device or file to be overwritten."
-)
-ALLOW_COMMANDS = click.option(
-    "--allow-commands",
-    is_flag=True,
-    help="Allow your own commands as the workload; iodelta cannot see what they write outside the target.",
 )
 _EXAMPLES = """
 \b
@@ -60,7 +56,7 @@ class Allowed(NamedTuple):
 @click.argument("name", metavar="ALERT")
 @PUT
 @DESTROY
-@ALLOW_COMMANDS
+@allow_commands
 @waits
 @HISTORY
 @LOG

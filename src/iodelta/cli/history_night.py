@@ -16,7 +16,8 @@ import click
 from iodelta.cli.files import print_document
 from iodelta.cli.histories import FORMAT, HISTORY, LOG, inert, opened, print_added
 from iodelta.cli.history_alerts import alert_lines, code_of, ordered, recorded, state_said
-from iodelta.cli.history_confirm import ALLOW_COMMANDS, DESTROY, PUT, Allowed, confirmed, measure, quiet, write
+from iodelta.cli.history_confirm import DESTROY, PUT, Allowed, confirmed, measure, quiet, write
+from iodelta.cli.own_command import allow_commands
 from iodelta.cli.turn import waits
 from iodelta.errors import IodeltaError, MeasureError, RequestError
 
@@ -38,7 +39,7 @@ Examples:
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @PUT
 @DESTROY
-@ALLOW_COMMANDS
+@allow_commands
 @click.option("--no-confirm", is_flag=True, help="Do not measure alerts; `iodelta history confirm` does so later.")
 @waits
 @HISTORY

@@ -9,6 +9,7 @@ import click
 
 from iodelta.cli.complete import files, settings
 from iodelta.cli.delivery import FORMATS, printed
+from iodelta.cli.own_command import allow_commands
 from iodelta.cli.turn import waits
 
 EXAMPLES = """
@@ -88,11 +89,7 @@ Examples:
     "--placebo", is_flag=True, help="Add a copy of the baseline under another name, which must come out equal."
 )
 @click.option("--destroy", multiple=True, metavar="DEVICE", help="Allow this device or file to be overwritten.")
-@click.option(
-    "--allow-commands",
-    is_flag=True,
-    help="Allow your own commands as the workload; iodelta cannot see what they write outside the target.",
-)
+@allow_commands
 @waits
 @click.option("--leave-out", is_flag=True, help="Continue without the variants that cannot run here.")
 @click.option("--folder", "place", type=click.Path(path_type=Path), help="Name of the experiment folder to create.")

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from iodelta.cli.contact import on_machine
+from iodelta.cli.own_command import allow_commands, workload
 from iodelta.cli.turn import waits
 
 C = TypeVar("C", bound=Callable[..., Any])
@@ -48,6 +49,8 @@ def measuring(builds: str, knob: str) -> Decorator[Any]:
         click.option(
             "--measure", default="", metavar="COMMAND", help="Command that prints the number (default: run fio)."
         ),
+        workload,
+        allow_commands,
         click.option(
             "--better", type=click.Choice(["higher", "lower"]), help="Whether a higher or a lower number is better."
         ),

@@ -84,6 +84,8 @@ class Asked:
             return self._by_person()
         if self.text("measure"):
             return self._by_command()
+        if self._options["workload"]:
+            return self._by_file(cast(Path, self._options["workload"]))
         if self._options["better"]:
             raise RequestError("iodelta knows the better direction of fio's metrics", place="--better")
         text = shorthand(
@@ -113,14 +115,34 @@ class Asked:
                 place="--machine" if self.text("machine") else "--clock",
                 remedy="use --measure 'ssh HOST ...', or omit it to run fio there",
             )
-        of_fio = ("target", "size", "trial", "ramp", "metric", "knobs")
+        of_fio = ("workload", "target", "size", "trial", "ramp", "metric", "knobs")
         if self._fio or any(self._options.get(name) for name in of_fio):
-            raise RequestError("either --measure, or fio with its target and knobs", place="command line")
+            raise RequestError("either --measure, or --workload or fio with target and knobs", place="command line")
         if not self._options["better"]:
             raise RequestError(
                 "say whether a higher or a lower number is better", place="--measure", remedy="--better higher"
             )
         return Measured("the number", "", cast(Better, self._options["better"]))
+
+    def _by_file(self, path: Path) -> Measured:
+        """A number of the command of an experiment file."""
+        from iodelta.bisect.measure import cell_experiment, cell_metric
+        from iodelta.cli.own_command import check_settings, of_file
+
+        if self._fio or (given := next((name for name in ("better", "ramp") if self._options[name]), "")):
+            option = "an option of fio" if self._fio else f"--{given}"
+            raise RequestError(f"{option} is not of a command", place="--workload", remedy="leave it out")
+        metric = self.text("metric")
+        text, experiment = of_file(
+            path,
+            top={"machine": self.text("machine"), "clock": self.text("clock")},
+            target={"path": self.text("target"), "size": self.text("size")},
+            design={"trial": self.text("trial"), "metrics": [metric] if metric else None},
+            allowed=bool(self._options["allow_commands"]),
+        )
+        check_settings(experiment, self.knobs())
+        found = cell_metric(cell_experiment(text), metric)
+        return Measured(found.name, found.unit, found.better, text)
 
     @property
     def by_hand(self) -> Literal["", "words", "numbers"]:
@@ -206,6 +228,7 @@ class Asked:
             experiment=measured.experiment,
             knobs=self.knobs(),
             destroy=self.many("destroy"),
+            commands=bool(self._options["allow_commands"]),
             words=("iodelta", *sys.argv[1:]),
             cwd=os.getcwd(),
             blocks=blocks,

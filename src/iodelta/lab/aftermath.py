@@ -49,6 +49,8 @@ class Aftermath(msgspec.Struct, frozen=True):
 
 def forbidden(machine: Machine, experiment: Experiment, found: Survey, destroy: Sequence[str]) -> str:
     """Why the target must not be written to for this; empty where it may be. Nothing is asked of what iodelta made."""
+    if experiment.of_command:
+        return "the workload is a command, and iodelta does not know how to make it write more"
     if experiment.cells[0].option(TOOL):
         return "t/io_uring only reads here"
     if found.target.kind == "directory" and not found.scratch:

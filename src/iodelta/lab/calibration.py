@@ -137,7 +137,7 @@ def a_against_a(experiment: Experiment, budget: float) -> Experiment:
         experiment,
         question=f"What does iodelta say of {cell.name} against itself?",
         baseline="a",
-        cells=tuple(Cell(f"comparison {n}", cell.condition, cell.options) for n in range(1, count + 1)),
+        cells=tuple(Cell(f"comparison {n}", cell.condition, cell.options, cell.command) for n in range(1, count + 1)),
         variants=(Variant("a", variant.knobs, variant.options), Variant("again", variant.knobs, variant.options)),
         design=msgspec.structs.replace(experiment.design, budget=budget, family="holm"),
     )

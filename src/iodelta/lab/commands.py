@@ -60,6 +60,10 @@ def kept_of(run: FioRun, result: FioResult) -> dict[str, Any]:
     return {"measured": result.measured, "usage": usage, "said": result.findings}
 
 
+class SetupError(MeasureError):
+    """A command that runs before the first trial failed: nothing was measured."""
+
+
 class OnlyReads:
     """What shows that a command wrote to its target although its owner says that it only reads."""
 
@@ -111,7 +115,7 @@ def needs_fio(experiment: Experiment) -> bool:
 def set_up(machine: Machine, plan: Plan, target: Target, workdir: str) -> str:
     """What commands need before the first trial: their supervisor, and their own ``setup``, each command once.
 
-    Returns the Python that runs the supervisor there. Raises MeasureError.
+    Returns the Python that runs the supervisor there. Raises MeasureError, SetupError.
     """
     python = command.python(machine)
     command.install(machine, workdir)
@@ -124,5 +128,5 @@ def set_up(machine: Machine, plan: Plan, target: Target, workdir: str) -> str:
         setups |= {filled(words, values): cell.command.timeout for words in cell.command.setup}
     for words, timeout in setups.items():
         if problem := command.run_all(machine, [words], workdir, timeout, marked(plan.identifier)):
-            raise MeasureError(f"the setup failed: {problem}", place="[workload] setup")
+            raise SetupError(f"the setup failed: {problem}", place="[workload] setup")
     return python
