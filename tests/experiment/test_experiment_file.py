@@ -8,6 +8,7 @@ import pytest
 
 from iodelta.errors import RequestError
 from iodelta.experiment import Experiment, load, parse
+from iodelta.study.values import cell_places
 
 VARIANTS = """
 [variant.none]
@@ -72,6 +73,30 @@ def test_every_combination_of_listed_values_is_a_cell() -> None:
     assert [cell.name for cell in found.cells] == [
         f"rw={rw} bs={bs}" for rw in ("randread", "read") for bs in ("4k", "64k", "1m")
     ]
+
+
+@pytest.mark.parametrize(
+    ("options", "varied", "name"),
+    [
+        ("bs = '4k'", "", "randread 4k"),
+        ("bs = '4k'", "fio.iodepth", "randread 4k"),
+        ("bs = '4k'", "fio.bs", "randread"),
+        ("bs = '4k'", "fio.blocksize", "randread"),
+        ("bs = '4k'", "fio.bssplit", "randread"),
+        ("bsrange = '4k-64k'", "", "randread bsrange=4k-64k"),
+        ("bssplit = '4k/50:64k/50'", "", "randread bssplit=4k/50:64k/50"),
+        ("bs = '4k'", "fio.rw", "4k"),
+    ],
+)
+def test_a_cell_is_named_after_what_all_variants_do_in_it(options: str, varied: str, name: str) -> None:
+    values = {"fio.iodepth": ("1", "32"), "fio.rw": ("read", "write"), "fio.bssplit": ("4k/100", "8k/100")}
+    first, second = values.get(varied, ("8k", "64k"))
+    settings = [f'"{varied}" = "{value}"' if varied else "" for value in (first, second)]
+    found = experiment(f"[workload]\nrw = 'randread'\n{options}", "[variant.a]\n{}\n[variant.b]\n{}".format(*settings))
+    assert [cell.name for cell in found.cells] == [name]
+    (place,) = cell_places(found)
+    assert place.panel == name, "charts say the same"
+    assert place.depth == (None if varied == "fio.iodepth" else 1)
 
 
 def test_named_workloads_inherit_what_they_do_not_say() -> None:

@@ -100,9 +100,12 @@ def test_the_stored_specifications_are_what_altair_makes_of_the_charts() -> None
 
 def test_every_family_draws_where_the_data_has_it(drawn: dict[str, Figure]) -> None:
     families = {figure.spec for figure in drawn.values()}
-    of_histories, of_other_cells = {"course"}, {"grid", "values-log"}  # depth by jobs, and values far apart
+    of_histories, of_other_cells = (
+        {"course"},
+        {"grid", "values-log", "knee-wide"},
+    )  # depth by jobs, and values far apart
     of_logs = {"timeline-log", "latency_map"}
-    asked_for = {"knee-linear", "percentiles-linear", "rounds-log"}
+    asked_for = {"knee-linear", "knee-wide-linear", "percentiles-linear", "rounds-log"}
     others = of_histories | of_other_cells | of_logs | asked_for
     assert families == {path.stem for path in FOLDER.glob("*.json")} - others
 

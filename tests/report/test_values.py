@@ -14,14 +14,16 @@ import vl_convert
 from fio_files import write
 from scipy.stats import binom
 
+from iodelta.audit import audit
 from iodelta.ingest.layouts import Layout, read_layout
-from iodelta.report.formats.charts import Figure, figures
+from iodelta.report.formats.charts import Figure, Scale, figures
 from iodelta.report.formats.charts.cells import MOST
 from iodelta.report.formats.charts.export import VEGA_LITE
 from iodelta.report.formats.charts.percentiles import SHOWN
 from iodelta.report.formats.charts.sources import of_comparison, of_layout
 from iodelta.report.formats.charts.specs import alone, filled, fold_legends
 from iodelta.study.comparison import compare
+from iodelta.study.runs import shown
 from iodelta.study.values import Place, Values, of_entries, of_samples, order_statistic, ordered, spread
 from iodelta.study.words import quantity
 from iodelta.trial import Direction, Quantity
@@ -42,8 +44,9 @@ def bench(root: Path, depths: Sequence[int], jobs: Sequence[int], rw: str = "ran
     return read_layout(root)
 
 
-def drawn(layout: Layout) -> dict[str, Figure]:
-    return {figure.name: figure for _, own in figures(of_layout(layout)) for figure in own}
+def drawn(layout: Layout, scale: Scale = "auto") -> dict[str, Figure]:
+    source = msgspec.structs.replace(of_layout(layout), scale=scale)
+    return {figure.name: figure for _, own in figures(source) for figure in own}
 
 
 def families(layout: Layout) -> set[str]:
@@ -179,6 +182,53 @@ def test_rates_over_depth_are_on_the_axis_on_which_each_can_be_read(tmp_path: Pa
     figure = drawn(read_layout(tmp_path))["over-depth-1-read-iops"]
     assert figure.spec == spec
     assert [row["value"] for row in figure.rows] == [factor**at for at in range(6)]
+
+
+def test_latency_against_rates_of_nine_decades_shows_each_and_labels_do_not_meet(tmp_path: Path) -> None:
+    for at in range(10):
+        write(tmp_path / f"r{at}.json", 0.1 * 10**at, depth=2**at, seconds=100)
+    found = drawn(read_layout(tmp_path))
+    mean, p99 = found["knee-1-read-mean"], found["knee-1-read-p99"]
+    assert (mean.spec, p99.spec) == ("knee-wide", "knee-wide-linear"), "one p99 has no logarithmic axis"
+    assert [row["depth"] for row in mean.extra["marks"]] == [2**at for at in reversed(range(10))]
+    linear = drawn(read_layout(tmp_path), scale="linear")["knee-1-read-mean"]
+    assert len(linear.extra["marks"]) < 10, "on a linear axis most points lie on each other"
+
+
+@pytest.mark.parametrize("scale", ["auto", "log", "linear"])
+@pytest.mark.parametrize("numbers", [[], [0.0], [7.0], [7.0, 7.0, 0.0]])
+def test_no_axis_is_logarithmic_for_a_single_value(scale: Scale, numbers: list[float]) -> None:
+    source = msgspec.structs.replace(of_layout(Layout("content", ())), scale=scale)
+    assert not source.logarithmic(True, numbers)
+
+
+def test_files_named_after_what_they_measured_are_one_variant_in_order_of_size(tmp_path: Path) -> None:
+    """1m.json and 4k.json are cells; a variant of its own for each would draw curves of single points."""
+    for depth in (1, 4, 16):
+        for size, bs in (("1m", "1m"), ("4k", "4k")):
+            write(tmp_path / f"{depth}-{size}.json", 1000.0 * depth, depth=depth, bs=bs)
+    layout = read_layout(tmp_path)
+    made = of_layout(layout).values
+    assert made is not None
+    assert made.variants == ("runs",)
+    assert list(made.panels()) == ["randread 4k", "randread 1m"]
+    rows = shown(layout, audit(entry.run for entry in layout.entries)).rows
+    assert [(row.bs, row.iodepth) for row in rows] == [(4096, 1), (4096, 4), (4096, 16)] + [
+        (1 << 20, depth) for depth in (1, 4, 16)
+    ]
+
+
+@pytest.mark.parametrize("sizes", ["bsrange=4k-64k", "bssplit=4k/50:64k/50", "bs=4k,64k"])
+def test_a_cell_with_several_block_sizes_says_which(tmp_path: Path, sizes: str) -> None:
+    option, _, value = sizes.partition("=")
+    for depth in (1, 4, 16):
+        write(tmp_path / f"{depth}.json", 1000.0, depth=depth, rw="randrw", options={option: value})
+    layout = read_layout(tmp_path)
+    made = of_layout(layout).values
+    assert made is not None
+    assert list(made.panels()) == [f"randrw {sizes}"]
+    rows = shown(layout, audit(entry.run for entry in layout.entries)).rows
+    assert all(row.group.startswith(f"randrw {sizes} iodepth") for row in rows)
 
 
 def test_only_zeros_are_bars_without_length() -> None:

@@ -61,6 +61,9 @@ COVERED = """
 """
 """How far lines of commands reach under the button that copies them."""
 
+POINTS = COLLIDING.replace(".plot svg .role-axis-label", "[id^=plot-knee] svg .mark-text")
+"""Labels of points that meet."""
+
 TWINS = """
 () => [...document.querySelectorAll(".plot svg .role-axis-label")].flatMap((axis) => {
   const shown = [...axis.querySelectorAll("text")].map((one) => one.textContent).filter(Boolean);
@@ -111,6 +114,20 @@ def legible(browser: Browser, path: Path, width: int) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert watched.wrong == []
     page.close()
+
+
+def test_rates_of_nine_decades_can_be_read_and_no_label_of_a_point_meets_another(
+    browser: Browser, tmp_path: Path
+) -> None:
+    for at in range(10):
+        write(tmp_path / "results" / f"r{at}.json", 0.1 * 10**at, depth=2**at, seconds=100)
+    path = page_of(read_layout(tmp_path / "results"), tmp_path / "page.html")
+    for width in (320, 1280):
+        legible(browser, path, width)
+        page = Watched(browser.new_page(viewport={"width": width, "height": 900})).open(path)
+        assert page.locator("[id^=plot-knee] .mark-text text").count() >= 15
+        assert page.evaluate(POINTS) == [], width
+        page.close()
 
 
 def test_a_comparison_of_three_disks_can_be_read_on_every_screen_and_on_paper(browser: Browser, tmp_path: Path) -> None:

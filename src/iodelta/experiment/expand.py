@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NoReturn, Protocol
 
 import msgspec
@@ -14,6 +14,7 @@ from iodelta.experiment.command import called, check_parameters
 from iodelta.experiment.model import Cell, Command, Condition, Design, Experiment, Measure, Option, Target, Variant
 from iodelta.experiment.order import place_of
 from iodelta.experiment.values import seconds, size_bytes
+from iodelta.experiment.work import kind_and_size
 from iodelta.jobfile import canonical, owned
 
 
@@ -32,7 +33,7 @@ class Workload(msgspec.Struct, frozen=True):
     """What is run in place of fio; the options are then the values of its parameters."""
 
 
-def _cells(workload: Workload, several: bool) -> list[tuple[str, tuple[Option, ...]]]:
+def _cells(workload: Workload, variants: Sequence[Variant], several: bool) -> list[tuple[str, tuple[Option, ...]]]:
     """Every combination of the values of a workload, with the name of its cell."""
     values_of = dict(workload.options)
     prefix = [workload.name] if several and workload.name else []
@@ -40,17 +41,16 @@ def _cells(workload: Workload, several: bool) -> list[tuple[str, tuple[Option, .
     for combination in itertools.product(*values_of.values()):
         options = dict(zip(values_of, combination, strict=True))
         varying = [f"{key}={value}" for key, value in options.items() if len(values_of[key]) > 1]
-        name = " ".join(prefix + varying) or workload.name or _describe(workload, options)
+        name = " ".join(prefix + varying) or workload.name or _describe(workload, options, variants)
         cells.append((name, tuple(options.items())))
     return cells
 
 
-def _describe(workload: Workload, options: Mapping[str, str | None]) -> str:
+def _describe(workload: Workload, options: Mapping[str, str | None], variants: Sequence[Variant]) -> str:
     if workload.command is not None:
         return called(workload.command)
-    kind = options.get("rw") or options.get("readwrite") or "read"
-    size = options.get("bs") or options.get("blocksize") or "4k"
-    return f"{kind} {size}"
+    parts = kind_and_size(options.items(), variants, {"rw": "read", "bs": "4k"})
+    return " ".join(filter(None, parts)) or "the workload"
 
 
 _LIFTED = {"filename": "path", "directory": "path", "size": "size", "runtime": "trial", "ramp_time": "ramp"}
@@ -79,7 +79,7 @@ def assemble(
         workloads = tuple(_for_io_uring(workload, tool, refuse) for workload in workloads)
         variants = tuple(_variant_for_io_uring(variant, refuse) for variant in variants)
     conditions = conditions or (Condition(""),)
-    cells = _cells_under(conditions, workloads)
+    cells = _cells_under(conditions, workloads, variants)
     names = Counter(cell.name for cell in cells)
     name, count = names.most_common(1)[0]
     if count > 1:
@@ -110,12 +110,14 @@ def _with_placebo(variants: tuple[Variant, ...], baseline: str, design: Design, 
     return variants
 
 
-def _cells_under(conditions: tuple[Condition, ...], workloads: tuple[Workload, ...]) -> list[Cell]:
+def _cells_under(
+    conditions: tuple[Condition, ...], workloads: tuple[Workload, ...], variants: Sequence[Variant]
+) -> list[Cell]:
     """Every cell of every workload, under each condition."""
     several = len(workloads) > 1
     expanded = []
     for workload in workloads:
-        expanded += [(name, options, workload.command) for name, options in _cells(workload, several)]
+        expanded += [(name, options, workload.command) for name, options in _cells(workload, variants, several)]
     cells: list[Cell] = []
     for condition in conditions:
         prefix = f"{condition.name}: " if len(conditions) > 1 else ""

@@ -12,9 +12,10 @@ import msgspec
 from iodelta.audit import Audit
 from iodelta.audit.numbers import known, latency
 from iodelta.audit.tables import cell, variant
+from iodelta.experiment.order import place_of
 from iodelta.ingest import Refusal, Run
 from iodelta.ingest.layouts import Entry, Layout
-from iodelta.ingest.layouts.content import workload_name
+from iodelta.ingest.layouts.content import run_name
 from iodelta.ingest.layouts.effective import spelt
 from iodelta.study.devices import Served, served
 from iodelta.trial import Direction, Finding, Latency, Quantity, bin_edges
@@ -148,11 +149,11 @@ def shown(
         named = enumerate(zip(runs, _names(layout.entries), strict=True))
         rows = list(chain.from_iterable(_rows(run, name, rules.get(index, ())) for index, (run, name) in named))
     groups = dict.fromkeys(row.group for row in rows)
-    order = {group: place for place, group in enumerate(groups)}
+    place = place_of(groups)
     found = (*audit.findings(), *chain.from_iterable(run.findings for run in runs), *layout.findings)
     return Shown(
         "iodelta.show/1",
-        tuple(sorted(rows, key=lambda row: order[row.group])),
+        tuple(sorted(rows, key=lambda row: place(row.group))),
         found,
         layout.refusals,
         len(runs),
@@ -290,7 +291,7 @@ def group_of(run: Run) -> str:
     tool = f"fio {run.fio_version}" if run.fio_version else "t/io_uring" if run.format == "io_uring" else ""
     jobs = "" if (work.numjobs or 1) > 1 or (run.jobs or 1) == 1 else f"{run.jobs} jobs"
     synced = spelt(run, ("fsync", "fdatasync", "sync"))
-    parts = (workload_name(work) or run.jobname, jobs, work.ioengine or "", direct, synced, tool)
+    parts = (run_name(run) or run.jobname, jobs, work.ioengine or "", direct, synced, tool)
     return ", ".join(part for part in parts if part)
 
 
@@ -306,7 +307,7 @@ def _medians(entries: Sequence[Entry], rules: dict[int, tuple[tuple[str, str], .
 
 def _group_of(entry: Entry) -> str:
     """The cell, then what else its runs have in common. What both say is said once."""
-    said = workload_name(entry.run.workload) or entry.run.jobname
+    said = run_name(entry.run) or entry.run.jobname
     cell, rest = entry.cell, group_of(entry.run)
     words = iter(said.split())
     if cell.startswith(said):

@@ -12,9 +12,10 @@ import msgspec
 from iodelta.audit.numbers import known, latency
 from iodelta.experiment import Cell, Experiment
 from iodelta.experiment.values import size_bytes
+from iodelta.experiment.work import kind_and_size
 from iodelta.ingest import Run
 from iodelta.ingest.layouts import Entry
-from iodelta.ingest.layouts.content import workload_name
+from iodelta.ingest.layouts.content import run_name, workload_name
 from iodelta.ingest.model import Workload
 from iodelta.study.runs import BEYOND
 from iodelta.trial import Direction, Kind, Latency, Quantity, Trial
@@ -187,9 +188,9 @@ def entry_places(cells: Iterable[tuple[str, Entry]]) -> list[Place]:
     """The places of foreign runs' cells, each given with one of its runs."""
     found = []
     for cell, entry in cells:
-        work = entry.run.workload
-        work = msgspec.structs.replace(work, iodepth=None, numjobs=None)
-        panel = ", ".join(part for part in (workload_name(work), entry.condition) if part)
+        work = msgspec.structs.replace(entry.run.workload, iodepth=None, numjobs=None)
+        name = run_name(msgspec.structs.replace(entry.run, workload=work))
+        panel = ", ".join(part for part in (name, entry.condition) if part)
         depth, jobs = entry.run.workload.iodepth, entry.run.workload.numjobs or entry.run.jobs
         found.append(Place(cell=cell, panel=panel, depth=depth, jobs=jobs))
     return _told_apart(found)
@@ -200,19 +201,23 @@ def cell_places(experiment: Experiment) -> list[Place]:
     several = len({cell.condition for cell in experiment.cells}) > 1
     found = []
     for cell in experiment.cells:
-        work = Workload(rw=cell.option("rw"), bs=_bytes(cell.option("bs")))
-        panel = ", ".join(part for part in (workload_name(work), cell.condition if several else "") if part)
-        depth, jobs = _count(cell, "iodepth"), _count(cell, "numjobs")
+        kind, size = kind_and_size(cell.options, experiment.variants)
+        name = workload_name(Workload(rw=kind, bs=_bytes(size)), sizes=size)
+        panel = ", ".join(part for part in (name, cell.condition if several else "") if part)
+        depth, jobs = (_count(experiment, cell, option) for option in ("iodepth", "numjobs"))
         found.append(Place(cell=cell.name, panel=panel, depth=depth, jobs=jobs))
     return _told_apart(found)
 
 
-def _count(cell: Cell, option: str) -> int | None:
+def _count(experiment: Experiment, cell: Cell, option: str) -> int | None:
+    """The value of an option that all variants have in a cell; None where they differ in it."""
+    if any(name == option for variant in experiment.variants for name, _ in variant.options):
+        return None
     text = cell.option(option) or "1"
     return int(text) if text.isdigit() else None
 
 
-def _bytes(text: str | None) -> int | None:
+def _bytes(text: str) -> int | None:
     try:
         return size_bytes(text) if text else None
     except ValueError:

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 
 import msgspec
 
-from iodelta.ingest.layouts.effective import CELL_OPTIONS, differing, spelt
+from iodelta.ingest.layouts.effective import CELL_OPTIONS, SIZES, differing, spelt
 from iodelta.ingest.layouts.model import Entry
 from iodelta.ingest.model import Run, Workload
 from iodelta.plural import plural
@@ -25,15 +25,21 @@ NO_VARIANT = frozenset(
 """Options that name the cell, or differ for no reason that bears on the result; any other may be the variant."""
 
 
-def workload_name(work: Workload) -> str:
-    """``randread 4k iodepth 32 4 jobs``: what a run was asked to do, as far as it is known."""
+def workload_name(work: Workload, sizes: str = "") -> str:
+    """``randread 4k iodepth 32 4 jobs``: what a run was asked to do, as far as it is known; ``sizes`` are those of its
+    blocks where they have several."""
     parts = [
         work.rw or "",
-        _size(work.bs) if work.bs else "",
+        _size(work.bs) if work.bs else sizes,
         f"iodepth {work.iodepth}" if work.iodepth is not None else "",
         plural(work.numjobs, "job") if work.numjobs and work.numjobs > 1 else "",
     ]
     return " ".join(part for part in parts if part)
+
+
+def run_name(run: Run) -> str:
+    """What ``run`` was asked to do; with ``bsrange=4k-64k`` or the like where its blocks have several sizes."""
+    return workload_name(run.workload, spelt(run, SIZES) if run.workload.bs is None else "")
 
 
 def split_name(path: str) -> tuple[str, int | None]:
@@ -82,7 +88,7 @@ def _dense(numbers: AbstractSet[int | None]) -> bool:
 def cell_names(runs: Sequence[Run]) -> list[str]:
     """By workload, with the job's name where two jobs of one file would be the same cell, and with the options in which
     runs of the same workload still differ."""
-    plain = [workload_name(run.workload) for run in runs]
+    plain = [run_name(run) for run in runs]
     jobs: dict[tuple[str, str, float | None], set[str]] = {}
     for run, cell in zip(runs, plain, strict=True):
         jobs.setdefault((run.place.file, cell, run.ended), set()).add(run.jobname)
@@ -130,11 +136,14 @@ def _variants(runs: Sequence[Run], names: Sequence[str], cells: Sequence[str]) -
         varying = [column for column in columns if len(set(column)) > 1]
         if varying:
             return ["_".join(parts) for parts in zip(*varying, strict=True)]
-    elif len(set(names)) > 1:
+    elif not _explained(names, cells):
         return list(names)
     options = set().union(*(run.options for run in runs)) - NO_VARIANT - set(CELL_OPTIONS)
     differing = [name for name in sorted(options) if _differs(runs, name)]
-    return [_extra(run.options, differing) or names[index] for index, run in enumerate(runs)]
+    # A name of its own for each cell (4k.json, 64k.json) is not a variant.
+    if len(set(names)) > 1 and _explained(names, cells):
+        names = [""] * len(runs)
+    return [_extra(run.options, differing) or name for run, name in zip(runs, names, strict=True)]
 
 
 def _differs(runs: Sequence[Run], option: str) -> bool:

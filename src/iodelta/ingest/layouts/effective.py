@@ -14,6 +14,9 @@ CELL_OPTIONS = (
 ).split()
 """Options beside rw, bs (where it is one), iodepth and numjobs that say what is measured."""
 
+SIZES = ("bs", "bsrange", "bssplit")
+"""Options that say how large blocks are."""
+
 _SAID = ("rw", "iodepth", "numjobs")
 """What a cell's name says anyway."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import altair as alt
@@ -34,7 +35,9 @@ def specifications() -> dict[str, dict[str, Any]]:
     made["grid"] = heat.chart()
     made["sweep-log"], made["timeline-log"] = sweep.chart(log=True), timeline.chart(log=True)
     made["rounds-log"] = rounds.chart(log=True)
-    made["knee-linear"], made["percentiles-linear"] = knee.chart(log=False), percentiles.chart(log=False)
+    made["percentiles-linear"] = percentiles.chart(log=False)
+    for log, wide in product((True, False), repeat=2):
+        made[knee.spec_of(log=log, wide=wide)] = knee.chart(log=log, wide=wide)
     made["course"] = course.chart()
     return {name: _plain(chart) for name, chart in made.items()}
 

@@ -108,7 +108,7 @@ def _figure(
     ]
     own = [value for _, value in order]
     size, unit = sized(own)
-    log = source.logarithmic(wide_apart(own)) and any(value.value > 0 for value in own)
+    log = source.logarithmic(wide_apart(own), [value.value for value in own])
     title = metric_title(metric, kind, values.kinds())
     names, crowded = variant_names(values), len(values.variants) > COLORS
     rows = [_row(value, row, names[value.variant], size, crowded=crowded) for row, value in order]

@@ -40,7 +40,7 @@ def x(
         type="quantitative",
         title=title,
         scale=_scale(zero, log, framed),
-        axis=alt.Axis(**{"grid": True, **axis}),
+        axis=alt.Axis(**{"grid": True, **_ticks(log), **axis}),
     )
 
 
@@ -55,6 +55,7 @@ def y(
         "titleX": 0,
         "titleY": -8,
         "grid": True,
+        **_ticks(log),
         **axis,
     }
     return alt.Y(
@@ -64,6 +65,11 @@ def y(
         scale=_scale(zero, log, framed),
         axis=alt.Axis(titleBaseline="bottom", **placed),
     )
+
+
+def _ticks(log: bool) -> Encoding:
+    """On a logarithmic axis of many decades only these have a line."""
+    return {"tickCount": 5} if log else {}
 
 
 def _scale(zero: bool, log: bool, framed: bool) -> alt.Scale:

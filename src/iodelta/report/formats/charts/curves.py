@@ -152,7 +152,7 @@ def _figure(
     latency = metric in LATENCIES
     title = metric_title(metric, kind, values.kinds())
     wide = latency or wide_apart([value for _, _, value in own])
-    log = source.logarithmic(wide) and any(value.value > 0 for _, _, value in own)
+    log = source.logarithmic(wide, [value.value for _, _, value in own])
     size, unit = sized([value for _, _, value in own])
     rows = [datum(value, size, variant=inert(curve.name), depth=at, at=str(at)) for curve, at, value in own]
     shown_rows = above_zero(rows) if log else rows

@@ -106,7 +106,8 @@ def figures(source: Source) -> Iterator[Figure]:
         for kind in values.kinds():
             for metric in DRAWN:
                 held = values.of(kind, metric)
-                cuts = cuts_of(held, log=source.logarithmic(far_apart(held.values())))
+                log = source.logarithmic(far_apart(held.values()), [value.value for value in held.values()])
+                cuts = cuts_of(held, log=log)
                 for number, variant in enumerate(values.variants, 1):
                     own = [(one, held[one.cell, variant]) for one in tiles if (one.cell, variant) in held]
                     if own:

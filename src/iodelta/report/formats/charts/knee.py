@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from iodelta.report.formats.charts.cells import axis_title, metric_title, sized, spans, titled
+from iodelta.report.formats.charts.cells import NO_ZEROS, axis_title, metric_title, sized, spans, titled, wide_apart
 from iodelta.report.formats.charts.curves import AXES, LEAST, Curve, curve_groups, whose
 from iodelta.report.formats.charts.model import Figure, Source, number
 from iodelta.study.values import Place, Value, Values
@@ -17,19 +18,29 @@ if TYPE_CHECKING:
 
 LATENCIES = ("mean", "p99")
 
+SIDE, ASIDE = "datum.first ? 'left' : 'right'", "datum.first ? 7 : -7"
+"""A label stands left of its point, at the left end of the axis right of it."""
+
+NEAR = (0.09, 0.08)
+"""Shares of the axes within which the labels of two points would meet, on the narrowest screen."""
+
 Pair = tuple[Curve, int, Value, Value]
 """A curve's point: its depth, its IOPS, its latency."""
 
 
-def chart(*, log: bool = True) -> alt.LayerChart:
-    """A line in the order of depth, each point with its depth."""
+def chart(*, log: bool = True, wide: bool = False) -> alt.LayerChart:
+    """A line in the order of depth, points with their depth; ``wide``: the rates have a logarithmic axis too."""
     import altair as alt
 
     from iodelta.report.formats.charts import build
 
-    scale = alt.Scale(domain=["@frame"], nice=False)
-    x = alt.X(field="rate", type="quantitative", title="@x", scale=scale, axis=alt.Axis(grid=True, format="~s"))
-    y = build.y("value", zero=not log, log=log, format=",~g", tickCount=5)
+    kind: build.Encoding = {"type": "log"} if wide else {}
+    scale = alt.Scale(domain=["@frame"], nice=False, **kind)
+    axis = alt.Axis(grid=True, format="~s", tickCount=6)
+    x = alt.X(field="rate", type="quantitative", title="@x", scale=scale, axis=axis)
+    y = build.y("value", log=log, format=",~g" if log else ",~f", tickCount=5)
+    if not log:  # with room above the highest point for its label
+        y = y.scale(domain=["@heights"], nice=False)
     looks = build.by_variant(line=True, gap=build.TALL)
     tips = build.tips("variant", "at=@axis", "rated=IOPS", "said=@y", "interval", "runs")
     line = alt.Chart().mark_line().encode(x=x, y=y, order=alt.Order(field="depth", type="quantitative"), **looks)
@@ -38,10 +49,15 @@ def chart(*, log: bool = True) -> alt.LayerChart:
     )
     text = (
         alt.Chart(build.data("marks"))
-        .mark_text(style="label", align="right", dx=-7, dy=-6, fontSize=10)
+        .mark_text(style="label", align=alt.ExprRef(SIDE), dx=alt.ExprRef(ASIDE), dy=-6, fontSize=10)
         .encode(x=x, y=y, text=alt.Text(field="at", type="nominal"))
     )
     return build.layered(line, point, text, height=260)
+
+
+def spec_of(*, log: bool, wide: bool) -> str:
+    """The name of the specification with these axes."""
+    return "-".join(filter(None, ("knee", "wide" if wide else "", "" if log else "linear")))
 
 
 def figures(source: Source) -> Iterator[Figure]:
@@ -88,6 +104,9 @@ def _figure(
     note: str,
     place: int,
 ) -> Figure:
+    rates, times = [rate.value for _, _, rate, _ in own], [time.value for *_, time in own]
+    log = source.logarithmic(True, times)
+    wide = source.logarithmic(wide_apart([rate for _, _, rate, _ in own]), rates)
     title = metric_title(latency, kind, values.kinds())
     size, unit = sized([time for *_, time in own])
     names = list(dict.fromkeys(inert(curve.name) for curve, *_ in own))
@@ -105,20 +124,24 @@ def _figure(
             "runs": str(time.runs),
         }
         for curve, at, rate, time in own
+        if rate.value > 0 or not wide
     ]
+    frame = _frame(rates, wide=wide)
+    of_first = [row for row in rows if row["variant"] == names[0]]
     return Figure(
         name=f"knee-{place}-{kind}-{latency}",
-        spec="knee" if source.logarithmic(True) else "knee-linear",
+        spec=spec_of(log=log, wide=wide),
         title=titled(f"{title} against IOPS", whose(panel, [curve for curve, *_ in own], values)),
         alt=f"Most IOPS: {quantity(best[2].value, 'IOPS')} at {axis} {best[1]}, "
         f"with {title} {quantity(best[3].value, 'ns')}.",
-        about=f"Each point is a cell, joined in the order of {axis}; the points of the first curve are "
-        "labelled. Where a curve turns up, more of it adds latency but no IOPS.",
+        about=f"Each point is a cell, joined in the order of {axis}; points of the first curve are "
+        "labelled where there is room. Where a curve turns up, more of it adds latency but no IOPS.",
         rows=rows,
-        extra={"marks": [row for row in rows if row["variant"] == names[0]]},
+        extra={"marks": list(_labelled(of_first, frame, log=log, wide=wide))},
         texts={
             "x": "IOPS",
-            "frame": [0, number(1.06 * best[2].value, 4) or 1],
+            "frame": frame,
+            "heights": [0, number(1.15 * max(times) / size, 4)],
             "y": axis_title(title, unit),
             "axis": axis,
             "variants": names,
@@ -128,5 +151,35 @@ def _figure(
             (str(at), inert(curve.name), quantity(rate.value, "IOPS"), quantity(time.value, "ns"))
             for curve, at, rate, time in own
         ],
-        note=note,
+        note=" ".join(filter(None, (note, NO_ZEROS if len(rows) < len(own) else ""))),
     )
+
+
+def _frame(rates: Sequence[float], *, wide: bool) -> list[float]:
+    """The ends of the axis of rates."""
+    top = max(rates)
+    if not wide:
+        return [0, number(1.06 * top, 4) or 1]
+    low = min(rate for rate in rates if rate > 0)
+    return [number(low / 1.5, 4) or low, number(1.5 * top, 4) or top]
+
+
+def _labelled(
+    rows: Sequence[dict[str, Any]], frame: Sequence[float], *, log: bool, wide: bool
+) -> Iterator[dict[str, Any]]:
+    """The points of a curve that have room for a label, the deepest first."""
+    across = _shares([row["rate"] for row in rows], frame, log=wide)
+    heights = [row["value"] for row in rows]
+    up = _shares(heights, [min(heights) if log else 0.0, max(heights)], log=log)
+    taken: list[tuple[float, float]] = []
+    for row, x, y in sorted(zip(rows, across, up, strict=True), key=lambda one: -one[0]["depth"]):
+        if all(abs(x - left) > NEAR[0] or abs(y - top) > NEAR[1] for left, top in taken):
+            taken.append((x, y))
+            yield {**row, "first": x < NEAR[0]}
+
+
+def _shares(values: Sequence[float], ends: Sequence[float], *, log: bool) -> list[float]:
+    """Where values lie on an axis: 0 at its beginning, 1 at its end."""
+    place = math.log if log else float
+    low, high = map(place, ends)
+    return [(place(value) - low) / ((high - low) or 1.0) for value in values]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -21,6 +21,9 @@ from iodelta.verdict.derived import KneeMove
 
 Scale = Literal["auto", "log", "linear"]
 """The axis of values: ``auto`` is logarithmic only where a linear one would hide values."""
+
+ALIKE = 1.5
+"""Values within this factor stand on an axis from zero: a logarithmic one would make much of little."""
 
 SHOWN = 6
 """Cells that get a chart of their own; those with the largest changes, where there are more."""
@@ -97,9 +100,14 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         """The variants that are compared with the baseline."""
         return tuple(name for name in self.variants if name != self.baseline)
 
-    def logarithmic(self, chosen: bool) -> bool:
-        """Whether the axis of a chart's values is logarithmic: as the user asks, else as the chart has ``chosen``."""
-        return chosen if self.scale == "auto" else self.scale == "log"
+    def logarithmic(self, chosen: bool, values: Iterable[float]) -> bool:
+        """Whether the axis of a chart's values is logarithmic: as the user asks, else as the chart has ``chosen``.
+        Never of a single value, or of none above zero: such an axis has no round number to show."""
+        positive = [value for value in values if value > 0]
+        if not positive or self.scale == "linear":
+            return False
+        apart = max(positive) / min(positive)
+        return apart > 1 if self.scale == "log" else chosen and apart > ALIKE
 
     def by_cell(self) -> dict[str, list[Trial]]:
         """The trials of each cell, in the order of ``cells``."""

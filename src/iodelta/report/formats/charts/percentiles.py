@@ -95,12 +95,12 @@ Points = Mapping[str, Mapping[tuple[str, str], Value]]
 
 
 def _figure(source: Source, values: Values, sheet: Sheet, kind: Kind, points: Points, name: str) -> Figure:
-    log = source.logarithmic(True)
     cells = dict(zip((place.cell for place in sheet.places), sheet.rows, strict=True))
     known = set(chain.from_iterable(points[point] for point in TABLED[1:]))
     arms = [arm for arm in product(cells, values.variants) if arm in known]
     drawn = [(point, points[point][arm]) for arm, point in product(arms, SHOWN) if arm in points[point]]
     drawn = [(point, value) for point, value in drawn if value.value > 0]
+    log = source.logarithmic(True, [value.value for _, value in drawn])
     size, unit = sized([value for _, value in drawn] or [next(iter(points["p50"].values()))])
     if drawn and not log:  # a linear axis shows little but the largest
         size, unit = sized([max((value for _, value in drawn), key=lambda value: value.value)])

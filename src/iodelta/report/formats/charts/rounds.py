@@ -38,7 +38,7 @@ def figures(source: Source) -> Iterator[Figure]:
     """One for each disk that was prepared."""
     for place, disk in enumerate(source.prepared, 1):
         if disk.rounds:
-            yield figure(disk, place, log=source.logarithmic(False))
+            yield figure(disk, place, log=source.logarithmic(False, [seen.iops for seen in disk.rounds]))
 
 
 def figure(disk: DiskAccount, place: int = 1, *, log: bool = False) -> Figure:

@@ -196,7 +196,7 @@ def _rates(second: Second) -> list[str]:
 def _inside(source: Source, cell: str, place: int, kind: Kind, lines: Sequence[tuple[str, Sequence[Second]]]) -> Figure:
     every = chain.from_iterable(seconds for _, seconds in lines)
     positive = [end for second in every for end in (second.low, second.mean) if end > 0]
-    floor = min(positive) if positive and source.logarithmic(False) else None
+    floor = min(positive) if source.logarithmic(False, positive) else None
     rows = list(chain.from_iterable(_dots(variant, seconds, floor) for variant, seconds in lines))
     most = LINES // len(lines)
     first_and_last = ", ".join(

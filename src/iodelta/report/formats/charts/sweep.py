@@ -31,7 +31,7 @@ def chart(*, log: bool = False) -> alt.LayerChart:
         field="depth",
         type="quantitative",
         title="@x",
-        scale=alt.Scale(type="log", base=2, nice=False, padding=14),
+        scale=alt.Scale(type="log", base=2, nice=False, padding=20),
         axis=axis,
     )
     value = build.y("value", zero=not log, log=log)
@@ -86,7 +86,7 @@ def _figure(source: Source, depths: Mapping[str, int], metric: Metric, suffix: s
     size, unit = scale(metric.unit, median(middle for _, _, middle, _, _ in found))
     counts = Counter((trial.cell, trial.variant) for trial in source.trials)
     name = metric_name(metric, with_kind=True)
-    log = source.logarithmic(latency)
+    log = source.logarithmic(latency, [middle for _, _, middle, _, _ in found])
     knees = [] if latency else _knees(source, metric, depths)
     for row in knees:
         curve = [

@@ -90,7 +90,7 @@ def figure(source: Source, timeline: Timeline, place: int, note: str = "") -> Fi
     every = list(chain.from_iterable(points for _, points in drawn))
     values = [point.mean for point in every if point.mean > 0]
     size, unit = scale(timeline.unit, median(values) if values else 1.0)
-    log = bool(values) and source.logarithmic(_steep(timeline, every))
+    log = source.logarithmic(_steep(timeline, every), values)
     x, step = _across(timeline, max((point.x for point in every), default=0.0))
     name = NAMES[timeline.of]
     floor = min((point.low / size for point in every if point.low > 0), default=1.0)
