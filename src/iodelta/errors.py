@@ -56,6 +56,10 @@ class MachineError(MeasureError):
     """A command could not be run, or a file not read or written, on the machine."""
 
 
+class UnreachableError(MachineError):
+    """The machine could not be reached now, and may be later: it is off, cut off, or booting."""
+
+
 class LostError(MeasureError):
     """The machine does not answer any more. No MachineError: what cannot be asked must never pass for what is not
     there."""

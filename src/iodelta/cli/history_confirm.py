@@ -204,11 +204,8 @@ def measure(folder: Path, file: Path, allowed: Allowed) -> None:
 
     is_new = not folder.exists()
     asked = Asked(
-        fio=(), names=(), clock=None, target="", size="", variants=(), conditions=(), baseline="", margin="",
-        question="", trial="", ramp="", repo="", budget="", blocks=None, seed=None, placebo=False, leave_out=False,
-        destroy=tuple(allowed.destroy), allow_commands=allowed.commands, place=folder if is_new else None,
-        dry_run=False, verbose=False, format_="console",
-    )  # fmt: skip
+        destroy=tuple(allowed.destroy), allow_commands=allowed.commands, place=folder if is_new else None
+    )
     with contextlib.suppress(SystemExit):  # the exit code of the run is of its verdicts
         run(file if is_new else folder, asked)
     state = Account(Folder.open(folder).events()).state

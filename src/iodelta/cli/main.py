@@ -36,6 +36,7 @@ COMMANDS = {
     "fio": "Build a static fio and t/io_uring from the distribution's source.",
     "scenario": "Replay published regression reports as ready-made experiments.",
     "history": "Follow results over many nights, and find the steps between them.",
+    "fleet": "Measure one experiment on many hosts, each once at a time.",
     "rebuild": "Recreate the derived files of a folder from its raw data.",
 }
 """Name -> one-line help, in the order ``--help`` shows; ``iodelta.cli.NAME`` holds the command ``command``."""

@@ -34,32 +34,32 @@ from iodelta.study.words import inert
 class Asked:
     """The options of ``iodelta run``, as they were given."""
 
-    fio: tuple[str, ...]
-    names: tuple[str, ...]
+    fio: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
     """Of the machines."""
-    clock: str | None
-    target: str
-    size: str
-    variants: tuple[str, ...]
-    conditions: tuple[str, ...]
-    baseline: str
-    margin: str
-    question: str
-    trial: str
-    ramp: str
-    repo: str
+    clock: str | None = None
+    target: str = ""
+    size: str = ""
+    variants: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ()
+    baseline: str = ""
+    margin: str = ""
+    question: str = ""
+    trial: str = ""
+    ramp: str = ""
+    repo: str = ""
     """The checkout whose commit is recorded as what was measured."""
-    budget: str
-    blocks: int | None
-    seed: int | None
-    placebo: bool
-    destroy: tuple[str, ...]
-    leave_out: bool
-    place: Path | None
+    budget: str = ""
+    blocks: int | None = None
+    seed: int | None = None
+    placebo: bool = False
+    destroy: tuple[str, ...] = ()
+    leave_out: bool = False
+    place: Path | None = None
     """Name of the folder to create."""
-    dry_run: bool
-    verbose: bool
-    format_: str
+    dry_run: bool = False
+    verbose: bool = False
+    format_: str = "console"
     output: Path | None = None
     """The file that the plan of a dry run, or the result, goes to."""
     force: bool = False

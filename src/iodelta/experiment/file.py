@@ -17,6 +17,7 @@ from iodelta.experiment.model import (
     FIO_PREFIX,
     INSTRUMENTS,
     NAME,
+    TARGET_CLASS,
     WORKLOAD_PREFIX,
     Condition,
     Design,
@@ -223,6 +224,9 @@ def parse_target(source: Source, table: Mapping[str, Any]) -> Target:
             source.refuse(f'{key} must be a non-empty text, as in path = "/dev/sdb", size = "10g"', "target", key)
     if "size" in table:
         _number(source, table["size"], size_bytes, "target", "size")
+    path = table.get("path", "")
+    if path.startswith(TARGET_CLASS) and not NAME.fullmatch(path.removeprefix(TARGET_CLASS)):
+        source.refuse('not a class of targets; write it as path = "class:nvme"', "target", "path")
     files = table.get("files", "x")
     if not re.fullmatch(r"[A-Za-z0-9_$.-]+(/[A-Za-z0-9_$.-]+)*", files) or ".." in files:
         source.refuse('files are names inside the directory, as in files = "$jobnum/$filenum"', "target", "files")

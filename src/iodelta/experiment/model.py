@@ -19,6 +19,10 @@ WORKLOAD_PREFIX = "workload."
 """Where the workload is a command, a variant's ``workload.cache`` sets the parameter ``cache`` of it."""
 
 
+TARGET_CLASS = "class:"
+"""Before the name of a class of targets, which every host of a fleet has under a path of its own."""
+
+
 INSTRUMENTS = {
     "perf": "perf stat of the load, perf record of the whole machine: two more runs of every variant of every cell",
     "block": "events of the block layer traced in an instance of tracefs: one more run of every variant of every cell",

@@ -48,13 +48,13 @@ def _dotted(text: str) -> tuple[str, ...]:
     return tuple(part.strip().strip("\"'") for part in re.findall(r"\"[^\"]*\"|'[^']*'|[^.\s]+", text))
 
 
-def toml_data(text: str, name: str) -> dict[str, Any]:
+def toml_data(text: str, name: str, *, page: str = "docs/experiment-file.md") -> dict[str, Any]:
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         line = re.search(r"at line (\d+)", str(error))
         place = f"{name}:{line[1]}" if line else name
-        raise RequestError(f"not valid TOML: {error}", place=place, remedy="see docs/experiment-file.md") from error
+        raise RequestError(f"not valid TOML: {error}", place=place, remedy=f"see {page}") from error
 
 
 def check_keys(source: Source, table: Mapping[str, Any], path: tuple[str, ...], allowed: Iterable[str]) -> None:

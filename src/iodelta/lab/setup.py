@@ -19,7 +19,7 @@ import msgspec
 from iodelta.errors import IodeltaError, RequestError
 from iodelta.experiment import Experiment, size_bytes
 from iodelta.experiment.io_uring import TOOL, switches
-from iodelta.experiment.model import of_boot
+from iodelta.experiment.model import TARGET_CLASS, of_boot
 from iodelta.knob import Knob, Restored, Saved, check, knob
 from iodelta.knob.mirror import PERMITTED, members_of, mirrored, options_of
 from iodelta.knob.mirror import check_options as check_options_of_mirror
@@ -147,6 +147,12 @@ def _check_requests(requests: Requests) -> None:
 
 def target_of(machine: Machine, experiment: Experiment) -> Target:
     """What is measured, or the directory of the scratch file. Raises RequestError."""
+    if experiment.target.path.startswith(TARGET_CLASS):
+        raise RequestError(
+            f"a class of targets, {experiment.target.path!r}, has a path only on the hosts of a fleet",
+            place="target",
+            remedy="measure it with `iodelta fleet run`, or name the path with --target",
+        )
     return (resolve_tree if experiment.target.files else resolve)(machine, experiment.target.path or machine.directory)
 
 

@@ -21,7 +21,7 @@ from collections import deque
 from itertools import chain
 from pathlib import Path
 
-from iodelta.errors import LostError, MachineError, RequestError
+from iodelta.errors import LostError, MachineError, RequestError, UnreachableError
 from iodelta.machine.channel import Channel
 
 HOST = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.+-]*@)?[A-Za-z0-9_\[:][A-Za-z0-9_.:%\]-]*")
@@ -272,7 +272,7 @@ class Connection:
     def _cannot_connect(self, heard: bytes, *, late: bool) -> None:
         if late:
             said = _plain(heard)
-            raise MachineError(
+            raise UnreachableError(
                 f"no shell answers within {SHELL:.0f} s; it said: {said or 'nothing'}",
                 place=self._place,
                 remedy=f"`ssh {self.host} exec sh` must start a POSIX shell that reads its standard input",
@@ -282,11 +282,10 @@ class Connection:
         said = self._last_words()
         if self._master.returncode == 255:
             whole = self._told().decode(errors="replace")
-            remedy = next(
-                (text for sign, text in REMEDIES if sign in whole),
-                "`ssh {host} true` must work without further options",
-            )
-            raise MachineError(
+            known = next((text for sign, text in REMEDIES if sign in whole), "")
+            remedy = known or "`ssh {host} true` must work without further options"
+            kind = MachineError if known else UnreachableError  # what has a remedy of its own does not pass by itself
+            raise kind(
                 f"cannot connect: {said or 'ssh says nothing (LogLevel?)'}",
                 place=self._place,
                 remedy=remedy.format(host=self.host, forget=_forget(whole)),

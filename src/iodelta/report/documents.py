@@ -69,6 +69,8 @@ PLACES = {
     "iodelta.history-rebuild/1": ("iodelta.history.answers", "HistoryRebuildAnswer", "iodelta history rebuild"),
     "iodelta.history-prune/1": ("iodelta.history.answers", "HistoryPruneAnswer", "iodelta history prune"),
     "iodelta.history-export/1": ("iodelta.history.exchange", "HistoryExportAnswer", "iodelta history export --to json"),
+    "iodelta.fleet-check/1": ("iodelta.fleet.answers", "FleetCheckAnswer", "iodelta fleet check"),
+    "iodelta.fleet-status/1": ("iodelta.fleet.answers", "FleetStatusAnswer", "iodelta fleet run and status"),
     "iodelta.scenario-list/1": ("iodelta.scenarios.answers", "ScenarioListAnswer", "iodelta scenario list"),
     "iodelta.scenario-plan/1": (
         "iodelta.study.rehearsed",

@@ -1,0 +1,119 @@
+"""The process in which a fleet measures one host: ``iodelta run`` for that host, which ends with the process that began
+it, and says through a pipe how it ended."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import signal
+import statistics
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from iodelta.errors import IodeltaError, LostError, MeasureError, UnreachableError
+from iodelta.fleet.folder import FleetFolder, is_held
+from iodelta.fleet.measuring import End
+from iodelta.fleet.sight import said
+from iodelta.lab.account import OVER, Account
+from iodelta.lab.folder import EXPERIMENT, JOURNAL, Folder
+from iodelta.lab.runner import load_trials
+from iodelta.study.views import PLACEBO
+
+if TYPE_CHECKING:
+    from iodelta.study.experiment import Account as ExperimentAccount
+
+PR_SET_PDEATHSIG = 1
+"""prctl(2): the signal that this process gets when the thread that began it ends."""
+
+
+def main() -> None:
+    """``PIPE PARENT FOLDER NAME [DESTROY...]``."""
+    pipe, parent, folder, name, *destroy = sys.argv[1:]
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != int(parent):  # it ended before we could ask
+        return
+    fleet = FleetFolder.open(Path(folder))
+    os.write(int(pipe), msgspec.json.encode(_end(fleet, name, tuple(destroy))))
+
+
+def _end(fleet: FleetFolder, name: str, destroy: tuple[str, ...]) -> End:
+    from iodelta.lab.turns import BusyError
+
+    if is_held(fleet.place(name) / JOURNAL):
+        return End("held", "another iodelta is writing to its experiment folder")
+    try:
+        return _measured(fleet, name, destroy)
+    except BusyError as error:
+        return End("busy", f"in use by {error.place}: {error.what}", error.remedy)
+    except (LostError, UnreachableError) as error:
+        return End("away", said(error), error.remedy)
+    except IodeltaError as error:
+        sys.stderr.write(f"iodelta: {error}\n")
+        return End("failed", said(error), error.remedy)
+
+
+def _measured(fleet: FleetFolder, name: str, destroy: tuple[str, ...]) -> End:
+    """Raises RequestError, MeasureError."""
+    from iodelta.cli.running import Asked, measure
+
+    place, host, experiment = fleet.place(name), fleet.hosts()[name], fleet.experiment()
+    place.parent.mkdir(exist_ok=True)
+    if place.exists():
+        file, asked = place, Asked(destroy=destroy)
+    else:
+        file = fleet.path / EXPERIMENT
+        path = host.target(experiment.target.path)
+        asked = Asked(names=(host.machine,), target=path, destroy=destroy, place=place)
+    with click.Context(click.Command("run")):
+        try:
+            measure(file, asked)
+        except SystemExit as end:  # its exit code is of its verdicts
+            if end.code not in (0, 1, 3):
+                raise MeasureError(f"the run ended with exit code {end.code}", place=str(place)) from end
+    return _outcome(place)
+
+
+def _outcome(place: Path) -> End:
+    folder = Folder.open(place)
+    state = Account(folder.events()).state
+    if state == "interrupted":
+        return End("stopped")
+    if state not in OVER:
+        raise MeasureError(f"the run ended early: {state}", place=str(place))
+    from iodelta.report.derived import load
+
+    account = load(folder)
+    alarm = _alarm(account)
+    return End(
+        "drained" if alarm else "done", alarm, "find what disturbs this host" if alarm else "", _rate(folder, account)
+    )
+
+
+def _alarm(account: ExperimentAccount) -> str:
+    """What a placebo that was called a change says; empty where none was."""
+    for verdict in account.judgement.verdicts:
+        if verdict.variant == PLACEBO and verdict.word in ("regression", "improvement"):
+            return f"its placebo, the baseline under another name, was called {verdict.word} in {verdict.cell}"
+    return ""
+
+
+def _rate(folder: Folder, account: ExperimentAccount) -> float | None:
+    """Mean IOPS of the baseline, the geometric mean over cells."""
+    cells: dict[str, list[float]] = defaultdict(list)
+    experiment = account.plan.experiment
+    counted = Account(folder.events()).counted(variant.name for variant in experiment.variants)
+    baseline = {number: one for number, one in counted.items() if one.variant == experiment.baseline}
+    for trial in load_trials(folder, baseline).values():
+        cells[trial.cell].append(sum(direction.iops.value for direction in trial.directions))
+    means = [statistics.fmean(rates) for rates in cells.values()]
+    return math.exp(statistics.fmean(map(math.log, means))) if means and min(means) > 0 else None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,198 @@
+"""Hosts of an Ansible inventory: names, addresses, and groups as tags. Nothing in it is run: no plug-in, no
+template, no vault. A file that ends in .yml, .yaml or .json is YAML, any other one is INI.
+
+From a host's variables come ``ansible_host``, ``ansible_user``, ``iodelta_targets`` and ``iodelta_window``.
+"""
+
+from __future__ import annotations
+
+import configparser
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from iodelta.errors import RequestError
+from iodelta.fleet.host import FleetHost
+from iodelta.fleet.inventory import ALL, checked, text_of
+
+MOST = 100_000
+"""Groups and hosts that are looked at: an alias in YAML may stand for many."""
+
+DEEPEST = 50
+"""Groups within groups."""
+
+RANGE = re.compile(r"\[(\d+|[A-Za-z]):(\d+|[A-Za-z])\]")
+
+_IMPLIED = (ALL, "ungrouped")
+"""Groups that every inventory has, and that say nothing of a host."""
+
+_VARIABLES = {"iodelta_targets": "targets", "iodelta_window": "window"}
+
+
+class _Found:
+    """What was read so far."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.inherited: dict[str, dict[str, Any]] = {}
+        self.own: dict[str, dict[str, Any]] = {}
+        """A host's own variables count before those of its groups, in whichever order they stand."""
+        self.groups: dict[str, list[str]] = {}
+        self.seen = 0
+
+    def refuse(self, what: str, remedy: str = "") -> RequestError:
+        return RequestError(what, place=str(self.path), remedy=remedy)
+
+    def add(self, pattern: str, groups: tuple[str, ...], inherited: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+        for name in expanded(pattern):
+            self.seen += 1
+            if self.seen > MOST:
+                raise self.refuse("too many hosts, or groups that contain themselves")
+            self.inherited.setdefault(name, {}).update(inherited)
+            self.own.setdefault(name, {}).update(own)
+            self.groups.setdefault(name, []).extend(group for group in groups if group not in _IMPLIED)
+
+    def hosts(self) -> dict[str, FleetHost]:
+        return {name: self._host(name, {**self.inherited[name], **own}) for name, own in self.own.items()}
+
+    def _host(self, name: str, variables: Mapping[str, Any]) -> FleetHost:
+        if str(variables.get("ansible_port", 22)) != "22":
+            raise self.refuse(
+                f"{name}: ansible_port is not read",
+                "write Port for this host into ~/.ssh/config, and leave it out here",
+            )
+        address, user = variables.get("ansible_host", name), variables.get("ansible_user", "")
+        table: dict[str, Any] = {"ssh": f"{user}@{address}" if user else address}
+        table["tags"] = list(dict.fromkeys(self.groups[name]))
+        table |= {ours: variables[theirs] for theirs, ours in _VARIABLES.items() if theirs in variables}
+        try:
+            return checked(name, table)
+        except ValueError as error:
+            what, _, remedy = error.args
+            raise self.refuse(f"host {name!r}: {what}", remedy) from error
+
+
+def read(path: Path) -> dict[str, FleetHost]:
+    """The hosts by name. Raises RequestError."""
+    text, found = text_of(path), _Found(path)
+    if path.suffix in (".yml", ".yaml", ".json"):
+        data = _yaml(text, found)
+        for name, group in _entries(data, found):
+            _group(name, group, (), {}, found)
+    else:
+        _ini(text, found)
+    return found.hosts()
+
+
+def expanded(pattern: str) -> Iterator[str]:
+    """``stor[01:03]`` as ``stor01``, ``stor02``, ``stor03``."""
+    found = RANGE.search(pattern)
+    if not found:
+        yield pattern
+        return
+    first, last = found.groups()
+    digits = first.isdigit() and last.isdigit()
+    begin, end = (int(first), int(last)) if digits else (ord(first[0]), ord(last[0]))
+    for number in range(begin, min(end, begin + MOST) + 1):
+        one = str(number).zfill(len(first)) if digits else chr(number)
+        yield from expanded(f"{pattern[: found.start()]}{one}{pattern[found.end() :]}")
+
+
+def _yaml(text: str, found: _Found) -> Any:
+    try:
+        import yaml
+    except ModuleNotFoundError as error:
+        raise RequestError(
+            "an Ansible inventory needs yaml", remedy="install iodelta with it: pip install 'iodelta[fleet]'"
+        ) from error
+
+    class Loader(yaml.SafeLoader):  # type: ignore[misc]
+        """Of tags such as !vault nothing is kept."""
+
+    Loader.add_multi_constructor("!", lambda loader, suffix, node: None)
+    try:
+        return yaml.load(text, Loader=Loader)  # derived from SafeLoader
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        said = " ".join(str(error).split())
+        raise found.refuse(
+            f"not valid YAML: {said}", "`ansible-inventory --list` shows what Ansible makes of it"
+        ) from error
+
+
+def _entries(table: Any, found: _Found) -> Iterator[tuple[str, Any]]:
+    if table is not None and not isinstance(table, dict):
+        raise found.refuse(f"not an Ansible inventory: a table is expected in place of {str(table)[:60]!r}")
+    for name, value in (table or {}).items():
+        found.seen += 1
+        if found.seen > MOST:
+            raise found.refuse("too many hosts, or groups that contain themselves")
+        yield str(name), value
+
+
+def _group(name: str, group: Any, above: tuple[str, ...], inherited: Mapping[str, Any], found: _Found) -> None:
+    if len(above) > DEEPEST:
+        raise found.refuse(f"group {name!r} lies more than {DEEPEST} groups deep")
+    parts = dict(_entries(group, found))
+    groups = (*above, name)
+    variables = {**inherited, **dict(_entries(parts.get("vars"), found))}
+    for host, own in _entries(parts.get("hosts"), found):
+        found.add(host, groups, variables, dict(_entries(own, found)))
+    for child, inner in _entries(parts.get("children"), found):
+        _group(child, inner, groups, variables, found)
+
+
+def _ini(text: str, found: _Found) -> None:
+    """``[group]`` with a host and its variables a line, ``[group:children]``, ``[group:vars]``."""
+    parser = configparser.RawConfigParser(
+        allow_no_value=True, delimiters=("\n",), comment_prefixes=("#", ";"), default_section="", strict=False
+    )
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    try:
+        parser.read_string(f"[ungrouped]\n{text}", str(found.path))
+    except configparser.Error as error:
+        raise found.refuse(f"not an Ansible inventory: {' '.join(str(error).split())}") from error
+    children: dict[str, list[str]] = {}
+    of_group: dict[str, dict[str, str]] = {}
+    for section in parser.sections():
+        group, _, kind = section.partition(":")
+        if kind == "children":
+            children[group] = [line.split()[0] for line in parser[section]]
+        elif kind == "vars":
+            of_group[group] = dict(_pair(line, found) for line in parser[section])
+    for section in parser.sections():
+        if ":" not in section:
+            groups = tuple(_with_parents(section, children))
+            inherited: dict[str, str] = {}
+            for group in (ALL, *reversed(groups)):
+                inherited |= of_group.get(group, {})
+            for line in parser[section]:
+                _line(line, groups, inherited, found)
+
+
+def _line(line: str, groups: tuple[str, ...], inherited: Mapping[str, str], found: _Found) -> None:
+    try:
+        name, *words = shlex.split(line, comments=True)
+    except ValueError as error:
+        raise found.refuse(f"cannot read {line!r}: {error}") from error
+    found.add(name, groups, inherited, dict(_pair(word, found) for word in words))
+
+
+def _pair(text: str, found: _Found) -> tuple[str, str]:
+    key, sign, value = text.partition("=")
+    if not sign:
+        raise found.refuse(f"a variable without a value: {text!r}", "write it as NAME=VALUE")
+    return key.strip(), value.strip().strip("\"'")
+
+
+def _with_parents(group: str, children: Mapping[str, list[str]]) -> dict[str, None]:
+    """A group and all that contain it, each once."""
+    names, waiting = {group: None}, [group]
+    while waiting:
+        one = waiting.pop()
+        for parent, inner in children.items():
+            if one in inner and parent not in names:
+                names[parent] = None
+                waiting.append(parent)
+    return names

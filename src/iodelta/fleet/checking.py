@@ -1,0 +1,119 @@
+"""Before a fleet runs: whether each host can be reached, has what the experiment needs, and would allow it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from iodelta.errors import IodeltaError, RequestError
+from iodelta.experiment import Experiment
+from iodelta.fleet.answers import CheckedStep, HostCheck, Step
+from iodelta.fleet.host import FleetHost
+from iodelta.fleet.sight import said
+from iodelta.lab.booting import look as survey_of
+from iodelta.lab.booting import refusal
+from iodelta.lab.setup import Survey, unsettable
+from iodelta.lab.turns import alone
+from iodelta.lab.undo import restore_pending
+from iodelta.machine import Machine, reach
+from iodelta.probe.environment import environment
+from iodelta.probe.topology import Target, resolve, resolve_tree
+from iodelta.workload.fio import fio_version
+
+
+def check(host: FleetHost, experiment: Experiment, destroy: tuple[str, ...]) -> HostCheck:
+    """Look at one host; nothing of the experiment is changed there. Raises nothing."""
+    found: list[CheckedStep] = []
+    step: Step = "reach"
+    try:
+        with reach(host.machine) as machine:
+            restore_pending(machine, own="a check does not wait for a run that may be alive")
+            for one in _steps(host, machine, experiment, destroy):
+                step = one.step
+                found.append(one)
+    except IodeltaError as error:
+        failed = _failed(found, step, error)
+        found.append(failed)
+    return HostCheck(host.name, host.machine, tuple(found))
+
+
+def _failed(found: list[CheckedStep], step: Step, error: IodeltaError) -> CheckedStep:
+    order: tuple[Step, ...] = ("reach", "target", "fio", "knobs", "permits", "in use", "environment")
+    following = order[min(order.index(step) + 1, len(order) - 1)] if found else step
+    return CheckedStep(following, False, said(error), error.remedy)
+
+
+def _steps(
+    host: FleetHost, machine: Machine, experiment: Experiment, destroy: tuple[str, ...]
+) -> Iterator[CheckedStep]:
+    """Raises IodeltaError of the step after the last one."""
+    yield CheckedStep("reach", True, machine.run(["uname", "-n"]).text.strip())
+    experiment = _on(host, experiment)
+    target = (resolve_tree if experiment.target.files else resolve)(
+        machine, experiment.target.path or machine.directory
+    )
+    yield CheckedStep("target", True, target.real_path)
+    version = fio_version(machine)
+    yield CheckedStep("fio", True, "fio " + ".".join(map(str, version)))
+    reasons = unsettable(machine, experiment, target) if not experiment.boots else {}
+    if reasons:
+        told = "; ".join(f"{variant}: {reason}" for variant, reason in reasons.items())
+        yield CheckedStep("knobs", False, told, "leave this host out, or change the experiment")
+        return
+    survey = survey_of(machine, experiment)
+    if survey.unavailable:
+        told = "; ".join(f"{variant}: {reason}" for variant, reason in survey.unavailable.items())
+        yield CheckedStep("knobs", False, told, "leave this host out, or change the experiment")
+    else:
+        yield CheckedStep("knobs", True, "all can be set")
+    yield _permit(host, machine, experiment, survey, destroy)
+    with alone(machine, [survey.target], Path.cwd()):
+        yield CheckedStep("in use", True, "by nobody")
+    yield CheckedStep("environment", True, _machine(machine, survey.target))
+
+
+def _on(host: FleetHost, experiment: Experiment) -> Experiment:
+    from msgspec.structs import replace
+
+    return replace(experiment, target=replace(experiment.target, path=host.target(experiment.target.path)))
+
+
+def _permit(
+    host: FleetHost, machine: Machine, experiment: Experiment, survey: Survey, destroy: tuple[str, ...]
+) -> CheckedStep:
+    if not survey.writes:
+        return CheckedStep("permits", True, "only reads")
+    refused = refusal(machine, experiment, survey, destroy)
+    if refused is None:
+        return CheckedStep(
+            "permits", True, "a scratch file" if survey.scratch else f"may overwrite {survey.target.path}"
+        )
+    remedy = refused.remedy
+    if not survey.reasons and not destroy:
+        remedy = f"if its data may be lost: --destroy {host.name}:{survey.target.path}"
+    return CheckedStep("permits", False, said(refused), remedy)
+
+
+def _machine(machine: Machine, target: Target) -> str:
+    """Kernel, CPU and disk in a line."""
+    found = environment(machine, target)
+    disk = next((str(one.get("model", "")) for one in found.devices if one.get("model")), "")
+    parts = (f"Linux {found.kernel.get('release', '?')}", str(found.cpu.get("model", "")), disk)
+    return ", ".join(filter(None, parts))
+
+
+def destroyed(words: tuple[str, ...], hosts: tuple[FleetHost, ...]) -> dict[str, tuple[str, ...]]:
+    """Host -> devices, of ``--destroy HOST:PATH``. Raises RequestError: a device that may be overwritten is always
+    named with its host."""
+    names = {host.name for host in hosts}
+    found: dict[str, tuple[str, ...]] = {}
+    for word in words:
+        name, _, path = word.partition(":")
+        if name not in names or not path.startswith("/"):
+            raise RequestError(
+                f"not a device of one of the chosen hosts: {word!r}",
+                place="--destroy",
+                remedy="write it as HOST:/dev/disk/by-id/..., once for every host; HOST is its name in the inventory",
+            )
+        found[name] = (*found.get(name, ()), path)
+    return found

@@ -1,0 +1,45 @@
+"""Where the work of a fleet is done: dask.distributed in this process, or the user's own scheduler."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+from iodelta.errors import MeasureError, RequestError
+
+SCHEME = "tcp://"
+
+
+@contextlib.contextmanager
+def workers(address: str, most: int) -> Iterator[tuple[Any, int]]:
+    """A client, and how many hosts its workers attend to at the same time, ``most`` at most.
+
+    Raises RequestError where the extra is missing or the address is none, MeasureError when no scheduler answers.
+    """
+    try:
+        from distributed import Client, LocalCluster
+    except ModuleNotFoundError as error:
+        raise RequestError(
+            f"a fleet needs {error.name}", remedy="install iodelta with it: pip install 'iodelta[fleet]'"
+        ) from error
+    if not address:
+        logging.getLogger("distributed").setLevel(logging.ERROR)  # it reports on threads that wait for hosts
+        local = {"processes": False, "n_workers": 1, "dashboard_address": None, "memory_limit": 0}
+        with LocalCluster(threads_per_worker=most, **local) as cluster, Client(cluster, set_as_default=False) as client:
+            yield client, most
+        return
+    if not address.startswith(SCHEME):
+        raise RequestError(f"not a scheduler: {address!r}", place="--scheduler", remedy="write it as tcp://HOST:PORT")
+    try:
+        client = Client(address, timeout=30, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise MeasureError(
+            f"no scheduler answers: {error}", place=address, remedy="start `dask scheduler` there"
+        ) from error
+    with client:
+        threads = sum(client.nthreads().values())
+        if not threads:
+            raise MeasureError("the scheduler has no workers", place=address, remedy="start `dask worker` for it")
+        yield client, min(most, threads)

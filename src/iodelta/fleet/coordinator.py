@@ -1,0 +1,339 @@
+"""Who is measured next. One host has one task at a time, and so has one physical device that two hosts share.
+
+What is done is in the experiment folders and in the fleet's journal, so that a kill of this process costs the trials in
+flight. A host is tried again because of the machine only (it did not answer, somebody else measured there), never
+because of what was measured.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from iodelta.errors import IodeltaError, RequestError
+from iodelta.fleet.events import FleetEvent, Moved, Seen, Sight, State
+from iodelta.fleet.folder import FleetFolder
+from iodelta.fleet.host import FleetHost
+from iodelta.fleet.measuring import End, Order, measure
+from iodelta.fleet.sight import Looked, look
+from iodelta.lab.account import Account
+from iodelta.lab.folder import ENVIRONMENT, Folder, now
+
+PAUSES = (2.0, 5.0, 15.0, 30.0)
+"""Seconds before a host that does not answer, or is in use, is tried again; the last one from then on."""
+
+POLL = 1.0
+"""Seconds between looks at windows, at requests to stop, and at what has ended."""
+
+JUMP = 5.0
+"""Seconds by which a clock may move against ours in one run before it is said."""
+
+CANCELLED, CLOSED = "cancelled", "its window is closed"
+
+
+class Policy(msgspec.Struct, frozen=True):
+    """What the user chose."""
+
+    in_use: Literal["wait", "skip"] = "wait"
+    """What becomes of a host on whose device somebody else measures."""
+    patience: float = 900.0
+    """Seconds that a host which does not answer is waited for."""
+    destroy: Mapping[str, tuple[str, ...]] = {}
+    """Host -> devices that may be overwritten there."""
+
+
+class _Post:
+    """What is known of one host in this call."""
+
+    def __init__(self, host: FleetHost, state: Moved | None, sight: Sight | None) -> None:
+        self.host = host
+        self.state = state
+        self.sight = sight
+        """As of its last look, also by an earlier call."""
+        self.is_fresh = False
+        """Whether it was looked at since its last run."""
+        self.task: Any = None
+        self.not_before = 0.0
+        self.tries = 0
+        self.away_since: float | None = None
+        self.progress = 0
+        self.over = False
+        """Whether this call has nothing more to do with it."""
+
+
+class Coordinator:
+    """One call of ``iodelta fleet run``, with the journal held."""
+
+    def __init__(
+        self,
+        folder: FleetFolder,
+        hosts: Sequence[FleetHost],
+        policy: Policy,
+        *,
+        client: Any,
+        most: int,
+        stop: Callable[[], bool],
+        say: Callable[[str], None],
+    ) -> None:
+        """``client`` is dask's, ``most`` the number of its threads."""
+        self._folder, self._policy, self._client, self._most = folder, policy, client, most
+        self._stop, self._say = stop, say
+        self._experiment = folder.experiment()
+        begun = folder.begun()
+        self._identifier = begun.identifier if begun else ""
+        events = folder.journal.events()
+        self._states, sights = last_states(events), last_sights(events)
+        self._posts = {one.name: _Post(one, self._states.get(one.name), sights.get(one.name)) for one in hosts}
+        self._others = {name: sight for name, sight in sights.items() if name not in self._posts}
+
+    def run(self) -> None:
+        """Until every host has ended, or the user stops it. Raises MeasureError when the journal cannot be written."""
+        for name, post in self._posts.items():
+            with contextlib.suppress(FileNotFoundError):
+                self._folder.stop(name).unlink()
+            if post.state is not None and post.state.state in ("done", "drained"):
+                post.over = self._account(name).over
+        try:
+            while not self._stop() and self._is_going():
+                self._send()
+                self._collect()
+        finally:
+            self._end()
+
+    def _is_going(self) -> bool:
+        if any(post.task is not None for post in self._posts.values()):
+            return True
+        open_posts = [post for post in self._posts.values() if not post.over]
+        return any(self._is_open(post) for post in open_posts)
+
+    def _is_open(self, post: _Post) -> bool:
+        """Whether its window is open and nobody cancelled it."""
+        clock = time.localtime()
+        return post.host.is_open(60 * clock.tm_hour + clock.tm_min) and not self._folder.stop(post.host.name).exists()
+
+    # ------------------------------------------------------------------------------------------------ sending
+
+    def _send(self) -> None:
+        busy = sum(post.task is not None for post in self._posts.values())
+        for post in self._posts.values():
+            waits = post.over or post.task is not None or time.monotonic() < post.not_before
+            if busy >= self._most or waits or not self._is_open(post):
+                continue
+            if not post.is_fresh:
+                self._look(post)
+                busy += 1
+            elif not self._is_double(post) and not self._has_to_wait(post):
+                self._begin(post)
+                busy += 1
+
+    def _look(self, post: _Post) -> None:
+        try:
+            path = post.host.target(self._experiment.target.path)
+        except RequestError as error:
+            self._over(post, "failed", error.sentence, error.remedy)
+            return
+        words = (post.host.name, post.host.machine, path, self._experiment, self._recorded(post.host.name))
+        post.task = self._client.submit(look, *words, pure=False)
+
+    def _recorded(self, name: str) -> dict[str, Any] | None:
+        """The environment in which its experiment began."""
+        place = self._folder.place(name)
+        if not (place / ENVIRONMENT).exists():
+            return None
+        found: dict[str, Any] = Folder(place).read_struct(ENVIRONMENT, dict)
+        return found
+
+    def _is_double(self, post: _Post) -> bool:
+        """Whether its host and device were, or are, measured under another name: counted twice, they would pass for two
+        machines that agree."""
+        for name, other in self._sights():
+            if name != post.host.name and post.sight is not None and _same_device(post.sight, other):
+                if not self._counts_before(name, post):
+                    continue
+                what = f"the same host and device as {name}: one machine is measured once"
+                self._over(post, "skipped", what, "remove one of the two names from the inventory")
+                return True
+        return False
+
+    def _counts_before(self, name: str, post: _Post) -> bool:
+        """Whether of two names for one host and device it is the other one that is measured."""
+        other = self._posts.get(name)
+        state = other.state if other else self._states.get(name)
+        if state is not None and state.state in ("running", "done", "drained"):
+            return True
+        return other is not None and not other.over and name < post.host.name
+
+    def _has_to_wait(self, post: _Post) -> bool:
+        for name, other in self._posts.items():
+            is_running = other.task is not None and other.state is not None and other.state.state == "running"
+            if not is_running or other.sight is None or post.sight is None or other is post:
+                continue
+            if post.sight.boot == other.sight.boot:
+                self._move(post, "waiting", f"the same host as {name}, which is measured first")
+                return True
+            if post.sight.lasting and post.sight.lasting == other.sight.lasting:
+                self._move(post, "waiting", f"the same device as {name} has, which is measured first")
+                return True
+        return False
+
+    def _sights(self) -> Iterator[tuple[str, Sight]]:
+        yield from self._others.items()
+        for name, post in self._posts.items():
+            if post.sight is not None:
+                yield name, post.sight
+
+    def _begin(self, post: _Post) -> None:
+        name = post.host.name
+        self._move(post, "running")
+        order = Order(str(self._folder.path.absolute()), self._identifier, name, self._policy.destroy.get(name, ()))
+        post.task = self._client.submit(measure, order, pure=False)
+
+    # --------------------------------------------------------------------------------------------- collecting
+
+    def _collect(self) -> None:
+        """Take what has ended; wait a moment for it where nothing has."""
+        end = time.monotonic() + POLL
+        while time.monotonic() < end and not self._stop():
+            ended = [post for post in self._posts.values() if post.task is not None and post.task.done()]
+            for post in ended:
+                task, post.task = post.task, None
+                self._settle(post, task)
+            if ended:
+                return
+            time.sleep(POLL / 10)
+        for post in self._posts.values():
+            name = post.host.name
+            if post.task is not None and not self._is_open(post) and not self._folder.stop(name).exists():
+                self._folder.write(f"stop/{name}", CLOSED.encode())
+
+    def _settle(self, post: _Post, task: Any) -> None:
+        try:
+            answer = task.result()
+        except Exception as error:  # noqa: BLE001  # what a worker that died, or another version there, raises
+            what = f"the worker failed: {type(error).__name__}: {error}"
+            self._over(post, "failed", " ".join(what.split()), "look at the workers' own logs")
+            return
+        if isinstance(answer, Looked):
+            self._seen(post, answer)
+        else:
+            self._ended(post, answer)
+
+    def _seen(self, post: _Post, answer: Looked) -> None:
+        if answer.sight is None:
+            if post.over:
+                return  # the look at its clock after its end
+            if answer.trouble == "away":
+                self._away(post, answer.reason, answer.remedy)
+            else:
+                self._over(post, "failed", answer.reason, answer.remedy)
+            return
+        before, post.sight, post.is_fresh = post.sight, answer.sight, True
+        self._folder.journal.append(Seen(now(), post.host.name, answer.sight))
+        if before is not None and before.boot != answer.sight.boot:
+            self._say(f"{post.host.name}: was rebooted since it was last seen")
+        if before is not None and abs(before.ahead - answer.sight.ahead) > JUMP:
+            self._say(
+                f"{post.host.name}: its clock moved by {answer.sight.ahead - before.ahead:+.0f} s against this one"
+            )
+        if answer.sight.differs and not post.over:
+            what = (
+                f"its environment differs from the one that its experiment began in: {'; '.join(answer.sight.differs)}"
+            )
+            self._over(post, "drained", what, "bring it back to what it was, or begin a new fleet folder")
+
+    def _ended(self, post: _Post, end: End) -> None:
+        post.is_fresh = False
+        with contextlib.suppress(FileNotFoundError):
+            if self._folder.stop(post.host.name).read_text() == CLOSED:
+                self._folder.stop(post.host.name).unlink()
+        match end.kind:
+            case "done" | "drained":
+                self._over(post, end.kind, end.reason, end.remedy, end.rate)
+                if not self._stop():
+                    self._look(post)  # at its clock
+            case "failed":
+                self._over(post, "failed", end.reason, end.remedy)
+            case "away":
+                self._away(post, end.reason, end.remedy)
+            case "busy" if self._policy.in_use == "skip":
+                self._over(post, "skipped", end.reason, end.remedy)
+            case "busy" | "held":
+                self._pause(post)
+                self._move(post, "waiting", end.reason, end.remedy)
+            case _:
+                self._move(post, "waiting", "stopped")
+
+    def _away(self, post: _Post, reason: str, remedy: str) -> None:
+        """It does not answer: wait, unless it has been away for too long without a trial between."""
+        finished = len(self._account(post.host.name).finished)
+        if post.away_since is None or finished > post.progress:
+            post.away_since, post.tries = time.monotonic(), 0
+        post.progress, post.is_fresh = finished, False
+        if time.monotonic() - post.away_since >= self._policy.patience:
+            self._over(post, "lost", reason, remedy)
+            return
+        self._pause(post)
+        self._move(post, "waiting", f"it does not answer: {reason}", remedy)
+
+    def _pause(self, post: _Post) -> None:
+        post.not_before = time.monotonic() + PAUSES[min(post.tries, len(PAUSES) - 1)]
+        post.tries += 1
+
+    def _account(self, name: str) -> Account:
+        """What its experiment folder says; nothing before there is one, or where it cannot be read."""
+        with contextlib.suppress(IodeltaError):
+            return Account(Folder(self._folder.place(name)).events())
+        return Account()
+
+    # ------------------------------------------------------------------------------------------------- ending
+
+    def _end(self) -> None:
+        """Ask every run to end, wait for that, and say what the rest waits for."""
+        for post in self._posts.values():
+            if post.task is not None:
+                self._folder.stop(post.host.name).parent.mkdir(exist_ok=True)
+                self._folder.stop(post.host.name).write_text("stopped")
+        for post in self._posts.values():
+            if post.task is not None:
+                task, post.task = post.task, None
+                self._settle(post, task)
+                post.task = None
+        for post in self._posts.values():
+            if post.over:
+                continue
+            stop = self._folder.stop(post.host.name)
+            if not stop.exists() and not self._is_open(post):
+                self._move(post, "skipped", f"outside its window ({post.host.window})", "call it again in its window")
+            elif post.state is None or post.state.state == "running" or stop.exists():
+                cancelled = stop.exists() and stop.read_text() == CANCELLED
+                self._move(post, "waiting", CANCELLED if cancelled else "stopped")
+
+    def _over(self, post: _Post, state: State, reason: str = "", remedy: str = "", rate: float | None = None) -> None:
+        post.over = True
+        self._move(post, state, reason, remedy, rate)
+
+    def _move(self, post: _Post, state: State, reason: str = "", remedy: str = "", rate: float | None = None) -> None:
+        before, post.state = post.state, Moved(now(), post.host.name, state, reason, remedy, rate)
+        if before is not None and (before.state, before.reason) == (state, reason):
+            return
+        self._folder.journal.append(post.state)
+        self._say(f"{post.host.name}: {state}{f': {reason}' if reason else ''}")
+
+
+def last_states(events: Sequence[FleetEvent]) -> dict[str, Moved]:
+    """The state of every host that has one."""
+    return {event.name: event for event in events if isinstance(event, Moved)}
+
+
+def last_sights(events: Sequence[FleetEvent]) -> dict[str, Sight]:
+    """What was last seen of every host."""
+    return {event.name: event.sight for event in events if isinstance(event, Seen)}
+
+
+def _same_device(one: Sight, other: Sight) -> bool:
+    same_host = one.boot == other.boot and bool(set(one.devices) & set(other.devices))
+    return same_host or bool(one.lasting and (one.lasting, one.machine) == (other.lasting, other.machine))

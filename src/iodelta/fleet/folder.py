@@ -1,0 +1,224 @@
+"""The folder of a fleet: the question, a small journal, and an ordinary experiment folder for every host.
+
+experiment.toml     the question, as it was given
+journal.jsonl       hosts, and what became of them
+hosts/NAME/         an experiment folder, as `iodelta run --machine ssh:HOST` makes it
+logs/NAME.log       what the run on that host printed
+stop/NAME           asks the run on that host to end
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import uuid
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from iodelta import __version__
+from iodelta.errors import MeasureError, RequestError, pasted
+from iodelta.experiment import Experiment, parse, toml_text
+from iodelta.experiment.source import toml_data
+from iodelta.fleet.events import Begun, FleetEvent, Joined
+from iodelta.fleet.host import FleetHost
+from iodelta.lab.folder import EXPERIMENT, FULL, JOURNAL, now
+from iodelta.lab.journal import Journal
+from iodelta.lab.seal import sha256
+
+JOB_FILE = "workload.fio"
+"""The copy of the fio job file that the question names."""
+
+_OWN = (EXPERIMENT, JOB_FILE, JOURNAL, "hosts", "logs", "stop")
+
+_decoder: msgspec.json.Decoder[FleetEvent] = msgspec.json.Decoder(FleetEvent)
+
+
+class FleetFolder:
+    """Reading needs no lock; whoever schedules holds ``journal.held()``."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.journal: Journal[FleetEvent] = Journal(path / JOURNAL, _decoder, self._failed, owner="fleet folder")
+
+    @classmethod
+    def open(cls, path: Path) -> FleetFolder:
+        """An existing one. Raises RequestError."""
+        folder = cls(path)
+        if folder.begun() is None:
+            raise RequestError(
+                "not a fleet folder", place=str(path), remedy="give the folder that `iodelta fleet run` printed"
+            )
+        return folder
+
+    def begun(self) -> Begun | None:
+        """The beginning of the journal; None before there is one. Raises MeasureError."""
+        return next((event for event in self.journal.events() if isinstance(event, Begun)), None)
+
+    def hosts(self) -> dict[str, FleetHost]:
+        """Every host by name, as the inventory described it last. Raises MeasureError."""
+        joined = (event.host for event in self.journal.events() if isinstance(event, Joined))
+        return {host.name: host for host in joined}
+
+    def place(self, name: str) -> Path:
+        """The experiment folder of a host."""
+        return self.path / "hosts" / name
+
+    def log(self, name: str) -> Path:
+        """What the run on a host printed."""
+        return self.path / "logs" / f"{name}.log"
+
+    def stop(self, name: str) -> Path:
+        """The file that asks the run on a host to end; it holds the reason."""
+        return self.path / "stop" / name
+
+    def experiment(self) -> Experiment:
+        """The question, unchanged since it was fixed. Raises MeasureError."""
+        begun = self.begun()
+        for name, digest in begun.files.items() if begun else ():
+            try:
+                data = (self.path / name).read_bytes()
+            except OSError as error:
+                raise MeasureError(f"cannot read: {error.strerror}", place=str(self.path / name)) from error
+            if sha256(data) != digest:
+                raise MeasureError(
+                    "changed since the fleet began: every host is asked the same question",
+                    place=str(self.path / name),
+                    remedy="put the original back, or begin a new fleet folder",
+                )
+        return parse((self.path / EXPERIMENT).read_text(), str(self.path / EXPERIMENT), base=self.path)
+
+    def is_held(self) -> bool:
+        """Whether an `iodelta fleet run` schedules it now."""
+        return is_held(self.path / JOURNAL)
+
+    def make(self) -> None:
+        """The directory, where there is none. Raises MeasureError, and RequestError where something else is there."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            strange = [one.name for one in self.path.iterdir() if one.name not in _OWN and not one.name.startswith(".")]
+        except OSError as error:
+            raise self._failed(error) from error
+        if strange:
+            raise RequestError(
+                f"not a fleet folder: it holds {strange[0]!r}",
+                place=str(self.path),
+                remedy="name a new one with --folder",
+            )
+
+    def fix(self, files: Mapping[str, bytes]) -> None:
+        """Fix the question, or check that it is the one fixed before; the journal is held. Raises RequestError,
+        MeasureError."""
+        digests = {name: sha256(data) for name, data in files.items()}
+        begun = self.begun()
+        if begun is None:
+            for name, data in files.items():
+                self.write(name, data)
+            self.journal.append(Begun(now(), uuid.uuid4().hex, __version__, digests))
+        elif begun.files != digests:
+            raise RequestError(
+                "this fleet folder is about another question",
+                place=str(self.path),
+                remedy="name a new folder with --folder; without a file, `iodelta fleet run FOLDER` continues this one",
+            )
+
+    def join(self, hosts: Iterable[FleetHost]) -> None:
+        """Record hosts that are new, or described in another way; the journal is held. Raises RequestError."""
+        known = self.hosts()
+        for host in hosts:
+            before = known.get(host.name)
+            moved = before is not None and (before.ssh, before.targets) != (host.ssh, host.targets)
+            if moved and self.place(host.name).exists():
+                raise RequestError(
+                    "this host was measured under another address or target, by the inventory of that time",
+                    place=host.name,
+                    remedy="give the new one a name of its own, or begin a new fleet folder",
+                )
+            if before != host:
+                self.journal.append(Joined(now(), host))
+
+    def write(self, name: str, data: bytes) -> None:
+        """A small file, whole or not at all. Raises MeasureError."""
+        final = self.path / name
+        draft = final.with_name(f".{final.name}.{os.getpid()}")
+        try:
+            final.parent.mkdir(parents=True, exist_ok=True)
+            with draft.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fdatasync(file.fileno())
+            draft.replace(final)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                draft.unlink()
+            raise self._failed(error) from error
+
+    def _failed(self, error: OSError) -> MeasureError:
+        remedy = "free some space" if error.errno in FULL else "make it writable"
+        return MeasureError(
+            f"cannot write to the fleet folder: {os.strerror(error.errno or 0)}",
+            place=str(self.path),
+            remedy=f"{remedy}, then `iodelta fleet run {pasted(self.path)}` continues it",
+        )
+
+
+def is_held(journal: Path) -> bool:
+    """Whether another process holds a journal for writing."""
+    try:
+        descriptor = os.open(journal, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def question(file: Path) -> dict[str, bytes]:
+    """The files of a fleet's question: the experiment, and the fio job file that it names. Raises RequestError."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RequestError(f"cannot read the experiment file: {error}", place=str(file)) from error
+    experiment = parse(text, str(file), base=file.parent)
+    _refuse(experiment, str(file))
+    data = toml_data(text, str(file))
+    named = data["workload"].get("job_file") if isinstance(data.get("workload"), dict) else None
+    if not named:
+        return {EXPERIMENT: text.encode()}
+    job = (file.parent / named).read_bytes()  # which was parsed
+    workload = {**data["workload"], "job_file": JOB_FILE}
+    return {EXPERIMENT: toml_text({**data, "workload": workload}).encode(), JOB_FILE: job}
+
+
+def placebo(files: Mapping[str, bytes], budget: str) -> dict[str, bytes]:
+    """The same workloads with the baseline against itself for so long."""
+    data = toml_data(files[EXPERIMENT].decode(), EXPERIMENT)
+    variants = data.get("variant", {})
+    baseline = data.get("baseline") or next(iter(variants))
+    design = {**data.get("design", {}), "placebo": True, "budget": budget}
+    design.pop("weights", None)
+    about = {"question": "Is this machine steady?", "baseline": baseline, "design": design}
+    text = toml_text({**data, **about, "variant": {baseline: variants[baseline]}})
+    return {**files, EXPERIMENT: text.encode()}
+
+
+def _refuse(experiment: Experiment, place: str) -> None:
+    """Raises RequestError for a question that names its own machine."""
+    if experiment.machines:
+        raise RequestError(
+            "the hosts of a fleet come from the inventory",
+            place=f"{place}: machine",
+            remedy="remove machine, and name hosts with --hosts",
+        )
+    if experiment.clock == "instructions":
+        raise RequestError(
+            "instructions are counted in a virtual machine, the same everywhere: a fleet has nothing to add",
+            place=f"{place}: clock",
+            remedy="count them with `iodelta run`",
+        )

@@ -1,0 +1,107 @@
+"""A fleet: hosts in network namespaces with sshd, each with its own cable, boot ID, state directory and disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from pathlib import Path
+from typing import Any
+
+from acceptance.stand import Done, Running, Stand
+from ssh.host import Host
+
+PORT = 2200
+
+QUESTION = """
+[target]
+path = "class:disk"
+[workload]
+rw = "randread"
+bs = "4k"
+direct = 1
+ioengine = "libaio"
+iodepth = 4
+rate_iops = 400
+[variant.old]
+"block.scheduler" = "none"
+[variant.new]
+"block.scheduler" = "mq-deadline"
+[design]
+trial = "{trial}"
+ramp = "0s"
+blocks = {blocks}
+seed = 1
+"""
+
+
+class Member:
+    """One host of the fleet."""
+
+    def __init__(self, name: str, place: Path, node: str) -> None:
+        place.mkdir()
+        self.name, self.place, self.node = name, place, node
+        self.host = Host(place)
+        self.boot = place / "boot_id"
+        self.host.open()
+        self.reboot()
+        self.serve()
+
+    def reboot(self) -> None:
+        """Another boot ID; who is connected stays so."""
+        self.boot.write_text(f"{uuid.uuid4()}\n")
+
+    def serve(self, *options: str, port: int = PORT, name: str = "") -> None:
+        """An sshd whose users see its boot ID."""
+        state = f"SetEnv IODELTA_STATE={self.host.state}"
+        mounts = {self.boot: "/proc/sys/kernel/random/boot_id"}
+        self.host.serve(port, *(options or (state,)), mounts=mounts)
+        self.host.alias(name or self.name, port=port)
+
+
+class Fleet:
+    """A stand with hosts and an inventory; ``extra`` is more TOML of a host."""
+
+    def __init__(self, stand: Stand, names: str = "a b c", **extra: str) -> None:
+        self.stand, self.extra = stand, extra
+        self.members: dict[str, Member] = {}
+        for name in names.split():
+            member = Member(name, stand.place / f"host-{name}", stand.loop())
+            self.members[name] = member
+            stand.undo(member.host.close)
+        bin_ = stand.place / "bin"
+        bin_.mkdir()
+        configuration = stand.place / "ssh_config"
+        configuration.write_text("".join(f"Include {one.place}/ssh_config\n" for one in self.members.values()))
+        (bin_ / "ssh").write_text(f'#!/bin/sh\nexec /usr/bin/ssh -F {configuration} "$@"\n')
+        (bin_ / "ssh").chmod(0o755)
+        stand.env["PATH"] = f"{bin_}:{os.environ['PATH']}"
+        self.inventory()
+        self.ask()
+
+    def inventory(self, more: str = "") -> None:
+        tables = []
+        for name, member in self.members.items():
+            tables.append(f'[host.{name}]\ntargets = {{ disk = "{member.node}" }}\n{self.extra.get(name, "")}\n')
+        (self.stand.place / "fleet.toml").write_text("".join(tables) + more)
+
+    def ask(self, *, trial: str = "200ms", blocks: int = 1) -> None:
+        (self.stand.place / "question.toml").write_text(QUESTION.format(trial=trial, blocks=blocks))
+
+    def run(self, *options: str) -> Done:
+        return self.stand.run("fleet", "run", "question.toml", "--folder", "fleet", *options)
+
+    def start(self, *options: str) -> Running:
+        return self.stand.start("fleet", "run", "question.toml", "--folder", "fleet", *options)
+
+    def place(self, name: str) -> Path:
+        """The experiment folder of a host."""
+        return self.stand.place / "fleet/hosts" / name
+
+    def status(self) -> dict[str, dict[str, Any]]:
+        done = self.stand.run("fleet", "status", "fleet", "--format", "json")
+        assert done.code == 0, done
+        return {host["name"]: host for host in json.loads(done.out)["hosts"]}
+
+    def states(self) -> dict[str, str]:
+        return {name: host["state"] for name, host in self.status().items()}
