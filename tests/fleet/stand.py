@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import tempfile
 import uuid
 from pathlib import Path
 from typing import Any
@@ -42,21 +44,25 @@ class Member:
         place.mkdir()
         self.name, self.place, self.node = name, place, node
         self.host = Host(place)
-        self.boot = place / "boot_id"
+        self.boot, self.kernel = place / "boot_id", place / "osrelease"
+        self.kernel.write_text("6.12.5-test\n")
         self.host.open()
         self.reboot()
         self.serve()
 
-    def reboot(self) -> None:
-        """Another boot ID; who is connected stays so."""
+    def reboot(self, kernel: str = "") -> None:
+        """Another boot ID, perhaps another kernel."""
         self.boot.write_text(f"{uuid.uuid4()}\n")
+        if kernel:
+            self.kernel.write_text(f"{kernel}\n")
 
-    def serve(self, *options: str, port: int = PORT, name: str = "") -> None:
-        """An sshd whose users see its boot ID."""
+    def serve(self, *options: str, port: int = PORT, name: str = "", alias: tuple[str, ...] = ()) -> int:
+        """An sshd whose users see its boot ID and kernel, and an alias for it; returns its process."""
         state = f"SetEnv IODELTA_STATE={self.host.state}"
-        mounts = {self.boot: "/proc/sys/kernel/random/boot_id"}
-        self.host.serve(port, *(options or (state,)), mounts=mounts)
-        self.host.alias(name or self.name, port=port)
+        mounts = {self.boot: "/proc/sys/kernel/random/boot_id", self.kernel: "/proc/sys/kernel/osrelease"}
+        daemon = self.host.serve(port, *(options or (state,)), mounts=mounts)
+        self.host.alias(name or self.name, *alias, port=port)
+        return daemon
 
 
 class Fleet:
@@ -87,6 +93,12 @@ class Fleet:
 
     def ask(self, *, trial: str = "200ms", blocks: int = 1) -> None:
         (self.stand.place / "question.toml").write_text(QUESTION.format(trial=trial, blocks=blocks))
+
+    def apart(self) -> str:
+        """One more disk here, which shares nothing with the others: what it holds is in memory."""
+        place = Path(tempfile.mkdtemp(dir="/dev/shm", prefix="iodelta-test-"))
+        self.stand.undo(lambda: shutil.rmtree(place))
+        return self.stand.loop(place=place)
 
     def run(self, *options: str) -> Done:
         return self.stand.run("fleet", "run", "question.toml", "--folder", "fleet", *options)

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
+import re
 import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from acceptance.stand import Stand, kinds, queue, set_queue
+from acceptance.stand import Stand, finished, kinds, queue, set_queue, shell
+from ssh.host import COREUTILS
+from waiting import until
+from workshop import unmount
 
-from .stand import Fleet
+from iodelta.lab.turns import alone
+from iodelta.machine import LocalMachine
+from iodelta.probe.topology import resolve
+
+from .stand import PORT, Fleet
 
 pytest.importorskip("distributed", reason="iodelta[fleet] is not installed")
 pytestmark = [pytest.mark.root, pytest.mark.fio, pytest.mark.slow, pytest.mark.beside, pytest.mark.xdist_group("ssh")]
@@ -39,3 +55,311 @@ def test_every_host_is_measured_on_its_own_disk_and_the_same_command_again_measu
     before = {name: (fleet.place(name) / "journal.jsonl").read_bytes() for name in fleet.members}
     assert fleet.run().code == 0
     assert before == {name: (fleet.place(name) / "journal.jsonl").read_bytes() for name in fleet.members}
+
+
+def begun(fleet: Fleet, name: str, trials: int) -> None:
+    """Wait until so many trials are finished on a host and the next one runs."""
+    until(lambda: len(kinds(fleet.place(name), "finished")) >= trials)
+    until(lambda: len(kinds(fleet.place(name), "started")) > trials)
+
+
+def spans(fleet: Fleet, *names: str) -> list[tuple[float, float]]:
+    """When the experiment of each host began and ended."""
+    found = []
+    for name in names:
+        (session,) = kinds(fleet.place(name), "session")
+        (ended,) = kinds(fleet.place(name), "ended")
+        found.append((session["at"], ended["at"]))
+    return found
+
+
+def test_a_host_that_is_cut_off_is_waited_for_one_that_stays_away_is_lost_and_others_go_on(stand: Stand) -> None:
+    fleet = Fleet(stand, "a b c")
+    fleet.ask(trial="1500ms", blocks=2)
+    for member in fleet.members.values():
+        set_queue(member.node, "scheduler", "kyber")
+    fleet.members["c"].host.cable("down")
+    with fleet.members["b"].host.hurry(), fleet.members["c"].host.hurry():
+        running = fleet.start("--patience", "1m")
+        begun(fleet, "b", 1)
+        kept = kinds(fleet.place("b"), "finished")
+        fleet.members["b"].host.cable("down")
+        until(lambda: fleet.status()["b"]["state"] == "waiting")
+        assert "the connection is lost" in fleet.status()["b"]["reason"]
+        fleet.members["b"].host.cable("up")
+        done = running.wait()
+    assert done.code == 4, done
+    found = fleet.status()
+    assert {name: host["state"] for name, host in found.items()} == {"a": "done", "b": "done", "c": "lost"}
+    assert "cannot connect" in found["c"]["reason"]
+    assert len(kinds(fleet.place("a"), "session")) == 1
+    assert kinds(fleet.place("b"), "finished")[: len(kept)] == kept
+    assert queue(fleet.members["b"].node, "scheduler") == "kyber"
+    fleet.members["c"].host.cable("up")
+    assert fleet.run().code == 0
+    assert fleet.states() == {"a": "done", "b": "done", "c": "done"}
+
+
+def test_a_reboot_is_gone_on_after_and_one_into_another_kernel_drains_the_host(stand: Stand) -> None:
+    fleet = Fleet(stand, "a b")
+    fleet.ask(trial="1500ms", blocks=2)
+    running = fleet.start()
+    begun(fleet, "a", 1)
+    begun(fleet, "b", 1)
+    fleet.members["a"].reboot()
+    fleet.members["b"].reboot("6.18.1-test")
+    for member in fleet.members.values():
+        member.host.cut()
+    done = running.wait()
+    assert done.code == 4, done
+    found = fleet.status()
+    assert found["a"]["state"] == "done"
+    assert found["a"]["notes"] == ["rebooted 1 time since its experiment began"]
+    assert found["b"]["state"] == "drained"
+    assert "kernel.release: 6.12.5-test | 6.18.1-test" in found["b"]["reason"]
+    fleet.members["b"].reboot("6.12.5-test")
+    assert fleet.run().code == 0
+    assert fleet.states() == {"a": "done", "b": "done"}
+
+
+def test_what_does_not_pass_by_itself_fails_at_once_with_its_remedy(stand: Stand) -> None:
+    fleet = Fleet(stand, "a")
+    member, place = fleet.members["a"], fleet.members["a"].host.place
+    (place / "known-other").write_text(f"{member.host.far} {(place / 'other.pub').read_text()}")
+    full = place / "full"
+    full.mkdir()
+    shell("mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(full))
+    stand.undo(lambda: unmount(full))
+    with contextlib.suppress(OSError):
+        (full / "filling").write_bytes(bytes(1 << 20))
+    member.host.alias("key", f"UserKnownHostsFile {place}/known-other", "StrictHostKeyChecking yes", port=PORT)
+    member.host.serve(2301, "PasswordAuthentication yes", "KbdInteractiveAuthentication yes")
+    member.host.alias("password", port=2301, key="other")
+    member.serve(f"SetEnv IODELTA_STATE={full}", port=2302, name="full")
+    names = ("full", "key", "nodisk", "noclass", "password")
+    tables = {name: 'targets = { disk = "/dev/sdb" }' for name in names}
+    tables["full"] = f'targets = {{ disk = "{fleet.apart()}" }}'
+    tables["nodisk"] = 'ssh = "a"\ntargets = { disk = "/dev/nosuchdisk" }'
+    tables["noclass"] = 'ssh = "a"\ntargets = { other = "/dev/sdb" }'
+    fleet.inventory("".join(f"[host.{name}]\n{table}\n" for name, table in tables.items()))
+    done = fleet.run("--patience", "20m")
+    assert done.code == 4, done
+    found = fleet.status()
+    assert {name: host["state"] for name, host in found.items()} == {"a": "done"} | dict.fromkeys(names, "failed")
+    said = {name: f"{host['reason']}\n{host['remedy']}" for name, host in found.items()}
+    assert re.search(r"Host key verification failed.*\n.*ssh-keygen -f", said["key"])
+    assert re.search(r"Permission denied.*\n.*without a question", said["password"])
+    assert "No space left on device" in said["full"]
+    assert "there is nothing at this path" in said["nodisk"]
+    assert "no target of class 'disk' for this host" in said["noclass"]
+
+
+def test_two_names_for_one_host_and_device_are_measured_once_and_two_devices_one_after_the_other(stand: Stand) -> None:
+    fleet = Fleet(stand, "a")
+    node = fleet.members["a"].node
+    again = f'[host.b]\nssh = "a"\ntargets = {{ disk = "{node}" }}\n'
+    fleet.inventory(f'{again}[host.c]\nssh = "a"\ntargets = {{ disk = "{fleet.apart()}" }}\n')
+    done = fleet.run()
+    assert done.code == 3, done
+    found = fleet.status()
+    assert {name: host["state"] for name, host in found.items()} == {"a": "done", "b": "skipped", "c": "done"}
+    assert found["b"]["reason"] == "the same host and device as a: one machine is measured once"
+    assert not fleet.place("b").exists()
+    (_, first_end), (second, _) = sorted(spans(fleet, "a", "c"))
+    assert first_end <= second
+    assert "the same host as" in done.err
+
+
+def test_a_device_that_somebody_else_measures_on_is_waited_for_or_skipped_with_his_name(stand: Stand) -> None:
+    fleet = Fleet(stand, "a b")
+    here = LocalMachine()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("IODELTA_STATE", str(fleet.members["a"].host.state))
+        with alone(here, [resolve(here, fleet.members["a"].node)], Path("/runs/mine")):
+            done = fleet.run("--in-use", "skip")
+            assert done.code == 3, done
+            assert fleet.states() == {"a": "skipped", "b": "done"}
+            assert "in use by /runs/mine" in fleet.status()["a"]["reason"]
+            waiting = fleet.start()
+            until(lambda: fleet.status()["a"]["state"] == "waiting" and "/runs/mine" in fleet.status()["a"]["reason"])
+            assert waiting.alive()
+    assert waiting.wait().code == 0
+    assert fleet.states() == {"a": "done", "b": "done"}
+
+
+def test_a_host_outside_its_window_is_skipped_until_it_opens(stand: Stand) -> None:
+    clock = time.localtime()
+    begin = (60 * clock.tm_hour + clock.tm_min + 720) % 1440
+    window = f"{begin // 60:02}:{begin % 60:02}-{(begin + 1) % 1440 // 60:02}:{(begin + 1) % 60:02}"
+    fleet = Fleet(stand, "a b", a=f'window = "{window}"')
+    done = fleet.run()
+    assert done.code == 3, done
+    assert fleet.states() == {"a": "skipped", "b": "done"}
+    assert fleet.status()["a"]["reason"] == f"outside its window ({window})"
+    assert not fleet.place("a").exists()
+    fleet.extra = {}
+    fleet.inventory()
+    assert fleet.run().code == 0
+    assert fleet.states() == {"a": "done", "b": "done"}
+
+
+def test_a_killed_fleet_leaves_nothing_running_and_goes_on_with_each_trial_made_once(stand: Stand) -> None:
+    fleet = Fleet(stand, "a b")
+    fleet.ask(trial="700ms", blocks=4)
+    for member in fleet.members.values():
+        set_queue(member.node, "scheduler", "kyber")
+    for round_ in range(3):
+        running = fleet.start()
+        begun(fleet, "a", 2 * round_)
+        running.signal(signal.SIGKILL)
+        running.wait()
+        until(lambda: not stand.processes())
+        assert {queue(member.node, "scheduler") for member in fleet.members.values()} == {"kyber"}
+    done = fleet.run()
+    assert done.code == 0, done
+    for name in fleet.members:
+        started = {
+            one["trial"]: (one["cell"], one["block"], one["variant"]) for one in kinds(fleet.place(name), "started")
+        }
+        usable = [started[number] for number in finished(fleet.place(name))]
+        assert sorted(usable) == sorted(set(usable)), "no variant of a block has two numbers"
+        assert len(usable) == 8
+
+
+def test_cancel_ends_the_runs_and_the_same_command_continues(stand: Stand) -> None:
+    fleet = Fleet(stand, "a b")
+    fleet.ask(trial="1s", blocks=6)
+    for member in fleet.members.values():
+        set_queue(member.node, "scheduler", "kyber")
+    running = fleet.start()
+    begun(fleet, "a", 1)
+    begun(fleet, "b", 1)
+    assert stand.run("fleet", "cancel", "fleet", "--hosts", "a").code == 0
+    until(lambda: fleet.status()["a"]["reason"] == "cancelled")
+    assert fleet.status()["b"]["state"] == "running"
+    assert queue(fleet.members["a"].node, "scheduler") == "kyber"
+    running.signal(signal.SIGINT)
+    done = running.wait()
+    assert done.code == 3, done
+    assert fleet.states() == {"a": "waiting", "b": "waiting"}
+    assert queue(fleet.members["b"].node, "scheduler") == "kyber"
+    kept = {name: len(finished(fleet.place(name))) for name in "ab"}
+    assert min(kept.values()) >= 1
+    said = stand.run("fleet", "cancel", "fleet")
+    assert "nothing to cancel" in said.err
+    fleet.ask(trial="1s", blocks=7)
+    said = fleet.run()
+    assert said.code == 2, said
+    assert "about another question" in said.err
+
+
+def test_a_clock_that_jumps_and_a_host_ten_times_slower_are_named(stand: Stand) -> None:
+    fleet = Fleet(stand, "a b c")
+    programs = fleet.members["a"].place / "own-bin"
+    programs.mkdir()
+    offset = programs / "offset"
+    offset.write_text("0")
+    (programs / "date").write_text(f'#!/bin/sh\nexec /bin/date -d "now + $(cat {offset}) seconds" "$@"\n')
+    (programs / "date").chmod(0o755)
+    state = f"SetEnv IODELTA_STATE={fleet.members['a'].host.state} PATH={programs}:{os.environ['PATH']}"
+    fleet.members["a"].serve(state, port=2301, name="jumps")
+    node = fleet.members["b"].node
+    group, number = stand.group(node)
+    _limit(group, number, 40)
+    daemon = fleet.members["b"].serve(port=2302, name="slow")
+    (group / "cgroup.procs").write_text(str(daemon))
+    fleet.inventory()
+    file = stand.place / "fleet.toml"
+    file.write_text(
+        file.read_text().replace("[host.a]", '[host.a]\nssh = "jumps"').replace("[host.b]", '[host.b]\nssh = "slow"')
+    )
+    fleet.ask(trial="1s", blocks=2)
+    running = fleet.start()
+    begun(fleet, "a", 1)
+    offset.write_text("7200")
+    done = running.wait()
+    assert done.code == 0, done
+    found = fleet.status()
+    (jumped,), (slow,) = found["a"]["notes"], found["b"]["notes"]
+    assert jumped == "its clock moved by +7200 s against this machine's"
+    assert re.fullmatch(r"\d+ times slower than the middle of the other hosts", slow)
+    assert found["c"]["notes"] == []
+    assert all(one["seconds"] < 60 for one in kinds(fleet.place("a"), "finished"))
+
+
+def test_check_says_of_every_host_what_stands_against_a_run(stand: Stand) -> None:
+    fleet = Fleet(stand, "a b")
+    bare = fleet.members["b"].host.programs("sh", "flock", *COREUTILS.split())
+    fleet.members["b"].serve(f"SetEnv PATH={bare}", port=2301, name="bare")
+    fleet.members["b"].host.alias("closed", port=2399)
+    nodes = {"bare": stand.loop(), "closed": stand.loop()}
+    fleet.inventory("".join(f'[host.{name}]\ntargets = {{ disk = "{node}" }}\n' for name, node in nodes.items()))
+    done = stand.run("fleet", "check", "question.toml", "--format", "json", "--placebo", "20s", "--folder", "aa")
+    assert done.code == 4, done
+    hosts = {host["name"]: {step["step"]: step for step in host["steps"]} for host in json.loads(done.out)["hosts"]}
+    assert all(step["ok"] for name in "ab" for step in hosts[name].values()), hosts
+    assert hosts["a"]["placebo"]["said"] == "no change"
+    assert hosts["a"]["environment"]["said"].startswith("Linux 6.12.5-test")
+    assert not hosts["bare"]["fio"]["ok"]
+    assert "cannot start fio" in hosts["bare"]["fio"]["said"]
+    assert "Connection refused" in hosts["closed"]["reach"]["said"]
+    (stand.place / "writes.toml").write_text(
+        (stand.place / "question.toml").read_text().replace("randread", "randwrite")
+    )
+    done = stand.run("fleet", "check", "writes.toml", "--hosts", "a")
+    assert done.code == 4, done
+    assert f"--destroy a:{fleet.members['a'].node}" in done.out
+    allowed = ("--destroy", f"a:{fleet.members['a'].node}")
+    assert stand.run("fleet", "check", "writes.toml", "--hosts", "a", *allowed).code == 0
+    assert stand.run("fleet", "check", "writes.toml", "--hosts", "b", *allowed).code == 2
+
+
+def test_a_folder_that_a_host_measured_itself_is_fetched_and_a_changed_one_is_not(stand: Stand) -> None:
+    fleet = Fleet(stand, "a b")
+    assert fleet.run("--hosts", "a").code == 0
+    there = stand.place / "there"
+    shutil.copytree(fleet.place("a"), there)
+    fleet.run("--hosts", "b", "--patience", "1s")
+    shutil.rmtree(fleet.place("b"))
+    done = stand.run("fleet", "fetch", "fleet", str(there), "--hosts", "b")
+    assert f"b: fetched from {there}" in done.err
+    assert finished(fleet.place("b")) == finished(fleet.place("a"))
+    shutil.rmtree(fleet.place("b"))
+    raw = next((there / "raw").iterdir())
+    raw.write_bytes(raw.read_bytes()[:-1])
+    done = stand.run("fleet", "fetch", "fleet", str(there), "--hosts", "b")
+    assert "not fetched" in done.err
+    assert raw.name in done.err
+    assert not fleet.place("b").exists()
+
+
+def test_workers_of_an_own_scheduler_measure_and_one_that_is_killed_costs_no_host(stand: Stand) -> None:
+    fleet = Fleet(stand, "a b")
+    fleet.ask(trial="700ms", blocks=2)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
+    port = address.rpartition(":")[2]
+    words = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", port]
+    worker = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-nanny", "--nthreads", "1"]
+    how = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": stand.place, "env": stand.env}
+    made = [subprocess.Popen([*words, "--no-dashboard"], **how)]
+    try:
+        made += [subprocess.Popen([*worker, "--no-dashboard"], **how) for _ in range(2)]
+        running = fleet.start("--scheduler", address)
+        begun(fleet, "a", 1)
+        made[1].kill()
+        done = running.wait()
+        assert done.code == 0, done
+        assert fleet.states() == {"a": "done", "b": "done"}
+    finally:
+        for one in reversed(made):
+            one.kill()
+            one.wait(60)
+
+
+def _limit(group: Path, number: str, rate: int) -> None:
+    if (group / "io.max").exists():
+        (group / "io.max").write_text(f"{number} riops={rate}")
+    else:
+        (group / "blkio.throttle.read_iops_device").write_text(f"{number} {rate}")

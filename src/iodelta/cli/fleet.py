@@ -231,9 +231,9 @@ def _run(
     folder = FleetFolder(path)
     folder.make()
     with (
+        folder.journal.held(),
         stop_on_signals() as stop,
         workers(scheduler, min(at_once, len(hosts))) as (client, most),
-        folder.journal.held(),
     ):
         if files is not None:
             folder.fix(files)
