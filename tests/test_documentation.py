@@ -48,6 +48,7 @@ ELSEWHERE = {
     r"iodelta reproduce (?!.*--dry-run)": "asks, and measures for as long as somebody did; run by tests/bundle",
     "iodelta policy (calibrate|defrag|mirror|.* --calibration)": "needs disks of its own; run by tests/policy",
     "iodelta prepare (?!.*--dry-run)": "writes for half an hour; run by tests/acceptance",
+    "iodelta(-| )fleet": "needs hosts; run by tests/fleet",
     "iodelta scenario run": "measures for a minute or two; run by tests/scenarios",
     "iodelta run --leave-out policy.toml|/mnt/pool": "needs a btrfs whose kernel offers several policies",
     "sh reproduce.sh": "run by tests/reproducer",

@@ -54,7 +54,11 @@ IN_USE = click.option(
     help="If somebody else measures on a host's device.",
 )
 PATIENCE = click.option(
-    "--patience", default="15m", show_default=True, help="How long to wait for a host that does not answer."
+    "--patience",
+    default="15m",
+    show_default=True,
+    metavar="TIME",
+    help="How long to wait for a host that does not answer.",
 )
 FORMAT = click.option(
     "--format", "format_", type=click.Choice(["console", "json"]), default="console", show_default=True
@@ -196,7 +200,7 @@ def run(
         files, hosts = question(what), _chosen(inventory, expression)
         place = place or Path(f"iodelta-fleet-{what.stem}")
     folder = _run(place, hosts, files, destroy, scheduler, at_once, in_use, patience)
-    answer = status_of(folder)
+    answer = status_of(folder, hosts)
     _deliver(answer, format_)
     sys.exit(answer.exit_code)
 
@@ -329,7 +333,7 @@ def _status_lines(answer: FleetStatusAnswer) -> Iterator[str]:
     from iodelta.plural import plural
     from iodelta.study.words import inert
 
-    width = max(len(host.name) for host in answer.hosts)
+    width = max((len(host.name) for host in answer.hosts), default=0)
     for host in answer.hosts:
         yield f"{host.name:{width}}  {host.state:8} {plural(host.trials, 'trial')}"
         for text in (host.reason, host.remedy, *host.notes):

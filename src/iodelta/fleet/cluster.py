@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import tempfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,7 +28,11 @@ def workers(address: str, most: int) -> Iterator[tuple[Any, int]]:
     if not address:
         logging.getLogger("distributed").setLevel(logging.ERROR)  # it reports on threads that wait for hosts
         local = {"processes": False, "n_workers": 1, "dashboard_address": None, "memory_limit": 0}
-        with LocalCluster(threads_per_worker=most, **local) as cluster, Client(cluster, set_as_default=False) as client:
+        with (
+            tempfile.TemporaryDirectory(prefix="iodelta-fleet-") as place,
+            LocalCluster(threads_per_worker=most, local_directory=place, **local) as cluster,
+            Client(cluster, set_as_default=False) as client,
+        ):
             yield client, most
         return
     if not address.startswith(SCHEME):

@@ -14,12 +14,12 @@ from typing import Any, Literal
 
 import msgspec
 
-from iodelta.errors import IodeltaError, RequestError
+from iodelta.errors import IodeltaError
 from iodelta.fleet.events import FleetEvent, Moved, Seen, Sight, State
 from iodelta.fleet.folder import FleetFolder
 from iodelta.fleet.host import FleetHost
 from iodelta.fleet.measuring import End, Order, measure
-from iodelta.fleet.sight import Looked, look
+from iodelta.fleet.sight import Looked, look, said
 from iodelta.lab.account import Account
 from iodelta.lab.folder import ENVIRONMENT, Folder, now
 
@@ -32,7 +32,8 @@ POLL = 1.0
 JUMP = 5.0
 """Seconds by which a clock may move against ours in one run before it is said."""
 
-CANCELLED, CLOSED = "cancelled", "its window is closed"
+CANCELLED, CLOSED, STOPPED = "cancelled", "its window is closed", "stopped"
+"""Why a run is asked to end."""
 
 
 class Policy(msgspec.Struct, frozen=True):
@@ -93,8 +94,7 @@ class Coordinator:
     def run(self) -> None:
         """Until every host has ended, or the user stops it. Raises MeasureError when the journal cannot be written."""
         for name, post in self._posts.items():
-            with contextlib.suppress(FileNotFoundError):
-                self._folder.stop(name).unlink()
+            self._folder.stop(name).unlink(missing_ok=True)
             if post.state is not None and post.state.state in ("done", "drained"):
                 post.over = self._account(name).over
         try:
@@ -112,8 +112,11 @@ class Coordinator:
 
     def _is_open(self, post: _Post) -> bool:
         """Whether its window is open and nobody cancelled it."""
+        return self._in_window(post) and not self._folder.stop(post.host.name).exists()
+
+    def _in_window(self, post: _Post) -> bool:
         clock = time.localtime()
-        return post.host.is_open(60 * clock.tm_hour + clock.tm_min) and not self._folder.stop(post.host.name).exists()
+        return post.host.is_open(60 * clock.tm_hour + clock.tm_min)
 
     # ------------------------------------------------------------------------------------------------ sending
 
@@ -133,10 +136,11 @@ class Coordinator:
     def _look(self, post: _Post) -> None:
         try:
             path = post.host.target(self._experiment.target.path)
-        except RequestError as error:
-            self._over(post, "failed", error.sentence, error.remedy)
+            recorded = self._recorded(post.host.name)
+        except IodeltaError as error:
+            self._over(post, "failed", said(error), error.remedy)
             return
-        words = (post.host.name, post.host.machine, path, self._experiment, self._recorded(post.host.name))
+        words = (post.host.name, post.host.machine, path, self._experiment, recorded)
         post.task = self._client.submit(look, *words, pure=False)
 
     def _recorded(self, name: str) -> dict[str, Any] | None:
@@ -206,9 +210,9 @@ class Coordinator:
                 return
             time.sleep(POLL / 10)
         for post in self._posts.values():
-            name = post.host.name
-            if post.task is not None and not self._is_open(post) and not self._folder.stop(name).exists():
-                self._folder.write(f"stop/{name}", CLOSED.encode())
+            is_running = post.task is not None and post.state is not None and post.state.state == "running"
+            if is_running and not self._in_window(post):
+                self._ask_to_end(post, CLOSED)
 
     def _settle(self, post: _Post, task: Any) -> None:
         try:
@@ -247,9 +251,8 @@ class Coordinator:
 
     def _ended(self, post: _Post, end: End) -> None:
         post.is_fresh = False
-        with contextlib.suppress(FileNotFoundError):
-            if self._folder.stop(post.host.name).read_text() == CLOSED:
-                self._folder.stop(post.host.name).unlink()
+        if self._asked(post) == CLOSED:
+            self._folder.stop(post.host.name).unlink(missing_ok=True)
         match end.kind:
             case "done" | "drained":
                 self._over(post, end.kind, end.reason, end.remedy, end.rate)
@@ -265,7 +268,7 @@ class Coordinator:
                 self._pause(post)
                 self._move(post, "waiting", end.reason, end.remedy)
             case _:
-                self._move(post, "waiting", "stopped")
+                self._move(post, "waiting", self._asked(post) or STOPPED)
 
     def _away(self, post: _Post, reason: str, remedy: str) -> None:
         """It does not answer: wait, unless it has been away for too long without a trial between."""
@@ -293,24 +296,39 @@ class Coordinator:
 
     def _end(self) -> None:
         """Ask every run to end, wait for that, and say what the rest waits for."""
+        running = [post for post in self._posts.values() if post.task is not None]
+        for post in running:
+            self._ask_to_end(post, STOPPED)
+        for post in running:
+            post.task.exception()  # waits; all have ended before anything here can fail
+        for post in running:
+            task, post.task = post.task, None
+            self._settle(post, task)
         for post in self._posts.values():
-            if post.task is not None:
-                self._folder.stop(post.host.name).parent.mkdir(exist_ok=True)
-                self._folder.stop(post.host.name).write_text("stopped")
-        for post in self._posts.values():
-            if post.task is not None:
-                task, post.task = post.task, None
-                self._settle(post, task)
-                post.task = None
-        for post in self._posts.values():
-            if post.over:
-                continue
-            stop = self._folder.stop(post.host.name)
-            if not stop.exists() and not self._is_open(post):
-                self._move(post, "skipped", f"outside its window ({post.host.window})", "call it again in its window")
-            elif post.state is None or post.state.state == "running" or stop.exists():
-                cancelled = stop.exists() and stop.read_text() == CANCELLED
-                self._move(post, "waiting", CANCELLED if cancelled else "stopped")
+            if not post.over:
+                self._leave(post)
+
+    def _leave(self, post: _Post) -> None:
+        """The state of a host that this call leaves unmeasured."""
+        reason = self._asked(post)
+        if reason in ("", CLOSED) and not self._in_window(post):
+            self._move(post, "skipped", f"outside its window ({post.host.window})", "call it again in its window")
+        elif reason or post.state is None or post.state.state == "running":
+            self._move(post, "waiting", reason or STOPPED)
+
+    def _ask_to_end(self, post: _Post, reason: str) -> None:
+        stop = self._folder.stop(post.host.name)
+        if not stop.exists():
+            with contextlib.suppress(OSError):  # on a full disk it is empty, and there
+                stop.parent.mkdir(exist_ok=True)
+                stop.write_text(reason)
+
+    def _asked(self, post: _Post) -> str:
+        """Why its run was asked to end; empty when it was not."""
+        try:
+            return self._folder.stop(post.host.name).read_text() or STOPPED
+        except OSError:
+            return ""
 
     def _over(self, post: _Post, state: State, reason: str = "", remedy: str = "", rate: float | None = None) -> None:
         post.over = True

@@ -39,7 +39,6 @@ class Sight(msgspec.Struct, frozen=True):
     """The boot ID: two names with one boot ID are one host."""
     machine: str
     """``/etc/machine-id``."""
-    kernel: str
     devices: tuple[str, ...]
     """Kernel names of the physical devices below the target."""
     lasting: str = ""

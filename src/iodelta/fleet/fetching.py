@@ -9,7 +9,7 @@ from pathlib import Path
 
 from iodelta.errors import IodeltaError, RequestError
 from iodelta.experiment import Experiment
-from iodelta.fleet.events import Moved
+from iodelta.fleet.events import Moved, State
 from iodelta.fleet.folder import FleetFolder
 from iodelta.fleet.host import FleetHost
 from iodelta.fleet.sight import said
@@ -45,7 +45,7 @@ def fetch_from(fleet: FleetFolder, host: FleetHost, there: str) -> str:
         return f"not fetched: {what.replace(str(draft), there)}"
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    state = "done" if is_over else "waiting"
+    state: State = "done" if is_over else "waiting"
     fleet.journal.append(Moved(now(), host.name, state, "" if is_over else "fetched before its experiment had ended"))
     return f"fetched from {there}"
 

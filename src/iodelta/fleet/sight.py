@@ -69,7 +69,6 @@ def _sight(machine: Machine, path: str, experiment: Experiment, recorded: Mappin
         return Sight(
             boot=boot_id(machine),
             machine=(attribute(machine, "/etc/machine-id") or "").strip(),
-            kernel=(attribute(machine, "/proc/sys/kernel/osrelease") or "").strip(),
             devices=physical(machine, [target]),
             lasting=_lasting(target),
             ahead=ahead,

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from iodelta.errors import IodeltaError, pasted
 from iodelta.fleet.answers import FleetStatusAnswer, HostStatus
 from iodelta.fleet.coordinator import JUMP, last_states
-from iodelta.fleet.events import FleetEvent, Moved, Seen, Sight
+from iodelta.fleet.events import Moved, Seen, Sight
 from iodelta.fleet.folder import FleetFolder
 from iodelta.fleet.host import FleetHost
 from iodelta.lab.account import Account
@@ -31,13 +31,10 @@ def status_of(folder: FleetFolder, hosts: Sequence[FleetHost] = ()) -> FleetStat
     slow = _slow({name: moved.rate for name, moved in states.items() if moved.rate})
     found = []
     for host in hosts or sorted(folder.hosts().values(), key=lambda one: one.name):
-        notes = (*_notes([one.sight for one in events if _is_of(one, host.name)]), *slow.get(host.name, ()))
+        seen = [one.sight for one in events if isinstance(one, Seen) and one.name == host.name]
+        notes = (*_notes(seen), *slow.get(host.name, ()))
         found.append(_status(folder, host, states.get(host.name), notes, scheduled=scheduled))
     return FleetStatusAnswer(str(folder.path), folder.experiment().question, scheduled, tuple(found))
-
-
-def _is_of(event: FleetEvent, name: str) -> bool:
-    return isinstance(event, Seen) and event.name == name
 
 
 def _status(
