@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -11,12 +12,14 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from acceptance.stand import Stand, finished, kinds, queue, set_queue, shell
+from acceptance.stand import Running, Stand, finished, kinds, queue, set_queue, shell
 from ssh.host import COREUTILS
 from waiting import until
 from workshop import unmount
@@ -369,3 +372,68 @@ def _limit(group: Path, number: str, rate: int) -> None:
         (group / "io.max").write_text(f"{number} riops={rate}")
     else:
         (group / "blkio.throttle.read_iops_device").write_text(f"{number} {rate}")
+
+
+class Witness:
+    """Looks at the host itself, time and again: how many fio work on one device at once, at most."""
+
+    def __init__(self, nodes: list[str]) -> None:
+        self.most = dict.fromkeys(nodes, 0)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Witness:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._stop.wait(0.05):
+            working: Counter[str] = Counter()
+            for path in Path("/proc").glob("[0-9]*/cmdline"):
+                with contextlib.suppress(OSError):
+                    words = path.read_text(errors="replace").split("\0")
+                    if words[0].endswith("fio") and not _is_job_of_fio(path.parent):
+                        working.update(word.removeprefix("--filename=") for word in words if "--filename=" in word)
+            for node in self.most:
+                self.most[node] = max(self.most[node], working[node])
+
+
+def _is_job_of_fio(process: Path) -> bool:
+    """fio makes a process of the same words for every job."""
+    parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
+    return Path("/proc", parent, "comm").read_text().strip() == "fio"
+
+
+def many(stand: Stand, hosts: str, questions: int, kills: int) -> None:
+    """Several questions to all hosts at the same time, each fleet killed some times: every block is measured once, and
+    no device is used by two at a time."""
+    fleet = Fleet(stand, hosts)
+    fleet.ask(trial="300ms", blocks=2)
+
+    def start(number: int) -> Running:
+        return stand.start("fleet", "run", "question.toml", "--folder", f"fleet{number}", "--in-use", "wait")
+
+    with Witness([member.node for member in fleet.members.values()]) as witness:
+        for _ in range(kills):
+            running = [start(number) for number in range(questions)]
+            until(lambda: any(witness.most.values()))
+            for one in running:
+                one.signal(signal.SIGKILL)
+                one.wait()
+            until(lambda: not stand.processes())
+        for one in [start(number) for number in range(questions)]:
+            done = one.wait(1200)
+            assert done.code == 0, done
+    assert set(witness.most.values()) == {1}
+    for number, name in itertools.product(range(questions), fleet.members):
+        place = stand.place / f"fleet{number}/hosts/{name}"
+        started = {one["trial"]: (one["block"], one["variant"]) for one in kinds(place, "started")}
+        assert sorted(started[trial] for trial in finished(place)) == list(itertools.product((0, 1), ("new", "old")))
+
+
+def test_questions_that_run_at_the_same_time_use_no_device_together(stand: Stand) -> None:
+    many(stand, "a b", questions=2, kills=1)

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from iodelta.errors import IodeltaError, LostError, MeasureError, UnreachableError
+from iodelta.errors import IodeltaError, LostError, MeasureError, RequestError, UnreachableError
 from iodelta.fleet.folder import FleetFolder, is_held
 from iodelta.fleet.measuring import End
 from iodelta.fleet.sight import said
 from iodelta.lab.account import OVER, Account
 from iodelta.lab.folder import EXPERIMENT, JOURNAL, Folder
 from iodelta.lab.runner import load_trials
+from iodelta.lab.session import read_plan
 from iodelta.study.views import PLACEBO
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ def _measured(fleet: FleetFolder, name: str, destroy: tuple[str, ...]) -> End:
     place.parent.mkdir(exist_ok=True)
     if place.exists():
         file, asked = place, Asked(destroy=destroy)
+        if read_plan(Folder.open(place)).experiment.machines != (host.machine,):
+            raise RequestError(f"its experiment folder is not one of {host.machine}", place=str(place))
     else:
         file = fleet.path / EXPERIMENT
         path = host.target(experiment.target.path)

@@ -30,21 +30,21 @@ def workers(address: str, most: int) -> Iterator[tuple[Any, int]]:
         local = {"processes": False, "n_workers": 1, "dashboard_address": None, "memory_limit": 0}
         with (
             tempfile.TemporaryDirectory(prefix="iodelta-fleet-") as place,
-            LocalCluster(threads_per_worker=most, local_directory=place, **local) as cluster,
-            Client(cluster, set_as_default=False) as client,
+            LocalCluster(threads_per_worker=most, local_directory=place, **local) as cluster,  # type: ignore[no-untyped-call]
+            Client(cluster, set_as_default=False) as client,  # type: ignore[no-untyped-call]
         ):
             yield client, most
         return
     if not address.startswith(SCHEME):
         raise RequestError(f"not a scheduler: {address!r}", place="--scheduler", remedy="write it as tcp://HOST:PORT")
     try:
-        client = Client(address, timeout=30, set_as_default=False)
+        client = Client(address, timeout=30, set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, TimeoutError, ValueError) as error:
         raise MeasureError(
             f"no scheduler answers: {error}", place=address, remedy="start `dask scheduler` there"
         ) from error
     with client:
-        threads = sum(client.nthreads().values())
+        threads = sum(client.nthreads().values())  # type: ignore[no-untyped-call]
         if not threads:
             raise MeasureError("the scheduler has no workers", place=address, remedy="start `dask worker` for it")
         yield client, min(most, threads)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from iodelta.errors import IodeltaError, RequestError
 from iodelta.experiment import Experiment
-from iodelta.fleet.events import Moved, State
+from iodelta.fleet.events import Moved
 from iodelta.fleet.folder import FleetFolder
 from iodelta.fleet.host import FleetHost
 from iodelta.fleet.sight import said
@@ -38,15 +38,13 @@ def fetch_from(fleet: FleetFolder, host: FleetHost, there: str) -> str:
         with reach(host.machine) as machine:
             _copy(machine, there.rstrip("/"), draft)
         _check(Folder.open(draft), fleet.experiment())
-        is_over = Account(Folder(draft).events()).over
         draft.rename(place)
     except (IodeltaError, OSError) as error:
         what = said(error) if isinstance(error, IodeltaError) else str(error)
         return f"not fetched: {what.replace(str(draft), there)}"
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    state: State = "done" if is_over else "waiting"
-    fleet.journal.append(Moved(now(), host.name, state, "" if is_over else "fetched before its experiment had ended"))
+    fleet.journal.append(Moved(now(), host.name, "done"))
     return f"fetched from {there}"
 
 
@@ -68,6 +66,8 @@ def _check(folder: Folder, asked: Experiment) -> None:
     """Raises IodeltaError for a folder that was changed, or that is about another question."""
     plan = read_plan(folder)
     check_uncut(folder)
+    if not Account(folder.events()).over:
+        raise RequestError("its experiment has not ended", remedy="continue it there first")
     altered = folder.altered()
     if altered:
         name, why = next(iter(altered.items()))

@@ -24,6 +24,7 @@ from iodelta.experiment import Experiment, parse, toml_text
 from iodelta.experiment.source import toml_data
 from iodelta.fleet.events import Begun, FleetEvent, Joined
 from iodelta.fleet.host import FleetHost
+from iodelta.fleet.inventory import checked
 from iodelta.lab.folder import EXPERIMENT, FULL, JOURNAL, now
 from iodelta.lab.journal import Journal
 from iodelta.lab.seal import sha256
@@ -58,9 +59,15 @@ class FleetFolder:
         return next((event for event in self.journal.events() if isinstance(event, Begun)), None)
 
     def hosts(self) -> dict[str, FleetHost]:
-        """Every host by name, as the inventory described it last. Raises MeasureError."""
+        """Every host by name, as the inventory described it last; checked, as the folder may be a stranger's. Raises
+        MeasureError."""
         joined = (event.host for event in self.journal.events() if isinstance(event, Joined))
-        return {host.name: host for host in joined}
+        try:
+            return {
+                host.name: checked(host.name, dict(msgspec.structs.asdict(host), tags=[*host.tags])) for host in joined
+            }
+        except ValueError as error:
+            raise MeasureError(f"damaged: {error.args[0]}", place=str(self.path / JOURNAL)) from error
 
     def place(self, name: str) -> Path:
         """The experiment folder of a host."""

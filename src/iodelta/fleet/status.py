@@ -28,13 +28,14 @@ def status_of(folder: FleetFolder, hosts: Sequence[FleetHost] = ()) -> FleetStat
     """Every host of the folder, or those given. Raises MeasureError for a damaged journal."""
     events, scheduled = folder.journal.events(), folder.is_held()
     states = last_states(events)
+    experiment = folder.experiment()
     slow = _slow({name: moved.rate for name, moved in states.items() if moved.rate})
     found = []
     for host in hosts or sorted(folder.hosts().values(), key=lambda one: one.name):
         seen = [one.sight for one in events if isinstance(one, Seen) and one.name == host.name]
-        notes = (*_notes(seen), *slow.get(host.name, ()))
+        notes = (*_notes(seen, reboots=experiment.boots), *slow.get(host.name, ()))
         found.append(_status(folder, host, states.get(host.name), notes, scheduled=scheduled))
-    return FleetStatusAnswer(str(folder.path), folder.experiment().question, scheduled, tuple(found))
+    return FleetStatusAnswer(str(folder.path), experiment.question, scheduled, tuple(found))
 
 
 def _status(
@@ -51,13 +52,14 @@ def _status(
     return HostStatus(host.name, host.machine, shown.state, shown.reason, shown.remedy, trials, where, notes)
 
 
-def _notes(sights: Sequence[Sight]) -> tuple[str, ...]:
+def _notes(sights: Sequence[Sight], *, reboots: bool) -> tuple[str, ...]:
+    """``reboots``: the experiment itself reboots its hosts."""
     pairs = list(itertools.pairwise(sights))
-    reboots = sum(one.boot != next_.boot for one, next_ in pairs)
+    rebooted = 0 if reboots else sum(one.boot != next_.boot for one, next_ in pairs)
     jumps = [next_.ahead - one.ahead for one, next_ in pairs if abs(next_.ahead - one.ahead) > JUMP]
     notes = []
-    if reboots:
-        notes.append(f"rebooted {plural(reboots, 'time')} since its experiment began")
+    if rebooted:
+        notes.append(f"rebooted {plural(rebooted, 'time')} since its experiment began")
     if jumps:
         notes.append(f"its clock moved by {max(jumps, key=abs):+.0f} s against this machine's")
     return tuple(notes)
