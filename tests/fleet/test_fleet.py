@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from acceptance.stand import Running, Stand, finished, kinds, queue, set_queue, shell
+from acceptance.stand import GOOD, Running, Stand, finished, kinds, queue, set_queue, shell
 from ssh.host import COREUTILS
 from waiting import until
 from workshop import unmount
@@ -437,3 +437,26 @@ def many(stand: Stand, hosts: str, questions: int, kills: int) -> None:
 
 def test_questions_that_run_at_the_same_time_use_no_device_together(stand: Stand) -> None:
     many(stand, "a b", questions=2, kills=1)
+
+
+def test_blocks_that_are_spread_over_hosts_go_on_without_one_that_is_lost(stand: Stand) -> None:
+    fleet = Fleet(stand, "a b")
+    node = fleet.members["a"].node
+    fleet.members["b"].node = node  # one experiment has one path
+    fleet.inventory()
+    fleet.ask(trial="700ms", blocks=6)
+    set_queue(node, "scheduler", "kyber")
+    with fleet.members["b"].host.hurry():
+        running = fleet.start("--spread")
+        until(lambda: len(kinds(stand.place / "fleet", "finished")) >= 4)
+    fleet.members["b"].host.cable("down")
+    done = running.wait()
+    fleet.members["b"].host.cable("up")
+    assert done.code == 4, done
+    assert "ssh:b is lost, the other hosts continue" in done.err
+    blocks = {one["block"] for one in kinds(stand.place / "fleet", "started")}
+    assert {4, 5} <= blocks
+    done = fleet.run("--spread")
+    assert done.code in GOOD, done
+    assert len(finished(stand.place / "fleet")) == 12
+    assert queue(node, "scheduler") == "kyber"

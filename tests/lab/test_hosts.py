@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from paper import Paper
 
-from iodelta.errors import RequestError
+from iodelta.errors import LostError, RequestError
 from iodelta.experiment import parse
+from iodelta.lab.account import Account
 from iodelta.lab.folder import Started
 from iodelta.lab.hosts import host_of
 from iodelta.lab.plan import make_plan, smallest_p, warnings
@@ -91,3 +92,28 @@ def test_the_smallest_p_of_hosts_is_that_of_their_replay() -> None:
 def test_machines_that_are_none_are_refused_with_their_line(value: str) -> None:
     with pytest.raises(RequestError, match="machine"):
         parse(f"machine = {value}\n{TEXT}")
+
+
+def test_a_lost_host_does_not_end_the_others_and_its_blocks_are_made_by_the_next_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut = True
+    noise = random.Random(3)
+
+    def rate(trial: Started) -> float:
+        if cut and trial.block // 2 % 2 and trial.block > 4:
+            raise LostError("the connection is lost", place="ssh:b")
+        return 1000.0 * noise.gauss(1, 0.1)
+
+    paper = Paper(tmp_path / "folder", rate, monkeypatch, blocks=16, machines=HOSTS)
+    with pytest.raises(LostError, match="ssh:b"):
+        paper.run()
+    state = Account(paper.folder.events())
+    made = {block for _, block in state.complete(["v0", "v1"])}
+    assert made == {0, 1, 2, 3, 4, 5, 8, 9, 12, 13}
+    assert len(state.failed) == 1
+    assert not state.over
+    cut = False
+    assert paper.run().reason == "complete"
+    made = {block for _, block in Account(paper.folder.events()).complete(["v0", "v1"])}
+    assert made == set(range(16))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -166,6 +167,7 @@ def _with_placebo(
 @click.option(
     "--folder", "place", type=click.Path(path_type=Path), help="The fleet folder (default: iodelta-fleet-FILE)."
 )
+@click.option("--spread", is_flag=True, help="Make one experiment whose blocks alternate between the hosts.")
 @SCHEDULER
 @AT_ONCE
 @FORMAT
@@ -177,6 +179,7 @@ def run(
     in_use: str,
     patience: str,
     place: Path | None,
+    spread: bool,
     scheduler: str,
     at_once: int,
     format_: str,
@@ -186,8 +189,10 @@ def run(
     Each host gets an ordinary experiment folder below the fleet folder. A host, and each physical device, is used once
     at a time. A host that does not answer is waited for while the others go on; nothing is repeated because of a value.
     The same command again continues after a kill. Exit codes: 0 every host is done, 3 some are still to be measured,
-    4 some could not be.
+    4 some could not be. With --spread all hosts share one experiment, and the exit code is that of `iodelta run`.
     """
+    if spread:
+        _spread(what, _chosen(inventory, expression), destroy, in_use, place, format_)
     from iodelta.fleet.folder import FleetFolder, question
     from iodelta.fleet.status import status_of
 
@@ -203,6 +208,35 @@ def run(
     answer = status_of(folder, hosts)
     _deliver(answer, format_)
     sys.exit(answer.exit_code)
+
+
+def _spread(
+    file: Path, hosts: tuple[FleetHost, ...], destroy: tuple[str, ...], in_use: str, place: Path | None, format_: str
+) -> NoReturn:
+    """One experiment over all hosts, as `iodelta run` with a --machine for each."""
+    from iodelta.cli.running import Asked, measure
+    from iodelta.cli.turn import let_wait
+    from iodelta.experiment import load
+    from iodelta.fleet.checking import destroyed
+
+    asked_path = load(file).target.path
+    paths = {host.target(asked_path): host.name for host in hosts}
+    if len(paths) > 1:
+        (one, first), (other, second) = list(paths.items())[:2]
+        raise RequestError(
+            f"one experiment has one path of its target, and it is {one} on {first}, {other} on {second}",
+            place="--spread",
+            remedy="choose hosts with the same path, or leave --spread out",
+        )
+    if in_use == "wait":
+        let_wait()
+    place = place or Path(f"iodelta-fleet-{file.stem}")
+    permits = tuple(dict.fromkeys(itertools.chain.from_iterable(destroyed(destroy, hosts).values())))
+    if place.exists():
+        measure(place, Asked(destroy=permits, format_=format_))
+    names = tuple(host.machine for host in hosts)
+    measure(file, Asked(names=names, target=next(iter(paths)), destroy=permits, place=place, format_=format_))
+    raise AssertionError("measuring exits by itself")
 
 
 def _run(

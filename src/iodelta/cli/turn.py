@@ -30,6 +30,11 @@ waits = click.option(
 )
 
 
+def let_wait() -> None:
+    """As if ``--wait`` had been said, for a command that says it in another way."""
+    click.get_current_context().meta[_KEY] = True
+
+
 def expect_turn(machine: Machine, target: Target) -> None:
     """Before a plan is shown. Raises BusyError while another run measures on ``target``, unless this one may wait."""
     from iodelta.lab.turns import alone

@@ -77,12 +77,16 @@ class Runner:
         self._spoilt = dict.fromkeys(self._cells, 0)
         self._judgement = self._judge()
         self._lap_at = 0.0
+        self._away: dict[str, LostError] = {}
+        """Of several hosts those that were lost in this session."""
 
     def run(self) -> Outcome:
         """Run to the end. Raises what makes going on impossible (a knob, the machine, the folder, the guard)."""
         self._lap_at = time.monotonic()
         try:
             reason = self._rounds()
+            if self._away and reason == "complete":  # their blocks are still to be made
+                raise next(iter(self._away.values()))
         except IodeltaError as error:
             with contextlib.suppress(IodeltaError):  # a full disk cannot take this line either
                 self._append(Ended(now(), f"failed: {error.sentence}"))
@@ -100,15 +104,36 @@ class Runner:
             if round_ is rounds[0]:
                 self._judgement = self._judge()
             slots = self._open(round_)
-            for condition, group in itertools.groupby(slots, key=lambda slot: self._cells[slot.cell].condition):
-                reason = self._group(self._experiment.condition(condition), list(group))
-                if reason:
-                    return reason
+            if slots and host_of(self._experiment, slots[0].block) in self._away:
+                continue
+            try:
+                reason = self._round(slots)
+            except LostError as error:
+                self._go_on_without(slots[0].block, error)
+                continue
+            if reason:
+                return reason
             if slots:
                 if self._look_is_due():
                     self._judgement = self._judge()
                 self._watcher.judged(self._judgement, self._state.spent, self._seconds_left())
         return "complete"
+
+    def _round(self, slots: Sequence[Slot]) -> str:
+        """One block of every open cell, on one host; returns why the run must end, or an empty text."""
+        for condition, group in itertools.groupby(slots, key=lambda slot: self._cells[slot.cell].condition):
+            reason = self._group(self._experiment.condition(condition), list(group))
+            if reason:
+                return reason
+        return ""
+
+    def _go_on_without(self, block: int, error: LostError) -> None:
+        """The host of a block is lost: the others make theirs. Raises the error where none is left."""
+        name = host_of(self._experiment, block)
+        self._away[name] = error
+        if len(self._away) >= max(1, len(self._experiment.machines)):
+            raise error
+        self._watcher.note(f"{name} is lost, the other hosts continue: {error.sentence}")
 
     def _group(self, condition: Condition, slots: Sequence[Slot]) -> str:
         """One round's blocks under one condition; returns why the run must end, or an empty text."""

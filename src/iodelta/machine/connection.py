@@ -284,7 +284,8 @@ class Connection:
             whole = self._told().decode(errors="replace")
             known = next((text for sign, text in REMEDIES if sign in whole), "")
             remedy = known or "`ssh {host} true` must work without further options"
-            kind = MachineError if known else UnreachableError  # what has a remedy of its own does not pass by itself
+            passes = not known or "Temporary failure" in whole  # what else has a remedy of its own does not
+            kind = UnreachableError if passes else MachineError
             raise kind(
                 f"cannot connect: {said or 'ssh says nothing (LogLevel?)'}",
                 place=self._place,
