@@ -460,3 +460,24 @@ def test_blocks_that_are_spread_over_hosts_go_on_without_one_that_is_lost(stand:
     assert done.code in GOOD, done
     assert len(finished(stand.place / "fleet")) == 12
     assert queue(node, "scheduler") == "kyber"
+
+
+def test_a_full_disk_here_ends_the_fleet_with_a_word_and_the_next_call_continues(stand: Stand) -> None:
+    fleet = Fleet(stand, "a")
+    fleet.ask(trial="700ms", blocks=3)
+    place = stand.place / "fleet"
+    place.mkdir()
+    shell("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(place))
+    stand.undo(lambda: unmount(place))
+    set_queue(fleet.members["a"].node, "scheduler", "kyber")
+    running = fleet.start()
+    begun(fleet, "a", 1)
+    with contextlib.suppress(OSError):
+        (place / "logs/filling").write_bytes(bytes(8 << 20))
+    done = running.wait()
+    assert done.code == 4, done
+    assert "No space left on device" in done.err + done.out
+    assert queue(fleet.members["a"].node, "scheduler") == "kyber"
+    (place / "logs/filling").unlink()
+    assert fleet.run().code == 0
+    assert len(finished(fleet.place("a"))) == 6

@@ -55,7 +55,7 @@ def _end(fleet: FleetFolder, name: str, destroy: tuple[str, ...]) -> End:
     except (LostError, UnreachableError) as error:
         return End("away", said(error), error.remedy)
     except IodeltaError as error:
-        sys.stderr.write(f"iodelta: {error}\n")
+        sys.stderr.write(f"iodelta: {error.sentence}\n")
         return End("failed", said(error), error.remedy)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import uuid
@@ -39,9 +40,10 @@ def fetch_from(fleet: FleetFolder, host: FleetHost, there: str) -> str:
             _copy(machine, there.rstrip("/"), draft)
         _check(Folder.open(draft), fleet.experiment())
         draft.rename(place)
-    except (IodeltaError, OSError) as error:
-        what = said(error) if isinstance(error, IodeltaError) else str(error)
-        return f"not fetched: {what.replace(str(draft), there)}"
+    except IodeltaError as error:
+        return f"not fetched: {said(error).replace(str(draft), there)}"
+    except OSError as error:
+        return f"not fetched: cannot write {place}: {os.strerror(error.errno or 0)}"
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     fleet.journal.append(Moved(now(), host.name, "done"))
