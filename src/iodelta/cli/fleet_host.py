@@ -3,6 +3,7 @@ it, and says through a pipe how it ended."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import math
 import os
@@ -10,6 +11,7 @@ import signal
 import statistics
 import sys
 from collections import defaultdict
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,12 +75,8 @@ def _measured(fleet: FleetFolder, name: str, destroy: tuple[str, ...]) -> End:
         file = fleet.path / EXPERIMENT
         path = host.target(experiment.target.path)
         asked = Asked(names=(host.machine,), target=path, destroy=destroy, place=place)
-    with click.Context(click.Command("run")):
-        try:
-            measure(file, asked)
-        except SystemExit as end:  # its exit code is of its verdicts
-            if end.code not in (0, 1, 3):
-                raise MeasureError(f"the run ended with exit code {end.code}", place=str(place)) from end
+    with click.Context(click.Command("run")), contextlib.suppress(SystemExit):  # its exit code is of its verdicts
+        measure(file, asked)
     return _outcome(place)
 
 
@@ -92,6 +90,10 @@ def _outcome(place: Path) -> End:
     from iodelta.report.derived import load
 
     account = load(folder)
+    if account.exit_code == MeasureError.exit_code:
+        changed = (finding.explanation for finding in account.broken)
+        reason = next(chain(changed, account.abandoned.values()), "no block was finished")
+        raise MeasureError(f"nothing was measured: {reason}", place=str(place))
     alarm = _alarm(account)
     return End(
         "drained" if alarm else "done", alarm, "find what disturbs this host" if alarm else "", _rate(folder, account)
