@@ -138,6 +138,7 @@ def _with_placebo(
     from iodelta.fleet.answers import CheckedStep, FleetCheckAnswer
     from iodelta.fleet.folder import placebo
     from iodelta.fleet.status import status_of
+    from iodelta.plural import plural
 
     good = tuple(host for host, found in zip(hosts, answer.hosts, strict=True) if found.ok)
     if not good:
@@ -148,7 +149,9 @@ def _with_placebo(
     steps = {}
     for one in status_of(folder, good).hosts:
         ok = one.state == "done"
-        steps[one.name] = CheckedStep("placebo", ok, "no change" if ok else one.reason or one.state, one.remedy)
+        steps[one.name] = CheckedStep(
+            "placebo", ok, f"no alarm in {plural(one.trials, 'trial')}" if ok else one.reason or one.state, one.remedy
+        )
     found = [replace(one, steps=(*one.steps, steps[one.name])) if one.name in steps else one for one in answer.hosts]
     return FleetCheckAnswer(tuple(found))
 

@@ -209,7 +209,8 @@ def placebo(files: Mapping[str, bytes], budget: str) -> dict[str, bytes]:
     variants = data.get("variant", {})
     baseline = data.get("baseline") or next(iter(variants))
     design = {**data.get("design", {}), "placebo": True, "budget": budget}
-    design.pop("weights", None)
+    for name in ("weights", "blocks"):
+        design.pop(name, None)
     about = {"question": "Is this machine steady?", "baseline": baseline, "design": design}
     text = toml_text({**data, **about, "variant": {baseline: variants[baseline]}})
     return {**files, EXPERIMENT: text.encode()}
