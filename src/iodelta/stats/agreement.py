@@ -1,0 +1,124 @@
+"""Hosts that measured one change: its mean over such hosts, how much it varies between them, and what the next one shows.
+
+Each host gives its own log-ratio with a standard error from its own blocks. The true changes of hosts are normal about
+their mean with a standard deviation ``tau``, which few hosts tell poorly. The usual interval that puts one estimate of
+tau in its place covered the next host in 86 to 90 % of cases where 95 % were promised, and claimed a mean change
+falsely in 6.9 % (Paule-Mandel with the modified Hartung-Knapp error, 3 to 20 hosts). Here every tau counts by what the
+hosts say of it: a grid over the restricted likelihood with Jeffreys' prior, a mixture of normals over that grid.
+
+Sources: DerSimonian and Laird 1986 (the model); Bodnar et al. 2017 and Roever 2020, J. Stat. Softw. 93(6) (the prior and
+the mixture); Paule and Mandel 1982, Hartung and Knapp 2001, Partlett and Riley 2017 (what it was compared with).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr
+
+from iodelta.stats.effect import Estimate
+
+Floats = NDArray[np.float64]
+
+FEWEST = 3
+"""Hosts below which there is no joint statement."""
+
+LEVEL = 0.95
+
+GRID = np.concatenate([[0.0], np.geomspace(1e-3, 1e3, 240)])
+"""Values of tau, in units of the hosts' typical error."""
+
+STEPS = 80
+"""Halvings of an interval that holds a quantile."""
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Normals with these ``centres`` and ``scales``, each with its weight: rows are grid points of tau."""
+
+    centres: Floats
+    scales: Floats
+    weights: Floats
+
+    def below(self, value: float) -> float:
+        """The probability below ``value``."""
+        return float(self.weights @ ndtr((value - self.centres) / self.scales))
+
+    def quantile(self, share: float) -> float:
+        """The value with this share of the probability below it."""
+        reach = 40.0 * float(self.scales.max())
+        low, high = float(self.centres.min()) - reach, float(self.centres.max()) + reach
+        for _ in range(STEPS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.below(middle) < share else (low, middle)
+        return (low + high) / 2
+
+    def estimate(self, level: float, hosts: int) -> Estimate:
+        """The median and the central interval."""
+        outside = (1.0 - level) / 2
+        return Estimate(self.quantile(0.5), self.quantile(outside), self.quantile(1 - outside), level, hosts)
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What hosts say together. All in log-ratios, positive is worse."""
+
+    mean: Estimate
+    """The mean change over hosts like these."""
+    next: Estimate
+    """The change that the next such host has: its median and prediction interval."""
+    spread: Estimate
+    """Standard deviation of the true change between hosts (tau)."""
+    share: float
+    """The share of the variance of the hosts' values that lies between hosts, not in their errors (I squared)."""
+
+
+def agree(values: ArrayLike, errors: ArrayLike, level: float = LEVEL) -> Agreement:
+    """What at least three hosts say together, from each one's log-ratio and its standard error.
+
+    Raises ValueError for fewer hosts, and for an error that is not above 0.
+    """
+    y, error = np.asarray(values, dtype=float), np.asarray(errors, dtype=float)
+    if len(y) < FEWEST:
+        raise ValueError(f"{FEWEST} hosts are the fewest")
+    if not (np.all(np.isfinite(y)) and np.all(np.isfinite(error) & (error > 0))):
+        raise ValueError("every host needs a finite value and an error above 0")
+    variances = error**2
+    typical = float(np.exp(np.log(error).mean()))
+    taus = GRID * max(typical, float(y.std()) / 10)
+    means, mean_variances, weights = _posterior(y, variances, taus)
+    hosts = len(y)
+    return Agreement(
+        Mixture(means, np.sqrt(mean_variances), weights).estimate(level, hosts),
+        Mixture(means, np.sqrt(mean_variances + taus**2), weights).estimate(level, hosts),
+        _spread(taus, weights, level, hosts),
+        _between(y, variances),
+    )
+
+
+def _posterior(y: Floats, variances: Floats, taus: Floats) -> tuple[Floats, Floats, Floats]:
+    """For each tau the mean over hosts, its variance, and the weight of that tau (they add up to 1)."""
+    precision = 1.0 / (variances[None, :] + taus[:, None] ** 2)
+    total = precision.sum(axis=1)
+    means = precision @ y / total
+    misfit = (precision * (y[None, :] - means[:, None]) ** 2).sum(axis=1)
+    log_likelihood = 0.5 * (np.log(precision).sum(axis=1) - np.log(total) - misfit)
+    jeffreys = np.sqrt(((taus[:, None] * precision) ** 2).sum(axis=1))
+    weights = np.exp(log_likelihood - log_likelihood.max()) * jeffreys * np.gradient(taus)
+    return means, 1.0 / total, weights / weights.sum()
+
+
+def _spread(taus: Floats, weights: Floats, level: float, hosts: int) -> Estimate:
+    outside = (1.0 - level) / 2
+    shares = np.cumsum(weights)
+    low, middle, high = (float(np.interp(share, shares, taus)) for share in (outside, 0.5, 1.0 - outside))
+    return Estimate(middle, low, high, level, hosts)
+
+
+def _between(y: Floats, variances: Floats) -> float:
+    precision = 1.0 / variances
+    mean = float(precision @ y / precision.sum())
+    misfit = float(precision @ (y - mean) ** 2)
+    return max(0.0, 1.0 - (len(y) - 1) / misfit) if misfit else 0.0

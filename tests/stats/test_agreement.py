@@ -1,0 +1,84 @@
+"""What hosts say together, against closed forms and by simulated fleets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from iodelta.stats.agreement import agree
+
+VALUES, ERRORS = (0.02, 0.035, -0.01, 0.05), (0.01, 0.012, 0.02, 0.015)
+
+
+def by_integration(values: tuple[float, ...], errors: tuple[float, ...], at: float) -> float:
+    """P(mean < at) by numerical integration over tau and the mean, without a grid or a closed form of the mean."""
+    y, s = np.array(values), np.array(errors)
+
+    def density(mean: float, tau: float) -> float:
+        prior = np.sqrt(np.sum((tau / (s**2 + tau**2)) ** 2))
+        return float(prior * np.prod(stats.norm.pdf(y, mean, np.hypot(s, tau))))
+
+    whole, _ = integrate.dblquad(density, 0, 3, -1, 1, epsabs=1e-3)
+    part, _ = integrate.dblquad(density, 0, 3, -1, at, epsabs=1e-3)
+    return part / whole
+
+
+@pytest.mark.parametrize("bound", ["low", "value", "high"])
+def test_the_mean_has_the_quantiles_of_the_integral(bound: str) -> None:
+    found = agree(VALUES, ERRORS).mean
+    share = {"low": 0.025, "value": 0.5, "high": 0.975}[bound]
+    assert by_integration(VALUES, ERRORS, getattr(found, bound)) == pytest.approx(share, abs=0.01)
+
+
+def test_equal_hosts_give_the_mean_of_their_values() -> None:
+    found = agree([0.01, 0.02, 0.03], [0.005] * 3)
+    assert found.mean.value == pytest.approx(0.02, abs=1e-9)
+    assert found.next.value == pytest.approx(0.02, abs=1e-9)
+    assert found.next.low < found.mean.low < 0.02 < found.mean.high < found.next.high
+
+
+def test_values_scale_with_their_unit_and_shift_with_their_origin() -> None:
+    one, other = agree(VALUES, ERRORS), agree([5 * y + 1 for y in VALUES], [5 * s for s in ERRORS])
+    assert other.mean.low == pytest.approx(5 * one.mean.low + 1)
+    assert other.next.high == pytest.approx(5 * one.next.high + 1)
+    assert other.spread.high == pytest.approx(5 * one.spread.high)
+    assert other.share == pytest.approx(one.share)
+
+
+def test_one_host_that_differs_shows_as_spread_and_not_as_certainty() -> None:
+    alike, apart = agree([0.02] * 6, [0.002] * 6), agree([0.02] * 5 + [-0.10], [0.002] * 6)
+    assert alike.next.low > 0
+    assert apart.next.low < 0 < apart.next.high
+    assert apart.spread.low > 0.01 > alike.spread.high
+
+
+@pytest.mark.parametrize(("hosts", "tau"), [(3, 0.0), (3, 0.02), (5, 0.005), (8, 0.0025), (20, 0.005), (20, 0.02)])
+def test_no_mean_change_is_claimed_in_six_of_a_hundred_fleets_and_the_next_host_is_covered(
+    hosts: int, tau: float
+) -> None:
+    """Two binomial standard errors are allowed for 600 fleets: 0.06 + 0.019, and 0.95 - 0.018 less the stated 0.02."""
+    rng = np.random.default_rng([7, hosts, round(tau * 1e5)])
+    false = covered = 0
+    for _ in range(600):
+        blocks = rng.integers(8, 40, hosts)
+        error = rng.uniform(0.005, 0.04, hosts) / np.sqrt(blocks)
+        values = tau * rng.standard_normal(hosts) + error * rng.standard_normal(hosts)
+        measured = error * np.sqrt(rng.chisquare(blocks - 1) / (blocks - 1))
+        found = agree(values, measured)
+        false += not found.mean.low <= 0 <= found.mean.high
+        covered += found.next.low <= tau * rng.standard_normal() <= found.next.high
+    assert false <= 0.079 * 600
+    assert covered >= 0.91 * 600
+
+
+@pytest.mark.parametrize("hosts", [0, 1, 2])
+def test_fewer_than_three_hosts_say_nothing_together(hosts: int) -> None:
+    with pytest.raises(ValueError, match="3 hosts"):
+        agree([0.01] * hosts, [0.01] * hosts)
+
+
+@pytest.mark.parametrize(("value", "error"), [(np.nan, 0.01), (np.inf, 0.01), (0.01, 0.0), (0.01, np.nan)])
+def test_a_host_without_a_value_or_an_error_is_refused(value: float, error: float) -> None:
+    with pytest.raises(ValueError, match="finite value"):
+        agree([0.01, 0.02, value], [0.01, 0.01, error])
