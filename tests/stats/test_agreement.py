@@ -21,7 +21,7 @@ def by_integration(values: tuple[float, ...], errors: tuple[float, ...], at: flo
 
     whole, _ = integrate.dblquad(density, 0, 3, -1, 1, epsabs=1e-3)
     part, _ = integrate.dblquad(density, 0, 3, -1, at, epsabs=1e-3)
-    return part / whole
+    return float(part / whole)
 
 
 @pytest.mark.parametrize("bound", ["low", "value", "high"])

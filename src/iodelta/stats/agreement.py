@@ -1,4 +1,4 @@
-"""Hosts that measured one change: its mean over such hosts, how much it varies between them, and what the next one shows.
+"""Hosts that measured one change: its mean over such hosts, how it varies between them, and what the next one shows.
 
 Each host gives its own log-ratio with a standard error from its own blocks. The true changes of hosts are normal about
 their mean with a standard deviation ``tau``, which few hosts tell poorly. The usual interval that puts one estimate of
@@ -6,8 +6,8 @@ tau in its place covered the next host in 86 to 90 % of cases where 95 % were pr
 falsely in 6.9 % (Paule-Mandel with the modified Hartung-Knapp error, 3 to 20 hosts). Here every tau counts by what the
 hosts say of it: a grid over the restricted likelihood with Jeffreys' prior, a mixture of normals over that grid.
 
-Sources: DerSimonian and Laird 1986 (the model); Bodnar et al. 2017 and Roever 2020, J. Stat. Softw. 93(6) (the prior and
-the mixture); Paule and Mandel 1982, Hartung and Knapp 2001, Partlett and Riley 2017 (what it was compared with).
+Sources: DerSimonian and Laird 1986 (the model); Bodnar et al. 2017 and Roever 2020, J. Stat. Softw. 93(6) (the prior
+and the mixture); Paule and Mandel 1982, Hartung and Knapp 2001, Partlett and Riley 2017 (what it was compared with).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr
+from scipy.special import ndtr, stdtr, stdtrit
 
 from iodelta.stats.effect import Estimate
 
@@ -29,6 +29,9 @@ LEVEL = 0.95
 
 GRID = np.concatenate([[0.0], np.geomspace(1e-3, 1e3, 240)])
 """Values of tau, in units of the hosts' typical error."""
+
+MOST_HOSTS = 1000
+"""Beyond so many hosts nobody is advised."""
 
 STEPS = 80
 """Halvings of an interval that holds a quantile."""
@@ -96,6 +99,47 @@ def agree(values: ArrayLike, errors: ArrayLike, level: float = LEVEL) -> Agreeme
         _spread(taus, weights, level, hosts),
         _between(y, variances),
     )
+
+
+def differ(
+    values: ArrayLike, errors: ArrayLike, spare: ArrayLike, margin: float, level: float
+) -> tuple[int, int] | None:
+    """The two hosts whose changes most certainly differ by more than ``margin`` (log-ratio), the larger first.
+
+    Welch's t with each error's degrees of freedom ``spare``, Bonferroni over all pairs; None where no pair does.
+    """
+    y, variance = np.asarray(values, dtype=float), np.asarray(errors, dtype=float) ** 2
+    larger, smaller = np.nonzero(y[:, None] > y[None, :])
+    if not len(larger):
+        return None
+    both = variance[larger] + variance[smaller]
+    parts = variance**2 / np.asarray(spare, dtype=float)
+    freedom = both**2 / (parts[larger] + parts[smaller])
+    p = stdtr(freedom, -(y[larger] - y[smaller] - margin) / np.sqrt(both))
+    best = int(np.argmin(p))
+    pairs = len(y) * (len(y) - 1) / 2
+    return (int(larger[best]), int(smaller[best])) if p[best] * pairs <= 1.0 - level else None
+
+
+@dataclass(frozen=True)
+class Settling:
+    """What would bring the interval of the mean down to a half width: so many hosts in all, or so many blocks on each
+    of today's hosts; None where no number does."""
+
+    hosts: int | None
+    blocks: float | None
+
+
+def settling(spread: float, error: float, hosts: int, blocks: float, half: float, level: float = LEVEL) -> Settling:
+    """From the spread between hosts, a host's standard error after ``blocks`` blocks, and the half width wanted."""
+
+    def width(number: int, own: float) -> float:
+        t = -float(stdtrit(number - 1, (1.0 - level) / 2))
+        return t * float(np.sqrt((spread**2 + own**2) / number))
+
+    more = next((number for number in range(hosts, MOST_HOSTS) if width(number, error) <= half), None)
+    room = (half / -float(stdtrit(hosts - 1, (1.0 - level) / 2))) ** 2 * hosts - spread**2
+    return Settling(more, max(blocks, blocks * error**2 / room) if room > 0 else None)
 
 
 def _posterior(y: Floats, variances: Floats, taus: Floats) -> tuple[Floats, Floats, Floats]:

@@ -74,7 +74,7 @@ def places_of(hosts: Sequence[str]) -> list[NDArray[np.intp]]:
 
 def typical_mean(d: Floats, places: Places) -> Mean:
     """The mean over hosts of the trimmed means of their log-ratios; ``d`` has one row per comparison or replay."""
-    return _mean([_trimmed(d[:, rows]) for rows in places])
+    return _mean([trimmed(d[:, rows]) for rows in places])
 
 
 def total_mean(arms: Arms, places: Places) -> Mean:
@@ -134,11 +134,21 @@ def _mean(own: Sequence[tuple[Floats, Floats]]) -> Mean:
     return Mean(values.mean(axis=0), np.maximum(np.maximum(between, within), TINY), within, count - 1)
 
 
-def _trimmed(d: Floats) -> tuple[Floats, Floats]:
-    """Per row the trimmed mean, and its standard error from the winsorised values."""
+def kept(blocks: int) -> int:
+    """Blocks that are left when those at either end are trimmed."""
+    return blocks - 2 * _cut(blocks)
+
+
+def trimmed(d: Floats) -> tuple[Floats, Floats]:
+    """Per row the trimmed mean, and its standard error from the winsorised values, with ``kept`` - 1 degrees of
+    freedom."""
     n = d.shape[1]
-    cut = max(1, int(TRIM * n))
+    cut = _cut(n)
     ordered = np.sort(d, axis=1)
     drawn_in = np.clip(ordered, ordered[:, [cut]], ordered[:, [n - 1 - cut]])
     error = drawn_in.std(axis=1, ddof=1) / ((1.0 - 2.0 * cut / n) * np.sqrt(n))
     return ordered[:, cut : n - cut].mean(axis=1), error
+
+
+def _cut(blocks: int) -> int:
+    return max(1, int(TRIM * blocks))

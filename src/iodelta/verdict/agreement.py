@@ -1,0 +1,94 @@
+"""The word that many hosts give together on one comparison: whether a change is there on machines that differ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from iodelta.stats.agreement import FEWEST, Agreement, agree, differ
+from iodelta.stats.effect import Estimate
+from iodelta.stats.hosts import FEWEST_BLOCKS, kept, trimmed
+
+Floats = NDArray[np.float64]
+
+JointWord = Literal[
+    "regression everywhere",
+    "improvement everywhere",
+    "equivalent everywhere",
+    "depends on the machine",
+    "regression on average",
+    "improvement on average",
+    "inconclusive",
+]
+
+
+class HostChange(msgspec.Struct, frozen=True):
+    """The change that one host measured (log-ratio, positive is worse), its standard error and degrees of freedom."""
+
+    host: str
+    value: float
+    error: float
+    spare: float
+
+
+class Joint(msgspec.Struct, frozen=True):
+    """What hosts say together of one comparison; ``together`` is None for fewer than three hosts."""
+
+    word: JointWord
+    together: Agreement | None
+    apart: tuple[str, str] | None
+    """The hosts whose changes most certainly differ by more than the margin: the worse first."""
+
+
+def own_change(host: str, d: Floats) -> HostChange | None:
+    """The trimmed mean of a host's log-ratios, one per block; None where it has too few blocks or they do not vary."""
+    if len(d) < FEWEST_BLOCKS:
+        return None
+    (value,), (error,) = trimmed(d[None, :])
+    return HostChange(host, float(value), float(error), kept(len(d)) - 1) if error > 0 else None
+
+
+def joint(changes: Sequence[HostChange], margin: float, *, level: float) -> Joint:
+    """The word of these hosts; ``margin`` is a log-ratio, ``level`` that of all intervals it rests on.
+
+    The strongest claim that holds: of every host like these (prediction interval), of the hosts' differences, of their
+    mean. A change inside the margin claims nothing, however sure its sign is.
+    """
+    if len(changes) < FEWEST:
+        return Joint("inconclusive", None, None)
+    values, errors = [one.value for one in changes], [one.error for one in changes]
+    together = agree(values, errors, level)
+    pair = differ(values, errors, [one.spare for one in changes], margin, level)
+    apart = (changes[pair[0]].host, changes[pair[1]].host) if pair else None
+    return Joint(_word(together, margin, differs=pair is not None), together, apart)
+
+
+def _word(together: Agreement, margin: float, *, differs: bool) -> JointWord:
+    if _inside(together.next, margin):
+        return "equivalent everywhere"
+    if together.next.low > 0:
+        return "regression everywhere"
+    if together.next.high < 0:
+        return "improvement everywhere"
+    if differs:
+        return "depends on the machine"
+    if together.mean.low > 0 and not _inside(together.mean, margin):
+        return "regression on average"
+    if together.mean.high < 0 and not _inside(together.mean, margin):
+        return "improvement on average"
+    return "inconclusive"
+
+
+def _inside(estimate: Estimate, margin: float) -> bool:
+    return max(-estimate.low, estimate.high) < margin
+
+
+def worth_half(together: Agreement, margin: float) -> float:
+    """The half width of the mean's interval that would settle a word: it excludes 0, or lies inside the margin."""
+    size = abs(together.mean.value)
+    return max(size, margin - size, math.log1p(1e-6))
