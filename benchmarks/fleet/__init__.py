@@ -1,0 +1,1 @@
+"""What many hosts say together, on simulated fleets."""
