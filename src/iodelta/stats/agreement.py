@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
 from scipy.special import ndtr, stdtr, stdtrit
 
 from iodelta.stats.effect import Estimate
@@ -33,8 +34,8 @@ GRID = np.concatenate([[0.0], np.geomspace(1e-3, 1e3, 240)])
 MOST_HOSTS = 1000
 """Beyond so many hosts nobody is advised."""
 
-STEPS = 80
-"""Halvings of an interval that holds a quantile."""
+EXACT = 1e-6
+"""Error of a quantile, in units of the smallest scale of its mixture."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +54,7 @@ class Mixture:
         """The value with this share of the probability below it."""
         reach = 40.0 * float(self.scales.max())
         low, high = float(self.centres.min()) - reach, float(self.centres.max()) + reach
-        for _ in range(STEPS):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self.below(middle) < share else (low, middle)
-        return (low + high) / 2
+        return float(brentq(lambda value: self.below(value) - share, low, high, xtol=EXACT * float(self.scales.min())))
 
     def estimate(self, level: float, hosts: int) -> Estimate:
         """The median and the central interval."""

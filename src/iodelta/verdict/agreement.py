@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from iodelta.stats.agreement import FEWEST, Agreement, agree, differ
 from iodelta.stats.effect import Estimate
 from iodelta.stats.hosts import FEWEST_BLOCKS, kept, trimmed
+from iodelta.stats.total import Arms, log_total
+from iodelta.verdict.model import Basis
 
 Floats = NDArray[np.float64]
 
@@ -25,6 +27,24 @@ JointWord = Literal[
     "improvement on average",
     "inconclusive",
 ]
+
+
+TINY = 1e-9
+"""A standard error below this is that of blocks which do not vary: rounding is all that is left."""
+
+STRENGTH: tuple[JointWord, ...] = (
+    "depends on the machine",
+    "regression everywhere",
+    "improvement everywhere",
+    "regression on average",
+    "improvement on average",
+    "inconclusive",
+    "equivalent everywhere",
+)
+"""Of two words the earlier one is said: a change shown in a typical trial or in all work is one, and "equivalent" needs
+both."""
+
+WORK: dict[Basis, str] = {"typical": "a typical trial", "total": "all work together"}
 
 
 class HostChange(msgspec.Struct, frozen=True):
@@ -50,7 +70,17 @@ def own_change(host: str, d: Floats) -> HostChange | None:
     if len(d) < FEWEST_BLOCKS:
         return None
     (value,), (error,) = trimmed(d[None, :])
-    return HostChange(host, float(value), float(error), kept(len(d)) - 1) if error > 0 else None
+    return HostChange(host, float(value), float(error), kept(len(d)) - 1) if error > TINY else None
+
+
+def own_total(host: str, arms: Arms) -> HostChange | None:
+    """The log-ratio of a host's totals; None where it has too few blocks or they do not vary. ``arms`` have one row."""
+    blocks = arms.old.shape[1]
+    if blocks < FEWEST_BLOCKS:
+        return None
+    (value,), (error,) = log_total(arms)
+    known = math.isfinite(value) and math.isfinite(error) and error > TINY
+    return HostChange(host, float(value), float(error), blocks - 1) if known else None
 
 
 def joint(changes: Sequence[HostChange], margin: float, *, level: float) -> Joint:
@@ -66,6 +96,38 @@ def joint(changes: Sequence[HostChange], margin: float, *, level: float) -> Join
     pair = differ(values, errors, [one.spare for one in changes], margin, level)
     apart = (changes[pair[0]].host, changes[pair[1]].host) if pair else None
     return Joint(_word(together, margin, differs=pair is not None), together, apart)
+
+
+class Agreed(msgspec.Struct, frozen=True):
+    """The one word for a typical trial and all work, which of both it is about, and what the other says."""
+
+    word: JointWord
+    basis: Basis
+    says: str = ""
+
+
+def agreed(typical: JointWord, total: JointWord | None, *, stalls_excluded: bool) -> Agreed:
+    """One word from the word of each estimand (None: no total is known), by the rules of a verdict.
+
+    Opposite directions are a contradiction, and claim nothing. "Equivalent" also needs trials enough on every host to
+    exclude rare stalls, which neither estimand shows.
+    """
+    found = Agreed(typical, "typical") if total is None else _of_both(typical, total)
+    if found.word == "equivalent everywhere" and not stalls_excluded:
+        says = "inside the margin, but the trials of a host do not exclude rare stalls yet: it needs more blocks"
+        return Agreed("inconclusive", found.basis, says)
+    return found
+
+
+def _of_both(typical: JointWord, total: JointWord) -> Agreed:
+    if typical == total:
+        return Agreed(typical, "typical")
+    if {typical.partition(" ")[0], total.partition(" ")[0]} == {"regression", "improvement"}:
+        says = f"{WORK['typical']} says {typical}, {WORK['total']} says {total}"
+        return Agreed("inconclusive", "typical", says)
+    if STRENGTH.index(typical) < STRENGTH.index(total):
+        return Agreed(typical, "typical", f"{WORK['total']}: {total}")
+    return Agreed(total, "total", f"{WORK['typical']}: {typical}")
 
 
 def _word(together: Agreement, margin: float, *, differs: bool) -> JointWord:

@@ -1,0 +1,336 @@
+"""Many hosts that measured one plan: the word of each, and the word they give together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from iodelta.lab.folder import Folder
+from iodelta.plural import plural
+from iodelta.stats.agreement import FEWEST, Agreement, settling
+from iodelta.stats.effect import Estimate
+from iodelta.study.confounders import Differing, differences
+from iodelta.study.fleet_host import (
+    FleetMember,
+    HostWord,
+    MeasuredHost,
+    read_hosts,
+    same_machine,
+    seconds_each,
+    words_of,
+)
+from iodelta.verdict import Metric, Verdict
+from iodelta.verdict.agreement import Agreed, HostChange, Joint, JointWord, agreed, joint, worth_half
+from iodelta.verdict.model import Basis, Change, relative
+
+SCHEMA = "iodelta.fleet/1"
+
+ESTIMANDS = 2
+"""Joint statements of a comparison: of a typical trial, and of all work."""
+
+HOUR = 3600.0
+
+KINDS: tuple[tuple[Literal["CPU", "disk", "kernel"], str], ...] = (
+    ("CPU", "cpu"),
+    ("disk", "disk"),
+    ("kernel", "kernel"),
+)
+"""What hosts are grouped by, and its field of a member."""
+
+CHANGES = ("regression everywhere", "regression on average")
+
+
+class Together(msgspec.Struct, frozen=True):
+    """What the hosts say together of one estimand, as relative changes of the metric."""
+
+    mean: Change
+    """The mean change over hosts like these."""
+    next: Change
+    """What the next such host will show: its median and prediction interval."""
+    spread: float
+    """Standard deviation of the true change between hosts (tau), a log-ratio."""
+    spread_low: float
+    """Lower bound of the spread."""
+    spread_high: float
+    """Upper bound of the spread."""
+    between: float
+    """Share of the variance that lies between hosts and not in their errors (I squared)."""
+
+
+class FleetGroup(msgspec.Struct, frozen=True):
+    """The hosts that have one CPU model, disk model or kernel."""
+
+    by: Literal["CPU", "disk", "kernel"]
+    """What is the same in this group."""
+    value: str
+    """The model or release."""
+    hosts: tuple[str, ...]
+    """Names of its hosts."""
+    change: float
+    """Mean of their relative changes: a description, it carries no error rate."""
+
+
+class Cheaper(msgspec.Struct, frozen=True):
+    """What would settle an open comparison, in hours of one machine; null where no number would."""
+
+    hosts: int | None
+    """Hosts in all, each with as many blocks as today's."""
+    hosts_hours: float | None
+    """Machine hours of the hosts to be added."""
+    blocks: int | None
+    """Blocks in all on each of today's hosts."""
+    blocks_hours: float | None
+    """Machine hours of the blocks to be added, over all hosts."""
+
+    @property
+    def choice(self) -> Literal["hosts", "blocks", "neither"]:
+        """The cheaper of both."""
+        if self.hosts_hours is None and self.blocks_hours is None:
+            return "neither"
+        of_hosts, of_blocks = (math.inf if hours is None else hours for hours in (self.hosts_hours, self.blocks_hours))
+        return "blocks" if of_blocks <= of_hosts else "hosts"
+
+
+class FleetRow(msgspec.Struct, frozen=True):
+    """One comparison on all hosts."""
+
+    cell: str
+    variant: str
+    baseline: str
+    metric: Metric
+    hosts: tuple[HostWord, ...]
+    """What each host says."""
+    word: JointWord | None
+    """The joint word; null for fewer than three hosts."""
+    basis: Basis
+    says: str
+    """What the word rests on or lacks, where that needs saying."""
+    typical: Together | None
+    """Of a typical trial."""
+    total: Together | None
+    """Of all work done; null where it is not known of every host."""
+    apart: tuple[str, str] | None
+    """The two hosts whose changes most surely differ by more than the margin, the worse first."""
+    groups: tuple[FleetGroup, ...]
+    """The hosts by CPU model, disk model and kernel, where these differ."""
+    differing: tuple[Differing, ...]
+    """What differs between the hosts in ``apart``."""
+    settles: Cheaper | None
+    """What would settle it; null where a word is said."""
+    surely_worse: tuple[str, ...]
+    """Hosts with a regression of their own that also holds corrected for the number of hosts."""
+
+    @property
+    def together(self) -> Together | None:
+        """The numbers behind the word."""
+        return self.total if self.basis == "total" else self.typical
+
+    @property
+    def averaged(self) -> tuple[HostWord, ...]:
+        """The hosts that count."""
+        return tuple(one for one in self.hosts if one.averaged)
+
+    @property
+    def exit_code(self) -> int:
+        """1 a regression for sure, 3 one cannot be ruled out, 0 otherwise."""
+        own = {one.word for one in self.averaged}
+        if self.word in CHANGES or self.surely_worse or (self.word is None and "regression" in own):
+            return 1
+        if self.word in ("equivalent everywhere", "improvement everywhere", "improvement on average"):
+            return 0
+        settled = bool(own) and own <= {"improvement", "equivalent"}
+        return 0 if settled and self.word != "inconclusive" else 3
+
+
+class FleetAccount(msgspec.Struct, frozen=True):
+    """Everything that ``iodelta fleet report`` has to say."""
+
+    schema: str
+    question: str
+    margin: float
+    """The relative change that matters."""
+    level: float
+    """Level of every joint interval: corrected for the number of joint statements."""
+    statements: int
+    """Joint statements that the level is corrected for."""
+    hosts: tuple[FleetMember, ...]
+    """Every host, averaged or not."""
+    rows: tuple[FleetRow, ...]
+    """One for each cell, variant and metric."""
+    notes: tuple[str, ...] = ()
+    """What a reader must know of the hosts."""
+    again: tuple[str, ...] = ()
+    """Commands that do it again."""
+
+    @property
+    def drained(self) -> tuple[FleetMember, ...]:
+        """Hosts that are shown and not averaged."""
+        return tuple(one for one in self.hosts if one.drained)
+
+    @property
+    def exit_code(self) -> int:
+        """1 a regression everywhere, on average or on some host for sure, 3 one cannot be ruled out, 4 nothing could be
+        judged, 0 otherwise."""
+        if not any(row.averaged for row in self.rows):
+            return 4
+        codes = {row.exit_code for row in self.rows}
+        return next((code for code in (1, 3) if code in codes), 0)
+
+
+def fleet_account(folders: Mapping[str, Folder], again: Sequence[str] = ()) -> FleetAccount:
+    """The account of hosts by name. Raises RequestError where their folders are not of one plan."""
+    hosts = read_hosts(folders)
+    judged = [host.judged for host in hosts if host.judged is not None]
+    if not judged:
+        return FleetAccount(SCHEMA, "", 0.0, 0.0, 0, tuple(host.member for host in hosts), (), (), tuple(again))
+    rules = judged[0].account.judgement.rules
+    found: dict[tuple[str, str, str], dict[str, HostWord]] = {}
+    about: dict[tuple[str, str, str], Verdict] = {}
+    for host in hosts:
+        for key, word, verdict in words_of(host):
+            found.setdefault(key, {})[host.member.name] = word
+            about.setdefault(key, verdict)
+    statements = ESTIMANDS * len(found)
+    level = 1.0 - rules.alpha / max(1, statements)
+    joining = _Joining(hosts, rules.margin, level, rules.alpha)
+    rows = tuple(joining.row(about[key], tuple(words.values())) for key, words in found.items())
+    return FleetAccount(
+        SCHEMA,
+        judged[0].account.plan.experiment.question,
+        rules.margin,
+        level,
+        statements,
+        tuple(host.member for host in hosts),
+        rows,
+        tuple(map(_one_machine, same_machine(hosts))),
+        tuple(again),
+    )
+
+
+def _one_machine(names: tuple[str, ...]) -> str:
+    return f"{' and '.join(names)} are one machine with different disks: they differ less than machines do."
+
+
+class _Joining:
+    """What the hosts of one plan have in common when their rows are joined."""
+
+    def __init__(self, hosts: Sequence[MeasuredHost], margin: float, level: float, alpha: float) -> None:
+        self._members = {host.member.name: host.member for host in hosts}
+        self._environments = {host.member.name: host.environment for host in hosts}
+        self._seconds = seconds_each(hosts)
+        self._margin, self._level, self._alpha = math.log1p(margin), level, alpha
+
+    def row(self, about: Verdict, words: tuple[HostWord, ...]) -> FleetRow:
+        own = [one for one in words if one.averaged]
+        typical = self._joint([one.typical for one in own])
+        total = self._joint([one.total for one in own])
+        told = self._told(words, own, typical, total)
+        basis = told.basis if told is not None else "typical"
+        of_basis = total if basis == "total" and total is not None else typical
+        changes = [one.total if basis == "total" else one.typical for one in own]
+        known = [change for change in changes if change is not None]
+        apart = of_basis.apart if of_basis is not None else None
+        open_ = told is not None and told.word == "inconclusive"
+        return FleetRow(
+            cell=about.cell,
+            variant=about.variant,
+            baseline=about.baseline,
+            metric=about.metric,
+            hosts=words,
+            word=told.word if told is not None else None,
+            basis=basis,
+            says=told.says if told is not None else _alone(own),
+            typical=_together(typical, about.metric),
+            total=_together(total, about.metric),
+            apart=apart,
+            groups=self._groups(known, about.metric),
+            differing=differences(*(self._environments[name] for name in apart)) if apart else (),
+            settles=self._settles(of_basis, known, own) if open_ and of_basis is not None else None,
+            surely_worse=tuple(one.host for one in own if self._surely_worse(one, len(own))),
+        )
+
+    def _joint(self, changes: Sequence[HostChange | None]) -> Joint | None:
+        """What at least three hosts say; None where one of them does not know this change."""
+        known = [change for change in changes if change is not None]
+        if len(known) < max(FEWEST, len(changes)):
+            return None
+        return joint(known, self._margin, level=self._level)
+
+    def _told(
+        self, words: Sequence[HostWord], own: Sequence[HostWord], typical: Joint | None, total: Joint | None
+    ) -> Agreed | None:
+        if typical is None:
+            return None
+        stopped = [f"{one.host}: {one.obstacle}" for one in words if one.obstacle]
+        if stopped:
+            return Agreed("inconclusive", "typical", f"no joint word rests on {'; '.join(stopped)}")
+        enough = all(one.stalls_excluded for one in own)
+        return agreed(typical.word, total.word if total is not None else None, stalls_excluded=enough)
+
+    def _surely_worse(self, one: HostWord, hosts: int) -> bool:
+        """Bonferroni over hosts, on top of what its own folder corrects for."""
+        return one.word == "regression" and one.p * hosts <= self._alpha
+
+    def _groups(self, changes: Sequence[HostChange], metric: Metric) -> tuple[FleetGroup, ...]:
+        found = []
+        for by, field in KINDS:
+            hosts: dict[str, list[HostChange]] = {}
+            for one in changes:
+                hosts.setdefault(getattr(self._members[one.host], field), []).append(one)
+            if len(hosts) < 2:
+                continue
+            for value, own in hosts.items():
+                mean = _signed(float(np.mean([one.value for one in own])), metric)
+                found.append(FleetGroup(by, value, tuple(one.host for one in own), relative(mean)))
+        return tuple(found)
+
+    def _settles(self, found: Joint, changes: Sequence[HostChange], own: Sequence[HostWord]) -> Cheaper | None:
+        """Both ways to settle it, with their machine hours as blocks took here."""
+        if found.together is None:
+            return None
+        hosts, blocks = len(changes), float(np.mean([one.blocks for one in own]))
+        error = math.sqrt(float(np.mean([one.error**2 for one in changes])))
+        half = worth_half(found.together, self._margin)
+        needed = settling(found.together.spread.value, error, hosts, blocks, half, self._level)
+        more_hosts = None if needed.hosts is None else max(needed.hosts, hosts + 1)
+        more_blocks = None if needed.blocks is None else max(math.ceil(needed.blocks), math.ceil(blocks) + 1)
+        return Cheaper(
+            more_hosts,
+            None if more_hosts is None else (more_hosts - hosts) * blocks * self._seconds / HOUR,
+            more_blocks,
+            None if more_blocks is None else (more_blocks - blocks) * hosts * self._seconds / HOUR,
+        )
+
+
+def _alone(own: Sequence[HostWord]) -> str:
+    return f"{plural(len(own), 'host')}: {FEWEST} are the fewest that have a joint word, so each says its own"
+
+
+def _signed(value: float, metric: Metric) -> float:
+    """A log-ratio in the metric's own sign, from one where positive is worse."""
+    return -value if metric.better == "higher" else value
+
+
+def _together(found: Joint | None, metric: Metric) -> Together | None:
+    if found is None or found.together is None:
+        return None
+    one: Agreement = found.together
+    spread = one.spread
+    return Together(
+        _change(one.mean, metric), _change(one.next, metric), spread.value, spread.low, spread.high, one.share
+    )
+
+
+def _change(estimate: Estimate, metric: Metric) -> Change:
+    low, high = sorted(relative(_signed(bound, metric)) for bound in (estimate.low, estimate.high))
+    return Change(relative(_signed(estimate.value, metric)), low, high, estimate.level)
+
+
+def counted(rows: Sequence[FleetRow]) -> dict[str, int]:
+    """Word -> how many comparisons, the most frequent first; of hosts alone their own words."""
+    words = [row.word for row in rows if row.word is not None]
+    return {word: words.count(word) for word in sorted(set(words), key=lambda word: -words.count(word))}

@@ -1,0 +1,298 @@
+"""One host of a fleet: its folder judged, whether it counts, and its own change of every comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from iodelta.errors import MeasureError, RequestError
+from iodelta.lab.account import Account as Journal
+from iodelta.lab.folder import JOURNAL, Folder
+from iodelta.lab.plan import Plan
+from iodelta.lab.seal import sha256
+from iodelta.lab.session import read_plan
+from iodelta.plural import plural
+from iodelta.stats.hosts import FEWEST_BLOCKS
+from iodelta.stats.stalls import excluded
+from iodelta.stats.total import Arms
+from iodelta.study.best import PLACEBO
+from iodelta.study.judging import Judged, judged, target_of
+from iodelta.study.system import system
+from iodelta.verdict import Verdict
+from iodelta.verdict.agreement import HostChange, own_change, own_total
+from iodelta.verdict.model import Change
+from iodelta.verdict.series import series_of
+from iodelta.verdict.series_units import units_of
+
+UNKNOWN = "not recorded"
+
+FALSE_ALARMS = "calibration.false-alarms"
+UNSTABLE = "verdict.unstable"
+
+
+class FleetMember(msgspec.Struct, frozen=True):
+    """A host: its folder, what it is, and why it is not averaged."""
+
+    name: str
+    place: str
+    """Its folder or bundle."""
+    state: str
+    """How its last session ended."""
+    blocks: int
+    """Complete blocks of all cells."""
+    seconds: float
+    """Seconds spent on its trials."""
+    drained: str
+    """Why it is shown and not averaged; empty where it is averaged."""
+    cpu: str
+    """The model of its CPU."""
+    disk: str
+    """The model of what was measured."""
+    kernel: str
+    """The release of its kernel."""
+    system: tuple[tuple[str, str], ...] = ()
+    """What the machine was, in a few lines: name and value."""
+
+
+class HostWord(msgspec.Struct, frozen=True):
+    """What one host says of one comparison."""
+
+    host: str
+    word: str
+    """The host's own word, as its folder has it; empty where it has none."""
+    phrase: str
+    """Its own word in full."""
+    blocks: int
+    """Blocks behind it."""
+    change: Change | None
+    """Its change with the interval of its own verdict."""
+    typical: HostChange | None
+    """The log-ratio of a typical trial that is averaged; null where there is none."""
+    total: HostChange | None
+    """The log-ratio of all work that is averaged; null where there is none."""
+    obstacle: str
+    """Why no joint word can rest on this host; empty where one can."""
+    p: float
+    """P value of the host's word over its looks and its own comparisons; 1 where it has none."""
+    stalls_excluded: bool
+    """Whether its trials are enough to exclude rare stalls."""
+    averaged: bool
+    """Whether it counts in the joint word."""
+
+
+@dataclass(frozen=True)
+class MeasuredHost:
+    """A host as it was read; without ``judged`` its folder cannot be judged."""
+
+    member: FleetMember
+    judged: Judged | None
+    environment: dict[str, Any]
+    seconds_of_block: float
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is averaged."""
+        return not self.member.drained
+
+
+def read_hosts(folders: Mapping[str, Folder]) -> tuple[MeasuredHost, ...]:
+    """Every host, those that cannot be averaged with the reason. Raises RequestError where the folders are not of one
+    plan."""
+    plans: dict[str, Plan] = {}
+    failed: dict[str, str] = {}
+    for name, folder in folders.items():
+        try:
+            plans[name] = read_plan(folder)
+        except MeasureError as error:
+            failed[name] = error.sentence
+    _refuse_unlike(plans)
+    seen: dict[str, str] = {}
+    return tuple(_host(name, folder, failed.get(name, ""), seen) for name, folder in folders.items())
+
+
+def _asked(plan: Plan) -> dict[str, object]:
+    """What is the same on all hosts of one plan, by what it is called."""
+    experiment, rules, design = plan.experiment, plan.rules, plan.experiment.design
+    return {
+        "baseline": experiment.baseline,
+        "variants": experiment.variants,
+        "conditions": experiment.conditions,
+        "workloads": sorted(experiment.cells, key=lambda cell: cell.name),
+        "metrics": (rules.metrics, experiment.measures),
+        "margin": rules.margin,
+        "length of a trial": (design.trial, design.ramp),
+        "treatment of carry-over": (rules.carry, design.conditioning if plan.superblocks else 0),
+        "level": rules.alpha,
+    }
+
+
+def _refuse_unlike(plans: Mapping[str, Plan]) -> None:
+    """Raises RequestError where one folder asks something else than the first, or holds several hosts."""
+    for name, plan in plans.items():
+        if len(plan.experiment.machines) > 1:
+            raise RequestError(
+                "this experiment spread its blocks over several hosts, which its own report judges together",
+                place=name,
+                remedy="give one folder for each host",
+            )
+    first, *others = plans or [""]
+    for name in others:
+        known = _asked(plans[first])
+        unlike = [what for what, value in _asked(plans[name]).items() if value != known[what]]
+        if unlike:
+            raise RequestError(
+                f"not of one plan: {' and '.join(unlike)} are not those of {first}",
+                place=name,
+                remedy="give folders that measured one experiment file, one for each host",
+            )
+
+
+def _host(name: str, folder: Folder, failure: str, seen: dict[str, str]) -> MeasuredHost:
+    """``seen`` has the machines and journals of the hosts before, and gets this one's."""
+    try:
+        found = None if failure else judged(folder)
+    except MeasureError as error:
+        found, failure = None, error.sentence
+    if found is None:
+        member = FleetMember(name, str(folder.path), "unreadable", 0, 0.0, failure, UNKNOWN, UNKNOWN, UNKNOWN)
+        return MeasuredHost(member, None, {}, 0.0)
+    account, environment = found.account, found.environment
+    member = FleetMember(
+        name,
+        str(folder.path),
+        account.state,
+        len({(trial.cell, trial.block) for trial in found.counted}),
+        account.spent,
+        _drained(found) or _twin(name, folder, environment, seen),
+        _text(environment, "cpu", "model"),
+        _disk(environment),
+        _text(environment, "kernel", "release"),
+        system(environment),
+    )
+    return MeasuredHost(member, found, environment, account.block_seconds)
+
+
+def _drained(found: Judged) -> str:
+    """Why a host is not averaged: its folder was changed, or it sees changes where there are none."""
+    account = found.account
+    if account.broken:
+        first = account.broken[0]
+        return f"its folder is not what was measured: {first.place}: {first.explanation}"
+    for finding in account.findings:
+        if finding.rule == FALSE_ALARMS:
+            return f"its calibration raised false alarms: {finding.explanation}"
+    if account.plan.experiment.design.placebo:
+        for verdict in account.judgement.verdicts:
+            if verdict.variant == PLACEBO and verdict.word in ("regression", "improvement"):
+                return f"its placebo, the baseline against itself, was called {verdict.word} in {verdict.cell}"
+    return "" if found.counted else "it has no complete block yet"
+
+
+def _twin(name: str, folder: Folder, environment: Mapping[str, Any], seen: dict[str, str]) -> str:
+    """Why this is a host that counts already; a machine and a disk are one host by whatever names."""
+    keys = {f"journal {sha256(folder.read(JOURNAL))}": "its folder is a copy of the folder of"}
+    identity = _text(environment, "host", "machine_id")
+    target = target_of(Journal(folder.events()))
+    if identity != UNKNOWN and target is not None:
+        disks = ",".join(target.disks) or target.real_path
+        keys[f"machine {identity} {disks}"] = "it is the same machine and disk as"
+    for key, why in keys.items():
+        if key in seen:
+            return f"{why} {seen[key]}"
+    seen.update(dict.fromkeys(keys, name))
+    return ""
+
+
+def _text(environment: Mapping[str, Any], section: str, name: str) -> str:
+    """One value of a recorded environment, which may stem from a stranger."""
+    found = environment.get(section)
+    return str(found[name]) if isinstance(found, dict) and found.get(name) else UNKNOWN
+
+
+def _disk(environment: Mapping[str, Any]) -> str:
+    """The models of what was measured, each once."""
+    devices = environment.get("devices")
+    whole = [one for one in devices if isinstance(one, dict)] if isinstance(devices, list | tuple) else []
+    models = [str(one["model"]) for one in whole if one.get("model") and "partition_of" not in one]
+    return " and ".join(dict.fromkeys(models)) or UNKNOWN
+
+
+def words_of(host: MeasuredHost) -> Iterator[tuple[tuple[str, str, str], HostWord, Verdict]]:
+    """What a host says of each comparison, by cell, variant and metric."""
+    if host.judged is None:
+        return
+    for verdict in host.judged.account.judgement.verdicts:
+        yield (verdict.cell, verdict.variant, verdict.metric.name), _word_of(host, host.judged, verdict), verdict
+
+
+def _word_of(host: MeasuredHost, found: Judged, verdict: Verdict) -> HostWord:
+    name = host.member.name
+    typical, total, idle = _changes(name, found, verdict)
+    short = verdict.blocks < FEWEST_BLOCKS
+    obstacle = "" if short or not host.counts else _obstacle(verdict, typical, idle=idle)
+    return HostWord(
+        name,
+        verdict.word if verdict.blocks else "",
+        verdict.phrase if not short else f"{plural(verdict.blocks, 'block')} of the {FEWEST_BLOCKS} that it takes",
+        verdict.blocks,
+        verdict.change,
+        typical,
+        total,
+        obstacle,
+        1.0 if verdict.p_family is None else verdict.p_family,
+        _excludes_stalls(verdict, found.account.judgement.rules.stalls),
+        host.counts and typical is not None and not obstacle,
+    )
+
+
+def _changes(name: str, found: Judged, verdict: Verdict) -> tuple[HostChange | None, HostChange | None, bool]:
+    """The typical and the total change of the blocks that were judged, and whether trials of them did no I/O."""
+    own = [trial for trial in found.counted if trial.cell == verdict.cell]
+    series = series_of(own, verdict.metric, verdict.baseline, verdict.variant, cell=verdict.cell)
+    unit = units_of(series, found.account.judgement.rules)
+    wanted = set(verdict.block_numbers)
+    rows = [row for row, number in enumerate(unit.numbers) if number in wanted]
+    if verdict.idle or not rows or not np.all(np.isfinite(unit.d[rows])):
+        return None, None, bool(verdict.idle)
+    arms = Arms(*(column[:, rows] for column in unit.arms(len(unit.d)).columns))
+    total = own_total(name, arms) if verdict.total is not None else None
+    return own_change(name, unit.d[rows]), total, False
+
+
+def _obstacle(verdict: Verdict, typical: HostChange | None, *, idle: bool) -> str:
+    """Why a host that has blocks enough forbids a joint word: leaving it out would be a choice by its values."""
+    if idle:
+        return "trials there did no I/O, so that its change has no size"
+    hard = next((one for one in verdict.findings if one.severity == "hard" or one.rule == UNSTABLE), None)
+    if hard is not None:
+        return hard.explanation
+    if typical is None:
+        return "its blocks do not vary, so that nothing tells how sure its change is"
+    return verdict.phrase if verdict.word == "inconclusive" and " is withheld: " in verdict.phrase else ""
+
+
+def _excludes_stalls(verdict: Verdict, share: float) -> bool:
+    stalls = verdict.stalls
+    trials, stalled = (stalls.trials, stalls.stalled) if stalls is not None else (verdict.blocks, 0)
+    return excluded(stalled, trials) <= share + 1e-9
+
+
+def same_machine(hosts: Sequence[MeasuredHost]) -> Iterator[tuple[str, ...]]:
+    """Names of hosts that are one machine with several disks."""
+    by_machine: dict[str, list[str]] = {}
+    for host in hosts:
+        identity = _text(host.environment, "host", "machine_id")
+        if host.counts and identity != UNKNOWN:
+            by_machine.setdefault(identity, []).append(host.member.name)
+    yield from (tuple(names) for names in by_machine.values() if len(names) > 1)
+
+
+def seconds_each(hosts: Sequence[MeasuredHost]) -> float:
+    """Seconds of a block of one cell, as measured: the mean over hosts."""
+    known = list(chain.from_iterable([host.seconds_of_block] for host in hosts if host.counts))
+    return sum(known) / len(known) if known else 0.0
