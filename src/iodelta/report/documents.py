@@ -46,6 +46,7 @@ PLACES = {
     "iodelta.knobs/1": ("iodelta.report.answers", "KnobsAnswer", "iodelta knobs"),
     "iodelta.restore/1": ("iodelta.report.answers", "RestoreAnswer", "iodelta restore"),
     "iodelta.reproduction/1": ("iodelta.study.reproduction", "Reproduced", "iodelta reproduce"),
+    "iodelta.fleet/1": ("iodelta.study.fleet", "FleetAccount", "iodelta fleet report"),
     "iodelta.pack/1": ("iodelta.report.answers", "PackAnswer", "iodelta pack"),
     "iodelta.path/1": ("iodelta.path.judge", "PathAccount", "iodelta run, iodelta report with the instruction clock"),
     "iodelta.kernels/1": ("iodelta.report.answers", "KernelsAnswer", "iodelta kernel list, fetch and build"),

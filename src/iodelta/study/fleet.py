@@ -34,7 +34,9 @@ ESTIMANDS = 2
 
 HOUR = 3600.0
 
-KINDS: tuple[tuple[Literal["CPU", "disk", "kernel"], str], ...] = (
+Kind = Literal["CPU", "disk", "kernel"]
+
+KINDS: tuple[tuple[Kind, str], ...] = (("CPU", "cpu"), ("disk", "disk"), ("kernel", "kernel"))
     ("CPU", "cpu"),
     ("disk", "disk"),
     ("kernel", "kernel"),
@@ -64,7 +66,7 @@ class Together(msgspec.Struct, frozen=True):
 class FleetGroup(msgspec.Struct, frozen=True):
     """The hosts that have one CPU model, disk model or kernel."""
 
-    by: Literal["CPU", "disk", "kernel"]
+    by: Kind
     """What is the same in this group."""
     value: str
     """The model or release."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from iodelta.errors import pasted
+from iodelta.report.formats.fleet_sheet import of_fleet
 from iodelta.report.formats.plan_sheet import (
     of_calibrated,
     of_disk_plan,
@@ -331,6 +332,7 @@ SHEETS: dict[str, Callable[[Any], str]] = {
     "CalibrationAnswer": of_calibrated,
     "Comparison": of_comparison,
     "DiskPlanAnswer": of_disk_plan,
+    "FleetAccount": of_fleet,
     "ExplainAnswer": of_explanations,
     "MirrorAnswer": of_mirror,
     "PathAccount": of_path,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # a quick command loads the kind that it prints, and no other
     from iodelta.study.audited import Audited, RulesAnswer
     from iodelta.study.comparison import Comparison
     from iodelta.study.experiment import Account
+    from iodelta.study.fleet import FleetAccount
     from iodelta.study.planned import PlanAnswer
     from iodelta.study.preparation import DiskPlanAnswer, PrepareAnswer
     from iodelta.study.rehearsed import ScenarioPlanAnswer
@@ -25,12 +26,11 @@ if TYPE_CHECKING:  # a quick command loads the kind that it prints, and no other
     from iodelta.study.search import SearchAccount, SearchPlanAnswer
 
     Searched = AttributionAccount | SearchAccount
+    Hosts = FleetAccount | Reproduced
     Foreign = Audited | Comparison | RulesAnswer | Shown
     Policies = Calibration | ExplainAnswer | MirrorAnswer | PolicyListAnswer | SimulationAnswer
     Planned = DiskPlanAnswer | PathPlanAnswer | PlanAnswer | ScenarioPlanAnswer | SearchPlanAnswer
-    Result = (
-        Account | CalibrationAnswer | Foreign | PathAccount | Planned | Policies | PrepareAnswer | Reproduced | Searched
-    )
+    Result = Account | CalibrationAnswer | Foreign | Hosts | PathAccount | Planned | Policies | PrepareAnswer | Searched
 
 STORIES = {
     "Account": ("experiment", "of_account"),
@@ -40,6 +40,7 @@ STORIES = {
     "CalibrationAnswer": ("calibration", "of_calibrated"),
     "Comparison": ("comparison", "of_comparison"),
     "DiskPlanAnswer": ("disk_plan", "of_disk_plan"),
+    "FleetAccount": ("fleet", "of_fleet"),
     "ExplainAnswer": ("policy", "of_explanations"),
     "MirrorAnswer": ("policy", "of_mirror"),
     "PathAccount": ("path", "of_path"),

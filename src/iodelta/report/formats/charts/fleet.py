@@ -1,0 +1,79 @@
+"""The hosts of a fleet as forest plots: each host's change, their mean, and what the next host will show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from iodelta.plural import plural
+from iodelta.report.formats.charts import forest
+from iodelta.report.formats.charts.model import Effect, Figure, Source
+from iodelta.study.fleet import FleetAccount, FleetRow
+from iodelta.study.words import inert, metric_name
+from iodelta.verdict import Change
+
+TITLE = "Hosts"
+
+MOST = forest.MOST - 2
+"""Hosts of one chart; the others are in the table of the report."""
+
+WORDS = {"regression": "regression", "improvement": "improvement", "equivalent": "equivalent"}
+"""The first part of a joint word -> the mark that it has in every chart."""
+
+MEAN, NEXT = "mean of hosts", "next host"
+
+
+def charts_of_fleet(found: FleetAccount) -> tuple[tuple[str, tuple[Figure, ...]], ...]:
+    """A chart for each comparison that some host has a change of."""
+    made = tuple(_figures(found))
+    return ((TITLE, made),) if made else ()
+
+
+def _figures(found: FleetAccount) -> Iterator[Figure]:
+    several = len({row.variant for row in found.rows}) > 1
+    for number, row in enumerate(found.rows, 1):
+        effects = tuple(_effects(row))
+        source = Source(
+            baseline=row.baseline,
+            variants=(row.baseline, row.variant),
+            cells=tuple(effect.cell for effect in effects),
+            margin=found.margin,
+            effects=effects,
+        )
+        for figure in forest.figures(source):
+            place = f"{inert(row.cell)}, {inert(row.variant)}" if several else inert(row.cell)
+            yield msgspec.structs.replace(
+                figure,
+                name=f"hosts-{number}-{row.metric.name}",
+                title=f"{figure.title}, {place}",
+                alt=f"{place}: {row.word or 'no joint word'}; {plural(len(row.hosts), 'host')}. {figure.alt}",
+                about=f"{figure.about} The last two rows are all hosts: their mean, and the interval in which the "
+                "next host like them will lie.",
+            )
+
+
+def _effects(row: FleetRow) -> Iterator[Effect]:
+    for one in row.hosts[:MOST]:
+        word = one.word if one.averaged else "no verdict"
+        yield _effect(row, one.host, one.change, word or "no verdict", plural(one.blocks, "block"))
+    if row.together is not None and row.word is not None:
+        word = WORDS.get(row.word.partition(" ")[0], "inconclusive")
+        counted = plural(len(row.averaged), "host")
+        yield _effect(row, MEAN, row.together.mean, word, counted)
+        yield _effect(row, NEXT, row.together.next, word, counted)
+
+
+def _effect(row: FleetRow, name: str, change: Change | None, word: str, counted: str) -> Effect:
+    return Effect(
+        cell=name,
+        variant=row.variant,
+        metric=row.metric,
+        name=metric_name(row.metric, with_kind=False),
+        values=(None, None),
+        change=change.value if change is not None else None,
+        low=change.low if change is not None else None,
+        high=change.high if change is not None else None,
+        word=word,
+        counted=counted,
+    )

@@ -1,0 +1,65 @@
+"""What hosts say together as CSV: a row for each host of a comparison, then one for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from iodelta.report.formats.spreadsheet import csv_text
+
+if TYPE_CHECKING:
+    from iodelta.study.fleet import FleetAccount, FleetRow, Together
+    from iodelta.verdict import Change
+
+COLUMNS = (
+    *("cell", "variant", "metric", "unit", "better", "baseline", "host", "word", "says", "blocks", "averaged"),
+    *("change", "low", "high", "level", "next", "next_low", "next_high", "spread", "between_hosts", "basis"),
+    *("drained", "cpu", "disk", "kernel", "margin", "repeat", "schema"),
+)
+"""Shares are fractions; the row without a host is that of all hosts, and its next is what the next host will show."""
+
+
+def of_fleet(found: FleetAccount) -> str:
+    """The rows of every comparison; then the hosts that have none."""
+    constant = (found.margin, "; ".join(found.again), "iodelta.fleet.csv/1")
+    rows = [own for row in found.rows for own in (*_hosts(found, row), _joint(row))]
+    return csv_text(COLUMNS, [(*row, *constant) for row in (*rows, *_without(found))])
+
+
+def _hosts(found: FleetAccount, row: FleetRow) -> Iterator[tuple[object, ...]]:
+    members = {one.name: one for one in found.hosts}
+    for one in row.hosts:
+        member = members[one.host]
+        yield (
+            *(*_about(row), one.host, one.word, one.obstacle or one.phrase, one.blocks, int(one.averaged)),
+            *(*_bounds(one.change), None, None, None, None, None, ""),
+            *(member.drained, member.cpu, member.disk, member.kernel),
+        )
+
+
+def _joint(row: FleetRow) -> tuple[object, ...]:
+    together: Together | None = row.together
+    numbers: tuple[object, ...] = (None,) * 9
+    if together is not None:
+        ahead = _bounds(together.next)[:3]
+        numbers = (*_bounds(together.mean), *ahead, together.spread, together.between)
+    blocks = sum(one.blocks for one in row.averaged)
+    about = (*_about(row), "", row.word or "", row.says, blocks, len(row.averaged))
+    return (*about, *numbers, row.basis, "", "", "", "")
+
+
+def _without(found: FleetAccount) -> Iterator[tuple[object, ...]]:
+    """Hosts that no comparison has."""
+    seen = {one.host for row in found.rows for one in row.hosts}
+    for member in found.hosts:
+        if member.name not in seen:
+            unknown = ("", "", "", "", "", "", member.name, "", "", member.blocks, 0, *(None,) * 9, "")
+            yield (*unknown, member.drained, member.cpu, member.disk, member.kernel)
+
+
+def _about(row: FleetRow) -> tuple[str, ...]:
+    return row.cell, row.variant, row.metric.name, row.metric.unit, row.metric.better, row.baseline
+
+
+def _bounds(change: Change | None) -> tuple[float | None, ...]:
+    return (change.value, change.low, change.high, change.level) if change is not None else (None,) * 4

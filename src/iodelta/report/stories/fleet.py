@@ -1,0 +1,208 @@
+"""The story of many hosts: what each says, what they say together, and what differs where they disagree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from iodelta.plural import plural
+from iodelta.report.stories.sources import system_of_sides
+from iodelta.report.stories.story import PLAIN, Cell, Detail, Item, Row, Section, Story, Table, section
+from iodelta.stats.agreement import FEWEST
+from iodelta.study.confounders import said
+from iodelta.study.fleet import Cheaper, FleetAccount, FleetGroup, FleetMember, FleetRow, counted
+from iodelta.study.words import digits, duration, inert, interval, metric_name, percent
+from iodelta.verdict import Change
+
+MOST = 12
+"""Comparisons of which groups and differences are shown before the rest is counted."""
+
+
+def of_fleet(found: FleetAccount, detail: Detail = PLAIN) -> Story:
+    """What hosts of one plan say, each and together."""
+    return Story(
+        question=inert(found.question),
+        answer=headline(found),
+        lead=section("Not averaged", [f"{inert(one.name)}: {inert(one.drained)}" for one in found.drained]),
+        tables=tuple(_tables(found)),
+        sections=(
+            *section("What would settle it", _settling(found)),
+            *section("Groups", _groups(found)),
+            *_differences(found),
+            *section("Hosts", map(_member, found.hosts)),
+            *section("Notes", map(inert, found.notes)),
+            *section("Method", _method(found)),
+            *system_of_sides({one.name: one.system for one in found.hosts if one.system}),
+            *section("To do it again", map(inert, found.again), commands=True),
+        ),
+    )
+
+
+def headline(found: FleetAccount) -> str:
+    """The answer in a sentence for each variant, no stronger than the rows below it."""
+    sentences = [_sentence(found, variant) for variant in dict.fromkeys(row.variant for row in found.rows)]
+    if found.drained:
+        sentences.append(f"{len(found.drained)} of {plural(len(found.hosts), 'host')} not averaged.")
+    return " ".join(sentences) or "No host could be read."
+
+
+def _sentence(found: FleetAccount, variant: str) -> str:
+    rows = [row for row in found.rows if row.variant == variant]
+    against = f"{inert(variant)} against {inert(rows[0].baseline)}"
+    words = counted(rows)
+    alone = len(rows) - sum(words.values())
+    parts = [f"{word}{_share(count, len(rows))}" for word, count in words.items()]
+    if alone:
+        parts.append(f"no joint word{_share(alone, len(rows))}, for lack of {FEWEST} hosts")
+    worse = dict.fromkeys(name for row in rows for name in row.surely_worse if not _worse(row))
+    on = f"; a regression for sure on {', '.join(map(inert, worse))}" if worse else ""
+    return f"{against}: {', '.join(parts)}{on}."
+
+
+def _worse(row: FleetRow) -> bool:
+    return row.word is not None and row.word.startswith("regression")
+
+
+def _share(count: int, total: int) -> str:
+    return "" if total == 1 else f" in {count} of {total} comparisons"
+
+
+def _tables(found: FleetAccount) -> Iterator[Table]:
+    joint = [row for row in found.rows if row.together is not None]
+    if joint:
+        heads = ("hosts", "mean", "next host", "spread", "together")
+        yield Table("All hosts together", "metric", heads, tuple(map(_joint, joint)))
+    for row in found.rows:
+        name = metric_name(row.metric, with_kind=False)
+        title = f"{inert(row.cell)}: {inert(name)} of {inert(row.variant)} against {inert(row.baseline)}"
+        yield Table(title, "host", ("blocks", "change", "interval", "word"), tuple(_hosts(row)))
+
+
+def _joint(row: FleetRow) -> Row:
+    together = row.together
+    assert together is not None
+    name = metric_name(row.metric, with_kind=False)
+    spread = f"{100 * together.spread:.2g} % ({100 * together.spread_low:.2g} .. {100 * together.spread_high:.2g})"
+    texts = (str(len(row.averaged)), _change(together.mean), _bounds(together.next), spread, row.word or "-")
+    group = f"{inert(row.cell)}: {inert(row.variant)} against {inert(row.baseline)}"
+    return Row(inert(name), tuple(map(Cell, texts)), _note(row), group)
+
+
+def _note(row: FleetRow) -> str:
+    together = row.together
+    parts = [inert(row.says)] if row.says else []
+    if row.basis == "total":
+        parts.append("the numbers are those of all work together")
+    if row.apart:
+        parts.append(f"{inert(row.apart[0])} and {inert(row.apart[1])} differ most surely by more than the margin")
+    if row.surely_worse:
+        parts.append(f"a regression for sure on {', '.join(map(inert, row.surely_worse))}")
+    if together is not None:
+        parts.append(f"I squared {100 * together.between:.0f} %")
+    return "; ".join(parts)
+
+
+def _hosts(row: FleetRow) -> Iterator[Row]:
+    for one in row.hosts:
+        change = one.change
+        cells = (
+            str(one.blocks),
+            percent(change.value, _half(change)) if change is not None else "-",
+            interval(change.low, change.high) if change is not None else "-",
+            one.word or "-",
+        )
+        note = "" if one.averaged else f"not averaged: {inert(one.obstacle or one.phrase)}"
+        yield Row(inert(one.host), tuple(map(Cell, cells)), note)
+
+
+def _half(change: Change) -> float | None:
+    return None if change.low is None or change.high is None else (change.high - change.low) / 2
+
+
+def _change(change: Change) -> str:
+    """``-2.1 % (-2.9 .. -1.3)``."""
+    half = _half(change)
+    if half is None or change.low is None or change.high is None:
+        return percent(change.value)
+    places = digits(half)
+    return f"{percent(change.value, half)} ({100 * change.low:+.{places}f} .. {100 * change.high:+.{places}f})"
+
+
+def _bounds(change: Change) -> str:
+    return interval(change.low, change.high)
+
+
+def _named(row: FleetRow) -> str:
+    return f"{inert(row.cell)}, {inert(row.variant)}, {inert(metric_name(row.metric, with_kind=False))}"
+
+
+def _settling(found: FleetAccount) -> Iterator[str]:
+    """For open comparisons: more hosts or more blocks, and which is cheaper."""
+    open_ = [row for row in found.rows if row.settles is not None]
+    for row in open_[:MOST]:
+        if row.settles is not None:
+            yield f"{_named(row)}: {cheaper(row.settles, len(row.averaged))}"
+    if len(open_) > MOST:
+        yield f"and {len(open_) - MOST} more of them (--format json lists all)"
+
+
+def cheaper(found: Cheaper, hosts: int) -> str:
+    """Both ways with their machine time, and the cheaper one."""
+    ways = []
+    if found.hosts is not None and found.hosts_hours is not None:
+        ways.append(f"{plural(found.hosts - hosts, 'more host')} ({duration(3600 * found.hosts_hours)})")
+    else:
+        ways.append("no number of hosts")
+    if found.blocks is not None and found.blocks_hours is not None:
+        ways.append(f"{found.blocks} blocks on each of today's hosts ({duration(3600 * found.blocks_hours)})")
+    else:
+        ways.append("no number of blocks, because the hosts differ by themselves")
+    end = {"hosts": "hosts are cheaper", "blocks": "blocks are cheaper", "neither": "neither settles it"}[found.choice]
+    return f"{' or '.join(ways)} of machine time would probably settle it: {end}."
+
+
+def _groups(found: FleetAccount) -> Iterator[Item]:
+    """The hosts by what they are, where they differ and so do their changes."""
+    telling = [row for row in found.rows if row.groups and row.word not in (None, "equivalent everywhere")]
+    for row in telling[:MOST]:
+        yield Item(_named(row), tuple(map(_group, row.groups)))
+    if len(telling) > MOST:
+        yield Item(f"and {len(telling) - MOST} more comparisons (--format json lists all)")
+
+
+def _group(group: FleetGroup) -> str:
+    names = ", ".join(map(inert, group.hosts))
+    return f"{group.by} {inert(group.value)}: {percent(group.change)} on average of {names}"
+
+
+def _differences(found: FleetAccount) -> tuple[Section, ...]:
+    """What differs between the hosts that disagree, the likely explanations only; each pair once."""
+    pairs: dict[tuple[str, str], FleetRow] = {}
+    for row in found.rows:
+        if row.apart is not None:
+            pairs.setdefault(row.apart, row)
+    sections: list[Section] = []
+    for (worse, better), row in list(pairs.items())[:MOST]:
+        likely = [one for one in row.differing if one.likely]
+        items = [Item(f"{group}: {why}", tuple(lines)) for group, why, lines in said(likely)]
+        title = f"What differs, the likely first ({inert(worse)} | {inert(better)})"
+        sections += section(title, items or ("No likely confounder is known to differ between these two.",))
+    return tuple(sections)
+
+
+def _member(one: FleetMember) -> str:
+    facts = [plural(one.blocks, "block"), duration(one.seconds), one.state]
+    facts += [
+        f"{what} {inert(value)}" for what, value in (("CPU", one.cpu), ("disk", one.disk), ("kernel", one.kernel))
+    ]
+    return f"{inert(one.name)}: {', '.join(facts)}"
+
+
+def _method(found: FleetAccount) -> Sequence[str]:
+    return (
+        f"Each host has one value of a comparison, however many blocks it made. Everywhere: the interval of the next "
+        f"host like these lies on one side of no change, or inside the margin of {100 * found.margin:g} %. On average: "
+        "that of the mean over hosts. Depends on the machine: two hosts differ for sure by more than the margin.",
+        f"Joint intervals are at {100 * found.level:.4g} %, corrected for {found.statements} joint statements. The spread "
+        "(tau) counts by what the hosts say of it, so that few hosts give wide intervals. A host's own interval is that of "
+        "its own report. I squared is the share of the variance that lies between hosts.",
+    )
