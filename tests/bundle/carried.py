@@ -92,6 +92,7 @@ def carried(
     seed: int = 1,
     secret: bool = True,
     experiment: Experiment | None = None,
+    environment: Mapping[str, Any] = ENVIRONMENT,
 ) -> Folder:
     """A folder whose variants other than the baseline differ by ``changes`` (by cell, or all) in IOPS."""
     given = text or QUESTION.format(path=BY_ID, blocks=blocks)
@@ -99,7 +100,7 @@ def carried(
     plan = make_plan(asked)
     plan = msgspec.structs.replace(plan, identifier="00112233aabbccdd")
     folder = Folder.begin(path, given, plan)
-    folder.write_struct("environment.json", ENVIRONMENT)
+    folder.write_struct("environment.json", environment)
     folder.write_struct("calibration.json", [])
     target = msgspec.to_builtins(resolve(LocalMachine(), str(path.parent)))
     identity = {**target["identity"], "serial": SERIAL, "wwid": "eui.0025388811b2c3d4", "by_id": [f"{BY_ID}-part1"]}

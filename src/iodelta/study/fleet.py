@@ -37,10 +37,6 @@ HOUR = 3600.0
 Kind = Literal["CPU", "disk", "kernel"]
 
 KINDS: tuple[tuple[Kind, str], ...] = (("CPU", "cpu"), ("disk", "disk"), ("kernel", "kernel"))
-    ("CPU", "cpu"),
-    ("disk", "disk"),
-    ("kernel", "kernel"),
-)
 """What hosts are grouped by, and its field of a member."""
 
 CHANGES = ("regression everywhere", "regression on average")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 import msgspec
@@ -294,5 +293,5 @@ def same_machine(hosts: Sequence[MeasuredHost]) -> Iterator[tuple[str, ...]]:
 
 def seconds_each(hosts: Sequence[MeasuredHost]) -> float:
     """Seconds of a block of one cell, as measured: the mean over hosts."""
-    known = list(chain.from_iterable([host.seconds_of_block] for host in hosts if host.counts))
+    known = [host.seconds_of_block for host in hosts if host.counts]
     return sum(known) / len(known) if known else 0.0

@@ -9,7 +9,7 @@ from iodelta.report.stories.sources import system_of_sides
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Item, Row, Section, Story, Table, section
 from iodelta.stats.agreement import FEWEST
 from iodelta.study.confounders import said
-from iodelta.study.fleet import Cheaper, FleetAccount, FleetGroup, FleetMember, FleetRow, counted
+from iodelta.study.fleet import Cheaper, FleetAccount, FleetGroup, FleetMember, FleetRow, Together, counted
 from iodelta.study.words import digits, duration, inert, interval, metric_name, percent
 from iodelta.verdict import Change
 
@@ -67,28 +67,24 @@ def _share(count: int, total: int) -> str:
 
 
 def _tables(found: FleetAccount) -> Iterator[Table]:
-    joint = [row for row in found.rows if row.together is not None]
+    joint = tuple(_joint(row, row.together) for row in found.rows if row.together is not None)
     if joint:
-        heads = ("hosts", "mean", "next host", "spread", "together")
-        yield Table("All hosts together", "metric", heads, tuple(map(_joint, joint)))
+        yield Table("All hosts together", "metric", ("hosts", "mean", "next host", "spread", "together"), joint)
     for row in found.rows:
         name = metric_name(row.metric, with_kind=False)
         title = f"{inert(row.cell)}: {inert(name)} of {inert(row.variant)} against {inert(row.baseline)}"
         yield Table(title, "host", ("blocks", "change", "interval", "word"), tuple(_hosts(row)))
 
 
-def _joint(row: FleetRow) -> Row:
-    together = row.together
-    assert together is not None
+def _joint(row: FleetRow, together: Together) -> Row:
     name = metric_name(row.metric, with_kind=False)
     spread = f"{100 * together.spread:.2g} % ({100 * together.spread_low:.2g} .. {100 * together.spread_high:.2g})"
     texts = (str(len(row.averaged)), _change(together.mean), _bounds(together.next), spread, row.word or "-")
     group = f"{inert(row.cell)}: {inert(row.variant)} against {inert(row.baseline)}"
-    return Row(inert(name), tuple(map(Cell, texts)), _note(row), group)
+    return Row(inert(name), tuple(map(Cell, texts)), _note(row, together), group)
 
 
-def _note(row: FleetRow) -> str:
-    together = row.together
+def _note(row: FleetRow, together: Together) -> str:
     parts = [inert(row.says)] if row.says else []
     if row.basis == "total":
         parts.append("the numbers are those of all work together")
@@ -96,8 +92,7 @@ def _note(row: FleetRow) -> str:
         parts.append(f"{inert(row.apart[0])} and {inert(row.apart[1])} differ most surely by more than the margin")
     if row.surely_worse:
         parts.append(f"a regression for sure on {', '.join(map(inert, row.surely_worse))}")
-    if together is not None:
-        parts.append(f"I squared {100 * together.between:.0f} %")
+    parts.append(f"I squared {100 * together.between:.0f} %")
     return "; ".join(parts)
 
 
@@ -199,10 +194,10 @@ def _member(one: FleetMember) -> str:
 
 def _method(found: FleetAccount) -> Sequence[str]:
     return (
-        f"Each host has one value of a comparison, however many blocks it made. Everywhere: the interval of the next "
-        f"host like these lies on one side of no change, or inside the margin of {100 * found.margin:g} %. On average: "
-        "that of the mean over hosts. Depends on the machine: two hosts differ for sure by more than the margin.",
-        f"Joint intervals are at {100 * found.level:.4g} %, corrected for {found.statements} joint statements. The spread "
-        "(tau) counts by what the hosts say of it, so that few hosts give wide intervals. A host's own interval is that of "
-        "its own report. I squared is the share of the variance that lies between hosts.",
+        "Each host has one value of a comparison, however many blocks it made. Everywhere: the interval of the next host "
+        f"like these lies on one side of no change, or inside the margin of {100 * found.margin:g} %. On average: the "
+        "interval of the mean over hosts does. Depends on the machine: two hosts surely differ by more than the margin.",
+        f"Joint intervals are at {100 * found.level:.4g} %, corrected for {found.statements} joint statements. Every "
+        "spread (tau) counts by what the hosts say of it, so that few hosts give wide intervals. A host's own interval "
+        "is that of its own report. I squared is the share of the variance that lies between hosts.",
     )

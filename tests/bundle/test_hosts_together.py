@@ -1,0 +1,295 @@
+"""Hosts that measured one plan: their words, the word they give together, and what may not be averaged."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from carried import BY_ID, ENVIRONMENT, QUESTION, carried, forge
+from click.testing import CliRunner, Result
+from jsonschema import Draft202012Validator
+
+from iodelta.cli.fleet_report import command, hosts_in
+from iodelta.errors import RequestError
+from iodelta.lab.calibration import Calibration
+from iodelta.lab.folder import Folder
+from iodelta.report.documents import schema
+from iodelta.report.formats.charts.fleet import charts_of_fleet
+from iodelta.report.formats.html.result import html_of
+from iodelta.report.formats.render import rendered
+from iodelta.report.formats.terminal import lines
+from iodelta.report.stories.fleet import cheaper, of_fleet
+from iodelta.study.fleet import Cheaper, FleetAccount, fleet_account
+from iodelta.verdict.agreement import JointWord, agreed
+
+ALIKE = ("stor1", "stor2", "stor3", "stor4", "stor5")
+LOSS = -0.2
+
+
+def asked(blocks: int = 12, more: str = "") -> str:
+    """The question of ``carried`` with one cell and one metric."""
+    text = QUESTION.format(path=BY_ID, blocks=blocks).replace("iodepth = [1, 4]", "iodepth = 1")
+    return text.replace('"read.iops", "read.lat.mean"', '"read.iops"') + more
+
+
+def machine(name: str, *, cpu: str = "Testor 3000", disk: str = "Disk A", clock: str = "tsc") -> dict[str, Any]:
+    """What is recorded of a host."""
+    return {
+        **ENVIRONMENT,
+        "host": {"name": name, "machine_id": f"id of {name}"},
+        "kernel": {**ENVIRONMENT["kernel"], "clocksource": clock},
+        "cpu": {"model": cpu, "threads": "32"},
+        "devices": [{"name": "nvme0n1", "model": disk}],
+    }
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Five hosts that lose a fifth, and one of another model that loses nothing."""
+    place = tmp_path_factory.mktemp("fleet")
+    for seed, name in enumerate(ALIKE, 1):
+        carried(place / name, LOSS, text=asked(), seed=seed, environment=machine(name))
+    odd = machine("odd", cpu="Testor 1", disk="Disk B", clock="hpet")
+    carried(place / "odd", 0.0, text=asked(), seed=9, environment=odd)
+    return place
+
+
+def of(place: Path, *names: str) -> FleetAccount:
+    return fleet_account({name: Folder.open(place / name) for name in names}, [f"iodelta fleet report {place.name}"])
+
+
+def text_of(found: FleetAccount) -> str:
+    told = "\n".join(line.plain for line in lines(of_fleet(found), whole=True))
+    return " ".join(told.split())
+
+
+def test_hosts_that_all_lose_a_fifth_regress_everywhere(measured: Path) -> None:
+    found = of(measured, *ALIKE)
+    (row,) = found.rows
+    assert row.word == "regression everywhere"
+    assert row.typical is not None
+    assert row.total is not None
+    for together in (row.typical, row.total):
+        assert together.mean.value == pytest.approx(LOSS, abs=0.01)
+        assert together.next.low is not None
+        assert together.next.high is not None
+        assert together.next.low < LOSS < together.next.high < 0
+    assert found.exit_code == 1
+    assert found.level == pytest.approx(1 - 0.05 / 2)
+    assert "regression everywhere" in text_of(found)
+
+
+def test_a_host_of_another_model_without_the_loss_makes_it_depend_on_the_machine(measured: Path) -> None:
+    found = of(measured, *ALIKE, "odd")
+    (row,) = found.rows
+    assert row.word == "depends on the machine"
+    assert row.apart is not None
+    assert row.apart[1] == "odd"
+    groups = {(group.by, group.value): group for group in row.groups}
+    assert groups["CPU", "Testor 1"].hosts == ("odd",)
+    assert groups["disk", "Disk A"].change == pytest.approx(LOSS, abs=0.01)
+    assert ("kernel", "6.18.1") not in groups, "all have one kernel"
+    text = text_of(found)
+    assert "kernel.clocksource: tsc | hpet" in text
+    assert found.exit_code == 1, "some hosts regress for sure"
+    assert row.surely_worse == ALIKE
+
+
+@pytest.mark.parametrize(("names", "code"), [(("stor1", "odd"), 1), (("odd",), 3)])
+def test_fewer_than_three_hosts_speak_each_for_itself(measured: Path, names: tuple[str, ...], code: int) -> None:
+    found = of(measured, *names)
+    (row,) = found.rows
+    assert row.word is None
+    assert row.typical is None
+    assert found.exit_code == code
+    assert "no joint word" in text_of(found)
+
+
+def test_hosts_without_a_change_are_equivalent_everywhere_only_once_stalls_are_excluded(tmp_path: Path) -> None:
+    for seed in range(1, 5):
+        environment = machine(f"h{seed}")
+        carried(tmp_path / f"h{seed}", 0.0, text=asked(32), sd=0.003, blocks=32, seed=seed, environment=environment)
+        carried(tmp_path / f"s{seed}", 0.0, text=asked(12), sd=0.003, blocks=12, seed=seed, environment=environment)
+    long, short = of(tmp_path, "h1", "h2", "h3", "h4"), of(tmp_path, "s1", "s2", "s3", "s4")
+    assert [row.word for row in long.rows] == ["equivalent everywhere"]
+    assert long.exit_code == 0
+    assert [row.word for row in short.rows] == ["inconclusive"]
+    assert "rare stalls" in short.rows[0].says
+    assert short.exit_code == 3
+    assert short.rows[0].settles is not None
+
+
+def test_folders_of_another_plan_are_refused_with_what_differs(measured: Path, tmp_path: Path) -> None:
+    carried(tmp_path / "other", LOSS, text=asked().replace("riops=4000", "riops=3000"))
+    folders = {"stor1": Folder.open(measured / "stor1"), "other": Folder.open(tmp_path / "other")}
+    with pytest.raises(RequestError, match="variants are not those of stor1"):
+        fleet_account(folders)
+
+
+def test_a_copy_of_a_host_is_no_further_host(measured: Path, tmp_path: Path) -> None:
+    shutil.copytree(measured, tmp_path / "all")
+    shutil.copytree(measured / "stor1", tmp_path / "all/again")
+    found = of(tmp_path / "all", "stor1", "stor2", "again")
+    assert [one.name for one in found.drained] == ["again"]
+    assert "copy" in found.drained[0].drained
+    assert found.rows[0].word is None, "two hosts are left"
+
+
+def test_one_machine_and_disk_under_two_names_counts_once(measured: Path, tmp_path: Path) -> None:
+    shutil.copytree(measured, tmp_path / "all")
+    carried(tmp_path / "all/alias", LOSS, text=asked(), seed=77, environment=machine("stor2"))
+    found = of(tmp_path / "all", "stor1", "stor2", "alias")
+    assert [one.name for one in found.drained] == ["alias"]
+    assert "same machine and disk as stor2" in found.drained[0].drained
+
+
+def changed(folder: Path) -> None:
+    """A raw file of another measurement in place of one."""
+    files = sorted((folder / "raw").iterdir())
+    files[0].write_bytes(files[2].read_bytes())
+
+
+def alarmed(folder: Path) -> None:
+    """A calibration in which a variant against itself was called a change as often as not."""
+    calibration = Calibration("k", "randread", "nvme0n1", 1.0, 40, 20, ())
+    Folder.open(folder).write_struct("calibration.json", [calibration])
+    forge(Folder.open(folder))
+
+
+def cut_off(folder: Path) -> None:
+    """A plan that cannot be read."""
+    (folder / "plan.json").write_text("{")
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"), [(changed, "not what was measured"), (alarmed, "false alarms"), (cut_off, "plan")]
+)
+def test_a_host_that_cannot_be_trusted_is_shown_and_not_averaged(
+    measured: Path, tmp_path: Path, damage: Any, why: str
+) -> None:
+    shutil.copytree(measured, tmp_path / "all")
+    damage(tmp_path / "all/odd")
+    found = of(tmp_path / "all", *ALIKE, "odd")
+    assert [one.name for one in found.drained] == ["odd"]
+    assert why in found.drained[0].drained
+    assert [row.word for row in found.rows] == ["regression everywhere"]
+    text = text_of(found)
+    assert "1 of 6 hosts not averaged" in text
+    assert "odd: " in text
+
+
+def test_a_host_whose_placebo_was_called_a_change_is_drained(tmp_path: Path) -> None:
+    for seed, name in enumerate(("a", "b", "c"), 1):
+        text = asked(more="placebo = true\n")
+        carried(tmp_path / name, LOSS, text=text, seed=seed, environment=machine(name))  # the placebo loses as well
+    found = of(tmp_path, "a", "b", "c")
+    assert len(found.drained) == 3
+    assert all("placebo" in one.drained for one in found.drained)
+    assert found.exit_code == 4
+
+
+WORDS: list[tuple[JointWord, JointWord | None, JointWord]] = [
+    ("regression everywhere", None, "regression everywhere"),
+    ("regression everywhere", "regression on average", "regression everywhere"),
+    ("regression everywhere", "improvement on average", "inconclusive"),
+    ("improvement everywhere", "regression everywhere", "inconclusive"),
+    ("equivalent everywhere", "regression everywhere", "regression everywhere"),
+    ("equivalent everywhere", "inconclusive", "inconclusive"),
+    ("inconclusive", "equivalent everywhere", "inconclusive"),
+    ("equivalent everywhere", "depends on the machine", "depends on the machine"),
+    ("improvement everywhere", "depends on the machine", "depends on the machine"),
+    ("equivalent everywhere", "equivalent everywhere", "equivalent everywhere"),
+]
+
+
+@pytest.mark.parametrize(("typical", "total", "word"), WORDS)
+def test_the_word_of_typical_trials_never_contradicts_that_of_all_work(
+    typical: JointWord, total: JointWord | None, word: JointWord
+) -> None:
+    assert agreed(typical, total, stalls_excluded=True).word == word
+
+
+def test_no_change_anywhere_is_not_said_while_a_host_may_stall() -> None:
+    assert agreed("equivalent everywhere", None, stalls_excluded=False).word == "inconclusive"
+    assert agreed("regression everywhere", None, stalls_excluded=False).word == "regression everywhere"
+
+
+@pytest.mark.parametrize(
+    ("found", "choice", "said"),
+    [
+        (Cheaper(7, 2.0, 40, 1.0), "blocks", "2 more hosts (2 h) or 40 blocks on each of today's hosts (60 min)"),
+        (Cheaper(6, 0.5, 400, 9.0), "hosts", "hosts are cheaper"),
+        (Cheaper(9, 4.0, None, None), "hosts", "no number of blocks"),
+        (Cheaper(None, None, None, None), "neither", "neither settles it"),
+    ],
+)
+def test_more_hosts_and_more_blocks_are_weighed_in_machine_hours(found: Cheaper, choice: str, said: str) -> None:
+    assert found.choice == choice
+    assert said in cheaper(found, 5)
+
+
+def formats(found: FleetAccount) -> Mapping[str, str]:
+    texts = {name: rendered(found, name).decode() for name in ("mail", "markdown", "csv", "json")}
+    console = "\n".join(line.plain for line in lines(of_fleet(found), whole=True))
+    return {**texts, "console": console, "html": html_of(found, charts_of_fleet(found)).decode()}
+
+
+def test_every_format_has_every_host_the_word_and_how_to_do_it_again(measured: Path) -> None:
+    found = of(measured, *ALIKE, "odd")
+    for text in formats(found).values():
+        flat = " ".join(text.replace("\\", "").split())
+        for said in (*ALIKE, "odd", "depends on the machine", "iodelta fleet report"):
+            assert said in flat
+    rows = list(csv.DictReader(io.StringIO(rendered(found, "csv").decode())))
+    assert [row["host"] for row in rows] == [*ALIKE, "odd", ""]
+    assert rows[-1]["word"] == "depends on the machine"
+    document = json.loads(rendered(found, "json"))
+    Draft202012Validator(schema("iodelta.fleet/1")).validate(document)
+    assert document["rows"][0]["apart"][1] == "odd"
+
+
+def test_the_forest_has_a_row_for_each_host_their_mean_and_the_next_host(measured: Path) -> None:
+    ((_, (figure,)),) = charts_of_fleet(of(measured, *ALIKE))
+    assert [row["row"] for row in figure.rows] == [*ALIKE, "mean of hosts", "next host"]
+    assert "regression everywhere" in figure.alt
+
+
+@pytest.mark.parametrize(
+    "evil",
+    ["\x1b[2J\x1b]0;owned\x07", "<script>alert(1)</script>", "![x](http://evil.example/x.png)", "=1+1", "\u202eabc"],
+)
+def test_names_of_hosts_are_letters_in_every_format(measured: Path, evil: str) -> None:
+    folders = {f"{evil}{number}": Folder.open(measured / name) for number, name in enumerate((*ALIKE, "odd"))}
+    found = fleet_account(folders, [evil])
+    members = tuple(msgspec.structs.replace(one, cpu=evil, disk=evil, kernel=evil) for one in found.hosts)
+    texts = formats(msgspec.structs.replace(found, hosts=members, notes=(evil,), question=evil))
+    for name, text in texts.items():
+        assert not any(ord(char) < 32 and char != "\n" for char in text if name != "html")
+        assert "\u202e" not in text
+        assert "\x1b" not in text
+    assert "<script>alert" not in texts["html"]
+    assert "](http" not in texts["markdown"]
+    cells = [cell for row in csv.reader(io.StringIO(texts["csv"])) for cell in row]
+    assert not [cell for cell in cells if cell.startswith("=")]
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(command, list(words))
+
+
+def test_the_command_takes_folders_or_a_fleet_and_gives_the_code_only_if_asked(measured: Path, tmp_path: Path) -> None:
+    shutil.copytree(measured, tmp_path / "night/hosts")
+    assert list(hosts_in((str(tmp_path / "night"),))) == [*sorted((*ALIKE, "odd"))]
+    plain, gated = run(str(tmp_path / "night")), run(str(tmp_path / "night"), "--exit-code")
+    assert (plain.exit_code, gated.exit_code) == (0, 1)
+    assert "depends on the machine" in plain.output
+    page = tmp_path / "hosts.html"
+    assert run(*(str(measured / name) for name in ALIKE), "-o", str(page)).exit_code == 0
+    assert "mean of hosts" in page.read_text()
