@@ -120,7 +120,7 @@ class FleetRow(msgspec.Struct, frozen=True):
     settles: Cheaper | None
     """What would settle it; null where a word is said."""
     surely_worse: tuple[str, ...]
-    """Hosts with a regression of their own that also holds corrected for the number of hosts."""
+    """Hosts with a regression of their own that also holds corrected for the number of hosts and statements."""
 
     @property
     def together(self) -> Together | None:
@@ -194,7 +194,7 @@ def fleet_account(folders: Mapping[str, Folder], again: Sequence[str] = ()) -> F
             about.setdefault(key, verdict)
     statements = ESTIMANDS * len(found)
     level = 1.0 - rules.alpha / max(1, statements)
-    joining = _Joining(hosts, rules.margin, level, rules.alpha)
+    joining = _Joining(hosts, rules.margin, level)
     rows = tuple(joining.row(about[key], tuple(words.values())) for key, words in found.items())
     return FleetAccount(
         SCHEMA,
@@ -216,11 +216,11 @@ def _one_machine(names: tuple[str, ...]) -> str:
 class _Joining:
     """What the hosts of one plan have in common when their rows are joined."""
 
-    def __init__(self, hosts: Sequence[MeasuredHost], margin: float, level: float, alpha: float) -> None:
+    def __init__(self, hosts: Sequence[MeasuredHost], margin: float, level: float) -> None:
         self._members = {host.member.name: host.member for host in hosts}
         self._environments = {host.member.name: host.environment for host in hosts}
         self._seconds = seconds_each(hosts)
-        self._margin, self._level, self._alpha = math.log1p(margin), level, alpha
+        self._margin, self._level = math.log1p(margin), level
 
     def row(self, about: Verdict, words: tuple[HostWord, ...]) -> FleetRow:
         own = [one for one in words if one.averaged]
@@ -270,8 +270,8 @@ class _Joining:
         return agreed(typical.word, total.word if total is not None else None, stalls_excluded=enough)
 
     def _surely_worse(self, one: HostWord, hosts: int) -> bool:
-        """Bonferroni over hosts, on top of what its own folder corrects for."""
-        return one.word == "regression" and one.p * hosts <= self._alpha
+        """Its own folder calls it one, and so does a one-sided t test, Bonferroni over hosts and joint statements."""
+        return one.word == "regression" and one.p * hosts <= (1.0 - self._level) / 2
 
     def _groups(self, changes: Sequence[HostChange], metric: Metric) -> tuple[FleetGroup, ...]:
         found = []

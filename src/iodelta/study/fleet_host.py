@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from scipy.special import stdtr
 
 from iodelta.errors import MeasureError, RequestError
 from iodelta.lab.account import Account as Journal
@@ -22,7 +23,7 @@ from iodelta.stats.total import Arms
 from iodelta.study.best import PLACEBO
 from iodelta.study.judging import Judged, judged, target_of
 from iodelta.study.system import system
-from iodelta.verdict import Verdict
+from iodelta.verdict import Rules, Verdict
 from iodelta.verdict.agreement import HostChange, own_change, own_total
 from iodelta.verdict.model import Change
 from iodelta.verdict.series import series_of
@@ -77,7 +78,7 @@ class HostWord(msgspec.Struct, frozen=True):
     obstacle: str
     """Why no joint word can rest on this host; empty where one can."""
     p: float
-    """P value of the host's word over its looks and its own comparisons; 1 where it has none."""
+    """One-sided p value that it is no worse, for all looks that its plan has together; 1 where nothing tells."""
     stalls_excluded: bool
     """Whether its trials are enough to exclude rare stalls."""
     averaged: bool
@@ -232,6 +233,7 @@ def words_of(host: MeasuredHost) -> Iterator[tuple[tuple[str, str, str], HostWor
 def _word_of(host: MeasuredHost, found: Judged, verdict: Verdict) -> HostWord:
     name = host.member.name
     typical, total, idle = _changes(name, found, verdict)
+    rules = found.account.judgement.rules
     short = verdict.blocks < FEWEST_BLOCKS
     obstacle = "" if short or not host.counts else _obstacle(verdict, typical, idle=idle)
     return HostWord(
@@ -243,8 +245,8 @@ def _word_of(host: MeasuredHost, found: Judged, verdict: Verdict) -> HostWord:
         typical,
         total,
         obstacle,
-        1.0 if verdict.p_family is None else verdict.p_family,
-        _excludes_stalls(verdict, found.account.judgement.rules.stalls),
+        _p_worse(total if verdict.basis == "total" else typical, rules),
+        _excludes_stalls(verdict, rules.stalls),
         host.counts and typical is not None and not obstacle,
     )
 
@@ -273,6 +275,12 @@ def _obstacle(verdict: Verdict, typical: HostChange | None, *, idle: bool) -> st
     if typical is None:
         return "its blocks do not vary, so that nothing tells how sure its change is"
     return verdict.phrase if verdict.word == "inconclusive" and " is withheld: " in verdict.phrase else ""
+
+
+def _p_worse(change: HostChange | None, rules: Rules) -> float:
+    """By t, and Bonferroni over the looks: whoever stops at the most striking one still holds the level."""
+    looks = len(rules.looks) + len(rules.extension) + 1  # and an unplanned end
+    return 1.0 if change is None else min(1.0, looks * float(stdtr(change.spare, -change.value / change.error)))
 
 
 def _excludes_stalls(verdict: Verdict, share: float) -> bool:
