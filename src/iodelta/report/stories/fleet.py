@@ -9,7 +9,8 @@ from iodelta.report.stories.sources import system_of_sides
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Item, Row, Section, Story, Table, section
 from iodelta.stats.agreement import FEWEST
 from iodelta.study.confounders import said
-from iodelta.study.fleet import Cheaper, FleetAccount, FleetGroup, FleetMember, FleetRow, Together, counted
+from iodelta.study.fleet import Cheaper, FleetAccount, FleetGroup, FleetRow, Together, counted
+from iodelta.study.fleet_host import FleetMember
 from iodelta.study.words import digits, duration, inert, interval, metric_name, percent
 from iodelta.verdict import Change
 
@@ -73,7 +74,7 @@ def _tables(found: FleetAccount) -> Iterator[Table]:
     for row in found.rows:
         name = metric_name(row.metric, with_kind=False)
         title = f"{inert(row.cell)}: {inert(name)} of {inert(row.variant)} against {inert(row.baseline)}"
-        yield Table(title, "host", ("blocks", "change", "interval", "word"), tuple(_hosts(row)))
+        yield Table(title, "host", ("blocks", "change", "interval", "word"), tuple(_hosts(found, row)))
 
 
 def _joint(row: FleetRow, together: Together) -> Row:
@@ -96,7 +97,8 @@ def _note(row: FleetRow, together: Together) -> str:
     return "; ".join(parts)
 
 
-def _hosts(row: FleetRow) -> Iterator[Row]:
+def _hosts(found: FleetAccount, row: FleetRow) -> Iterator[Row]:
+    drained = {one.name: one.drained for one in found.hosts}
     for one in row.hosts:
         change = one.change
         cells = (
@@ -105,7 +107,7 @@ def _hosts(row: FleetRow) -> Iterator[Row]:
             interval(change.low, change.high) if change is not None else "-",
             one.word or "-",
         )
-        note = "" if one.averaged else f"not averaged: {inert(one.obstacle or one.phrase)}"
+        note = "" if one.averaged else f"not averaged: {inert(drained[one.host] or one.obstacle or one.phrase)}"
         yield Row(inert(one.host), tuple(map(Cell, cells)), note)
 
 
