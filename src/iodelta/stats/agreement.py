@@ -2,9 +2,10 @@
 
 Each host gives its own log-ratio with a standard error from its own blocks. The true changes of hosts are normal about
 their mean with a standard deviation ``tau``, which few hosts tell poorly. The usual interval that puts one estimate of
-tau in its place covered the next host in 86 to 90 % of cases where 95 % were promised, and claimed a mean change
-falsely in 6.9 % (Paule-Mandel with the modified Hartung-Knapp error, 3 to 20 hosts). Here every tau counts by what the
-hosts say of it: a grid over the restricted likelihood with Jeffreys' prior, a mixture of normals over that grid.
+tau in its place (Paule-Mandel with the modified Hartung-Knapp error) covered the next host in as few as 85 % of fleets
+where 95 % were promised, and claimed a mean change falsely in up to 6.8 % (3 to 20 hosts, benchmarks/fleet). Here
+every tau counts by what the hosts say of it: a grid over the restricted likelihood with Jeffreys' prior, a mixture of
+normals over that grid.
 
 Sources: DerSimonian and Laird 1986 (the model); Bodnar et al. 2017 and Roever 2020, J. Stat. Softw. 93(6) (the prior
 and the mixture); Paule and Mandel 1982, Hartung and Knapp 2001, Partlett and Riley 2017 (what it was compared with).

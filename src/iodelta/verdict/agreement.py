@@ -48,12 +48,15 @@ WORK: dict[Basis, str] = {"typical": "a typical trial", "total": "all work toget
 
 
 class HostChange(msgspec.Struct, frozen=True):
-    """The change that one host measured (log-ratio, positive is worse), its standard error and degrees of freedom."""
+    """The change that one host measured in its own blocks."""
 
     host: str
     value: float
+    """Log-ratio, positive is worse."""
     error: float
+    """Its standard error."""
     spare: float
+    """Degrees of freedom of the error."""
 
 
 class Joint(msgspec.Struct, frozen=True):
