@@ -21,7 +21,7 @@ from markdown_it import MarkdownIt
 from iodelta.cli.fleet_report import command, hosts_in
 from iodelta.errors import RequestError
 from iodelta.lab.calibration import Calibration
-from iodelta.lab.folder import Folder
+from iodelta.lab.folder import Abandoned, Ended, Folder
 from iodelta.report.documents import schema
 from iodelta.report.formats.charts.fleet import charts_of_fleet
 from iodelta.report.formats.html.result import html_of
@@ -195,6 +195,28 @@ def test_a_host_whose_placebo_was_called_a_change_is_drained(tmp_path: Path) -> 
     assert len(found.drained) == 3
     assert all("placebo" in one.drained for one in found.drained)
     assert found.exit_code == 4
+
+
+def test_a_placebo_that_all_hosts_call_a_change_takes_every_word_back(measured: Path) -> None:
+    found = msgspec.structs.replace(of(measured, *ALIKE), placebo="slow")
+    assert found.exit_code == 3
+    assert "trust no other word" in text_of(found)
+
+
+def test_hosts_that_still_measure_and_cells_that_were_given_up_are_named(measured: Path, tmp_path: Path) -> None:
+    shutil.copytree(measured, tmp_path / "all")
+    for name, reason in (("late", None), ("short", "budget")):
+        environment = {**machine(name), "host": {"name": name, "machine_id": "one"}}
+        folder = carried(tmp_path / "all" / name, LOSS, text=asked(), seed=5, end=None, environment=environment)
+        with folder.writing():
+            folder.append(Abandoned(9000.0, "randread 4k", "fio hung"))
+            if reason:
+                folder.append(Ended(9001.0, reason))
+    found = of(tmp_path / "all", *ALIKE[:3], "late", "short")
+    text = text_of(found)
+    assert "Not ended: late." in text
+    assert "late could not measure randread 4k: fio hung" in text
+    assert [one.name for one in found.drained] == ["short"], "one machine and disk"
 
 
 WORDS: list[tuple[JointWord, JointWord | None, JointWord]] = [

@@ -13,13 +13,14 @@ from iodelta.lab.folder import Folder
 from iodelta.plural import plural
 from iodelta.stats.agreement import FEWEST, Agreement, settling
 from iodelta.stats.effect import Estimate
+from iodelta.study.best import PLACEBO
 from iodelta.study.confounders import Differing, differences
 from iodelta.study.fleet_host import (
     FleetMember,
     HostWord,
     MeasuredHost,
+    notes_of,
     read_hosts,
-    same_machine,
     seconds_each,
     words_of,
 )
@@ -163,6 +164,14 @@ class FleetAccount(msgspec.Struct, frozen=True):
     """What a reader must know of the hosts."""
     again: tuple[str, ...] = ()
     """Commands that do it again."""
+    placebo: str = ""
+    """The variant that is the baseline under another name; empty where there is none."""
+
+    @property
+    def alarms(self) -> tuple[FleetRow, ...]:
+        """Comparisons of the baseline with itself that the hosts together call a change: then no word can be trusted."""
+        own = [row for row in self.rows if self.placebo and row.variant == self.placebo]
+        return tuple(row for row in own if row.word not in (None, "equivalent everywhere", "inconclusive"))
 
     @property
     def drained(self) -> tuple[FleetMember, ...]:
@@ -175,7 +184,9 @@ class FleetAccount(msgspec.Struct, frozen=True):
         judged, 0 otherwise."""
         if not any(row.averaged for row in self.rows):
             return 4
-        codes = {row.exit_code for row in self.rows}
+        if self.alarms:
+            return 3
+        codes = {row.exit_code for row in self.rows if row.variant != self.placebo}
         return next((code for code in (1, 3) if code in codes), 0)
 
 
@@ -204,13 +215,10 @@ def fleet_account(folders: Mapping[str, Folder], again: Sequence[str] = ()) -> F
         statements,
         tuple(host.member for host in hosts),
         rows,
-        tuple(map(_one_machine, same_machine(hosts))),
+        tuple(notes_of(hosts)),
         tuple(again),
+        PLACEBO if judged[0].account.plan.experiment.design.placebo else "",
     )
-
-
-def _one_machine(names: tuple[str, ...]) -> str:
-    return f"{' and '.join(names)} are one machine with different disks: they differ less than machines do."
 
 
 class _Joining:

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import stdtr
 
 from iodelta.errors import MeasureError, RequestError
+from iodelta.lab.account import OVER
 from iodelta.lab.account import Account as Journal
 from iodelta.lab.folder import JOURNAL, Folder
 from iodelta.lab.plan import Plan
@@ -256,7 +257,8 @@ def _changes(name: str, found: Judged, verdict: Verdict) -> tuple[HostChange | N
     own = [trial for trial in found.counted if trial.cell == verdict.cell]
     series = series_of(own, verdict.metric, verdict.baseline, verdict.variant, cell=verdict.cell)
     unit = units_of(series, found.account.judgement.rules)
-    wanted = set(verdict.block_numbers)
+    # A host that screened this comparison out has no second stage: of a screen all blocks count, on every host alike.
+    wanted = set(unit.numbers if found.account.judgement.rules.family == "screen" else verdict.block_numbers)
     rows = [row for row, number in enumerate(unit.numbers) if number in wanted]
     if verdict.idle or not rows or not np.all(np.isfinite(unit.d[rows])):
         return None, None, bool(verdict.idle)
@@ -289,12 +291,29 @@ def _excludes_stalls(verdict: Verdict, share: float) -> bool:
     return excluded(stalled, trials) <= share + 1e-9
 
 
-def same_machine(hosts: Sequence[MeasuredHost]) -> Iterator[tuple[str, ...]]:
+def notes_of(hosts: Sequence[MeasuredHost]) -> Iterator[str]:
+    """What a reader must know of hosts that are averaged."""
+    counting = [host for host in hosts if host.counts and host.judged is not None]
+    still = [host.member.name for host in counting if host.member.state not in OVER]
+    if still:
+        yield (
+            f"Not ended: {', '.join(still)}. Every word may still change, and how often somebody looks is not corrected "
+            "for."
+        )
+    for host in counting:
+        if host.judged is not None:
+            for cell, reason in host.judged.account.abandoned.items():
+                yield f"{host.member.name} could not measure {cell}: {reason}"
+    for names in _same_machine(counting):
+        yield f"{' and '.join(names)} are one machine with different disks: they differ less than machines do."
+
+
+def _same_machine(hosts: Sequence[MeasuredHost]) -> Iterator[tuple[str, ...]]:
     """Names of hosts that are one machine with several disks."""
     by_machine: dict[str, list[str]] = {}
     for host in hosts:
         identity = _text(host.environment, "host", "machine_id")
-        if host.counts and identity != UNKNOWN:
+        if identity != UNKNOWN:
             by_machine.setdefault(identity, []).append(host.member.name)
     yield from (tuple(names) for names in by_machine.values() if len(names) > 1)
 

@@ -41,6 +41,8 @@ def of_fleet(found: FleetAccount, detail: Detail = PLAIN) -> Story:
 def headline(found: FleetAccount) -> str:
     """The answer in a sentence for each variant, no stronger than the rows below it."""
     sentences = [_sentence(found, variant) for variant in dict.fromkeys(row.variant for row in found.rows)]
+    if found.alarms:
+        sentences.insert(0, "The hosts call the placebo, the baseline against itself, a change: trust no other word.")
     if found.drained:
         sentences.append(f"{len(found.drained)} of {plural(len(found.hosts), 'host')} not averaged.")
     return " ".join(sentences) or "No host could be read."
