@@ -169,7 +169,7 @@ class FleetAccount(msgspec.Struct, frozen=True):
 
     @property
     def alarms(self) -> tuple[FleetRow, ...]:
-        """Comparisons of the baseline with itself that the hosts together call a change: then no word can be trusted."""
+        """Comparisons of the baseline with itself that the hosts together call a change: then trust no word."""
         own = [row for row in self.rows if self.placebo and row.variant == self.placebo]
         return tuple(row for row in own if row.word not in (None, "equivalent everywhere", "inconclusive"))
 

@@ -297,8 +297,7 @@ def notes_of(hosts: Sequence[MeasuredHost]) -> Iterator[str]:
     still = [host.member.name for host in counting if host.member.state not in OVER]
     if still:
         yield (
-            f"Not ended: {', '.join(still)}. Every word may still change, and how often somebody looks is not corrected "
-            "for."
+            f"Not ended: {', '.join(still)}. Every word may change, and how often somebody looks is not corrected for."
         )
     for host in counting:
         if host.judged is not None:
