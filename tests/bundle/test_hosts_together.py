@@ -18,6 +18,7 @@ from click.testing import CliRunner, Result
 from jsonschema import Draft202012Validator
 from markdown_it import MarkdownIt
 
+from iodelta.bundle.packing import pack
 from iodelta.cli.fleet_report import command, hosts_in
 from iodelta.errors import RequestError
 from iodelta.lab.calibration import Calibration
@@ -150,6 +151,27 @@ def test_one_machine_and_disk_under_two_names_counts_once(measured: Path, tmp_pa
     found = of(tmp_path / "all", "stor1", "stor2", "alias")
     assert [one.name for one in found.drained] == ["alias"]
     assert "same machine and disk as stor2" in found.drained[0].drained
+
+
+def test_bundles_without_names_are_hosts_of_their_own(measured: Path, tmp_path: Path) -> None:
+    for name in ALIKE[:3]:
+        data = pack(Folder.open(measured / name), machine={}).data
+        (tmp_path / f"{name}.iodelta.tar.zst").write_bytes(data)
+    found = fleet_account(hosts_in(tuple(str(tmp_path / f"{name}.iodelta.tar.zst") for name in ALIKE[:3])))
+    assert [one.drained for one in found.hosts] == ["", "", ""]
+    assert len(found.rows[0].averaged) == 3
+
+
+def test_a_latency_that_grows_is_a_regression_with_a_positive_change(tmp_path: Path) -> None:
+    text = asked().replace('"read.iops"', '"read.lat.mean"')
+    for seed, name in enumerate(("a", "b", "c", "d"), 1):
+        carried(tmp_path / name, LOSS, text=text, seed=seed, environment=machine(name))
+    (row,) = of(tmp_path, "a", "b", "c", "d").rows
+    assert row.word == "regression everywhere"
+    assert row.typical is not None
+    assert row.total is not None
+    for together in (row.typical, row.total):
+        assert together.mean.value == pytest.approx(0.25, abs=0.01), "a fifth less in the same time takes 1/0.8 each"
 
 
 def changed(folder: Path) -> None:

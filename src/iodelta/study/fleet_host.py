@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from scipy.special import stdtr
 
+from iodelta.bundle.pseudonyms import is_nameless
 from iodelta.errors import MeasureError, RequestError
 from iodelta.lab.account import OVER
 from iodelta.lab.account import Account as Journal
@@ -197,7 +198,7 @@ def _drained(found: Judged) -> str:
 def _twin(name: str, folder: Folder, environment: Mapping[str, Any], seen: dict[str, str]) -> str:
     """Why this is a host that counts already; a machine and a disk are one host by whatever names."""
     keys = {f"journal {sha256(folder.read(JOURNAL))}": "its folder is a copy of the folder of"}
-    identity = _text(environment, "host", "machine_id")
+    identity = _identity(environment)
     target = target_of(Journal(folder.events()))
     if identity != UNKNOWN and target is not None:
         disks = ",".join(target.disks) or target.real_path
@@ -207,6 +208,11 @@ def _twin(name: str, folder: Folder, environment: Mapping[str, Any], seen: dict[
             return f"{why} {seen[key]}"
     seen.update(dict.fromkeys(keys, name))
     return ""
+
+
+def _identity(environment: Mapping[str, Any]) -> str:
+    """What tells one machine from another; of a bundle without names nothing does, its placeholders start at 1."""
+    return UNKNOWN if is_nameless(environment) else _text(environment, "host", "machine_id")
 
 
 def _text(environment: Mapping[str, Any], section: str, name: str) -> str:
@@ -311,7 +317,7 @@ def _same_machine(hosts: Sequence[MeasuredHost]) -> Iterator[tuple[str, ...]]:
     """Names of hosts that are one machine with several disks."""
     by_machine: dict[str, list[str]] = {}
     for host in hosts:
-        identity = _text(host.environment, "host", "machine_id")
+        identity = _identity(host.environment)
         if identity != UNKNOWN:
             by_machine.setdefault(identity, []).append(host.member.name)
     yield from (tuple(names) for names in by_machine.values() if len(names) > 1)
