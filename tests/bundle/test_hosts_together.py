@@ -309,7 +309,14 @@ def test_the_forest_has_a_row_for_each_host_their_mean_and_the_next_host(measure
 
 @pytest.mark.parametrize(
     "evil",
-    ["\x1b[2J\x1b]0;owned\x07", "<script>alert(1)</script>", "![x](http://evil.example/x.png)", "=1+1", "\u202eabc"],
+    [
+        "\x1b[2J\x1b]0;owned\x07",
+        "<script>alert(1)</script>",
+        "![x](http://evil.example/x.png)",
+        "=1+1",
+        "\u202eabc",
+        "x" * 300,
+    ],
 )
 def test_names_of_hosts_are_letters_in_every_format(measured: Path, evil: str) -> None:
     folders = {f"{evil}{number}": Folder.open(measured / name) for number, name in enumerate((*ALIKE, "odd"))}
@@ -320,6 +327,7 @@ def test_names_of_hosts_are_letters_in_every_format(measured: Path, evil: str) -
         assert not any(ord(char) < 32 and char != "\n" for char in text if name != "html")
         assert "\u202e" not in text
         assert "\x1b" not in text
+    assert not [line for line in texts["mail"].splitlines() if len(line) > 72]
     assert "<script>alert" not in texts["html"]
     page = MarkdownIt("commonmark", {"html": True}).enable("table").render(texts["markdown"])
     assert not re.search(r"<(img|a|script)\b", page)

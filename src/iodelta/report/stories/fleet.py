@@ -73,10 +73,9 @@ def _tables(found: FleetAccount) -> Iterator[Table]:
     joint = tuple(_joint(row, row.together) for row in found.rows if row.together is not None)
     if joint:
         yield Table("All hosts together", "metric", ("hosts", "mean", "next host", "spread", "together"), joint)
-    for row in found.rows:
-        name = metric_name(row.metric, with_kind=False)
-        title = f"{inert(row.cell)}: {inert(name)} of {inert(row.variant)} against {inert(row.baseline)}"
-        yield Table(title, "host", ("blocks", "change", "interval", "word"), tuple(_hosts(found, row)))
+    each = tuple(line for row in found.rows for line in _hosts(found, row))
+    if each:
+        yield Table("Each host", "host", ("blocks", "change", "interval", "word"), each)
 
 
 def _joint(row: FleetRow, together: Together) -> Row:
@@ -101,6 +100,8 @@ def _note(row: FleetRow, together: Together) -> str:
 
 def _hosts(found: FleetAccount, row: FleetRow) -> Iterator[Row]:
     drained = {one.name: one.drained for one in found.hosts}
+    name = metric_name(row.metric, with_kind=False)
+    group = f"{inert(row.cell)}: {inert(name)} of {inert(row.variant)} against {inert(row.baseline)}"
     for one in row.hosts:
         change = one.change
         cells = (
@@ -110,7 +111,7 @@ def _hosts(found: FleetAccount, row: FleetRow) -> Iterator[Row]:
             one.word or "-",
         )
         note = "" if one.averaged else f"not averaged: {inert(drained[one.host] or one.obstacle or one.phrase)}"
-        yield Row(inert(one.host), tuple(map(Cell, cells)), note)
+        yield Row(inert(one.host), tuple(map(Cell, cells)), note, group)
 
 
 def _half(change: Change) -> float | None:
@@ -179,13 +180,14 @@ def _differences(found: FleetAccount) -> tuple[Section, ...]:
     for row in found.rows:
         if row.apart is not None:
             pairs.setdefault(row.apart, row)
-    sections: list[Section] = []
+    items: list[Item] = []
     for (worse, better), row in list(pairs.items())[:MOST]:
+        items.append(Item(f"{inert(worse)} | {inert(better)}"))
         likely = [one for one in row.differing if one.likely]
-        items = [Item(f"{group}: {why}", tuple(lines)) for group, why, lines in said(likely)]
-        title = f"What differs, the likely first ({inert(worse)} | {inert(better)})"
-        sections += section(title, items or ("No likely confounder is known to differ between these two.",))
-    return tuple(sections)
+        items += [Item(f"{group}: {why}", tuple(lines)) for group, why, lines in said(likely)]
+        if not likely:
+            items.append(Item("no likely confounder is known to differ between these two"))
+    return section("What differs between hosts that disagree, the likely first", items)
 
 
 def _member(one: FleetMember) -> str:

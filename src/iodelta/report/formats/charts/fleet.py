@@ -18,8 +18,13 @@ TITLE = "Hosts"
 MOST = forest.MOST - 2
 """Hosts of one chart; the others are in the table of the report."""
 
-WORDS = {"regression": "regression", "improvement": "improvement", "equivalent": "equivalent"}
-"""The first part of a joint word -> the mark that it has in every chart."""
+WORDS = {
+    "regression": "regression",
+    "improvement": "improvement",
+    "equivalent": "equivalent",
+    "inconclusive": "inconclusive",
+}
+"""The first part of a joint word -> the mark that it has in every chart; of hosts that differ there is none."""
 
 MEAN, NEXT = "mean of hosts", "next host"
 
@@ -49,8 +54,12 @@ def _figures(found: FleetAccount) -> Iterator[Figure]:
                 title=f"{figure.title}, {place}",
                 alt=f"{place}: {row.word or 'no joint word'}; {plural(len(row.hosts), 'host')}. {figure.alt}",
                 about=f"{figure.about} The last two rows are all hosts: their mean, and the interval in which the "
-                "next host like them will lie.",
+                f"next host like them will lie.{_left_out(row)}",
             )
+
+
+def _left_out(row: FleetRow) -> str:
+    return f" Shown are the first {MOST} of {len(row.hosts)} hosts." if len(row.hosts) > MOST else ""
 
 
 def _effects(row: FleetRow) -> Iterator[Effect]:
@@ -58,7 +67,7 @@ def _effects(row: FleetRow) -> Iterator[Effect]:
         word = one.word if one.averaged else "no verdict"
         yield _effect(row, one.host, one.change, word or "no verdict", plural(one.blocks, "block"))
     if row.together is not None and row.word is not None:
-        word = WORDS.get(row.word.partition(" ")[0], "inconclusive")
+        word = WORDS.get(row.word.partition(" ")[0], "no verdict")
         counted = plural(len(row.averaged), "host")
         yield _effect(row, MEAN, row.together.mean, word, counted)
         yield _effect(row, NEXT, row.together.next, word, counted)
