@@ -72,7 +72,7 @@ def _share(count: int, total: int) -> str:
 def _tables(found: FleetAccount) -> Iterator[Table]:
     joint = tuple(_joint(row, row.together) for row in found.rows if row.together is not None)
     if joint:
-        yield Table("All hosts together", "metric", ("hosts", "mean", "next host", "spread", "together"), joint)
+        yield Table("All hosts together", "metric", ("hosts", "mean", "next host", "together"), joint)
     each = tuple(line for row in found.rows for line in _hosts(found, row))
     if each:
         yield Table("Each host", "host", ("blocks", "change", "interval", "word"), each)
@@ -80,8 +80,7 @@ def _tables(found: FleetAccount) -> Iterator[Table]:
 
 def _joint(row: FleetRow, together: Together) -> Row:
     name = metric_name(row.metric, with_kind=False)
-    spread = f"{100 * together.spread:.2g} % ({100 * together.spread_low:.2g} .. {100 * together.spread_high:.2g})"
-    texts = (str(len(row.averaged)), _change(together.mean), _bounds(together.next), spread, row.word or "-")
+    texts = (str(len(row.averaged)), _change(together.mean), _bounds(together.next), row.word or "-")
     group = f"{inert(row.cell)}: {inert(row.variant)} against {inert(row.baseline)}"
     return Row(inert(name), tuple(map(Cell, texts)), _note(row, together), group)
 
@@ -94,6 +93,8 @@ def _note(row: FleetRow, together: Together) -> str:
         parts.append(f"{inert(row.apart[0])} and {inert(row.apart[1])} differ most surely by more than the margin")
     if row.surely_worse:
         parts.append(f"a regression for sure on {', '.join(map(inert, row.surely_worse))}")
+    low, high = 100 * together.spread_low, 100 * together.spread_high
+    parts.append(f"spread between hosts {100 * together.spread:.2g} % ({low:.2g} .. {high:.2g})")
     parts.append(f"I squared {100 * together.between:.0f} %")
     return "; ".join(parts)
 
