@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from iodelta.cli.fleet_report import command as report
 from iodelta.cli.groups import Group
 from iodelta.errors import RequestError
 
@@ -70,6 +71,9 @@ FOLDER = click.argument("folder", type=click.Path(path_type=Path))
 @click.group("fleet", cls=Group, epilog=_EXAMPLES)
 def command() -> None:
     """One question on many hosts: an ordinary experiment on each, over SSH, all from one inventory."""
+
+
+command.add_command(report)
 
 
 @command.command("check", epilog="\b\nExamples:\n  iodelta fleet check experiment.toml --hosts nvme\n")

@@ -203,9 +203,7 @@ def measure(folder: Path, file: Path, allowed: Allowed) -> None:
     from iodelta.lab.folder import Folder
 
     is_new = not folder.exists()
-    asked = Asked(
-        destroy=tuple(allowed.destroy), allow_commands=allowed.commands, place=folder if is_new else None
-    )
+    asked = Asked(destroy=tuple(allowed.destroy), allow_commands=allowed.commands, place=folder if is_new else None)
     with contextlib.suppress(SystemExit):  # the exit code of the run is of its verdicts
         run(file if is_new else folder, asked)
     state = Account(Folder.open(folder).events()).state

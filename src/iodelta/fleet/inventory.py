@@ -10,8 +10,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from iodelta.errors import RequestError
-from iodelta.experiment.source import Source, check_keys, toml_data
 from iodelta.experiment.model import NAME
+from iodelta.experiment.source import Source, check_keys, toml_data
 from iodelta.fleet.host import FleetHost, minutes
 from iodelta.machine.connection import HOST
 
