@@ -21,6 +21,9 @@ from markdown_it import MarkdownIt
 from iodelta.bundle.packing import pack
 from iodelta.cli.fleet_report import command, hosts_in
 from iodelta.errors import RequestError
+from iodelta.fleet.events import Moved
+from iodelta.fleet.folder import FleetFolder
+from iodelta.fleet.host import FleetHost
 from iodelta.lab.calibration import Calibration
 from iodelta.lab.folder import Abandoned, Ended, Folder
 from iodelta.report.documents import schema
@@ -157,7 +160,7 @@ def test_bundles_without_names_are_hosts_of_their_own(measured: Path, tmp_path: 
     for name in ALIKE[:3]:
         data = pack(Folder.open(measured / name), machine={}).data
         (tmp_path / f"{name}.iodelta.tar.zst").write_bytes(data)
-    found = fleet_account(hosts_in(tuple(str(tmp_path / f"{name}.iodelta.tar.zst") for name in ALIKE[:3])))
+    found = fleet_account(hosts_in(tuple(str(tmp_path / f"{name}.iodelta.tar.zst") for name in ALIKE[:3]))[0])
     assert [one.drained for one in found.hosts] == ["", "", ""]
     assert len(found.rows[0].averaged) == 3
 
@@ -341,10 +344,44 @@ def run(*words: str) -> Result:
 
 def test_the_command_takes_folders_or_a_fleet_and_gives_the_code_only_if_asked(measured: Path, tmp_path: Path) -> None:
     shutil.copytree(measured, tmp_path / "night/hosts")
-    assert list(hosts_in((str(tmp_path / "night"),))) == [*sorted((*ALIKE, "odd"))]
+    assert list(hosts_in((str(tmp_path / "night"),))[0]) == [*sorted((*ALIKE, "odd"))]
     plain, gated = run(str(tmp_path / "night")), run(str(tmp_path / "night"), "--exit-code")
     assert (plain.exit_code, gated.exit_code) == (0, 1)
     assert "depends on the machine" in plain.output
     page = tmp_path / "hosts.html"
     assert run(*(str(measured / name) for name in ALIKE), "-o", str(page)).exit_code == 0
     assert "mean of hosts" in page.read_text()
+
+
+def test_hosts_that_a_fleet_lost_drained_or_never_reached_are_named_with_the_reason(
+    measured: Path, tmp_path: Path
+) -> None:
+    fleet = FleetFolder(tmp_path / "night")
+    fleet.make()
+    moves = {name: Moved(9.0, name, "done") for name in ALIKE}
+    moves["odd"] = Moved(9.0, "odd", "drained", "its environment differs: kernel.release: 6.12 | 6.18")
+    moves["gone"] = Moved(9.0, "gone", "lost", "cannot connect: No route to host")
+    moves["late"] = Moved(9.0, "late", "waiting", "it does not answer")
+    with fleet.journal.held():
+        fleet.fix({"experiment.toml": asked().encode()})
+        fleet.join(FleetHost(name, name) for name in (*moves, "never"))
+        for move in moves.values():
+            fleet.journal.append(move)
+    for name in (*ALIKE, "odd"):
+        shutil.copytree(measured / name, fleet.place(name))
+    carried(fleet.place("late"), LOSS, text=asked(), seed=5, end=None, environment=machine("late"))
+    folders, left = hosts_in((str(fleet.path),))
+    found = fleet_account(folders, ["iodelta fleet report night"], left)
+    assert {one.name: one.drained for one in found.drained} == {
+        "odd": "the fleet drained it: its environment differs: kernel.release: 6.12 | 6.18",
+        "gone": "it was not measured: lost: cannot connect: No route to host",
+        "never": "it was not measured: waiting",
+    }
+    assert [one.host for one in found.rows[0].averaged] == [*sorted((*ALIKE, "late"), key=list(folders).index)]
+    assert found.rows[0].word == "regression everywhere", "what no host measured takes nothing from what others did"
+    for text in formats(found).values():
+        flat = " ".join(text.replace("\\", "").split())
+        assert "cannot connect: No route to host" in flat
+        assert "never" in flat
+    assert "Not ended: late (waiting: it does not answer)" in text_of(found)
+    assert "3 of 9 hosts not averaged" in text_of(found)

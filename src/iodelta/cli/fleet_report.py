@@ -14,6 +14,7 @@ from iodelta.report.stories.story import Detail
 
 if TYPE_CHECKING:
     from iodelta.lab.folder import Folder
+    from iodelta.study.fleet_host import Left
 
 EXAMPLES = """
 \b
@@ -56,21 +57,45 @@ def command(
     from iodelta.study.fleet import fleet_account
 
     again = f"iodelta fleet report {' '.join(map(pasted, folders))}"
-    found = fleet_account(hosts_in(folders), (again,))
+    measured, left = hosts_in(folders)
+    found = fleet_account(measured, (again,), left)
     deliver(found, lambda: charts_of_fleet(found), format_, output, charts, force=force, detail=Detail(whole=verbose))
     sys.exit(report_exit_code(found.exit_code, gate=gate))
 
 
-def hosts_in(paths: tuple[str, ...]) -> dict[str, Folder]:
-    """The folder of each host by the host's name. Raises RequestError."""
+def hosts_in(paths: tuple[str, ...]) -> tuple[dict[str, Folder], dict[str, Left]]:
+    """The folder of each host, and how its fleet left it, by the host's name. Raises RequestError."""
     from iodelta.bundle.packed import is_own, opened
     from iodelta.study.sides import short_names
 
+    states: dict[str, Left] = {}
     found: list[str] = []
     for path in paths:
-        below = sorted(Path(path, HOSTS).iterdir()) if Path(path, HOSTS).is_dir() else []
-        own = [str(one) for one in below if is_own(one)]
-        if below and not own:
-            raise RequestError("no host of this fleet has been measured yet", place=path, remedy="run the fleet first")
-        found += own or [path]
-    return {name: opened(path) for name, path in zip(short_names(found), found, strict=True)}
+        own = _left_in(path)
+        states.update(own)
+        is_fleet = Path(path, HOSTS).is_dir()
+        inside = sorted(map(str, Path(path, HOSTS).iterdir())) if is_fleet else []
+        below = [one for one in inside if is_own(one)]
+        if is_fleet and not below:
+            raise RequestError(
+                "no host of this fleet has been measured yet",
+                place=path,
+                remedy=f"`iodelta fleet status {pasted(path)}` says why" if own else "run the fleet first",
+            )
+        found += [*below, *(one for one in own if one not in below)] or [path]
+    names = dict(zip(found, short_names(found), strict=True))
+    folders = {names[path]: opened(path) for path in found if path not in states or is_own(path)}
+    return folders, {names[path]: one for path, one in states.items()}
+
+
+def _left_in(path: str) -> dict[str, Left]:
+    """How a fleet left its hosts, by the places of their folders; nothing where ``path`` is not a fleet folder."""
+    from iodelta.fleet.folder import FleetFolder
+    from iodelta.fleet.status import status_of
+    from iodelta.study.fleet_host import Left
+
+    fleet = FleetFolder(Path(path))
+    if not Path(path, HOSTS).is_dir() or fleet.begun() is None:
+        return {}
+    found = (Left(str(fleet.place(one.name)), one.state, one.reason) for one in status_of(fleet).hosts)
+    return {one.place: one for one in found}

@@ -114,6 +114,10 @@ class FleetFolder:
                 place=str(self.path),
                 remedy="name a new one with --folder",
             )
+        try:
+            (self.path / "hosts").mkdir(exist_ok=True)
+        except OSError as error:
+            raise self._failed(error) from error
 
     def fix(self, files: Mapping[str, bytes]) -> None:
         """Fix the question, or check that it is the one fixed before; the journal is held. Raises RequestError,

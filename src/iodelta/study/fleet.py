@@ -18,6 +18,7 @@ from iodelta.study.confounders import Differing, differences
 from iodelta.study.fleet_host import (
     FleetMember,
     HostWord,
+    Left,
     MeasuredHost,
     notes_of,
     read_hosts,
@@ -39,6 +40,8 @@ Kind = Literal["CPU", "disk", "kernel"]
 
 KINDS: tuple[tuple[Kind, str], ...] = (("CPU", "cpu"), ("disk", "disk"), ("kernel", "kernel"))
 """What hosts are grouped by, and its field of a member."""
+
+NONE_LEFT: Mapping[str, Left] = {}
 
 CHANGES = ("regression everywhere", "regression on average")
 
@@ -190,9 +193,12 @@ class FleetAccount(msgspec.Struct, frozen=True):
         return next((code for code in (1, 3) if code in codes), 0)
 
 
-def fleet_account(folders: Mapping[str, Folder], again: Sequence[str] = ()) -> FleetAccount:
-    """The account of hosts by name. Raises RequestError where their folders are not of one plan."""
-    hosts = read_hosts(folders)
+def fleet_account(
+    folders: Mapping[str, Folder], again: Sequence[str] = (), left: Mapping[str, Left] = NONE_LEFT
+) -> FleetAccount:
+    """The account of hosts by name; ``left`` is what a fleet says of its hosts. Raises RequestError where their folders
+    are not of one plan."""
+    hosts = read_hosts(folders, left)
     judged = [host.judged for host in hosts if host.judged is not None]
     if not judged:
         return FleetAccount(SCHEMA, "", 0.0, 0.0, 0, tuple(host.member for host in hosts), (), (), tuple(again))

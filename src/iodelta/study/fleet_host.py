@@ -59,6 +59,8 @@ class FleetMember(msgspec.Struct, frozen=True):
     """The release of its kernel."""
     system: tuple[tuple[str, str], ...] = ()
     """What the machine was, in a few lines: name and value."""
+    left: str = ""
+    """How its fleet left it, where it is not done: the state and the reason."""
 
 
 class HostWord(msgspec.Struct, frozen=True):
@@ -88,6 +90,21 @@ class HostWord(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
+class Left:
+    """How a fleet left a host: one without a folder is shown as well, with the reason."""
+
+    place: str
+    """Where its folder is, or would be."""
+    state: str
+    """As in ``lost``."""
+    reason: str
+
+    @property
+    def said(self) -> str:
+        return f"{self.state}: {self.reason}" if self.reason else self.state
+
+
+@dataclass(frozen=True)
 class MeasuredHost:
     """A host as it was read; without ``judged`` its folder cannot be judged."""
 
@@ -102,9 +119,9 @@ class MeasuredHost:
         return not self.member.drained
 
 
-def read_hosts(folders: Mapping[str, Folder]) -> tuple[MeasuredHost, ...]:
-    """Every host, those that cannot be averaged with the reason. Raises RequestError where the folders are not of one
-    plan."""
+def read_hosts(folders: Mapping[str, Folder], left: Mapping[str, Left]) -> tuple[MeasuredHost, ...]:
+    """Every host, those that cannot be averaged with the reason; ``left`` is what a fleet says of its hosts. Raises
+    RequestError where the folders are not of one plan."""
     plans: dict[str, Plan] = {}
     failed: dict[str, str] = {}
     for name, folder in folders.items():
@@ -114,7 +131,8 @@ def read_hosts(folders: Mapping[str, Folder]) -> tuple[MeasuredHost, ...]:
             failed[name] = error.sentence
     _refuse_unlike(plans)
     seen: dict[str, str] = {}
-    return tuple(_host(name, folder, failed.get(name, ""), seen) for name, folder in folders.items())
+    measured = [_host(name, folder, failed.get(name, ""), seen, left.get(name)) for name, folder in folders.items()]
+    return (*measured, *(_absent(name, one) for name, one in left.items() if name not in folders))
 
 
 def _asked(plan: Plan) -> dict[str, object]:
@@ -154,7 +172,13 @@ def _refuse_unlike(plans: Mapping[str, Plan]) -> None:
             )
 
 
-def _host(name: str, folder: Folder, failure: str, seen: dict[str, str]) -> MeasuredHost:
+def _absent(name: str, left: Left) -> MeasuredHost:
+    """A host of a fleet that has no folder."""
+    why = f"it was not measured: {left.said}"
+    return MeasuredHost(FleetMember(name, left.place, left.state, 0, 0.0, why, *[UNKNOWN] * 3), None, {}, 0.0)
+
+
+def _host(name: str, folder: Folder, failure: str, seen: dict[str, str], left: Left | None) -> MeasuredHost:
     """``seen`` has the machines and journals of the hosts before, and gets this one's."""
     try:
         found = None if failure else judged(folder)
@@ -170,13 +194,19 @@ def _host(name: str, folder: Folder, failure: str, seen: dict[str, str]) -> Meas
         account.state,
         len({(trial.cell, trial.block) for trial in found.counted}),
         account.spent,
-        _drained(found) or _twin(name, folder, environment, seen),
+        _drained(found) or _left_out(left) or _twin(name, folder, environment, seen),
         _text(environment, "cpu", "model"),
         _disk(environment),
         _text(environment, "kernel", "release"),
         system(environment),
+        left.said if left is not None and left.state != "done" else "",
     )
     return MeasuredHost(member, found, environment, account.block_seconds)
+
+
+def _left_out(left: Left | None) -> str:
+    """Why a fleet does not count a host, which it knew before it knew a value."""
+    return f"the fleet drained it: {left.reason}" if left is not None and left.state == "drained" else ""
 
 
 def _drained(found: Judged) -> str:
@@ -300,7 +330,7 @@ def _excludes_stalls(verdict: Verdict, share: float) -> bool:
 def notes_of(hosts: Sequence[MeasuredHost]) -> Iterator[str]:
     """What a reader must know of hosts that are averaged."""
     counting = [host for host in hosts if host.counts and host.judged is not None]
-    still = [host.member.name for host in counting if host.member.state not in OVER]
+    still = [_unended(host.member) for host in counting if host.member.state not in OVER]
     if still:
         yield (
             f"Not ended: {', '.join(still)}. Every word may change, and how often somebody looks is not corrected for."
@@ -311,6 +341,10 @@ def notes_of(hosts: Sequence[MeasuredHost]) -> Iterator[str]:
                 yield f"{host.member.name} could not measure {cell}: {reason}"
     for names in _same_machine(counting):
         yield f"{' and '.join(names)} are one machine with different disks: they differ less than machines do."
+
+
+def _unended(member: FleetMember) -> str:
+    return f"{member.name} ({member.left})" if member.left else member.name
 
 
 def _same_machine(hosts: Sequence[MeasuredHost]) -> Iterator[tuple[str, ...]]:
