@@ -175,7 +175,8 @@ def _refuse_unlike(plans: Mapping[str, Plan]) -> None:
 def _absent(name: str, left: Left) -> MeasuredHost:
     """A host of a fleet that has no folder."""
     why = f"it was not measured: {left.said}"
-    return MeasuredHost(FleetMember(name, left.place, left.state, 0, 0.0, why, *[UNKNOWN] * 3), None, {}, 0.0)
+    member = FleetMember(name, left.place, left.state, 0, 0.0, why, UNKNOWN, UNKNOWN, UNKNOWN)
+    return MeasuredHost(member, None, {}, 0.0)
 
 
 def _host(name: str, folder: Folder, failure: str, seen: dict[str, str], left: Left | None) -> MeasuredHost:

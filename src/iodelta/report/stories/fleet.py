@@ -154,7 +154,7 @@ def cheaper(found: Cheaper, hosts: int) -> str:
     else:
         ways.append("no number of hosts")
     if found.blocks is not None and found.blocks_hours is not None:
-        ways.append(f"{found.blocks} blocks on each of today's hosts ({duration(3600 * found.blocks_hours)})")
+        ways.append(f"{plural(found.blocks, 'block')} on each of today's hosts ({duration(3600 * found.blocks_hours)})")
     else:
         ways.append("no number of blocks, because the hosts differ by themselves")
     end = {"hosts": "hosts are cheaper", "blocks": "blocks are cheaper", "neither": "neither settles it"}[found.choice]
@@ -167,7 +167,7 @@ def _groups(found: FleetAccount) -> Iterator[Item]:
     for row in telling[:MOST]:
         yield Item(_named(row), tuple(map(_group, row.groups)))
     if len(telling) > MOST:
-        yield Item(f"and {len(telling) - MOST} more comparisons (--format json lists all)")
+        yield Item(f"and {plural(len(telling) - MOST, 'more comparison')} (--format json lists all)")
 
 
 def _group(group: FleetGroup) -> str:
