@@ -40,6 +40,8 @@ class Setup:
     change: float = 0.0
     stalls: float = 0.0
     depth: float = 0.0
+    after_baseline: bool = False
+    """The stalls are no arm's own: a trial of either arm stalls so after one of the baseline."""
     debt: float = 0.0
     memory: float = 0.0
     superblocks: bool = False
@@ -73,7 +75,7 @@ class Setup:
     @property
     def null(self) -> bool:
         """Whether the variant itself is equal to the baseline."""
-        return self.change == 0 and self.stalls == 0 and not self.drawn
+        return self.change == 0 and (self.stalls == 0 or self.after_baseline) and not self.drawn
 
     @property
     def quiet(self) -> bool:
@@ -89,7 +91,8 @@ class Setup:
     def total(self) -> float:
         """The true change of all work done, in the value's own sign; with superblocks that of who deploys it."""
         skew = math.exp(self.spread**2 / 2)
-        return (1 + self.change) * (1 - self.stalls * self.depth) * skew * math.exp(self.deployed) - 1
+        stalls = 0.0 if self.after_baseline else self.stalls
+        return (1 + self.change) * (1 - stalls * self.depth) * skew * math.exp(self.deployed) - 1
 
     @property
     def deployed(self) -> float:
@@ -150,7 +153,8 @@ def _cell(setup: Setup, rng: np.random.Generator) -> Cell:
     repeats = setup.repeats
     arm = np.repeat(np.column_stack([~first, first]).ravel(), repeats)
     machine = setup.noise(rng, len(arm))
-    stalled = arm & (rng.random(len(arm)) < setup.stalls)
+    prone = ~np.concatenate([arm[:1], arm[:-1]]) if setup.after_baseline else arm
+    stalled = prone & (rng.random(len(arm)) < setup.stalls)
     left = exposures(arm, setup.memory, 0.0) * math.log1p(-setup.debt)
     with np.errstate(divide="ignore"):
         logs = machine + arm * (math.log1p(setup.change) + setup.spread * rng.standard_normal(len(arm)))

@@ -14,7 +14,7 @@ from iodelta.stats.replay import critical, joint, patterns, share_of
 from iodelta.stats.size import Doubt, Hurdles, honest, projection
 from iodelta.stats.speeds import within_speed
 from iodelta.stats.spread import fisher_exact
-from iodelta.stats.stalls import excluded, stalled_trials, trials_needed
+from iodelta.stats.stalls import excluded, likelier_by_arm, stalled_trials, trials_needed
 from iodelta.stats.total import Arms, Replay, bounds, log_total
 from iodelta.verdict import LOOKS
 
@@ -219,3 +219,23 @@ def test_an_improvement_waits_until_it_is_shown_without_a_carry_over() -> None:
     assert worse is not None
     assert better is not None
     assert worse.open < better.open / 1.5
+
+
+@pytest.mark.parametrize(("counts", "by_arm"), [((0, 0, 6, 3), True), ((3, 0, 6, 0), False)])
+def test_whether_stalls_go_with_the_arm_or_with_the_trial_before(
+    counts: tuple[int, int, int, int], by_arm: bool
+) -> None:
+    """Of 20 and 60 trials of the baseline and 60 and 20 of the variant, after the baseline and after the variant, so
+    many stalled. scipy's binomial probabilities say how likely that is under either explanation."""
+    sizes = (20, 60, 60, 20)
+    stalled = np.concatenate([np.arange(size) < count for size, count in zip(sizes, counts, strict=True)])
+    variant, after = np.repeat([False, False, True, True], sizes), np.repeat([False, True, False, True], sizes)
+
+    def log_likelihood(rates: tuple[float, ...]) -> float:
+        return float(stats.binom.logpmf(counts, sizes, rates).sum())
+
+    arms = [sum(counts[:2]) / 80] * 2 + [sum(counts[2:]) / 80] * 2
+    before = [(counts[0] + counts[2]) / 80, (counts[1] + counts[3]) / 80] * 2
+    expected = log_likelihood(tuple(arms)) - log_likelihood(tuple(before))
+    assert likelier_by_arm(stalled, variant, after) == pytest.approx(expected)
+    assert (expected > 0) == by_arm

@@ -95,3 +95,34 @@ def test_no_change_is_reproduced_by_trials_that_exclude_stalls_after_those_seen(
         assert ("of which stalled" in found.says) == (held is None and stalled > 0)
     changed = Estimate(math.log(0.9), math.log(0.89), math.log(0.91), 0.95, 80)
     assert reproduced(Measured(changed, changed, 9, 3), Measured(changed, changed, 9, 3), 0.01).held
+
+
+@pytest.mark.parametrize("seed", [3, 25, 30])
+def test_stalls_of_the_variants_own_are_a_regression_whatever_noise_says_of_a_carry_over(seed: int) -> None:
+    """Ten stalls of 80 trials; in these experiments white noise looks like a benefit that could have made the total."""
+    assert judge(eighty(seed, own=True), STALLING).word == "regression"
+
+
+@pytest.mark.parametrize("seed", [23, 36, 37, 39])
+def test_stalls_that_follow_the_baseline_are_not_a_regression_of_the_variant(seed: int) -> None:
+    """Three of four trials of the variant follow the baseline, after which any trial may stall."""
+    assert judge(eighty(seed, own=False), STALLING).word in ("inconclusive", "equivalent")
+
+
+STALLING = Rules(metrics=RULES.metrics, margin=0.02, comparisons=1)
+
+
+def eighty(seed: int, *, own: bool) -> Series:
+    """80 blocks at CV 2 %. Ten trials lose 20 %: the variant's, or of either arm after one of the baseline."""
+    rng = np.random.default_rng(seed)
+    first = rng.random(80) < 0.5
+    values = 1e5 * np.exp(0.02 * rng.standard_normal((2, 80)))
+    if own:
+        values[1, rng.choice(80, 10, replace=False)] *= 0.8
+    else:
+        last = np.concatenate([[False], ~first[:-1]])  # the block before ended with the baseline
+        after = [(0, block) for block in np.flatnonzero(first & last)]
+        after += [(1, block) for block in np.flatnonzero(first | last)]
+        for arm, block in rng.permutation(np.array(after))[:10]:
+            values[arm, block] *= 0.8
+    return series(values[0], values[1], first)

@@ -11,7 +11,7 @@ import math
 from bisect import bisect_left
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 WINDOW = 11
 """Trials of an arm, in run order, whose median a trial is held against: a drift is no stall."""
@@ -76,3 +76,22 @@ def stalled_trials(worse: ArrayLike) -> tuple[int, ...]:
     above = values - centre
     limit = max(LEAST, FAR * NORMAL_MAD * float(np.median(np.abs(above))))
     return tuple(int(place) for place in np.flatnonzero(above > limit))
+
+
+def likelier_by_arm(stalled: NDArray[np.bool_], variant: NDArray[np.bool_], after: NDArray[np.bool_]) -> float:
+    """The log-likelihood ratio of two explanations of which trials ``stalled``: by the arm that a trial belongs to
+    (``variant`` or not), against by the arm of the trial before it (``after`` the variant or not).
+
+    Where a trial of the baseline makes the next one stall, most of the variant's trials would stall and few of the
+    baseline's, since arms mostly take turns; but the baseline's trials that follow one of their own would stall, too.
+    """
+    return _likelihood(stalled, variant) - _likelihood(stalled, after)
+
+
+def _likelihood(stalled: NDArray[np.bool_], groups: NDArray[np.bool_]) -> float:
+    """The largest log-likelihood under a chance of its own for each of two groups."""
+    found = 0.0
+    for chosen in (stalled[groups], stalled[~groups]):
+        for times in (int(np.count_nonzero(chosen)), int(np.count_nonzero(~chosen))):
+            found += times * math.log(times / len(chosen)) if times else 0.0
+    return found

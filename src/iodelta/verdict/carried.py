@@ -13,6 +13,7 @@ from iodelta.stats.total import log_total
 from iodelta.verdict.hosts import total_over, typical_over
 from iodelta.verdict.machine import Machine
 from iodelta.verdict.model import Basis, Word
+from iodelta.verdict.rare import own_stalls
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.units import Units
 
@@ -31,9 +32,9 @@ def made_by_carry(unit: Units, word: Word, basis: Basis, machine: Machine | None
     A word is held against the change that it rests on: where the variant stalls now and then, its typical change is
     about 0 and has either sign. In plain blocks a word must survive every memory. ``equivalent`` does not where a
     carry-over is shown, unless it is slight, or where the change without it leaves the margin. A regression does not
-    where the blocks do not speak for a change of its own, against a carry-over that made all of it (a warm cache). More
-    is asked of an improvement, since the arm that does the damage gains: it must be shown without the carry-over, and
-    none may favour it.
+    where the blocks do not speak for a change of its own, against a carry-over that made all of it (a warm cache),
+    unless stalls of its own made it. More is asked of an improvement, since the arm that does the damage gains: it must
+    be shown without the carry-over, and none may favour it.
     """
     if machine is None:
         return False
@@ -46,6 +47,8 @@ def made_by_carry(unit: Units, word: Word, basis: Basis, machine: Machine | None
     if word == "regression":
         carried = carry.share * carry.value
         own = own_change(np.full(carried.shape, change), noise, carried, np.abs(carry.share) * carry.error, blocks)
+        if basis == "total" and (carried < change).all() and own_stalls(unit, unit.d[:blocks], SHOWN_WITHOUT):
+            return False
         return not own.all()
     adjusted = carry.adjusted(change)
     most = np.abs(carry.share) * (np.abs(carry.value) + carry.half)

@@ -11,12 +11,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from iodelta.stats.carry import CLEAR, drawn_in
 from iodelta.stats.effect import Estimate, hodges_lehmann
-from iodelta.stats.stalls import excluded
+from iodelta.stats.stalls import excluded, likelier_by_arm
 from iodelta.stats.total import log_total, mean_with
 from iodelta.verdict.units import Units
 
 Floats = NDArray[np.float64]
+
+UNKNOWN = 0.5
+"""The exposure of a trial that followed neither arm."""
 
 
 def with_stalls(total: Estimate, typical: Estimate, unit: Units, blocks: int) -> Estimate:
@@ -44,6 +48,26 @@ def stalls_undo(unit: Units, d: Floats, blocks: int, tail: float, *, worse: bool
     more = _unseen(unit, blocks)
     low, high = _reach(unit, d, blocks, tail)
     return (worse and more < 0.0 and low <= 0.0) or (not worse and more > 0.0 and high >= 0.0)
+
+
+def own_stalls(unit: Units, d: Floats, shown: float) -> bool:
+    """Whether stalls of the variant's own make its total worse, which no carry-over that all trials share can do.
+
+    What lies far from a typical log-ratio in ``d`` must be ``shown`` standard errors above 0 by itself, and the stalls
+    must go with the arm of a trial rather than with that of the trial before it, by the odds that are asked of a change
+    of its own.
+    """
+    blocks = len(d)
+    stalled, beyond = unit.stalled_by(blocks), d - drawn_in(d)
+    if stalled is None or beyond.mean() <= shown * beyond.std(ddof=1) / np.sqrt(blocks):
+        return False
+    lost = np.concatenate(
+        [np.isin(unit.baseline_at[:blocks], stalled[1]), np.isin(unit.variant_at[:blocks], stalled[0])]
+    )
+    variant = np.repeat([False, True], blocks)
+    before = unit.exposed[0, :, :blocks].ravel()  # under a memory of one trial: the variant's 1, the baseline's 0
+    known = before != UNKNOWN
+    return likelier_by_arm(lost[known], variant[known], before[known] > UNKNOWN) >= CLEAR / blocks
 
 
 def _reach(unit: Units, d: Floats, blocks: int, tail: float) -> tuple[float, float]:
