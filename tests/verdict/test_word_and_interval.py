@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 import numpy as np
 import pytest
@@ -71,3 +73,12 @@ def test_words_and_intervals_agree_under_load(noise: str) -> None:
                 assert excludes_zero(verdict)
                 assert (verdict.change is not None and verdict.change.value < 0) == (verdict.word == "regression")
     assert words > 10
+
+
+@pytest.mark.parametrize(("debt", "said"), [(0.1, "worse"), (-0.1, "better")])
+def test_what_a_trial_leaves_is_said_to_be_worse_or_better_and_never_minus_worse(debt: float, said: str) -> None:
+    series, _ = simulate(Setup(normal(0.01), debt=debt), np.random.default_rng(3))
+    (verdict,) = judge_series(series, Setup(normal(0.01)).rules()).verdicts
+    (found,) = [finding.explanation for finding in verdict.findings if finding.rule == "verdict.carry-over"]
+    one = r"[\d.]+ % (?:better|worse)"
+    assert re.match(rf"a trial after one of new is [\d.]+ % {said} than one after old \({one} to {one}\): about", found)

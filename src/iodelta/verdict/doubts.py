@@ -87,16 +87,14 @@ def _carry(unit: Units, trace: Trace, at: int, numbers: Numbers) -> list[Finding
         return []
     carry, best = numbers.carry, numbers.carry.best
     value = float(carry.value[best])
-    low, high, size = relative(carry.low), relative(carry.high), relative(value)
-    upper = explain.percent(high) if high <= 1.0 else "more than +100 %"
     part = relative(abs(value * float(carry.share[best])))
     return [
         Finding(
             "verdict.carry-over",
             "warning",
             unit.place,
-            f"a trial after one of {unit.variant} is {explain.percent(size)} worse "
-            f"({explain.percent(low)} to {upper}) than one after {unit.baseline}: "
+            f"a trial after one of {unit.variant} is {explain.worse(relative(value))} than one after {unit.baseline} "
+            f"({explain.worse(relative(carry.low))} to {explain.worse(relative(carry.high))}): "
             f"about {100 * part:.2g} points of the change may be this",
             '[design] carry-over = "superblocks" runs each variant twice in a row and counts the second trial',
         )

@@ -25,6 +25,12 @@ def percent(change: float | None) -> str:
     return f"{100.0 * change:+.{1 if size >= 10 else 2 if size >= 0.1 or size == 0 else 3}f} %"
 
 
+def worse(change: float) -> str:
+    """``2.03 % worse``, or ``better`` for a change below 0."""
+    size = percent(abs(change)).removeprefix("+") if abs(change) <= 1.0 else "more than 100 %"
+    return f"{size} {'better' if change < 0 else 'worse'}"
+
+
 def interval(change: Change) -> str:
     """``[-2.9 %, -1.1 %] at 98.7 %``."""
     return f"[{percent(change.low)}, {percent(change.high)}] at {100.0 * change.level:.4g} %"
