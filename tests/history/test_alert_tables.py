@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from nights import night
 from test_command import iodelta
 
 from iodelta.cli.history_alerts import recorded
-from iodelta.history.log import Log
+from iodelta.history.log import Confirmed, Log
 from iodelta.history.store import Store
 from iodelta.report.documents import schema
 
@@ -79,6 +80,24 @@ def test_an_alert_is_told_as_a_mail(place: Path) -> None:
         assert words in done.stdout
     done = iodelta(place, "history", "alert", alert["id"], "--format", "markdown")
     assert (done.returncode, "Commits in range" in done.stdout) == (0, True)
+
+
+def test_every_view_calls_a_step_what_its_alert_is(place: Path) -> None:
+    def views() -> list[str]:
+        pages = [iodelta(place, "history", "show", "--format", form).stdout for form in ("console", "markdown", "mail")]
+        return [re.sub(r"\s+", " ", page) for page in pages]
+
+    assert all("candidate: -2" in page for page in views())  # no scan has recorded it
+    (alert,) = document(place, "scan")["alerts"]
+    name = alert["id"]
+    assert all(f"candidate, alert {name}: -2" in page for page in views())
+    log = Log(place / "iodelta-history" / "decisions.jsonl")
+    log.append(Confirmed(1.0, name, "/c/1", "c-1", "sha", "regression"))
+    assert all(f"confirmed, alert {name}: -2" in page for page in views())
+    assert not any("candidate" in page or "suspected" in page for page in views()[:1])
+    assert "suspected" not in iodelta(place, "history", "alert", name).stdout
+    iodelta(place, "history", "decide", name, "expected")
+    assert all(f"confirmed, alert {name}, expected: -2" in page for page in views())
 
 
 def test_words_that_are_wrong_say_what_to_do(place: Path) -> None:

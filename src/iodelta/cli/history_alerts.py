@@ -281,7 +281,8 @@ def alert_lines(alert: Alert, *, shown: int | None) -> list[str]:
     lines = [f"alert {alert.id}: {state_said(alert)}"]
     if alert.last_good and alert.first_bad:
         lines[0] += f", between {night_said(alert.last_good)} and {night_said(alert.first_bad)}"
-    lines += [f"  {step_said(step)}" for step in alert.steps[:shown]]
+    is_confirmed = alert.state == "confirmed"
+    lines += [f"  {step_said(step, is_confirmed=is_confirmed)}" for step in alert.steps[:shown]]
     if shown is not None and len(alert.steps) > shown:
         lines.append(f"  and {len(alert.steps) - shown} more series")
     lines += [f"  noted: {noted_said(note)}" for note in alert.notes]
@@ -302,10 +303,14 @@ def state_said(alert: Alert) -> str:
     return f"{alert.state}{kind}{decided}"
 
 
-def step_said(candidate: Candidate) -> str:
+def step_said(candidate: Candidate, *, is_confirmed: bool = False) -> str:
     """A series and its step."""
     by = "against the reference" if candidate.by == "ratio" else "of the level alone"
-    doubt = "; suspected: too few nights without a change say how nights differ" if candidate.few else ""
+    doubt = (
+        "; suspected: too few nights without a change say how nights differ"
+        if candidate.few and not is_confirmed
+        else ""
+    )
     words = "  ".join([candidate.machine, candidate.cell, candidate.variant, candidate.metric])
     between = f"between {night_said(candidate.last_good)} and {night_said(candidate.first_bad)}"
     from iodelta.study.words import percent

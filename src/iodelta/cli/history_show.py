@@ -120,8 +120,8 @@ def _print(found: list[Course], experiments: int) -> None:
                 click.echo(f"    {line}")
         for epoch in course.epochs:
             click.echo(f"    another epoch from {day(epoch.t)}: {inert('; '.join(epoch.differs))}")
-        for step, notes in zip(course.steps, course.noted, strict=True):
-            click.echo(f"    candidate: {inert(said(step))}")
+        for step, notes, standing in zip(course.steps, course.noted, course.standings, strict=True):
+            click.echo(f"    {inert(f'{standing.said}: {said(step, standing)}')}")
             for note in notes:
                 click.echo(f"      noted there: {inert(noted_said(note))}")
     for line in noted(found):

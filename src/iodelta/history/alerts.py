@@ -229,6 +229,42 @@ def _balanced(moved: Sequence[tuple[float, float]]) -> bool:
     return abs(sum(changes)) <= 2.0 * math.hypot(*(error for _, error in moved))
 
 
+class Standing(msgspec.Struct, frozen=True):
+    """What the log says of a step."""
+
+    alert: str = ""
+    """Its alert; empty for a step that no scan has recorded."""
+    state: str = "candidate"
+    """As that of an alert."""
+    triage: str = ""
+    """What a person decided; empty before."""
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether the last experiment of both builds found it."""
+        return self.state == "confirmed"
+
+    @property
+    def said(self) -> str:
+        """In words: state, alert and decision."""
+        return ", ".join(filter(None, (self.state, self.alert and f"alert {self.alert}", self.triage)))
+
+
+def standing(step: Candidate, entries: Sequence[Entry], seen: dict[str, HistoryPoint], order: Order) -> Standing:
+    """Of a step among the nights ``seen``, by experiment."""
+    alerts = [entry for entry in entries if isinstance(entry, Opened) and step.series in entry.series]
+    alerts = [entry for entry in alerts if entry.last_good in seen and entry.first_bad in seen]
+    span = order.span(step.last_good, step.first_bad)
+    near = [one for one in alerts if order.span(seen[one.last_good], seen[one.first_bad]).meets(span)]
+    if not near:
+        return Standing()
+    alert = near[0].alert
+    words = [entry.word for entry in entries if isinstance(entry, Confirmed) and entry.alert == alert]
+    decided = [entry.word for entry in entries if isinstance(entry, Decided) and entry.alert == alert]
+    state = STATES.get(words[-1], "inconclusive") if words else "candidate"
+    return Standing(alert, state, decided[-1] if decided and decided[-1] != "new" else "")
+
+
 def is_asking(alert: Alert) -> bool:
     """Whether an alert waits for a measurement or a person."""
     return alert.triage in OPEN and alert.state in ("candidate", "inconclusive", "confirmed")

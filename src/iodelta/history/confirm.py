@@ -141,9 +141,9 @@ def verdict_of(verdicts: Sequence[Verdict], labels: Mapping[str, str]) -> Verdic
 def told(verdict: Verdict, labels: Mapping[str, str]) -> str:
     """A verdict in a line."""
     change = verdict.change
-    size = f", {change.value:+.2%}" if change else ""
+    size = f", {100 * change.value:+.2f} %" if change else ""
     if change and change.low is not None and change.high is not None:
-        size += f" ({change.low:+.2%} .. {change.high:+.2%})"
+        size += f" ({100 * change.low:+.2f} .. {100 * change.high:+.2f} %)"
     cell = labels.get(verdict.cell, verdict.cell)
     return f"{cell}  {verdict.metric.name}: {verdict.word}{size}, {plural(verdict.blocks, 'block')}"
 

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from iodelta.history.alerts import Standing, standing
 from iodelta.history.answers import Candidate, HistoryPoint, Note
 from iodelta.history.commits import Order
 from iodelta.history.log import Entry
@@ -57,6 +58,8 @@ class Course(msgspec.Struct, frozen=True):
     """All of the history, the oldest first."""
     noted: tuple[tuple[Note, ...], ...] = ()
     """Of each step those that may explain it."""
+    standings: tuple[Standing, ...] = ()
+    """Of each step, what the log says of it."""
 
     @property
     def name(self) -> str:
@@ -102,7 +105,15 @@ def courses(store: Store, words: Sequence[str] = (), entries: Sequence[Entry] = 
     found = [_course(line, steps.get(_name(line), []), experiments) for line in lines]
     notes = notes_of(whole, entries)
     found = [_with_notes(course, notes, order) for course in found]
+    found = [_with_standings(course, entries, order) for course in found]
     return sorted(found, key=lambda course: -max((step.z for step in course.steps), default=0.0))
+
+
+def _with_standings(course: Course, entries: Sequence[Entry], order: Order) -> Course:
+    seen = {point.experiment: point for point in course.line.points}
+    return msgspec.structs.replace(
+        course, standings=tuple([standing(step, entries, seen, order) for step in course.steps])
+    )
 
 
 def notes_of(lines: Iterable[Line], entries: Sequence[Entry]) -> tuple[Note, ...]:

@@ -48,7 +48,9 @@ def _tables(alert: Alert) -> Iterator[Table]:
         Row(
             inert(f"{step.machine}  {step.cell}  {step.variant}  {step.metric}"),
             tuple(map(Cell, (f"{step.z:.1f}", _size(step)))),
-            "suspected: too few nights without a change say how nights differ" if step.few else "",
+            "suspected: too few nights without a change say how nights differ"
+            if step.few and alert.state != "confirmed"
+            else "",
         )
         for step in alert.steps
     ]

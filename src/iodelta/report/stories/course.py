@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 
+from iodelta.history.alerts import Standing
 from iodelta.history.answers import Candidate, HistoryPoint, Note
 from iodelta.history.courses import Course
 from iodelta.plural import plural
@@ -59,9 +60,11 @@ def _row(course: Course) -> Row:
 
 def _steps(courses: Sequence[Course]) -> Iterator[str]:
     for course in courses:
-        for step, notes in zip(course.steps, course.noted, strict=True):
+        for step, notes, standing in zip(course.steps, course.noted, course.standings, strict=True):
             there = "; ".join(map(noted_said, notes))
-            yield f"{course.name}: {said(step)}" + (f" Noted there: {there}." if there else "")
+            yield f"{course.name}: {standing.said}: {said(step, standing)}" + (
+                f" Noted there: {there}." if there else ""
+            )
 
 
 def noted(courses: Sequence[Course]) -> list[str]:
@@ -78,10 +81,12 @@ def noted_said(note: Note) -> str:
     return f"{', '.join(filter(None, (day(note.t), at)))}: {note.text}"
 
 
-def said(step: Candidate) -> str:
+def said(step: Candidate, standing: Standing) -> str:
     """A step in a sentence: its size, its range, and how sure it is."""
     by = "against the reference" if step.by == "ratio" else "of the level alone"
-    doubt = "; suspected: so few nights say little of how nights differ" if step.few else ""
+    doubt = (
+        "; suspected: so few nights say little of how nights differ" if step.few and not standing.is_confirmed else ""
+    )
     change = f"{percent(step.change, step.error)} ({step.way})"
     return f"{change} {by}, between {_night(step.last_good)} and {_night(step.first_bad)}, z {step.z:.1f}{doubt}."
 
@@ -101,8 +106,8 @@ def _epochs(courses: Sequence[Course]) -> Iterator[str]:
 
 def _method(courses: Sequence[Course]) -> Iterator[str]:
     yield (
-        "A step is a candidate, not a verdict: series without a step have one to five in 1000 nights. Measure both "
-        "builds in one experiment (`iodelta run`) before you act on it."
+        "A candidate is not a verdict: series without a step have one to five in 1000 nights. Measure both builds in "
+        "one experiment (`iodelta history confirm ALERT`) before you act on it. Confirmed: such an experiment found it."
     )
     yield (
         "The range holds the step with a probability of 97 % if all places were as likely before. Nights of two epochs "
