@@ -126,3 +126,16 @@ def eighty(seed: int, *, own: bool) -> Series:
         for arm, block in rng.permutation(np.array(after))[:10]:
             values[arm, block] *= 0.8
     return series(values[0], values[1], first)
+
+
+@pytest.mark.parametrize("did", [0.0, 20.0])
+@pytest.mark.parametrize("seed", range(30))
+def test_a_trial_that_did_next_to_nothing_does_not_make_a_loss_of_every_block_doubtful(seed: int, did: float) -> None:
+    """Some carry-over is always left open by 20 blocks; one that made all of -30 % is not, stall or no stall."""
+    rng = np.random.default_rng(seed)
+    old, new = 1e5 * np.exp(0.02 * rng.standard_normal((2, 20)))
+    new *= 0.7
+    new[seed % 20] = did
+    plain = Rules(metrics=(metric("read.iops"),), margin=0.01, looks=(20,), comparisons=1)
+    judged = judge_series([series(old, new, rng.integers(0, 2, 20).astype(bool))], plain)
+    assert [one.word for one in judged.verdicts] == ["regression"]

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from iodelta.stats.carry import own_change
+from iodelta.stats.carry import drawn_in, own_change
 from iodelta.stats.effect import hodges_lehmann
 from iodelta.stats.total import log_total
 from iodelta.verdict.hosts import total_over, typical_over
@@ -85,5 +85,6 @@ def _plain(unit: Units, basis: Basis, machine: Machine, blocks: int) -> tuple[fl
     mean = typical_over(d, hosts) if hosts else None
     if mean is not None:
         return float(mean.value[0]), float(mean.error[0])
-    # A carry-over, or stalls, may make d bimodal: a median then says little, a pseudo-median what is typical.
-    return hodges_lehmann(d, 0.5).value, float(d.std()) / math.sqrt(len(d))
+    # A carry-over, or stalls, may make d bimodal: a median then says little, a pseudo-median what is typical. A stall
+    # is drawn in, as where the carry-over is estimated: one trial without I/O must not make a typical change doubtful.
+    return hodges_lehmann(d, 0.5).value, float(drawn_in(d).std()) / math.sqrt(len(d))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +15,9 @@ from iodelta.stats.speeds import within_speed
 from iodelta.verdict.units import Units
 
 Floats = NDArray[np.float64]
+
+DEEP = math.log(4.0)
+"""Log-ratio, beyond the usual one, of a block in which one of the trials stalled for most of its time."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +45,9 @@ class Machine:
 def machine_of(unit: Units, blocks: int) -> Machine:
     """What the machine put into the first ``blocks`` log-ratios."""
     alone = Machine(np.zeros(blocks), two_speeds=False, unit=unit, blocks=blocks)
-    old, new = unit.baseline_values[:blocks], unit.variant_values[:blocks]
-    if len(old) < blocks or not (np.isfinite(old) & np.isfinite(new) & (old > 0) & (new > 0)).all():
+    logs = _worse(unit, blocks, stall=math.inf)  # one of two speeds may be far slower
+    if logs is None:
         return alone
-    sign = -1.0 if unit.higher_is_better else 1.0
-    logs = sign * np.log([old, new])
     level = logs.mean(axis=0) - within_hosts(logs.mean(axis=0), unit.hosts)  # hosts may differ in speed: not one in two
     added, two = within_speed((logs[0] - level)[None, :], (logs[1] - level)[None, :])
     if not two[0]:
@@ -69,12 +71,30 @@ def _carry(unit: Units, blocks: int) -> Carry | None:
     return found if found.known else None
 
 
+def _worse(unit: Units, blocks: int, stall: float) -> Floats | None:
+    """Logarithms of both arms' values, positive = worse; shape (2, blocks). None where one has none.
+
+    A trial that did nothing, or falls behind the other of its block by the log-ratio ``stall`` more than usual, says
+    nothing of the speed of the machine: the other does.
+    """
+    arms = np.array([unit.baseline_values[:blocks], unit.variant_values[:blocks]])
+    if arms.shape[1] < blocks:
+        return None
+    with np.errstate(divide="ignore", invalid="ignore"):  # both trials of a block may have done nothing
+        logs = (-1.0 if unit.higher_is_better else 1.0) * np.log(arms)
+        d = logs[1] - logs[0]
+    usual = np.median(d) if np.isfinite(np.median(d)) else 0.0
+    logs[1] = np.where(d >= usual + stall, logs[0] + usual, logs[1])
+    logs[0] = np.where(d <= usual - stall, logs[1] - usual, logs[0])
+    return logs if np.isfinite(logs).all() else None
+
+
 def _levels(unit: Units, blocks: int, exposure: Floats, order: NDArray[np.intp]) -> Levels | None:
     """The mean logarithms of the blocks, each host's by themselves; None where a value has none."""
-    arms = np.array([unit.baseline_values[:blocks], unit.variant_values[:blocks]])
-    if arms.shape[1] < blocks or not (np.isfinite(arms) & (arms > 0)).all():
+    logs = _worse(unit, blocks, stall=DEEP)
+    if logs is None:
         return None
-    level = (-1.0 if unit.higher_is_better else 1.0) * np.log(arms).mean(axis=0)
+    level = logs.mean(axis=0)
     at = (unit.baseline_at[:blocks] + unit.variant_at[:blocks]) / 2
     before = np.full(blocks, np.inf) if unit.hosts else at - at.min() + 0.5
     level, exposure = (within_hosts(rows, unit.hosts)[..., order] for rows in (level, exposure))
