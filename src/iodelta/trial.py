@@ -6,6 +6,7 @@ name or a ``unit`` says otherwise.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from functools import cached_property
@@ -35,14 +36,24 @@ class Quantity(msgspec.Struct, frozen=True):
 
     @classmethod
     def exact(cls, value: float, unit: str) -> Quantity:
-        """A number known as finely as it is printed."""
-        return cls(value, value, value, unit)
+        """A number known as finely as it is printed; unknown where it is not finite."""
+        return cls.around(value, 0.0, 0.0, unit)
+
+    @classmethod
+    def around(cls, value: float, below: float, above: float, unit: str) -> Quantity:
+        """A printed number that may be so much lower or higher; unknown where it is not finite."""
+        return cls(value, value - below, value + above, unit) if math.isfinite(value) else unknown(unit)
 
     def overlaps(self, other: Quantity) -> bool:
         """Whether both may be the same number. Raises ValueError when the units differ."""
         if self.unit != other.unit:
             raise ValueError(f"cannot compare {self.unit} with {other.unit}")
         return self.low <= other.high and other.low <= self.high
+
+
+def unknown(unit: str) -> Quantity:
+    """A number that the source does not give: nan, anywhere from 0 up."""
+    return Quantity(math.nan, 0.0, math.inf, unit)
 
 
 class Finding(msgspec.Struct, frozen=True):

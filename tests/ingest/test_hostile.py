@@ -392,14 +392,14 @@ def test_a_histogram_that_fio_cannot_have_written_is_refused() -> None:
 @pytest.mark.parametrize(
     ("bins", "histogram", "rule"),
     [
-        ('{"50": 3, "60": 2.5}', Histogram((50,), (3,)), "read.damaged"),
-        ('{"50": 3, "60": null}', Histogram((50,), (3,)), "read.damaged"),
-        ('{"50": 3, "60": nan}', Histogram((50,), (3,)), "read.damaged"),
+        ('{"50": 3, "60": 2.5}', None, "read.damaged"),
+        ('{"50": 3, "60": null}', None, "read.damaged"),
+        ('{"50": 3, "60": nan}', None, "read.damaged"),
         ('{"50": 3, "60": "2"}', Histogram((50, 60), (3, 2)), None),
         ("[50]", None, "read.damaged"),
     ],
 )
-def test_bins_that_are_no_integers_are_left_out_and_said(
+def test_bins_of_which_some_are_no_integers_are_all_omitted_with_a_warning(
     bins: str, histogram: Histogram | None, rule: str | None
 ) -> None:
     lat = f'{{"N": 5, "min": 50, "max": 60, "mean": 55.0, "bins": {bins}}}'

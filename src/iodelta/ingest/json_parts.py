@@ -15,6 +15,8 @@ _BUCKETS = {str(bound): float(bound) for bound in (2, 4, 10, 20, 50, 100, 250, 5
 }
 """Keys of fio's coarse histogram, in its unit; the last two are of milliseconds only."""
 
+_DISK_COUNTERS = ("read_ios", "write_ios", "read_merges", "write_merges", "read_ticks", "write_ticks", "in_queue")
+
 
 def shares_of(job: RawJob) -> Iterator[tuple[float, float]]:
     """fio's coarse histogram in ascending order; each key is the upper bound of its bucket."""
@@ -28,23 +30,20 @@ def disks_of(raw: Sequence[RawDisk]) -> tuple[tuple[str, Disk], ...]:
     """Host and disk of each; the members of a stacked device follow it."""
     stacked = [number for number, disk in enumerate(raw) if disk.aggr_util is not None]
     first = min(stacked, default=len(raw))
-    return tuple(
-        (disk.hostname, _disk(disk, member=number > first and number not in stacked)) for number, disk in enumerate(raw)
-    )
+    found = ((disk, _disk(disk, member=number > first and number not in stacked)) for number, disk in enumerate(raw))
+    return tuple((disk.hostname, one) for disk, one in found if one is not None)
 
 
-def _disk(raw: RawDisk, *, member: bool) -> Disk:
+def _disk(raw: RawDisk, *, member: bool) -> Disk | None:
+    """None where one of the counters that every fio prints is missing."""
+    counters = [getattr(raw, name) for name in _DISK_COUNTERS]
+    if None in counters:
+        return None
     return Disk(
         name=clean(raw.name),
-        read_ios=raw.read_ios,
-        write_ios=raw.write_ios,
+        **dict(zip(_DISK_COUNTERS, counters, strict=True)),
         read_sectors=raw.read_sectors,
         write_sectors=raw.write_sectors,
-        read_merges=raw.read_merges,
-        write_merges=raw.write_merges,
-        read_ticks=raw.read_ticks,
-        write_ticks=raw.write_ticks,
-        in_queue=raw.in_queue,
         util=raw.util if math.isfinite(raw.util) else math.nan,
         member=member,
     )
@@ -64,8 +63,8 @@ def _samplers(kind: Kind, raw: RawDirection, half: float) -> Iterator[Sampler]:
             kind,
             "iops",
             Quantity.exact(raw.iops_mean, "1/s"),
-            Quantity(raw.iops_min, raw.iops_min, raw.iops_min + 1, "1/s"),
-            Quantity(raw.iops_max, raw.iops_max, raw.iops_max + 1, "1/s"),
+            Quantity.around(raw.iops_min, 0.0, 1.0, "1/s"),
+            Quantity.around(raw.iops_max, 0.0, 1.0, "1/s"),
             Quantity.exact(raw.iops_stddev, "1/s"),
             raw.iops_samples,
         )
@@ -74,8 +73,8 @@ def _samplers(kind: Kind, raw: RawDirection, half: float) -> Iterator[Sampler]:
             kind,
             "bw",
             printed(raw.bw_mean * 1024, "B/s", half * 1024),
-            Quantity(raw.bw_min * 1024, raw.bw_min * 1024, (raw.bw_min + 1) * 1024, "B/s"),
-            Quantity(raw.bw_max * 1024, raw.bw_max * 1024, (raw.bw_max + 1) * 1024, "B/s"),
+            Quantity.around(raw.bw_min * 1024, 0.0, 1024.0, "B/s"),
+            Quantity.around(raw.bw_max * 1024, 0.0, 1024.0, "B/s"),
             printed(raw.bw_dev * 1024, "B/s", half * 1024),
             raw.bw_samples,
         )
@@ -91,8 +90,9 @@ def priorities_of(kind: Kind, raw: RawDirection) -> Iterator[Priority]:
 
 
 def printed(value: float | None, unit: str, half: float) -> Quantity:
-    return unknown(unit) if value is None else Quantity(value, value - half, value + half, unit)
+    return unknown(unit) if value is None else Quantity.around(value, half, half, unit)
 
 
 def did_io(raw: RawDirection) -> bool:
-    return bool(raw.total_ios or raw.io_bytes or raw.io_kbytes or raw.iops)
+    rate = math.inf if raw.iops is None else raw.iops
+    return bool(raw.total_ios or raw.io_bytes or raw.io_kbytes or 0 < rate < math.inf)

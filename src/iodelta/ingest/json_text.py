@@ -133,7 +133,10 @@ def _fit_members(kind: Any, value: dict[str, Any], lost: list[int]) -> Any:
         fields = [field for field in msgspec.structs.fields(kind) if field.encode_name in value]
         return kind(**_kept({field.name: _fit(field.type, value[field.encode_name], lost) for field in fields}))
     if kind is msgspec.Raw:
-        return msgspec.Raw(msgspec.json.encode(_fit(dict[str, int], value, lost)))
+        before = lost[0]
+        bins = _fit(dict[str, int], value, lost)
+        # Percentiles of a part of the bins would be wrong.
+        return msgspec.Raw(msgspec.json.encode(bins)) if lost[0] == before else _LOST
     inner = get_args(kind)
     if get_origin(kind) is dict:
         return _kept({key: _fit(inner[1], item, lost) for key, item in value.items()})

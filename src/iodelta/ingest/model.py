@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from iodelta.trial import Direction, Finding, Kind, Latency, Place, Quantity
+from iodelta.trial import Direction, Finding, Kind, Latency, Place, Quantity, unknown
 
 Format = Literal[
     "json+",
@@ -22,11 +22,6 @@ Format = Literal[
     "hist-log",
     "table",
 ]
-
-
-def unknown(unit: str) -> Quantity:
-    """A number that the source does not give: nan, anywhere from 0 up."""
-    return Quantity(math.nan, 0.0, math.inf, unit)
 
 
 class Workload(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from itertools import chain
+from typing import Any
 
 import msgspec
 
@@ -85,8 +86,8 @@ def read_document(document: bytes) -> FioDocument:
     try:
         raw = decoded(document)
     except msgspec.DecodeError as error:
-        try:  # "%f" prints nan and inf bare, which is not JSON
-            raw = decoded(re.sub(rb":\s*-?(nan|inf)\b", b": 0", document))
+        try:
+            raw = decoded(_without_nan(document))
         except msgspec.DecodeError:
             raise ValueError(f"not the JSON of fio: {error}") from error
     found = re.match(r"fio-(\d+)", raw.version)
@@ -98,6 +99,22 @@ def read_document(document: bytes) -> FioDocument:
         jobs=tuple(_job(job) for job in raw.jobs),
         counters=_mirror(raw),
     )
+
+
+def _without_nan(document: bytes) -> bytes:
+    """Without the numbers that fio could not print: "%f" prints nan and inf bare, which is not JSON. Raises
+    DecodeError."""
+    text = re.sub(rb'"\s*:\s*-?(?:nan|inf)\b', b'": null', document)
+    return msgspec.json.encode(_known(msgspec.json.decode(text)))
+
+
+def _known(value: Any) -> Any:
+    """``value`` without the members that are null."""
+    if isinstance(value, list):
+        return [_known(part) for part in value]
+    if isinstance(value, dict):
+        return {name: _known(part) for name, part in value.items() if part is not None}
+    return value
 
 
 def _mirror(raw: RawDocument) -> dict[str, float]:
@@ -195,10 +212,16 @@ def merged_latency(parts: Iterable[Latency | None]) -> Latency | None:
         count=count,
         mean=Quantity.exact(mean, "ns"),
         stddev=Quantity.exact(math.sqrt(squares / (count - 1)) if count > 1 else 0.0, "ns"),
-        min=Quantity.exact(min(part.min.value for part in known), "ns"),
-        max=Quantity.exact(max(part.max.value for part in known), "ns"),
+        min=Quantity.exact(-_greatest(-part.min.value for part in known), "ns"),
+        max=Quantity.exact(_greatest(part.max.value for part in known), "ns"),
         histogram=_merged_histogram(known),
     )
+
+
+def _greatest(values: Iterable[float]) -> float:
+    """nan where one of them is: it may be the greatest."""
+    known = list(values)
+    return math.nan if any(map(math.isnan, known)) else max(known)
 
 
 def _merged_histogram(parts: Sequence[Latency]) -> Histogram | None:

@@ -15,7 +15,7 @@ from typing import Annotated
 import msgspec
 
 from iodelta.probe.native import native_function
-from iodelta.trial import BINS, Direction, Histogram, Kind, Latency, Quantity, bin_edges, bin_index
+from iodelta.trial import BINS, Direction, Histogram, Kind, Latency, Quantity, bin_edges, bin_index, unknown
 
 US_BINS = 1216
 """Number of latency bins before 2.99, of microseconds: 19 groups of 64."""
@@ -24,10 +24,10 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class RawLatency(msgspec.Struct, dict=True):
-    min: float = 0.0
-    max: float = 0.0
-    mean: float = 0.0
-    stddev: float = 0.0
+    min: float = math.nan
+    max: float = math.nan
+    mean: float = math.nan
+    stddev: float = math.nan
     N: Count | None = None  # since 3.18
     percentile: dict[str, float] = {}
     bins: msgspec.Raw = msgspec.Raw(b"{}")  # integers by name, nearly all of a JSON+
@@ -61,9 +61,9 @@ class RawPriority(msgspec.Struct):
 
 
 class RawDirection(msgspec.Struct):
-    io_bytes: Count = 0  # KiB up to 2.20
+    io_bytes: Count | None = None  # KiB up to 2.20
     io_kbytes: Count | None = None  # since 2.21
-    bw: float = 0.0  # KiB/s
+    bw: float = math.nan  # KiB/s
     iops: float | None = None  # an integer before 2.2.6
     runtime: Count = 0
     total_ios: Count | None = None  # since 2.1.14
@@ -75,15 +75,15 @@ class RawDirection(msgspec.Struct):
     slat: RawLatency | None = None  # in us, before
     clat: RawLatency | None = None
     lat: RawLatency | None = None
-    bw_min: float = 0.0
-    bw_max: float = 0.0
+    bw_min: float = math.nan
+    bw_max: float = math.nan
     bw_mean: float = 0.0
-    bw_dev: float = 0.0
+    bw_dev: float = math.nan
     bw_samples: Count | None = None  # since 2.99
-    iops_min: float = 0.0
-    iops_max: float = 0.0
+    iops_min: float = math.nan
+    iops_max: float = math.nan
     iops_mean: float | None = None  # since 2.99
-    iops_stddev: float = 0.0
+    iops_stddev: float = math.nan
     iops_samples: Count | None = None
     prios: list[RawPriority] = []
     clat_high_prio: RawLatency | None = None  # 3.18 to 3.29
@@ -104,15 +104,15 @@ class RawSteady(msgspec.Struct):
 
 class RawDisk(msgspec.Struct):
     name: str = ""
-    read_ios: Count = 0
-    write_ios: Count = 0
+    read_ios: Count | None = None
+    write_ios: Count | None = None
     read_sectors: Count | None = None  # since 3.36
     write_sectors: Count | None = None
-    read_merges: Count = 0
-    write_merges: Count = 0
-    read_ticks: Count = 0
-    write_ticks: Count = 0
-    in_queue: Count = 0
+    read_merges: Count | None = None
+    write_merges: Count | None = None
+    read_ticks: Count | None = None
+    write_ticks: Count | None = None
+    in_queue: Count | None = None
     util: float = math.nan
     aggr_util: float | None = None  # of a device above others, which follow it
     hostname: str = ""
@@ -232,14 +232,14 @@ def direction(kind: Kind, raw: RawDirection, *, kibibytes: bool = False) -> Dire
     """
     scale = 1024 if kibibytes else 1
     ios = raw.total_ios or 0
-    size = raw.io_bytes * scale
+    size = (raw.io_bytes or 0) * scale
     return Direction(
         kind=kind,
         ios=ios,
         bytes=size,
         runtime_ms=raw.runtime,
         iops=rate(ios, raw.runtime, "1/s") if raw.total_ios is not None else _printed_iops(raw.iops),
-        bandwidth=rate(size, raw.runtime, "B/s", spare=scale - 1),
+        bandwidth=rate(size, raw.runtime, "B/s", spare=scale - 1) if raw.io_bytes is not None else _printed_bw(raw.bw),
         lat=latency(raw.lat_ns, ios) if raw.lat_ns else latency(raw.lat, ios, microseconds=True),
         clat=latency(raw.clat_ns, ios) if raw.clat_ns else latency(raw.clat, ios, microseconds=True),
         slat=latency(raw.slat_ns, ios) if raw.slat_ns else latency(raw.slat, ios, microseconds=True),
@@ -251,34 +251,34 @@ def direction(kind: Kind, raw: RawDirection, *, kibibytes: bool = False) -> Dire
 def rate(amount: float, runtime_ms: int, unit: str, *, spare: int = 0) -> Quantity:
     """``amount`` (up to ``spare`` more) over a run time that fio knows to 1 ms; its own rates are the same division."""
     if runtime_ms <= 0:
-        return Quantity(math.nan, 0.0, math.inf, unit)
+        return unknown(unit)
     high = (amount + spare) * 1000 / (runtime_ms - 1) if runtime_ms > 1 else math.inf
     return Quantity(amount * 1000 / runtime_ms, amount * 1000 / (runtime_ms + 1), high, unit)
 
 
 def latency(raw: RawLatency | None, ios: int, *, microseconds: bool = False) -> Latency | None:
     """In ns; None when nothing was measured: fio prints zeros then (gtod_reduce, disable_clat, slat of sync engines).
+    A number that is missing or not finite is unknown.
 
     Before 2.99 fio cut each latency to a whole microsecond, printed means with two decimals at first, and had bins of
     microseconds: they fall between ours and are left out. Raises ValueError for bins that fio cannot have written.
     """
-    if raw is None or raw.N == 0 or (raw.N is None and raw.max == 0 and raw.mean == 0):
+    if raw is None or raw.N == 0 or (raw.N is None and not (raw.max > 0 or raw.mean > 0)):
         return None
     scale, spare, half = (1000.0, 1000.0, 5.0) if microseconds else (1.0, 0.0, 0.0)
-    mean, stddev = raw.mean * scale, raw.stddev * scale
-    low, high = raw.min * scale, raw.max * scale
     # Zeros for all: none was kept, for no I/O was as quick as that.
-    listed = raw.percentile if max(raw.max, raw.mean) < 1 or any(raw.percentile.values()) else {}
+    quick = raw.max < 1 and raw.mean < 1
+    listed = raw.percentile if quick or any(raw.percentile.values()) else {}
     return Latency(
         count=ios if raw.N is None else raw.N,
-        mean=Quantity(mean, mean - half, mean + half, "ns"),
-        stddev=Quantity(stddev, stddev - half, stddev + half, "ns"),
-        min=Quantity(low, low, low + spare, "ns"),
-        max=Quantity(high, high, high + spare, "ns"),
+        mean=Quantity.around(raw.mean * scale, half, half, "ns"),
+        stddev=Quantity.around(raw.stddev * scale, half, half, "ns"),
+        min=Quantity.around(raw.min * scale, 0.0, spare, "ns"),
+        max=Quantity.around(raw.max * scale, 0.0, spare, "ns"),
         percentiles={
             percent: centre(value, microseconds)
             for percent, value in zip(_percents(tuple(listed)), listed.values(), strict=True)
-            if percent
+            if percent and math.isfinite(value)
         },
         histogram=raw.histogram if raw.binned and not microseconds else None,
     )
@@ -313,6 +313,10 @@ def centre(value: float, microseconds: bool = False) -> Quantity:
 
 def _printed_iops(iops: float | None) -> Quantity:
     """Before 2.2.6 fio cut its IOPS to an integer, and there was no count to divide."""
-    if iops is None:
-        return Quantity(math.nan, 0.0, math.inf, "1/s")
-    return Quantity(iops, iops, iops + 1 if iops == int(iops) else iops, "1/s")
+    value = math.nan if iops is None else iops
+    return Quantity.around(value, 0.0, float(value.is_integer()), "1/s")
+
+
+def _printed_bw(kibibytes: float) -> Quantity:
+    """KiB/s, which fio cuts to an integer: where a document does not say how many bytes were moved."""
+    return Quantity.around(kibibytes * 1024, 0.0, 1024.0, "B/s")
