@@ -13,11 +13,14 @@ import numpy as np
 import pytest
 from nights import key
 
+from iodelta.cli.history_alerts import alert_lines
 from iodelta.history.alerts import CANDIDATE_RATES, CONFIRMED_RATE, history
 from iodelta.history.answers import Alert, HistoryPoint
 from iodelta.history.log import Added, Confirmed, Decided, Entry
 from iodelta.history.scan import scan
 from iodelta.history.store import Line
+from iodelta.report.formats.mail import mail
+from iodelta.report.stories.alert import of_alert
 
 DAY = 86400.0
 
@@ -129,7 +132,12 @@ def test_what_went_away_within_five_nights_is_an_incident() -> None:
     lines = [line("one", worse)]
     log = night_by_night(lines, 18)
     assert len(log) >= 1
-    assert {(alert.kind, alert.state) for alert in alerts(lines, log)} == {("incident", "over")}
+    found = alerts(lines, log)
+    assert {(alert.kind, alert.state) for alert in found} == {("incident", "over")}
+    for alert in found:
+        assert alert.gone == ("stor3  one  new  read.iops",)
+        assert any("one  new  read.iops: the step is gone" in line for line in alert_lines(alert, shown=8))
+        assert "read.iops is gone; it was between" in " ".join(mail(of_alert(alert)).split())
 
 
 def test_as_many_ios_more_as_fewer_are_shifted() -> None:

@@ -285,6 +285,7 @@ def alert_lines(alert: Alert, *, shown: int | None) -> list[str]:
     lines += [f"  {step_said(step, is_confirmed=is_confirmed)}" for step in alert.steps[:shown]]
     if shown is not None and len(alert.steps) > shown:
         lines.append(f"  and {len(alert.steps) - shown} more series")
+    lines += [f"  {name}: the step is gone" for name in alert.gone[:shown]]
     lines += [f"  noted: {noted_said(note)}" for note in alert.notes]
     commits = [f"    {one.sha[:12]} {one.subject} ({one.author})" for one in alert.commits]
     lines.append(f"  commits: {alert.range_word or f'{len(commits)}, oldest first'}")

@@ -139,6 +139,7 @@ class _Teller:
         self._placebos, self._found, self._order, self._seen = Placebos(lines), found, order, seen
         self._notes = placed(entries, seen.values(), order)
         self._machines = {line.key.number: line.key.machine for line in lines}
+        self._names = {line.key.number: _name(line) for line in lines}
         self._experiments: dict[str, list[AlertExperiment]] = {}
         self._decided: dict[str, Decided] = {}
         for entry in entries:
@@ -171,6 +172,7 @@ class _Teller:
             experiments=experiments,
             false_alarms=self._false_alarms(entry, steps, experiments),
             notes=between(self._notes, good, bad, self._order) if good and bad else (),
+            gone=() if steps else tuple([self._names[one] for one in entry.series if one in self._names]),
         )
 
     def _is_over(self, entry: Opened) -> bool:
@@ -194,6 +196,10 @@ class _Teller:
 
 
 BY_WORDS = {"ratio": "against the reference", "level": "of the level alone"}
+
+
+def _name(line: Line) -> str:
+    return "  ".join((line.key.machine, line.cell, line.variant, line.key.metric))
 
 
 def _state(experiments: Sequence[AlertExperiment], *, is_there: bool, is_over: bool) -> str:

@@ -222,6 +222,8 @@ class Alert(msgspec.Struct, frozen=True):
     """How often this rule is wrong."""
     notes: tuple[Note, ...] = ()
     """What people noted between the two nights: it may explain the step."""
+    gone: tuple[str, ...] = ()
+    """Names of the series that it was opened with, where none of them steps any more."""
     schema: str = "iodelta.history-alert/1"
 
 

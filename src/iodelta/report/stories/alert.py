@@ -38,6 +38,9 @@ def _answer(alert: Alert) -> str:
     if alert.steps:
         first = alert.steps[0]
         said += f". {first.metric} of {first.cell} on {first.machine} is {_size(first)}"
+    elif alert.gone:
+        more = f" and {len(alert.gone) - 1} more series" if len(alert.gone) > 1 else ""
+        said += f". The step of {alert.gone[0]}{more} is gone; it was"
     if alert.last_good and alert.first_bad:
         said += f" between {_night(alert.last_good)} and {_night(alert.first_bad)}"
     return f"{said}." + (f" Decided: {alert.triage} {alert.why}".rstrip() if alert.triage != "new" else "")
