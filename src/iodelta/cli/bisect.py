@@ -183,18 +183,18 @@ def ask(fio: tuple[str, ...], options: dict[str, object]) -> Question:
 
 def _listed(items: tuple[str, ...], file: object) -> Listed:
     from iodelta.bisect.question import Listed
-    from iodelta.cli.searching import text_of
+    from iodelta.experiment.source import text_of
 
     if isinstance(file, Path):
-        items = (*items, *(line.strip() for line in text_of(file).splitlines() if line.strip()))
+        items = (*items, *(line.strip() for line in text_of(file, "the items").splitlines() if line.strip()))
     return Listed(items)
 
 
 def _settings(files: object) -> Settings:
     from iodelta.bisect.items import read_settings
     from iodelta.bisect.question import Settings
-    from iodelta.cli.searching import text_of
+    from iodelta.experiment.source import text_of
 
     assert isinstance(files, tuple)
-    (good, one), (bad, other) = (read_settings(text_of(file), str(file)) for file in files)
+    (good, one), (bad, other) = (read_settings(text_of(file, "the settings"), str(file)) for file in files)
     return Settings(good, bad, "kconfig" if one or other else "plain")

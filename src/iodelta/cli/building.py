@@ -13,8 +13,8 @@ from iodelta.bisect.git import Repository
 from iodelta.bisect.kernels import as_it_lies, build_revisions, revisions
 from iodelta.cli.files import print_document
 from iodelta.cli.progress import Progress
-from iodelta.cli.searching import text_of
 from iodelta.errors import RequestError
+from iodelta.experiment.source import text_of
 from iodelta.machine import LocalMachine
 from iodelta.plural import plural
 from iodelta.report.answers import KernelsAnswer
@@ -38,7 +38,7 @@ def kernels_of(
     again: bool,
 ) -> None:
     """Build, print each name as it is known, and end with what did not build. Raises IodeltaError."""
-    text = text_of(config) if config else ""
+    text = text_of(config, "the kernel configuration") if config else ""
     recipe = Recipe(text, compiler, jobs or len(os.sched_getaffinity(0)))
     found, failed = [], []
     with Progress(log=True) as progress:

@@ -212,14 +212,10 @@ def _build_of(file: Path) -> Build:
 
 
 def _data(file: Path) -> dict[str, Any]:
-    import tomllib
-
     from iodelta.experiment.command import placed
+    from iodelta.experiment.source import text_of, toml_data
 
-    try:
-        return tomllib.loads(placed(file.read_text(encoding="utf-8"), file.parent))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise RequestError(f"cannot read the experiment file: {error}", place=str(file)) from error
+    return toml_data(placed(text_of(file), file.parent), str(file))
 
 
 def _resolved(file: Path, commit: str, place: Path) -> str:

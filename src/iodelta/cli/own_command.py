@@ -36,14 +36,11 @@ def of_file(path: Path, *, top: Given, target: Given, design: Given, allowed: bo
     """
     from iodelta.experiment import overridden, parse
     from iodelta.experiment.command import placed
+    from iodelta.experiment.source import text_of
     from iodelta.lab.guard import check_commands
 
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"cannot read the experiment file: {error}", place=str(path)) from error
     # A placebo, as the file of a search needs no variants.
-    changed = overridden(placed(text, path.parent), top=top, target=target, design={**design, "placebo": True})
+    changed = overridden(placed(text_of(path), path.parent), top=top, target=target, design={**design, "placebo": True})
     assert changed is not None
     experiment = parse(changed, str(path), base=path.parent, numbered=False)
     if not experiment.of_command:

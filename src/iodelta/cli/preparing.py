@@ -16,6 +16,7 @@ from iodelta.cli.turn import expect_turn, in_turn
 from iodelta.cli.watching import watcher
 from iodelta.errors import RefusedError, RequestError, pasted
 from iodelta.experiment import disk_text, parse_disk
+from iodelta.experiment.source import text_of
 from iodelta.lab.disksession import DiskPlan, go, look, make_plan, read_plan, refusal, start
 from iodelta.lab.folder import DiskFolder, Folder
 from iodelta.lab.progress import Control
@@ -98,10 +99,7 @@ def _question(path: Path, asked: Asked) -> tuple[str, str, Path]:
             place=str(path),
             remedy="change [prepare] there, or name the device in place of the file",
         )
-    try:
-        return path.read_text(encoding="utf-8"), str(path), path.parent
-    except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"cannot read the experiment file: {error}", place=str(path)) from error
+    return text_of(path), str(path), path.parent
 
 
 def _go_on(path: Path, asked: Asked) -> NoReturn:

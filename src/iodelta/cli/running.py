@@ -19,6 +19,7 @@ from iodelta.cli.turn import expect_turn, in_turn
 from iodelta.errors import RefusedError, RequestError
 from iodelta.experiment import Experiment, overridden, parse, seconds, shorthand
 from iodelta.experiment.command import placed
+from iodelta.experiment.source import text_of
 from iodelta.lab.booting import look, refusal
 from iodelta.lab.folder import CALIBRATION, CountFolder, Folder
 from iodelta.lab.plan import Plan, make_plan
@@ -310,11 +311,7 @@ def _question(path: Path | None, asked: Asked) -> tuple[str, str, Path]:
             place=str(path),
             remedy="write them there, or leave the file out",
         )
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"cannot read the experiment file: {error}", place=str(path)) from error
-    text = placed(text, path.parent)
+    text = placed(text_of(path), path.parent)
     changed = overridden(text, **asked.overrides())
     return (text, str(path), path.parent) if changed is None else (changed, f"{path} with options", path.parent)
 

@@ -187,11 +187,3 @@ def _encoded(account: SearchAccount | AttributionAccount, format_: str) -> bytes
 def fresh_name(kind: str) -> Path:
     """A folder's name that tells when it was begun."""
     return Path(time.strftime(f"iodelta-{kind}-%Y%m%d-%H%M%S"))
-
-
-def text_of(path: Path) -> str:
-    """A file's text. Raises RequestError."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"cannot be read: {error}", place=str(path)) from error

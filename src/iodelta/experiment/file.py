@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from iodelta.errors import RequestError
 from iodelta.experiment.build import parse_build
 from iodelta.experiment.command import check_fits, is_command, parse_command, parse_measures, placed
 from iodelta.experiment.expand import Workload, assemble
@@ -29,7 +28,7 @@ from iodelta.experiment.model import (
     variant,
 )
 from iodelta.experiment.prepare import parse_prepare
-from iodelta.experiment.source import Source, check_keys, toml_data
+from iodelta.experiment.source import Source, check_keys, text_of, toml_data
 from iodelta.experiment.subject import parse_role, parse_subject
 from iodelta.experiment.values import fraction, seconds, size_bytes, split_command
 from iodelta.jobfile import read_job_file
@@ -37,11 +36,7 @@ from iodelta.jobfile import read_job_file
 
 def load(path: Path) -> Experiment:
     """Read an experiment file. Raises RequestError that names the key, its line and what is allowed."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"cannot read the experiment file: {error}", place=str(path)) from error
-    return parse(placed(text, path.parent), str(path), base=path.parent)
+    return parse(placed(text_of(path), path.parent), str(path), base=path.parent)
 
 
 def parse(text: str, name: str = "experiment.toml", *, base: Path = Path(), numbered: bool = True) -> Experiment:

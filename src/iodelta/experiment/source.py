@@ -6,9 +6,20 @@ import difflib
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from iodelta.errors import RequestError
+
+
+def text_of(path: Path, what: str = "the experiment file", *, remedy: str = "") -> str:
+    """The text of a file. Raises RequestError."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise RequestError(f"{what} is not text in UTF-8", place=str(path), remedy=remedy) from error
+    except OSError as error:
+        raise RequestError(f"cannot read {what}: {error.strerror}", place=str(path), remedy=remedy) from error
 
 
 class Source:

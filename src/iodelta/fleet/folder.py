@@ -21,7 +21,7 @@ import msgspec
 from iodelta import __version__
 from iodelta.errors import MeasureError, RequestError, pasted
 from iodelta.experiment import Experiment, parse, toml_text
-from iodelta.experiment.source import toml_data
+from iodelta.experiment.source import text_of, toml_data
 from iodelta.fleet.events import Begun, FleetEvent, Joined
 from iodelta.fleet.host import FleetHost
 from iodelta.fleet.inventory import checked
@@ -192,10 +192,7 @@ def is_held(journal: Path) -> bool:
 
 def question(file: Path) -> dict[str, bytes]:
     """The files of a fleet's question: the experiment, and the fio job file that it names. Raises RequestError."""
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"cannot read the experiment file: {error}", place=str(file)) from error
+    text = text_of(file)
     experiment = parse(text, str(file), base=file.parent)
     _refuse(experiment, str(file))
     data = toml_data(text, str(file))

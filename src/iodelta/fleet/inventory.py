@@ -48,9 +48,11 @@ def text_of(path: Path) -> str:
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)
         text = data.decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise RequestError("the inventory is not text in UTF-8", place=str(path)) from error
+    except OSError as error:
         remedy = "write it, or name another one with --inventory"
-        raise RequestError(f"cannot read the inventory: {error}", place=str(path), remedy=remedy) from error
+        raise RequestError(f"cannot read the inventory: {error.strerror}", place=str(path), remedy=remedy) from error
     if len(data) > LARGEST:
         raise RequestError("an inventory of more than 1 MiB", place=str(path), remedy="split it")
     return text
