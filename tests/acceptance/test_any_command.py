@@ -3,9 +3,11 @@ so the truth is known and no clock is needed."""
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import shutil
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -174,6 +176,58 @@ better = "higher"
     folders = list(stand.place.glob("iodelta-history/runs/*/raw"))
     assert len(folders) == 2
     assert "ops/s" in _outputs(folders[0].parent)[0]
+
+
+HOSTILE = "\\x1b]0;owned\\x07\\x9b31m\\x08\\xe2\\x80\\xaeevil"
+"""A title, a colour in one byte, a backspace and a change of direction, as printf of a shell spells them."""
+
+
+def _controls(text: str) -> list[str]:
+    return [char for char in text if unicodedata.category(char) in ("Cc", "Cf") and char not in "\n\t"]
+
+
+def test_what_a_command_prints_cannot_move_the_cursor_of_its_reader(stand: Stand) -> None:
+    hostile = HOSTILE.encode().decode("unicode_escape").encode("latin-1")
+    (stand.place / "evil").write_bytes(b"error: " + hostile + b"\nops 5 " + hostile + b"\n")
+    metric = "[metric.ops]\npattern = 'ops (\\d+)'\nunit = '1/s'\nbetter = 'higher'\n"
+    reads = "only_reads = true\ncommand = ['cat', '{here}/evil', '{name}']\n"
+    own = _own(stand.place, reads + metric, blocks=1)
+    failed = stand.run("run", own, "--folder", "folder")
+    assert "No such file" in failed.out, failed
+    (stand.place / "old").touch()
+    texts = [failed.out, failed.err]
+    reads = "setup = ['sh', '-c', 'cat {here}/evil; exit 1']\ncommand = ['cat', '{here}/evil', '{name}']\n"
+    refused = stand.run("run", _own(stand.place, reads + metric, blocks=1), "--folder", "other", "--allow-commands")
+    assert "the setup failed" in refused.err, refused
+    texts += [refused.out, refused.err]
+    texts += [stand.run("report", "folder", "--format", one).out for one in ("markdown", "html")]
+    assert any("evil" in text for text in texts), "what it said of its failure is quoted"
+    assert [_controls(text) for text in texts] == [[] for _ in texts]
+
+
+def test_a_trial_whose_number_is_missing_is_repeated_and_every_number_is_listed(stand: Stand) -> None:
+    """Every third trial prints nothing that counts."""
+    words = """
+only_reads = false
+command = ["sh", "-c", "echo x >> {here}/count; n=$(wc -l < {here}/count); test $((n % 3)) = 0 || echo $n 1/s {name}"]
+[metric.count]
+pattern = '([0-9]+) (?P<unit>1/s)'
+unit = "1/s"
+better = "higher"
+"""
+    done = stand.run("run", _own(stand.place, words, blocks=2), "--folder", "folder", "--allow-commands")
+    assert done.code in GOOD, done
+    assert "count: the command printed nothing" in done.err
+    assert "The block is repeated" in done.err
+    printed = [int(text.split()[0]) for text in _outputs(stand.place / "folder") if text]
+    assert not [number for number in printed if number % 3 == 0]
+    shown = stand.run("show", "folder", "--format", "csv")
+    rows = list(csv.DictReader(shown.out.splitlines()))
+    assert {row["metric"] for row in rows} == {"count"}
+    assert len(rows) == 4, "of two blocks"
+    assert {float(row["value"]) for row in rows} <= set(printed)
+    table = stand.run("show", "folder").out
+    assert all(f" {row['value'].removesuffix('.0')}\n" in table for row in rows), table
 
 
 @pytest.mark.parametrize("mark", EXAMPLES)

@@ -48,6 +48,15 @@ class Number(msgspec.Struct, frozen=True):
         return (self.high - self.low) / 2 / self.value if self.value else 0.0
 
 
+class OfCommand(msgspec.Struct, frozen=True):
+    """A number that a command printed or used, with the interval that its digits allow."""
+
+    value: float
+    low: float
+    high: float
+    unit: str
+
+
 class Point(msgspec.Struct, frozen=True):
     """A latency percentile in ns; ``beyond`` is how many I/Os were slower, None where that is not known."""
 
@@ -89,6 +98,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """Percentiles of latency; empty where the source has none."""
     latency: str = ""
     """Which latency the mean is of: lat (total), clat (completion) or sync (fsync and its like); empty without any."""
+    measured: dict[str, OfCommand] = {}
+    """Of a command that is not fio: its numbers by name."""
     rw: str | None = None
     bs: int | None = None
     iodepth: int | None = None
@@ -143,7 +154,8 @@ def shown(
     rules = _rules(audit)
     runs = [entry.run for entry in layout.entries]
     collapsible = sum(len(run.directions) or 1 for run in runs if run.format != "table")
-    if (collapsible > MANY or layout.kind == OWN) and not each:
+    of_fio = not any(run.measured for run in runs)
+    if (collapsible > MANY or (layout.kind == OWN and of_fio)) and not each:
         rows = _medians(layout.entries, rules)
     else:
         named = enumerate(zip(runs, _names(layout.entries), strict=True))
@@ -221,6 +233,8 @@ def _names(entries: Sequence[Entry]) -> list[str]:
         short = file.removeprefix(common)
         if run.format == "table":
             found.append(variant(run) or f"line {run.place.line}")
+        elif run.measured:
+            found.append(f"{entry.variant} {short}")
         elif len(set(files)) == 1:
             found.append(run.jobname or run.host or short)
         else:
@@ -254,11 +268,18 @@ def _rows(run: Run, name: str, rules: tuple[tuple[str, str], ...]) -> list[Row]:
         rules=tuple(rule for rule, _ in rules),
         severity=min((severity for _, severity in rules), key=SEVERITIES.index, default=""),
     )
+    if run.measured:
+        read = {name: _of_command(one.quantity) for name, one in run.measured.items()}
+        return [msgspec.structs.replace(base, measured=read)]
     rows = [_row(base, direction) for direction in run.directions]
     if run.sync is not None:
         mean, percentiles = number(run.sync.mean), points(run.sync)
         rows.append(msgspec.structs.replace(base, kind="sync", mean=mean, points=percentiles, latency="sync"))
     return rows or [base]
+
+
+def _of_command(found: Quantity) -> OfCommand:
+    return OfCommand(found.value, found.low, found.high, found.unit)
 
 
 def _row(base: Row, direction: Direction) -> Row:
@@ -329,6 +350,7 @@ def _median(group: str, name: str, rows: Sequence[Row]) -> Row:
         iops=_middle([row.iops for row in rows]),
         bandwidth=_middle([row.bandwidth for row in rows]),
         mean=_middle([row.mean for row in rows]),
+        measured=_middle_measured(rows),
         points=tuple(_middle_points(rows)),
         error=max(row.error for row in rows),
         short=sum(row.short for row in rows),
@@ -354,6 +376,14 @@ def _middle_points(rows: Sequence[Row]) -> Iterator[Point]:
         yield _middle_point([point for point in of_rows if point])
 
 
+def _middle_measured(rows: Sequence[Row]) -> dict[str, OfCommand]:
+    """The median of each number of a command, over the runs that have it."""
+    found: dict[str, list[OfCommand]] = {}
+    for name, one in chain.from_iterable(row.measured.items() for row in rows):
+        found.setdefault(name, []).append(one)
+    return {name: OfCommand(*_ends(own), own[0].unit) for name, own in found.items()}
+
+
 def _median_of(values: Iterable[float]) -> float:
     from statistics import median  # with the fractions and random numbers that it needs
 
@@ -372,6 +402,6 @@ def _middle_point(own: Sequence[Point]) -> Point:
     return Point(own[0].percent, *_ends(own), min(beyond) if beyond else None)
 
 
-def _ends(own: Sequence[Number] | Sequence[Point]) -> tuple[float, float, float]:
+def _ends(own: Sequence[Number] | Sequence[OfCommand] | Sequence[Point]) -> tuple[float, float, float]:
     """The medians of values, of lower and of upper ends."""
     return _median_of(n.value for n in own), _median_of(n.low for n in own), _median_of(n.high for n in own)

@@ -54,11 +54,16 @@ def _cut(word: str, room: int) -> str:
     return " ".join(word[at : at + room] for at in range(0, len(word), room))
 
 
+def name_of_command(name: str, unit: str) -> str:
+    """A number of a command: with its unit where ``quantity`` does not print one."""
+    return NAMES_OF_COMMANDS.get(name, name) if unit in ("", *SCALED) else f"{name} ({unit})"
+
+
 def metric_name(metric: Metric, *, with_kind: bool) -> str:
     """``read IOPS``, ``p99 latency``: the direction only where a cell has several, and ``sync mean latency``."""
     kind, _, what = metric.name.partition(".")
     if kind == "command":
-        return NAMES_OF_COMMANDS.get(what, what) if metric.unit in ("", *SCALED) else f"{what} ({metric.unit})"
+        return name_of_command(what, metric.unit)
     family, _, point = what.partition(".")
     if family in _LATENCY:
         name = f"{point} {_LATENCY[family]}"

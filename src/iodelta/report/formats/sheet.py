@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from iodelta.errors import pasted
@@ -138,16 +139,26 @@ SHOWN = (
     *("group", "name", "kind", "runs", "rw", "bs", "iodepth", "jobs", "ioengine", "direct", "fio_version", "format"),
     *("iops", "iops_low", "iops_high", "bytes_per_s", "latency", "mean_ns", "p50_ns", "p99_ns", "p99.9_ns"),
     *("p99_low", "p99_high", "error", "short", "dropped", "severity", "rules", "file", "line"),
+    *("metric", "unit", "value", "value_low", "value_high"),
 )
-"""Of an import."""
+"""Of an import; the last columns are of a command that is not fio, which has a row for each of its numbers."""
 
 
 def of_shown(found: Shown) -> str:
     """All rows as CSV with a heading; empty where unknown."""
-    return csv_text(SHOWN, map(_shown, found.rows))
+    return csv_text(SHOWN, chain.from_iterable(map(_shown, found.rows)))
 
 
-def _shown(row: Row) -> tuple[object, ...]:
+def _shown(row: Row) -> Iterator[tuple[object, ...]]:
+    """One row; of a command, one for each of its numbers."""
+    of_run = _of_run(row)
+    for name, one in row.measured.items():
+        yield (*of_run, name, one.unit, one.value, one.low, one.high)
+    if not row.measured:
+        yield (*of_run, "", "", "", "", "")
+
+
+def _of_run(row: Row) -> tuple[object, ...]:
     from iodelta.study.runs import POINTS
 
     p50, p99, p999 = (row.point(percent) for percent in POINTS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from iodelta.errors import pasted
@@ -13,7 +13,7 @@ from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Story, Table,
 from iodelta.study.devices import Served
 from iodelta.study.runs import Number, Shown, shared_folder
 from iodelta.study.runs import Row as RunRow
-from iodelta.study.words import inert
+from iodelta.study.words import inert, name_of_command, quantity
 
 HEADS = ("", "IOPS", "MiB/s", "mean", "p50", "p99", "p99.9")
 
@@ -46,7 +46,24 @@ def of_shown(found: Shown, detail: Detail = PLAIN) -> Story:
 
 def _runs(rows: Sequence[RunRow]) -> Iterator[Table]:
     for group, own in groupby(rows, key=lambda row: row.group):
-        yield Table(numbers.shortened(inert(group)), "run", HEADS, tuple(map(_run, own)), words=False)
+        yield _table(numbers.shortened(inert(group)), list(own))
+
+
+def _table(title: str, rows: Sequence[RunRow]) -> Table:
+    """What fio measures in columns of their own; of a command, a column for each of its numbers."""
+    of_command: dict[str, str] = {}
+    for row in rows:
+        of_command |= {name: name_of_command(name, one.unit) for name, one in row.measured.items()}
+    if not of_command:
+        return Table(title, "run", HEADS, tuple(map(_run, rows)), words=False)
+    heads = tuple(inert(head) for head in of_command.values())
+    return Table(title, "run", heads, tuple(_of_command(row, of_command) for row in rows), words=False)
+
+
+def _of_command(row: RunRow, names: Iterable[str]) -> Row:
+    found = (row.measured.get(name) for name in names)
+    cells = tuple(Cell(quantity(one.value, one.unit) if one else "-") for one in found)
+    return Row(f"{numbers.named(row)}{MARKS.get(row.severity, '')}", cells)
 
 
 def _run(row: RunRow) -> Row:
