@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 import msgspec
@@ -20,6 +21,7 @@ from iodelta.audit import audit
 from iodelta.ingest.layouts import Layout, read_layout
 from iodelta.report.formats.charts import figures, forest
 from iodelta.report.formats.charts.sources import of_layout
+from iodelta.report.formats.html.page import MANY
 from iodelta.report.formats.html.result import charts_of, charts_of_runs, html_of
 from iodelta.study.comparison import compare
 from iodelta.study.paths import read_one
@@ -63,6 +65,9 @@ COVERED = """
 
 POINTS = COLLIDING.replace(".plot svg .role-axis-label", "[id^=plot-knee] svg .mark-text")
 """Labels of points that meet."""
+
+SEEN = """() => [...document.querySelectorAll(".plot")].filter((one) => one.checkVisibility()).length"""
+"""How many charts can be seen."""
 
 TWINS = """
 () => [...document.querySelectorAll(".plot svg .role-axis-label")].flatMap((axis) => {
@@ -148,6 +153,63 @@ def test_a_comparison_of_three_disks_can_be_read_on_every_screen_and_on_paper(br
     hidden = "all => all.filter(one => one.scrollHeight > one.clientHeight + 8).length"
     assert page.locator(".matrix").locator("xpath=..").evaluate_all(hidden) == 0, "the matrix is whole on paper"
     page.close()
+
+
+@pytest.fixture(scope="module")
+def hundreds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A comparison of 160 cells: only one has changed much."""
+    folder = tmp_path_factory.mktemp("hundreds")
+    for side in ("a", "b"):
+        for rw, depth, jobs in product(("randread", "randwrite"), range(1, 9), range(1, 11)):
+            changed = side == "b" and (rw, depth, jobs) == CHANGED
+            rate = 1000.0 * depth * jobs * (2.0 if changed else 1.0)
+            write(folder / side / f"{rw}-{depth}-{jobs}.json", rate, rw=rw, depth=depth, jobs=jobs)
+    layouts = [read_layout(folder / side) for side in ("a", "b")]
+    found = compare(layouts, ["a", "b"])
+    path = folder / "page.html"
+    path.write_bytes(html_of(found, charts_of(found, layouts, ["a", "b"])))
+    return path
+
+
+CHANGED = ("randwrite", 7, 9)
+
+
+def test_a_page_of_hundreds_of_cells_is_folded_and_opens_by_keyboard(browser: Browser, hundreds: Path) -> None:
+    page = Watched(browser.new_page(viewport={"width": 1440, "height": 900})).open(hundreds)
+    height = "document.documentElement.scrollHeight"
+    folded = page.evaluate(height)
+    assert page.evaluate(SEEN) <= MANY * page.locator(".chapter").count()
+    assert page.locator(".plot").count() == page.locator(".plot.drawn svg").count() > 60, "those that are folded too"
+    shown = page.locator("[id^=charts-]:not(:has(.more[open])) > .plates .plot[id*=values-write-iops]")
+    names = shown.first.locator("xpath=ancestor::figure").locator("tbody th").all_text_contents()
+    assert any("iodepth 7 9 jobs" in name for name in names), "the chart with the cell that changed stands open"
+    summary = page.locator("details.more > summary").first
+    summary.focus()
+    before = page.evaluate(SEEN)
+    page.keyboard.press("Enter")
+    assert page.evaluate(SEEN) > before
+    page.locator("details.more").evaluate_all("all => all.forEach(one => { one.open = true; })")
+    assert 3 * folded < 2 * page.evaluate(height)
+    for script in (COLLIDING, NAMELESS, ALIKE, CUT_OFF, TWINS):
+        assert page.evaluate(script) == []
+    page.close()
+
+
+def test_paper_shows_what_is_folded_and_a_page_without_scripts_opens(browser: Browser, hundreds: Path) -> None:
+    page = Watched(browser.new_page(viewport={"width": 1000, "height": 900})).open(hundreds)
+    page.emulate_media(media="print")
+    assert page.evaluate(SEEN) == page.locator(".plot").count()
+    page.close()
+    context = browser.new_context(java_script_enabled=False)
+    plain = context.new_page()
+    plain.goto(hundreds.as_uri())
+    hidden = plain.locator("details.more figure").first
+    assert not hidden.is_visible()
+    plain.locator("details.more > summary").first.click()
+    assert hidden.is_visible()
+    hidden.locator("summary").click()
+    assert hidden.locator("table").is_visible(), "the numbers need no script"
+    context.close()
 
 
 def test_a_reason_next_to_a_verdict_does_not_make_rows_tall_on_a_phone(browser: Browser, tmp_path: Path) -> None:

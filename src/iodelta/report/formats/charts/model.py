@@ -124,14 +124,19 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
             return cells
         if not self.effects:
             return [cells[round(at * (len(cells) - 1) / (limit - 1))] for at in range(limit)]
-        strength: dict[str, float] = dict.fromkeys(cells, -1.0)
+        clearness = self.clearness()
+        kept = set(sorted(cells, key=lambda cell: -clearness.get(cell, -1.0))[:limit])
+        return [cell for cell in cells if cell in kept]
+
+    def clearness(self) -> dict[str, float]:
+        """How far the farthest change of each cell is from none, in half intervals."""
+        found: dict[str, float] = {}
         for effect in self.effects:
-            if effect.change is not None and effect.cell in strength:
+            if effect.change is not None:
                 half = effect.half
                 clarity = abs(effect.change) / half if half else abs(effect.change)
-                strength[effect.cell] = max(strength[effect.cell], clarity)
-        kept = set(sorted(cells, key=lambda cell: -strength[cell])[:limit])
-        return [cell for cell in cells if cell in kept]
+                found[effect.cell] = max(found.get(effect.cell, -1.0), clarity)
+        return found
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):

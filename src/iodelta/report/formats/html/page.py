@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import chain
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice, zip_longest
 
 import msgspec
 
@@ -25,6 +26,10 @@ RATE = "rate"
 
 TABLED = 400
 """Rows of a chart's table; more are left to the files."""
+
+
+MANY, KEPT = 8, 6
+"""Charts of a chapter from which on only some stand open, and how many these are."""
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -67,6 +72,8 @@ class Chapter(msgspec.Struct, frozen=True):
     figures: tuple[Figure, ...]
     notes: tuple[str, ...]
     """How its charts are read, and what they leave out."""
+    more: tuple[Figure, ...] = ()
+    """Charts that are folded away: all but a few of very many."""
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -110,7 +117,7 @@ def page(
         facts=tuple(facts),
         matrix=matrix(source) if source is not None and source.effects else None,
         beside=tuple(section for section in story.sections if section.title == BESIDE),
-        chapters=tuple(_chapters(charts)),
+        chapters=tuple(_chapters(charts, source)),
         tables=story.tables,
         sections=tuple(section for section in story.sections if section.title != BESIDE),
         marks=story.marks,
@@ -190,8 +197,30 @@ def _mark(effect: Effect) -> Mark:
     )
 
 
-def _chapters(charts: Charts) -> Iterator[Chapter]:
+def _chapters(charts: Charts, source: Source | None) -> Iterator[Chapter]:
     for number, (title, own) in enumerate(charts, 1):
         texts = chain.from_iterable((figure.about, figure.note) for figure in own)
         notes = dict.fromkeys(filter(None, texts))
-        yield Chapter(f"charts-{number}", title, tuple(own), tuple(notes))
+        kept = open_ones(own, source)
+        more = [figure for figure in own if figure.name not in kept]
+        first = [figure for figure in own if figure.name in kept]
+        yield Chapter(f"charts-{number}", title, tuple(first), tuple(notes), tuple(more))
+
+
+def open_ones(figures: Sequence[Figure], source: Source | None) -> set[str]:
+    """The names of the charts that stand open: all of a few; of many one of each kind in turn, those first that have
+    the cells with the clearest changes."""
+    if len(figures) <= MANY:
+        return {figure.name for figure in figures}
+    clearness = source.clearness() if source is not None else {}
+    kinds: dict[str, list[Figure]] = {}
+    for figure in figures:
+        kinds.setdefault(re.sub(r"\d+", "", figure.name), []).append(figure)
+    ranked = [sorted(own, key=lambda one: -_clearest(one, clearness)) for own in kinds.values()]
+    in_turn = chain.from_iterable(zip_longest(*ranked))
+    return {figure.name for figure in islice(filter(None, in_turn), KEPT)}
+
+
+def _clearest(figure: Figure, clearness: Mapping[str, float]) -> float:
+    """The clearest change of the cells in a chart."""
+    return max((clearness.get(str(row.get("cell")), 0.0) for row in figure.rows), default=0.0)

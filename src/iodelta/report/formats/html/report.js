@@ -78,9 +78,25 @@
     );
   };
 
-  Promise.all([...document.querySelectorAll(".plot")].map(draw)).then(() => {
+  // What stands open first; what is folded away then, in pieces, so that the page can be read meanwhile.
+  const plots = [...document.querySelectorAll(".plot")];
+  const folded = plots.filter((plot) => plot.closest("details.more"));
+  const rest = async () => {
+    for (const plot of folded) {
+      await draw(plot);
+      await new Promise((done) => { setTimeout(done); });
+    }
     document.documentElement.dataset.charts = "drawn";
+  };
+  Promise.all(plots.filter((plot) => !folded.includes(plot)).map(draw)).then(rest);
+  // For browsers whose styles cannot open what is folded: on paper all is shown.
+  const more = [...document.querySelectorAll("details.more")];
+  let opened = [];
+  window.addEventListener("beforeprint", () => {
+    opened = more.filter((one) => !one.open);
+    opened.forEach((one) => { one.open = true; });
   });
+  window.addEventListener("afterprint", () => { opened.forEach((one) => { one.open = false; }); });
   window.addEventListener("scroll", () => { tip.hidden = true; }, { passive: true });
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") tip.hidden = true; });
 })();
