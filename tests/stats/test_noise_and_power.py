@@ -75,6 +75,37 @@ def test_noise_is_told_apart_by_source() -> None:
         noise_sources([1.0] * 3, [1.0] * 3)
 
 
+@pytest.mark.parametrize("at", [0, 24, 49])
+@pytest.mark.parametrize("depth", [0.2, 0.9, 0.999999])
+def test_one_stall_is_no_noise_of_the_other_trials(at: int, depth: float) -> None:
+    """A trial in a hundred stalls; a calibration counts that by itself. The others have a CV of 1 % and no drift."""
+    rng = np.random.default_rng(5)
+    first, second = np.exp(0.01 * rng.standard_normal((2, 50)))
+    calm = noise_sources(first, second)
+    second[at] *= 1 - depth
+    found = noise_sources(first, second)
+    assert found.block_sd == pytest.approx(calm.block_sd, rel=0.25)
+    assert found.within == pytest.approx(0.01, rel=0.35)
+    assert found.between < 0.006
+    assert abs(found.drift) < abs(calm.drift) + 0.006
+
+
+def test_the_smallest_change_is_found_where_a_trial_in_a_hundred_stalls() -> None:
+    """The verdict's test is by ranks: a stall costs it a rank, not its size. scipy's test says how often it finds it."""
+    rng = np.random.default_rng(6)
+    trials = np.exp(0.01 * rng.standard_normal((2, 100)))
+    trials[1, 40] *= 0.1
+    seen = smallest_change(50, noise_sources(*trials).block_sd)
+    assert seen is not None
+    found = 0
+    for _ in range(200):
+        d = np.diff(0.01 * rng.standard_normal((2, 50)), axis=0)[0] + seen
+        d[rng.random(50) < 0.02] -= 2.3
+        found += scipy.stats.wilcoxon(d).pvalue < 0.05
+    assert seen < 0.01
+    assert 0.8 < found / 200 < 0.99
+
+
 def test_mser_5_finds_where_the_run_settles() -> None:
     rng = np.random.default_rng(2)
     ramp = np.concatenate([np.linspace(50, 100, 10), np.full(50, 100.0)]) + 0.3 * rng.standard_normal(60)

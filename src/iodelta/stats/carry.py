@@ -51,6 +51,8 @@ LATEST = 4
 """Trials of a variant in a row from which it is seen where its state is heading: earlier ones hold what passes soon."""
 
 NORMAL_MAD = 1.4826
+NORMAL_MEAN = 1.2533
+"""Standard deviations of a normal distribution to its median, and to its mean, absolute deviation."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,9 @@ def _t_quantile(freedom: int, probability: float) -> float:
 def drawn_in(values: Floats) -> Floats:
     """``values`` with those that are far from the middle brought nearer."""
     middle = np.median(values)
-    reach = FAR * NORMAL_MAD * np.median(np.abs(values - middle))
+    away = np.abs(values - middle)
+    # Where more than half are alike their median deviation is 0, and their mean one tells what is far (Iglewicz 1993).
+    reach = FAR * (NORMAL_MAD * np.median(away) or NORMAL_MEAN * away.mean())
     return np.asarray(np.clip(values, middle - reach, middle + reach))
 
 
