@@ -91,7 +91,7 @@ def test_one_stall_is_no_noise_of_the_other_trials(at: int, depth: float) -> Non
 
 
 def test_the_smallest_change_is_found_where_a_trial_in_a_hundred_stalls() -> None:
-    """The verdict's test is by ranks: a stall costs it a rank, not its size. scipy's test says how often it finds it."""
+    """The verdict's test is by ranks: a stall costs it a rank, not its size. scipy's says how often it finds that."""
     rng = np.random.default_rng(6)
     trials = np.exp(0.01 * rng.standard_normal((2, 100)))
     trials[1, 40] *= 0.1

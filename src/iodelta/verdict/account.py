@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iodelta.plural import plural
-from iodelta.stats.carry import LEVEL
+from iodelta.stats.carry import LEVEL, drawn_in
 from iodelta.stats.effect import Estimate
 from iodelta.stats.hosts import Mean
 from iodelta.stats.replay import smallest_share
@@ -25,7 +25,7 @@ from iodelta.verdict.doubts import doubts_of
 from iodelta.verdict.family import Job, Outcome
 from iodelta.verdict.hosts import typical_over
 from iodelta.verdict.model import LARGEST, Carry, Change, Look, Needed, Stalls, Verdict, Word, relative
-from iodelta.verdict.numbers import Numbers, drawn_in, flagged_blocks, flags_of, numbers_of
+from iodelta.verdict.numbers import Numbers, flagged_blocks, flags_of, numbers_of
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.stalled import counted
 from iodelta.verdict.units import Units

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from iodelta.stats.carry import Ahead, Carry, direct_bias
+from iodelta.stats.carry import Ahead, Carry, direct_bias, drawn_in
 from iodelta.stats.effect import Estimate, hodges_lehmann, tails_rows
 from iodelta.stats.hosts import places_of, smallest_t
 from iodelta.stats.replay import EXACT_COINS, patterns
@@ -29,9 +29,6 @@ from iodelta.verdict.rules import Rules
 from iodelta.verdict.units import Units
 
 Floats = NDArray[np.float64]
-
-WILD = 3.0
-"""Log-ratios this far from the middle count as this far in a standard deviation: a trial that did nothing has none."""
 
 
 @dataclass(frozen=True)
@@ -148,14 +145,8 @@ def flags_of(unit: Units, used: int) -> tuple[Flags, ...]:
 
 
 def spread_of(d: Floats) -> float:
-    """Standard deviation of ``d``, wild values drawn in; nan for one."""
+    """Standard deviation of ``d``, a rare stall drawn in; nan for one."""
     return float(drawn_in(d).std(ddof=1)) if len(d) > 1 else math.nan
-
-
-def drawn_in(d: Floats) -> Floats:
-    """``d`` with wild values drawn in to a distance that a standard deviation bears."""
-    middle = float(np.median(d))
-    return np.asarray(np.clip(d, middle - WILD, middle + WILD))
 
 
 def _tail(trace: Trace, outcome: Outcome, rules: Rules) -> float:
