@@ -28,7 +28,13 @@ print(f"\\x1b[32mops/s: {rate * (1 + noise):.1f}\\x1b[0m")
 """
 
 PAGE = Path(__file__).parents[2] / "docs" / "any-benchmark.md"
-EXAMPLES = {"dd": "command.speed", "PYTHONMALLOC": "command.wall", "sysbench": "command.reads"}
+EXAMPLES = {
+    "dd": "command.speed",
+    "PYTHONMALLOC": "command.wall",
+    "sysbench": "command.reads",
+    "dbench": "command.throughput",
+    "db_bench": "command.fills",
+}
 """What marks an example of the page -> its metric. The example of pgbench is tried where a server is."""
 
 FILE = """
@@ -234,7 +240,7 @@ better = "higher"
 def test_an_example_of_the_page_is_measured(stand: Stand, mark: str) -> None:
     blocks = re.findall(r"```toml\n(.*?)```", PAGE.read_text(), re.DOTALL)
     (text,) = (block for block in blocks if f'"{mark}' in block)
-    program = "sysbench" if mark == "sysbench" else "dd"
+    program = "dd" if mark == "PYTHONMALLOC" else mark
     if shutil.which(program) is None:
         pytest.skip(f"{program} is not installed: scripts/setup installs it")
     (stand.place / "example.toml").write_text(text)
