@@ -11,6 +11,7 @@ from typing import Any
 from iodelta.errors import MeasureError, RequestError
 
 SCHEME = "tcp://"
+HERE = "127.0.0.1:0"
 
 
 @contextlib.contextmanager
@@ -27,7 +28,8 @@ def workers(address: str, most: int) -> Iterator[tuple[Any, int]]:
         ) from error
     if not address:
         logging.getLogger("distributed").setLevel(logging.ERROR)  # it reports on threads that wait for hosts
-        local = {"processes": False, "n_workers": 1, "dashboard_address": None, "memory_limit": 0}
+        pages = {"dashboard_address": HERE, "worker_dashboard_address": HERE}  # else for every network to read
+        local = {"processes": False, "n_workers": 1, "memory_limit": 0, **pages}
         with (
             tempfile.TemporaryDirectory(prefix="iodelta-fleet-") as place,
             LocalCluster(threads_per_worker=most, local_directory=place, **local) as cluster,  # type: ignore[no-untyped-call]
