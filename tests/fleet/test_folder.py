@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 
 from iodelta.cli.main import cli
 from iodelta.errors import IodeltaError
+from iodelta.fleet.cluster import workers
 from iodelta.fleet.events import Joined, Moved
 from iodelta.fleet.folder import FleetFolder, question
 from iodelta.fleet.host import FleetHost
@@ -18,6 +19,21 @@ from iodelta.lab.folder import now
 QUESTION = (
     "[target]\npath = 'class:nvme'\n[workload]\nrw = 'randread'\n[variant.a]\ncpus = '0'\n[variant.b]\ncpus = '1'\n"
 )
+
+COMMAND = """
+[target]
+path = "class:nvme"
+[workload]
+command = ["{here}/load", "{target}"]
+[metric.rate]
+pattern = 'rate (\\S+)'
+unit = "1/s"
+better = "higher"
+[variant.a]
+cpus = "0"
+[variant.b]
+cpus = "1"
+"""
 
 
 @pytest.fixture
@@ -49,6 +65,7 @@ def folder_of(place: Path, *hosts: FleetHost, path: str = "fleet") -> FleetFolde
         (("run", "question.toml"), "a class of targets, 'class:nvme', has a path only on the hosts of a fleet"),
         (("fleet", "run", "nosuch.toml"), "cannot read the experiment file"),
         (("fleet", "run", "machine.toml"), "the hosts of a fleet come from the inventory"),
+        (("fleet", "run", "command.toml"), "a command as the workload that may write anywhere"),
         (("fleet", "run", "question.toml", "--hosts", "b"), "no host or tag is called 'b'"),
         (("fleet", "run", "question.toml", "--destroy", "/dev/sdb"), "not a device of one of the chosen hosts"),
         (("fleet", "run", "question.toml", "--destroy", "b:/dev/sdb"), "not a device of one of the chosen hosts"),
@@ -63,6 +80,7 @@ def folder_of(place: Path, *hosts: FleetHost, path: str = "fleet") -> FleetFolde
 )
 def test_a_wrong_request_is_one_message_and_measures_nothing(words: tuple[str, ...], said: str, place: Path) -> None:
     (place / "machine.toml").write_text(f"machine = 'ssh:a'\n{QUESTION}")
+    (place / "command.toml").write_text(COMMAND)
     (place / "other").mkdir()
     (place / "other/data").write_text("mine")
     folder_of(place, FleetHost("a", "a"))
@@ -130,3 +148,13 @@ def test_a_host_that_does_not_exist_is_lost_after_the_patience_and_says_so(place
     assert host.state in ("lost", "failed")
     assert "is the name right?" in host.remedy
     assert invoke("fleet", "status", "fleet").exit_code == 0
+
+
+def test_the_scheduler_of_a_fleet_listens_to_this_machine_alone() -> None:
+    pytest.importorskip("distributed", reason="iodelta[fleet] is not installed")
+    psutil = pytest.importorskip("psutil", reason="comes with distributed")
+    before = set(psutil.Process().net_connections("inet"))
+    with workers("", 2) as (client, _):
+        opened = set(psutil.Process().net_connections("inet")) - before
+        assert client.submit(abs, -1).result() == 1
+    assert {one.laddr.ip for one in opened if one.status == psutil.CONN_LISTEN} <= {"127.0.0.1", "::1"}

@@ -21,6 +21,7 @@ import msgspec
 from iodelta import __version__
 from iodelta.errors import MeasureError, RequestError, pasted
 from iodelta.experiment import Experiment, parse, toml_text
+from iodelta.experiment.command import placed, unseen
 from iodelta.experiment.source import text_of, toml_data
 from iodelta.fleet.events import Begun, FleetEvent, Joined
 from iodelta.fleet.host import FleetHost
@@ -192,7 +193,7 @@ def is_held(journal: Path) -> bool:
 
 def question(file: Path) -> dict[str, bytes]:
     """The files of a fleet's question: the experiment, and the fio job file that it names. Raises RequestError."""
-    text = text_of(file)
+    text = placed(text_of(file), file.parent)
     experiment = parse(text, str(file), base=file.parent)
     _refuse(experiment, str(file))
     data = toml_data(text, str(file))
@@ -230,4 +231,11 @@ def _refuse(experiment: Experiment, place: str) -> None:
             "instructions are counted in a virtual machine, the same everywhere: a fleet has nothing to add",
             place=f"{place}: clock",
             remedy="count them with `iodelta run`",
+        )
+    commands = unseen(experiment)
+    if commands:
+        raise RequestError(
+            "a command as the workload that may write anywhere is not run on a whole fleet",
+            place=f"{place}: {commands[-1]}",
+            remedy="if it only reads, say only_reads = true in [workload]; else use `iodelta run` for each host",
         )
