@@ -361,6 +361,7 @@ def test_hosts_that_a_fleet_lost_drained_or_never_reached_are_named_with_the_rea
     moves = {name: Moved(9.0, name, "done") for name in ALIKE}
     moves["odd"] = Moved(9.0, "odd", "drained", "its environment differs: kernel.release: 6.12 | 6.18")
     moves["gone"] = Moved(9.0, "gone", "lost", "cannot connect: No route to host")
+    moves["cut"] = Moved(9.0, "cut", "lost", "the connection is lost")
     moves["late"] = Moved(9.0, "late", "waiting", "it does not answer")
     with fleet.journal.held():
         fleet.fix({"experiment.toml": asked().encode()})
@@ -370,11 +371,13 @@ def test_hosts_that_a_fleet_lost_drained_or_never_reached_are_named_with_the_rea
     for name in (*ALIKE, "odd"):
         shutil.copytree(measured / name, fleet.place(name))
     carried(fleet.place("late"), LOSS, text=asked(), seed=5, end=None, environment=machine("late"))
+    carried(fleet.place("cut"), LOSS, text=asked(), blocks=0, end=None, environment=machine("cut"))
     folders, left = hosts_in((str(fleet.path),))
     found = fleet_account(folders, ["iodelta fleet report night"], left)
     assert {one.name: one.drained for one in found.drained} == {
         "odd": "the fleet drained it: its environment differs: kernel.release: 6.12 | 6.18",
         "gone": "it was not measured: lost: cannot connect: No route to host",
+        "cut": "it has no complete block: lost: the connection is lost",
         "never": "it was not measured: waiting",
     }
     assert [one.host for one in found.rows[0].averaged] == [*sorted((*ALIKE, "late"), key=list(folders).index)]
@@ -384,4 +387,4 @@ def test_hosts_that_a_fleet_lost_drained_or_never_reached_are_named_with_the_rea
         assert "cannot connect: No route to host" in flat
         assert "never" in flat
     assert "Not ended: late (waiting: it does not answer)" in text_of(found)
-    assert "3 of 9 hosts not averaged" in text_of(found)
+    assert "4 of 10 hosts not averaged" in text_of(found)

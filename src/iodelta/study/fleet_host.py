@@ -195,7 +195,7 @@ def _host(name: str, folder: Folder, failure: str, seen: dict[str, str], left: L
         account.state,
         len({(trial.cell, trial.block) for trial in found.counted}),
         account.spent,
-        _drained(found) or _left_out(left) or _twin(name, folder, environment, seen),
+        _drained(found) or _left_out(found, left) or _twin(name, folder, environment, seen),
         _text(environment, "cpu", "model"),
         _disk(environment),
         _text(environment, "kernel", "release"),
@@ -205,9 +205,13 @@ def _host(name: str, folder: Folder, failure: str, seen: dict[str, str], left: L
     return MeasuredHost(member, found, environment, account.block_seconds)
 
 
-def _left_out(left: Left | None) -> str:
-    """Why a fleet does not count a host, which it knew before it knew a value."""
-    return f"the fleet drained it: {left.reason}" if left is not None and left.state == "drained" else ""
+def _left_out(found: Judged, left: Left | None) -> str:
+    """Why a host does not count: its fleet drained it, or it has not come to a block."""
+    if left is not None and left.state == "drained":
+        return f"the fleet drained it: {left.reason}"
+    if found.counted:
+        return ""
+    return "it has no complete block" + (f": {left.said}" if left is not None and left.state != "done" else " yet")
 
 
 def _drained(found: Judged) -> str:
@@ -223,7 +227,7 @@ def _drained(found: Judged) -> str:
         for verdict in account.judgement.verdicts:
             if verdict.variant == PLACEBO and verdict.word in ("regression", "improvement"):
                 return f"its placebo, the baseline against itself, was called {verdict.word} in {verdict.cell}"
-    return "" if found.counted else "it has no complete block yet"
+    return ""
 
 
 def _twin(name: str, folder: Folder, environment: Mapping[str, Any], seen: dict[str, str]) -> str:
@@ -341,7 +345,8 @@ def notes_of(hosts: Sequence[MeasuredHost]) -> Iterator[str]:
             for cell, reason in host.judged.account.abandoned.items():
                 yield f"{host.member.name} could not measure {cell}: {reason}"
     for names in _same_machine(counting):
-        yield f"{' and '.join(names)} are one machine with different disks: they differ less than machines do."
+        listed = f"{', '.join(names[:-1])} and {names[-1]}"
+        yield f"{listed} are one machine with different disks: they differ less than machines do."
 
 
 def _unended(member: FleetMember) -> str:
