@@ -10,7 +10,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from acceptance.stand import Done, Running, Stand
+from acceptance.stand import Done, Running, Stand, kinds
 from ssh.host import Host
 
 PORT = 2200
@@ -114,6 +114,11 @@ class Fleet:
         done = self.stand.run("fleet", "status", "fleet", "--format", "json")
         assert done.code == 0, done
         return {host["name"]: host for host in json.loads(done.out)["hosts"]}
+
+    def last(self, name: str) -> dict[str, Any]:
+        """The last state of a host by the journal: to wait for it, as a process for every look would take the CPUs."""
+        moves = [event for event in kinds(self.stand.place / "fleet", "moved") if event["name"] == name]
+        return {"state": "", "reason": "", **(moves[-1] if moves else {})}
 
     def states(self) -> dict[str, str]:
         return {name: host["state"] for name, host in self.status().items()}

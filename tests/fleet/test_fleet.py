@@ -31,7 +31,7 @@ from iodelta.probe.topology import resolve
 from .stand import PORT, Fleet
 
 pytest.importorskip("distributed", reason="iodelta[fleet] is not installed")
-pytestmark = [pytest.mark.root, pytest.mark.fio, pytest.mark.slow, pytest.mark.beside, pytest.mark.xdist_group("ssh")]
+pytestmark = [pytest.mark.root, pytest.mark.fio, pytest.mark.slow, pytest.mark.beside, pytest.mark.xdist_group("fleet")]
 
 
 @pytest.fixture
@@ -58,6 +58,24 @@ def test_every_host_is_measured_on_its_own_disk_and_the_same_command_again_measu
     before = {name: (fleet.place(name) / "journal.jsonl").read_bytes() for name in fleet.members}
     assert fleet.run().code == 0
     assert before == {name: (fleet.place(name) / "journal.jsonl").read_bytes() for name in fleet.members}
+    fetched(stand, fleet, "a", "b")
+
+
+def fetched(stand: Stand, fleet: Fleet, source: str, name: str) -> None:
+    """A folder that a host measured itself is fetched, and a changed one is not."""
+    there = stand.place / "there"
+    shutil.copytree(fleet.place(source), there)
+    shutil.rmtree(fleet.place(name))
+    done = stand.run("fleet", "fetch", "fleet", str(there), "--hosts", name)
+    assert f"{name}: fetched from {there}" in done.err
+    assert finished(fleet.place(name)) == finished(fleet.place(source))
+    shutil.rmtree(fleet.place(name))
+    raw = next((there / "raw").iterdir())
+    raw.write_bytes(raw.read_bytes()[:-1])
+    done = stand.run("fleet", "fetch", "fleet", str(there), "--hosts", name)
+    assert "not fetched" in done.err
+    assert raw.name in done.err
+    assert not fleet.place(name).exists()
 
 
 def begun(fleet: Fleet, name: str, trials: int) -> None:
@@ -97,8 +115,8 @@ def test_a_host_that_is_cut_off_is_waited_for_one_that_stays_away_is_lost_and_ot
         begun(fleet, "b", 1)
         kept = kinds(fleet.place("b"), "finished")
         fleet.members["b"].host.cable("down")
-        until(lambda: fleet.status()["b"]["state"] == "waiting")
-        assert "the connection is lost" in fleet.status()["b"]["reason"]
+        until(lambda: "the connection is lost" in fleet.last("b")["reason"])
+        assert fleet.last("b")["state"] == "waiting"
         fleet.members["b"].host.cable("up")
         done = running.wait()
     assert done.code == 4, done
@@ -185,36 +203,36 @@ def test_two_names_for_one_host_and_device_are_measured_once_and_two_devices_one
     assert "the same host as" in done.err
 
 
-def test_a_device_that_somebody_else_measures_on_is_waited_for_or_skipped_with_his_name(stand: Stand) -> None:
-    fleet = Fleet(stand, "a b")
+def closed_now() -> str:
+    """A window of one minute in twelve hours."""
+    clock = time.localtime()
+    begin = (60 * clock.tm_hour + clock.tm_min + 720) % 1440
+    end = (begin + 1) % 1440
+    return f"{begin // 60:02}:{begin % 60:02}-{end // 60:02}:{end % 60:02}"
+
+
+def test_a_host_in_use_is_waited_for_or_skipped_with_his_name_and_one_outside_its_window_until_it_opens(
+    stand: Stand,
+) -> None:
+    window = closed_now()
+    fleet = Fleet(stand, "a b", b=f'window = "{window}"')
     here = LocalMachine()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("IODELTA_STATE", str(fleet.members["a"].host.state))
         with alone(here, [resolve(here, fleet.members["a"].node)], Path("/runs/mine")):
             done = fleet.run("--in-use", "skip")
             assert done.code == 3, done
-            assert fleet.states() == {"a": "skipped", "b": "done"}
-            assert "in use by /runs/mine" in fleet.status()["a"]["reason"]
+            found = fleet.status()
+            assert {name: host["state"] for name, host in found.items()} == {"a": "skipped", "b": "skipped"}
+            assert "in use by /runs/mine" in found["a"]["reason"]
+            assert found["b"]["reason"] == f"outside its window ({window})"
+            assert not fleet.place("b").exists()
+            fleet.extra = {}
+            fleet.inventory()
             waiting = fleet.start()
-            until(lambda: fleet.status()["a"]["state"] == "waiting" and "/runs/mine" in fleet.status()["a"]["reason"])
+            until(lambda: fleet.last("a")["state"] == "waiting" and "/runs/mine" in fleet.last("a")["reason"])
             assert waiting.alive()
     assert waiting.wait().code == 0
-    assert fleet.states() == {"a": "done", "b": "done"}
-
-
-def test_a_host_outside_its_window_is_skipped_until_it_opens(stand: Stand) -> None:
-    clock = time.localtime()
-    begin = (60 * clock.tm_hour + clock.tm_min + 720) % 1440
-    window = f"{begin // 60:02}:{begin % 60:02}-{(begin + 1) % 1440 // 60:02}:{(begin + 1) % 60:02}"
-    fleet = Fleet(stand, "a b", a=f'window = "{window}"')
-    done = fleet.run()
-    assert done.code == 3, done
-    assert fleet.states() == {"a": "skipped", "b": "done"}
-    assert fleet.status()["a"]["reason"] == f"outside its window ({window})"
-    assert not fleet.place("a").exists()
-    fleet.extra = {}
-    fleet.inventory()
-    assert fleet.run().code == 0
     assert fleet.states() == {"a": "done", "b": "done"}
 
 
@@ -245,7 +263,7 @@ def test_cancel_ends_the_runs_and_the_same_command_continues(stand: Stand) -> No
     begun(fleet, "a", 1)
     begun(fleet, "b", 1)
     assert stand.run("fleet", "cancel", "fleet", "--hosts", "a").code == 0
-    until(lambda: fleet.status()["a"]["reason"] == "cancelled")
+    until(lambda: fleet.last("a")["reason"] == "cancelled")
     assert fleet.status()["b"]["state"] == "running"
     assert queue(fleet.members["a"].node, "scheduler") == "kyber"
     running.signal(signal.SIGINT)
@@ -323,25 +341,6 @@ def test_check_says_of_every_host_what_stands_against_a_run(stand: Stand) -> Non
     allowed = ("--destroy", f"a:{fleet.members['a'].node}")
     assert stand.run("fleet", "check", "writes.toml", "--hosts", "a", *allowed).code == 0
     assert stand.run("fleet", "check", "writes.toml", "--hosts", "b", *allowed).code == 2
-
-
-def test_a_folder_that_a_host_measured_itself_is_fetched_and_a_changed_one_is_not(stand: Stand) -> None:
-    fleet = Fleet(stand, "a b")
-    assert fleet.run("--hosts", "a").code == 0
-    there = stand.place / "there"
-    shutil.copytree(fleet.place("a"), there)
-    fleet.run("--hosts", "b", "--patience", "1s")
-    shutil.rmtree(fleet.place("b"))
-    done = stand.run("fleet", "fetch", "fleet", str(there), "--hosts", "b")
-    assert f"b: fetched from {there}" in done.err
-    assert finished(fleet.place("b")) == finished(fleet.place("a"))
-    shutil.rmtree(fleet.place("b"))
-    raw = next((there / "raw").iterdir())
-    raw.write_bytes(raw.read_bytes()[:-1])
-    done = stand.run("fleet", "fetch", "fleet", str(there), "--hosts", "b")
-    assert "not fetched" in done.err
-    assert raw.name in done.err
-    assert not fleet.place("b").exists()
 
 
 def test_workers_of_an_own_scheduler_measure_and_one_that_is_killed_costs_no_host(stand: Stand) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import re
 import shlex
 import shutil
 import signal
@@ -33,6 +34,12 @@ def _pam() -> str:
     return "yes" if entry.split(":")[1:2] and entry.split(":")[1].startswith("!") else "no"
 
 
+def _free_net() -> str:
+    """A network that nobody has here: a fleet takes many, and another run of the tests may have its own."""
+    taken = set(re.findall(r"inet (10\.213\.\d+)\.", shell("ip", "-4", "address")))
+    return random.SystemRandom().choice([net for net in (f"10.213.{one}" for one in range(1, 255)) if net not in taken])
+
+
 class Host:
     """Aliases in its client configuration: ``there``, and those that ``alias`` adds."""
 
@@ -40,7 +47,7 @@ class Host:
         self.place = place
         self.state = place / "remote-state"
         self.name = f"iod{uuid.uuid4().hex[:6]}"
-        net = f"10.213.{random.SystemRandom().randrange(1, 255)}"  # another run of the tests may have its own
+        net = _free_net()
         self.near, self.far = f"{net}.1", f"{net}.2"
         self._daemons: list[subprocess.Popen[bytes]] = []
 
