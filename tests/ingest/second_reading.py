@@ -164,3 +164,67 @@ def pairs(data: str) -> Iterator[tuple[str, str, float, float]]:
         elif match := re.search(r"(Random|Sequential): +([\d,]+) / ([\d,]+)", line):
             read, write = (float(text.replace(",", "")) * scales[measure] for text in match.groups()[1:])
             yield measure, match[1], read, write
+
+
+class DiskCount(NamedTuple):
+    """A disk's counters over a run: reads and writes, their merges and milliseconds, and milliseconds in the queue."""
+
+    name: str
+    counts: tuple[int, ...]
+    util: float
+    """Percent."""
+
+
+_DISK = re.compile(
+    r"^[>\s]*(?P<name>[\w!/-]+): ios=(\d+)/(\d+),(?: sectors=\d+/\d+,)? merge=(\d+)/(\d+), ticks=(\d+)/(\d+), "
+    r"in_queue=(\d+), util=(?P<util>[\d.]+)%",
+    re.M,
+)
+_DISK_NAMES = ("read_ios", "write_ios", "read_merges", "write_merges", "read_ticks", "write_ticks", "in_queue")
+
+
+def disks_of_text(data: str) -> Iterator[DiskCount]:
+    """Every line of disk statistics in normal reports."""
+    for found in _DISK.finditer(data):
+        yield DiskCount(found["name"], tuple(map(int, found.groups()[1:-1])), float(found["util"]))
+
+
+def disks_of_json(data: str) -> Iterator[DiskCount]:
+    """Every entry of disk_util."""
+    for document in documents(data):
+        for disk in document.get("disk_util", []):
+            yield DiskCount(disk["name"], tuple(disk[name] for name in _DISK_NAMES), disk["util"])
+
+
+class Sync(NamedTuple):
+    """Latency of fsync: mean and slowest in ns, and 99th percentile where it stands there."""
+
+    mean: float
+    slowest: float
+    p99: float | None
+
+
+_SYNC = re.compile(
+    r"^\W*sync \((?P<unit>[num])sec\): min= ?[\d.]+k?, max= ?(?P<max>[\d.]+k?), avg= ?(?P<avg>[\d.]+),", re.M
+)
+_SYNC_HEAD = re.compile(r"sync percentiles \(([num])sec\)")
+
+
+def syncs_of_text(data: str) -> Iterator[Sync]:
+    """The mean, the maximum and p99 under every "fsync/fdatasync/sync_file_range"."""
+    for found in _SYNC.finditer(data):
+        after = data[found.end() : found.end() + 1200]
+        head, p99 = _SYNC_HEAD.search(after), _P99.search(after)
+        scale = _UNITS[found["unit"]]
+        slowest = float(found["max"].rstrip("k")) * (1000 if found["max"].endswith("k") else 1)
+        tail = float(p99[1]) * _UNITS[head[1]] if head and p99 else None
+        yield Sync(float(found["avg"]) * scale, slowest * scale, tail)
+
+
+def syncs_of_json(data: str) -> Iterator[Sync]:
+    """The latency of each job's syncs, where it made some."""
+    for document in documents(data):
+        for job in document.get("jobs") or document.get("client_stats") or []:
+            part = job.get("sync", {}).get("lat_ns", {})
+            if part.get("max") and job.get("jobname") != "All clients":
+                yield Sync(part["mean"], part["max"], part.get("percentile", {}).get("99.000000"))

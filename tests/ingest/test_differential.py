@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -16,8 +16,8 @@ from typing import NamedTuple
 import pytest
 import second_reading as second
 
-from iodelta.ingest import Imported, Run, read_bytes
-from iodelta.trial import Direction
+from iodelta.ingest import Disk, Imported, Run, read_bytes
+from iodelta.trial import Direction, Latency
 
 HERE = Path(__file__).parent
 SHARED = HERE.parents[2] / "shared"
@@ -241,3 +241,59 @@ def test_the_second_reading_sees_a_wrong_number() -> None:
     assert agrees(run.directions[0], rate)
     assert not agrees(run.directions[0], next(iter(second.text(line.replace("8466", "8966")))))
     assert not agrees(run.directions[0], next(iter(second.text(line.replace("33.1MiB/s", "53.1MiB/s")))))
+
+
+@pytest.mark.parametrize(
+    ("form", "reading", "least"), [("text", second.disks_of_text, 5), ("json", second.disks_of_json, 5)]
+)
+def test_every_counter_of_a_disk_that_stands_in_a_file_is_read(
+    form: str, reading: Callable[[str], Iterator[second.DiskCount]], least: int
+) -> None:
+    seen = 0
+    for file in files():
+        if file.name in INTERIM + WRAPPED:
+            continue
+        read = {
+            (disk.name, *counters(disk), round(disk.util, 2))
+            for run in file.found.runs
+            if run.format.startswith(form) or form in run.also
+            for disk in run.disks
+        }
+        for stated in reading(file.text):
+            seen += 1
+            assert (stated.name, *stated.counts, round(stated.util, 2)) in read, (file.name, stated)
+    assert seen >= least
+
+
+def counters(disk: Disk) -> tuple[int, ...]:
+    merges = (disk.read_merges, disk.write_merges)
+    return (disk.read_ios, disk.write_ios, *merges, disk.read_ticks, disk.write_ticks, disk.in_queue)
+
+
+@pytest.mark.parametrize("reading", [second.syncs_of_text, second.syncs_of_json])
+def test_every_latency_of_fsync_that_stands_in_a_file_is_read(reading: Callable[[str], Iterator[second.Sync]]) -> None:
+    seen = 0
+    for file in files():
+        if file.name in INTERIM:
+            continue
+        read = [run.sync for run in file.found.runs if run.sync is not None]
+        for stated in reading(file.text):
+            seen += 1
+            assert any(is_sync(latency, stated) for latency in read), (file.name, stated, read)
+    assert seen >= 4
+
+
+def is_sync(found: Latency, stated: second.Sync) -> bool:
+    same = math.isclose(found.mean.value, stated.mean, rel_tol=0.002)
+    same = same and math.isclose(found.max.value, stated.slowest, rel_tol=0.02)
+    return same and (stated.p99 is None or math.isclose(found.percentiles[99.0].value, stated.p99, rel_tol=0.02))
+
+
+def test_the_second_reading_of_disks_and_syncs_sees_a_wrong_number() -> None:
+    (line,) = second.disks_of_text("  sda: ios=12/3, sectors=96/24, merge=1/0, ticks=7/2, in_queue=9, util=1.50%\n")
+    assert line == second.DiskCount("sda", (12, 3, 1, 0, 7, 2, 9), 1.5)
+    (run,) = read_bytes((HERE.parent / "data" / "fio-3.33" / "syncramp.json").read_bytes(), "x").runs
+    assert run.sync is not None
+    (stated,) = second.syncs_of_json((HERE.parent / "data" / "fio-3.33" / "syncramp.json").read_text())
+    assert is_sync(run.sync, stated)
+    assert not is_sync(run.sync, stated._replace(mean=stated.mean * 1.1))
