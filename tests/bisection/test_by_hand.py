@@ -173,6 +173,22 @@ def test_an_end_that_numbers_are_compared_with_cannot_be_skipped(repo: Toy, hist
     assert (out / "log.jsonl").read_bytes() == before
 
 
+def test_what_was_answered_in_words_cannot_be_skipped_afterwards(repo: Toy, tmp_path: Path) -> None:
+    """Contradicting answers have it asked again: that it cannot be tested would contradict them all."""
+    repo.commits(*range(4))
+    out = tmp_path / "out"
+    bisect("--repo", repo.path, "--good", "HEAD~3", "--bad", "HEAD", "--by-hand", "--folder", out)
+    words = iter(["bad", "good"] * 10)
+    while "again: is it" not in bisect(out, "--plan").out:
+        bisect(out, next(words))
+    before = (out / "log.jsonl").read_bytes()
+    done = bisect(out, "skip")
+    assert done.code == 2
+    assert "cannot be skipped" in str(done.error)
+    assert "say good or bad again" in str(done.error)
+    assert (out / "log.jsonl").read_bytes() == before
+
+
 def test_an_answer_is_taken_back_and_asked_again(repo: Toy, history: list[str], tmp_path: Path) -> None:
     out = tmp_path / "out"
     begin(repo, out)

@@ -408,3 +408,12 @@ def test_bins_of_which_some_are_no_integers_are_all_omitted_with_a_warning(
     assert run.directions[0].lat is not None
     assert run.directions[0].lat.histogram == histogram
     assert [finding.rule for finding in run.findings] == ([rule] if rule else [])
+
+
+@pytest.mark.parametrize("name", ["report.html", "numbers.csv"])
+def test_a_report_of_iodelta_is_no_result_however_its_file_is_called(name: str) -> None:
+    page = '<!doctype html>\n<html><head><meta name="generator" content="iodelta 0.1.0"></head><body><table>'
+    page += "<tr><th>IOPS</th></tr><tr><td>5000</td></tr></table></body></html>"
+    found = read_bytes(page.encode(), name)
+    assert not found.runs
+    assert "a report of iodelta" in found.refusals[0].reason

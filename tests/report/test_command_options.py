@@ -96,6 +96,14 @@ def test_an_ending_that_says_nothing_is_asked_about_before_anything_is_read(side
     assert (sides / "report.doc").read_text().startswith("cell,"), done.error
 
 
+def test_a_file_is_never_of_another_format_than_its_name_says(sides: Path) -> None:
+    done = call("compare", "A", "B", "-o", "report.csv", "--format", "html", cwd=sides)
+    assert done.code == 2
+    assert "report.csv: a file with this extension holds csv, not html" in done.error
+    assert not (sides / "report.csv").exists()
+    assert call("compare", "A", "B", "-o", "report.txt", "--format", "markdown", cwd=sides).code == 3
+
+
 WRITERS: tuple[tuple[str, ...], ...] = (
     ("compare", "A", "B", "-o", "taken.html"),
     ("show", "table.md", "-o", "taken.html"),

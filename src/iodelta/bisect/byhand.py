@@ -297,8 +297,11 @@ def read(text: str, question: Question, *, needed: bool = False) -> Visited:
     """An answer as a person writes it. ``needed``: the item cannot be skipped. Raises RequestError."""
     said = text.strip()
     if said == "skip":
-        if needed and question.by_hand == "numbers":
-            raise RequestError("this one cannot be skipped", remedy="measure it; a comparison needs it")
+        if needed:
+            asked = "measure it; a comparison needs it"
+            if question.by_hand == "words":
+                asked = "it was answered before, so it can be tested: say good or bad again, or undo answers"
+            raise RequestError("this one cannot be skipped", remedy=asked)
         return Visited(Answer(None, SKIPPED))
     number = _number(said)
     if question.by_hand == "words":

@@ -189,7 +189,7 @@ def follow(
         folder.append(Asked(now(), ask.item, ask.stage, ask.why))
         watcher.ask(ask, title, share_done(at.search))
         try:
-            visited = site.visit(ask, visits, known=bool(at.search.store.of(ask.item)))
+            visited = site.visit(ask, visits, known=at.search.store.tested(ask.item))
         except Stopped:
             return "interrupted"
         answered = Answered(now(), ask.item, ask.stage, visited.answer, visited.values, visited.trials)

@@ -63,6 +63,10 @@ class Store:
         """(time, value) of an item's runs."""
         return self._values.get(item, [])
 
+    def tested(self, item: str) -> bool:
+        """Whether an item was run, or a person said of it how it is."""
+        return bool(self.of(item)) or any(item == said for said, _ in self.words)
+
     def step(self, low: Sequence[str], high: Sequence[str]) -> Step | None:
         """The step from some items to others by all their runs; None while these do not suffice."""
         return step_between(self._counted_runs(low), self._counted_runs(high))

@@ -58,7 +58,7 @@ def answer_of(path: Path, words: tuple[str, ...], options: dict[str, object]) ->
     if at.ask is None:
         remedy = f"to undo the last answer: {again} undo"
         raise RequestError("this search is over", place=str(path), remedy=remedy)
-    read(said, question, needed=at.ask.must or bool(at.search.store.of(at.ask.item)))
+    read(said, question, needed=at.ask.must or at.search.store.tested(at.ask.item))
     return Once(at.ask.item, said)
 
 

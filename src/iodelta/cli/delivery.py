@@ -127,6 +127,13 @@ def format_of(output: Path, format_: str, endings: Mapping[str, str] = ENDINGS) 
         raise RequestError(
             "the console format cannot be written to a file", place="--output", remedy="choose another --format"
         )
+    implied = endings.get(output.suffix.lower(), format_)
+    if asked and implied != format_ and output.suffix.lower() != ".txt":  # any format of text may be called so
+        raise RequestError(
+            f"a file with this extension holds {implied}, not {format_}",
+            place=str(output),
+            remedy="choose another extension, or leave out --format",
+        )
     if asked:
         return format_
     if output.suffix.lower() not in endings:

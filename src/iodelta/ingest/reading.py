@@ -24,6 +24,9 @@ LARGEST = 64 << 20
 _ZLIB = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
 """As zlib begins: fio's logs when log_store_compressed is set."""
 
+OWN_PAGE = b'<meta name="generator" content="iodelta '
+"""At the beginning of a report in HTML: its charts and tables repeat numbers, without what they were measured by."""
+
 Found = Run | DeviceStats | Refusal
 
 
@@ -115,6 +118,9 @@ def _read_one(source: Source) -> Iterator[Found | Summary]:
         return
     if source.head.startswith(b"SQLite format 3\0"):
         yield Refusal(place, "an SQLite database: fsperf's is read when it is named itself, not in a folder")
+        return
+    if OWN_PAGE in source.head:
+        yield Refusal(place, "a report of iodelta: give the folder or the results that it was made from")
         return
     if looks_binary(source.head):
         yield Refusal(place, "binary data, but not an archive")
