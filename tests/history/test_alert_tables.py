@@ -8,6 +8,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 from nights import night
@@ -98,6 +99,24 @@ def test_every_view_calls_a_step_what_its_alert_is(place: Path) -> None:
     assert "suspected" not in iodelta(place, "history", "alert", name).stdout
     iodelta(place, "history", "decide", name, "expected")
     assert all(f"confirmed, alert {name}, expected: -2" in page for page in views())
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_a_history_of_few_nights_is_shown_and_has_no_alert(tmp_path: Path, count: int) -> None:
+    """Also where the second night is 2 % worse and no error is known to be above zero."""
+    (tmp_path / "iodelta-history").mkdir()
+    store = Store(f"sqlite:///{tmp_path / 'iodelta-history' / 'history.db'}")
+    store.prepare()
+    for number in range(count):
+        made = night(number, r=0.02 * number)
+        exact = tuple([msgspec.structs.replace(point, se=0.0, r_se=0.0) for point in made.points])
+        store.add(msgspec.structs.replace(made, points=exact))
+    store.close()
+    done = iodelta(tmp_path, "history", "scan")
+    assert (done.returncode, done.stdout) == (0, "no candidate\n")
+    assert iodelta(tmp_path, "history", "show").stdout.startswith(f"{count} experiment")
+    assert iodelta(tmp_path, "history", "show", "-o", "page.html").returncode == 0
+    assert "no step" in (tmp_path / "page.html").read_text()
 
 
 def test_words_that_are_wrong_say_what_to_do(place: Path) -> None:
