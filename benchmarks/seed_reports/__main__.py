@@ -79,6 +79,9 @@ def main() -> None:
             if name == "003" and not Path(GIST).exists():
                 print(f"{GIST} is not here: seed-003.png is left as it is")
                 continue
+            if name in MEASURED and not (given.folders / name).is_dir():
+                print(f"{name} was not measured here: seed-{name}.png is left as it is")
+                continue
             path = given.folders / f"{name}.html"
             result, charts = result_of(name, given.folders)
             path.write_bytes(html_of(result, charts))

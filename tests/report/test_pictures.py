@@ -58,6 +58,17 @@ def test_a_report_has_them_on_a_terminal_only() -> None:
     assert max(map(len, drawn.splitlines())) <= 80
 
 
+def test_a_sweep_over_decades_is_logarithmic_and_says_so(tmp_path: Path) -> None:
+    for at in range(8):
+        write(tmp_path / "r" / f"{at}.json", 10.0**at, depth=2**at)
+    shown = on_terminal("show", "r", cwd=tmp_path)
+    assert "1 to 10,000,000 IOPS, logarithmic" in shown
+    bars = [BARS.index(letter) for letter in shown if letter in BARS]
+    assert len(bars) == 8
+    assert bars == sorted(bars)
+    assert len(set(bars)) >= 6, "from 0 all but the last would be alike"
+
+
 def test_a_sweep_is_a_row_of_bars_on_a_terminal_and_none_in_a_pipe_or_on_a_dumb_one(tmp_path: Path) -> None:
     for depth, rate in zip((1, 2, 4, 8), (1000, 2000, 4000, 8000), strict=True):
         write(tmp_path / "r" / f"{depth}.json", rate, depth=depth)

@@ -39,6 +39,9 @@ MOST = 8
 LEAST = 4
 """Points of a sweep."""
 
+WIDE = 300.0
+"""A sweep whose rates differ by a larger factor is drawn on a logarithmic scale, as on a page, and says so."""
+
 
 class Change(msgspec.Struct, frozen=True):
     """A comparison as a bar: relative change and interval, None where there is none."""
@@ -128,14 +131,18 @@ def _bar(change: Change, reach: float, margin: float, room: int) -> str:
 
 
 def sparks(rows: Iterable[Row], width: int) -> Iterator[Text]:
-    """IOPS over iodepth, or over jobs, of runs that differ in nothing else: a small bar for each, on a scale from 0."""
+    """IOPS over iodepth, or over jobs, of runs that differ in nothing else: a small bar for each, on a scale
+    from 0; on a logarithmic one where they are far apart."""
     found = list(chain.from_iterable(_sweeps(rows, axis) for axis in ("iodepth", "jobs")))
     if found:
         yield Text()
         yield Text("IOPS of each sweep, from 0:", style="dim")
     for name, curve in found[:MOST]:
-        drawn = "".join(BARS[min(int(rate / max(curve) * len(BARS)), len(BARS) - 1)] for rate in curve)
-        said = f"{quantity(curve[0], 'IOPS')} to {quantity(curve[-1], 'IOPS')} IOPS"
+        wide = min(curve) > 0 and max(curve) > WIDE * min(curve)
+        places = [math.log(rate / min(curve)) for rate in curve] if wide else curve
+        drawn = "".join(BARS[min(int(place / max(places) * len(BARS)), len(BARS) - 1)] for place in places)
+        scale = ", logarithmic" if wide else ""
+        said = f"{quantity(curve[0], 'IOPS')} to {quantity(curve[-1], 'IOPS')} IOPS{scale}"
         room = width - cell_len(drawn) - len(said) - 3 * len(INDENT)
         yield Text(f"{INDENT}{drawn}{INDENT}{said}{INDENT}{cut(name, max(room, 12))}")
     if len(found) > MOST:
