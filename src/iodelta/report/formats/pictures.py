@@ -31,7 +31,7 @@ REACH, LEFT, RIGHT, ZERO, EDGE = "─◄►│┊"
 """Of an interval its line and the ends that run off the picture; no change; the margin."""
 
 NAMED = 40
-"""Columns of a name."""
+"""Columns of a name on a narrow terminal."""
 
 MOST = 8
 """Rows of a picture: one screen holds the numbers too."""
@@ -70,7 +70,7 @@ def bars(changes: Sequence[Change], margin: float, width: int) -> Iterator[Text]
     """A line for each change on one scale, its ends and 0 above; nothing for a single one, which its row says."""
     if not 2 <= len(changes) <= MOST:
         return
-    names = [cut(change.name, NAMED) for change in changes]
+    names = _cut([change.name for change in changes], max(NAMED, width // 2 - 10))
     before = max(map(cell_len, names))
     room = width - before - 2 * len(INDENT)
     reach = _reach(changes, margin)
@@ -78,6 +78,14 @@ def bars(changes: Sequence[Change], margin: float, width: int) -> Iterator[Text]
     for name, change in zip(names, changes, strict=True):
         line = Text(f"{INDENT}{name}{' ' * (before - cell_len(name))}{INDENT}")
         yield line.append(_bar(change, reach, margin, room), style=STYLES.get(change.word, ""))
+
+
+def _cut(names: Sequence[str], width: int) -> list[str]:
+    """Names of at most ``width`` columns: without their ends, or without their beginnings where these are alike."""
+    found = [cut(name, width) for name in names]
+    if len(set(found)) == len(set(names)):
+        return found
+    return [cut(name[::-1], width)[::-1] for name in names]
 
 
 def bars_of(found: Comparison, width: int) -> Iterator[Text]:
