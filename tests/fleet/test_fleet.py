@@ -68,6 +68,7 @@ def fetched(stand: Stand, fleet: Fleet, source: str, name: str) -> None:
     shutil.rmtree(fleet.place(name))
     done = stand.run("fleet", "fetch", "fleet", str(there), "--hosts", name)
     assert f"{name}: fetched from {there}" in done.err
+    assert done.code == 0, done
     assert finished(fleet.place(name)) == finished(fleet.place(source))
     shutil.rmtree(fleet.place(name))
     raw = next((there / "raw").iterdir())
@@ -75,6 +76,7 @@ def fetched(stand: Stand, fleet: Fleet, source: str, name: str) -> None:
     done = stand.run("fleet", "fetch", "fleet", str(there), "--hosts", name)
     assert "not fetched" in done.err
     assert raw.name in done.err
+    assert done.code == 4, done
     assert not fleet.place(name).exists()
 
 

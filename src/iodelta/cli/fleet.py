@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from iodelta.cli.files import print_document
 from iodelta.cli.fleet_report import command as report
 from iodelta.cli.groups import Group
 from iodelta.errors import RequestError
@@ -119,7 +120,7 @@ def check(
     if budget:
         answer = _with_placebo(answer, hosts, files, budget, place, (destroy, scheduler, at_once))
     if format_ == "json":
-        _print(answer)
+        print_document(answer)
     else:
         for line in _check_lines(answer):
             click.echo(line)
@@ -304,20 +305,26 @@ def status(folder: Path, expression: str | None, format_: str) -> None:
 @command.command("cancel", epilog="\b\nExamples:\n  iodelta fleet cancel iodelta-fleet-experiment --hosts stor3\n")
 @FOLDER
 @HOSTS
-def cancel(folder: Path, expression: str | None) -> None:
+@FORMAT
+def cancel(folder: Path, expression: str | None, format_: str) -> None:
     """End the runs of a fleet, or of some of its hosts. Settings are restored, finished trials are kept, and
     `iodelta fleet run FOLDER` continues."""
+    from iodelta.fleet.answers import FleetCancelAnswer
     from iodelta.fleet.coordinator import CANCELLED
     from iodelta.fleet.folder import FleetFolder
 
     opened = FleetFolder.open(folder)
-    hosts = _among(opened, expression)
+    names = tuple(host.name for host in _among(opened, expression))
     if not opened.is_held():
+        names = ()
+    for name in names:
+        opened.write(f"stop/{name}", CANCELLED.encode())
+    if format_ == "json":
+        print_document(FleetCancelAnswer(str(folder), names))
+    elif names:
+        click.echo(f"asked {', '.join(names)} to end", err=True)
+    else:
         click.echo("no `iodelta fleet run` is at work on this folder: nothing to cancel", err=True)
-        return
-    for host in hosts:
-        opened.write(f"stop/{host.name}", CANCELLED.encode())
-    click.echo(f"asked {', '.join(host.name for host in hosts)} to end", err=True)
 
 
 @command.command(
@@ -326,18 +333,29 @@ def cancel(folder: Path, expression: str | None) -> None:
 @FOLDER
 @click.argument("there")
 @HOSTS
-def fetch(folder: Path, there: str, expression: str | None) -> None:
+@FORMAT
+def fetch(folder: Path, there: str, expression: str | None, format_: str) -> None:
     """Bring experiment folders into a fleet that were measured on the hosts themselves: THERE is the folder's path on
-    each of them. It must ask the same question; each file is checked against the folder's own seal."""
+    each of them. It must ask the same question; each file is checked against the folder's own seal. Exit codes: 0 every
+    folder was fetched, 4 some were not."""
+    from iodelta.fleet.answers import FleetFetchAnswer
     from iodelta.fleet.fetching import fetch_from
     from iodelta.fleet.folder import FleetFolder
     from iodelta.study.words import inert
 
     opened = FleetFolder.open(folder)
     hosts = _among(opened, expression)
+    found = []
     with opened.journal.held():
         for host in hosts:
-            click.echo(inert(f"{host.name}: {fetch_from(opened, host, there)}"), err=True)
+            one = fetch_from(opened, host, there)
+            found.append(one)
+            if format_ == "console":
+                click.echo(inert(f"{one.name}: {'fetched' if one.fetched else 'not fetched:'} {one.said}"), err=True)
+    answer = FleetFetchAnswer(str(folder), tuple(found))
+    if format_ == "json":
+        print_document(answer)
+    sys.exit(answer.exit_code)
 
 
 def _chosen(inventory: Path, expression: str | None) -> tuple[FleetHost, ...]:
@@ -358,16 +376,10 @@ def _among(folder: FleetFolder, expression: str | None) -> tuple[FleetHost, ...]
 
 def _deliver(answer: FleetStatusAnswer, format_: str) -> None:
     if format_ == "json":
-        _print(answer)
+        print_document(answer)
         return
     for line in _status_lines(answer):
         click.echo(line)
-
-
-def _print(answer: object) -> None:
-    from iodelta.report.documents import written
-
-    sys.stdout.buffer.write(written(answer))
 
 
 def _status_lines(answer: FleetStatusAnswer) -> Iterator[str]:

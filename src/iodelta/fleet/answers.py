@@ -36,6 +36,7 @@ class FleetStatusAnswer(msgspec.Struct, frozen=True):
     scheduled: bool
     """Whether an `iodelta fleet run` is at work on it now."""
     hosts: tuple[HostStatus, ...]
+    """In the order of their names, or as they were chosen."""
     schema: str = "iodelta.fleet-status/1"
 
     @property
@@ -55,10 +56,13 @@ class CheckedStep(msgspec.Struct, frozen=True):
     """One step of a check."""
 
     step: Step
+    """What was looked at."""
     ok: bool
+    """Whether nothing stands against a run."""
     said: str
     """What was found, or what is wrong."""
     remedy: str = ""
+    """What to do about it; empty where nothing is to be done."""
 
 
 class HostCheck(msgspec.Struct, frozen=True):
@@ -66,7 +70,9 @@ class HostCheck(msgspec.Struct, frozen=True):
 
     name: str
     machine: str
+    """As in ``ssh:HOST``."""
     steps: tuple[CheckedStep, ...]
+    """Those that were taken, in their order."""
 
     @property
     def ok(self) -> bool:
@@ -78,9 +84,45 @@ class FleetCheckAnswer(msgspec.Struct, frozen=True):
     """``iodelta fleet check``."""
 
     hosts: tuple[HostCheck, ...]
+    """In the order in which they were chosen."""
     schema: str = "iodelta.fleet-check/1"
 
     @property
     def exit_code(self) -> int:
         """0 every host can run the experiment, 4 some cannot."""
         return 0 if all(host.ok for host in self.hosts) else 4
+
+
+class FleetCancelAnswer(msgspec.Struct, frozen=True):
+    """``iodelta fleet cancel``."""
+
+    folder: str
+    """The fleet's."""
+    hosts: tuple[str, ...]
+    """Those whose runs were asked to end; none where no `iodelta fleet run` is at work."""
+    schema: str = "iodelta.fleet-cancel/1"
+
+
+class FetchedHost(msgspec.Struct, frozen=True):
+    """One host whose own folder was to be fetched."""
+
+    name: str
+    fetched: bool
+    """Whether its folder is part of the fleet now."""
+    said: str
+    """From where, or why not."""
+
+
+class FleetFetchAnswer(msgspec.Struct, frozen=True):
+    """``iodelta fleet fetch``."""
+
+    folder: str
+    """The fleet's."""
+    hosts: tuple[FetchedHost, ...]
+    """In the order of their names."""
+    schema: str = "iodelta.fleet-fetch/1"
+
+    @property
+    def exit_code(self) -> int:
+        """0 every folder was fetched, 4 some were not."""
+        return 0 if all(host.fetched for host in self.hosts) else 4

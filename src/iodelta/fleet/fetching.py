@@ -10,6 +10,7 @@ from pathlib import Path
 
 from iodelta.errors import IodeltaError, RequestError
 from iodelta.experiment import Experiment
+from iodelta.fleet.answers import FetchedHost
 from iodelta.fleet.events import Moved
 from iodelta.fleet.folder import FleetFolder
 from iodelta.fleet.host import FleetHost
@@ -27,11 +28,11 @@ MOST = 200_000
 """Files of a folder."""
 
 
-def fetch_from(fleet: FleetFolder, host: FleetHost, there: str) -> str:
-    """Fetch a host's folder at ``there``; returns what became of it, in a sentence."""
+def fetch_from(fleet: FleetFolder, host: FleetHost, there: str) -> FetchedHost:
+    """Fetch a host's folder at ``there``. Raises RequestError for a path that is not absolute."""
     place = fleet.place(host.name)
     if place.exists():
-        return f"not fetched: {place} exists already"
+        return FetchedHost(host.name, False, f"{place} exists already")
     if not there.startswith("/"):
         raise RequestError("not an absolute path", place=there, remedy="give the whole path of the folder on the hosts")
     draft = place.with_name(f".{host.name}.{uuid.uuid4().hex[:8]}")
@@ -41,13 +42,13 @@ def fetch_from(fleet: FleetFolder, host: FleetHost, there: str) -> str:
         _check(Folder.open(draft), fleet.experiment())
         draft.rename(place)
     except IodeltaError as error:
-        return f"not fetched: {said(error).replace(str(draft), there)}"
+        return FetchedHost(host.name, False, said(error).replace(str(draft), there))
     except OSError as error:
-        return f"not fetched: cannot write {place}: {os.strerror(error.errno or 0)}"
+        return FetchedHost(host.name, False, f"cannot write {place}: {os.strerror(error.errno or 0)}")
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     fleet.journal.append(Moved(now(), host.name, "done"))
-    return f"fetched from {there}"
+    return FetchedHost(host.name, True, f"from {there}")
 
 
 def _copy(machine: Machine, there: str, draft: Path) -> None:

@@ -72,6 +72,8 @@ PLACES = {
     "iodelta.history-export/1": ("iodelta.history.exchange", "HistoryExportAnswer", "iodelta history export --to json"),
     "iodelta.fleet-check/1": ("iodelta.fleet.answers", "FleetCheckAnswer", "iodelta fleet check"),
     "iodelta.fleet-status/1": ("iodelta.fleet.answers", "FleetStatusAnswer", "iodelta fleet run and status"),
+    "iodelta.fleet-cancel/1": ("iodelta.fleet.answers", "FleetCancelAnswer", "iodelta fleet cancel"),
+    "iodelta.fleet-fetch/1": ("iodelta.fleet.answers", "FleetFetchAnswer", "iodelta fleet fetch"),
     "iodelta.scenario-list/1": ("iodelta.scenarios.answers", "ScenarioListAnswer", "iodelta scenario list"),
     "iodelta.scenario-plan/1": (
         "iodelta.study.rehearsed",
