@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from iodelta.bisect.model import Answer, Line, Run, Word
 from iodelta.stats.bisection import Evidence, Step, step_between
+from iodelta.stats.stalls import LEAST
 
 NEAR = 5.0
 """Items over which a broken one makes its neighbours doubtful."""
@@ -102,6 +103,16 @@ class Store:
             if abs(distance) > reach > 0.0:
                 run = self.runs[time]
                 self.clipped[time] = medians[run.item] + math.copysign(reach, distance)
+
+    def stalled(self) -> dict[str, int]:
+        """By item, how many of its runs stalled: runs that lie so far from their item's others that they were
+        winsorised, and are worse. Steps and pairs are of typical runs, which know nothing of them."""
+        found: dict[str, int] = {}
+        for time in sorted(self.clipped):
+            run = self.runs[time]
+            if run.value - float(np.median([value for _, value in self.of(run.item)])) > LEAST:
+                found[run.item] = found.get(run.item, 0) + 1
+        return found
 
     def testable(self, items: Sequence[str]) -> NDArray[np.bool_]:
         """Which of the items are not known to be broken."""

@@ -41,6 +41,16 @@ class Skipped(msgspec.Struct, frozen=True):
     reason: str
 
 
+class Stalled(msgspec.Struct, frozen=True):
+    """An item of which some runs were far worse than its others."""
+
+    item: str
+    title: str
+    runs: int
+    stalled: int
+    """Those of its runs that were far worse."""
+
+
 class Spoken(msgspec.Struct, frozen=True):
     """What a person said of an item, in words."""
 
@@ -208,6 +218,9 @@ class SearchAccount(msgspec.Struct, frozen=True):
     """Why runs are taken to repeat exactly without a promise; empty where they are not."""
     left: Left | None = None
     """What the culprits leave of the difference between the ends; None without a culprit."""
+    stalled: tuple[Stalled, ...] = ()
+    """Items of which some runs stalled, in the order of the line. The search compares typical runs: an item that is bad
+    only now and then counts as good."""
     schema: Literal["iodelta.bisect/2"] = "iodelta.bisect/2"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from scipy.special import stdtrit
@@ -18,7 +18,7 @@ from iodelta.path.judge import BLIND
 from iodelta.plural import plural
 from iodelta.study.git_log import git_log
 from iodelta.study.posterior import drifts, posteriors
-from iodelta.study.search import Changed, Found, Left, Level, Proof, Range, SearchAccount, Skipped, Totals, changed
+from iodelta.study.search import Changed, Found, Left, Level, Proof, Range, SearchAccount, Skipped, Stalled, Totals, changed
 from iodelta.study.system import system
 
 
@@ -55,6 +55,7 @@ def account(folder: SearchFolder, question: Question, at: Searched) -> SearchAcc
         next=f"{kind.title(at.ask.item)}: {at.ask.stage}: {at.ask.why}" if at.ask else "",
         git_log=git_log(at) if isinstance(kind, CommitItems) else "",
         left=_left(at, question),
+        stalled=_stalled(at, places),
     )
 
 
@@ -87,6 +88,12 @@ def _skipped(at: Searched) -> tuple[Skipped, ...]:
     taken_out = _taken_out(at.search.culprits)
     broken = at.search.store.broken
     return tuple(Skipped(item, at.kind.title(item), why) for item, why in broken.items() if item not in taken_out)
+
+
+def _stalled(at: Searched, places: Mapping[str, int]) -> tuple[Stalled, ...]:
+    store = at.search.store
+    found = sorted(store.stalled().items(), key=lambda one: places.get(one[0], -1))
+    return tuple(Stalled(item, at.kind.title(item), len(store.of(item)), times) for item, times in found)
 
 
 def _left(at: Searched, question: Question) -> Left | None:

@@ -11,8 +11,8 @@ from iodelta.errors import pasted
 from iodelta.plural import plural
 from iodelta.report.stories.environment import differing
 from iodelta.report.stories.sources import findings, not_read, system_of_sides
-from iodelta.report.stories.statements import visible
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Section, Story, Table, section
+from iodelta.report.stories.visible import Interval, visible
 from iodelta.study.cell import Compared
 from iodelta.study.comparison import Comparison
 from iodelta.study.runs import Number
@@ -190,11 +190,18 @@ def method(found: Comparison) -> Iterator[str]:
         "question was put to it, and one look was taken at all of them."
     )
     yield from _bases(by_basis, len(found.compared))
-    bounds = [one.change for one in found.compared if one.change is not None]
-    seen = [(c.high - c.low) / 2 for c in bounds if math.isfinite(c.low) and math.isfinite(c.high)]
-    if seen and by_basis.keys() & {"blocks", "replicates"}:
-        yield f"Smallest change this could have seen: {visible(seen)}."
+    if seen := visible(_intervals(found.compared)):
+        yield f"Smallest change this could have seen: {seen}."
     yield "No calibration belongs to these runs: how often this machine raises a false alarm is not known."
+
+
+def _intervals(compared: Sequence[Compared]) -> Iterator[Interval]:
+    """The changes whose interval comes from several runs."""
+    several = len({one.metric.partition(".")[0] for one in compared}) > 1
+    for one in compared:
+        if one.change is not None and one.basis in ("blocks", "replicates"):
+            name = inert(name_of(one, several))
+            yield Interval(name, one.better, one.change.value, one.change.low, one.change.high)
 
 
 def _bases(by_basis: Mapping[str, Sequence[Compared]], every: int) -> Iterator[str]:

@@ -32,6 +32,7 @@ def of_search(account: SearchAccount, detail: Detail = PLAIN) -> Story:
         lead=tuple(_lead(account, detail.folder)),
         tables=(*_parts(account), *_levels(account), *_answers(account)),
         sections=(
+            *section("Stalled now and then", _stalled(account)),
             *section("Skipped, never called bad", _skipped(account)),
             *section("Method", _method(account)),
             *system(facts),
@@ -226,6 +227,19 @@ def _answers(account: SearchAccount) -> Iterator[Table]:
     rows = [Row(inert(one.title), (Cell(str(one.good or "-")), Cell(str(one.bad or "-")))) for one in account.answers]
     if rows:
         yield Table("Answers by hand", "item", ("good", "bad"), tuple(rows), words=False)
+
+
+def _stalled(account: SearchAccount) -> Iterator[str]:
+    """Which items stalled and how often, and what that means for the answer."""
+    for one in account.stalled[:SHOWN]:
+        yield f"{inert(_brief(one.title))}: {one.stalled} of {plural(one.runs, 'run')} far worse than its others."
+    if len(account.stalled) > SHOWN:
+        yield f"{len(account.stalled) - SHOWN} more; --format json lists them."
+    if account.stalled:
+        yield (
+            "The search compares typical runs: an item that stalls only now and then counts as good. "
+            "`iodelta run` also tests the total change."
+        )
 
 
 def _skipped(account: SearchAccount) -> Iterator[str]:

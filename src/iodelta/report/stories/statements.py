@@ -13,6 +13,7 @@ from iodelta.lab.plan import carry_over
 from iodelta.plural import plural
 from iodelta.report.stories.calibration import QUOTED, quoted
 from iodelta.report.stories.evidence import CANNOT_TELL, MORE, first_look, is_withheld, not_excluded, share_of
+from iodelta.report.stories.visible import Interval, visible
 from iodelta.stats.modes import Modes
 from iodelta.study.experiment import Account
 from iodelta.study.words import duration, inert, interval, metric_name, percent, quantity
@@ -319,10 +320,8 @@ def method(account: Account, folder: str = "FOLDER") -> Iterator[str]:
     yield from (f"{inert(note[:1].upper() + note[1:])}." for note in account.plan.experiment.notes)
     if account.repeated:
         yield f"{plural(account.repeated, 'trial')} failed or ended early; the block was repeated each time."
-    changes = [v.change for v in account.judgement.verdicts if v.change]
-    seen = [(c.high - c.low) / 2 for c in changes if c.low is not None and c.high is not None]
-    if seen:
-        yield f"Smallest change this could have seen: {visible(seen)}."
+    if seen := visible(intervals(account)):
+        yield f"Smallest change this could have seen: {seen}."
     for calibration in account.calibrations[:QUOTED]:
         yield quoted(calibration)
     if not account.calibrations:
@@ -335,12 +334,13 @@ def method(account: Account, folder: str = "FOLDER") -> Iterator[str]:
         }.get(account.state, f"It ended early: {inert(account.state)}.")
 
 
-def visible(half_widths: Sequence[float]) -> str:
-    """The smallest changes that intervals could show, from the best to the worst: ``0.6 to 12 %``."""
-    ends = dict.fromkeys(
-        f"{100 * x:.0f}" if x >= 0.1 else f"{100 * x:.1f}" for x in (min(half_widths), max(half_widths))
-    )
-    return f"{' to '.join(ends)} %"
+def intervals(account: Account) -> Iterator[Interval]:
+    """The changes of all verdicts that have one."""
+    several = len({verdict.metric.kind for verdict in account.judgement.verdicts}) > 1
+    for verdict in account.judgement.verdicts:
+        if (change := verdict.change) is not None:
+            name = inert(metric_name(verdict.metric, with_kind=several))
+            yield Interval(name, verdict.metric.better, change.value, change.low, change.high)
 
 
 def all_findings(account: Account) -> list[Finding]:

@@ -12,8 +12,9 @@ from iodelta.report.cache import Charts
 from iodelta.report.formats.charts import Source
 from iodelta.report.formats.html.page import Page, page
 from iodelta.report.stories import comparison, experiment, shown
-from iodelta.report.stories.statements import recommendation
+from iodelta.report.stories.statements import intervals, recommendation
 from iodelta.report.stories.story import Row, Table
+from iodelta.report.stories.visible import sizes, smallest
 from iodelta.study.comparison import Comparison
 from iodelta.study.experiment import Account, headline
 from iodelta.study.runs import Shown
@@ -111,8 +112,7 @@ def _facts(account: Account) -> list[tuple[str, str]]:
     for verdict in account.judgement.verdicts:
         most[verdict.cell] = max(most.get(verdict.cell, 0), verdict.blocks)
     blocks = sorted(most.values()) or [0]
-    changes = [verdict.change for verdict in account.judgement.verdicts if verdict.change]
-    seen = sorted((c.high - c.low) / 2 for c in changes if c.low is not None and c.high is not None)
+    seen = [found.size for found in map(smallest, intervals(account)) if found is not None]
     found = [
         ("trials", f"{account.trials:,}"),
         ("blocks of a cell", f"{blocks[0]}" if blocks[0] == blocks[-1] else f"{blocks[0]} to {blocks[-1]}"),
@@ -121,6 +121,6 @@ def _facts(account: Account) -> list[tuple[str, str]]:
         ("level", f"{100 * (1 - rules.alpha):g} %"),
     ]
     if seen:
-        found.append(("smallest change it could see", f"{100 * seen[0]:.1f} to {100 * seen[-1]:.1f} %"))
+        found.append(("smallest change it could see", sizes(seen)))
     state = STATES.get(account.state, "ended early")
     return [*found, ("state", state)]
