@@ -34,6 +34,10 @@ DRAWS = 1000
 RANKED = 32
 """Blocks up to which futures are tested by ranks."""
 
+LARGEST = 2.0
+"""Standard deviations of the largest of some thirty normal values: so far from the others a stall is in a t test, which
+stands for the ranks of more blocks."""
+
 CENTRAL = 0.6
 """What a projected range is to hold."""
 
@@ -84,35 +88,47 @@ def honest(value: float, error: float, margin: float) -> float:
 class Hurdles(msgspec.Struct, frozen=True):
     """What decides at the looks to come: the one-sided levels of a single test for a change and for equivalence, look
     by look, the ``margin`` as a log-ratio, and the blocks below which equivalence is not said. ``spare`` has the
-    degrees of freedom of a t test at each look; empty: blocks are tested by ranks."""
+    degrees of freedom of a t test at each look; empty: blocks are tested by ranks. ``taken`` is how much of the margin
+    stalls so far take from equivalence at each look; empty: nothing."""
 
     change: tuple[float, ...]
     equal: tuple[float, ...]
     margin: float
     least: int
     spare: tuple[int, ...] = ()
+    taken: tuple[float, ...] = ()
 
 
 def projection(
-    value: float, d: Floats, later: Sequence[int], hurdles: Hurdles, *, seed: int, doubt: Doubt | None = None
+    value: float,
+    d: Floats,
+    later: Sequence[int],
+    hurdles: Hurdles,
+    *,
+    seed: int,
+    doubt: Doubt | None = None,
+    calm: Bools | None = None,
 ) -> Projection | None:
     """At how many blocks an open comparison will probably be decided; None where that cannot be told.
 
     ``d`` are the log-ratios so far and ``value`` the change they show; ``later`` are the looks to come. The true effect
     and spread are drawn from what was seen alone; the future is normal. (With the sizes that are likely beforehand, as
     ``honest`` has them, a range holds less often where the effect is large.) ``doubt`` is taken off the change in every
-    future, and comes to be known better there, too.
+    future, and comes to be known better there, too. ``calm`` are the blocks in which no trial stalled: the noise to
+    come is theirs. Default: all of them.
     """
-    n = len(d)
-    sd = float(np.std(d, ddof=1)) if n >= 3 else 0.0
+    n, own = len(d), d if calm is None else d[calm]
+    known = len(own)
+    sd = float(np.std(own, ddof=1)) if known >= 3 else 0.0
     if not sd > 0.0 or not later:
         return None
     rng = np.random.default_rng(seed)
-    spread = sd * np.sqrt((n - 1) / rng.chisquare(n - 1, DRAWS))
-    effect = value + spread / np.sqrt(n) * rng.standard_normal(DRAWS)
+    spread = sd * np.sqrt((known - 1) / rng.chisquare(known - 1, DRAWS))
+    effect = value + spread / np.sqrt(known) * rng.standard_normal(DRAWS)
     off = _Off(doubt or Doubt(0.0, 0.0, 0.0, 1.0), n, rng)
     values = np.repeat(d[None, :], DRAWS, axis=0)
-    total, squares = values.sum(axis=1), np.sum(values**2, axis=1)
+    near = d if calm is None else np.where(calm, d, np.clip(d, value - LARGEST * sd, value + LARGEST * sd))
+    total, squares = np.full(DRAWS, near.sum()), np.full(DRAWS, np.sum(near**2))
     stopped, done = np.full(DRAWS, np.inf), n
     for at, blocks in enumerate(later):
         fresh = blocks - done
@@ -125,11 +141,12 @@ def projection(
             around = spread**2 * rng.chisquare(max(fresh - 1, 1), DRAWS) * (fresh > 1)
         total, squares, done = total + added, squares + around + added * added / fresh, blocks
         look = _Look(values, blocks, (total, squares), hurdles.spare[at] if hurdles.spare else None)
+        room = hurdles.margin - (hurdles.taken[at] if hurdles.taken else 0.0)
         worse, better, inside = off.survivors(look, fresh, hurdles.margin)
         tail = hurdles.change[at]
         decided = (look.above(0.0, tail) & worse) | (look.below(0.0, tail) & better)
-        if blocks >= hurdles.least:
-            decided |= inside & look.inside(hurdles.margin, hurdles.equal[at])
+        if blocks >= hurdles.least and room > 0.0:
+            decided |= inside & look.inside(room, hurdles.equal[at])
         stopped[decided & np.isinf(stopped)] = blocks
     return _range([*later], stopped)
 

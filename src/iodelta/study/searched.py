@@ -18,7 +18,19 @@ from iodelta.path.judge import BLIND
 from iodelta.plural import plural
 from iodelta.study.git_log import git_log
 from iodelta.study.posterior import drifts, posteriors
-from iodelta.study.search import Changed, Found, Left, Level, Proof, Range, SearchAccount, Skipped, Stalled, Totals, changed
+from iodelta.study.search import (
+    Changed,
+    Found,
+    Left,
+    Level,
+    Proof,
+    Range,
+    SearchAccount,
+    Skipped,
+    Stalled,
+    Totals,
+    changed,
+)
 from iodelta.study.system import system
 
 

@@ -10,22 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iodelta.plural import plural
-from iodelta.stats.carry import LEVEL, drawn_in
+from iodelta.stats.carry import LEVEL
 from iodelta.stats.effect import Estimate
-from iodelta.stats.hosts import Mean
 from iodelta.stats.replay import smallest_share
 from iodelta.stats.sequential import nominal_tails
-from iodelta.stats.size import Doubt, Hurdles, Projection, projection
-from iodelta.stats.stalls import trials_needed
 from iodelta.trial import Finding
 from iodelta.verdict import explain
-from iodelta.verdict.carried import SHOWN_WITHOUT
 from iodelta.verdict.decide import Trace
 from iodelta.verdict.doubts import doubts_of
 from iodelta.verdict.family import Job, Outcome
 from iodelta.verdict.hosts import typical_over
-from iodelta.verdict.model import LARGEST, Carry, Change, Look, Needed, Stalls, Verdict, Word, relative
+from iodelta.verdict.model import LARGEST, Carry, Change, Look, Stalls, Verdict, Word, relative
 from iodelta.verdict.numbers import Numbers, flagged_blocks, flags_of, numbers_of
+from iodelta.verdict.outlook import Outlook, outlook_of
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.stalled import counted
 from iodelta.verdict.units import Units
@@ -58,15 +55,6 @@ class _Shown(NamedTuple):
     changes: tuple[float, ...] = ()
 
 
-class _Outlook(NamedTuple):
-    """What an open comparison needs: blocks, else the margin that the planned blocks reach; and the share of replays in
-    which no planned look decides."""
-
-    needed: Needed | None = None
-    reachable: float | None = None
-    open: float | None = None
-
-
 def look_of(trace: Trace, at: int, rules: Rules) -> Look | None:
     """The look at index ``at`` of a trace's plan, at its two-sided level; None for -1."""
     if at < 0:
@@ -88,9 +76,9 @@ def _account(job: Job, trace: Trace, outcome: Outcome, numbers: Numbers | None, 
         findings += doubts
         if forbidden:
             word, alone, step = "inconclusive", "inconclusive", "exhausted"
-    outlook = _Outlook()
+    outlook = Outlook()
     if numbers is not None and word == "inconclusive" and look is not None and numbers.sd > 0.0:
-        outlook = _outlook(job, trace, outcome, numbers, rules)
+        outlook = outlook_of(job, trace, outcome, numbers, rules)
     shown = _Shown() if numbers is None else _shown(numbers, unit, used)
     phrase, rule = _said(job, trace, outcome, numbers, word, look, findings, rules)
     basis = "typical" if shown.total is None else trace.basis
@@ -230,75 +218,6 @@ def _levels(unit: Units, used: int, *, total: bool) -> tuple[float | None, float
 
 def _finite(value: np.floating) -> float | None:
     return float(value) if np.isfinite(value) else None
-
-
-def _outlook(job: Job, trace: Trace, outcome: Outcome, numbers: Numbers, rules: Rules) -> _Outlook:
-    """How many blocks an answer will probably take, by replaying the looks to come."""
-    mean = typical_over(numbers.d, job.unit.hosts) if job.unit.hosts else None
-    if job.unit.hosts and (mean is None or mean.error[0] > mean.within[0]):
-        return _Outlook()  # more hosts would settle it, not more blocks
-    used = job.claim.plan.blocks[outcome.at]
-    per_unit = used / len(numbers.d)
-    found = _projected(job, trace, outcome, numbers, mean, rules)
-    left = found.open if found is not None else None
-    if found is None or not math.isfinite(found.low):
-        return _Outlook(None, _reachable(job, numbers, used, rules), left)
-
-    def blocks(units: float) -> int:
-        return round(units * per_unit) + job.offset
-
-    middle = None if math.isinf(found.median) else blocks(found.median)
-    high = None if math.isinf(found.high) else blocks(found.high)
-    return _Outlook(Needed(middle, blocks(found.low), high, found.share), None, left)
-
-
-def _projected(
-    job: Job, trace: Trace, outcome: Outcome, numbers: Numbers, mean: Mean | None, rules: Rules
-) -> Projection | None:
-    """The replayed looks to come, counted in the units that were judged: blocks, or batches of them."""
-    plan, have = job.claim.plan, len(job.unit.d)
-    later = [look for look, blocks in enumerate(plan.blocks) if blocks > have]
-    used = plan.blocks[outcome.at]
-    n = len(numbers.d)
-    per_unit = used / n
-    single = trace.critical.get(outcome.at, 0.0) / max(nominal_tails(plan, job.claim.alpha)[outcome.at], 1e-12)
-    claimed, each = nominal_tails(plan, job.claim.alpha), nominal_tails(plan, rules.alpha / 2)
-    seen = counted(job.unit, used)
-    ahead = [max(1, round(plan.blocks[look] / per_unit)) for look in later]
-    least = math.ceil(trials_needed(rules.stalls, stalled=seen.stalled) * used / max(seen.trials, 1) / per_unit)
-    hurdles = Hurdles(
-        tuple(claimed[look] * single for look in later),
-        tuple(each[look] for look in later),
-        math.log1p(rules.margin),
-        least,
-        () if mean is None else (mean.spare,) * len(later),
-    )
-    d = drawn_in(numbers.d)
-    if mean is not None and numbers.sd > 0.0:  # differences between hosts are not noise of their blocks
-        d = float(d.mean()) + (d - d.mean()) * float(mean.within[0]) * math.sqrt(n) / numbers.sd
-    doubt = _doubt(numbers, rules)
-    return projection(numbers.typical.value, d, ahead, hurdles, seed=rules.seed, doubt=doubt)
-
-
-def _reachable(job: Job, numbers: Numbers, used: int, rules: Rules) -> float | None:
-    """The margin that the planned blocks can settle; None where it is not known, or is the one asked for."""
-    half = (numbers.typical.high - numbers.typical.low) / 2
-    if not math.isfinite(half):
-        return None
-    planned = job.claim.plan.blocks
-    last = planned[-1] if planned else rules.looks[-1]
-    reach = half * math.sqrt(used / max(last, used)) + abs(numbers.typical.value)
-    return relative(reach) if reach > math.log1p(rules.margin) else None
-
-
-def _doubt(numbers: Numbers, rules: Rules) -> Doubt | None:
-    """The carry-over that a change is held against in plain blocks: under the memory that leaves most open."""
-    carry = numbers.carry
-    if carry is None or rules.carry != "tested":
-        return None
-    at = int(np.argmax(np.abs(carry.share) * carry.error))
-    share, error = float(carry.share[at]), float(carry.error[at])
-    return Doubt(share * float(carry.value[at]), abs(share) * error, SHOWN_WITHOUT, carry.quantile)
 
 
 def _next_look(job: Job, outcome: Outcome, rules: Rules) -> int | None:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from iodelta.stats.carry import CLEAR, drawn_in
 from iodelta.stats.effect import Estimate, hodges_lehmann
 from iodelta.stats.stalls import excluded, likelier_by_arm
-from iodelta.stats.total import log_total, mean_with
+from iodelta.stats.total import Arms, log_total, mean_with
 from iodelta.verdict.units import Units
 
 Floats = NDArray[np.float64]
@@ -50,6 +51,32 @@ def stalls_undo(unit: Units, d: Floats, blocks: int, tail: float, *, worse: bool
     return (worse and more < 0.0 and low <= 0.0) or (not worse and more > 0.0 and high >= 0.0)
 
 
+def calm_blocks(unit: Units, blocks: int) -> NDArray[np.bool_]:
+    """In which blocks neither trial stalled."""
+    variant, baseline = unit.stalled_by(blocks) or ((), ())
+    stalled = np.isin(unit.variant_at[:blocks], variant) | np.isin(unit.baseline_at[:blocks], baseline)
+    return np.asarray(~stalled)
+
+
+def taken_by_stalls(unit: Units, blocks: int, later: int, tail: float) -> float:
+    """How much of a margin the stalls of the first ``blocks`` blocks take from an equivalence at ``later`` blocks, if
+    none comes after them: what they do to the total, with its error at the one-sided level ``tail`` or with the stalls
+    that are not excluded then. All other trials count as their arm's mean: what they add is the noise's."""
+    calm = calm_blocks(unit, blocks)
+    if calm.all() or not calm.any():
+        return 0.0
+    columns = []
+    for column in unit.arms(blocks).columns:
+        mean = column[:, calm].mean()
+        columns.append(np.hstack([np.where(calm, mean, column), np.full((1, later - blocks), mean)]))
+    arms = Arms(*columns)
+    typical = [float(column[0, calm.argmax()]) for column in arms.columns]
+    usual = np.log(typical[1] / typical[0]) - np.log(typical[3] / typical[2])
+    value, error = log_total(arms)
+    moved = float(value[0] - usual)
+    return max(abs(moved) - float(ndtri(tail)) * float(error[0]), abs(moved + _more(unit, arms, blocks)))
+
+
 def own_stalls(unit: Units, d: Floats, shown: float) -> bool:
     """Whether stalls of the variant's own make its total worse, which no carry-over that all trials share can do.
 
@@ -80,18 +107,23 @@ def _reach(unit: Units, d: Floats, blocks: int, tail: float) -> tuple[float, flo
 
 def _unseen(unit: Units, blocks: int) -> float:
     """The log-ratio that stalls not excluded could add to the total: positive where the variant stalled more often."""
-    stalled = unit.stalled_by(blocks)
+    return _more(unit, unit.arms(blocks), blocks)
+
+
+def _more(unit: Units, arms: Arms, blocks: int) -> float:
+    """As ``_unseen`` in ``arms`` that go on from the first ``blocks`` blocks without another stall."""
+    stalled, trials = unit.stalled_by(blocks), arms.old.shape[1]
     if stalled is None or len(stalled[0]) == len(stalled[1]):
         return 0.0
-    arms = unit.arms(blocks)
     by_variant = len(stalled[0]) > len(stalled[1])
     numbers, at = (stalled[0], unit.variant_at) if by_variant else (stalled[1], unit.baseline_at)
     # A rate's total is baseline over variant, a latency's variant over baseline.
     values, weights = (
         (arms.old, arms.old_weight) if by_variant == unit.higher_is_better else (arms.new, arms.new_weight)
     )
-    places = np.isin(at[:blocks], numbers)
-    share = max(excluded(len(numbers), blocks), float(places.mean()))
+    places = np.zeros(trials, dtype=bool)
+    places[:blocks] = np.isin(at[:blocks], numbers)
+    share = max(excluded(len(numbers), trials), float(places.mean()))
     seen = mean_with(values[0], weights[0], places, float(places.mean()))
     more = abs(float(np.log(mean_with(values[0], weights[0], places, share) / seen)))
     return more if by_variant else -more
