@@ -7,6 +7,7 @@ shares this machine's kernel and devices, so what iodelta does there can be look
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import random
 import re
@@ -14,6 +15,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -40,6 +42,16 @@ def _free_net() -> str:
     return random.SystemRandom().choice([net for net in (f"10.213.{one}" for one in range(1, 255)) if net not in taken])
 
 
+@functools.cache
+def _keys() -> tempfile.TemporaryDirectory[str]:
+    """Keys of a user and of a host, and another one; they go with the tests. All hosts have the same: each has known
+    hosts of its own."""
+    place = tempfile.TemporaryDirectory(prefix="iodelta-keys-")
+    for key in ("user", "host", "other"):
+        shell("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", f"{place.name}/{key}")
+    return place
+
+
 class Host:
     """Aliases in its client configuration: ``there``, and those that ``alias`` adds."""
 
@@ -59,8 +71,7 @@ class Host:
         shell("ip", "link", "set", veth[0], "up")
         shell("ip", "-n", self.name, "address", "add", f"{self.far}/24", "dev", veth[1])
         shell("ip", "-n", self.name, "link", "set", veth[1], "up")
-        for key in ("user", "host", "other"):
-            shell("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.place / key))
+        shutil.copytree(_keys().name, self.place, dirs_exist_ok=True)
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
         (self.place / "authorized").write_text((self.place / "user.pub").read_text())
         (self.place / "known").write_text(f"{self.far} {(self.place / 'host.pub').read_text()}")

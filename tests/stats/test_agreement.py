@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import integrate
 
 from iodelta.stats.agreement import agree
 
 VALUES, ERRORS = (0.02, 0.035, -0.01, 0.05), (0.01, 0.012, 0.02, 0.015)
 
 
-def by_integration(values: tuple[float, ...], errors: tuple[float, ...], at: float) -> float:
-    """P(mean < at) by numerical integration over tau and the mean, without a grid or a closed form of the mean."""
-    y, s = np.array(values), np.array(errors)
-
-    def density(mean: float, tau: float) -> float:
-        prior = np.sqrt(np.sum((tau / (s**2 + tau**2)) ** 2))
-        return float(prior * np.prod(stats.norm.pdf(y, mean, np.hypot(s, tau))))
-
-    whole, _ = integrate.dblquad(density, 0, 3, -1, 1, epsabs=1e-3)
-    part, _ = integrate.dblquad(density, 0, 3, -1, at, epsabs=1e-3)
-    return float(part / whole)
+def density(mean: float, tau: float) -> float:
+    """Of the mean and of tau together, up to a factor: Jeffreys' prior, and a normal for each host."""
+    variances = [error**2 + tau**2 for error in ERRORS]
+    prior = math.sqrt(sum((tau / one) ** 2 for one in variances))
+    misfit = sum((value - mean) ** 2 / one for value, one in zip(VALUES, variances, strict=True))
+    return prior * math.exp(-misfit / 2) / math.sqrt(math.prod(variances))
 
 
-@pytest.mark.parametrize("bound", ["low", "value", "high"])
-def test_the_mean_has_the_quantiles_of_the_integral(bound: str) -> None:
-    found = agree(VALUES, ERRORS).mean
-    share = {"low": 0.025, "value": 0.5, "high": 0.975}[bound]
-    assert by_integration(VALUES, ERRORS, getattr(found, bound)) == pytest.approx(share, abs=0.01)
+def mass(at: float) -> float:
+    """Below ``at``, by numerical integration over tau and the mean, without a grid or a closed form of the mean."""
+    return float(integrate.dblquad(density, 0, 3, -1, at, epsabs=1)[0])
+
+
+def test_the_mean_has_the_quantiles_of_the_integral() -> None:
+    found, whole = agree(VALUES, ERRORS).mean, mass(1)
+    for bound, share in ((found.low, 0.025), (found.value, 0.5), (found.high, 0.975)):
+        assert mass(bound) / whole == pytest.approx(share, abs=0.001)
 
 
 def test_equal_hosts_give_the_mean_of_their_values() -> None:
@@ -53,7 +54,7 @@ def test_one_host_that_differs_shows_as_spread_and_not_as_certainty() -> None:
     assert apart.spread.low > 0.01 > alike.spread.high
 
 
-@pytest.mark.parametrize(("hosts", "tau"), [(3, 0.0), (3, 0.02), (5, 0.005), (8, 0.0025), (20, 0.005), (20, 0.02)])
+@pytest.mark.parametrize(("hosts", "tau"), [(3, 0.0), (3, 0.02), (8, 0.0025), (20, 0.02)])
 def test_no_mean_change_is_claimed_in_six_of_a_hundred_fleets_and_the_next_host_is_covered(
     hosts: int, tau: float
 ) -> None:
