@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import os
 import re
@@ -15,7 +14,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -28,7 +27,7 @@ from iodelta.lab.turns import alone
 from iodelta.machine import LocalMachine
 from iodelta.probe.topology import resolve
 
-from .stand import PORT, Fleet
+from .stand import PORT, Fleet, Member
 
 pytest.importorskip("distributed", reason="iodelta[fleet] is not installed")
 pytestmark = [pytest.mark.root, pytest.mark.fio, pytest.mark.slow, pytest.mark.beside, pytest.mark.xdist_group("fleet")]
@@ -43,22 +42,71 @@ def stand(tmp_path: Path) -> Iterator[Stand]:
         yield made
 
 
-def test_every_host_is_measured_on_its_own_disk_and_the_same_command_again_measures_nothing(stand: Stand) -> None:
+def test_every_host_is_measured_once_on_its_own_disk_and_what_does_not_pass_fails_with_its_remedy(
+    stand: Stand,
+) -> None:
+    """Two hosts, the first of them under a second name and with a second disk; and five that cannot be measured."""
     fleet = Fleet(stand, "a b")
     for member in fleet.members.values():
         set_queue(member.node, "scheduler", "kyber")
+    other = fleet.apart()
+    tables = _troubled(stand, fleet)
+    tables["again"] = f'ssh = "a"\ntargets = {{ disk = "{fleet.members["a"].node}" }}'
+    tables["second"] = f'ssh = "a"\ntargets = {{ disk = "{other}" }}'
+    fleet.inventory("".join(f"[host.{name}]\n{table}\n" for name, table in tables.items()))
     done = fleet.run()
-    assert done.code == 0, done
-    assert fleet.states() == {"a": "done", "b": "done"}
-    for name, member in fleet.members.items():
+    assert done.code == 4, done
+    found = fleet.status()
+    failed = dict.fromkeys(("full", "key", "nodisk", "noclass", "password"), "failed")
+    (kept, spared) = ("a", "again") if found["a"]["state"] == "done" else ("again", "a")
+    measured_ = {kept: "done", spared: "skipped", "second": "done", "b": "done"}
+    assert {name: host["state"] for name, host in found.items()} == failed | measured_
+    _own_disk_each(fleet, {kept: fleet.members["a"].node, "second": other, "b": fleet.members["b"].node})
+    assert found[spared]["reason"] == f"the same host and device as {kept}: one machine is measured once"
+    assert not fleet.place(spared).exists()
+    (_, first_end), (second, _) = sorted(spans(fleet, kept, "second"))
+    assert first_end <= second
+    assert "the same host as" in done.err
+    said = {name: f"{found[name]['reason']}\n{found[name]['remedy']}" for name in failed}
+    assert re.search(r"Host key verification failed.*\n.*ssh-keygen -f", said["key"])
+    assert re.search(r"Permission denied.*\n.*without a question", said["password"])
+    assert "No space left on device" in said["full"]
+    assert "there is nothing at this path" in said["nodisk"]
+    assert "no target of class 'disk' for this host" in said["noclass"]
+    before = {name: (fleet.place(name) / "journal.jsonl").read_bytes() for name in (kept, "b")}
+    assert fleet.run("--hosts", f"{kept},b").code == 0
+    assert before == {name: (fleet.place(name) / "journal.jsonl").read_bytes() for name in (kept, "b")}
+    fetched(stand, fleet, "b", kept)
+
+
+def _troubled(stand: Stand, fleet: Fleet) -> dict[str, str]:
+    """Hosts that cannot be measured, by the trouble that they have: their tables of the inventory."""
+    member, place = fleet.members["a"], fleet.members["a"].host.place
+    (place / "known-other").write_text(f"{member.host.far} {(place / 'other.pub').read_text()}")
+    full = place / "full"
+    full.mkdir()
+    shell("mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(full))
+    stand.undo(lambda: unmount(full))
+    with contextlib.suppress(OSError):
+        (full / "filling").write_bytes(bytes(1 << 20))
+    member.host.alias("key", f"UserKnownHostsFile {place}/known-other", "StrictHostKeyChecking yes", port=PORT)
+    member.host.serve(2301, "PasswordAuthentication yes", "KbdInteractiveAuthentication yes")
+    member.host.alias("password", port=2301, key="other")
+    member.serve(f"SetEnv IODELTA_STATE={full}", port=2302, name="full")
+    tables = dict.fromkeys(("key", "password"), 'targets = { disk = "/dev/sdb" }')
+    tables["full"] = f'targets = {{ disk = "{fleet.apart()}" }}'
+    tables["nodisk"] = 'ssh = "a"\ntargets = { disk = "/dev/nosuchdisk" }'
+    tables["noclass"] = 'ssh = "a"\ntargets = { other = "/dev/sdb" }'
+    return tables
+
+
+def _own_disk_each(fleet: Fleet, nodes: dict[str, str]) -> None:
+    for name, node in nodes.items():
         (session,) = kinds(fleet.place(name), "session")
-        assert session["target"]["path"] == member.node
-        assert session["machine"] == f"ssh:{name}"
+        assert session["target"]["path"] == node
+        assert session["machine"] == ("ssh:b" if name == "b" else "ssh:a")
+    for member in fleet.members.values():
         assert queue(member.node, "scheduler") == "kyber"
-    before = {name: (fleet.place(name) / "journal.jsonl").read_bytes() for name in fleet.members}
-    assert fleet.run().code == 0
-    assert before == {name: (fleet.place(name) / "journal.jsonl").read_bytes() for name in fleet.members}
-    fetched(stand, fleet, "a", "b")
 
 
 def fetched(stand: Stand, fleet: Fleet, source: str, name: str) -> None:
@@ -80,10 +128,15 @@ def fetched(stand: Stand, fleet: Fleet, source: str, name: str) -> None:
     assert not fleet.place(name).exists()
 
 
+def is_begun(fleet: Fleet, name: str, trials: int) -> bool:
+    """Whether so many trials are finished on a host and the next one runs."""
+    place = fleet.place(name)
+    return len(kinds(place, "finished")) >= trials and len(kinds(place, "started")) > trials
+
+
 def begun(fleet: Fleet, name: str, trials: int) -> None:
-    """Wait until so many trials are finished on a host and the next one runs."""
-    until(lambda: len(kinds(fleet.place(name), "finished")) >= trials)
-    until(lambda: len(kinds(fleet.place(name), "started")) > trials)
+    """Wait for it."""
+    until(lambda: is_begun(fleet, name, trials))
 
 
 def spans(fleet: Fleet, *names: str) -> list[tuple[float, float]]:
@@ -106,103 +159,98 @@ def measured(place: Path) -> set[int]:
     return {block for (block, _), variants in pairs.items() if variants == 2}
 
 
-def test_a_host_that_is_cut_off_is_waited_for_one_that_stays_away_is_lost_and_others_go_on(stand: Stand) -> None:
-    fleet = Fleet(stand, "a b c")
-    fleet.ask(trial="1500ms", blocks=2)
-    for member in fleet.members.values():
-        set_queue(member.node, "scheduler", "kyber")
-    fleet.members["c"].host.cable("down")
-    with fleet.members["b"].host.hurry(), fleet.members["c"].host.hurry():
-        running = fleet.start("--patience", "1m")
-        begun(fleet, "b", 1)
-        kept = kinds(fleet.place("b"), "finished")
-        fleet.members["b"].host.cable("down")
-        until(lambda: "the connection is lost" in fleet.last("b")["reason"])
-        assert fleet.last("b")["state"] == "waiting"
-        fleet.members["b"].host.cable("up")
-        done = running.wait()
-    assert done.code == 4, done
-    found = fleet.status()
-    assert {name: host["state"] for name, host in found.items()} == {"a": "done", "b": "done", "c": "lost"}
-    assert "cannot connect" in found["c"]["reason"]
-    assert len(kinds(fleet.place("a"), "session")) == 1
-    assert kinds(fleet.place("b"), "finished")[: len(kept)] == kept
-    assert queue(fleet.members["b"].node, "scheduler") == "kyber"
-    fleet.members["c"].host.cable("up")
-    assert fleet.run().code == 0
-    assert fleet.states() == {"a": "done", "b": "done", "c": "done"}
-
-
-def test_a_reboot_is_gone_on_after_and_one_into_another_kernel_drains_the_host(stand: Stand) -> None:
+def test_a_host_that_stays_away_is_lost_and_one_that_is_cut_off_is_waited_for_while_others_go_on(stand: Stand) -> None:
     fleet = Fleet(stand, "a b")
     fleet.ask(trial="1500ms", blocks=2)
+    b = fleet.members["b"]
+    set_queue(b.node, "scheduler", "kyber")
+    shell("ip", "route", "add", "unreachable", f"{b.host.far}/32")
+    try:
+        assert fleet.run("--hosts", "b", "--patience", "1s").code == 4
+    finally:
+        shell("ip", "route", "delete", "unreachable", f"{b.host.far}/32")
+    assert fleet.last("b")["state"] == "lost"
+    assert "cannot connect" in fleet.last("b")["reason"]
+    with b.host.hurry():
+        running = fleet.start()
+        begun(fleet, "b", 1)
+        kept = kinds(fleet.place("b"), "finished")
+        b.host.cable("down")
+        until(lambda: "the connection is lost" in fleet.last("b")["reason"])
+        assert fleet.last("b")["state"] == "waiting"
+        b.host.cable("up")
+        done = running.wait()
+    assert done.code == 0, done
+    assert fleet.states() == {"a": "done", "b": "done"}
+    assert len(kinds(fleet.place("a"), "session")) == 1
+    assert kinds(fleet.place("b"), "finished")[: len(kept)] == kept
+    assert queue(b.node, "scheduler") == "kyber"
+
+
+def test_reboots_another_kernel_a_clock_that_jumps_and_a_slow_host_are_named(stand: Stand) -> None:
+    """A is rebooted; b reads ten times slower and comes back with another kernel; the clock of c jumps."""
+    fleet = Fleet(stand, "a b c")
+    offset = _with_own_clock(fleet.members["c"], "jumps")
+    _slowed(stand, fleet.members["b"], "slow")
+    fleet.inventory()
+    file = stand.place / "fleet.toml"
+    file.write_text(
+        file.read_text().replace("[host.b]", '[host.b]\nssh = "slow"').replace("[host.c]", '[host.c]\nssh = "jumps"')
+    )
+    fleet.ask(trial="1500ms", blocks=2)
+
+    def rebooted(name: str, kernel: str = "") -> None:
+        fleet.members[name].reboot(kernel)
+        fleet.members[name].host.cut()
+
+    troubles: dict[str, Callable[[], object]] = {
+        "a": lambda: rebooted("a"),
+        "b": lambda: rebooted("b", "6.18.1-test"),
+        "c": lambda: offset.write_text("7200"),
+    }
+
+    def all_in_trouble() -> bool:
+        for name in [one for one in troubles if is_begun(fleet, one, 1)]:
+            troubles.pop(name)()
+        return not troubles
+
     running = fleet.start()
-    begun(fleet, "a", 1)
-    begun(fleet, "b", 1)
-    fleet.members["a"].reboot()
-    fleet.members["b"].reboot("6.18.1-test")
-    for member in fleet.members.values():
-        member.host.cut()
+    until(all_in_trouble)
     done = running.wait()
     assert done.code == 4, done
     found = fleet.status()
-    assert found["a"]["state"] == "done"
-    assert found["a"]["notes"] == ["rebooted 1 time since its experiment began"]
-    assert found["b"]["state"] == "drained"
+    assert {name: host["state"] for name, host in found.items()} == {"a": "done", "b": "drained", "c": "done"}
     assert "kernel.release: 6.12.5-test | 6.18.1-test" in found["b"]["reason"]
+    assert found["a"]["notes"] == ["rebooted 1 time since its experiment began"]
+    assert found["c"]["notes"] == ["its clock moved by +7200 s against this machine's"]
+    assert all(one["seconds"] < 60 for one in kinds(fleet.place("c"), "finished"))
     fleet.members["b"].reboot("6.12.5-test")
     assert fleet.run().code == 0
-    assert fleet.states() == {"a": "done", "b": "done"}
-
-
-def test_what_does_not_pass_by_itself_fails_at_once_with_its_remedy(stand: Stand) -> None:
-    fleet = Fleet(stand, "a")
-    member, place = fleet.members["a"], fleet.members["a"].host.place
-    (place / "known-other").write_text(f"{member.host.far} {(place / 'other.pub').read_text()}")
-    full = place / "full"
-    full.mkdir()
-    shell("mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(full))
-    stand.undo(lambda: unmount(full))
-    with contextlib.suppress(OSError):
-        (full / "filling").write_bytes(bytes(1 << 20))
-    member.host.alias("key", f"UserKnownHostsFile {place}/known-other", "StrictHostKeyChecking yes", port=PORT)
-    member.host.serve(2301, "PasswordAuthentication yes", "KbdInteractiveAuthentication yes")
-    member.host.alias("password", port=2301, key="other")
-    member.serve(f"SetEnv IODELTA_STATE={full}", port=2302, name="full")
-    names = ("full", "key", "nodisk", "noclass", "password")
-    tables = dict.fromkeys(names, 'targets = { disk = "/dev/sdb" }')
-    tables["full"] = f'targets = {{ disk = "{fleet.apart()}" }}'
-    tables["nodisk"] = 'ssh = "a"\ntargets = { disk = "/dev/nosuchdisk" }'
-    tables["noclass"] = 'ssh = "a"\ntargets = { other = "/dev/sdb" }'
-    fleet.inventory("".join(f"[host.{name}]\n{table}\n" for name, table in tables.items()))
-    done = fleet.run("--patience", "20m")
-    assert done.code == 4, done
     found = fleet.status()
-    assert {name: host["state"] for name, host in found.items()} == {"a": "done"} | dict.fromkeys(names, "failed")
-    said = {name: f"{host['reason']}\n{host['remedy']}" for name, host in found.items()}
-    assert re.search(r"Host key verification failed.*\n.*ssh-keygen -f", said["key"])
-    assert re.search(r"Permission denied.*\n.*without a question", said["password"])
-    assert "No space left on device" in said["full"]
-    assert "there is nothing at this path" in said["nodisk"]
-    assert "no target of class 'disk' for this host" in said["noclass"]
+    assert {host["state"] for host in found.values()} == {"done"}
+    assert re.fullmatch(r"\d+ times slower than the middle of the other hosts", found["b"]["notes"][-1])
 
 
-def test_two_names_for_one_host_and_device_are_measured_once_and_two_devices_one_after_the_other(stand: Stand) -> None:
-    fleet = Fleet(stand, "a")
-    node = fleet.members["a"].node
-    again = f'[host.b]\nssh = "a"\ntargets = {{ disk = "{node}" }}\n'
-    fleet.inventory(f'{again}[host.c]\nssh = "a"\ntargets = {{ disk = "{fleet.apart()}" }}\n')
-    done = fleet.run()
-    assert done.code == 3, done
-    found = fleet.status()
-    assert sorted(host["state"] for host in found.values()) == ["done", "done", "skipped"]
-    (kept, spared) = ("a", "b") if found["a"]["state"] == "done" else ("b", "a")
-    assert found["c"]["state"] == "done"
-    assert found[spared]["reason"] == f"the same host and device as {kept}: one machine is measured once"
-    assert not fleet.place(spared).exists()
-    (_, first_end), (second, _) = sorted(spans(fleet, kept, "c"))
-    assert first_end <= second
-    assert "the same host as" in done.err
+def _with_own_clock(member: Member, alias: str) -> Path:
+    """A second sshd of a host, whose users have a clock that is off by the seconds in this file."""
+    programs = member.place / "own-bin"
+    programs.mkdir()
+    offset = programs / "offset"
+    offset.write_text("0")
+    (programs / "date").write_text(f'#!/bin/sh\nexec /bin/date -d "now + $(cat {offset}) seconds" "$@"\n')
+    (programs / "date").chmod(0o755)
+    state = f"SetEnv IODELTA_STATE={member.host.state} PATH={programs}:{os.environ['PATH']}"
+    member.serve(state, port=2301, name=alias)
+    return offset
+
+
+def _slowed(stand: Stand, member: Member, alias: str) -> None:
+    """A second sshd of a host, whose users read a tenth of what the question asks for."""
+    group, number = stand.group(member.node)
+    _limit(group, number, 40)
+    daemon = member.serve(port=2302, name=alias)
+    (group / "cgroup.procs").write_text(str(daemon))
+    stand.undo(lambda: _emptied(group))  # its daemon ends later
 
 
 def closed_now() -> str:
@@ -229,31 +277,11 @@ def test_a_host_in_use_is_waited_for_or_skipped_with_his_name_and_one_outside_it
             assert "in use by /runs/mine" in found["a"]["reason"]
             assert found["b"]["reason"] == f"outside its window ({window})"
             assert not fleet.place("b").exists()
-            fleet.extra = {}
-            fleet.inventory()
-            waiting = fleet.start()
+            waiting = fleet.start("--hosts", "a")
             until(lambda: fleet.last("a")["state"] == "waiting" and "/runs/mine" in fleet.last("a")["reason"])
             assert waiting.alive()
     assert waiting.wait().code == 0
-    assert fleet.states() == {"a": "done", "b": "done"}
-
-
-def test_a_killed_fleet_leaves_nothing_running_and_goes_on_with_each_trial_made_once(stand: Stand) -> None:
-    fleet = Fleet(stand, "a b")
-    fleet.ask(trial="700ms", blocks=4)
-    for member in fleet.members.values():
-        set_queue(member.node, "scheduler", "kyber")
-    for round_ in range(3):
-        running = fleet.start()
-        begun(fleet, "a", 2 * round_)
-        running.signal(signal.SIGKILL)
-        running.wait()
-        until(lambda: not stand.processes())
-        assert {queue(member.node, "scheduler") for member in fleet.members.values()} == {"kyber"}
-    done = fleet.run()
-    assert done.code == 0, done
-    for name in fleet.members:
-        assert measured(fleet.place(name)) == {0, 1, 2, 3}
+    assert fleet.states() == {"a": "done", "b": "skipped"}
 
 
 def test_cancel_ends_the_runs_and_the_same_command_continues(stand: Stand) -> None:
@@ -283,52 +311,17 @@ def test_cancel_ends_the_runs_and_the_same_command_continues(stand: Stand) -> No
     assert "about another question" in said.err
 
 
-def test_a_clock_that_jumps_and_a_host_ten_times_slower_are_named(stand: Stand) -> None:
-    fleet = Fleet(stand, "a b c")
-    programs = fleet.members["a"].place / "own-bin"
-    programs.mkdir()
-    offset = programs / "offset"
-    offset.write_text("0")
-    (programs / "date").write_text(f'#!/bin/sh\nexec /bin/date -d "now + $(cat {offset}) seconds" "$@"\n')
-    (programs / "date").chmod(0o755)
-    state = f"SetEnv IODELTA_STATE={fleet.members['a'].host.state} PATH={programs}:{os.environ['PATH']}"
-    fleet.members["a"].serve(state, port=2301, name="jumps")
-    node = fleet.members["b"].node
-    group, number = stand.group(node)
-    _limit(group, number, 40)
-    daemon = fleet.members["b"].serve(port=2302, name="slow")
-    (group / "cgroup.procs").write_text(str(daemon))
-    stand.undo(lambda: _emptied(group))  # its daemon ends later
-    fleet.inventory()
-    file = stand.place / "fleet.toml"
-    file.write_text(
-        file.read_text().replace("[host.a]", '[host.a]\nssh = "jumps"').replace("[host.b]", '[host.b]\nssh = "slow"')
-    )
-    fleet.ask(trial="1s", blocks=2)
-    running = fleet.start()
-    begun(fleet, "a", 1)
-    offset.write_text("7200")
-    done = running.wait()
-    assert done.code == 0, done
-    found = fleet.status()
-    (jumped,), (slow,) = found["a"]["notes"], found["b"]["notes"]
-    assert jumped == "its clock moved by +7200 s against this machine's"
-    assert re.fullmatch(r"\d+ times slower than the middle of the other hosts", slow)
-    assert found["c"]["notes"] == []
-    assert all(one["seconds"] < 60 for one in kinds(fleet.place("a"), "finished"))
-
-
 def test_check_says_of_every_host_what_stands_against_a_run(stand: Stand) -> None:
-    fleet = Fleet(stand, "a b")
-    bare = fleet.members["b"].host.programs("sh", "flock", *COREUTILS.split())
-    fleet.members["b"].serve(f"SetEnv PATH={bare}", port=2301, name="bare")
-    fleet.members["b"].host.alias("closed", port=2399)
+    fleet = Fleet(stand, "a")
+    bare = fleet.members["a"].host.programs("sh", "flock", *COREUTILS.split())
+    fleet.members["a"].serve(f"SetEnv PATH={bare}", port=2301, name="bare")
+    fleet.members["a"].host.alias("closed", port=2399)
     nodes = {"bare": stand.loop(), "closed": stand.loop()}
     fleet.inventory("".join(f'[host.{name}]\ntargets = {{ disk = "{node}" }}\n' for name, node in nodes.items()))
     done = stand.run("fleet", "check", "question.toml", "--format", "json", "--placebo", "10s", "--folder", "aa")
     assert done.code == 4, done
     hosts = {host["name"]: {step["step"]: step for step in host["steps"]} for host in json.loads(done.out)["hosts"]}
-    assert all(step["ok"] for name in "ab" for step in hosts[name].values()), hosts
+    assert all(step["ok"] for step in hosts["a"].values()), hosts
     assert re.fullmatch(r"no alarm in \d+ trials", hosts["a"]["placebo"]["said"])
     assert hosts["a"]["environment"]["said"].startswith("Linux 6.12.5-test")
     assert not hosts["bare"]["fio"]["ok"]
@@ -342,11 +335,11 @@ def test_check_says_of_every_host_what_stands_against_a_run(stand: Stand) -> Non
     assert f"--destroy a:{fleet.members['a'].node}" in done.out
     allowed = ("--destroy", f"a:{fleet.members['a'].node}")
     assert stand.run("fleet", "check", "writes.toml", "--hosts", "a", *allowed).code == 0
-    assert stand.run("fleet", "check", "writes.toml", "--hosts", "b", *allowed).code == 2
+    assert stand.run("fleet", "check", "writes.toml", "--hosts", "bare", *allowed).code == 2
 
 
 def test_workers_of_an_own_scheduler_measure_and_one_that_is_killed_costs_no_host(stand: Stand) -> None:
-    fleet = Fleet(stand, "a b")
+    fleet = Fleet(stand, "a")
     fleet.ask(trial="700ms", blocks=2)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -364,14 +357,23 @@ def test_workers_of_an_own_scheduler_measure_and_one_that_is_killed_costs_no_hos
         made += [started(worker) for _ in range(2)]
         running = fleet.start("--scheduler", address)
         begun(fleet, "a", 1)
-        made[1].kill()
+        (busy,) = [one for one in made[1:] if _measures(one.pid)]
+        busy.kill()
         done = running.wait()
         assert done.code == 0, done
-        assert fleet.states() == {"a": "done", "b": "done"}
+        assert fleet.states() == {"a": "done"}
     finally:
         for one in reversed(made):
             one.kill()
             one.wait(60)
+
+
+def _measures(worker: int) -> bool:
+    """Whether the process that measures a host is one of its own."""
+    return (
+        subprocess.run(["pgrep", "-f", "-P", str(worker), "fleet_host"], capture_output=True, check=False).returncode
+        == 0
+    )
 
 
 def _emptied(group: Path) -> None:
@@ -404,7 +406,7 @@ class Witness:
         self._thread.join()
 
     def _look(self) -> None:
-        while not self._stop.wait(0.05):
+        while not self._stop.wait(0.1):
             working: Counter[str] = Counter()
             for path in Path("/proc").glob("[0-9]*/cmdline"):
                 with contextlib.suppress(OSError):
@@ -421,34 +423,29 @@ def _is_job_of_fio(process: Path) -> bool:
     return Path("/proc", parent, "comm").read_text().strip() == "fio"
 
 
-def many(stand: Stand, hosts: str, questions: int, kills: int) -> None:
-    """Several questions to all hosts at the same time, each fleet killed some times: every block is measured once, and
-    no device is used by two at a time."""
-    fleet = Fleet(stand, hosts)
-    fleet.ask(trial="300ms", blocks=2)
+def test_questions_use_no_device_together_and_go_on_with_each_trial_made_once_after_a_kill(stand: Stand) -> None:
+    """Two questions to one host at the same time; both fleets are killed, which leaves nothing running or changed."""
+    fleet = Fleet(stand, "a")
+    fleet.ask(trial="500ms", blocks=2)
+    node, places = fleet.members["a"].node, [stand.place / f"fleet{number}/hosts/a" for number in range(2)]
+    set_queue(node, "scheduler", "kyber")
 
     def start(number: int) -> Running:
         return stand.start("fleet", "run", "question.toml", "--folder", f"fleet{number}", "--in-use", "wait")
 
-    with Witness([member.node for member in fleet.members.values()]) as witness:
-        for _ in range(kills):
-            running = [start(number) for number in range(questions)]
-            until(lambda: any(witness.most.values()))
-            for one in running:
-                one.signal(signal.SIGKILL)
-                one.wait()
-            until(lambda: not stand.processes())
-        for one in [start(number) for number in range(questions)]:
-            done = one.wait(1200)
+    with Witness([node]) as witness:
+        running = [start(number) for number in range(2)]
+        until(lambda: any(len(kinds(place, "started")) > 1 for place in places))
+        for one in running:
+            one.signal(signal.SIGKILL)
+            one.wait()
+        until(lambda: not stand.processes())
+        assert queue(node, "scheduler") == "kyber"
+        for one in [start(number) for number in range(2)]:
+            done = one.wait()
             assert done.code == 0, done
-    assert set(witness.most.values()) == {1}
-    for number, name in itertools.product(range(questions), fleet.members):
-        place = stand.place / f"fleet{number}/hosts/{name}"
-        assert measured(place) == {0, 1}
-
-
-def test_questions_that_run_at_the_same_time_use_no_device_together(stand: Stand) -> None:
-    many(stand, "a b", questions=2, kills=1)
+    assert witness.most == {node: 1}
+    assert [measured(place) for place in places] == [{0, 1}, {0, 1}]
 
 
 def test_blocks_that_are_spread_over_hosts_go_on_without_one_that_is_lost(stand: Stand) -> None:
@@ -476,7 +473,7 @@ def test_blocks_that_are_spread_over_hosts_go_on_without_one_that_is_lost(stand:
 
 def test_a_full_disk_here_ends_the_fleet_with_a_word_and_the_next_call_continues(stand: Stand) -> None:
     fleet = Fleet(stand, "a")
-    fleet.ask(trial="700ms", blocks=3)
+    fleet.ask(trial="700ms", blocks=2)
     place = stand.place / "fleet"
     place.mkdir()
     shell("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(place))
@@ -492,4 +489,4 @@ def test_a_full_disk_here_ends_the_fleet_with_a_word_and_the_next_call_continues
     assert queue(fleet.members["a"].node, "scheduler") == "kyber"
     (place / "logs/filling").unlink()
     assert fleet.run().code == 0
-    assert measured(fleet.place("a")) == {0, 1, 2}
+    assert measured(fleet.place("a")) == {0, 1}
