@@ -12,6 +12,7 @@ import msgspec
 
 from iodelta.audit.model import Audit, Evidence
 from iodelta.audit.numbers import known, latency, number, parts
+from iodelta.audit.sentences import Claim, parse, stat_of
 from iodelta.audit.tables import context, groups, load, variant
 from iodelta.errors import RequestError
 from iodelta.ingest import Run
@@ -21,17 +22,6 @@ from iodelta.trial import Finding, Quantity, Severity
 
 Outcome = Literal["holds", "false", "untestable"]
 
-_METRIC = r"iops|bandwidth|throughput|bw|(?:(?:mean|average|avg) )?(?:latency|lat)|p\d{2}(?:\.\d+)?(?: latency)?"
-_CELLS = r"(?: (?:in|on|for|at|under) (?P<cells>.+))?"
-_EXTREME = re.compile(
-    rf"(?P<who>.+?) has the (?P<end>highest|lowest|best|worst) (?P<metric>{_METRIC}){_CELLS}", re.IGNORECASE
-)
-_PERCENT = re.compile(
-    r"(?P<who>.+?) is (?P<how>up to|at least|more than|about|~)? ?(?P<n>\d+(?:\.\d+)?) ?%"
-    r" (?P<way>below|above|lower than|higher than|slower than|faster than)"
-    rf" (?P<than>.+?)(?: in (?P<metric>{_METRIC}))?{_CELLS}",
-    re.IGNORECASE,
-)
 _CHANGE = (
     r"([-−+]?)(\d{1,9}(?:\.\d{1,9})?)(?: ?%? ?(?:~|-|–|to) ?(\d{1,9}(?:\.\d{1,9})?))? ?%"
     r"(?: (loss|drop|regression|slower|below|lower)| (gain|improvement|faster|above|higher))?"
@@ -41,15 +31,7 @@ _TOGETHER = re.compile(
     rf"(?P<how>up to|at least|more than|about|~)? ?(?P<whole>{_CHANGE})",
     re.IGNORECASE,
 )
-_SPEECH = frozenset("a all and any cell cells each every group groups in of row rows the under with".split())
-_SAME = {"random": "rand", "sequential": "seq"}
 _LOAD = {"load": "loaded", "loaded": "loaded", "idle": "idle", "unloaded": "idle"}
-
-FORMS = (
-    "X has the highest (lowest, best, worst) IOPS (bandwidth, latency, p99) in CELLS; or "
-    "A is [up to, at least, more than, about] n % below (above, slower than, faster than) B [in IOPS] [in CELLS]; or "
-    "n % and m % make [more than, about] k % (losses, unless there is a + or the word gain)"
-)
 
 SPOILT: dict[Stat, tuple[str, ...]] = {
     "mean": ("little.mismatch", "mean.below-tail", "mean.above-percentile"),
@@ -61,19 +43,6 @@ SPOILT: dict[Stat, tuple[str, ...]] = {
 
 ABOUT = 0.1
 """How far "about n %" may be off, as a share of n."""
-
-
-class Claim(NamedTuple):
-    """A claim taken apart. ``than`` and ``percent`` are empty for one about the highest or lowest."""
-
-    sentence: str
-    who: str
-    than: str
-    metric: str
-    up: bool
-    words: tuple[str, ...]
-    percent: str = ""
-    how: str = ""
 
 
 Cell = dict[str, Quantity | None]
@@ -122,51 +91,6 @@ def check_claims(text: str, audit: Audit) -> tuple[Checked, ...]:
     return tuple(checked)
 
 
-def parse(sentence: str, runs: Sequence[Run]) -> Claim:
-    """A sentence about a table taken apart. Raises RequestError for another form, or no variant of the tables."""
-    extreme = _EXTREME.fullmatch(sentence)
-    match = extreme or _PERCENT.fullmatch(sentence)
-    if match is None:
-        raise RequestError(f"cannot check {sentence!r}", place="claims", remedy=f"write it as: {FORMS}")
-    metric = (match["metric"] or "IOPS").casefold()
-    is_latency = _stat(metric)[0] in ("mean", "percentile")
-    who, words = _variant(match["who"], runs), _words(match["cells"] or "")
-    if extreme is not None:
-        return Claim(sentence, who, "", metric, _is_high(extreme["end"].casefold(), is_latency=is_latency), words)
-    up = _is_above(match["way"].casefold().split()[0], is_latency=is_latency)
-    than, how = _variant(match["than"], runs), (match["how"] or "").casefold()
-    return Claim(sentence, who, than, metric, up, words, match["n"], how)
-
-
-def _is_high(end: str, *, is_latency: bool) -> bool:
-    """Whether an end is that of large numbers. The worst latency is the highest one."""
-    return end in ("highest", "worst" if is_latency else "best")
-
-
-def _is_above(way: str, *, is_latency: bool) -> bool:
-    """Whether a way is that of larger numbers. What is slower has more latency."""
-    return way in ("above", "higher", "slower" if is_latency else "faster")
-
-
-def _variant(text: str, runs: Sequence[Run]) -> str:
-    """The variant of that name. Raises RequestError where no row is of it."""
-    tables = [variant(run) for run in runs if run.format == "table"]
-    names = dict.fromkeys(filter(None, tables))
-    for name in names:
-        if name.casefold() == text.strip().casefold():
-            return name
-    raise RequestError(
-        f"no row is called {text.strip()!r}", place="claims", remedy=f"rows are of {', '.join(names) or 'nothing'}"
-    )
-
-
-def _words(text: str) -> tuple[str, ...]:
-    """The words that a cell must have, ``4 jobs`` as one and ``defrag on`` as two."""
-    text = re.sub(r"(\d+) jobs?", r"\1jobs", text.casefold())
-    text = re.sub(r"\bon\b(?=\s+\w)", " ", text)
-    return tuple(_SAME.get(word, word) for word in re.findall(r"[\w.-]+", text) if word not in _SPEECH)
-
-
 def _in_cell(words: Iterable[str], run: Run) -> bool:
     """Whether a row is of the cell that these words name."""
     work = run.workload
@@ -209,7 +133,7 @@ class _Table:
 
     def _value(self, index: int, metric: str) -> Quantity | None:
         """A row's value of ``metric``, mended where that is exact; None where it is missing or cannot be believed."""
-        run, (stat, percent) = self.runs[index], _stat(metric)
+        run, (stat, percent) = self.runs[index], stat_of(metric)
         if any((index, rule) in self.spoilt for rule in SPOILT[stat]):
             return None if stat == "mean" else self._repaired(index, stat, percent)
         if stat in ("iops", "bw"):
@@ -251,16 +175,6 @@ def _check(claim: Claim, audit: Audit) -> Checked:
             remedy="name cells by words of the table: QD32, 4k, SSD, random, 4 jobs",
         )
     return _percentage(claim, cells) if claim.than else _extreme(claim, cells)
-
-
-def _stat(metric: str) -> tuple[Stat, float]:
-    """What a claim is about, as ``Column`` says it."""
-    found = re.match(r"p(\d+(?:\.\d+)?)", metric)
-    if found:
-        return "percentile", float(found[1])
-    if metric == "iops":
-        return "iops", 0
-    return ("bw" if metric in ("bandwidth", "throughput", "bw") else "mean"), 0
 
 
 def _extreme(claim: Claim, cells: list[Cell]) -> Checked:
