@@ -15,7 +15,7 @@ from foreign import iodelta, narrow, shared
 
 from iodelta.report.formats.terminal import lines
 from iodelta.report.stories.shown import of_shown
-from iodelta.study.runs import Row, Shown
+from iodelta.study.rows import Row, Shown
 
 GOLDEN = Path(__file__).parent / "golden"
 

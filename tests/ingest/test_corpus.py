@@ -19,7 +19,8 @@ import pytest
 from iodelta.audit import audit
 from iodelta.ingest import Imported, Run, read
 from iodelta.ingest.layouts import read_layout
-from iodelta.study.runs import Number, Point, Row, shown
+from iodelta.study.rows import Number, Point, Row
+from iodelta.study.runs import shown
 from iodelta.trial import Direction, Quantity
 
 HERE = Path(__file__).parent

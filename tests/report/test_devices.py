@@ -9,7 +9,7 @@ from iodelta.ingest.report import read_text
 from iodelta.report.formats.terminal import lines
 from iodelta.report.stories.shown import of_shown
 from iodelta.study.devices import served
-from iodelta.study.runs import Shown
+from iodelta.study.rows import Shown
 
 BEFORE = """--- Timestamp: 2025-05-04 10:50:33.1 ---
 /sys/fs/btrfs/7f/devinfo/1/read_stats:cumulative ios 1000 wait 5000000 avg 5000 checkpoint ios 10 wait 40 avg 4 age 7

@@ -26,7 +26,8 @@ from iodelta.reproducer.script import script
 from iodelta.study.comparison import Comparison, compare
 from iodelta.study.experiment import Account
 from iodelta.study.paths import read_all
-from iodelta.study.runs import Shown, shown
+from iodelta.study.rows import Shown
+from iodelta.study.runs import shown
 from iodelta.study.words import inert
 from iodelta.trial import Finding
 

@@ -204,7 +204,7 @@ def _pictures(result: Result, terminal: Console) -> Iterator[Text]:
     """What a terminal draws below the numbers of a comparison or an import."""
     from iodelta.report.formats.pictures import bars_of, draws, sparks
     from iodelta.report.formats.terminal import width_of
-    from iodelta.study.runs import Shown
+    from iodelta.study.rows import Shown
 
     if not draws(terminal.file):
         return

@@ -24,7 +24,7 @@ from iodelta.report.glossary import FIELDS
 PLACES = {
     "iodelta.verdict/1": ("iodelta.report.derived", "Document", "iodelta report, iodelta run, verdict.json"),
     "iodelta.compare/1": ("iodelta.study.comparison", "Comparison", "iodelta compare"),
-    "iodelta.show/1": ("iodelta.study.runs", "Shown", "iodelta show"),
+    "iodelta.show/1": ("iodelta.study.rows", "Shown", "iodelta show"),
     "iodelta.audit/1": ("iodelta.study.audited", "Audited", "iodelta audit"),
     "iodelta.audit-rules/1": ("iodelta.study.audited", "RulesAnswer", "iodelta audit --rules"),
     "iodelta.plan/1": ("iodelta.study.planned", "PlanAnswer", "iodelta run --dry-run, iodelta reproduce --dry-run"),

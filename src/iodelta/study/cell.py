@@ -14,7 +14,7 @@ from iodelta.ingest.layouts import Entry
 from iodelta.ingest.layouts.order import Ordered, ended
 from iodelta.plural import plural
 from iodelta.study.measured import value_of
-from iodelta.study.runs import Number
+from iodelta.study.rows import Number
 from iodelta.trial import Finding, Trial
 from iodelta.verdict import Metric, Rules, Verdict, series_of
 from iodelta.verdict.judge import judge_series

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from iodelta.ingest import Run
-from iodelta.study.runs import Number, number, point_of
+from iodelta.study.rows import Number, number, point_of
 from iodelta.trial import Finding, Kind, Latency
 from iodelta.verdict import Metric, metric
 from iodelta.verdict.metrics import COMMAND, LARGE_BLOCK, latency_of

@@ -16,7 +16,7 @@ from iodelta.errors import pasted
 from iodelta.ingest import Refusal, Run
 from iodelta.ingest.layouts import Entry, Layout, read_layout
 from iodelta.ingest.model import Measured
-from iodelta.study.runs import OWN
+from iodelta.study.rows import OWN
 from iodelta.trial import Finding, Place, Trial
 
 if TYPE_CHECKING:

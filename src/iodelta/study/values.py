@@ -17,7 +17,7 @@ from iodelta.ingest import Run
 from iodelta.ingest.layouts import Entry
 from iodelta.ingest.layouts.content import run_name, workload_name
 from iodelta.ingest.model import Workload
-from iodelta.study.runs import BEYOND
+from iodelta.study.rows import BEYOND
 from iodelta.trial import Direction, Kind, Latency, Quantity, Trial
 
 PERCENTS = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)

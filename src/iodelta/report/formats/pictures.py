@@ -15,7 +15,7 @@ from rich.text import Text
 from iodelta.plural import plural
 from iodelta.report.formats.columns import cut
 from iodelta.report.formats.terminal import INDENT, STYLES
-from iodelta.study.runs import Row
+from iodelta.study.rows import Row
 from iodelta.study.words import inert, quantity
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from iodelta.study.comparison import Comparison
     from iodelta.study.experiment import Account
     from iodelta.study.reproduction import Effect, Reproduced
-    from iodelta.study.runs import Row, Shown
+    from iodelta.study.rows import Row, Shown
     from iodelta.study.search import Changed, SearchAccount
     from iodelta.trial import Finding
     from iodelta.verdict import Verdict
@@ -159,7 +159,7 @@ def _shown(row: Row) -> Iterator[tuple[object, ...]]:
 
 
 def _of_run(row: Row) -> tuple[object, ...]:
-    from iodelta.study.runs import POINTS
+    from iodelta.study.rows import POINTS
 
     p50, p99, p999 = (row.point(percent) for percent in POINTS)
     return (

@@ -15,7 +15,7 @@ from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Section, Stor
 from iodelta.report.stories.visible import Interval, visible
 from iodelta.study.cell import Compared
 from iodelta.study.comparison import Comparison
-from iodelta.study.runs import Number
+from iodelta.study.rows import Number
 from iodelta.study.words import inert, interval, metric_name, percent, quantity, scatter
 from iodelta.verdict.metrics import COMMAND, Metric
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # a quick command loads the kind that it prints, and no other
     from iodelta.study.preparation import DiskPlanAnswer, PrepareAnswer
     from iodelta.study.rehearsed import ScenarioPlanAnswer
     from iodelta.study.reproduction import Reproduced
-    from iodelta.study.runs import Shown
+    from iodelta.study.rows import Shown
     from iodelta.study.search import SearchAccount, SearchPlanAnswer
 
     Searched = AttributionAccount | SearchAccount

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from iodelta.study.runs import Number, Point, Row
+from iodelta.study.rows import Number, Point, Row
 from iodelta.study.words import inert
 
 COARSE = 0.05

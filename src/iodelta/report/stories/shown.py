@@ -11,8 +11,9 @@ from iodelta.report.stories import numbers
 from iodelta.report.stories.sources import findings, not_read, systems
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Story, Table, section
 from iodelta.study.devices import Served
-from iodelta.study.runs import Number, Shown, shared_folder
-from iodelta.study.runs import Row as RunRow
+from iodelta.study.rows import Number, Shown
+from iodelta.study.rows import Row as RunRow
+from iodelta.study.runs import shared_folder
 from iodelta.study.words import inert, name_of_command, quantity
 
 HEADS = ("", "IOPS", "MiB/s", "mean", "p50", "p99", "p99.9")

@@ -17,7 +17,7 @@ from iodelta.report.stories.story import Row, Table
 from iodelta.report.stories.visible import sizes, smallest
 from iodelta.study.comparison import Comparison
 from iodelta.study.experiment import Account, headline
-from iodelta.study.runs import Shown
+from iodelta.study.rows import Shown
 from iodelta.study.words import duration, inert, size
 
 FEW = 4

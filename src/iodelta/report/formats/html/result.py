@@ -17,7 +17,7 @@ from iodelta.report.stories.kinds import story_of
 from iodelta.report.stories.story import PLAIN, Detail
 from iodelta.study.comparison import Comparison
 from iodelta.study.experiment import Account
-from iodelta.study.runs import Shown
+from iodelta.study.rows import Shown
 
 if TYPE_CHECKING:
     from iodelta.report.stories.kinds import Result
