@@ -119,6 +119,7 @@ WRITERS: tuple[tuple[str, ...], ...] = (
     ("prepare", "table.md", "--destroy", "table.md", "-o", "taken.html"),
     ("calibrate", "-o", "taken.html"),
     ("history", "show", "-o", "taken.html"),
+    ("fleet", "report", "begun", "-o", "taken.html"),
 )
 
 
@@ -148,9 +149,8 @@ def test_every_command_that_writes_a_file_is_tried_above() -> None:
         for name, command in leaves(cli, "iodelta")
         if any(word in param.opts for param in command.params for word in options)
     }
-    assert writers == {
-        words[0] if words[0] not in ("policy", "scenario", "history") else " ".join(words[:2]) for words in WRITERS
-    }
+    groups = ("policy", "scenario", "history", "fleet")
+    assert writers == {words[0] if words[0] not in groups else " ".join(words[:2]) for words in WRITERS}
 
 
 def test_a_forced_file_is_replaced_and_a_pipe_is_just_written(sides: Path) -> None:

@@ -65,7 +65,10 @@ def sources(tmp_path: Path) -> list[Source]:
 def test_every_chart_of_values_has_the_axis_that_is_asked_for(scale: Any, sources: list[Source]) -> None:
     drawn = [figure for one in sources for figure in of_values(msgspec.structs.replace(one, scale=scale))]
     assert {figure.name.partition("-")[0] for figure in drawn} >= {name.partition("-")[0] for name in VALUES}
-    assert {figure.name: kinds(figure) for figure in drawn} == {figure.name: {scale} for figure in drawn}
+    found = {figure.name: kinds(figure) for figure in drawn}
+    # The CPU and the latency of these files are one number each, which no logarithmic axis can show.
+    alike = {"values-cpu": {"linear"}, "over-depth-1-read-mean": {"linear"}}
+    assert found == {figure.name: {scale} for figure in drawn} | alike
 
 
 def test_without_a_wish_each_chart_chooses(sources: list[Source]) -> None:
