@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -117,6 +118,8 @@ def test_after_a_kill_at_any_moment_no_finished_step_is_made_again(stand: Stand)
     assert steps[: len(kept)] == kept
     assert [one["number"] for one in steps] == list(range(1, len(steps) + 1))
     assert [one["step"] for one in steps].count("purge") == 1
+    begun = Counter(one["step"] for one in kinds(folder, "step-begun"))
+    assert disk(folder).unfinished == dict(begun - Counter(one["step"] for one in steps))
     assert sum(one["written"] for one in steps if one["step"] == "fill") == 2 * 32 * MIB
     assert len(disk(folder).rounds) == 8, "the limit counts rounds of all sessions"
     assert not stand.pending()

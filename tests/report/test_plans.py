@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from iodelta.cli.main import cli
 from iodelta.report.documents import PLACES
+from iodelta.report.stories.disk_plan import holding
 from iodelta.report.stories.kinds import STORIES
 
 RUN = (
@@ -48,6 +49,15 @@ ROWS = {"run": 4, "search": 3, "scenario": 2, "prepare": 2}
 def test_every_plan_has_a_story() -> None:
     plans = {struct for _, struct, _ in PLACES.values() if struct.endswith("PlanAnswer")} | {"PlanAnswer"}
     assert plans <= set(STORIES), "a plan that only its own command can print"
+
+
+@pytest.mark.parametrize(
+    "holds", ["all zero in 64 sampled places", "an empty file", "signature: qcow2", "it cannot be read: I/O error"]
+)
+def test_what_a_target_contains_is_said_without_a_conclusion_from_the_places_that_were_read(holds: str) -> None:
+    """Zeros are not "lost", and what could not be read is not known to be: another line says what is overwritten."""
+    assert holding(holds, "/dev/x", "") == holds
+    assert holding(holds, "/dev/x", "refused") == f"{holds}; only --destroy /dev/x lets it be overwritten"
 
 
 @pytest.mark.fio

@@ -9,10 +9,14 @@ import msgspec
 import pytest
 from prepared_disk import FALLING, disk
 
+from iodelta.experiment import Prepare
+from iodelta.lab.account import Account
+from iodelta.lab.events import StepBegun, StepDone
 from iodelta.report.formats.charts.rounds import figure
 from iodelta.report.formats.charts.specs import filled
 from iodelta.report.stories.preparation import answer, of_preparation
-from iodelta.study.preparation import PrepareAnswer
+from iodelta.report.stories.story import Section
+from iodelta.study.preparation import DiskAccount, PrepareAnswer
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,9 +31,9 @@ def test_the_answer_names_the_window_and_both_limits() -> None:
     ("values", "state", "words"),
     [
         (FALLING[:6], "not steady", "Not steady after 6 rounds: the last 5 range over"),
-        (FALLING[:3], "running", "Not finished: 3 rounds so far."),
+        (FALLING[:3], "running", "Not finished: 3 complete rounds so far."),
         (FALLING[:3], "not steady", "no 5 in a row without a rest"),
-        ((), "running", "Not finished: 0 rounds so far."),
+        ((), "running", "Not finished: 0 complete rounds so far."),
     ],
 )
 def test_a_disk_that_is_not_steady_is_never_called_so(values: tuple[float, ...], state: str, words: str) -> None:
@@ -38,9 +42,34 @@ def test_a_disk_that_is_not_steady_is_never_called_so(values: tuple[float, ...],
     assert not said.startswith("Steady")
 
 
+def section_of(prepared: DiskAccount, title: str) -> Section:
+    (found,) = [one for one in of_preparation(PrepareAnswer("one", prepared, "1")).sections if one.title == title]
+    return found
+
+
+@pytest.mark.parametrize(("kind", "noun"), [("purge", "purges"), ("fill", "parts"), ("round", "rounds")])
+def test_what_a_step_without_an_end_wrote_is_called_unknown_never_nothing(kind: str, noun: str) -> None:
+    whole = disk((), state="running")
+    asked = Prepare(purge="discard")
+    killed = msgspec.structs.replace(whole, prepare=asked, filled=0, purged=False, unfinished={kind: 2})
+    method = " ".join(item.text for item in section_of(killed, "Method").items)
+    assert method.count(f"not known: what 2 {noun} without an end did") == 1
+    assert "wrote 0 B" not in method
+
+
+def test_steps_without_an_end_are_those_that_began_once_more_than_they_ended() -> None:
+    """A step that is made again has the number of the one that was killed."""
+    begun = [StepBegun(0.0, at, kind, "m") for at, kind in ((1, "purge"), (2, "fill"), (2, "fill"), (3, "round"))]
+    done = [StepDone(0.0, at, kind, 0.0, 1.0, 5, "m") for at, kind in ((1, "purge"), (2, "fill"))]
+    other = StepBegun(0.0, 4, "purge", "another")
+    account = Account((*begun, *done, other))
+    assert account.unfinished("m") == {"fill": 1, "round": 1}
+    assert account.unfinished("another") == {"purge": 1}
+
+
 def test_rounds_that_look_steady_but_wrote_too_little_say_why_they_do_not_count() -> None:
     said = answer(disk((9000.0,) * 6, state="not steady"))
-    assert "but rounds had written only 10 % of the size before them, and up to 30 % a disk may still" in said
+    assert "but complete rounds had written only 10 % of the size before them, and up to 30 % a disk may still" in said
 
 
 @pytest.mark.parametrize("count", [1, 4, 5, 10, 28, 29, 200])

@@ -21,6 +21,7 @@ from iodelta.lab.folder import (
     Session,
     Settled,
     Started,
+    StepBegun,
     StepDone,
 )
 from iodelta.trial import Finding
@@ -65,6 +66,8 @@ class Account:
         """Sessions of the preparation of disks."""
         self.steps: dict[int, StepDone] = {}
         """Finished steps of preparations."""
+        self.steps_begun: list[StepBegun] = []
+        """Every step that began; one that is made again after a kill has the same number."""
         self.settled: dict[str, Settled] = {}
         """Machine -> how the preparation of its disk ended, the last time that it did."""
         self.state = "running"
@@ -102,7 +105,7 @@ class Account:
             case Session():
                 self.sessions.append(event)
                 self.state = "running"
-            case Preparing() | StepDone() | Settled():
+            case Preparing() | StepBegun() | StepDone() | Settled():
                 self._add_preparation(event)
             case Extended():
                 self.extended = event
@@ -114,13 +117,21 @@ class Account:
             case _:
                 pass  # knob records are the undo log's account, not the trials'
 
-    def _add_preparation(self, event: Preparing | StepDone | Settled) -> None:
+    def _add_preparation(self, event: Preparing | StepBegun | StepDone | Settled) -> None:
         if isinstance(event, Preparing):
             self.preparing.append(event)
         elif isinstance(event, StepDone):
             self.steps[event.number] = event
+        elif isinstance(event, StepBegun):
+            self.steps_begun.append(event)
         else:
             self.settled[event.machine] = event
+
+    def unfinished(self, machine: str) -> dict[str, int]:
+        """Kind of a step -> how often one began on ``machine`` and did not end: it was killed, or is still running."""
+        begun = Counter(one.step for one in self.steps_begun if one.machine == machine)
+        ended = Counter(one.step for one in self.steps.values() if one.machine == machine)
+        return dict(begun - ended)
 
     @property
     def begun(self) -> bool:

@@ -50,7 +50,7 @@ class DiskSurvey(msgspec.Struct, frozen=True):
     """Bytes that are prepared."""
     fio: tuple[int, int]
     holds: str
-    """What is lost; empty for what iodelta made."""
+    """What is on it, as far as it was read; empty for what iodelta made."""
     cost: Cost
     disk: Known | None = None
     """What is known of its state now."""

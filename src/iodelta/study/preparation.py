@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Literal
 
@@ -63,18 +63,21 @@ class DiskAccount(msgspec.Struct, frozen=True):
     purged: bool
     """Whether everything on it was given up first."""
     filled: int
-    """Bytes written in sequence."""
+    """Bytes written in sequence, by parts that ended."""
     to_fill: int
     """Bytes that were to be written in sequence."""
     rounds: tuple[RoundSeen, ...]
     overwritten: int
-    """Bytes that the rounds have written."""
+    """Bytes that the rounds have written, those that ended."""
     least_written: float
     """Bytes that the rounds had to write before five of them could be called steady."""
     begun: float
     """Unix seconds at which it began first."""
     ended: float | None
     """Unix seconds at which it ended; null while it has no end."""
+    unfinished: Mapping[str, int] = {}
+    """How many steps of each kind (purge, fill, round) began and did not end: they were killed, or one still runs.
+    Nobody knows how much they wrote; nothing of them is counted."""
 
     @property
     def window(self) -> Window | None:
@@ -154,6 +157,7 @@ def _account(folder: Folder, account: Account, prepare: Prepare, begun: Preparin
         least_written=least_written(prepare, begun.size),
         begun=begun.at,
         ended=settled.at if over and settled is not None else None,
+        unfinished=account.unfinished(begun.machine),
     )
 
 

@@ -38,14 +38,18 @@ def facts(answer: DiskPlanAnswer) -> Iterator[Item]:
         label="Disk",
     )
     if found.holds:
-        lost = f"only --destroy {path} lets it be overwritten" if answer.refused else "which is lost"
-        yield Item(f"{inert(found.holds)}; {lost}", label="Holds")
+        yield Item(holding(found.holds, found.target.path, answer.refused), label="Holds")
     yield cost_fact(found.cost)
     if prepare.purge == "none":
         advice = "--purge discard (or nvme-format) makes the disk forget earlier writes, where it can"
         yield Item(f"no purge: {advice}", label="Note")
     for one in findings(found.disk, found.target.path):
         yield Item(inert(one.explanation), label="State")
+
+
+def holding(holds: str, path: str, refused: str) -> str:
+    """What a target contains, as far as it was read, and what lets it be overwritten where that is refused."""
+    return f"{inert(holds)}; only --destroy {inert(path)} lets it be overwritten" if refused else inert(holds)
 
 
 def cost_fact(cost: Cost) -> Item:

@@ -13,7 +13,7 @@ from iodelta.lab.plan import Plan, carry_over, smallest_p, trials_of_a_variant, 
 from iodelta.lab.setup import Survey
 from iodelta.lab.superblocks import kinds_of
 from iodelta.plural import plural
-from iodelta.report.stories.disk_plan import cost_fact
+from iodelta.report.stories.disk_plan import cost_fact, holding
 from iodelta.report.stories.story import PLAIN, Detail, Item, Section, Story, section
 from iodelta.stats.stalls import trials_needed
 from iodelta.study.planned import FromBundle, PlanAnswer, at_most, rounds
@@ -118,8 +118,7 @@ def _time(plan: Plan) -> Item:
 def _at_stake(found: Survey, refused: str) -> Iterator[Item]:
     """What a write destroys, and what is rebooted."""
     if found.holds:
-        only = f"; only --destroy {inert(found.target.path)} lets it be overwritten" if refused else ", which is lost"
-        yield fact("Holds", f"{found.holds}{only}")
+        yield fact("Holds", holding(found.holds, found.target.path, refused))
     if found.reboots:
         yield fact("Reboots", f"for every variant of a block, by {found.reboots}; a boot serves each cell once")
 

@@ -52,14 +52,14 @@ def answer(disk: DiskAccount) -> str:
         first, last = disk.window.first + 1, disk.window.last + 1
         return f"Steady after {made}: rounds {first} to {last} {_window(disk.window)}."
     if disk.state == "running":
-        return f"Not finished: {made} so far."
+        return f"Not finished: {plural(len(disk.rounds), 'complete round')} so far."
     if disk.window is None:
         return f"Not steady: {made}, and no {WINDOW} in a row without a rest of the disk."
     if disk.window.steady:
         share, least = (100 * part / disk.size for part in (disk.before_window, disk.least_written))
         return (
             f"Not steady after {made}: the last {WINDOW} {_window(disk.window)}, "
-            f"but rounds had written only {share:.0f} % of the size before them, and up to {least:.0f} % a disk may "
+            f"but complete rounds had written only {share:.0f} % of the size before them, and up to {least:.0f} % a disk may "
             "still be as fast as a new one. Give longer rounds, or more of them."
         )
     return f"Not steady after {made}: the last {WINDOW} {_window(disk.window)}."
@@ -140,21 +140,34 @@ def steps(disk: DiskAccount) -> Iterator[str]:
     yield f"Time: from {_moment(disk.begun)}{ended}."
     if disk.prepare.purge != "none":
         done = "was given up" if disk.purged else "was to be given up"
-        yield f"Purge: everything on it {done} by {disk.prepare.purge}."
+        yield f"Purge: everything on it {done} by {disk.prepare.purge}{_unknown(disk, 'purge')}."
     else:
         yield "No purge: effects of earlier writes may remain."
     if disk.to_fill:
-        yield f"Fill: {size(disk.filled)} of {size(disk.to_fill)} written in sequence, in blocks of 128 KiB."
+        done = f"{size(disk.filled)} of {size(disk.to_fill)} written in sequence, in blocks of 128 KiB"
+        yield f"Fill: {done}{_unknown(disk, 'fill')}."
     yield f"Rounds: {_options(disk.workload)}; {disk.prepare.round:g} s each, {disk.prepare.limit} at most."
 
 
 def limits(disk: DiskAccount) -> Iterator[str]:
     """What steady means here."""
     yield SOURCE
+    wrote = f"All complete rounds wrote {size(disk.overwritten)}" if disk.rounds else "No round is complete"
     yield (
         f"The {WINDOW} rounds count only once others have written {size(disk.least_written)} before them: until its "
-        f"spare area is used up, a disk writes as fast as a new one. All rounds wrote {size(disk.overwritten)}."
+        f"spare area is used up, a disk writes as fast as a new one. {wrote}{_unknown(disk, 'round')}."
     )
+
+
+STEPS = {"purge": "purge", "fill": "part", "round": "round"}
+"""Nouns of the kinds of steps."""
+
+
+def _unknown(disk: DiskAccount, kind: str) -> str:
+    """That steps were killed, or still run: they did something, and nobody knows how much."""
+    count = disk.unfinished.get(kind, 0)
+    steps = plural(count, STEPS[kind])
+    return f"; not known: what {steps} without an end did (killed, or still running)" if count else ""
 
 
 def _moment(at: float) -> str:
