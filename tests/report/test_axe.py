@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
+import msgspec
 import pytest
 from playwright.sync_api import Browser, Page
 from prepared_disk import disk
@@ -21,6 +22,7 @@ from benchmarks.gallery.theirs import DISKS
 from iodelta.audit import audit
 from iodelta.report.formats.charts import rounds
 from iodelta.report.formats.charts.course import charts_of as charts_of_history
+from iodelta.report.formats.html.page import LONG, MANY
 from iodelta.report.formats.html.page import page as page_of
 from iodelta.report.formats.html.result import charts_of, charts_of_runs, html_of
 from iodelta.report.formats.html.write import report
@@ -33,7 +35,7 @@ from iodelta.study.runs import shown
 
 __all__ = ["browser", "file", "told"]
 
-KINDS = ("show", "compare", "report", "prepare", "history")
+KINDS = ("show", "compare", "report", "prepare", "history", "folded")
 
 DESK = 1440
 
@@ -51,7 +53,8 @@ readers: the element around it has its name."""
 
 @pytest.fixture(scope="module")
 def pages(file: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A page of each kind: of fio's results, of two disks, of an experiment, of a preparation, of a history."""
+    """A page of each kind: of fio's results, of two disks, of an experiment, of a preparation, of a history, and one
+    with more charts and rows than stand open."""
     folder = tmp_path_factory.mktemp("pages")
     results = unpacked(folder / "results")
     for path in results.rglob(
@@ -64,6 +67,8 @@ def pages(file: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pat
     one = shown(layouts[0], audit(entry.run for entry in layouts[0].entries), each=False, paths=["disk-a"])
     several = compare(layouts, paths)
     prepared = of_preparation(PrepareAnswer("one", disk(), "1"))
+    many = disk(tuple(1000.0 + at for at in range(LONG + 1)))
+    drawn = [msgspec.structs.replace(rounds.figure(many), name=f"rounds-{at}") for at in range(MANY + 1)]
     courses = history(line([point(number) for number in range(NIGHTS)]))
     made = {
         "show": html_of(one, charts_of_runs(layouts[0])),
@@ -71,6 +76,7 @@ def pages(file: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pat
         "prepare": report(page_of(prepared, None, (("Preparation", (rounds.figure(disk()),)),))),
         "history": report(page_of(of_courses(courses, NIGHTS), None, charts_of_history(courses))),
         "report": file.read_bytes(),
+        "folded": report(page_of(of_preparation(PrepareAnswer("one", many, "1")), None, (("Rounds", tuple(drawn)),))),
     }
     for name, data in made.items():
         (folder / f"{name}.html").write_bytes(data)
@@ -98,6 +104,9 @@ def test_no_rule_of_accessibility_is_broken_and_nothing_is_cut_off(
     screen: Watched, pages: dict[str, Path], kind: str
 ) -> None:
     page = screen.open(pages[kind])
+    folds = page.locator("details.more")
+    assert folds.count() == (2 if kind == "folded" else 0)
+    folds.evaluate_all("all => all.forEach((one) => { one.open = true; })")
     assert page.locator(".plot").count() == page.locator(".plot.drawn svg").count() >= 1
     assert violations(page) == []
     assert page.evaluate(CUT_OFF) == []

@@ -30,11 +30,19 @@ def stored(name: str) -> dict[str, Any]:
 
 def filled(figure: Figure) -> dict[str, Any]:
     """The Vega-Lite specification of a figure, without looks: texts in their places, its data inside."""
-    texts = {"alt": figure.alt, **figure.texts}
-    found = _fill(stored(figure.spec), texts)
+    found = _fill(stored(figure.spec), texts_of(figure))
     assert isinstance(found, dict)
-    data: dict[str, Sequence[Mapping[str, Any]]] = {**found.get("datasets", {}), "rows": figure.rows, **figure.extra}
-    return {**found, "datasets": data}
+    return {**found, "datasets": {**found.get("datasets", {}), **data_of(figure)}}
+
+
+def texts_of(figure: Figure) -> dict[str, Any]:
+    """What stands at the names in the specification of the figure's family."""
+    return {"alt": figure.alt, **figure.texts}
+
+
+def data_of(figure: Figure) -> dict[str, Sequence[Mapping[str, Any]]]:
+    """The figure's data by the names under which the specification draws them."""
+    return {"rows": figure.rows, **figure.extra}
 
 
 def alone(figure: Figure, width: int = 720) -> dict[str, Any]:

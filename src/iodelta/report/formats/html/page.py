@@ -27,9 +27,11 @@ RATE = "rate"
 TABLED = 400
 """Rows of a chart's table; more are left to the files."""
 
+LONG, SHOWN = 24, 10
+"""Rows of a table of numbers from which on only the first stand open, and how many these are."""
 
-MANY, KEPT = 8, 6
-"""Charts of a chapter from which on only some stand open, and how many these are."""
+MANY, KEPT, LINES = 8, 6, 100
+"""Charts of a chapter from which on only some stand open; how many these are, and how many lines they have at most."""
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -217,8 +219,19 @@ def open_ones(figures: Sequence[Figure], source: Source | None) -> set[str]:
     for figure in figures:
         kinds.setdefault(re.sub(r"\d+", "", figure.name), []).append(figure)
     ranked = [sorted(own, key=lambda one: -_clearest(one, clearness)) for own in kinds.values()]
-    in_turn = chain.from_iterable(zip_longest(*ranked))
-    return {figure.name for figure in islice(filter(None, in_turn), KEPT)}
+    in_turn = filter(None, chain.from_iterable(zip_longest(*ranked)))
+    first, *others = islice(in_turn, KEPT)
+    kept, lines = {first.name}, _lines(first)
+    for figure in others:
+        lines += _lines(figure)
+        if lines <= LINES:
+            kept.add(figure.name)
+    return kept
+
+
+def _lines(figure: Figure) -> int:
+    """Lines of a chart that has one for each comparison or cell; 1 of any other, whose height is fixed."""
+    return len({row.get("row") for row in figure.rows})
 
 
 def _clearest(figure: Figure, clearness: Mapping[str, float]) -> float:

@@ -55,8 +55,39 @@
     return most;
   };
 
+  const read = (id) => JSON.parse(document.getElementById(id).textContent);
+  const families = new Map();
+
+  // A copy of part in which every string "@name" is replaced; in a list, a name that stands for a list gives its
+  // members. What is put in is data, never looked into again.
+  const fill = (part, texts) => {
+    if (typeof part === "string") return part.startsWith("@") ? texts[part.slice(1)] : part;
+    if (part === null || typeof part !== "object") return part;
+    if (!Array.isArray(part)) {
+      return Object.fromEntries(Object.entries(part).map(([key, value]) => [key, fill(value, texts)]));
+    }
+    return part.flatMap((value) => {
+      const put = fill(value, texts);
+      return typeof value === "string" && Array.isArray(put) ? put : [put];
+    });
+  };
+
+  // Rows as objects; most come with their names written once.
+  const rowsOf = (data) => (Array.isArray(data)
+    ? data
+    : data.rows.map((row) => Object.fromEntries(data.names.map((name, at) => [name, row[at]]))));
+
+  // The specification of the chart's family, filled with the chart's own words and data.
+  const specOf = (id) => {
+    const own = read(id);
+    if (!families.has(own.family)) families.set(own.family, read(`family-${own.family}`));
+    const spec = fill(families.get(own.family), own.texts);
+    const data = Object.entries(own.data).map(([name, rows]) => [name, rowsOf(rows)]);
+    return { ...spec, datasets: { ...spec.datasets, ...Object.fromEntries(data) } };
+  };
+
   const draw = (plot) => {
-    const spec = JSON.parse(document.getElementById(plot.id.replace(/^plot-/, "spec-")).textContent);
+    const spec = specOf(plot.id.replace(/^plot-/, "spec-"));
     const most = letters(spec, plot.clientWidth);
     const labelExpr = `length(datum.label) > ${most} ? '…' + slice(datum.label, ${1 - most}) : datum.label`;
     const axisY = { ...looks.axisY, labelLimit: Math.round(Math.max(plot.clientWidth * 0.48, 6.8 * most)) };

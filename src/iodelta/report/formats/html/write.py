@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,9 @@ import msgspec
 
 from iodelta import __version__
 from iodelta.report.formats.charts import Figure
-from iodelta.report.formats.charts.specs import filled
+from iodelta.report.formats.charts.specs import data_of, stored, texts_of
 from iodelta.report.formats.charts.theme import DARK, LIGHT, config, named
-from iodelta.report.formats.html.page import TABLED, Page
+from iodelta.report.formats.html.page import LONG, SHOWN, TABLED, Page
 
 HERE = Path(__file__).parent
 
@@ -35,8 +37,11 @@ def report(page: Page) -> bytes:
         scripts=[_safe(script) for script in scripts],
         hashes=hashes,
         spec=_spec,
+        families=tuple(_families(page)),
         looks=_safe(_json(config(named()))) if charts else "",
         tabled=TABLED,
+        long=LONG,
+        shown=SHOWN,
     )
     return str(text).encode("utf-8", "backslashreplace")
 
@@ -90,8 +95,25 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
+def _families(page: Page) -> Iterator[tuple[str, Any]]:
+    """The specification of every family that is drawn, once for all its charts: name and unfilled specification."""
+    drawn = chain.from_iterable((*chapter.figures, *chapter.more) for chapter in page.chapters)
+    for name in sorted({figure.spec for figure in drawn if figure.rows}):
+        yield name, _safe(_json(stored(name)))
+
+
 def _spec(figure: Figure) -> Any:
-    return _safe(_json(filled(figure)))
+    """What the page's script puts into the specification of the figure's family."""
+    data = {name: _columns(rows) for name, rows in data_of(figure).items()}
+    return _safe(_json({"family": figure.spec, "texts": texts_of(figure), "data": data}))
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> Any:
+    """``rows`` with their names written once, where all have the same ones."""
+    names = list(rows[0]) if rows else []
+    if any(list(row) != names for row in rows):
+        return rows
+    return {"names": names, "rows": [list(row.values()) for row in rows]}
 
 
 def _json(value: Any) -> str:
