@@ -269,7 +269,9 @@ class Preparation:
         if window is not None:
             over = f"range {100 * window.range:.0f} % ({100 * RANGE:.0f} % allowed)"
             text += f"; the last five: {over}, slope {round(100 * window.slope):+d} % ({100 * SLOPE:.0f} % allowed)"
-        return f"{text}; {100 * overwritten(self._rounds) / self._disk.size:.0f} % of the size written by complete rounds"
+        return (
+            f"{text}; {100 * overwritten(self._rounds) / self._disk.size:.0f} % of the size written by complete rounds"
+        )
 
     def _settle(self, state: State) -> None:
         disk, steady = self._disk, state == "steady"

@@ -59,8 +59,8 @@ def answer(disk: DiskAccount) -> str:
         share, least = (100 * part / disk.size for part in (disk.before_window, disk.least_written))
         return (
             f"Not steady after {made}: the last {WINDOW} {_window(disk.window)}, "
-            f"but complete rounds had written only {share:.0f} % of the size before them, and up to {least:.0f} % a disk may "
-            "still be as fast as a new one. Give longer rounds, or more of them."
+            f"but complete rounds had written only {share:.0f} % of the size before them, and up to {least:.0f} % a "
+            "disk may still be as fast as a new one. Give longer rounds, or more of them."
         )
     return f"Not steady after {made}: the last {WINDOW} {_window(disk.window)}."
 
