@@ -31,9 +31,11 @@ def rows(fast: float, slow: float, cache: float, stalls: float) -> Iterator[str]
     some, written = random.Random(fast), 0.0
     for window in range(1, round(SECONDS / WINDOW) + 1):
         level = fast if written < cache else slow
-        rate = 0.0 if some.random() < stalls else some.gauss(level, 0.05 * level)
+        if some.random() < stalls:
+            continue  # fio writes no row for a window without I/O
+        rate = some.gauss(level, 0.05 * level)
         written += rate * MIB * WINDOW
-        yield f"{round(1000 * WINDOW * window)}, {round(rate * 1024)}, 1, 4096, 0\n"
+        yield f"{round(1000 * WINDOW * window)}, {round(rate * 1024)}, 1, 0, 0\n"
 
 
 def main() -> None:
