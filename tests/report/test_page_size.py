@@ -88,7 +88,9 @@ def test_a_specification_is_in_the_page_once_for_all_charts_of_its_family() -> N
     assert page(many).count(b'"$schema"') == 1
 
 
-@pytest.mark.parametrize(("count", "parts"), [(LONG, (LONG,)), (LONG + 1, (SHOWN, LONG + 1 - SHOWN)), (500, (10, 490))])
+@pytest.mark.parametrize(
+    ("count", "parts"), [(LONG, (LONG,)), (LONG + 1, (SHOWN, LONG + 1 - SHOWN)), (500, (SHOWN, 500 - SHOWN))]
+)
 def test_only_the_first_rows_of_a_long_table_stand_open_and_none_is_lost(count: int, parts: tuple[int, ...]) -> None:
     text = page([], count).decode().partition('id="numbers"')[2].partition("</section>")[0]
     tables = [re.findall(r'<tr><th scope="row">(\d+)</th>', one) for one in text.split("<table")[1:]]
@@ -102,5 +104,8 @@ def test_charts_that_stand_open_have_no_more_lines_than_a_reader_looks_through()
     for lines in (1, 10, 40, 200):
         rows = [{"row": str(at)} for at in range(lines)]
         own = [msgspec.structs.replace(one, name=f"chart{'x' * at}", rows=rows) for at in range(12)]
-        kept = open_ones(own, None)
-        assert len(kept) == max(1, min(KEPT, LINES // lines))
+        assert len(open_ones(own, None)) == max(1, min(KEPT, LINES // lines))
+    assert len(open_ones(own[:1], None)) == 1
+    assert len(open_ones([], None)) == 0
+    few = [msgspec.structs.replace(one, name=f"chart{'x' * at}", rows=rows[:40]) for at in range(5)]
+    assert len(open_ones(few, None)) == LINES // 40

@@ -27,11 +27,12 @@ RATE = "rate"
 TABLED = 400
 """Rows of a chart's table; more are left to the files."""
 
-LONG, SHOWN = 24, 10
+LONG, SHOWN = 24, 5
 """Rows of a table of numbers from which on only the first stand open, and how many these are."""
 
-MANY, KEPT, LINES = 8, 6, 100
-"""Charts of a chapter from which on only some stand open; how many these are, and how many lines they have at most."""
+MANY, KEPT, LINES = 8, 6, 120
+"""Charts of a chapter, and lines of them all, from which on only some stand open; these are so many, and have no more
+lines."""
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -212,7 +213,7 @@ def _chapters(charts: Charts, source: Source | None) -> Iterator[Chapter]:
 def open_ones(figures: Sequence[Figure], source: Source | None) -> set[str]:
     """The names of the charts that stand open: all of a few; of many one of each kind in turn, those first that have
     the cells with the clearest changes."""
-    if len(figures) <= MANY:
+    if len(figures) <= MANY and sum(map(_lines, figures)) <= LINES:
         return {figure.name for figure in figures}
     clearness = source.clearness() if source is not None else {}
     kinds: dict[str, list[Figure]] = {}
@@ -230,8 +231,8 @@ def open_ones(figures: Sequence[Figure], source: Source | None) -> set[str]:
 
 
 def _lines(figure: Figure) -> int:
-    """Lines of a chart that has one for each comparison or cell; 1 of any other, whose height is fixed."""
-    return len({row.get("row") for row in figure.rows})
+    """Lines of a chart that has one for each comparison, or each variant of a cell; of any other only a few."""
+    return len({(row.get("row"), row.get("variant")) for row in figure.rows})
 
 
 def _clearest(figure: Figure, clearness: Mapping[str, float]) -> float:
