@@ -107,5 +107,6 @@ def test_charts_that_stand_open_have_no_more_lines_than_a_reader_looks_through()
         assert len(open_ones(own, None)) == max(1, min(KEPT, LINES // lines))
     assert len(open_ones(own[:1], None)) == 1
     assert len(open_ones([], None)) == 0
-    few = [msgspec.structs.replace(one, name=f"chart{'x' * at}", rows=rows[:40]) for at in range(5)]
+    few = [msgspec.structs.replace(one, name=f"chart{'x' * at}", rows=rows[:40]) for at in range(7)]
     assert len(open_ones(few, None)) == LINES // 40
+    assert len(open_ones(few[:6], None)) == 6

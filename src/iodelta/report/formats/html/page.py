@@ -31,8 +31,8 @@ LONG, SHOWN = 24, 5
 """Rows of a table of numbers from which on only the first stand open, and how many these are."""
 
 MANY, KEPT, LINES = 8, 6, 120
-"""Charts of a chapter, and lines of them all, from which on only some stand open; these are so many, and have no more
-lines."""
+"""Charts of a chapter from which on only some stand open; how many these are, and how many lines they have at most.
+With twice as many lines a few charts are folded, too."""
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -213,7 +213,7 @@ def _chapters(charts: Charts, source: Source | None) -> Iterator[Chapter]:
 def open_ones(figures: Sequence[Figure], source: Source | None) -> set[str]:
     """The names of the charts that stand open: all of a few; of many one of each kind in turn, those first that have
     the cells with the clearest changes."""
-    if len(figures) <= MANY and sum(map(_lines, figures)) <= LINES:
+    if len(figures) <= MANY and sum(map(_lines, figures)) <= 2 * LINES:
         return {figure.name for figure in figures}
     clearness = source.clearness() if source is not None else {}
     kinds: dict[str, list[Figure]] = {}
