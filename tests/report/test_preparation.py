@@ -59,8 +59,9 @@ def test_what_a_step_without_an_end_wrote_is_called_unknown_never_nothing(kind: 
 
 def test_steps_without_an_end_are_those_that_began_once_more_than_they_ended() -> None:
     """A step that is made again has the number of the one that was killed."""
-    begun = [StepBegun(0.0, at, kind, "m") for at, kind in ((1, "purge"), (2, "fill"), (2, "fill"), (3, "round"))]
-    done = [StepDone(0.0, at, kind, 0.0, 1.0, 5, "m") for at, kind in ((1, "purge"), (2, "fill"))]
+    again = StepBegun(0.0, 2, "fill", "m")
+    begun = (StepBegun(0.0, 1, "purge", "m"), again, again, StepBegun(0.0, 3, "round", "m"))
+    done = (StepDone(0.0, 1, "purge", 0.0, 1.0, 5, "m"), StepDone(0.0, 2, "fill", 0.0, 1.0, 5, "m"))
     other = StepBegun(0.0, 4, "purge", "another")
     account = Account((*begun, *done, other))
     assert account.unfinished("m") == {"fill": 1, "round": 1}

@@ -129,8 +129,8 @@ class Account:
 
     def unfinished(self, machine: str) -> dict[str, int]:
         """Kind of a step -> how often one began on ``machine`` and did not end: it was killed, or is still running."""
-        begun = Counter(one.step for one in self.steps_begun if one.machine == machine)
-        ended = Counter(one.step for one in self.steps.values() if one.machine == machine)
+        begun: Counter[str] = Counter(one.step for one in self.steps_begun if one.machine == machine)
+        ended: Counter[str] = Counter(one.step for one in self.steps.values() if one.machine == machine)
         return dict(begun - ended)
 
     @property
