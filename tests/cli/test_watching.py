@@ -132,7 +132,8 @@ def test_before_the_first_look_a_log_says_when_it_is_and_projects_nothing(blocks
     round_ = slow * sum(len(slot.order) for slot in PLAN.schedule.rounds[0])
     watcher.judged(judge_all(made, PLAN.rules, baseline="a"), blocks * round_, 20.0)
     seconds = (FIRST - blocks) * round_
-    first = f"first look after {FIRST} blocks, {FIRST - blocks} more, {duration(seconds)}"
+    more = 2 * (FIRST - blocks)
+    first = f"first look after {FIRST} blocks of each of 2 cells, {more} more in all, {duration(seconds)}"
     expected = "about 20 s left" if projected else first
     assert said[-1].endswith(expected)
     assert ("about" in said[-1]) == projected

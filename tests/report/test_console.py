@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from iodelta.cli.watching import PlainWatcher
 from iodelta.experiment import Experiment, parse
 from iodelta.lab.calibration import Calibration, doubt
 from iodelta.lab.plan import Plan, make_plan
@@ -18,6 +19,7 @@ from iodelta.report.formats.console import show
 from iodelta.report.stories.evidence import carried
 from iodelta.report.stories.explain import explain
 from iodelta.report.stories.sources import brief, system, system_of_sides
+from iodelta.report.stories.statements import open_questions
 from iodelta.study.again import Again
 from iodelta.study.confounders import differences
 from iodelta.study.experiment import Account, headline
@@ -26,7 +28,7 @@ from iodelta.study.views import views
 from iodelta.study.words import digits, duration, inert, interval, percent, quantity, size
 from iodelta.trial import Direction, Finding, Latency, Quantity, Trial
 from iodelta.verdict import judge_all
-from iodelta.verdict.model import Carry, Change
+from iodelta.verdict.model import Carry, Change, Look, Needed
 
 
 def experiment(depths: Sequence[int] = (1, 32), variants: Sequence[str] = ("old", "new"), more: str = "") -> Experiment:
@@ -295,6 +297,38 @@ def test_before_the_first_look_nothing_is_projected() -> None:
     each = duration(5 * shown.block_seconds)
     assert f"randread 4k: first look after 9 blocks, 5 more, {each}" in said
     assert "needs about" not in said
+
+
+def test_the_time_to_the_first_look_is_that_of_all_open_cells() -> None:
+    """The report said 16 min of one cell where the line of progress said 70 min of all four."""
+    shown = account(experiment((1, 4, 16, 32)), {}, blocks=4)
+    first = shown.plan.rules.looks[0]
+    more = 4 * (first - 4)
+    seconds = duration(more * shown.block_seconds)
+    said = f"first look after {first} blocks of each of 4 cells, {more} more in all, {seconds}"
+    for verbose in (False, True):
+        assert " ".join(text(shown, verbose=verbose).split()).count(f": {said}.") == 1
+    watched: list[str] = []
+    watcher = PlainWatcher(watched.append)
+    watcher.begin(shown.plan, "folder", 0)
+    watcher.judged(shown.judgement, shown.spent, 0.0)
+    assert watched[-1].endswith(said)
+    (given_up,) = {cell.name for cell in shown.plan.experiment.cells if "32" in cell.name}
+    fewer = " ".join(text(msgspec.structs.replace(shown, abandoned={given_up: "fio failed"})).split())
+    assert f"of each of 3 cells, {3 * (first - 4)} more in all" in fewer
+
+
+def test_a_block_that_serves_two_comparisons_is_counted_once() -> None:
+    """To decide four cells of two comparisons each was said to take twice the blocks that it takes."""
+    shown = account(experiment((1, 4, 16, 32), ("old", "new", "other")), {}, blocks=4)
+    later = [
+        msgspec.structs.replace(verdict, look=Look(0, 4, 0.01, last=False), needed=Needed(verdict.blocks + 6, 8, 12, 0.8))
+        for verdict in shown.judgement.verdicts
+    ]
+    judgement = msgspec.structs.replace(shown.judgement, verdicts=tuple(later))
+    said = " ".join(open_questions(msgspec.structs.replace(shown, judgement=judgement)))
+    seconds = duration(24 * shown.block_seconds)
+    assert said == f"Open: 4 of 4 cells; to decide them all takes about 24 more blocks, {seconds}."
 
 
 def test_iops_and_latency_of_one_effect_are_said_to_be_one() -> None:

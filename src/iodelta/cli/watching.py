@@ -127,12 +127,13 @@ def _ahead(plan: Plan, judgement: Judgement, spent: float, left: float) -> str:
     if not waiting or any(verdict.look is not None for verdict in judgement.verdicts):
         return expected(left)
     nearest = min(waiting, key=lambda verdict: (verdict.next_look or 0) - verdict.blocks)
+    cells = [cell.name for cell in plan.experiment.cells]
     blocks: dict[str, int] = {}
     for verdict in judgement.verdicts:  # a metric may lack values that another one of the cell has
         blocks[verdict.cell] = max(verdict.blocks, blocks.get(verdict.cell, 0))
     done = sum(blocks.values())
     each = spent / done if done else plan.trial_seconds * plan.per_block
-    return first_look(nearest, each * len(blocks))
+    return first_look(nearest, judgement, cells, each)
 
 
 def _cells(count: int) -> str:

@@ -66,6 +66,11 @@ class Account(msgspec.Struct, frozen=True):
         return breaks(self.findings)
 
     @property
+    def kept(self) -> list[str]:
+        """The cells that were not given up."""
+        return [cell.name for cell in self.plan.experiment.cells if cell.name not in self.abandoned]
+
+    @property
     def block_seconds(self) -> float:
         """Seconds of one block of one cell: as measured, with boots, repeats and all, once a trial was."""
         each = self.spent / self.trials if self.trials else self.plan.trial_seconds

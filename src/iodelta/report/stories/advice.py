@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from itertools import chain
 
 from iodelta.errors import pasted
@@ -89,7 +88,7 @@ def _inconclusive(account: Account) -> Iterator[str]:
     open_ = {verdict.cell for verdict in waiting}
     cells = [cell for cell in every if cell in open_]
     name = "Inconclusive" if cells == every else f"Inconclusive ({_some([*map(inert, cells)])})"
-    looks = filter(None, map(partial(first_look, each=each), waiting))
+    looks = filter(None, (first_look(verdict, account.judgement, account.kept, each) for verdict in waiting))
     yield f"{name}: {next(looks, '') or _takes(waiting, cells, each)}."
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from iodelta.plural import plural
 from iodelta.study.words import duration, inert, interval, percent
-from iodelta.verdict import Verdict
+from iodelta.verdict import Judgement, Verdict
 from iodelta.verdict.model import Carry, Change, Flags
 
 NAMED = 12
@@ -127,12 +127,27 @@ def share_of(carry: Carry, typical: Change | None) -> float:
     return min(1.0, abs((seen - adjusted) / left))
 
 
-def first_look(verdict: Verdict, each: float) -> str:
-    """Before the first look: when it will be, and nothing else; ``each`` are the seconds of a block. Else empty."""
+def first_look(verdict: Verdict, judgement: Judgement, cells: Iterable[str], each: float) -> str:
+    """Before the first look: when it will be, and nothing else; empty after it.
+
+    A round holds a block of every cell that is open, so the time counts all of them. ``cells`` are those that were not
+    given up, ``each`` are the seconds of a block of one cell.
+    """
     if verdict.look is not None or verdict.next_look is None:
         return ""
-    more = max(0, verdict.next_look - verdict.blocks)
-    return f"first look after {plural(verdict.next_look, 'block')}, {more} more, {duration(more * each)}"
+    done = list(_done_of_open(judgement, cells))
+    more = sum(max(0, verdict.next_look - blocks) for blocks in done)
+    every, all_ = (f" of each of {len(done)} cells", " in all") if len(done) > 1 else ("", "")
+    blocks = plural(verdict.next_look, "block")
+    return f"first look after {blocks}{every}, {more} more{all_}, {duration(more * each)}"
+
+
+def _done_of_open(judgement: Judgement, cells: Iterable[str]) -> Iterator[int]:
+    """The blocks that each open cell has; none for one that was not measured yet."""
+    for cell in cells:
+        own = judgement.of(cell)
+        if not own or any(verdict.step == "continue" for verdict in own):
+            yield max((verdict.blocks for verdict in own), default=0)
 
 
 def _estimates(verdict: Verdict) -> Iterator[str]:

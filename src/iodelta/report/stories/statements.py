@@ -201,14 +201,15 @@ def _costs(account: Account) -> Iterator[str]:
     known = [cost for cost in account.views.costs if cost.system_ns is not None]
     if not known or len(account.plan.experiment.cells) > MANY:
         return
-    by_cell: dict[str, list[str]] = {}
+    by_cell: dict[str, list[str]] = {cell.name: [] for cell in account.plan.experiment.cells}
     for cost in known:
         switches = f", {cost.switches:.2f} switches" if cost.switches is not None else ""
         half = " to ".join(quantity(end, "ns", 3) for end in cost.system_quartiles or ())
         text = f"{inert(cost.variant)} {quantity(cost.system_ns, 'ns', 3)}{f' ({half})' if half else ''}{switches}"
         by_cell.setdefault(cost.cell, []).append(text)
     for cell, parts in by_cell.items():
-        yield f"Kernel time per I/O (half of the trials), {inert(cell)}: {'; '.join(parts)}."
+        if parts:
+            yield f"Kernel time per I/O (half of the trials), {inert(cell)}: {'; '.join(parts)}."
 
 
 def open_questions(account: Account) -> Iterator[str]:
@@ -218,13 +219,17 @@ def open_questions(account: Account) -> Iterator[str]:
         if verdict.word == "inconclusive":
             waiting.setdefault((verdict.cell, verdict.variant), []).append(verdict)
     each = account.block_seconds
+    looks = {_first_look(verdict, account) for verdict in chain.from_iterable(waiting.values())}
+    if len(waiting) > 1 and len(looks) == 1 and looks != {""}:
+        yield f"Open: {looks.pop()}."
+        return
     if len(waiting) > MANY:
-        more = sum(max(map(more_blocks, own)) for own in waiting.values())
-        if all(verdict.look is None for verdict in chain.from_iterable(waiting.values())):
-            yield f"Open: the first look at all cells takes {plural(more, 'more block')}, {duration(more * each)}."
-            return
+        blocks: dict[str, int] = {}  # a block of a cell serves all its comparisons
+        for (cell, _), own in waiting.items():
+            blocks[cell] = max(*map(more_blocks, own), blocks.get(cell, 0))
+        more = sum(blocks.values())
         yield (
-            f"Open: {len({cell for cell, _ in waiting})} of "
+            f"Open: {len(blocks)} of "
             f"{plural(len(account.plan.experiment.cells), 'cell')}; to decide "
             f"them all takes about {plural(more, 'more block')}, {duration(more * each)}."
         )
@@ -232,21 +237,25 @@ def open_questions(account: Account) -> Iterator[str]:
     several = len(account.plan.experiment.variants) > 2
     for (cell, variant), own in waiting.items():
         name = f"{inert(cell)}, {inert(variant)}" if several else inert(cell)
-        yield f"Open: {name}: {'; '.join(_costs_of(own, each))}."
+        yield f"Open: {name}: {'; '.join(_costs_of(own, account))}."
 
 
-def _costs_of(own: Sequence[Verdict], each: float) -> list[str]:
+def _first_look(verdict: Verdict, account: Account) -> str:
+    return first_look(verdict, account.judgement, account.kept, account.block_seconds)
+
+
+def _costs_of(own: Sequence[Verdict], account: Account) -> list[str]:
     """What the open metrics of a cell still need; before the first look that of all of them at once."""
-    first = {first_look(verdict, each) for verdict in own}
+    first = {_first_look(verdict, account) for verdict in own}
     if len(first) == 1 and first != {""}:
         return list(first)
-    return [_cost(verdict, each) for verdict in own]
+    return [_cost(verdict, account) for verdict in own]
 
 
-def _cost(verdict: Verdict, each: float) -> str:
-    """What one open comparison still needs; ``each`` are the seconds of a block."""
-    text = metric_name(verdict.metric, with_kind=False)
-    if first := first_look(verdict, each):
+def _cost(verdict: Verdict, account: Account) -> str:
+    """What one open comparison still needs."""
+    text, each = metric_name(verdict.metric, with_kind=False), account.block_seconds
+    if first := _first_look(verdict, account):
         return f"{text} {first}"
     needed = verdict.needed
     if needed is not None and needed.high is None:
