@@ -7,7 +7,9 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
+import msgspec
 import pytest
+from rich.console import Console
 
 from iodelta.bisect.driver import Asking, share_done
 from iodelta.bisect.model import Estimate
@@ -137,6 +139,32 @@ def test_before_the_first_look_a_log_says_when_it_is_and_projects_nothing(blocks
     expected = "about 20 s left" if projected else first
     assert said[-1].endswith(expected)
     assert ("about" in said[-1]) == projected
+
+
+@pytest.mark.parametrize(("seconds", "short"), [(2.0, False), (80.0, True)])
+def test_a_budget_that_ends_before_the_first_look_is_said_after_the_first_round(seconds: float, short: bool) -> None:
+    """The plan reckoned 17 s for a trial that took 80 s with its boot: the budget ended without a look, unannounced."""
+    design = msgspec.structs.replace(PLAN.experiment.design, budget=1200.0)
+    plan = msgspec.structs.replace(PLAN, experiment=msgspec.structs.replace(PLAN.experiment, design=design))
+    made = []
+    for cell in plan.experiment.cells:
+        made += [_trial(0, cell.name, "a", 0), _trial(1, cell.name, "b", 0)]
+    judgement = judge_all(made, plan.rules, baseline="a")
+    said: list[str] = []
+    screen = io.StringIO()
+    live = watching.LiveWatcher(Console(file=screen, width=300))
+    for watcher in (watching.PlainWatcher(said.append), live):
+        watcher.begin(plan, "somewhere", 0)
+        for _ in range(2):
+            watcher.judged(judgement, 4 * seconds, 900.0)
+    live.close()
+    needed = duration(FIRST * 4 * seconds)
+    sentence = (
+        f"A trial takes {duration(seconds)} ({duration(plan.trial_seconds)} in the plan): the budget of 20 min ends "
+        f"before the first look, which takes {needed} in all."
+    )
+    assert sum(sentence in line for line in said) == short
+    assert screen.getvalue().count(sentence) == short
 
 
 def _trial(number: int, cell: str, variant: str, block: int) -> Trial:

@@ -10,9 +10,11 @@ from iodelta.errors import RequestError
 from iodelta.experiment import parse
 from iodelta.lab.booting import look
 from iodelta.lab.boots import PILOT, Scatter, held, settings_of
-from iodelta.lab.plan import make_plan
+from iodelta.lab.plan import BOOT, REBOOT, make_plan
 from iodelta.lab.setup import survey
 from iodelta.machine import LocalMachine
+from iodelta.report.stories.plan import asked as story_of_plan
+from iodelta.study.words import duration
 from iodelta.trial import Direction, Finding, Histogram, Latency, Quantity
 from iodelta.workload.model import FioResult
 from iodelta.workload.pooled import pooled
@@ -82,6 +84,20 @@ def test_what_a_boot_sets_is_no_knob_within_it() -> None:
     assert held(asked).knob_names() == ("block.scheduler",)
     assert settings_of(asked, asked.variant("old")) == {"kernel": "6.1"}
     assert make_plan(asked).trial_seconds > 2 * (asked.design.trial + asked.design.ramp)
+
+
+@pytest.mark.parametrize(
+    ("machine", "said"),
+    [
+        ("vm", f"({duration(BOOT)} of it for the boot of its guest, assumed: the first round measures it)"),
+        ("ssh:host", f"({duration(REBOOT)} of it for the reboot of its host, assumed: the first round measures it)"),
+    ],
+)
+def test_a_plan_says_what_it_assumes_of_a_boot(machine: str, said: str) -> None:
+    variants = "[variant.old]\nkernel = '6.1'\n[variant.new]\nkernel = '6.12'\n"
+    asked = parse(f"machine = '{machine}'\n[workload]\nrw = 'randread'\n{variants}")
+    (time,) = [item.text for item in story_of_plan(make_plan(asked)) if item.label == "Time"]
+    assert said in time
 
 
 def test_kernels_are_of_guests_and_hosts_and_of_no_search() -> None:

@@ -20,7 +20,7 @@ from iodelta.lab.plan import Plan
 from iodelta.lab.progress import Watcher
 from iodelta.lab.schedule import Slot
 from iodelta.plural import plural
-from iodelta.report.stories.evidence import first_look
+from iodelta.report.stories.evidence import blocks_to_look, first_look
 from iodelta.study.planned import at_most
 from iodelta.study.words import duration, inert, interval, metric_name, percent, wrap
 from iodelta.trial import Trial
@@ -110,6 +110,8 @@ class PlainWatcher:
         self._round += 1
         if self._said is not None and decided == self._said[0] and spent - self._said[1] < EVERY:
             return
+        if self._said is None and (beyond := _beyond_budget(self._plan, judgement, spent)):
+            self.note(beyond)
         self._said = (decided, spent)
         self._say(
             f"round {self._round} done: {decided} of {_cells(len(steps))} decided{ended}, {duration(spent)} spent, "
@@ -123,17 +125,47 @@ class PlainWatcher:
 def _ahead(plan: Plan, judgement: Judgement, spent: float, left: float) -> str:
     """What is to come: before the first look of any cell nothing is known but when that look will be, at the pace that
     was measured."""
+    nearest = _before_first_look(judgement)
+    if nearest is None:
+        return expected(left)
+    return first_look(nearest, judgement, _names(plan), _block_seconds(plan, judgement, spent))
+
+
+def _beyond_budget(plan: Plan, judgement: Judgement, spent: float) -> str:
+    """That the budget ends before the first look at the pace that was measured; empty where it does not."""
+    nearest, budget = _before_first_look(judgement), plan.experiment.design.budget
+    if nearest is None or nearest.next_look is None or spent > budget:  # one that was extended
+        return ""
+    each = _block_seconds(plan, judgement, spent)
+    needed = spent + each * sum(blocks_to_look(nearest.next_look, judgement, _names(plan)))
+    if needed <= budget:
+        return ""
+    return (
+        f"A trial takes {duration(each / plan.per_block)} ({duration(plan.trial_seconds)} in the plan): the budget of "
+        f"{duration(budget)} ends before the first look, which takes {duration(needed)} in all. "
+        "Give a larger budget, shorter trials or fewer cells."
+    )
+
+
+def _before_first_look(judgement: Judgement) -> Verdict | None:
+    """The comparison that is nearest to its first look; None once any cell was looked at, or where none will be."""
     waiting = [verdict for verdict in judgement.verdicts if verdict.next_look is not None]
     if not waiting or any(verdict.look is not None for verdict in judgement.verdicts):
-        return expected(left)
-    nearest = min(waiting, key=lambda verdict: (verdict.next_look or 0) - verdict.blocks)
-    cells = [cell.name for cell in plan.experiment.cells]
+        return None
+    return min(waiting, key=lambda verdict: (verdict.next_look or 0) - verdict.blocks)
+
+
+def _names(plan: Plan) -> list[str]:
+    return [cell.name for cell in plan.experiment.cells]
+
+
+def _block_seconds(plan: Plan, judgement: Judgement, spent: float) -> float:
+    """Seconds of a block of one cell: as measured, once one was."""
     blocks: dict[str, int] = {}
     for verdict in judgement.verdicts:  # a metric may lack values that another one of the cell has
         blocks[verdict.cell] = max(verdict.blocks, blocks.get(verdict.cell, 0))
     done = sum(blocks.values())
-    each = spent / done if done else plan.trial_seconds * plan.per_block
-    return first_look(nearest, judgement, cells, each)
+    return spent / done if done else plan.trial_seconds * plan.per_block
 
 
 def _cells(count: int) -> str:
@@ -184,6 +216,9 @@ class LiveWatcher:
         self._spent += trial.seconds
 
     def judged(self, judgement: Judgement, spent: float, left: float) -> None:
+        first = self._judgement is None
+        if first and self._plan is not None and (beyond := _beyond_budget(self._plan, judgement, spent)):
+            self.note(beyond)
         self._judgement, self._spent, self._left = judgement, spent, left
         self._draw()
 

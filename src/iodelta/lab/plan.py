@@ -141,8 +141,7 @@ def make_plan(experiment: Experiment) -> Plan:
         measured = io_uring.seconds(design.ramp, design.trial)
     trial_seconds = measured + design.settle + OVERHEAD
     if experiment.boots:  # two runs in each of the first
-        boot = REBOOT / len(experiment.cells) * len(experiment.conditions) if experiment.reboots else BOOT
-        trial_seconds += boot + measured + OVERHEAD
+        trial_seconds += boot_seconds(experiment) + measured + OVERHEAD
     metrics = primary_metrics(experiment)
     carry = carry_of(experiment)
     comparisons = len(experiment.cells) * (len(experiment.variants) - 1)
@@ -163,6 +162,13 @@ def make_plan(experiment: Experiment) -> Plan:
     identifier = f"{random.SystemRandom().getrandbits(64):016x}"
     schedule = make_schedule(experiment, seed, rules.max_blocks, runs=runs)
     return Plan(experiment, rules, schedule, seed, identifier, trial_seconds)
+
+
+def boot_seconds(experiment: Experiment) -> float:
+    """Seconds of a trial that its boot is assumed to take, before one was timed; 0 where nothing is booted."""
+    if not experiment.boots:
+        return 0.0
+    return REBOOT / len(experiment.cells) * len(experiment.conditions) if experiment.reboots else BOOT
 
 
 def warnings(plan: Plan) -> tuple[Finding, ...]:

@@ -177,12 +177,15 @@ class Runner:
 
     def _open(self, round_: Iterable[Slot]) -> list[Slot]:
         """The blocks still to be run: not done, and their cells neither decided nor abandoned."""
-        waiting = {
-            cell
-            for cell in self._cells.keys() - self._state.abandoned.keys()
-            if not self._judgement.of(cell) or next_step(self._judgement.of(cell)) == "continue"
-        }
+        waiting = set(self._open_cells())
         return [slot for slot in round_ if slot.cell in waiting and not self._is_complete(slot)]
+
+    def _open_cells(self) -> Iterator[str]:
+        """The cells that are neither decided nor abandoned."""
+        for cell in self._cells:
+            verdicts = self._judgement.of(cell)
+            if cell not in self._state.abandoned and (not verdicts or next_step(verdicts) == "continue"):
+                yield cell
 
     def _block(self, slot: Slot, background: BackgroundLoad | None, attempt: int) -> None:
         """One block; after a spoilt trial all of it again, so that no arm is ever dropped alone.
@@ -332,10 +335,8 @@ class Runner:
         """Expected seconds until the end: what open cells need by their own estimate, but no less than to their next
         look, within plan and budget."""
         blocks, most = 0, self._rules.max_blocks
-        for cell in self._cells:
+        for cell in self._open_cells():
             verdicts = self._judgement.of(cell)
-            if verdicts and next_step(verdicts) != "continue":
-                continue
             needed = max((v.needed.blocks or most for v in verdicts if v.needed), default=most)
             needed = max([needed, *(v.next_look or 0 for v in verdicts)])
             blocks += max(0, min(needed, most) - self._done[cell])

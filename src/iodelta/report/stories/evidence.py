@@ -135,19 +135,21 @@ def first_look(verdict: Verdict, judgement: Judgement, cells: Iterable[str], eac
     """
     if verdict.look is not None or verdict.next_look is None:
         return ""
-    done = list(_done_of_open(judgement, cells))
-    more = sum(max(0, verdict.next_look - blocks) for blocks in done)
-    every, all_ = (f" of each of {len(done)} cells", " in all") if len(done) > 1 else ("", "")
+    to_come = blocks_to_look(verdict.next_look, judgement, cells)
+    more, open_ = sum(to_come), len(to_come)
+    every, all_ = (f" of each of {open_} cells", " in all") if open_ > 1 else ("", "")
     blocks = plural(verdict.next_look, "block")
     return f"first look after {blocks}{every}, {more} more{all_}, {duration(more * each)}"
 
 
-def _done_of_open(judgement: Judgement, cells: Iterable[str]) -> Iterator[int]:
-    """The blocks that each open cell has; none for one that was not measured yet."""
+def blocks_to_look(look: int, judgement: Judgement, cells: Iterable[str]) -> list[int]:
+    """The blocks that each open cell lacks to a look; all of them for a cell that was not measured yet."""
+    lacking = []
     for cell in cells:
         own = judgement.of(cell)
         if not own or any(verdict.step == "continue" for verdict in own):
-            yield max((verdict.blocks for verdict in own), default=0)
+            lacking.append(max(0, look - max((verdict.blocks for verdict in own), default=0)))
+    return lacking
 
 
 def _estimates(verdict: Verdict) -> Iterator[str]:

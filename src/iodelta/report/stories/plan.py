@@ -9,7 +9,7 @@ from iodelta.errors import pasted
 from iodelta.experiment import Experiment
 from iodelta.experiment.command import commands_of, only_reads, unseen
 from iodelta.lab.diskstate import findings as of_disk
-from iodelta.lab.plan import Plan, carry_over, smallest_p, trials_of_a_variant, warnings
+from iodelta.lab.plan import Plan, boot_seconds, carry_over, smallest_p, trials_of_a_variant, warnings
 from iodelta.lab.setup import Survey
 from iodelta.lab.superblocks import kinds_of
 from iodelta.plural import plural
@@ -112,7 +112,17 @@ def _stalls(plan: Plan) -> str:
 
 def _time(plan: Plan) -> Item:
     each, longest = duration(plan.trial_seconds), duration(at_most(plan))
-    return fact("Time", f"{each} a trial, {plural(plan.per_round, 'trial')} a round, at most {longest}")
+    boot = _boot(plan.experiment)
+    return fact("Time", f"{each} a trial{boot}, {plural(plan.per_round, 'trial')} a round, at most {longest}")
+
+
+def _boot(experiment: Experiment) -> str:
+    """Which part of a trial its boot is assumed to take; empty where nothing is booted."""
+    seconds = boot_seconds(experiment)
+    if not seconds:
+        return ""
+    booted = "the reboot of its host" if experiment.reboots else "the boot of its guest"
+    return f" ({duration(seconds)} of it for {booted}, assumed: the first round measures it)"
 
 
 def _at_stake(found: Survey, refused: str) -> Iterator[Item]:
