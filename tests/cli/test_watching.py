@@ -156,9 +156,9 @@ def test_a_budget_that_ends_before_the_first_look_is_said_after_the_first_round(
     for watcher in (watching.PlainWatcher(said.append), live):
         watcher.begin(plan, "somewhere", 0)
         for _ in range(2):
-            watcher.judged(judgement, 4 * seconds, 900.0)
+            watcher.judged(judgement, plan.per_round * seconds, 900.0)
     live.close()
-    needed = duration(FIRST * 4 * seconds)
+    needed = duration(FIRST * plan.per_round * seconds)
     sentence = (
         f"A trial takes {duration(seconds)} ({duration(plan.trial_seconds)} in the plan): the budget of 20 min ends "
         f"before the first look, which takes {needed} in all."

@@ -322,7 +322,9 @@ def test_a_block_that_serves_two_comparisons_is_counted_once() -> None:
     """To decide four cells of two comparisons each was said to take twice the blocks that it takes."""
     shown = account(experiment((1, 4, 16, 32), ("old", "new", "other")), {}, blocks=4)
     later = [
-        msgspec.structs.replace(verdict, look=Look(0, 4, 0.01, last=False), needed=Needed(verdict.blocks + 6, 8, 12, 0.8))
+        msgspec.structs.replace(
+            verdict, look=Look(0, 4, 0.01, last=False), needed=Needed(verdict.blocks + 6, 8, 12, 0.8)
+        )
         for verdict in shown.judgement.verdicts
     ]
     judgement = msgspec.structs.replace(shown.judgement, verdicts=tuple(later))

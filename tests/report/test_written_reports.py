@@ -11,12 +11,15 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 from fio_files import write
-from test_console import account, experiment
+from test_console import account, experiment, text
 
+from iodelta.cli.main import cli
+from iodelta.ingest.reading import read_bytes
 from iodelta.lab.calibration import Calibration
 from iodelta.report.formats.mail import WIDTH, mail
-from iodelta.report.formats.render import rendered
+from iodelta.report.formats.render import TEXTS, rendered
 from iodelta.report.stories.story import Cell, Row, Story, Table
 from iodelta.study.again import again, run_line
 from iodelta.study.best import Best
@@ -137,6 +140,42 @@ def test_the_same_results_give_the_same_bytes_in_every_process(tmp_path: Path) -
     }
     assert len(said) == 1
     assert b"io_uring" in said.pop()
+
+
+OWN_FORMATS = ("console", "csv", "markdown", "mail", "json", "html")
+
+
+@pytest.mark.parametrize("format_", OWN_FORMATS)
+@pytest.mark.parametrize("sides", [["A"], ["A", "B"], ["A", "B", "C"]], ids=["show", "compare", "several"])
+def test_a_report_given_as_a_result_is_refused_by_name(sides: list[str], format_: str, tmp_path: Path) -> None:
+    """A column of blocks was read as 9 IOPS, and rows of a mail were lost."""
+    for number, side in enumerate(sides):
+        for run in "xyz":
+            write(tmp_path / side / f"{run}.json", 1000 + 7 * number + ord(run))
+    words = ["show" if len(sides) == 1 else "compare", *(str(tmp_path / side) for side in sides)]
+    _refused(CliRunner().invoke(cli, [*words, "--format", format_]).stdout, format_)
+
+
+@pytest.mark.parametrize("format_", ["console", *TEXTS])
+def test_a_report_of_an_experiment_given_as_a_result_is_refused_by_name(format_: str) -> None:
+    own = account(experiment((1, 32)), {}, blocks=4)
+    _refused(text(own) if format_ == "console" else rendered(own, format_).decode(), format_)
+
+
+def _refused(report: str, format_: str) -> None:
+    found = read_bytes(report.encode(), f"report.{format_}")
+    assert report
+    assert not found.runs
+    assert len(found.refusals) == 1
+    assert "a report of iodelta: give the folder" in found.refusals[0].reason
+
+
+def test_results_in_a_mail_with_a_report_are_read_all_the_same(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.json", 1000)
+    report = rendered(account(experiment((1,)), {}, blocks=4), "mail").decode()
+    found = read_bytes(f"{report}\n{path.read_text()}".encode(), "mail.txt")
+    assert [run.directions[0].iops.value for run in found.runs if run.directions[0].iops] == [1000]
+    assert len(found.refusals) == 1
 
 
 def test_likely_confounders_come_first_and_each_says_why_it_matters() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
-from iodelta.ingest import json_report
+from iodelta.ingest import json_report, own_reports
 from iodelta.ingest.cleaning import looks_binary
 from iodelta.ingest.model import DeviceStats, Imported, Refusal, Run
 from iodelta.ingest.numbers import version_of
@@ -23,9 +23,6 @@ LARGEST = 64 << 20
 
 _ZLIB = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
 """As zlib begins: fio's logs when log_store_compressed is set."""
-
-OWN_PAGE = b'<meta name="generator" content="iodelta '
-"""At the beginning of a report in HTML: its charts and tables repeat numbers, without what they were measured by."""
 
 Found = Run | DeviceStats | Refusal
 
@@ -119,8 +116,8 @@ def _read_one(source: Source) -> Iterator[Found | Summary]:
     if source.head.startswith(b"SQLite format 3\0"):
         yield Refusal(place, "an SQLite database: fsperf's is read when it is named itself, not in a folder")
         return
-    if OWN_PAGE in source.head:
-        yield Refusal(place, "a report of iodelta: give the folder or the results that it was made from")
+    if own_reports.whole(source.head):
+        yield Refusal(place, own_reports.REMEDY)
         return
     if looks_binary(source.head):
         yield Refusal(place, "binary data, but not an archive")

@@ -13,6 +13,7 @@ from iodelta.ingest import (
     json_found,
     kbench,
     other_tools,
+    own_reports,
     prose,
     read_stats,
     tables,
@@ -50,7 +51,7 @@ def read_text(data: bytes, file: str) -> list[Found]:
     used = bytearray(len(cleaned))
     whole = "\n".join(line.text for line in cleaned)
     reports += _reports_of_tools(cleaned, used, whole, file)
-    refused = other_tools.refused(whole, cleaned, file)
+    refused = other_tools.refused(whole, cleaned, file) + own_reports.refused(whole, cleaned, file)
     stats = read_stats.dumps(cleaned, used, file) if read_stats.HINT.search(whole) else []
     if tables.hinted(whole) and not refused:
         reports += [list(rows) for rows in tables.tables(cleaned, used, file, ended=ended)]

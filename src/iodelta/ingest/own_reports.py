@@ -1,0 +1,39 @@
+"""Reports that iodelta wrote: their numbers are medians, changes and counts of blocks, not results."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from iodelta.ingest.cleaning import Line
+from iodelta.ingest.model import Refusal
+from iodelta.trial import Place
+
+REMEDY = "a report of iodelta: give the folder or the results that it was made from"
+
+_PAGE = b'<meta name="generator" content="iodelta '
+_DOCUMENT = re.compile(rb'\s*\{\s*"schema": ?"iodelta\.[a-z-]+/\d')
+
+_MARK = re.compile(
+    r"\biodelta\.[a-z-]+\.csv/\d"
+    r"|^group,name,kind,runs,rw,bs,"
+    r"|\bchange[ \t|]+interval[ \t|]+verdict\b"
+    r"|^\W*run[ \t|]+IOPS[ \t|]+MiB/s[ \t|]+mean[ \t|]+p50\b",
+    re.M,
+)
+"""The schema in each row of a CSV, and the headings of what `report`, `compare` and `show` print."""
+_BETTER = re.compile(r"\((?:higher|lower) is better\)")
+"""The title of a table of several variants, which others use too: it counts where iodelta is named."""
+
+
+def whole(head: bytes) -> bool:
+    """Whether a file that begins so is nothing but such a report: a page, or a JSON document."""
+    return _PAGE in head or _DOCUMENT.match(head) is not None
+
+
+def refused(text: str, lines: Sequence[Line], file: str) -> list[Refusal]:
+    """A refusal where ``text``, which consists of ``lines``, holds a table of such a report."""
+    found = _MARK.search(text) or (_BETTER.search(text) if "iodelta " in text else None)
+    if not found:
+        return []
+    return [Refusal(Place(file, lines[text.count("\n", 0, found.start())].number), REMEDY)]
