@@ -11,7 +11,7 @@ test:
 	@scripts/setup docs
 	@.venv/bin/python -m compileall -q src  # hundreds of processes start iodelta; where Python keeps no bytecode, each compiles it
 	@$(MAKE) --no-print-directory -j2 --output-sync check native docs
-	.venv/bin/pytest -n auto --dist loadgroup -m "beside or (not root and not fio)"
+	.venv/bin/pytest -n auto --dist loadgroup --max-worker-restart=0 -m "beside or (not root and not fio)"
 	.venv/bin/pytest -m "(root or fio) and not beside"
 
 check:
