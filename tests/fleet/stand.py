@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import tempfile
+import threading
 import uuid
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from acceptance.stand import Done, Running, Stand, kinds
+from acceptance.stand import Done, Running, Stand, finished, kinds
 from ssh.host import Host
 
 PORT = 2200
@@ -122,3 +125,62 @@ class Fleet:
 
     def states(self) -> dict[str, str]:
         return {name: host["state"] for name, host in self.status().items()}
+
+
+def measured(place: Path) -> set[int]:
+    """Blocks with a number of both variants in one attempt, by the journal; none is there twice."""
+    usable = finished(place)
+    started = [one for one in kinds(place, "started") if one["trial"] in usable]
+    made = Counter((one["block"], one["attempt"], one["variant"]) for one in started)
+    assert set(made.values()) == {1}
+    pairs = Counter((block, attempt) for block, attempt, _ in made)
+    return {block for (block, _), variants in pairs.items() if variants == 2}
+
+
+def with_own_clock(member: Member, alias: str) -> Path:
+    """A second sshd of a host, whose users have a clock that is off by the seconds in this file."""
+    programs = member.place / "own-bin"
+    programs.mkdir()
+    offset = programs / "offset"
+    offset.write_text("0")
+    (programs / "date").write_text(f'#!/bin/sh\nexec /bin/date -d "now + $(cat {offset}) seconds" "$@"\n')
+    (programs / "date").chmod(0o755)
+    state = f"SetEnv IODELTA_STATE={member.host.state} PATH={programs}:{os.environ['PATH']}"
+    member.serve(state, port=2301, name=alias)
+    return offset
+
+
+class Witness:
+    """Looks at the host itself, time and again: how many fio work on one device at once, at most."""
+
+    def __init__(self, nodes: list[str], pause: float = 0.1) -> None:
+        self.most = dict.fromkeys(nodes, 0)
+        self.looks, self._pause = 0, pause
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Witness:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._stop.wait(self._pause):
+            self.looks += 1
+            working: Counter[str] = Counter()
+            for path in Path("/proc").glob("[0-9]*/cmdline"):
+                with contextlib.suppress(OSError):
+                    words = path.read_text(errors="replace").split("\0")
+                    if words[0].endswith("fio") and not _is_job_of_fio(path.parent):
+                        working.update(word.removeprefix("--filename=") for word in words if "--filename=" in word)
+            for node in self.most:
+                self.most[node] = max(self.most[node], working[node])
+
+
+def _is_job_of_fio(process: Path) -> bool:
+    """fio makes a process of the same words for every job."""
+    parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
+    return Path("/proc", parent, "comm").read_text().strip() == "fio"

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import shutil
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -27,7 +24,7 @@ from iodelta.lab.turns import alone
 from iodelta.machine import LocalMachine
 from iodelta.probe.topology import resolve
 
-from .stand import PORT, Fleet, Member
+from .stand import PORT, Fleet, Member, Witness, measured, with_own_clock
 
 pytest.importorskip("distributed", reason="iodelta[fleet] is not installed")
 pytestmark = [pytest.mark.root, pytest.mark.fio, pytest.mark.slow, pytest.mark.beside, pytest.mark.xdist_group("fleet")]
@@ -149,16 +146,6 @@ def spans(fleet: Fleet, *names: str) -> list[tuple[float, float]]:
     return found
 
 
-def measured(place: Path) -> set[int]:
-    """Blocks with a number of both variants in one attempt, by the journal; none is there twice."""
-    usable = finished(place)
-    started = [one for one in kinds(place, "started") if one["trial"] in usable]
-    made = Counter((one["block"], one["attempt"], one["variant"]) for one in started)
-    assert set(made.values()) == {1}
-    pairs = Counter((block, attempt) for block, attempt, _ in made)
-    return {block for (block, _), variants in pairs.items() if variants == 2}
-
-
 def test_a_host_that_stays_away_is_lost_and_one_that_is_cut_off_is_waited_for_while_others_go_on(stand: Stand) -> None:
     fleet = Fleet(stand, "a b")
     fleet.ask(trial="1500ms", blocks=2)
@@ -190,7 +177,7 @@ def test_a_host_that_stays_away_is_lost_and_one_that_is_cut_off_is_waited_for_wh
 def test_reboots_another_kernel_a_clock_that_jumps_and_a_slow_host_are_named(stand: Stand) -> None:
     """A is rebooted; b reads ten times slower and comes back with another kernel; the clock of c jumps."""
     fleet = Fleet(stand, "a b c")
-    offset = _with_own_clock(fleet.members["c"], "jumps")
+    offset = with_own_clock(fleet.members["c"], "jumps")
     _slowed(stand, fleet.members["b"], "slow")
     fleet.inventory()
     file = stand.place / "fleet.toml"
@@ -229,19 +216,6 @@ def test_reboots_another_kernel_a_clock_that_jumps_and_a_slow_host_are_named(sta
     found = fleet.status()
     assert {host["state"] for host in found.values()} == {"done"}
     assert re.fullmatch(r"\d+ times slower than the middle of the other hosts", found["b"]["notes"][-1])
-
-
-def _with_own_clock(member: Member, alias: str) -> Path:
-    """A second sshd of a host, whose users have a clock that is off by the seconds in this file."""
-    programs = member.place / "own-bin"
-    programs.mkdir()
-    offset = programs / "offset"
-    offset.write_text("0")
-    (programs / "date").write_text(f'#!/bin/sh\nexec /bin/date -d "now + $(cat {offset}) seconds" "$@"\n')
-    (programs / "date").chmod(0o755)
-    state = f"SetEnv IODELTA_STATE={member.host.state} PATH={programs}:{os.environ['PATH']}"
-    member.serve(state, port=2301, name=alias)
-    return offset
 
 
 def _slowed(stand: Stand, member: Member, alias: str) -> None:
@@ -387,40 +361,6 @@ def _limit(group: Path, number: str, rate: int) -> None:
         (group / "io.max").write_text(f"{number} riops={rate}")
     else:
         (group / "blkio.throttle.read_iops_device").write_text(f"{number} {rate}")
-
-
-class Witness:
-    """Looks at the host itself, time and again: how many fio work on one device at once, at most."""
-
-    def __init__(self, nodes: list[str]) -> None:
-        self.most = dict.fromkeys(nodes, 0)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-
-    def __enter__(self) -> Witness:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _look(self) -> None:
-        while not self._stop.wait(0.1):
-            working: Counter[str] = Counter()
-            for path in Path("/proc").glob("[0-9]*/cmdline"):
-                with contextlib.suppress(OSError):
-                    words = path.read_text(errors="replace").split("\0")
-                    if words[0].endswith("fio") and not _is_job_of_fio(path.parent):
-                        working.update(word.removeprefix("--filename=") for word in words if "--filename=" in word)
-            for node in self.most:
-                self.most[node] = max(self.most[node], working[node])
-
-
-def _is_job_of_fio(process: Path) -> bool:
-    """fio makes a process of the same words for every job."""
-    parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
-    return Path("/proc", parent, "comm").read_text().strip() == "fio"
 
 
 def test_questions_use_no_device_together_and_go_on_with_each_trial_made_once_after_a_kill(stand: Stand) -> None:

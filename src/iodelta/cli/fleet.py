@@ -11,13 +11,25 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from iodelta.cli.files import print_document
+from iodelta.cli.fleet_check import command as check
+from iodelta.cli.fleet_options import (
+    DESTROY,
+    FOLDER,
+    FORMAT,
+    HOSTS,
+    INVENTORY,
+    How,
+    among,
+    chosen_of,
+    scheduled,
+    scheduling,
+)
 from iodelta.cli.fleet_report import command as report
 from iodelta.cli.groups import Group
 from iodelta.errors import RequestError
 
 if TYPE_CHECKING:
-    from iodelta.fleet.answers import FleetCheckAnswer, FleetStatusAnswer
-    from iodelta.fleet.folder import FleetFolder
+    from iodelta.fleet.answers import FleetStatusAnswer
     from iodelta.fleet.host import FleetHost
 
 _EXAMPLES = """
@@ -27,46 +39,6 @@ Examples:
   iodelta fleet run experiment.toml --hosts 'nvme,!stor3'
   iodelta fleet status iodelta-fleet-experiment
 """
-INVENTORY = click.option(
-    "--inventory",
-    type=click.Path(path_type=Path),
-    default=Path("fleet.toml"),
-    show_default=True,
-    help="The file that names the hosts.",
-)
-HOSTS = click.option(
-    "--hosts",
-    "expression",
-    metavar="EXPR",
-    help="Which hosts: names, patterns such as 'stor*', tags; !NAME leaves out, &TAG keeps (default: all).",
-)
-DESTROY = click.option(
-    "--destroy", multiple=True, metavar="HOST:DEVICE", help="Allow this device of this host to be overwritten."
-)
-SCHEDULER = click.option(
-    "--scheduler", default="", metavar="tcp://HOST:PORT", help="Use this Dask scheduler (default: this process)."
-)
-AT_ONCE = click.option(
-    "--at-once", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many hosts at a time."
-)
-IN_USE = click.option(
-    "--in-use",
-    type=click.Choice(["wait", "skip"]),
-    default="wait",
-    show_default=True,
-    help="If somebody else measures on a host's device.",
-)
-PATIENCE = click.option(
-    "--patience",
-    default="15m",
-    show_default=True,
-    metavar="TIME",
-    help="How long to wait for a host that does not answer.",
-)
-FORMAT = click.option(
-    "--format", "format_", type=click.Choice(["console", "json"]), default="console", show_default=True
-)
-FOLDER = click.argument("folder", type=click.Path(path_type=Path))
 
 
 @click.group("fleet", cls=Group, epilog=_EXAMPLES)
@@ -74,91 +46,8 @@ def command() -> None:
     """One question on many hosts: an ordinary experiment on each, over SSH, all from one inventory."""
 
 
+command.add_command(check)
 command.add_command(report)
-
-
-@command.command("check", epilog="\b\nExamples:\n  iodelta fleet check experiment.toml --hosts nvme\n")
-@click.argument("file", type=click.Path(path_type=Path))
-@HOSTS
-@INVENTORY
-@DESTROY
-@click.option("--placebo", "budget", default="", metavar="TIME", help="Also compare each host with itself for so long.")
-@click.option("--folder", "place", type=click.Path(path_type=Path), help="Folder for the comparisons of --placebo.")
-@SCHEDULER
-@AT_ONCE
-@FORMAT
-def check(
-    file: Path,
-    expression: str | None,
-    inventory: Path,
-    destroy: tuple[str, ...],
-    budget: str,
-    place: Path | None,
-    scheduler: str,
-    at_once: int,
-    format_: str,
-) -> None:
-    """Look at every host: can it be reached, and can FILE be measured there?
-
-    Checks the connection, the target, fio, knobs, permits to write, and whether somebody measures there now, and shows
-    the machine. With --placebo each host also compares the baseline with itself; a host on which that comes out as a
-    change should not be measured. Exit codes: 0 all hosts can be measured, 4 some cannot.
-    """
-    from iodelta.experiment import load
-    from iodelta.fleet.answers import FleetCheckAnswer
-    from iodelta.fleet.checking import check as check_host
-    from iodelta.fleet.checking import destroyed
-    from iodelta.fleet.cluster import workers
-    from iodelta.fleet.folder import question
-
-    hosts = _chosen(inventory, expression)
-    permits, files = destroyed(destroy, hosts), question(file)
-    experiment = load(file)
-    with workers(scheduler, min(at_once, len(hosts))) as (client, _):
-        tasks = [client.submit(check_host, one, experiment, permits.get(one.name, ()), pure=False) for one in hosts]
-        answer = FleetCheckAnswer(tuple(client.gather(tasks)))
-    if budget:
-        answer = _with_placebo(answer, hosts, files, budget, place, (destroy, scheduler, at_once))
-    if format_ == "json":
-        print_document(answer)
-    else:
-        for line in _check_lines(answer):
-            click.echo(line)
-    sys.exit(answer.exit_code)
-
-
-def _with_placebo(
-    answer: FleetCheckAnswer,
-    hosts: tuple[FleetHost, ...],
-    files: dict[str, bytes],
-    budget: str,
-    place: Path | None,
-    how: tuple[tuple[str, ...], str, int],
-) -> FleetCheckAnswer:
-    """The answer with a step for what the comparison of each good host with itself found."""
-    import time
-
-    from msgspec.structs import replace
-
-    from iodelta.fleet.answers import CheckedStep, FleetCheckAnswer
-    from iodelta.fleet.folder import placebo
-    from iodelta.fleet.status import status_of
-    from iodelta.plural import plural
-
-    good = tuple(host for host, found in zip(hosts, answer.hosts, strict=True) if found.ok)
-    if not good:
-        return answer
-    path = place or Path(time.strftime("iodelta-fleet-check-%Y%m%d-%H%M%S"))
-    destroy, scheduler, at_once = how
-    folder = _run(path, good, placebo(files, budget), destroy, scheduler, at_once, "skip", "1m")
-    steps = {}
-    for one in status_of(folder, good).hosts:
-        ok = one.state == "done"
-        steps[one.name] = CheckedStep(
-            "placebo", ok, f"no alarm in {plural(one.trials, 'trial')}" if ok else one.reason or one.state, one.remedy
-        )
-    found = [replace(one, steps=(*one.steps, steps[one.name])) if one.name in steps else one for one in answer.hosts]
-    return FleetCheckAnswer(tuple(found))
 
 
 @command.command(
@@ -170,14 +59,11 @@ def _with_placebo(
 @HOSTS
 @INVENTORY
 @DESTROY
-@IN_USE
-@PATIENCE
 @click.option(
     "--folder", "place", type=click.Path(path_type=Path), help="The fleet folder (default: iodelta-fleet-FILE)."
 )
 @click.option("--spread", is_flag=True, help="Make one experiment whose blocks alternate between the hosts.")
-@SCHEDULER
-@AT_ONCE
+@scheduling
 @FORMAT
 def run(
     what: Path,
@@ -200,7 +86,7 @@ def run(
     4 some could not be. With --spread all hosts share one experiment, and the exit code is that of `iodelta run`.
     """
     if spread:
-        _spread(what, _chosen(inventory, expression), destroy, in_use, place, format_)
+        _spread(what, chosen_of(inventory, expression), destroy, in_use, place, format_)
     from iodelta.fleet.folder import FleetFolder, question
     from iodelta.fleet.status import status_of
 
@@ -208,11 +94,12 @@ def run(
         if place is not None:
             raise RequestError("the fleet folder is given already", place="--folder")
         files = None
-        place, hosts = what, _among(FleetFolder.open(what), expression)
+        place, hosts = what, among(FleetFolder.open(what), expression)
     else:
-        files, hosts = question(what), _chosen(inventory, expression)
+        files, hosts = question(what), chosen_of(inventory, expression)
         place = place or Path(f"iodelta-fleet-{what.stem}")
-    folder = _run(place, hosts, files, destroy, scheduler, at_once, in_use, patience)
+    how = How(destroy=destroy, scheduler=scheduler, at_once=at_once, in_use=in_use, patience=patience)
+    folder = scheduled(place, hosts, files, how)
     answer = status_of(folder, hosts)
     _deliver(answer, format_)
     sys.exit(answer.exit_code)
@@ -247,48 +134,6 @@ def _spread(
     raise AssertionError("measuring exits by itself")
 
 
-def _run(
-    path: Path,
-    hosts: tuple[FleetHost, ...],
-    files: dict[str, bytes] | None,
-    destroy: tuple[str, ...],
-    scheduler: str,
-    at_once: int,
-    in_use: str,
-    patience: str,
-) -> FleetFolder:
-    """Schedule a fleet to its end. ``files`` are those of the question; None: the one that is there."""
-    from iodelta.experiment import seconds
-    from iodelta.fleet.checking import destroyed
-    from iodelta.fleet.cluster import workers
-    from iodelta.fleet.coordinator import Coordinator, Policy
-    from iodelta.fleet.folder import FleetFolder
-    from iodelta.lab.signals import stop_on_signals
-    from iodelta.study.words import inert
-
-    def say(text: str) -> None:
-        click.echo(inert(text), err=True)
-
-    try:
-        waits = seconds(patience)
-    except ValueError as error:
-        raise RequestError(str(error), place="--patience") from error
-    policy = Policy("skip" if in_use == "skip" else "wait", waits, destroyed(destroy, hosts))
-    folder = FleetFolder(path)
-    folder.make()
-    with (
-        folder.journal.held(),
-        stop_on_signals() as stop,
-        workers(scheduler, min(at_once, len(hosts))) as (client, most),
-    ):
-        if files is not None:
-            folder.fix(files)
-        folder.join(hosts)
-        say(f"fleet folder {path}")
-        Coordinator(folder, hosts, policy, client=client, most=most, stop=stop, say=say).run()
-    return folder
-
-
 @command.command("status", epilog="\b\nExamples:\n  iodelta fleet status iodelta-fleet-experiment\n")
 @FOLDER
 @HOSTS
@@ -299,7 +144,7 @@ def status(folder: Path, expression: str | None, format_: str) -> None:
     from iodelta.fleet.status import status_of
 
     opened = FleetFolder.open(folder)
-    _deliver(status_of(opened, _among(opened, expression) if expression else ()), format_)
+    _deliver(status_of(opened, among(opened, expression) if expression else ()), format_)
 
 
 @command.command("cancel", epilog="\b\nExamples:\n  iodelta fleet cancel iodelta-fleet-experiment --hosts stor3\n")
@@ -314,7 +159,7 @@ def cancel(folder: Path, expression: str | None, format_: str) -> None:
     from iodelta.fleet.folder import FleetFolder
 
     opened = FleetFolder.open(folder)
-    names = tuple(host.name for host in _among(opened, expression))
+    names = tuple(host.name for host in among(opened, expression))
     if not opened.is_held():
         names = ()
     for name in names:
@@ -344,7 +189,7 @@ def fetch(folder: Path, there: str, expression: str | None, format_: str) -> Non
     from iodelta.study.words import inert
 
     opened = FleetFolder.open(folder)
-    hosts = _among(opened, expression)
+    hosts = among(opened, expression)
     found = []
     with opened.journal.held():
         for host in hosts:
@@ -356,22 +201,6 @@ def fetch(folder: Path, there: str, expression: str | None, format_: str) -> Non
     if format_ == "json":
         print_document(answer)
     sys.exit(answer.exit_code)
-
-
-def _chosen(inventory: Path, expression: str | None) -> tuple[FleetHost, ...]:
-    from iodelta.fleet.choice import chosen
-    from iodelta.fleet.inventory import ALL, load
-
-    return chosen(load(inventory), ALL if expression is None else expression)
-
-
-def _among(folder: FleetFolder, expression: str | None) -> tuple[FleetHost, ...]:
-    """Hosts of a fleet folder."""
-    from iodelta.fleet.choice import chosen
-    from iodelta.fleet.inventory import ALL
-
-    hosts = sorted(folder.hosts().values(), key=lambda host: host.name)
-    return chosen(hosts, ALL if expression is None else expression)
 
 
 def _deliver(answer: FleetStatusAnswer, format_: str) -> None:
@@ -392,16 +221,3 @@ def _status_lines(answer: FleetStatusAnswer) -> Iterator[str]:
         for text in (host.reason, host.remedy, *host.notes):
             if text:
                 yield f"{'':{width}}  {inert(text)}"
-
-
-def _check_lines(answer: FleetCheckAnswer) -> Iterator[str]:
-    from iodelta.study.words import inert
-
-    width = max(len(host.name) for host in answer.hosts)
-    for host in answer.hosts:
-        yield f"{host.name:{width}}  {'ok' if host.ok else 'not ready'}"
-        for step in host.steps:
-            mark = "" if step.ok else "NOT OK: "
-            yield f"{'':{width}}  {step.step:12} {mark}{inert(step.said)}"
-            if step.remedy:
-                yield f"{'':{width}}  {'':12} {inert(step.remedy)}"
