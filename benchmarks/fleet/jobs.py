@@ -2,8 +2,8 @@
 
 Five questions are asked of the same ten hosts at the same time, each by a coordinator of its own, so that all of them
 want every device. Three times all coordinators get SIGKILL in the middle of their work, and are called again. A witness
-looks at the hosts every 50 ms: how many fio work on a device. Needs root, sshd and iproute2. Prints a table; exit code
-1 when something of it did not happen.
+looks at the hosts five times a second: how many fio work on a device. Needs root, sshd and iproute2. Prints a table;
+exit code 1 when something of it did not happen.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fleet.stand import Fleet, Witness, measured
 
 HOSTS = " ".join(f"stor{number}" for number in range(10))
 QUESTIONS = 5
-BLOCKS = 3
+BLOCKS = 2
 KILLS = (0.15, 0.4, 0.7)
 """Shares of all trials after which the coordinators are killed."""
 
@@ -39,7 +39,7 @@ class Killed:
         self.running: list[Running] = []
 
     def start(self) -> None:
-        words = ("fleet", "run", "question.toml", "--in-use", "wait", "--patience", "10m", "--at-once", "4")
+        words = ("fleet", "run", "question.toml", "--in-use", "wait", "--patience", "10m", "--at-once", "2")
         self.running = [self.stand.start(*words, "--folder", f"fleet{number}") for number in range(QUESTIONS)]
 
     def trials(self) -> int:
@@ -92,14 +92,14 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the stand is taken down
     with Stand(place) as stand:
         fleet = Fleet(stand, HOSTS)
-        fleet.ask(trial="500ms", blocks=BLOCKS)
+        fleet.ask(trial="300ms", blocks=BLOCKS)
         for member in fleet.members.values():
             set_queue(member.node, "scheduler", "kyber")
         nodes = [member.node for member in fleet.members.values()]
         jobs, begun = Killed(stand, fleet), time.monotonic()
         wanted = 2 * BLOCKS * len(jobs.places)
         lines = []
-        with Witness(nodes, pause=0.05) as witness:
+        with Witness(nodes, pause=0.2) as witness:
             for share in KILLS:
                 jobs.start()
                 lines.append(jobs.kill_after(round(share * wanted)))
