@@ -34,10 +34,6 @@ SYSCTLS = ("kernel.printk_ratelimit_burst", "kernel.printk_ratelimit", "vm.stat_
 """Settings that nobody minds; each stand has one of its own."""
 
 
-READING = threading.Lock()
-"""msgspec 0.22 may crash where two threads of a process decode a type for the first time at once."""
-
-
 @dataclass
 class Tally:
     """What happened."""
@@ -169,8 +165,7 @@ class Victim:
         lines = [event["trial"] for event in journal(self.folder) if event["type"] == "finished"]
         assert before.items() <= after.items(), "a finished trial is missing, or is another now"
         assert sorted(after) == lines, "a finished line has no raw file"
-        with READING:
-            account = load(Folder.open(self.folder))
+        account = load(Folder.open(self.folder))
         assert account.exit_code in (*GOOD, 4), "the folder does not open"
         assert not account.broken, f"a false alarm of the seal: {account.broken}"
         assert account.seal is not None

@@ -22,6 +22,7 @@ import msgspec
 
 from iodelta.bisect.model import Answer
 from iodelta.bisect.question import Question
+from iodelta.decoding import decoder, from_json
 from iodelta.errors import MeasureError, RequestError
 from iodelta.lab.folder import now
 from iodelta.lab.journal import Journal
@@ -97,7 +98,7 @@ class Extended(msgspec.Struct, frozen=True, tag="extended"):
 
 
 Event = Opened | Session | Asked | Answered | Undone | Extended | Ended
-_decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+_decoder: msgspec.json.Decoder[Event] = decoder(Event)
 
 
 class SearchFolder:
@@ -141,7 +142,7 @@ class SearchFolder:
         """The question, unchanged since it was asked. Raises MeasureError."""
         try:
             data = (self.path / QUESTION).read_bytes()
-            question = msgspec.json.decode(data, type=Question)
+            question = from_json(data, Question)
         except (OSError, msgspec.MsgspecError) as error:
             raise MeasureError(f"cannot be read: {error}", place=str(self.path / QUESTION)) from error
         if self.opened().question_sha256 != sha256(data):
@@ -204,7 +205,7 @@ class SearchFolder:
         """What is recorded of the machine that is measured, as plain data; empty before there is anything."""
         for place in (self.path / TRIALS / ENVIRONMENT, self.path / ENVIRONMENT):
             try:
-                return sound(msgspec.json.decode(place.read_bytes(), type=dict[str, Any]))
+                return sound(from_json(place.read_bytes(), dict[str, Any]))
             except FileNotFoundError:
                 continue
             except (OSError, msgspec.MsgspecError) as error:

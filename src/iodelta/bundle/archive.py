@@ -16,6 +16,7 @@ from typing import BinaryIO, Literal
 import msgspec
 import zstandard
 
+from iodelta.decoding import from_json
 from iodelta.errors import RequestError
 from iodelta.ingest.sources import DAMAGE, MOST_MEMBERS, tar_members
 from iodelta.ingest.tar import Member, Readable
@@ -192,7 +193,7 @@ def _manifest(data: bytes, name: str, place: str) -> Manifest:
     if name != MANIFEST:
         raise _no_bundle(place)
     try:
-        head = msgspec.json.decode(data, type=_Head)
+        head = from_json(data, _Head)
         if head.format != "iodelta.bundle":
             raise _no_bundle(place)
         if head.version > VERSION:
@@ -201,7 +202,7 @@ def _manifest(data: bytes, name: str, place: str) -> Manifest:
                 place=place,
                 remedy="update iodelta, or ask for the experiment folder itself",
             )
-        return msgspec.json.decode(data, type=Manifest)
+        return from_json(data, Manifest)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise _refused(place, f"its list of members is damaged: {clean(str(error))}") from error
 

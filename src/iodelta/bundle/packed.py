@@ -10,6 +10,7 @@ from typing import NoReturn
 import msgspec
 
 from iodelta.bundle.archive import MANIFEST, Manifest, digest_of, looks_packed, unpacked
+from iodelta.decoding import from_json
 from iodelta.errors import MeasureError, RequestError
 from iodelta.lab.folder import EXPERIMENT, JOURNAL, RAW, Event, Folder, kind_of
 
@@ -80,7 +81,7 @@ def is_nameless(folder: Folder) -> bool:
     if not folder.has(MANIFEST):
         return False
     try:
-        return not msgspec.json.decode(folder.read(MANIFEST), type=Manifest).identity_kept
+        return not from_json(folder.read(MANIFEST), Manifest).identity_kept
     except msgspec.MsgspecError:
         return True
 

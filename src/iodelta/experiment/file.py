@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from iodelta.decoding import converted
 from iodelta.experiment.build import parse_build
 from iodelta.experiment.command import check_fits, is_command, parse_command, parse_measures, placed
 from iodelta.experiment.expand import Workload, assemble
@@ -182,7 +183,7 @@ def _design(source: Source, table: Mapping[str, Any]) -> Design:
             remedy='leave family out, or say "holm" or "screen"',
         )
     try:
-        design = msgspec.convert(values, Design, strict=True)
+        design = converted(values, Design)
     except msgspec.ValidationError as error:
         named = re.search(r"\$\.([\w-]+)", str(error))
         what = str(error).partition(" - at")[0]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Literal
 
-import msgspec
-
+from iodelta.decoding import converted
 from iodelta.experiment.expand import Refuse
 from iodelta.experiment.model import Subject
 
@@ -28,7 +27,7 @@ def parse_subject(table: Any, refuse: Refuse) -> Subject:
     labels = table.get("labels", {})
     if not isinstance(labels, dict) or not all(map(_line, labels.values())):
         refuse('labels are a table of texts, as in labels = { branch = "next" }', "subject", "labels")
-    return msgspec.convert(table, Subject)
+    return converted(table, Subject)
 
 
 def parse_role(name: str, value: Any, refuse: Refuse) -> Literal["", "reference"]:

@@ -19,6 +19,7 @@ from pathlib import Path
 import msgspec
 
 from iodelta import __version__
+from iodelta.decoding import decoder
 from iodelta.errors import MeasureError, RequestError, pasted
 from iodelta.experiment import Experiment, parse, toml_text
 from iodelta.experiment.command import placed, unseen
@@ -35,7 +36,7 @@ JOB_FILE = "workload.fio"
 
 _OWN = (EXPERIMENT, JOB_FILE, JOURNAL, "hosts", "logs", "stop")
 
-_decoder: msgspec.json.Decoder[FleetEvent] = msgspec.json.Decoder(FleetEvent)
+_decoder: msgspec.json.Decoder[FleetEvent] = decoder(FleetEvent)
 
 
 class FleetFolder:

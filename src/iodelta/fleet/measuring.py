@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from iodelta.decoding import from_json
 from iodelta.errors import IodeltaError
 from iodelta.fleet.folder import FleetFolder
 
@@ -79,7 +80,7 @@ def _run(folder: FleetFolder, order: Order) -> End:
         asked = _wait(process, folder.stop(order.name))
         data = answers.read()
     try:
-        return msgspec.json.decode(data, type=End)
+        return from_json(data, End)
     except msgspec.MsgspecError:
         if asked:
             return End("stopped")

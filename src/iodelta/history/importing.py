@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from iodelta.decoding import from_json
 from iodelta.errors import RequestError
 from iodelta.experiment import Subject
 from iodelta.history.foreign import FOREIGN, NO_ERROR
@@ -136,7 +137,7 @@ def _meaning(one: Number, better: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _bmf(data: bytes) -> Iterator[Told]:
-    found = msgspec.json.decode(data, type=dict[str, dict[str, dict[str, Any]]])
+    found = from_json(data, dict[str, dict[str, dict[str, Any]]])
     numbers = []
     for cell, measures in found.items():
         numbers += [Number(cell, measure, (float(value["value"]),)) for measure, value in measures.items()]

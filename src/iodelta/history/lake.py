@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
+from iodelta.decoding import from_json
 from iodelta.errors import MeasureError, RequestError
 from iodelta.history.answers import Candidate, HistoryPoint, LakeWritten
 from iodelta.history.points import Key
@@ -92,7 +93,7 @@ def _frame(store: Store, wanted: list[str]) -> pl.DataFrame:
 
 
 def _row(found: dict[str, Any]) -> dict[str, Any]:
-    key = msgspec.json.decode(found["key"], type=Key)
+    key = from_json(found["key"], Key)
     subject = msgspec.json.decode(found["subject"])
     month = time.strftime("%Y-%m", time.gmtime(found["t"]))
     about = {"month": month, "machine": key.machine, "metric": key.metric}
@@ -112,7 +113,7 @@ def lines_of(target: str, machine: str) -> Iterator[Line]:
     own = own.unique(subset=["series", "experiment"], keep="last").sort("cell", "variant", "key", "t", "experiment")
     for part in own.partition_by("series", maintain_order=True):
         first = part.row(0, named=True)
-        key = msgspec.json.decode(first["key"], type=Key)
+        key = from_json(first["key"], Key)
         points = tuple(map(_point, part.iter_rows(named=True)))
         yield Line(key, first["cell"], first["variant"], first["better"], first["unit"], points)
 

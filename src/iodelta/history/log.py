@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from iodelta.decoding import decoder
 from iodelta.errors import MeasureError
 from iodelta.lab.journal import Journal, readable, whole
 from iodelta.lab.seal import Seal, read_seal
@@ -146,7 +147,7 @@ class NightEnded(msgspec.Struct, frozen=True, tag="night ended"):
 Entry = (
     Added | Named | Removed | Ordered | Opened | Confirming | Confirmed | Decided | Annotated | NightBegun | NightEnded
 )
-_decoder: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Entry)
+_decoder: msgspec.json.Decoder[Entry] = decoder(Entry)
 
 
 class _GrowingJournal(Journal[Entry]):

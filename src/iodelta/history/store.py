@@ -16,6 +16,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
+from iodelta.decoding import from_json
 from iodelta.errors import MeasureError, RequestError
 from iodelta.history.answers import HistoryPoint
 from iodelta.history.place import network_of
@@ -339,7 +340,7 @@ def _flags(text: str) -> tuple[str, ...]:
 
 def _line(row: Any, points: list[HistoryPoint]) -> Line:
     points.sort(key=operator.attrgetter("t", "experiment"))
-    key = msgspec.json.decode(row.key, type=Key)
+    key = from_json(row.key, Key)
     return Line(key, row.cell, row.variant, row.better, row.unit, tuple(points))
 
 

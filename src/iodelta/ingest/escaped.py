@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from iodelta.decoding import from_json
+
 LEAST = 5
 """Escaped line ends in a line that is taken for a string, """
 LONGEST = 200
@@ -54,6 +56,6 @@ def _meant(found: re.Match[str]) -> str:
 
 def _decoded(string: str) -> list[str]:
     try:
-        return msgspec.json.decode(string.encode("utf-8", "replace"), type=str).splitlines() or [""]
+        return from_json(string.encode("utf-8", "replace"), str).splitlines() or [""]
     except msgspec.DecodeError:
         return [string]

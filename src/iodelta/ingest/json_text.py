@@ -12,6 +12,8 @@ from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
+from iodelta.decoding import converted
+
 DEEPEST = 64
 """Brackets inside brackets that are followed; fio nests seven."""
 
@@ -115,7 +117,7 @@ _LOST = object()
 
 def _fit(kind: Any, value: Any, lost: list[int]) -> Any:
     try:
-        return msgspec.convert(value, kind, strict=False)
+        return converted(value, kind, strict=False)
     except (msgspec.ValidationError, OverflowError):
         pass
     inner = get_args(kind)

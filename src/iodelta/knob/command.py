@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from iodelta.decoding import from_json
 from iodelta.errors import KnobError, MachineError, RequestError
 from iodelta.knob.base import EMPTY, Knob, KnobInfo, Saved
 from iodelta.knob.shell import Line, Script, Steps
@@ -128,7 +129,7 @@ ALLOWED = '{apply = ["PROGRAM", "ARGUMENT"], restore = [...], verify = [...]}; v
 def _decoded(value: str) -> Commands:
     """Raises RequestError."""
     try:
-        commands = msgspec.json.decode(value, type=Commands)
+        commands = from_json(value, Commands)
     except msgspec.MsgspecError as error:
         raise RequestError(str(error), place="command", remedy=f"allowed: {ALLOWED}") from error
     words = (*commands.apply, *commands.restore, *commands.verify)
@@ -141,7 +142,7 @@ def stored_commands(saved: Saved) -> Iterator[Words]:
     """The commands of a record that undo what was applied, the last one first."""
     for key, text in reversed(saved.values):
         if key == "restore":
-            yield msgspec.json.decode(text, type=Words)
+            yield from_json(text, Words)
 
 
 def _short(words: Words) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from iodelta.decoding import converted
 from iodelta.errors import KnobError, MachineError, MeasureError
 from iodelta.knob.base import EMPTY, Knob, Saved
 from iodelta.knob.command import stored_commands
@@ -196,7 +197,7 @@ class Kernel(Knob):
         if values["machine"] != (attribute(machine, "/etc/machine-id") or ""):
             return "nothing to do: another machine was rebooted"
         way = next(way for way in WAYS if way.name == values["way"])(machine)
-        own = msgspec.convert({name: values[name] for name in Image.__struct_fields__}, Image)
+        own = converted({name: values[name] for name in Image.__struct_fields__}, Image)
         way.forget()
         if _uname(machine) == (own.release, own.build) and _plain(_cmdline(machine)) == _plain(values["cmdline"]):
             return f"nothing to do: {own.release} runs"

@@ -14,6 +14,7 @@ from typing import ClassVar
 
 import msgspec
 
+from iodelta.decoding import from_json
 from iodelta.errors import KnobError, MachineError
 from iodelta.machine import Machine
 from iodelta.probe.sysfs import attribute
@@ -172,7 +173,7 @@ class SystemdBoot(_OneShot):
     def choose(self, image: Image, cmdline: str) -> tuple[str, ...]:
         text = _run(self.machine, ["bootctl", "list", "--json=short"])
         try:
-            entries = msgspec.json.decode(text, type=list[_Entry])
+            entries = from_json(text, list[_Entry])
         except msgspec.MsgspecError as error:
             raise KnobError(f"the output of bootctl list is not a list: {error}", place=self.machine.name) from error
         found = next((one.id for one in entries if one.boots(image)), None)

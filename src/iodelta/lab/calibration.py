@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from iodelta.decoding import from_json
 from iodelta.experiment import Cell, Experiment, Variant
 from iodelta.jobfile import canonical
 from iodelta.lab.aftermath import Aftermath
@@ -258,7 +259,7 @@ def merged(old: Calibration | None, new: Calibration) -> Calibration:
 def stored() -> Mapping[str, Calibration]:
     """All calibrations of this machine, by key; none where there is no file or it cannot be read."""
     try:
-        return msgspec.json.decode((state_directory() / CALIBRATION).read_bytes(), type=dict[str, Calibration])
+        return from_json((state_directory() / CALIBRATION).read_bytes(), dict[str, Calibration])
     except (OSError, msgspec.MsgspecError):
         return {}
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from iodelta.decoding import from_json
 from iodelta.errors import MachineError
 from iodelta.machine import Machine, literal, throw_away
 from iodelta.plural import plural
@@ -141,7 +142,7 @@ def _directory(machine: Machine) -> str:
 
 def _read(machine: Machine, path: str) -> Prepared | None:
     try:
-        return msgspec.json.decode(machine.read_bytes(path), type=Prepared)
+        return from_json(machine.read_bytes(path), Prepared)
     except (MachineError, msgspec.MsgspecError):
         return None
 

@@ -23,6 +23,7 @@ import msgspec
 import zstandard
 
 from iodelta import __version__
+from iodelta.decoding import decoder, from_json
 from iodelta.errors import MeasureError, RequestError, pasted
 from iodelta.lab.events import (
     Abandoned,
@@ -94,7 +95,7 @@ LARGEST_RAW = 256 << 20
 
 _DAMAGED = "restore a copy of the folder, if you have one; iodelta changes nothing that it has written once"
 
-_decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+_decoder: msgspec.json.Decoder[Event] = decoder(Event)
 _T = TypeVar("_T")
 
 
@@ -217,7 +218,7 @@ class Folder:
     def read_struct(self, name: str, kind: type[_T]) -> _T:
         """Read a struct back. Raises MeasureError naming the file when it does not fit."""
         try:
-            return msgspec.json.decode(self.read(name), type=kind)
+            return from_json(self.read(name), kind)
         except msgspec.MsgspecError as error:
             raise MeasureError(f"damaged: {error}", place=str(self.path / name), remedy=_DAMAGED) from error
 
@@ -378,7 +379,7 @@ class _Clock(msgspec.Struct, frozen=True):
 def kind_of(folder: Folder) -> type[Folder]:
     """The class of folder that its plan makes it; that with trials where no plan can be read, which then says so."""
     try:
-        clock = msgspec.json.decode(folder._bytes(PLAN), type=_Clock).clock if folder.has(PLAN) else WALL
+        clock = from_json(folder._bytes(PLAN), _Clock).clock if folder.has(PLAN) else WALL
     except (MeasureError, msgspec.MsgspecError):
         return Folder
     return KINDS.get(clock, Folder)

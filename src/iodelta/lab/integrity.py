@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from iodelta.decoding import from_json
 from iodelta.errors import MeasureError
 from iodelta.lab.account import OVER, Account
 from iodelta.lab.folder import JOURNAL, RAW, Folder
@@ -132,7 +133,7 @@ class _Verdict(msgspec.Struct, frozen=True):
 def _shortened(folder: Folder) -> list[Finding]:
     """Whether ``verdict.json``, made at the end of the experiment, knows more of the journal than there is."""
     try:
-        before = msgspec.json.decode((folder.path / VERDICT).read_bytes(), type=_Verdict).account
+        before = from_json((folder.path / VERDICT).read_bytes(), _Verdict).account
     except (OSError, msgspec.MsgspecError):
         return []
     if before.state not in OVER or before.seal is None:

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import msgspec
 
+from iodelta.decoding import converted, from_json
 from iodelta.errors import IodeltaError, MachineError, MeasureError, RequestError, pasted
 from iodelta.experiment import Experiment, Option, Prepare
 from iodelta.experiment.prepare import workload_of
@@ -335,7 +336,7 @@ def rounds_of(folder: Folder, account: Account, machine: str) -> tuple[Round, ..
 def read_step(folder: Folder, number: int) -> tuple[Direction, ...]:
     """What fio measured in a step. Raises MeasureError for a file that is missing or damaged."""
     try:
-        record = msgspec.json.decode(folder.read_raw(step_name(number), RECORD), type=FioRun)
+        record = from_json(folder.read_raw(step_name(number), RECORD), FioRun)
     except msgspec.MsgspecError as error:
         raise MeasureError(f"damaged: {error}", place=f"step {number}") from error
     output = folder.read_raw(step_name(number), OUTPUT)
@@ -370,7 +371,7 @@ def again(folder: Folder) -> str:
 
 def _same(before: Preparing, target: Target) -> bool:
     """Whether a disk is the one that was prepared; after a reboot of one without a lasting name nobody can tell."""
-    earlier = msgspec.convert(before.target, Target)
+    earlier = converted(before.target, Target)
     if target.kind != "block":
         return (earlier.real_path, earlier.size_bytes) == (target.real_path, target.size_bytes)
     return same_device(earlier.identity, target.identity)

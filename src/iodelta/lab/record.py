@@ -6,6 +6,7 @@ import re
 
 import msgspec
 
+from iodelta.decoding import from_json
 from iodelta.errors import MeasureError
 from iodelta.lab.folder import Folder, Started
 from iodelta.trial import Background, Finding, Place, Quantity, Trial
@@ -93,7 +94,7 @@ def check_seeds(identity: Started, record: Record, output: bytes) -> None:
 
 def read_trial(folder: Folder, identity: Started) -> Trial:
     """A finished trial from its raw files. Raises MeasureError when they are missing or damaged."""
-    record = msgspec.json.decode(folder.read_raw(identity.trial, RECORD), type=Record)
+    record = from_json(folder.read_raw(identity.trial, RECORD), Record)
     output = folder.read_raw(identity.trial, OUTPUTS[record.run.request.tool])
     check_seeds(identity, record, output)
     result = record.results(output)

@@ -15,6 +15,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from iodelta.decoding import decoder
+
 CHAINED = re.compile(rb'(\{.*),"chain":"([0-9a-f]{64})"\}')
 
 
@@ -51,7 +53,7 @@ class _Envelope(msgspec.Struct, frozen=True):
     chain: str = ""
 
 
-_decoder = msgspec.json.Decoder(_Envelope)
+_decoder = decoder(_Envelope)
 
 
 def sha256(data: bytes) -> str:

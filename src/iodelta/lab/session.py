@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from iodelta.decoding import converted
 from iodelta.errors import LostError, MeasureError, RequestError, pasted
 from iodelta.experiment import Experiment
 from iodelta.lab.account import OVER, Account
@@ -172,7 +173,7 @@ def _begin_session(
     """Record what the machine is; ``state`` is what was there before any machine of this run. Raises RequestError."""
     before = next((one for one in state.sessions if one.machine in ("", machine.name)), None)
     if before is not None and not (found.scratch or remade or throw_away(machine)):
-        check_same_target(msgspec.convert(before.target, Target), bench.target)
+        check_same_target(converted(before.target, Target), bench.target)
     sessions = Account(folder.events()).sessions
     name = f"environment{f'-{len(sessions) + 1}' if sessions else ''}.json"
     folder.write_struct(name, environment(machine, bench.target))

@@ -18,6 +18,7 @@ from typing import TypeVar
 
 import msgspec
 
+from iodelta.decoding import from_json
 from iodelta.errors import MachineError, MeasureError, RequestError
 from iodelta.machine import LocalMachine, Lock, Machine
 from iodelta.machine.vm import VmMachine
@@ -171,7 +172,7 @@ def _holder(machine: Machine, told: str, inode: str) -> Holder | None:
     neither knows."""
     locker = _locker(machine, inode)
     try:
-        holder = msgspec.json.decode(machine.read_bytes(told), type=Holder)
+        holder = from_json(machine.read_bytes(told), Holder)
     except (MachineError, msgspec.MsgspecError):
         holder = None
     if holder is not None and locker in (0, holder.locker):

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from iodelta.decoding import decoder
 from iodelta.errors import MachineError, MeasureError
 from iodelta.knob import Saved
 from iodelta.knob.script import restore_script
@@ -64,7 +65,7 @@ class UndoFile(msgspec.Struct, frozen=True):
     """Line -> why it cannot be read."""
 
 
-_decoder: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Entry)
+_decoder: msgspec.json.Decoder[Entry] = decoder(Entry)
 
 
 def pending_in(machine: Machine) -> str:

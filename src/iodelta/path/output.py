@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from iodelta.decoding import from_json
 from iodelta.errors import MeasureError
 from iodelta.trial import Kind
 
@@ -64,7 +65,7 @@ class CellOutput(msgspec.Struct, frozen=True):
     def ios(self, place: str) -> int:
         """I/Os that fio counted, of all jobs and directions. Raises MeasureError."""
         try:
-            jobs = msgspec.json.decode(self.fio, type=_Report).jobs
+            jobs = from_json(self.fio, _Report).jobs
         except msgspec.MsgspecError as error:
             raise MeasureError(f"fio's report is damaged: {error}", place=place) from error
         found = sum(job.read.total_ios + job.write.total_ios + job.trim.total_ios for job in jobs)

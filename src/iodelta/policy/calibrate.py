@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from iodelta.decoding import from_json
 from iodelta.errors import MeasureError, RequestError
 from iodelta.lab.guard import check_write
 from iodelta.machine import LocalMachine
@@ -216,7 +217,7 @@ def stored(calibration: Calibration) -> bytes:
 def load(path: Path) -> Calibration:
     """Raises RequestError if it is not a calibration."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Calibration)
+        return from_json(path.read_bytes(), Calibration)
     except (OSError, msgspec.DecodeError) as error:
         raise RequestError(
             f"is not a calibration of members: {error}", place=str(path), remedy="iodelta policy calibrate makes one"

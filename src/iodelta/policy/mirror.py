@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from iodelta.decoding import converted
 from iodelta.errors import MeasureError, RequestError
 from iodelta.lab.guard import check_write
 from iodelta.machine import LocalMachine, Machine
@@ -174,7 +175,7 @@ def run(request: Request, *, destroy: Sequence[str] = (), guarded: Sequence[str]
             raise MeasureError(str(error), place="mirror") from error
         cpu_after = cpu_times(machine)
         after = resource.getrusage(resource.RUSAGE_SELF)
-    report = msgspec.convert(found, MirrorRun)
+    report = converted(found, MirrorRun)
     whole = request.ramp + report.seconds or 1.0
     return msgspec.structs.replace(
         report,

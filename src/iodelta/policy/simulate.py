@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from iodelta.decoding import converted
 from iodelta.errors import RequestError
 from iodelta.policy.model import World
 from iodelta.probe.native import native
@@ -72,7 +73,7 @@ def simulate(worlds: Sequence[World], threads: int | None = None) -> tuple[tuple
         found = native().simulate([msgspec.to_builtins(world) for world in worlds], count)
     except (ValueError, OverflowError) as error:
         raise RequestError(str(error), place="simulation") from error
-    return tuple(msgspec.convert(world, tuple[Outcome, ...]) for world in found)
+    return tuple(converted(world, tuple[Outcome, ...]) for world in found)
 
 
 def geometric_mean(values: Sequence[float]) -> float:

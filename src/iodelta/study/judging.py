@@ -12,6 +12,7 @@ import msgspec
 
 from iodelta.audit import audit_trials
 from iodelta.bundle.packed import is_own, opened
+from iodelta.decoding import converted
 from iodelta.errors import MeasureError
 from iodelta.experiment.order import place_of
 from iodelta.lab.account import Account as Journal
@@ -120,7 +121,7 @@ def target_of(journal: Journal) -> Target | None:
     if not journal.sessions:
         return None
     try:
-        return msgspec.convert(journal.sessions[0].target, Target)
+        return converted(journal.sessions[0].target, Target)
     except msgspec.ValidationError as error:
         raise MeasureError(f"the journal's target is damaged: {error}") from error
 

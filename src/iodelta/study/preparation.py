@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from iodelta.decoding import converted
 from iodelta.experiment import Experiment, Prepare
 from iodelta.lab.account import Account
 from iodelta.lab.bench import problem_of
@@ -143,7 +144,7 @@ def _account(folder: Folder, account: Account, prepare: Prepare, begun: Preparin
     if over and settled is not None:
         state = "steady" if settled.steady else "not steady"
     return DiskAccount(
-        path=msgspec.convert(begun.target, Target).path,
+        path=converted(begun.target, Target).path,
         machine=begun.machine,
         size=begun.size,
         prepare=prepare,
@@ -180,8 +181,8 @@ def disk_findings(
     seen: set[str] = set()
     for session in account.sessions:
         if session.disk is not None and session.machine not in seen:
-            path = msgspec.convert(session.target, Target).path
-            yield from findings(msgspec.convert(session.disk, Known), path)
+            path = converted(session.target, Target).path
+            yield from findings(converted(session.disk, Known), path)
         seen.add(session.machine)
     if seen and any(session.disk is not None for session in account.sessions):
         yield from _departures(experiment, trials, metrics)
@@ -197,10 +198,10 @@ def prepared_earlier(account: Account) -> tuple[tuple[str, str], ...]:
 
 
 def _prepared_then(session: Session) -> Iterator[str]:
-    disk = msgspec.convert(session.disk, Known) if session.disk is not None else Known(None)
+    disk = converted(session.disk, Known) if session.disk is not None else Known(None)
     if disk.prepared is None:
         return
-    path = inert(msgspec.convert(session.target, Target).path)
+    path = inert(converted(session.target, Target).path)
     ended = time.strftime("%Y-%m-%d %H:%M", time.gmtime(disk.prepared.at))
     state = "steady" if disk.prepared.steady else "not steady"
     rounds = plural(disk.prepared.rounds, "round")

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import msgspec
 
+from iodelta.decoding import from_json
 from iodelta.errors import MeasureError
 from iodelta.tools.cache import cache, held
 from iodelta.tools.debian import fetch_source, source_version, unpack_source
@@ -59,7 +60,7 @@ def built_fio() -> BuiltFio | None:
     found = []
     for record in cache("fio").glob(f"[!.]*/{_RECORD}"):
         with contextlib.suppress(OSError, msgspec.DecodeError):
-            told = msgspec.json.decode(record.read_bytes(), type=_Record)
+            told = from_json(record.read_bytes(), _Record)
             if all(told.sha256.get(name) == _sha256(record.parent / name) for name in PROGRAMS):
                 place = record.parent
                 found.append((told.made, BuiltFio(place / "fio", place / "io_uring", told.version)))

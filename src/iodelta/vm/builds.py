@@ -18,6 +18,7 @@ from pathlib import Path
 
 import msgspec
 
+from iodelta.decoding import from_json
 from iodelta.errors import MeasureError, RequestError
 from iodelta.tools.cache import cache, held
 from iodelta.tools.steps import step
@@ -220,7 +221,7 @@ def _records() -> list[Build]:
     found = []
     for path in cache(kernels.BUILDS).glob("*/built.json"):
         try:
-            found.append(msgspec.json.decode(path.read_bytes(), type=Build))
+            found.append(from_json(path.read_bytes(), Build))
         except (OSError, msgspec.DecodeError):
             continue
     return found

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from iodelta.decoding import from_json
 from iodelta.errors import MeasureError, RequestError
 from iodelta.tools.cache import cache
 from iodelta.vm.modules import Modules
@@ -168,7 +169,7 @@ def recorded(place: Path) -> str:
     if not place.is_file():
         return ""
     try:
-        package = msgspec.json.decode(place.read_bytes(), type=dict[str, str])
+        package = from_json(place.read_bytes(), dict[str, str])
         return f"{package['package']} {package['version']}"
     except (OSError, KeyError, msgspec.MsgspecError) as error:
         raise MeasureError(

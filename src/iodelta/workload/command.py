@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from iodelta.decoding import from_json
 from iodelta.errors import MeasureError
 from iodelta.experiment import Cell, Variant
 from iodelta.machine import LocalMachine, Machine
@@ -148,7 +149,7 @@ def read_output(run: FioRun) -> FioResult:
     if run.before:
         return FioResult(findings=(_finding(run, "command.reset", "hard", f"the reset failed: {run.before}"),))
     try:
-        report = msgspec.json.decode(run.log, type=Report)
+        report = from_json(run.log, Report)
     except msgspec.MsgspecError:
         report = Report("stopped" if run.ended == "stopped" else "lost")
     findings = _writes(run, report)

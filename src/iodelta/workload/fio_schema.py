@@ -14,6 +14,7 @@ from typing import Annotated
 
 import msgspec
 
+from iodelta.decoding import decoder, from_json
 from iodelta.probe.native import native_function
 from iodelta.trial import BINS, Direction, Histogram, Kind, Latency, Quantity, bin_edges, bin_index, unknown
 
@@ -47,7 +48,7 @@ class RawLatency(msgspec.Struct, dict=True):
                 return Histogram(tuple(compress(_INDEXES, counts)), tuple(filter(None, counts)))
             except msgspec.ValidationError:
                 pass
-        return Histogram.from_fio(msgspec.json.decode(self.bins, type=dict[str, int]))
+        return Histogram.from_fio(from_json(self.bins, dict[str, int]))
 
 
 class RawPriority(msgspec.Struct):
@@ -181,7 +182,7 @@ MOST_BINS = 60 * BINS
 
 _NUMBERED = re.compile(rb"\[(\d{1,6})\]")
 """What the native core puts in the place of bins; in the text itself they are an error."""
-_decoder = msgspec.json.Decoder(RawDocument)
+_decoder = decoder(RawDocument)
 
 
 def decoded(text: bytes) -> RawDocument:
@@ -222,7 +223,7 @@ def _bins() -> msgspec.json.Decoder[msgspec.Struct]:
     edges = (bin_edges(index) for index in range(BINS))
     names = (str(low + (high - low) // 2 if high - low > 1 else low) for low, high in edges)
     fields = [(f"bin_{name}", Count, msgspec.field(default=0, name=name)) for name in names]
-    return msgspec.json.Decoder(msgspec.defstruct("Bins", fields, forbid_unknown_fields=True))
+    return decoder(msgspec.defstruct("Bins", fields, forbid_unknown_fields=True))
 
 
 def direction(kind: Kind, raw: RawDirection, *, kibibytes: bool = False) -> Direction:

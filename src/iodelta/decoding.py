@@ -1,0 +1,43 @@
+"""Data to types by msgspec, also from several threads at once.
+
+msgspec 0.22 ends the process with a segmentation fault where two threads meet a type for the first time together: each
+begins to build what msgspec knows of it, and one reads what the other has not filled. Here one thread at a time builds.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import cache
+from types import UnionType
+from typing import Any, TypeVar, overload
+
+import msgspec
+
+_T = TypeVar("_T")
+_building = threading.Lock()
+
+
+def from_json(data: bytes | str, kind: type[_T]) -> _T:
+    """JSON as a ``kind``. Raises msgspec.MsgspecError where it does not fit."""
+    return decoder(kind).decode(data)
+
+
+def converted(value: Any, kind: type[_T], *, strict: bool = True) -> _T:
+    """Plain lists, dictionaries and numbers as a ``kind``. Raises msgspec.ValidationError where they do not fit."""
+    decoder(kind)
+    return msgspec.convert(value, kind, strict=strict)
+
+
+@overload
+def decoder(kind: type[_T]) -> msgspec.json.Decoder[_T]: ...
+@overload
+def decoder(kind: UnionType) -> msgspec.json.Decoder[Any]: ...
+def decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    """What reads JSON as a ``kind``; made once."""
+    with _building:
+        return _built(kind)
+
+
+@cache
+def _built(kind: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind)
