@@ -26,6 +26,7 @@ from iodelta.bisect.store import Store
 from iodelta.bisect.tree import Worktree
 from iodelta.bisect.visit import Site, Visitor
 from iodelta.errors import IodeltaError, MeasureError, RequestError
+from iodelta.figures import share, two_digits
 from iodelta.lab.folder import now
 from iodelta.lab.session import settle_pending
 from iodelta.machine import Machine
@@ -229,11 +230,11 @@ def left(search: Asking) -> str:
 def expectation(estimate: Estimate, store: Store, better: Better) -> str:
     """The sentence about the length of a search, from the gate: how far the ends differ, the expected number of runs,
     and minutes from the duration of the visits so far."""
-    share = -math.expm1(-estimate.step) if better == "higher" else math.expm1(estimate.step)
+    apart = -math.expm1(-estimate.step) if better == "higher" else math.expm1(estimate.step)
     each = store.seconds / max(1, len(store.runs))
     low, high = (max(1, round(runs * each / 60)) for runs in (estimate.runs_low, estimate.runs_high))
     return (
-        f"the ends differ by {100 * share:.2g} %, {estimate.step / estimate.noise:.2g} times "
+        f"the ends differ by {share(apart)}, {two_digits(estimate.step / estimate.noise)} times "
         f"the noise of one run: about {estimate.runs_low} to {plural(estimate.runs_high, 'more run')}, "
         f"{low} to {high} min"
     )
@@ -241,9 +242,9 @@ def expectation(estimate: Estimate, store: Store, better: Better) -> str:
 
 def scattered(scatter: Scatter, title: str) -> str:
     """The sentence that runs did not repeat as ``--exact`` promised."""
-    promised, apart = (100 * math.expm1(size) for size in (scatter.exact, scatter.apart))
+    promised, apart = (share(math.expm1(size)) for size in (scatter.exact, scatter.apart))
     return (
-        f"Runs were to repeat to within {promised:.2g} %, but two of {title} are {apart:.2g} % apart. That promise is "
+        f"Runs were to repeat to within {promised}, but two of {title} are {apart} apart. That promise is "
         "dropped: the search continues as for a measurement with noise, and what it rested on is tested again"
     )
 
@@ -252,7 +253,7 @@ def repeating(assumed: float) -> str:
     """The sentence that runs are taken to repeat exactly, as all so far did."""
     return (
         f"The first runs of both ends were equal to the last digit: the measure is taken to repeat exactly (as with "
-        f"--exact {100 * math.expm1(assumed):.2g}%), until two runs of one item differ"
+        f"--exact {two_digits(100 * math.expm1(assumed))}%), until two runs of one item differ"
     )
 
 

@@ -19,6 +19,7 @@ from iodelta.bisect.asking import SPARED, Course, Scattered
 from iodelta.bisect.model import Culprit, Estimate, Gap, Line, Outcome, Revert, Rules, Suspect
 from iodelta.bisect.pairs import Pairs
 from iodelta.bisect.rises import Rises
+from iodelta.figures import share
 from iodelta.plural import plural
 from iodelta.stats.bisection import Evidence, Step, pooled
 
@@ -150,9 +151,9 @@ class Search(Rises):
         if gap is None:
             return "the ends could not be compared"
         side = "worse" if gap.step > 0 else "better"
-        left = f" above {100 * math.expm1(gap.largest):.2g} %" if gap.largest > 0 else ""
+        left = f" above {share(math.expm1(gap.largest))}" if gap.largest > 0 else ""
         return (
-            f"the ends do not differ: bad is {100 * math.expm1(abs(gap.step)):.2g} % {side} than good by these runs, "
+            f"the ends do not differ: bad is {share(math.expm1(abs(gap.step)))} {side} than good by these runs, "
             f"and a slow-down{left} can be excluded"
         )
 

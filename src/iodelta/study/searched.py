@@ -14,6 +14,7 @@ from iodelta.bisect.log import Answered, Asked, Ended, SearchFolder, Session, Un
 from iodelta.bisect.model import Culprit, Estimate, Gap, Suspect
 from iodelta.bisect.question import Question
 from iodelta.bisect.remainder import remainder
+from iodelta.figures import share
 from iodelta.path.judge import BLIND
 from iodelta.plural import plural
 from iodelta.study.git_log import git_log
@@ -128,7 +129,7 @@ def state_of(events: Sequence[object], *, over: bool) -> str:
 
 
 def _words(question: Question, size: float) -> str:
-    return f"{abs(100 * changed(question, size).value):.2g} %"
+    return share(abs(changed(question, size).value))
 
 
 def _exit_code(culprits: tuple[Culprit, ...], at: Searched) -> int:

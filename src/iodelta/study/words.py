@@ -8,6 +8,8 @@ import textwrap
 import unicodedata
 from typing import TYPE_CHECKING
 
+from iodelta.figures import share
+
 if TYPE_CHECKING:  # quick commands need no statistics
     from iodelta.verdict import Metric
 
@@ -149,11 +151,9 @@ def digits(half_width: float | None) -> int:
     return 0 if half_width >= 0.05 else 1 if half_width >= 0.001 else 2
 
 
-def scatter(share: float | None) -> str:
+def scatter(spread: float | None) -> str:
     """A standard deviation as a share of its mean: ``0.42 %``, ``5.1 %``, ``190 %``; ``-`` when it is not known."""
-    if share is None or not math.isfinite(share):
-        return "-"
-    return f"{100 * share:.0f} %" if share >= 0.095 else f"{100 * share:.2g} %"
+    return "-" if spread is None or not math.isfinite(spread) else share(spread)
 
 
 def duration(seconds: float) -> str:

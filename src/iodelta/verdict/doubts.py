@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from iodelta.figures import two_digits
 from iodelta.plural import plural
 from iodelta.stats.effect import Estimate, disagree
 from iodelta.stats.guards import order_effect, order_trend, suspicion
@@ -95,7 +96,7 @@ def _carry(unit: Units, trace: Trace, at: int, numbers: Numbers) -> list[Finding
             unit.place,
             f"a trial after one of {unit.variant} is {explain.worse(relative(value))} than one after {unit.baseline} "
             f"({explain.worse(relative(carry.low))} to {explain.worse(relative(carry.high))}): "
-            f"about {100 * part:.2g} points of the change may be this",
+            f"about {two_digits(100 * part)} points of the change may be this",
             '[design] carry-over = "superblocks" runs each variant twice in a row and counts the second trial',
         )
     ]

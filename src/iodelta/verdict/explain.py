@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from iodelta.figures import share
 from iodelta.plural import plural
 from iodelta.stats.hosts import FEWEST_BLOCKS, Mean
 from iodelta.stats.stalls import excluded, trials_needed
@@ -148,7 +149,7 @@ def would_change(
             f"or stays within the margin (its farther end is {percent(farthest)})"
         )
     if word == "equivalent":
-        return f"a margin tighter than {100.0 * max(-low, high):.2g} %"
+        return f"a margin tighter than {share(max(-low, high))}"
     return "more blocks" if needed is None else _more_blocks(needed)
 
 

@@ -12,6 +12,7 @@ import msgspec
 from rich.cells import cell_len
 from rich.text import Text
 
+from iodelta.figures import share
 from iodelta.plural import plural
 from iodelta.report.formats.columns import cut
 from iodelta.report.formats.terminal import INDENT, STYLES
@@ -114,7 +115,7 @@ def _reach(changes: Sequence[Change], margin: float) -> float:
 
 
 def _scale(reach: float, room: int) -> str:
-    ends = f"{-100 * reach:.2g} %", f"+{100 * reach:.2g} %"
+    ends = f"-{share(reach)}", f"+{share(reach)}"
     middle = room // 2
     return f"{ends[0]:<{middle}}0{ends[1]:>{room - middle - 1}}"
 

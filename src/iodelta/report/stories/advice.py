@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from iodelta.errors import pasted
+from iodelta.figures import share, two_digits
 from iodelta.plural import plural
 from iodelta.report.stories.evidence import CANNOT_TELL, first_look, least_change, not_excluded, share_of
 from iodelta.report.stories.sources import findings
@@ -17,7 +18,6 @@ from iodelta.report.stories.statements import (
     more_blocks,
     not_measured,
     recommendation,
-    share,
 )
 from iodelta.study.confounders import said
 from iodelta.study.experiment import Account
@@ -145,7 +145,9 @@ def _carry_in(called: Sequence[Verdict]) -> str:
     part, most = max(known)
     if most > CANNOT_TELL:
         return "; the data do not show how much of it is carry-over"
-    return f"; a carry-over of up to {share(most)} is not excluded, which could be {100 * part:.2g} points of it"
+    return (
+        f"; a carry-over of up to {share(most)} is not excluded, which could be {two_digits(100 * part)} points of it"
+    )
 
 
 def _limits(account: Account) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
+from iodelta.figures import share, two_digits
 from iodelta.plural import plural
 from iodelta.study.words import duration, inert, interval, percent
 from iodelta.verdict import Judgement, Verdict
@@ -73,7 +74,7 @@ def _flagged(one: Flags, verdict: Verdict) -> str:
 def at_least(verdict: Verdict) -> str:
     """The bound of a change that was called one; empty for other words."""
     least = least_change(verdict)
-    return f"a change of at least {100 * least:.2g} %" if least is not None else ""
+    return f"a change of at least {share(least)}" if least is not None else ""
 
 
 def least_change(verdict: Verdict) -> float | None:
@@ -107,8 +108,8 @@ def carried(carry: Carry, typical: Change | None) -> str:
         return f"the data do not determine the carry-over: {MORE}"
     points = 100 * most * share_of(carry, typical)
     return (
-        f"{said}; a carry-over of up to {100 * most:.2g} % is not excluded: it could account for "
-        f"{points:.2g} points of this"
+        f"{said}; a carry-over of up to {share(most)} is not excluded: it could account for "
+        f"{two_digits(points)} points of this"
     )
 
 

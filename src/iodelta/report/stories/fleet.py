@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from iodelta.figures import share, two_digits
 from iodelta.plural import plural
 from iodelta.report.stories.sources import system_of_sides
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Item, Row, Section, Story, Table, section
@@ -93,8 +94,8 @@ def _note(row: FleetRow, together: Together) -> str:
         parts.append(f"{inert(row.apart[0])} and {inert(row.apart[1])} differ most surely by more than the margin")
     if row.surely_worse:
         parts.append(f"a regression for sure on {', '.join(map(inert, row.surely_worse))}")
-    low, high = 100 * together.spread_low, 100 * together.spread_high
-    parts.append(f"spread between hosts {100 * together.spread:.2g} % ({low:.2g} .. {high:.2g})")
+    low, high = two_digits(100 * together.spread_low), two_digits(100 * together.spread_high)
+    parts.append(f"spread between hosts {share(together.spread)} ({low} .. {high})")
     parts.append(f"I squared {100 * together.between:.0f} %")
     return "; ".join(parts)
 

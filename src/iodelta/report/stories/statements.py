@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
+from iodelta.figures import share, two_digits
 from iodelta.lab.plan import carry_over
 from iodelta.plural import plural
 from iodelta.report.stories.calibration import QUOTED, quoted
@@ -111,14 +112,9 @@ def _not_excluded(account: Account) -> Iterator[str]:
         most, verdict = max(bounded, key=lambda one: one[0])
         points = 100 * most * (share_of(verdict.carry, verdict.typical) if verdict.carry else 0.0)
         yield (
-            f"A carry-over of up to {share(most)} is not excluded; it could account for {points:.2g} points of "
+            f"A carry-over of up to {share(most)} is not excluded; it could account for {two_digits(points)} points of "
             f"a change ({inert(verdict.cell)}, {metric_name(verdict.metric, with_kind=False)})."
         )
-
-
-def share(value: float) -> str:
-    """A bound as a percentage of two digits, whole from 10 % on: never ``1e+02 %``."""
-    return f"{100 * value:.0f} %" if value >= 0.095 else f"{100 * value:.2g} %"
 
 
 def _false_equivalents(account: Account) -> Iterator[str]:

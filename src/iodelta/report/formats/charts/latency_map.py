@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, starmap
 from typing import TYPE_CHECKING, Any
 
+from iodelta.figures import share
 from iodelta.report.formats.charts.model import Figure, Source, label, number, time_step
 from iodelta.report.formats.charts.sweep import scale
 from iodelta.report.formats.charts.timeline import DECADE
@@ -119,7 +120,7 @@ def _figure(found: LatencyMap, place: int, alike: Sequence[LatencyMap], note: st
                 "level": LEVELS[bisect_right(LIMITS, tile.share)],
                 "at": f"{tile.start / step:.4g} to {tile.end / step:.4g}",
                 "took": f"{quantity(tile.low, 'ns', 3)} to {quantity(tile.high, 'ns', 3)}",
-                "said": f"{tile.ios:,} ({100 * tile.share:.2g} %)",
+                "said": f"{tile.ios:,} ({share(tile.share)})",
             }
             for tile in tiles
         ],

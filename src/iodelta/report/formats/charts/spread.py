@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import TYPE_CHECKING
 
+from iodelta.figures import share
 from iodelta.report.formats.charts.model import Figure, Source, label, number, percent_of, some
 from iodelta.report.formats.charts.order import rates, relative
 from iodelta.study.words import metric_name
@@ -78,8 +79,8 @@ def _figure(source: Source, metric: Metric) -> Figure | None:
         about="Every trial against the median of its cell and variant; the bar is one standard deviation each way. "
         "Variants stand below each other in the order of the legend.",
         alt="Standard deviation: most in "
-        f"{label(widest[0])}, {label(widest[1])} ({_said(sds[widest])}), least in {label(least[0])}, "
-        f"{label(least[1])} ({_said(sds[least])}).",
+        f"{label(widest[0])}, {label(widest[1])} ({share(sds[widest])}), least in {label(least[0])}, "
+        f"{label(least[1])} ({share(sds[least])}).",
         rows=rows,
         extra={
             "sds": [
@@ -88,7 +89,7 @@ def _figure(source: Source, metric: Metric) -> Figure | None:
                     "variant": label(variant),
                     "low": percent_of(number(-sds[cell, variant], 4)),
                     "high": percent_of(number(sds[cell, variant], 4)),
-                    "said": _said(sds[cell, variant]),
+                    "said": share(sds[cell, variant]),
                 }
                 for cell, variant in own
             ]
@@ -98,7 +99,7 @@ def _figure(source: Source, metric: Metric) -> Figure | None:
             "variants": [label(variant) for variant in source.variants],
         },
         head=("cell", "variant", "trials", "standard deviation"),
-        table=[(label(c), label(v), str(len(arms[c, v])), _said(sds[c, v])) for c, v in own],
+        table=[(label(c), label(v), str(len(arms[c, v])), share(sds[c, v])) for c, v in own],
         note=some("cells", len(shown), len(cells)),
     )
 
@@ -106,7 +107,3 @@ def _figure(source: Source, metric: Metric) -> Figure | None:
 def _sd(values: list[float]) -> float:
     mean = sum(values) / len(values)
     return math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
-
-
-def _said(sd: float) -> str:
-    return f"{100 * sd:.2g} %"
