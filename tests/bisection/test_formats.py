@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Callable
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -49,6 +50,18 @@ def test_every_format_names_the_commit_the_system_and_the_commands(
         if format_ not in ("csv", "json"):
             assert "sh bench.sh" in done.out, format_
             assert ("System: kernel " if format_ == "console" else "kernel: ") in done.out, format_
+
+
+@pytest.mark.parametrize("ask", [searched, attributed])
+def test_a_build_fails_for_a_culprit(ask: Callable[[Toy, Path], str], repo: Toy, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    ask(repo, folder)
+    (failure,) = ElementTree.fromstring(run(report_command, folder, "--format", "junit").out).iter("failure")
+    assert "-10.0" in str(failure.get("message")) or "-20.0" in str(failure.get("message"))
+    assert "\nnot ok 1 " in run(report_command, folder, "--format", "ktap").out
+    assert run(report_command, folder, "--format", "github").out.startswith("::error title=")
+    for words, code in (("regression", 1), ("improvement", 0), ("change", 1), ("inconclusive", 0)):
+        assert run(report_command, folder, "--fail-on", words).code == code, words
 
 
 @pytest.mark.parametrize("ask", [searched, attributed])

@@ -31,6 +31,7 @@ from iodelta.report.formats.charts.fleet import charts_of_fleet
 from iodelta.report.formats.html.result import html_of
 from iodelta.report.formats.render import rendered
 from iodelta.report.formats.terminal import lines
+from iodelta.report.stories.checks import checks_of, code_of
 from iodelta.report.stories.fleet import cheaper, of_fleet
 from iodelta.study.fleet import Cheaper, FleetAccount, fleet_account
 from iodelta.verdict.agreement import JointWord, agreed
@@ -68,7 +69,10 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def of(place: Path, *names: str) -> FleetAccount:
-    return fleet_account({name: Folder.open(place / name) for name in names}, [f"iodelta fleet report {place.name}"])
+    found = fleet_account({name: Folder.open(place / name) for name in names}, [f"iodelta fleet report {place.name}"])
+    code = code_of(checks_of(found), frozenset({"regression", "inconclusive"}))
+    assert found.exit_code in (code, 4)
+    return found
 
 
 def text_of(found: FleetAccount) -> str:

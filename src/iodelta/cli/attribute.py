@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from iodelta.cli.delivery import FORMATS
+from iodelta.cli.delivery import VERDICT_FORMATS
 from iodelta.cli.search_options import folder as folder_options
 from iodelta.cli.search_options import measuring, repository, time_limits
 from iodelta.errors import RequestError
@@ -43,7 +43,7 @@ Examples:
 @click.option("--margin", default="1%", show_default=True, help="Stop when every effect is known to within this.")
 @time_limits
 @folder_options("For a folder: show the next step and why; do not measure.")
-@click.option("--format", "format_", type=click.Choice(FORMATS), default="console")
+@click.option("--format", "format_", type=click.Choice(VERDICT_FORMATS), default="console")
 def command(what: str, fio: tuple[str, ...], **options: object) -> None:
     """Attribute a change to patches: what each one costs alone, and what they cost together.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from iodelta.cli.delivery import FORMATS
+from iodelta.cli.delivery import VERDICT_FORMATS
 from iodelta.cli.search_options import by_hand as by_hand_options
 from iodelta.cli.search_options import folder as folder_options
 from iodelta.cli.search_options import measuring, repository, time_limits
@@ -84,7 +84,7 @@ Examples:
 @click.option("--force", is_flag=True, help="Search even if the effect is below half of a run's noise.")
 @click.option("--runs", type=click.IntRange(1), help="Maximum number of visits.")
 @folder_options("Show the next step and why; do not measure.")
-@click.option("--format", "format_", type=click.Choice((*FORMATS, "git")), default="console",
+@click.option("--format", "format_", type=click.Choice((*VERDICT_FORMATS, "git")), default="console",
               help="git: print a `git bisect log`.")  # fmt: skip
 def command(what: str | None, fio: tuple[str, ...], **options: object) -> None:
     """Find the commits that made it slower. WHAT is the folder of an earlier search, which is continued; after the

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from iodelta.cli.awaiting import awaited
-from iodelta.cli.delivery import FORMATS, charts_of, deliver, delivered, scaled
+from iodelta.cli.delivery import VALUE_FORMATS, charts_of, deliver, delivered, scaled
 from iodelta.cli.files import refuse_unread
+from iodelta.cli.gate import Words, exit_code, fails
 from iodelta.errors import MeasureError, RequestError, pasted
 
 if TYPE_CHECKING:
@@ -37,9 +38,10 @@ Examples:
 )
 @click.option("--margin", default="1%", show_default=True, help="The smallest change that matters to you.")
 @click.option("--name-pattern", help="How to read file names, such as '{variant}/{cell}-{replicate}.json'.")
-@click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
+@click.option("--format", "format_", type=click.Choice(VALUE_FORMATS), default="console", show_default=True)
 @delivered
 @scaled
+@fails
 def command(
     paths: tuple[str, ...],
     baseline: str | None,
@@ -50,6 +52,7 @@ def command(
     charts: Path | None,
     scale: Scale,
     force: bool,
+    fail_on: Words,
 ) -> None:
     """Compare results from any source: BASE with each NEW, or the variants in one folder.
 
@@ -87,7 +90,7 @@ def command(
     deliver(found, lambda: charts_of(found, layouts, paths, scale, baseline), format_, output, charts, force=force)
     if found.exit_code == MeasureError.exit_code and format_ == "console":
         _refuse_empty_sides(paths, layouts)
-    sys.exit(found.exit_code)
+    sys.exit(exit_code(found, fail_on))
 
 
 def _refuse_empty_sides(paths: Sequence[str], layouts: Sequence[Layout]) -> None:

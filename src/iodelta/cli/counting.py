@@ -10,6 +10,7 @@ import click
 
 from iodelta.cli.delivery import deliver
 from iodelta.cli.files import print_document
+from iodelta.cli.gate import WORSE, Words, exit_code
 from iodelta.cli.progress import Progress
 from iodelta.errors import pasted
 from iodelta.lab.folder import Booted, Folder
@@ -32,6 +33,7 @@ def begin(
     force: bool = False,
     dry_run: bool = False,
     row: bool = False,
+    fail_on: Words = WORSE,
 ) -> None:
     """Plan it, show the plan, and make the boots. Ends with the account's exit code."""
     from iodelta.path.plan import PathPlanAnswer, make_plan
@@ -44,10 +46,12 @@ def begin(
         return
     for line in labelled(facts(plan)):
         click.echo(line, err=True)
-    go_on(Folder.begin(path, text, plan), format_, output, force=force)
+    go_on(Folder.begin(path, text, plan), format_, output, force=force, fail_on=fail_on)
 
 
-def go_on(folder: Folder, format_: str, output: Path | None = None, *, force: bool = False) -> NoReturn:
+def go_on(
+    folder: Folder, format_: str, output: Path | None = None, *, force: bool = False, fail_on: Words = WORSE
+) -> NoReturn:
     """Make the boots that are left, and say what they say. Ends with the account's exit code."""
     from iodelta.path import run
     from iodelta.report.derived import derive_counts
@@ -58,7 +62,7 @@ def go_on(folder: Folder, format_: str, output: Path | None = None, *, force: bo
     deliver(account, tuple, format_, output, force=force)
     if format_ == "console":
         click.echo(f"Folder: {inert(pasted(folder.path))}")
-    sys.exit(account.exit_code)
+    sys.exit(exit_code(account, fail_on))
 
 
 def rebuild(folder: Folder, format_: str) -> None:

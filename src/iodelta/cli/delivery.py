@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from click.core import ParameterSource
 
 from iodelta.cli.files import check_free, check_free_of_pictures, write_or_print
 from iodelta.cli.files import force as force_option
-from iodelta.errors import RequestError
+from iodelta.errors import MeasureError, RequestError
 from iodelta.report.stories.story import PLAIN, Detail
 from iodelta.study.words import inert
 
@@ -31,6 +31,14 @@ if TYPE_CHECKING:
 
 FORMATS = ("console", "mail", "markdown", "html", "csv", "json")
 
+CI_FORMATS = ("junit", "ktap", "github")
+"""What tells a build its verdicts; for results that have some."""
+
+VERDICT_FORMATS = (*FORMATS, *CI_FORMATS)
+
+VALUE_FORMATS = (*VERDICT_FORMATS, "bmf")
+"""Of results that have values of variants too."""
+
 ENDINGS = {
     ".html": "html",
     ".htm": "html",
@@ -40,16 +48,10 @@ ENDINGS = {
     ".json": "json",
     ".txt": "mail",
     ".eml": "mail",
+    ".xml": "junit",
+    ".ktap": "ktap",
 }
 """How the name of a file ends -> the format it implies."""
-
-JUDGED = (1, 3)
-"""Exit codes that say what was found: a regression, or that it is inconclusive."""
-
-
-def report_exit_code(exit_code: int, *, gate: bool) -> int:
-    """``exit_code`` with ``gate``; otherwise 0 for every verdict, because the report itself succeeded."""
-    return 0 if exit_code in JUDGED and not gate else exit_code
 
 
 def delivered(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -120,9 +122,10 @@ def _into_file(command: Callable[..., Any]) -> Callable[..., Any]:
     return _output_option(checked)
 
 
-def format_of(output: Path, format_: str, endings: Mapping[str, str] = ENDINGS) -> str:
+def format_of(output: Path, format_: str) -> str:
     """The format that was asked for, else the one that the file's name implies. Raises RequestError."""
     asked = click.get_current_context().get_parameter_source("format_") is ParameterSource.COMMANDLINE
+    endings = {ending: implied for ending, implied in ENDINGS.items() if implied in _choices()}
     if asked and format_ == "console":
         raise RequestError(
             "the console format cannot be written to a file", place="--output", remedy="choose another --format"
@@ -143,6 +146,13 @@ def format_of(output: Path, format_: str, endings: Mapping[str, str] = ENDINGS) 
             remedy=f"add --format, or use one of {', '.join(endings)}",
         )
     return endings[output.suffix.lower()]
+
+
+def _choices() -> Sequence[str]:
+    """The formats of the command that runs."""
+    options = click.get_current_context().command.params
+    asked = next(option for option in options if option.name == "format_")
+    return asked.type.choices if isinstance(asked.type, click.Choice) else ()
 
 
 def deliver(
@@ -172,7 +182,23 @@ def deliver(
         from iodelta.report.formats.render import rendered
 
         data = rendered(result, format_, detail)
+    if format_ == "github":
+        _summarize(result, detail)
     write_or_print(output, data, "the report", force=force)
+
+
+def _summarize(result: Result, detail: Detail) -> None:
+    """Add the report to the summary of a job of GitHub Actions, which only Markdown can be. Raises MeasureError."""
+    place = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not place:
+        return
+    from iodelta.report.formats.render import rendered
+
+    try:
+        with open(place, "ab") as file:
+            file.write(rendered(result, "markdown", detail))
+    except OSError as error:
+        raise MeasureError(f"cannot write the summary: {error.strerror}", place=place) from error
 
 
 def print_result(result: Result, detail: Detail = PLAIN) -> None:

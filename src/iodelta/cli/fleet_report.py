@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from iodelta.cli.delivery import FORMATS, deliver, delivered, report_exit_code
+from iodelta.cli.delivery import VERDICT_FORMATS, deliver, delivered
+from iodelta.cli.gate import Words, exit_code, gated
 from iodelta.errors import RequestError, pasted
 from iodelta.report.stories.story import Detail
 
@@ -31,10 +32,10 @@ HOSTS = "hosts"
 
 @click.command("report", epilog=EXAMPLES)
 @click.argument("folders", nargs=-1, required=True, metavar="FOLDER...")
-@click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
+@click.option("--format", "format_", type=click.Choice(VERDICT_FORMATS), default="console", show_default=True)
 @delivered
 @click.option("--verbose", is_flag=True, help="Show everything, not one screen.")
-@click.option("--exit-code", "gate", is_flag=True, help="Exit with the code of the joint words, for scripts.")
+@gated
 def command(
     folders: tuple[str, ...],
     format_: str,
@@ -42,7 +43,7 @@ def command(
     charts: Path | None,
     force: bool,
     verbose: bool,
-    gate: bool,
+    fail_on: Words | None,
 ) -> None:
     """Say what hosts that measured one plan say together: everywhere, on average, or depending on the machine.
 
@@ -60,7 +61,7 @@ def command(
     measured, left = hosts_in(folders)
     found = fleet_account(measured, (again,), left)
     deliver(found, lambda: charts_of_fleet(found), format_, output, charts, force=force, detail=Detail(whole=verbose))
-    sys.exit(report_exit_code(found.exit_code, gate=gate))
+    sys.exit(exit_code(found, fail_on))
 
 
 def hosts_in(paths: tuple[str, ...]) -> tuple[dict[str, Folder], dict[str, Left]]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from iodelta.cli import delivery
 from iodelta.cli.delivery import format_of
 from iodelta.cli.files import check_free, write_or_print
 from iodelta.cli.files import force as force_option
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from iodelta.history.store import Store
 
 FORMATS = ("console", "json", "html", "markdown", "mail")
-ENDINGS = {ending: format_ for ending, format_ in delivery.ENDINGS.items() if format_ in FORMATS}
 
 _EXAMPLES = """
 \b
@@ -57,7 +55,7 @@ def show(place: str, log: Path | None, only: tuple[str, ...], format_: str, outp
     the scale, * the first night after a note, and | another epoch of the machine.
     """
     if output is not None:
-        format_ = format_of(output, format_, ENDINGS)
+        format_ = format_of(output, format_)
         check_free(output, force=force)
     store, written = opened(place, log)
     entries = written.entries()[0]

@@ -12,8 +12,9 @@ import click
 import msgspec
 
 from iodelta.cli.awaiting import awaited
-from iodelta.cli.delivery import FORMATS, charts_of, charts_of_runs, deliver, delivered, report_exit_code, scaled
+from iodelta.cli.delivery import VALUE_FORMATS, charts_of, charts_of_runs, deliver, delivered, scaled
 from iodelta.cli.files import write_or_print
+from iodelta.cli.gate import Coded, Words, exit_code, gated
 from iodelta.errors import RequestError, pasted
 from iodelta.report.stories.story import Detail
 from iodelta.study.words import inert
@@ -54,19 +55,19 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     scale: Scale
     force: bool
     verbose: bool
-    gate: bool
+    fail_on: Words | None
 
 
 @click.command("report", epilog=EXAMPLES)
 @click.argument("path", metavar="FOLDER")
-@click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
+@click.option("--format", "format_", type=click.Choice(VALUE_FORMATS), default="console", show_default=True)
 @click.option("--explain", "cell", default="", metavar="CELL", help="Explain the verdicts of one cell, block by block.")
 @delivered
 @scaled
 @click.option("--functions", is_flag=True, help="For counted instructions: show which kernel functions got longer.")
 @click.option("--reproducer", is_flag=True, help="Print a shell script with the same trials that needs only fio.")
 @click.option("--verbose", is_flag=True, help="Show every statement and finding, not one screen.")
-@click.option("--exit-code", "gate", is_flag=True, help="Exit with the code of the verdict, for scripts.")
+@gated
 def command(
     path: str,
     format_: str,
@@ -78,7 +79,7 @@ def command(
     scale: Scale,
     force: bool,
     verbose: bool,
-    gate: bool,
+    fail_on: Words | None,
 ) -> None:
     """Judge FOLDER again from its raw data and print the result, even during the run.
 
@@ -86,7 +87,7 @@ def command(
     and folders of `iodelta bisect` and `iodelta attribute`.
 
     Exit codes: 0 reported, regardless of the verdict, 2 the request is wrong, 4 there is nothing to report. With
-    --exit-code also 1 regression and 3 inconclusive.
+    --exit-code also 1 regression and 3 inconclusive; --fail-on chooses other words.
     """
     request = Request(
         path=path,
@@ -99,10 +100,9 @@ def command(
         scale=scale,
         force=force,
         verbose=verbose,
-        gate=gate,
+        fail_on=fail_on,
     )
-    exit_code = REPORTS[_kind(path)](request)
-    sys.exit(report_exit_code(exit_code, gate=gate))
+    sys.exit(REPORTS[_kind(path)](request))
 
 
 def _kind(path: str) -> Kind:
@@ -138,7 +138,7 @@ def _report_search(request: Request) -> int:
             place=request.path,
             remedy="omit --charts and --scale",
         )
-    report(Path(request.path), request.format_, request.output, force=request.force, gate=request.gate)
+    report(Path(request.path), request.format_, request.output, force=request.force, fail_on=request.fail_on)
 
 
 def _report_counted_path(request: Request) -> int:
@@ -154,7 +154,7 @@ def _report_counted_path(request: Request) -> int:
         )
     account = counted(Folder.open(Path(request.path)))
     _deliver(request, account, tuple, Detail(functions=request.functions))
-    return account.exit_code
+    return _code(request, account)
 
 
 def _report_preparation(request: Request) -> int:
@@ -171,7 +171,7 @@ def _report_preparation(request: Request) -> int:
     disk = prepared(Folder.open(Path(request.path)))
     detail = Detail(folder=inert(pasted(request.path)), whole=request.verbose)
     _deliver(request, disk, lambda: charts_of_preparation(disk, request.scale), detail)
-    return disk.exit_code
+    return _code(request, disk)
 
 
 def _report_experiment(request: Request) -> int:
@@ -191,7 +191,7 @@ def _report_verdicts(request: Request) -> int:
     account, charts = charted(folder, request.scale) if draws else (load(folder), ())
     again = f"iodelta reproduce {pasted(request.path)}" if is_bundle(request.path) else ""
     _deliver(request, account, lambda: charts, Detail(whole=request.verbose, again=again))
-    return account.exit_code
+    return _code(request, account)
 
 
 def _explain_cell(request: Request) -> int:
@@ -204,7 +204,7 @@ def _explain_cell(request: Request) -> int:
     refuse_changed(account.findings, account.folder)
     for line in explain(account, request.cell):
         click.echo(line)
-    return account.exit_code
+    return _code(request, account)
 
 
 def _write_reproducer(request: Request) -> int:
@@ -226,13 +226,23 @@ def _report_foreign_results(request: Request) -> int:
 
         comparison = compare([layout], [request.path])
         _deliver(request, comparison, lambda: charts_of(comparison, [layout], [request.path], request.scale), detail)
-        return comparison.exit_code
+        return _code(request, comparison)
     from iodelta.audit import audit
     from iodelta.study.runs import shown
 
     runs = shown(layout, audit(entry.run for entry in layout.entries), each=True, paths=[request.path])
     _deliver(request, runs, lambda: charts_of_runs(layout, request.scale), detail)
+    if request.fail_on is not None and runs.rows:
+        raise RequestError(
+            "these results hold one variant, which no verdict is about",
+            place=request.path,
+            remedy="omit --fail-on and --exit-code; `iodelta compare` takes two sides",
+        )
     return 0 if runs.rows else 4
+
+
+def _code(request: Request, result: Coded) -> int:
+    return exit_code(result, request.fail_on)
 
 
 def _read(path: str) -> Layout:

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from iodelta.cli.complete import files, settings
-from iodelta.cli.delivery import FORMATS, printed
+from iodelta.cli.delivery import VALUE_FORMATS, printed
+from iodelta.cli.gate import fails
 from iodelta.cli.own_command import allow_commands
 from iodelta.cli.turn import waits
 
@@ -95,8 +96,9 @@ Examples:
 @click.option("--folder", "place", type=click.Path(path_type=Path), help="Name of the experiment folder to create.")
 @click.option("--dry-run", is_flag=True, help="Show cells, variants, order, bytes, knobs and time; change nothing.")
 @click.option("--verbose", is_flag=True, help="Show every statement and finding of the result, not one screen.")
-@click.option("--format", "format_", type=click.Choice(FORMATS), default="console", show_default=True)
+@click.option("--format", "format_", type=click.Choice(VALUE_FORMATS), default="console", show_default=True)
 @printed
+@fails
 def command(what: str | None, fio: tuple[str, ...], **options: Any) -> None:
     """Run the experiment in FILE.toml or FOLDER, or the one given by options.
 

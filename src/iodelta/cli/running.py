@@ -15,6 +15,7 @@ import click
 
 from iodelta.cli.checkout import checked_out
 from iodelta.cli.contact import contacts
+from iodelta.cli.gate import WORSE, Words, exit_code
 from iodelta.cli.turn import expect_turn, in_turn
 from iodelta.errors import RefusedError, RequestError
 from iodelta.experiment import Experiment, overridden, parse, seconds, shorthand
@@ -61,6 +62,8 @@ class Asked:
     dry_run: bool = False
     verbose: bool = False
     format_: str = "console"
+    fail_on: Words = WORSE
+    """The words for which it does not exit with 0."""
     output: Path | None = None
     """The file that the plan of a dry run, or the result, goes to."""
     force: bool = False
@@ -111,14 +114,14 @@ def _go_on(path: Path, asked: Asked) -> None:
         raise RequestError(
             "the folder already defines the question and its rules",
             place=str(path),
-            remedy="to continue it, only --budget, --destroy, --allow-commands, --wait, --verbose, --format and "
-            "--output can be given",
+            remedy="to continue it, only --budget, --destroy, --allow-commands, --wait, --verbose, --format, "
+            "--fail-on and --output can be given",
         )
     folder = Folder.open(path)
     if isinstance(folder, CountFolder):
         from iodelta.cli.counting import go_on
 
-        go_on(folder, asked.format_, asked.output, force=asked.force)
+        go_on(folder, asked.format_, asked.output, force=asked.force, fail_on=asked.fail_on)
         return
     from iodelta.cli.watching import watcher
     from iodelta.lab.account import Account
@@ -151,7 +154,16 @@ def _begin(path: Path | None, asked: Asked) -> None:
     if experiment.clock == "instructions":
         from iodelta.cli.counting import begin
 
-        begin(experiment, text, place, asked.format_, asked.output, force=asked.force, dry_run=asked.dry_run)
+        begin(
+            experiment,
+            text,
+            place,
+            asked.format_,
+            asked.output,
+            force=asked.force,
+            dry_run=asked.dry_run,
+            fail_on=asked.fail_on,
+        )
         return
     with contacts(experiment.machines, boots=experiment.boots) as machines:
         found = looked(
@@ -191,7 +203,7 @@ def _show(folder: Folder, asked: Asked) -> NoReturn:
     charts = charted(folder)[1] if asked.format_ == "html" else ()
     detail = Detail(whole=asked.verbose)
     deliver(account, lambda: charts, asked.format_, asked.output, force=asked.force, detail=detail)
-    sys.exit(account.exit_code)
+    sys.exit(exit_code(account, asked.fail_on))
 
 
 @dataclasses.dataclass(frozen=True)

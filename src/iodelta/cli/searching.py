@@ -16,7 +16,7 @@ from iodelta.bisect.log import Answered, SearchFolder
 from iodelta.bisect.model import Ask
 from iodelta.bisect.question import Patches, Question
 from iodelta.bisect.store import Store
-from iodelta.cli.delivery import report_exit_code
+from iodelta.cli.gate import WORSE, Words, exit_code
 from iodelta.cli.progress import Progress
 from iodelta.cli.search_question import given_options
 from iodelta.cli.turn import in_turn
@@ -103,7 +103,7 @@ def carry_on(
     deliver(found, options)
     if options["plan_"] or options["undo"]:
         sys.exit(0)
-    sys.exit(report_exit_code(found.exit_code, gate=options.get("gate") is not False))
+    sys.exit(exit_code(found, cast("Words | None", options.get("fail_on", WORSE))))
 
 
 def go_on(folder: SearchFolder, machine: Machine, options: dict[str, object]) -> NoReturn:
@@ -136,11 +136,12 @@ def _gone_on(
                 take_back(folder, lines.note)
 
 
-def report(path: Path, format_: str, output: Path | None, *, force: bool, gate: bool) -> NoReturn:
-    """What is known of a folder, in any format; and exit, by the verdict with ``gate``."""
+def report(path: Path, format_: str, output: Path | None, *, force: bool, fail_on: Words | None) -> NoReturn:
+    """What is known of a folder, in any format; and exit, by the words in ``fail_on``."""
     folder = SearchFolder.open(path)
-    options: dict[str, object] = {"plan_": False, "undo": None, "show_": True, "format_": format_, "gate": gate}
-    options |= {"output": output, "force": force}
+    options: dict[str, object] = {"plan_": False, "undo": None, "show_": True, "format_": format_}
+    options["fail_on"] = fail_on
+    options |= {"output": output, "write_over": force}
     if isinstance(folder.question().subject, Patches):
         from iodelta.study.attribution import account as of_patches
 
@@ -150,17 +151,17 @@ def report(path: Path, format_: str, output: Path | None, *, force: bool, gate: 
 
 def deliver(account: SearchAccount | AttributionAccount, options: dict[str, object]) -> None:
     """Print an account in the format asked for, or write it to a file."""
-    format_, output = str(options["format_"]), options.get("output")
+    format_, output = str(options["format_"]), cast("Path | None", options.get("output"))
     if options["plan_"] and format_ != "json":
         click.echo(f"next: {inert(account.next)}" if account.next else "nothing is left to do")
     elif format_ == "console":
         _tell(account)
-    elif isinstance(output, Path):
-        from iodelta.cli.files import write
-
-        write(output, _encoded(account, format_), "the report", force=bool(options.get("force")))
+    elif format_ == "git" and account.schema == "iodelta.bisect/2":
+        sys.stdout.buffer.write(account.git_log.encode())
     else:
-        sys.stdout.buffer.write(_encoded(account, format_))
+        from iodelta.cli import delivery
+
+        delivery.deliver(account, tuple, format_, output, force=bool(options.get("write_over")))
 
 
 def _tell(account: SearchAccount | AttributionAccount) -> None:
@@ -170,18 +171,6 @@ def _tell(account: SearchAccount | AttributionAccount) -> None:
     folder = inert(pasted(account.folder))
     print_result(account, Detail(folder))
     click.echo(f"\nFolder: {folder}")
-
-
-def _encoded(account: SearchAccount | AttributionAccount, format_: str) -> bytes:
-    if format_ == "git" and account.schema == "iodelta.bisect/2":
-        return account.git_log.encode()
-    if format_ == "html":
-        from iodelta.report.formats.html.result import html_of
-
-        return html_of(account, ())
-    from iodelta.report.formats.render import rendered
-
-    return rendered(account, format_)
 
 
 def fresh_name(kind: str) -> Path:

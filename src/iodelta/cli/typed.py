@@ -8,7 +8,7 @@ from collections.abc import Collection
 import click
 from click.core import ParameterSource
 
-SHOWING = frozenset({"format_", "output", "force", "yes", "wait", "verbose", "gate"})
+SHOWING = frozenset({"format_", "output", "force", "yes", "wait", "verbose", "gate", "fail_on"})
 """Options that change how a result is shown or asked for, not what it is."""
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from iodelta.report.stories.checks import checks_of
 from iodelta.report.stories.kinds import story_of
 from iodelta.report.stories.story import PLAIN, Detail
 
@@ -52,5 +53,38 @@ def _json(result: Result, detail: Detail) -> bytes:
     return written(result)
 
 
-TEXTS = {"mail": _mail, "markdown": _markdown, "csv": _csv, "json": _json}
+def _junit(result: Result, detail: Detail) -> bytes:
+    from iodelta.report.formats.junit import junit
+
+    return junit(story_of(result, detail).question, checks_of(result)).encode("utf-8", "backslashreplace")
+
+
+def _ktap(result: Result, detail: Detail) -> bytes:
+    from iodelta.report.formats.ktap import ktap
+
+    return ktap(story_of(result, detail).question, checks_of(result)).encode("utf-8", "backslashreplace")
+
+
+def _github(result: Result, detail: Detail) -> bytes:
+    from iodelta.report.formats.github import commands
+
+    return commands(checks_of(result)).encode("utf-8", "backslashreplace")
+
+
+def _bmf(result: Result, detail: Detail) -> bytes:
+    from iodelta.report.formats.bmf import bmf
+
+    return bmf(result)
+
+
+TEXTS = {
+    "mail": _mail,
+    "markdown": _markdown,
+    "csv": _csv,
+    "json": _json,
+    "junit": _junit,
+    "ktap": _ktap,
+    "github": _github,
+    "bmf": _bmf,
+}
 """Forms that are the same text wherever they are printed; ``console`` is what a terminal gets, ``html`` has charts."""

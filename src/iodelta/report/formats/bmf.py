@@ -1,0 +1,82 @@
+"""A result in Bencher's metric format: a benchmark for each cell and variant, its medians, and its changes.
+
+Bencher draws the bounds of a value. The median of a variant has none here: the interval belongs to the change, which is
+a measure of its own. https://bencher.dev/docs/reference/bencher-metric-format/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from iodelta.errors import RequestError
+from iodelta.study.words import inert
+
+if TYPE_CHECKING:
+    from iodelta.path.judge import PathAccount
+    from iodelta.report.stories.kinds import Result
+    from iodelta.study.comparison import Comparison
+    from iodelta.study.experiment import Account
+
+
+class Measured(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A value of one measure, with its interval."""
+
+    value: float
+    lower_value: float | None = None
+    upper_value: float | None = None
+
+
+Named = tuple[str, str, str, Measured]
+"""Cell, variant, measure, value."""
+
+
+def bmf(result: Result) -> bytes:
+    """The document. Raises RequestError for a result without values of variants."""
+    values = VALUES.get(type(result).__name__)
+    if values is None:
+        raise RequestError("this result has no values of variants, which Bencher needs", remedy="choose another format")
+    found: dict[str, dict[str, Measured]] = {}
+    for cell, variant, measure, measured in values(result):
+        found.setdefault(f"{inert(cell)} / {inert(variant)}", {})[measure] = measured
+    return msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"
+
+
+def _of_account(account: Account) -> Iterator[Named]:
+    for one in account.judgement.verdicts:
+        measure = inert(one.metric.name)
+        if one.baseline_value is not None:
+            yield one.cell, one.baseline, measure, Measured(one.baseline_value)
+        if one.variant_measured is not None:
+            yield one.cell, one.variant, measure, Measured(one.variant_measured)
+        if one.change is not None:
+            yield one.cell, one.variant, f"{measure} change (%)", _percent(*_ends(one.change))
+
+
+def _of_comparison(comparison: Comparison) -> Iterator[Named]:
+    for one in comparison.compared:
+        measure = inert(one.metric)
+        for side, value in zip((comparison.baseline, one.variant), one.values, strict=True):
+            yield one.cell, side, measure, Measured(value)
+        if one.change is not None:
+            yield one.cell, one.variant, f"{measure} change (%)", _percent(*_ends(one.change))
+
+
+def _ends(change: Any) -> tuple[float, float | None, float | None]:
+    return change.value, change.low, change.high
+
+
+def _percent(value: float, low: float | None, high: float | None) -> Measured:
+    bounds = (None if bound is None or abs(bound) == float("inf") else 100 * bound for bound in (low, high))
+    return Measured(100 * value, *bounds)
+
+
+def _of_path(account: PathAccount) -> Iterator[Named]:
+    for one in account.counts:
+        yield one.cell, one.variant, f"{one.kind} instructions", Measured(one.median)
+
+
+VALUES: dict[str, Any] = {"Account": _of_account, "Comparison": _of_comparison, "PathAccount": _of_path}
+"""Struct of a result -> its values."""

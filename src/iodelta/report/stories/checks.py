@@ -1,0 +1,220 @@
+"""A result as the tests of a build: one check for each statement, with the word that a gate goes by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from iodelta.errors import RequestError
+from iodelta.study.words import inert, interval, percent
+
+if TYPE_CHECKING:  # a quick command loads the kind that it prints, and no other
+    from iodelta.path.judge import PathAccount, Shift
+    from iodelta.report.stories.kinds import Result
+    from iodelta.study.attribution import AttributionAccount
+    from iodelta.study.cell import Compared
+    from iodelta.study.comparison import Comparison
+    from iodelta.study.experiment import Account
+    from iodelta.study.fleet import FleetAccount, FleetRow
+    from iodelta.study.search import Changed, SearchAccount
+    from iodelta.trial import Finding
+    from iodelta.verdict import Verdict
+
+Word = Literal["regression", "improvement", "passed", "inconclusive", "unmeasured", "unresolved", "finding"]
+"""``passed``: no regression as large as the margin. ``unresolved``: the source is too coarse, which decides nothing.
+``finding``: a hard finding of the audit, which is about a number and not about a change."""
+
+NOT_MEASURED = "nothing was measured"
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One statement. All its text is inert."""
+
+    group: str
+    """What it is about: a cell, or what was searched."""
+    name: str
+    """Variant and metric."""
+    word: Word
+    says: str
+
+
+def checks_of(result: Result) -> tuple[Check, ...]:
+    """The checks of a result, in the order of its report. Raises RequestError where it has no verdict."""
+    kind = KINDS.get(type(result).__name__)
+    if kind is None:
+        raise RequestError(
+            "this result has no verdicts, which --fail-on and the formats junit, ktap and github need",
+            remedy="leave --fail-on out, or choose another format",
+        )
+    return tuple(kind(result))
+
+
+def code_of(checks: Iterable[Check], fail_on: frozenset[str]) -> int:
+    """1 for a word in ``fail_on``, 3 where that is ``inconclusive``, which what was not measured is too; else 0."""
+    words = {check.word for check in checks}
+    if words & (fail_on - {"inconclusive"}):
+        return 1
+    return 3 if "inconclusive" in fail_on and words & {"inconclusive", "unmeasured"} else 0
+
+
+def _of_account(account: Account) -> Iterator[Check]:
+    from iodelta.lab.account import LEFT_OUT
+    from iodelta.lab.calibration import doubt
+    from iodelta.report.stories.statements import all_findings
+
+    suspected = doubt(account.calibrations, account.judgement.rules.alpha) is not None
+    broken = f"this folder is not what was measured: {inert(account.broken[0].explanation)}" if account.broken else ""
+    judged = False
+    for verdict in account.judgement.verdicts:
+        judged = judged or bool(verdict.blocks)
+        reason = broken or account.abandoned.get(verdict.cell, "") or ("" if verdict.blocks else NOT_MEASURED)
+        yield _of_verdict(verdict, inert(reason), suspected=suspected)
+    named = {verdict.cell for verdict in account.judgement.verdicts}
+    for cell, reason in account.abandoned.items():
+        if cell not in named:
+            yield Check(inert(cell), "not measured", "unmeasured", inert(broken or reason))
+    if not judged:
+        yield Check("experiment", "verdicts", "unmeasured", broken or f"{NOT_MEASURED} ({inert(account.state)})")
+    findings = all_findings(account)
+    for finding in findings:
+        if finding.rule == LEFT_OUT:
+            yield Check("experiment", inert(finding.place), "unmeasured", inert(finding.explanation))
+    yield from _of_findings(finding for finding in findings if finding.rule != LEFT_OUT)
+
+
+def _of_verdict(verdict: Verdict, reason: str, *, suspected: bool) -> Check:
+    from iodelta.report.stories.evidence import note
+    from iodelta.study.experiment import open_ended
+    from iodelta.study.words import metric_name, quantity
+
+    name = f"{inert(verdict.variant)}: {metric_name(verdict.metric, with_kind=True)}"
+    if reason:
+        return Check(inert(verdict.cell), name, "unmeasured", reason)
+    word: Word = "passed"
+    if verdict.word in ("regression", "improvement"):
+        word = verdict.word
+    elif open_ended(verdict):
+        word = "inconclusive"
+    change, unit = verdict.change, verdict.metric.unit
+    size = f", {percent(change.value, 0.005)} ({interval(change.low, change.high)})" if change else ""
+    values = f"{quantity(verdict.baseline_value, unit)} -> {quantity(verdict.variant_value, unit)}"
+    more = note(verdict) if verdict.word in ("regression", "improvement") else inert(verdict.phrase)
+    said = f"{'suspected ' if suspected else ''}{verdict.word}: {values}{size}"
+    return Check(inert(verdict.cell), name, word, "; ".join(filter(None, (said, more))))
+
+
+def _of_findings(findings: Iterable[Finding]) -> Iterator[Check]:
+    for finding in dict.fromkeys(findings):
+        if finding.severity == "hard":
+            yield Check("findings", f"{inert(finding.rule)}: {inert(finding.place)}", "finding", _sentence(finding))
+
+
+def _sentence(finding: Finding) -> str:
+    return inert("; ".join(filter(None, (finding.explanation, finding.remedy))))
+
+
+def _of_comparison(comparison: Comparison) -> Iterator[Check]:
+    resolved = any(one.resolved for one in comparison.compared)
+    for one in comparison.compared:
+        yield _of_compared(one, counts=one.resolved or not resolved)
+    for variant, cells in comparison.lacking.items():
+        for cell in cells:
+            yield Check(inert(cell), inert(variant), "unmeasured", "no number is present in all runs of both sides")
+    if not comparison.compared and not any(comparison.lacking.values()):
+        yield Check("comparison", "cells", "unmeasured", "the sides have no cell in common")
+    yield from _of_findings(comparison.findings)
+
+
+def _of_compared(one: Compared, *, counts: bool) -> Check:
+    from iodelta.report.stories.comparison import bounds_of, change_of, name_of, says_of
+    from iodelta.study.words import quantity
+
+    words: dict[str, Word] = {"equivalent": "passed", "no verdict": "inconclusive"}
+    word: Word = words.get(one.word, one.word)  # type: ignore[arg-type]
+    values = " -> ".join(quantity(value, one.unit) for value in one.values)
+    bounds = f" ({bounds_of(one)})" if bounds_of(one) else ""
+    sentences = (f"{one.word}: {values}, {change_of(one.change)[0]}{bounds}", inert(says_of(one)), inert(one.why))
+    name = f"{inert(one.variant)}: {name_of(one, several=True)}"
+    return Check(inert(one.cell), name, word if counts else "unresolved", "; ".join(filter(None, sentences)))
+
+
+def _of_fleet(account: FleetAccount) -> Iterator[Check]:
+    if not any(row.averaged for row in account.rows):
+        yield Check("fleet", "agreement", "unmeasured", "no host could be judged")
+        return
+    for row in account.rows:
+        if row.variant == account.placebo:
+            continue
+        yield _of_row(row, alarmed=bool(account.alarms))
+
+
+def _of_row(row: FleetRow, *, alarmed: bool) -> Check:
+    from iodelta.study.words import metric_name
+
+    name = f"{inert(row.variant)}: {metric_name(row.metric, with_kind=True)}"
+    words: dict[int, Word] = {0: "passed", 1: "regression", 3: "inconclusive"}
+    word = words[row.exit_code]
+    if word == "passed" and row.word is not None and row.word.startswith("improvement"):
+        word = "improvement"
+    if alarmed:
+        word = "inconclusive"
+    own = ", ".join(f"{inert(host.host)} {host.word}" for host in row.averaged)
+    mean = f"mean {percent(row.together.mean.value, 0.005)}" if row.together is not None else ""
+    doubt = "the hosts call a comparison of the baseline with itself a change" if alarmed else ""
+    said = (row.word or "no joint word", mean, doubt, inert(row.says), f"hosts: {own}" if own else "")
+    return Check(inert(row.cell), name, word, "; ".join(filter(None, said)))
+
+
+def _of_search(account: SearchAccount) -> Iterator[Check]:
+    from iodelta.report.stories.search import headline
+
+    metric = inert(account.question.metric)
+    for found in account.culprits:
+        said = f"culprit: {metric} {_changed(found.change)} against {inert(found.parent)}"
+        yield Check("search", inert(found.title), "regression", said)
+    if not account.culprits:
+        word: Word = "passed" if account.exit_code == 0 else "inconclusive"
+        yield Check("search", metric, word, headline(account))
+
+
+def _of_attribution(account: AttributionAccount) -> Iterator[Check]:
+    words: dict[int, Word] = {0: "passed", 1: "regression", 3: "inconclusive"}
+    whole = f"all together {_changed(account.whole)}" if account.whole else ""
+    said = "; ".join(filter(None, (whole, inert(account.answer))))
+    yield Check("attribution", inert(account.question.metric), words[account.exit_code], said)
+
+
+def _changed(change: Changed | None) -> str:
+    return "changed" if change is None else f"{percent(change.value, 0.005)} ({interval(change.low, change.high)})"
+
+
+def _of_path(account: PathAccount) -> Iterator[Check]:
+    if account.exit_code == 4:
+        reason = f"the boot that was made twice is {account.self_check}" if account.counts else NOT_MEASURED
+        yield Check("instructions", inert(account.target), "unmeasured", reason)
+        return
+    for shift in account.shifts:
+        yield _of_shift(shift)
+    if not account.shifts:
+        yield Check("instructions", inert(account.target), "inconclusive", "nothing was compared")
+
+
+def _of_shift(shift: Shift) -> Check:
+    words: dict[str, Word] = {"longer": "regression", "shorter": "improvement", "same": "passed"}
+    name = f"{inert(shift.variant)} against {inert(shift.against)}: {shift.kind}"
+    change = "" if shift.change is None else f": {shift.change:+g} instructions per I/O"
+    said = "; ".join(filter(None, (f"{shift.word}{change}", inert(shift.reason))))
+    return Check(inert(shift.cell), name, words.get(shift.word, "inconclusive"), said)
+
+
+KINDS: dict[str, Callable[[Any], Iterator[Check]]] = {
+    "Account": _of_account,
+    "AttributionAccount": _of_attribution,
+    "Comparison": _of_comparison,
+    "FleetAccount": _of_fleet,
+    "PathAccount": _of_path,
+    "SearchAccount": _of_search,
+}
+"""Struct of a result -> its checks."""
