@@ -11,9 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from browsers import browser
 from hypothesis import HealthCheck, settings
 from waiting import until
 from workshop import Workshop, loops_in
+
+__all__ = ["browser"]
 
 # No test is a matter of time, and no day is luckier than another; --hypothesis-profile explore looks for more.
 settings.register_profile("same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

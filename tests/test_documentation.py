@@ -49,6 +49,7 @@ ELSEWHERE = {
     "iodelta policy (calibrate|defrag|mirror|.* --calibration)": "needs disks of its own; run by tests/policy",
     "iodelta prepare (?!.*--dry-run)": "writes for half an hour; run by tests/acceptance",
     "iodelta(-| )fleet": "needs hosts; run by tests/fleet",
+    "iodelta serve": "answers until it is ended; run by tests/web",
     "iodelta scenario run": "measures for a minute or two; run by tests/scenarios",
     "iodelta run --leave-out policy.toml|/mnt/pool": "needs a btrfs whose kernel offers several policies",
     "sh reproduce.sh": "run by tests/reproducer",

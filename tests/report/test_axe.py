@@ -10,10 +10,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from browsers import PATIENCE
 from playwright.sync_api import Browser, Page
 from prepared_disk import disk
 from test_course import NIGHTS, history, line, point
-from test_html import PATIENCE, Watched, browser, file, outward, told
+from test_html import Watched, file, outward, told
 from test_html_everywhere import COLLIDING
 from test_values_in_browser import CUT_OFF, TWINS
 
@@ -33,7 +34,7 @@ from iodelta.study.paths import read_one
 from iodelta.study.preparation import PrepareAnswer
 from iodelta.study.runs import shown
 
-__all__ = ["browser", "file", "told"]
+__all__ = ["file", "told"]
 
 KINDS = ("show", "compare", "report", "prepare", "history", "folded")
 

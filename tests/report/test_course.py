@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page
-from test_html import Watched, browser, outward
+from test_html import Watched, outward
 from test_html_everywhere import COLLIDING, NAMELESS
 
 from iodelta.history.answers import HistoryPoint
@@ -24,8 +24,6 @@ from iodelta.report.formats.html.page import page
 from iodelta.report.formats.html.write import report
 from iodelta.report.formats.spark import spark
 from iodelta.report.stories.course import day, of_courses
-
-__all__ = ["browser"]
 
 NIGHTS, STEP, EPOCH = 60, 40, 20
 HOSTILE = "</script><script>document.title='owned'</script>"

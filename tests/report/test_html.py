@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,8 +11,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from browsers import PATIENCE
 from fio_files import write
-from playwright.sync_api import Browser, Dialog, Page, Request, sync_playwright
+from playwright.sync_api import Browser, Dialog, Page, Request
 from test_charts import source
 from test_console import account, experiment
 from test_inert import ATTACKS, hostile_account, hostile_runs
@@ -23,14 +23,6 @@ from iodelta.report.formats.charts import figures
 from iodelta.report.formats.charts.sources import of_account, verdicts_of
 from iodelta.report.formats.html.result import html_of
 from iodelta.study.experiment import Account
-
-ARGUMENTS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
-
-PATIENCE = 120_000
-"""Milliseconds: only a browser that hangs takes so long, whatever else the machine does."""
 
 MORE_ATTACKS = {
     "end of a script": "</script><script>document.title='owned'</script>",
@@ -65,17 +57,6 @@ def outward(page: Page) -> list[str]:
     """Elements of a page that could ask something of somebody."""
     found: list[str] = page.locator(REACHES_OUT).evaluate_all("all => all.map(one => one.outerHTML.slice(0, 200))")
     return found
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
-        pytest.skip("there is no Chromium here: scripts/setup test installs it")
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS, timeout=PATIENCE)
-        yield opened
-        opened.close()
 
 
 class Watched:

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from browsers import PATIENCE
 from playwright.sync_api import Browser, Page
-from test_html import PATIENCE, Watched, browser, file, told
+from test_html import Watched, file, told
 
-__all__ = ["browser", "file", "told"]
+__all__ = ["file", "told"]
 
 NAMELESS = """
 () => [...document.querySelectorAll('svg, svg [role], svg[role]')]

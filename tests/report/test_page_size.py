@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from browsers import PATIENCE
 from playwright.sync_api import Browser
 from prepared_disk import disk
 from test_charts import source
-from test_html import PATIENCE, browser
 
 from iodelta.report.formats.charts import Figure, figures, rounds
 from iodelta.report.formats.charts.specs import filled
@@ -21,8 +21,6 @@ from iodelta.report.formats.html.page import page as page_of
 from iodelta.report.formats.html.write import report
 from iodelta.report.stories.preparation import of_preparation
 from iodelta.study.preparation import PrepareAnswer
-
-__all__ = ["browser"]
 
 WATCH = """
 window.given = {};

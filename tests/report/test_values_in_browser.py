@@ -8,10 +8,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from browsers import PATIENCE
 from fio_files import write
 from playwright.sync_api import Browser
 from test_charts import source
-from test_html import PATIENCE, Watched, browser, file, html, told
+from test_html import Watched, file, html, told
 from test_html_everywhere import COLLIDING, NAMELESS
 from test_inert import hostile_account
 
@@ -29,7 +30,7 @@ from iodelta.study.runs import shown
 from iodelta.study.values import Place, of_samples
 from iodelta.trial import Direction, Quantity
 
-__all__ = ["browser", "file", "told"]
+__all__ = ["file", "told"]
 
 WIDTHS = (320, 390, 768, 1280, 1920)
 

@@ -37,6 +37,7 @@ COMMANDS = {
     "scenario": "Replay published regression reports as ready-made experiments.",
     "history": "Follow results over many nights, and find the steps between them.",
     "fleet": "Measure one experiment on many hosts, each once at a time.",
+    "serve": "Show results in a browser, and as JSON at the same addresses.",
     "rebuild": "Recreate the derived files of a folder from its raw data.",
 }
 """Name -> one-line help, in the order ``--help`` shows; ``iodelta.cli.NAME`` holds the command ``command``."""

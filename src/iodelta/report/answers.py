@@ -134,3 +134,13 @@ class KernelsAnswer(msgspec.Struct, frozen=True):
     built: tuple[Kernel, ...] = ()
     """Those that ``iodelta kernel build`` made; each goes by its name."""
     schema: str = "iodelta.kernels/1"
+
+
+class ServeAnswer(msgspec.Struct, frozen=True):
+    """A server that answers from now on."""
+
+    url: str
+    """The address of its first page."""
+    write: bool
+    """Whether it lets anything be changed."""
+    schema: str = "iodelta.serve/1"

@@ -51,6 +51,7 @@ PLACES = {
     "iodelta.path/1": ("iodelta.path.judge", "PathAccount", "iodelta run, iodelta report with the instruction clock"),
     "iodelta.kernels/1": ("iodelta.report.answers", "KernelsAnswer", "iodelta kernel list, fetch and build"),
     "iodelta.rebuild/1": ("iodelta.report.answers", "RebuildAnswer", "iodelta rebuild"),
+    "iodelta.serve/1": ("iodelta.report.answers", "ServeAnswer", "iodelta serve --format json"),
     "iodelta.fio-build/1": ("iodelta.report.answers", "FioBuildAnswer", "iodelta fio build"),
     "iodelta.bisect/2": ("iodelta.study.search", "SearchAccount", "iodelta bisect"),
     "iodelta.attribution/2": ("iodelta.study.attribution", "AttributionAccount", "iodelta attribute"),

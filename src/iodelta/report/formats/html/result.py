@@ -11,7 +11,7 @@ from iodelta.ingest.layouts import Layout
 from iodelta.report.cache import Charts
 from iodelta.report.formats.charts import Scale, figures, sources
 from iodelta.report.formats.html import pages
-from iodelta.report.formats.html.page import page
+from iodelta.report.formats.html.page import Page, page
 from iodelta.report.formats.html.write import report
 from iodelta.report.stories.kinds import story_of
 from iodelta.report.stories.story import PLAIN, Detail
@@ -25,13 +25,18 @@ if TYPE_CHECKING:
 
 def html_of(result: Result, charts: Charts, detail: Detail = PLAIN) -> bytes:
     """The page of any result. The same contents give the same bytes."""
+    return report(page_of(result, charts, detail))
+
+
+def page_of(result: Result, charts: Charts, detail: Detail = PLAIN) -> Page:
+    """The page of any result, before it is laid out."""
     if isinstance(result, Account):
-        return report(pages.of_account(result, sources.of_account(result, (), {}), charts))
+        return pages.of_account(result, sources.of_account(result, (), {}), charts)
     if isinstance(result, Comparison):
-        return report(pages.of_comparison(result, sources.verdicts_of(result), charts))
+        return pages.of_comparison(result, sources.verdicts_of(result), charts)
     if isinstance(result, Shown):
-        return report(pages.of_shown(result, charts))
-    return report(page(story_of(result, detail), None, charts))
+        return pages.of_shown(result, charts)
+    return page(story_of(result, detail), None, charts)
 
 
 def charts_of(

@@ -24,50 +24,67 @@ HERE = Path(__file__).parent
 
 def report(page: Page) -> bytes:
     """The page as one HTML file in UTF-8. The same page gives the same bytes."""
-    style = _style()
-    charts = any(chapter.figures for chapter in page.chapters)
-    scripts: tuple[str, ...] = (_asset("vega.js"), _asset("report.js")) if charts else ()
-    if any(section.commands for section in page.sections):
-        scripts = (*scripts, _asset("copy.js"))
-    hashes = {"style": _hash(style), "scripts": " ".join(map(_hash, scripts)) or "'none'"}
+    sheet = style()
+    scripts = tuple(map(asset, scripts_of(page)))
+    hashes = {"style": _hash(sheet), "scripts": " ".join(map(_hash, scripts)) or "'none'"}
     text = _template().render(
-        page=page,
-        version=__version__,
-        style=_safe(style),
-        scripts=[_safe(script) for script in scripts],
-        hashes=hashes,
-        spec=_spec,
-        families=tuple(_families(page)),
-        looks=_safe(_json(config(named()))) if charts else "",
-        tabled=TABLED,
-        long=LONG,
-        shown=SHOWN,
+        **parts(page), style=_safe(sheet), scripts=[_safe(script) for script in scripts], hashes=hashes
     )
     return str(text).encode("utf-8", "backslashreplace")
 
 
-@lru_cache(maxsize=1)
-def _template() -> Any:
+def scripts_of(page: Page) -> tuple[str, ...]:
+    """Names of the scripts that a page needs."""
+    charts = ("vega.js", "report.js") if _is_drawn(page) else ()
+    return (*charts, "copy.js") if any(section.commands for section in page.sections) else charts
+
+
+def parts(page: Page) -> dict[str, Any]:
+    """What ``contents.html``, ``body.html`` and ``data.html`` need, in a report of its own or inside another page."""
+    return {
+        "page": page,
+        "version": __version__,
+        "spec": _spec,
+        "families": tuple(_families(page)),
+        "looks": _safe(_json(config(named()))) if _is_drawn(page) else "",
+        "tabled": TABLED,
+        "long": LONG,
+        "shown": SHOWN,
+    }
+
+
+def _is_drawn(page: Page) -> bool:
+    return any(chapter.figures for chapter in page.chapters)
+
+
+def environment(*places: Path) -> Any:
+    """Templates of ``places`` and of reports; whatever they fill in is escaped."""
     import jinja2
 
-    loader = jinja2.FileSystemLoader(HERE)
-    environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.undefined = jinja2.StrictUndefined
-    environment.filters["tied"] = _tied
-    return environment.get_template("page.html")
+    loader = jinja2.FileSystemLoader([*places, HERE])
+    made = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    made.undefined = jinja2.StrictUndefined
+    made.filters["tied"] = _tied
+    return made
+
+
+@lru_cache(maxsize=1)
+def _template() -> Any:
+    return environment().get_template("page.html")
 
 
 @lru_cache(maxsize=4)
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """A script or style sheet of reports."""
     return (HERE / name).read_text(encoding="utf-8")
 
 
-def _style() -> str:
+def style() -> str:
     """The style sheet, with the colours of the charts as custom properties for light and dark."""
     light, dark = _properties(LIGHT), _properties(DARK)
     root = f":root{{color-scheme:light dark;{light}}}"
     night = f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}"
-    return f"{root}{night}{_asset('report.css')}"
+    return f"{root}{night}{asset('report.css')}"
 
 
 def _properties(colors: dict[str, Any]) -> str:

@@ -1,0 +1,146 @@
+"""The application: which address is answered by what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from iodelta.errors import IodeltaError, RequestError
+from iodelta.web import experiments, pages
+from iodelta.web.folders import Folders
+from iodelta.web.layout import shown, static_file
+from iodelta.web.negotiation import document, prefers_json
+from iodelta.web.results import Results
+from iodelta.web.security import COOKIE, SESSION, DeniedError, Guard, Rules
+
+if TYPE_CHECKING:
+    from iodelta.history.log import Log
+    from iodelta.history.store import Store
+
+
+class Site(msgspec.Struct, frozen=True):
+    """What is served, and to whom."""
+
+    folders: Folders
+    results: Results
+    rules: Rules
+    store: Store | None = None
+    log: Log | None = None
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """Why a request was not answered."""
+
+    status: int
+    """The status of HTTP."""
+    title: str
+    """What is wrong, in a sentence."""
+    remedy: str = ""
+    """What to do."""
+    schema: str = "iodelta.web-problem/1"
+
+
+def make_app(site: Site) -> ASGIApp:
+    """The whole application with its guard."""
+    routes = [
+        Route("/", pages.overview),
+        Route("/login", login, methods=["GET", "POST"]),
+        Route("/static/{name:path}", static),
+        Route("/favicon.ico", icon),
+        Route("/experiment/{id}", experiments.report),
+        Route("/experiment/{id}/row", experiments.row),
+        Route("/experiment/{id}/cell/{number:int}", experiments.cell),
+        Route("/experiment/{id}/trials", experiments.trials),
+        Route("/experiment/{id}/trial/{number:int}", experiments.trial),
+        Route("/experiment/{id}/trial/{number:int}/output", experiments.output),
+    ]
+    app = Starlette(routes=routes, exception_handlers={IodeltaError: _failed, HTTPException: _not_answered})
+    app.router.redirect_slashes = False
+    app.state.site = site
+    guard = Guard(app, site.rules, _denier(app))
+    app.state.guard = guard
+    return guard
+
+
+def static(request: Request) -> Response:
+    """Scripts and style sheets."""
+    found = static_file(request.path_params["name"], is_dated="v" in request.query_params)
+    if found is None:
+        raise HTTPException(404)
+    return found
+
+
+def icon(request: Request) -> Response:
+    """What a browser asks for where no page names one."""
+    found = static_file("icon.svg", is_dated=False)
+    assert found is not None
+    return found
+
+
+async def login(request: Request) -> Response:
+    """A page that asks for a token, and the cookie for a right one."""
+    site, guard = request.app.state.site, request.app.state.guard
+    home = f"{site.rules.prefix}/"
+    if request.method == "GET":
+        return shown(request, "login.html", wrong=False)
+    async with request.form(max_files=0, max_fields=4) as form:
+        secret = str(form.get("token", "")).strip()
+    user = guard.login(secret, request.client.host if request.client else "")
+    if user is None:
+        return shown(request, "login.html", status=401, wrong=True)
+    response = RedirectResponse(home, 303)
+    is_secure = request.headers.get("x-forwarded-proto", request.url.scheme) == "https"
+    response.set_cookie(
+        COOKIE, guard.cookie(user), SESSION, path=home, secure=is_secure, httponly=True, samesite="strict"
+    )
+    return response
+
+
+def _problem(request: Request, problem: Problem) -> Response:
+    if prefers_json(request):
+        return document(problem, problem.status)
+    return shown(request, "problem.html", status=problem.status, problem=problem)
+
+
+def _failed(request: Request, error: Exception) -> Response:
+    """What cannot be read is the folder's state, and no failure of the server."""
+    assert isinstance(error, IodeltaError)
+    status = 404 if isinstance(error, RequestError) else 422
+    return _problem(request, Problem(status, error.what, error.remedy))
+
+
+def _not_answered(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    said = {404: "There is nothing at this address", 405: "This address is not asked in that way"}
+    title = said.get(error.status_code, HTTPStatus(error.status_code).phrase)
+    return _problem(request, Problem(error.status_code, title))
+
+
+def _denier(app: Starlette) -> Callable[[Request, DeniedError], Response]:
+    def deny(request: Request, denied: DeniedError) -> Response:
+        request.scope["app"] = app
+        if denied.status == 401 and request.method == "GET" and not prefers_json(request):
+            response = _to_login(request)
+        else:
+            response = _problem(request, Problem(denied.status, denied.why))
+        response.headers.update(denied.headers)
+        return response
+
+    return deny
+
+
+def _to_login(request: Request) -> Response:
+    """A link in a mail arrives without the cookie, which is for requests of this site alone: the page asks once more
+    by itself, and then has it."""
+    if request.headers.get("sec-fetch-site") == "cross-site":
+        return shown(request, "again.html")
+    return RedirectResponse(f"{request.app.state.site.rules.prefix}/login", 303)

@@ -1,0 +1,197 @@
+"""One experiment: its report, every block, every trial with what fio itself printed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from iodelta.lab.account import Account as Journal
+from iodelta.lab.folder import Started
+from iodelta.lab.record import RECORD, Record, read_trial
+from iodelta.report.formats.html.result import page_of
+from iodelta.report.formats.render import rendered
+from iodelta.report.stories.explain import explain
+from iodelta.study.experiment import Account
+from iodelta.study.words import quantity
+from iodelta.trial import Direction, Trial
+from iodelta.web.folders import Place
+from iodelta.web.layout import shown, shown_report
+from iodelta.web.negotiation import JSON, document, prefers_json
+from iodelta.web.results import experiment_of, folder_of
+from iodelta.workload.model import OUTPUTS
+
+if TYPE_CHECKING:
+    from iodelta.web.app import Site
+
+TrialTable = tuple[str, str, tuple[str, ...], Sequence[tuple[str, Sequence[str]]]]
+"""What a page shows of a trial: title, what the rows are, columns, rows."""
+
+
+class TrialLine(msgspec.Struct, frozen=True):
+    """One trial of an experiment."""
+
+    number: int
+    """Part of its address: ``/experiment/ID/trial/NUMBER``."""
+    cell: str
+    variant: str
+    block: int
+    """1 is the first."""
+    position: int
+    """Place inside its block, 1 first."""
+    attempt: int
+    """0, or how often its block was repeated before."""
+    state: str
+    """``finished``, ``running``, or why it cannot be used."""
+    seconds: float
+    """Wall time; 0 while it runs."""
+
+
+class Trials(msgspec.Struct, frozen=True):
+    """Every trial of an experiment, in the order of time."""
+
+    experiment: str
+    """Its identifier."""
+    trials: tuple[TrialLine, ...]
+    schema: str = "iodelta.web-trials/1"
+
+
+class TrialAnswer(msgspec.Struct, frozen=True):
+    """One trial as it was read from its raw files."""
+
+    experiment: str
+    """Its identifier."""
+    trial: Trial
+    schema: str = "iodelta.web-trial/1"
+
+
+def place_of(request: Request) -> Place:
+    """The result that the address names."""
+    site: Site = request.app.state.site
+    found = site.folders.get(request.path_params["id"])
+    if found is None:
+        raise HTTPException(404)
+    return found
+
+
+def report(request: Request) -> Response:
+    """The report, judged again from raw data."""
+    place = place_of(request)
+    seen = request.app.state.site.results.of(place)
+    if prefers_json(request):
+        return Response(rendered(seen.result, "json", seen.detail), media_type=JSON, headers={"Vary": "Accept"})
+    cells = _cells(seen.result) if isinstance(seen.result, Account) else ()
+    page = page_of(seen.result, seen.charts, seen.detail)
+    return shown_report(request, "experiment.html", page, place=place, cells=cells)
+
+
+def row(request: Request) -> Response:
+    """Its line of the overview."""
+    place = place_of(request)
+    summary = request.app.state.site.results.summary(place)
+    return shown(request, "row.html", place=place, summary=summary)
+
+
+def cell(request: Request) -> Response:
+    """Every block of one cell."""
+    place = place_of(request)
+    account = experiment_of(request.app.state.site.results.of(place))
+    cells = _cells(account)
+    number = request.path_params["number"]
+    if not 1 <= number <= len(cells):
+        raise HTTPException(404)
+    lines = list(explain(account, cells[number - 1]))
+    return shown(request, "cell.html", place=place, cell=cells[number - 1], lines=lines)
+
+
+def trials(request: Request) -> Response:
+    """All trials."""
+    place = place_of(request)
+    journal = Journal(folder_of(place).events())
+    lines = tuple(_line(started, journal) for started in journal.started.values())
+    if prefers_json(request):
+        return document(Trials(place.id, lines))
+    return shown(request, "trials.html", place=place, lines=lines)
+
+
+def trial(request: Request) -> Response:
+    """One trial with all its numbers."""
+    place = place_of(request)
+    folder = folder_of(place)
+    journal = Journal(folder.events())
+    started = _started(request, journal)
+    read = read_trial(folder, started)
+    if prefers_json(request):
+        return document(TrialAnswer(place.id, read))
+    numbers = sorted(journal.finished)
+    at = numbers.index(started.trial)
+    near = (numbers[at - 1] if at else None, numbers[at + 1] if at + 1 < len(numbers) else None)
+    line = _line(started, journal)
+    return shown(request, "trial.html", place=place, trial=read, line=line, near=near, tables=_tables(read))
+
+
+def output(request: Request) -> Response:
+    """What fio, or the command, printed: byte for byte."""
+    folder = folder_of(place_of(request))
+    started = _started(request, Journal(folder.events()))
+    record = msgspec.json.decode(folder.read_raw(started.trial, RECORD), type=Record)
+    kind = OUTPUTS[record.run.request.tool]
+    data = folder.read_raw(started.trial, kind)
+    return Response(data, media_type=JSON if kind.endswith(".json") else "text/plain; charset=utf-8")
+
+
+def _cells(account: Account) -> tuple[str, ...]:
+    """Cells that have verdicts, in the order of the experiment."""
+    judged = {verdict.cell for verdict in account.judgement.verdicts}
+    return tuple(one.name for one in account.plan.experiment.cells if one.name in judged)
+
+
+def _started(request: Request, journal: Journal) -> Started:
+    number = request.path_params["number"]
+    if number not in journal.finished or number not in journal.started:
+        raise HTTPException(404)
+    return journal.started[number]
+
+
+def _line(started: Started, journal: Journal) -> TrialLine:
+    finished = journal.finished.get(started.trial)
+    failed = journal.failed.get(started.trial, "")
+    state = failed or ("running" if finished is None else finished.problem or "finished")
+    seconds = 0.0 if finished is None else finished.seconds
+    return TrialLine(
+        started.trial,
+        started.cell,
+        started.variant,
+        started.block + 1,
+        started.position + 1,
+        started.attempt,
+        state,
+        seconds,
+    )
+
+
+def _tables(trial: Trial) -> list[TrialTable]:
+    """What was measured; empty ones left out."""
+    heads = ("IOPS", "bandwidth", "I/Os", "mean latency", "p50", "p99", "p99.9")
+    directions = [(one.kind, _numbers(one)) for one in trial.directions]
+    measured = [(name, (f"{one.value:g} {one.unit}",)) for name, one in trial.measured.items()]
+    counters = [(name, (f"{value:,.6g}",)) for name, value in sorted(trial.counters.items())]
+    found: list[TrialTable] = [
+        ("Measured", "direction", heads, directions),
+        ("Measured", "metric", ("value",), measured),
+        ("Counters over the trial", "counter", ("change",), counters),
+    ]
+    return [table for table in found if table[3]]
+
+
+def _numbers(direction: Direction) -> tuple[str, ...]:
+    latency = direction.lat or direction.clat
+    rate = (f"{direction.iops.value:,.0f}", quantity(direction.bandwidth.value, "B/s"), f"{direction.ios:,}")
+    if latency is None:
+        return (*rate, "-", "-", "-", "-")
+    quantiles = (latency.quantile(p) for p in (0.5, 0.99, 0.999))
+    return (*rate, *(quantity(value, "ns") for value in (latency.mean.value, *quantiles)))

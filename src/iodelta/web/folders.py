@@ -1,0 +1,122 @@
+"""What lies below the directories that are served: experiments, bundles, searches and fleets, by identifier."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from iodelta.bisect.log import LOG, QUESTION
+from iodelta.bundle.archive import SUFFIX
+from iodelta.bundle.packed import is_bundle
+from iodelta.lab.folder import EXPERIMENT, JOURNAL
+
+Kind = Literal["experiment", "bundle", "search", "fleet"]
+
+DEEPEST = 6
+"""Levels of directories below a root that are looked into."""
+
+MOST = 20_000
+"""Directories that are looked into: a wrong root, such as ``/``, ends soon."""
+
+LINES = {"experiment": JOURNAL, "fleet": JOURNAL, "search": LOG}
+"""The file of each kind that grows with it; a bundle is a file itself."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """One result on disk."""
+
+    id: str
+    """Part of its address; stays as long as its path does."""
+    name: str
+    """Its path below the root."""
+    path: str
+    kind: Kind
+
+    @property
+    def changed(self) -> float:
+        """Unix seconds of its last line; 0 where it is gone."""
+        file = Path(self.path) / LINES.get(self.kind, "")
+        try:
+            return file.stat().st_mtime
+        except OSError:
+            return 0.0
+
+
+class _Listing(msgspec.Struct, frozen=True):
+    """One directory, as of a time of change."""
+
+    changed: int
+    places: tuple[Place, ...]
+    below: tuple[Path, ...]
+
+
+class Folders:
+    """The results below some roots. A directory is listed again only when it changed."""
+
+    def __init__(self, roots: tuple[Path, ...]) -> None:
+        self._roots = tuple(root.absolute() for root in roots)
+        self._listings: dict[Path, _Listing] = {}
+        self._lock = threading.Lock()
+
+    def all(self) -> list[Place]:
+        """Every result, the newest first."""
+        with self._lock:
+            found = [place for root in self._roots for place in self._below(root)]
+        return sorted(found, key=lambda place: (-place.changed, place.name))
+
+    def get(self, identifier: str) -> Place | None:
+        """The result with that identifier; none where there is none (any more)."""
+        return next((place for place in self.all() if place.id == identifier), None)
+
+    def _below(self, root: Path) -> Iterator[Place]:
+        waiting, seen = [(root, 0)], 0
+        while waiting and seen < MOST:
+            path, depth = waiting.pop()
+            seen += 1
+            listing = self._listed(path, root)
+            yield from listing.places
+            if depth < DEEPEST:
+                waiting += [(one, depth + 1) for one in listing.below]
+
+    def _listed(self, path: Path, root: Path) -> _Listing:
+        try:
+            changed = path.stat().st_mtime_ns
+            known = self._listings.get(path)
+            if known is None or known.changed != changed:
+                known = self._listings[path] = _listing(path, root, changed)
+        except OSError:  # gone, or not ours to read
+            return _Listing(0, (), ())
+        return known
+
+
+def _listing(path: Path, root: Path, changed: int) -> _Listing:
+    with os.scandir(path) as entries:
+        found = [entry for entry in entries if not entry.name.startswith(".") and not entry.is_symlink()]
+    names = {entry.name for entry in found}
+    kind = _kind(names)
+    places = [] if kind is None else [_place(path, root, kind)]
+    files = [Path(entry.path) for entry in found if entry.name.endswith(SUFFIX) and entry.is_file()]
+    places += [_place(file, root, "bundle") for file in files if is_bundle(file)]
+    # An experiment holds no other; a fleet holds one for each host, below the directory ``hosts``.
+    inside = names & {"hosts"} if kind is not None else names
+    below = [Path(entry.path) for entry in found if entry.name in inside and entry.is_dir()]
+    return _Listing(changed, tuple(places), tuple(below))
+
+
+def _kind(names: set[str]) -> Kind | None:
+    if EXPERIMENT in names and "hosts" in names:
+        return "fleet"
+    if EXPERIMENT in names and JOURNAL in names:
+        return "experiment"
+    return "search" if QUESTION in names and LOG in names else None
+
+
+def _place(path: Path, root: Path, kind: Kind) -> Place:
+    name = str(path.relative_to(root)) if path != root else root.name
+    return Place(hashlib.sha256(os.fsencode(path)).hexdigest()[:12], name, str(path), kind)

@@ -1,0 +1,88 @@
+"""The frame around every page: templates, addresses, and files that browsers keep."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from iodelta import __version__
+from iodelta.report.formats.html.page import CLASSES, GLYPHS, Page
+from iodelta.report.formats.html.write import asset, environment, parts, scripts_of, style
+from iodelta.study.words import inert
+
+HERE = Path(__file__).parent
+
+TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+SHARED = ("vega.js", "report.js", "copy.js")
+"""Scripts of the HTML report."""
+
+
+@lru_cache(maxsize=1)
+def templates() -> Any:
+    """Names and texts of others are made inert and escaped wherever they are filled in."""
+    made = environment(HERE / "templates")
+    made.finalize = lambda value: inert(value) if type(value) is str else value
+    made.globals |= {"version": __version__, "static": static_path, "glyphs": GLYPHS, "css": CLASSES, "when": when}
+    return made
+
+
+def when(moment: float) -> str:
+    """A time in UTC, to the minute."""
+    return time.strftime("%Y-%m-%d %H:%M", time.gmtime(moment))
+
+
+def shown(request: Request, template: str, status: int = 200, **context: Any) -> Response:
+    """A page of this site."""
+    site = request.app.state.site
+    user = request.scope.get("user")
+    text = (
+        templates()
+        .get_template(template)
+        .render(base=site.rules.prefix, site=site, user=user, here=request.url.path, **context)
+    )
+    return HTMLResponse(text.encode("utf-8", "backslashreplace"), status, headers={"Vary": "Accept"})
+
+
+def shown_report(request: Request, template: str, page: Page, **context: Any) -> Response:
+    """A report as a page of this site: its parts are those of the HTML report, its scripts are files."""
+    return shown(request, template, **parts(page), scripts=scripts_of(page), **context)
+
+
+@lru_cache(maxsize=64)
+def static(name: str) -> bytes | None:
+    """A file that pages need; none where there is no such file."""
+    if name == "report.css":
+        return style().encode()
+    if name in SHARED:
+        return asset(name).encode()
+    path = HERE / "static" / name
+    return path.read_bytes() if name in _files() else None
+
+
+@lru_cache(maxsize=1)
+def _files() -> frozenset[str]:
+    place = HERE / "static"
+    return frozenset(str(path.relative_to(place)) for path in place.rglob("*") if path.suffix in TYPES)
+
+
+@lru_cache(maxsize=64)
+def static_path(name: str) -> str:
+    """The path of a file with a part of its digest: a browser may keep it for ever."""
+    data = static(name)
+    assert data is not None, name
+    return f"/static/{name}?v={hashlib.sha256(data).hexdigest()[:12]}"
+
+
+def static_file(name: str, *, is_dated: bool) -> Response | None:
+    """The answer with a file; none where there is no such file."""
+    data = static(name)
+    if data is None:
+        return None
+    age = "public, max-age=31536000, immutable" if is_dated else "no-cache"
+    return Response(data, media_type=TYPES[Path(name).suffix], headers={"Cache-Control": age})

@@ -1,0 +1,61 @@
+"""The first page: what runs, what waits for somebody, what was found last."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from iodelta.web.folders import Place
+from iodelta.web.layout import shown
+from iodelta.web.negotiation import document, prefers_json
+from iodelta.web.results import Results, Summary
+
+if TYPE_CHECKING:
+    from iodelta.web.app import Site
+
+EACH = 50
+"""Results on one page."""
+
+BUDGET = 0.25
+"""Seconds that a page takes to judge results; it fetches the rest afterwards, one by one."""
+
+
+class Overview(msgspec.Struct, frozen=True):
+    """What is served."""
+
+    results: tuple[Summary, ...]
+    """Of this page, the newest first."""
+    total: int
+    """Results on all pages."""
+    page: int
+    """The number of this page, 1 first."""
+    pages: int
+    """How many there are: ``/?page=2`` is the second."""
+    schema: str = "iodelta.web-overview/1"
+
+
+def overview(request: Request) -> Response:
+    """The newest results, and what needs somebody."""
+    site: Site = request.app.state.site
+    places = site.folders.all()
+    pages = max(1, -(-len(places) // EACH))
+    asked = request.query_params.get("page", "1")
+    number = min(max(int(asked), 1), pages) if asked.isdecimal() and len(asked) < 9 else 1
+    own = places[(number - 1) * EACH : number * EACH]
+    if prefers_json(request):
+        found = (site.results.summary(place) for place in own)
+        results = tuple(summary for summary in found if summary is not None)
+        return document(Overview(results, len(places), number, pages))
+    rows = _rows(own, site.results)
+    return shown(request, "overview.html", rows=rows, total=len(places), number=number, pages=pages)
+
+
+def _rows(places: Sequence[Place], results: Results) -> list[tuple[Place, Summary | None]]:
+    """Places with their summaries, as far as the budget goes."""
+    until = time.monotonic() + BUDGET
+    return [(place, results.summary(place, wait=time.monotonic() < until)) for place in places]

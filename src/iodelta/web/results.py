@@ -1,0 +1,186 @@
+"""What was found in a folder or bundle: judged once, and again only when its files change."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter, OrderedDict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from iodelta.bundle.packed import is_bundle, opened
+from iodelta.errors import IodeltaError, MeasureError, RequestError, pasted
+from iodelta.lab.folder import RAW, CountFolder, DiskFolder, Folder
+from iodelta.report.cache import Charts
+from iodelta.report.derived import charted, charts_of_preparation
+from iodelta.report.stories.kinds import story_of
+from iodelta.report.stories.story import Detail
+from iodelta.study.experiment import Account
+from iodelta.web.folders import Kind, Place
+
+if TYPE_CHECKING:
+    from iodelta.report.stories.kinds import Result
+
+KEPT = 24
+"""Results that are kept in memory with their charts."""
+
+SUMMARIES = 20_000
+
+LARGEST_BUNDLE = 64 << 20
+"""Bytes of a bundle that is opened: it is unpacked in memory."""
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """One result in a list."""
+
+    id: str
+    """Part of its address: ``/experiment/ID``."""
+    name: str
+    """Its path below the directory that is served."""
+    kind: Kind
+    changed: float
+    """Unix seconds of its last change."""
+    question: str = ""
+    answer: str = ""
+    """In a sentence or two, as its report begins."""
+    state: str = ""
+    """``running``, ``complete``, ``budget``, ``interrupted`` or ``failed: ...``."""
+    words: dict[str, int] = {}
+    """How many comparisons have each verdict."""
+    problem: str = ""
+    """Why it cannot be read; empty when it can."""
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """A result, ready to be laid out."""
+
+    result: Result
+    charts: Charts
+    detail: Detail
+
+
+_Stamp = tuple[int, ...]
+
+
+class Results:
+    """Results of places. One is judged at a time: it takes a processor, and readers of others do not wait for it."""
+
+    def __init__(self) -> None:
+        self._seen: OrderedDict[str, tuple[_Stamp, Seen]] = OrderedDict()
+        self._summaries: OrderedDict[str, tuple[_Stamp, Summary]] = OrderedDict()
+        self._judging = threading.Lock()
+
+    def of(self, place: Place) -> Seen:
+        """What was found there. Raises RequestError, MeasureError where it cannot be read."""
+        known = self._known(place)
+        if known is not None:
+            return known
+        with self._judging:
+            known = self._known(place)  # somebody else may have judged it meanwhile
+            if known is not None:
+                return known
+            stamp = stamp_of(place)
+            seen = _read(place)
+            self._seen[place.id] = (stamp, seen)
+            while len(self._seen) > KEPT:
+                self._seen.popitem(last=False)
+        return seen
+
+    def summary(self, place: Place, *, wait: bool = True) -> Summary | None:
+        """A line about it; none where it would have to be judged first and ``wait`` is not set."""
+        stamp = stamp_of(place)
+        kept = self._summaries.get(place.id)
+        if kept is not None and kept[0] == stamp:
+            return kept[1]
+        if not wait and self._known(place) is None:
+            return None
+        made = self._made(place)
+        self._summaries[place.id] = (stamp, made)
+        while len(self._summaries) > SUMMARIES:
+            self._summaries.popitem(last=False)
+        return made
+
+    def _known(self, place: Place) -> Seen | None:
+        kept = self._seen.get(place.id)
+        if kept is None or kept[0] != stamp_of(place):
+            return None
+        self._seen.move_to_end(place.id)
+        return kept[1]
+
+    def _made(self, place: Place) -> Summary:
+        plain = Summary(place.id, place.name, place.kind, place.changed)
+        try:
+            seen = self.of(place)
+        except IodeltaError as error:
+            return msgspec.structs.replace(plain, problem=error.what)
+        story = story_of(seen.result, seen.detail)
+        told = msgspec.structs.replace(plain, question=story.question, answer=story.answer)
+        if not isinstance(seen.result, Account):
+            return told
+        words = Counter(verdict.word for verdict in seen.result.judgement.verdicts)
+        return msgspec.structs.replace(told, state=seen.result.state, words=dict(words))
+
+
+def stamp_of(place: Place) -> _Stamp:
+    """Sizes and times that differ once anything was added to a result."""
+    path = Path(place.path)
+    files = (path,) if place.kind == "bundle" else (path, path / "journal.jsonl", path / "log.jsonl", path / RAW)
+    found: list[int] = []
+    for file in files:
+        try:
+            state = file.stat()
+        except OSError:
+            continue
+        found += (state.st_mtime_ns, state.st_size)
+    return tuple(found)
+
+
+def folder_of(place: Place) -> Folder:
+    """The experiment folder, or the one in the bundle. Raises RequestError, MeasureError."""
+    path = Path(place.path)
+    if place.kind not in ("experiment", "bundle"):
+        raise RequestError(f"this is a {place.kind}, not an experiment", place=place.name)
+    refuse_links(path)
+    if is_bundle(path) and path.stat().st_size > LARGEST_BUNDLE:
+        limit = f"{LARGEST_BUNDLE >> 20} MiB"
+        raise RequestError(f"this bundle is larger than {limit}", place=place.name,
+                           remedy=f"`iodelta report {pasted(path)}` shows it")  # fmt: skip
+    return opened(path)
+
+
+def refuse_links(path: Path) -> None:
+    """Raises RequestError for a folder with a symbolic link in it: a stranger's folder could show files of yours."""
+    for directory in (path, path / RAW):
+        if not directory.is_dir():
+            continue
+        with os.scandir(directory) as entries:
+            link = next((entry.name for entry in entries if entry.is_symlink()), None)
+        if link is not None:
+            raise RequestError(f"there is a symbolic link in this folder: {link}", place=path.name,
+                               remedy="replace it by a copy of what it names")  # fmt: skip
+
+
+def _read(place: Place) -> Seen:
+    folder = folder_of(place)
+    plain = Detail(folder=pasted(place.path), whole=True)
+    if isinstance(folder, CountFolder):
+        from iodelta.study.counted import counted
+
+        return Seen(counted(folder), (), msgspec.structs.replace(plain, functions=True))
+    if isinstance(folder, DiskFolder):
+        from iodelta.study.preparation import prepared
+
+        disk = prepared(folder)
+        return Seen(disk, charts_of_preparation(disk), plain)
+    again = f"iodelta reproduce {pasted(place.path)}" if place.kind == "bundle" else ""
+    account, charts = charted(folder)
+    return Seen(account, charts, msgspec.structs.replace(plain, again=again))
+
+
+def experiment_of(seen: Seen) -> Account:
+    """Raises MeasureError where this is no experiment with trials."""
+    if not isinstance(seen.result, Account):
+        raise MeasureError("this folder has no trials")
+    return seen.result

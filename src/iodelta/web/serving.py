@@ -1,0 +1,65 @@
+"""Answer requests until somebody ends it: sockets, limits, and the server itself."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from iodelta.errors import RequestError
+
+CONNECTIONS = 256
+"""At once; more are told to come back."""
+
+IDLE = 20
+"""Seconds after which a connection that asks nothing is closed."""
+
+FAREWELL = 2
+"""Seconds that open answers have at the end."""
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 takes a free one. Raises RequestError."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        made = socket.socket(family, kind, protocol)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(address)
+        made.listen(CONNECTIONS)  # who connects before the first request is answered waits
+    except socket.gaierror as error:
+        raise RequestError(f"not an address of this machine: {host!r}", place="--host") from error
+    except OSError as error:
+        remedy = "name another with --port" if error.errno == errno.EADDRINUSE else ""
+        why = os.strerror(error.errno or 0)
+        raise RequestError(f"cannot listen on {host} port {port}: {why}", place="--host", remedy=remedy) from error
+    return made
+
+
+def url_of(listening: socket.socket, prefix: str) -> str:
+    """The address of the first page."""
+    host, port = listening.getsockname()[:2]
+    name = f"[{host}]" if ":" in host else host
+    return f"http://{name}:{port}{prefix}/"
+
+
+def serve(app: ASGIApp, listening: socket.socket) -> None:
+    """Answer until a signal ends it."""
+    config = uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        loop="asyncio",
+        lifespan="off",
+        log_level="warning",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        limit_concurrency=CONNECTIONS,
+        timeout_keep_alive=IDLE,
+        timeout_graceful_shutdown=FAREWELL,
+        h11_max_incomplete_event_size=32 << 10,
+    )
+    uvicorn.Server(config).run(sockets=[listening])

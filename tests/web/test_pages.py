@@ -1,0 +1,96 @@
+"""The site as a person opens it: in a real browser, at a real server, over real folders."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from .servers import Server, Visit, violations
+
+pytestmark = pytest.mark.xdist_group("web")  # one server, one browser
+
+
+@pytest.fixture(scope="module")
+def visit(browser: Browser, server: Server) -> Iterator[Visit]:
+    visit = Visit(browser.new_page(viewport={"width": 1280, "height": 900}), server.url)
+    yield visit
+    visit.page.close()
+
+
+def identifier(server: Server, name: str) -> str:
+    found = server.json("/")["results"]
+    return str(next(one["id"] for one in found if one["name"] == name))
+
+
+def test_the_first_page_says_what_was_found_and_leads_to_the_raw_trial(visit: Visit, server: Server) -> None:
+    page = visit.open("/")
+    slower = page.locator(".result", has_text="Is slow slower?").filter(has_not_text="bundle")
+    slower.get_by_text("regression").wait_for()
+    assert "slow against fast: worse" in slower.inner_text()
+    slower.get_by_role("link").click()
+    page.wait_for_selector("html[data-charts=drawn]")
+    assert page.locator("h1").inner_text() == "Is slow slower?"
+    assert page.locator(".plot").count() == page.locator(".plot.drawn svg").count() >= 1
+    page.get_by_role("link", name="iodepth=1", exact=True).click()
+    assert "12" in page.locator("pre").inner_text()
+    page.get_by_role("link", name="All trials").click()
+    page.get_by_role("link", name="7", exact=True).click()
+    page.get_by_role("link", name="What was printed").click()
+    printed = json.loads(page.locator("body").inner_text())
+    assert printed["jobs"][0]["read"]["iops"] > 3000
+    assert visit.wrong == []
+
+
+def test_a_page_and_its_document_say_the_same(server: Server, runs: Path) -> None:
+    slower = identifier(server, "slower")
+    document = server.json(f"/experiment/{slower}")
+    verdict = json.loads((runs / "slower" / "verdict.json").read_text())
+    assert document["headline"] == verdict["headline"]
+    assert document["account"]["judgement"] == verdict["account"]["judgement"]
+    assert document["headline"] in server.ask(f"/experiment/{slower}").text.replace("\u00a0", " ")
+    trials = server.json(f"/experiment/{slower}/trials")["trials"]
+    assert [one["number"] for one in trials] == list(range(1, len(trials) + 1))
+    trial = server.json(f"/experiment/{slower}/trial/1")["trial"]
+    printed = server.ask(f"/experiment/{slower}/trial/1/output").json
+    assert trial["directions"][0]["ios"] == printed["jobs"][0]["read"]["total_ios"]
+
+
+def test_an_experiment_that_goes_on_a_bundle_and_a_folder_below_are_listed(server: Server) -> None:
+    found = {one["name"]: one for one in server.json("/")["results"]}
+    assert set(found) == {"slower", "nightly/same", "going-on", "theirs.iodelta.tar.zst"}
+    assert found["going-on"]["state"] == "running"
+    assert found["theirs.iodelta.tar.zst"]["kind"] == "bundle"
+    assert found["theirs.iodelta.tar.zst"]["words"] == found["slower"]["words"] == {"regression": 4}
+
+
+def test_without_javascript_everything_can_be_read(browser: Browser, server: Server) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(server.url)
+    page.get_by_role("link", name="Is slow slower?").first.click()
+    assert "slow against fast: worse" in page.locator("main").inner_text().replace("\u00a0", " ")
+    context.close()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(320, "light"), (390, "dark"), (1920, "light")])
+def test_no_page_breaks_a_rule_of_accessibility_or_runs_off_the_screen(
+    browser: Browser, server: Server, width: int, scheme: str
+) -> None:
+    colors = "dark" if scheme == "dark" else "light"
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=colors)  # type: ignore[arg-type]
+    visit = Visit(page, server.url)
+    slower = identifier(server, "slower")
+    for path in ("/", f"/experiment/{slower}/cell/1", f"/experiment/{slower}/trials", f"/experiment/{slower}/trial/1"):
+        visit.open(path)
+        page.wait_for_load_state("networkidle")
+        # The browser puts axe in past the policy of the page.
+        assert violations(page) == [], path
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+    visit.open(f"/experiment/{slower}")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert visit.wrong == []
+    page.close()
