@@ -74,3 +74,21 @@ def test_a_scan_goes_night_by_night_through_the_newest_only(tmp_path: Path, monk
     monkeypatch.setattr(changepoints, "_newest", counted)
     assert scanned(tmp_path, [night(n) for n in range(60)]) == []
     assert seen == list(range(60 - STANDS, 61))
+
+
+def test_a_drift_that_the_reference_shares_is_no_candidate(tmp_path: Path) -> None:
+    """A machine that gets 10 % slower in 60 nights: the level alone says so, the ratio to the reference does not."""
+    nights = [night(n) for n in range(60)]
+    drifting = [
+        msgspec.structs.replace(
+            one, points=(msgspec.structs.replace(one.points[0], y=one.points[0].y - 0.1 * number / 60),)
+        )
+        for number, one in enumerate(nights)
+    ]
+    assert scanned(tmp_path, drifting) == []
+    (tmp_path / "bare").mkdir()
+    bare = [
+        msgspec.structs.replace(one, points=(msgspec.structs.replace(one.points[0], r=None, r_se=None),))
+        for one in drifting
+    ]
+    assert scanned(tmp_path / "bare", bare)

@@ -268,3 +268,17 @@ def test_the_newest_nights_have_the_candidates_that_all_nights_have(first: float
         same += whole == newest
     assert found >= 18
     assert same >= 18
+
+
+@pytest.mark.parametrize("slope", [0.005, -0.01])
+def test_a_drift_has_no_step_against_it_and_hides_none(slope: float) -> None:
+    """What stands out of a slow drift goes its way; a step on it is in its range."""
+    held = 0
+    for seed in range(12):
+        y, se = nights(seed, 200, 0.005)
+        drifting = y + slope * np.arange(200) / 200
+        for step in changepoints.segments(drifting, se).steps:
+            assert np.sign(step.size) == np.sign(slope)
+        steps = changepoints.segments(drifting + 0.03 * (np.arange(200) >= 100), se).steps
+        held += any(step.low <= 100 <= step.high for step in steps)
+    assert held == 12

@@ -209,15 +209,27 @@ def partition(values: ArrayLike, weights: ArrayLike, penalty: float) -> tuple[in
         return ()
     y = y - float(w @ y / w.sum())
     sums, moments, squares = (np.concatenate([[0.0], np.cumsum(column)]) for column in (w, w * y, w * y * y))
-    best = np.full(n + 1, -penalty)
     last: Indices = np.zeros(n + 1, dtype=np.intp)
-    alive = np.array([0], dtype=np.intp)
+    # Column by column what the cost needs of each start that is left: one pass over arrays, no picking of elements.
+    alive: Indices = np.zeros(n + 1, dtype=np.intp)
+    base, moment, weight = np.full(n + 1, -penalty), np.zeros(n + 1), np.zeros(n + 1)
+    count = 1
     for end in range(1, n + 1):
-        moment = moments[end] - moments[alive]
-        cost = best[alive] + squares[end] - squares[alive] - moment**2 / (sums[end] - sums[alive])
-        chosen = int(np.argmin(cost))
-        best[end], last[end] = cost[chosen] + penalty, alive[chosen]
-        alive = np.append(alive[cost <= best[end] + 1e-9 * abs(best[end])], end)
+        span = moments[end] - moment[:count]
+        span *= span
+        span /= sums[end] - weight[:count]
+        cost = base[:count] - span
+        chosen = int(cost.argmin())
+        lowest = cost[chosen] + squares[end]
+        best = lowest + penalty
+        last[end] = alive[chosen]
+        keep = cost <= best + 1e-9 * abs(best) - squares[end]
+        kept = int(np.count_nonzero(keep))
+        if kept < count:
+            for column in (alive, base, moment, weight):
+                column[:kept] = column[:count][keep]
+        alive[kept], base[kept], moment[kept], weight[kept] = end, best - squares[end], moments[end], sums[end]
+        count = kept + 1
     starts = []
     end = n
     while end:
