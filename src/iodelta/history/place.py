@@ -8,9 +8,12 @@ from iodelta.machine import LocalMachine
 from iodelta.probe.mounts import mount_of, mounts
 
 NETWORK = frozenset(
-    "9p afs beegfs ceph cifs coda davfs fuse.ceph fuse.ceph-fuse fuse.curlftpfs fuse.davfs2 fuse.gcsfuse "
-    "fuse.glusterfs fuse.goofys fuse.juicefs fuse.mfs fuse.mount-s3 fuse.rclone fuse.s3fs fuse.seaweedfs "
-    "fuse.smbnetfs fuse.sshfs gfs2 gpfs lustre ncpfs nfs nfs4 ocfs2 orangefs pvfs2 smb3 smbfs virtiofs".split()
+    "9p acfs afs auristorfs beegfs ceph cifs coda davfs gfs2 gpfs lustre ncpfs nfs nfs4 ocfs2 orangefs panfs prl_fs "
+    "pvfs2 smb3 smbfs vboxsf virtiofs vmhgfs wekafs fuse.afpfs fuse.blobfuse fuse.blobfuse2 fuse.ceph "
+    "fuse.ceph-fuse fuse.cephfs fuse.curlftpfs fuse.davfs fuse.davfs2 fuse.fuse_dfs fuse.gcsfuse fuse.glusterfs "
+    "fuse.goofys fuse.google-drive-ocamlfuse fuse.grpcfuse fuse.gvfsd-fuse fuse.juicefs fuse.lizardfs fuse.mfs "
+    "fuse.moosefs fuse.mount-s3 fuse.onedriver fuse.rclone fuse.s3backer fuse.s3fs fuse.s3ql fuse.seaweedfs "
+    "fuse.smbnetfs fuse.sshfs fuse.vmhgfs-fuse".split()
 )
 """Types of file systems, as the kernel lists them, whose files other machines may have open."""
 
