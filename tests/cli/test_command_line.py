@@ -201,6 +201,16 @@ def test_a_fio_load_is_among_the_commands_of_the_plan(tmp_path: Path) -> None:
     assert "Command   fio --rw=randread --bs=1m" in said.stdout
 
 
+def test_a_knob_of_commands_is_planned_as_command_lines_and_once(tmp_path: Path) -> None:
+    off = '{ apply = ["sh", "-c", "echo 0 > limit"], restore = ["rm", "-f", "limit"] }'
+    (tmp_path / "x.toml").write_text(f'[workload]\nrw = "randread"\n[variant.a]\n[variant.b]\ncommand = {off}\n')
+    said = iodelta("run", "--dry-run", "x.toml", "--size", "64m", cwd=tmp_path)
+    assert said.returncode == 0, said.stderr
+    words = " ".join(said.stdout.split())
+    assert words.count("apply: sh -c 'echo 0 > limit', restore: rm -f limit") == 1
+    assert '"apply"' not in words
+
+
 @pytest.mark.fio
 @pytest.mark.parametrize(
     ("words", "expected"),

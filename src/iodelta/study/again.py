@@ -15,7 +15,7 @@ from iodelta.lab.plan import Plan
 from iodelta.lab.scratch import SCRATCH_SIZE
 from iodelta.lab.setup import tool_of
 from iodelta.probe.topology import Target
-from iodelta.study.words import inert
+from iodelta.study.words import inert, setting
 from iodelta.workload.fio import command_of
 
 OURS = ("--output=", "--output-format=", "--eta=", "--write_iops_log=", "--log_avg_msec=", "--per_job_logs=")
@@ -95,7 +95,7 @@ def _whole(lines: Mapping[str, Sequence[str]]) -> tuple[str, tuple[tuple[str, st
 
 
 def _settings(knobs: Mapping[str, str]) -> str:
-    return "; ".join(f"{knob} = {value}" for knob, value in sorted(knobs.items())) or "as it is"
+    return "; ".join(f"{knob} = {setting(knob, value)}" for knob, value in sorted(knobs.items())) or "as it is"
 
 
 def _without(words: Sequence[str], common: set[str]) -> str:

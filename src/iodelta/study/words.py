@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 import textwrap
 import unicodedata
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from iodelta.figures import share
 
@@ -25,6 +28,17 @@ SCALED = ("ns", "B/s", "B", "%")
 NAMES_OF_COMMANDS = {"wall": "wall time", "cpu": "CPU time", "memory": "peak memory"}
 
 _LATENCY = {"lat": "latency", "clat": "completion latency", "slat": "submission latency"}
+
+
+def setting(knob: str, value: str) -> str:
+    """The value of a knob for a reader: the table of ``command`` as command lines."""
+    if knob != "command":
+        return value
+    try:
+        table = msgspec.json.decode(value, type=dict[str, list[str]])
+    except msgspec.MsgspecError:  # of a file from elsewhere
+        return value
+    return ", ".join(f"{when}: {shlex.join(words)}" for when, words in table.items() if words)
 
 
 def inert(text: str) -> str:

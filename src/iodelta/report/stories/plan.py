@@ -17,7 +17,7 @@ from iodelta.report.stories.disk_plan import cost_fact, holding
 from iodelta.report.stories.story import PLAIN, Detail, Item, Section, Story, section
 from iodelta.stats.stalls import trials_needed
 from iodelta.study.planned import FromBundle, PlanAnswer, at_most, rounds
-from iodelta.study.words import duration, inert, size
+from iodelta.study.words import duration, inert, setting, size
 from iodelta.trial import Finding
 
 SHOWN = 12
@@ -144,12 +144,16 @@ def _disk(found: Survey, experiment: Experiment) -> Iterator[Item]:
 def settings(experiment: Experiment) -> Iterator[Item]:
     """What is set, and which commands run."""
     for name in experiment.knob_names():
-        values = [f"{inert(v.name)}: {inert(v.knobs.get(name, 'as it is'))}" for v in experiment.variants]
+        values = [
+            f"{inert(v.name)}: {inert(setting(name, v.knobs.get(name, 'as it is')))}" for v in experiment.variants
+        ]
         yield fact("Knob", f"{name} ({'; '.join(values)}); restored at the end")
     for text in commands_of(experiment):
         yield fact("Measures", inert(text))
-    for text in (*experiment.runs_commands(), *experiment.looks_closer()):
-        yield fact("Command", inert(text))
+    of_variants = {one.knobs.get("command") for one in experiment.variants}
+    others = [text for text in dict.fromkeys(experiment.runs_commands()) if text not in of_variants]
+    for text in (*others, *experiment.looks_closer()):
+        yield fact("Command", inert(setting("command", text)))
 
 
 def _against(found: Survey) -> Iterator[Item]:
