@@ -229,6 +229,7 @@ def test_nights_of_two_commits_are_one_series_and_a_killed_one_goes_on(nightly: 
     assert "continuing the night" in done.stderr
     assert [one.commit for one in entries(nightly, NightBegun)] == [first, second]
     assert (len(entries(nightly, NightEnded)), len(entries(nightly, Added))) == (2, 2)
+    assert not list(runs.glob("*/report.html"))  # of hundreds of nights; `iodelta report` makes one
     with sqlite3.connect(nightly / "iodelta-history" / "history.db") as connection:
         counts = connection.execute("SELECT count(*) FROM point GROUP BY series").fetchall()
     assert counts == [(2,), (2,)]

@@ -223,3 +223,15 @@ def test_the_latency_of_syncs_is_judged_where_the_load_makes_any(workload: str, 
 def test_syncs_of_one_variant_alone_have_nothing_to_be_compared_with() -> None:
     one = experiment('rw = "randwrite"', variants='[variant.a]\n[variant.b]\n"fio.fsync" = 1\n')
     assert "sync.lat.mean" not in [metric.name for metric in make_plan(one).rules.metrics]
+
+
+def test_a_short_night_of_a_history_is_no_failure_and_a_short_run_is_said_to_reach_nothing() -> None:
+    """Four blocks cannot give a verdict; against a reference they are meant as a point among hundreds."""
+    four = "blocks = 4"
+    assert rules(make_plan(experiment(design=four))) == ["verdict.too-few-blocks", "plan.stalls"]
+    night = make_plan(experiment(design=four, variants='[variant.old]\nrole = "reference"\n[variant.tonight]\n'))
+    (note,) = warnings(night)
+    assert note.severity == "note"
+    assert "too few for a verdict of this run alone" in note.explanation
+    reached = experiment(design="blocks = 40", variants='[variant.old]\nrole = "reference"\n[variant.tonight]\n')
+    assert rules(make_plan(reached)) == []

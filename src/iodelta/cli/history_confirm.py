@@ -194,7 +194,7 @@ def _build(night: Measured, put: Sequence[str], place: Path) -> str:
         return str(kept_build(LocalMachine(), night.build, night.commit, where, stop=stop, say=say))
 
 
-def measure(folder: Path, file: Path, allowed: Allowed) -> None:
+def measure(folder: Path, file: Path, allowed: Allowed, *, page: bool = True) -> None:
     """Run the experiment of ``file`` into ``folder``, or go on with it, until it is over. Raises RequestError,
     MeasureError."""
     from iodelta.cli.running import Asked
@@ -203,7 +203,8 @@ def measure(folder: Path, file: Path, allowed: Allowed) -> None:
     from iodelta.lab.folder import Folder
 
     is_new = not folder.exists()
-    asked = Asked(destroy=tuple(allowed.destroy), allow_commands=allowed.commands, place=folder if is_new else None)
+    place = folder if is_new else None
+    asked = Asked(destroy=tuple(allowed.destroy), allow_commands=allowed.commands, place=place, page=page)
     with contextlib.suppress(SystemExit):  # the exit code of the run is of its verdicts
         run(file if is_new else folder, asked)
     state = Account(Folder.open(folder).events()).state

@@ -93,7 +93,7 @@ def _measured(begun: NightBegun, file: Path, allowed: Allowed, store: Store, wri
     text = folder.with_name(f"{folder.name}.toml")
     if not folder.exists():
         write(text, _resolved(file, begun.commit, written.path.absolute().parent))
-    measure(folder, text, allowed)
+    measure(folder, text, allowed, page=False)  # hundreds of pages that hardly anybody opens
     added = add(folder, Given(), store, written)
     print_added(added, err=True)
     return added

@@ -69,6 +69,8 @@ class Asked:
     force: bool = False
     allow_commands: bool = False
     """Whether commands may run although nobody can see what they write."""
+    page: bool = True
+    """Whether the folder gets its report page now; ``iodelta report`` makes one at any time."""
 
     def asks_anew(self) -> bool:
         """Whether an option is given that only a new experiment can have."""
@@ -199,7 +201,7 @@ def _show(folder: Folder, asked: Asked) -> NoReturn:
     from iodelta.report.derived import charted, derive
     from iodelta.report.stories.story import Detail
 
-    account = derive(folder)
+    account = derive(folder, page=asked.page)
     charts = charted(folder)[1] if asked.format_ == "html" else ()
     detail = Detail(whole=asked.verbose)
     deliver(account, lambda: charts, asked.format_, asked.output, force=asked.force, detail=detail)

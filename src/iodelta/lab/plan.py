@@ -175,7 +175,11 @@ def warnings(plan: Plan) -> tuple[Finding, ...]:
     """What the user should know before the start: a verdict out of reach, cells that measure the page cache."""
     never = list(_never_equivalent(plan))
     unreachable = plan.rules.reachable(equivalence=not never)
-    found = [unreachable] if unreachable else []
+    is_point = unreachable is not None and any(one.role == "reference" for one in plan.experiment.variants)
+    if is_point:
+        found, never = [_point_of_history(plan)], []
+    else:
+        found = [unreachable] if unreachable else []
     share = int(plan.budget_rounds)
     if not (unreachable and unreachable.severity == "hard") and share < plan.rules.looks[0]:
         found.append(
@@ -206,6 +210,18 @@ def warnings(plan: Plan) -> tuple[Finding, ...]:
         )
     found += _uncounted(plan.experiment)
     return tuple(found)
+
+
+def _point_of_history(plan: Plan) -> Finding:
+    """A night is short on purpose: its blocks are for a history, which decides over many nights."""
+    blocks = plural(plan.rules.max_blocks, "block")
+    return Finding(
+        "verdict.point-of-history",
+        "note",
+        "rules",
+        f"{blocks} of a cell are a point of a history, too few for a verdict of this run alone",
+        "`iodelta history` compares nights, and measures more blocks where one stands out",
+    )
 
 
 def _never_equivalent(plan: Plan) -> Iterator[Finding]:

@@ -72,8 +72,9 @@ def _kept_if_slow(folder: Folder) -> Judged:
     return seen
 
 
-def derive(folder: Folder, *, unchanged: bool = False) -> Account:
-    """Make the derived files again: ``verdict.json``, ``trials.parquet``, ``report.html`` and the cache of all reports.
+def derive(folder: Folder, *, unchanged: bool = False, page: bool = True) -> Account:
+    """Make the derived files again: ``verdict.json``, ``trials.parquet``, ``report.html`` and the cache of all reports;
+    without ``page`` the first two, as for a night among hundreds.
 
     With ``unchanged`` nothing is written for a folder that is not what was measured: the files of before may show what
     was changed. Raises MeasureError.
@@ -86,6 +87,8 @@ def derive(folder: Folder, *, unchanged: bool = False) -> Account:
         refuse_changed(seen.account.findings, str(folder.path))
     folder.write(VERDICT, written(document(seen.account)))
     folder.write(TRIALS, _parquet([seen.trials[number] for number in sorted(seen.trials)]))
+    if not page:
+        return seen.account
     charts = _charts(seen)
     folder.write(PAGE, html_of(seen.account, charts))
     keep(folder, seen.account, charts, key)
