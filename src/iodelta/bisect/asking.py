@@ -10,7 +10,7 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
-from iodelta.bisect.model import Answer, Ask, Culprit, Estimate, Gap, Line, Rules, Scatter, Stage, Suspect
+from iodelta.bisect.model import Answer, Ask, Culprit, Estimate, Gap, Line, Rules, Run, Scatter, Stage, Suspect
 from iodelta.bisect.store import Store
 from iodelta.stats.bisection import Evidence, Step, capacity
 
@@ -51,6 +51,8 @@ class Asking:
         self.gaps: list[Gap] = []
         self.where: tuple[Line, int, int] = (line, 0, len(line.items) - 1)
         """The range that is being looked into."""
+        self.rounds: list[tuple[Run, Run]] = []
+        """Runs of good and bad that were made together, in an order drawn for each round."""
         self.scatter: Scatter | None = None
         self.assumed = 0.0
         """Above 0: the measure is taken to repeat to within this, as its first runs were equal."""

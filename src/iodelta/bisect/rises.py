@@ -6,7 +6,8 @@ import itertools
 from collections.abc import Sequence
 
 from iodelta.bisect.asking import Asking, Course
-from iodelta.bisect.model import Line, Stage
+from iodelta.bisect.model import Line, Run, Stage
+from iodelta.stats.stalls import stalled_trials, trials_needed
 
 PASSED = 0.02
 """One-sided level at which ends count as different; not a claim, so many looks are taken."""
@@ -28,6 +29,9 @@ PART = 0.6
 EVIDENT = 0.003
 """One-sided level at which all runs of a range show a step somewhere inside, so that its ends need not be compared."""
 
+STALLS = 0.1
+"""Before the ends are said not to differ, the runs of the bad end must exclude stalls in this share of them."""
+
 ROUND = 2
 """Runs of each place that a range gets before the next range gets its own."""
 
@@ -47,9 +51,28 @@ class Rises(Asking):
         pair = yield from self._rises(line, [(first, first, first), (last, last, last)], target, "gate", top, limit)
         if pair is None and (top or not self.rules.exact):
             pair = yield from self._rises(line, self._bins(line, first, last), target, "probe", top, limit)
+        if pair is None and top:
+            yield from self._until_stalls_are_seen(line, first, last)
         if pair is None:
             self._gap(line, first, last)
         return pair
+
+    def _until_stalls_are_seen(self, line: Line, first: int, last: int) -> Course[None]:
+        """More rounds of ends whose typical runs are alike, until rare stalls are excluded, or most rounds are made. A
+        stall of either end counts, so that when this stops says nothing about which one is worse."""
+        bins = [(place, place, place) for place in (first, last)]
+        limit = len(self.store.runs) + self._left()
+        while not self.rules.exact and len(self.rounds) < self._rounds_wanted():
+            known = len(self.store.runs)
+            yield from self._fill(line, bins, "gate", limit)
+            if len(self.store.runs) < known + len(bins):
+                return
+
+    def _rounds_wanted(self) -> int:
+        """Rounds of the ends that exclude rare stalls, those seen counted, as far as the gate may make them."""
+        ends = zip(*self.rounds, strict=True)
+        stalled = max((len(stalled_trials([run.value for run in end])) for end in ends), default=0)
+        return min(trials_needed(STALLS, stalled=stalled), self.rules.pairs)
 
     def _rising(
         self, line: Line, waiting: list[tuple[int, int]], stage: Stage
@@ -124,8 +147,17 @@ class Rises(Asking):
         """One more run of each bin, in a random order, as far as runs are left."""
         self._random.shuffle(bins)
         why = "do the ends differ?" if stage == "gate" else "is a rise hidden inside?"
-        for place, *_ in bins[: limit - len(self.store.runs)]:
+        known = len(self.store.runs)
+        for place, *_ in bins[: limit - known]:
             yield from self._ask(line.items[place], stage, why, must=place in self.where[1:])
+        self._note_round(self.store.runs[known:])
+
+    def _note_round(self, runs: Sequence[Run]) -> None:
+        """Keep a round that ran both ends of the whole line and nothing else: a block whose order was drawn."""
+        ends = [self.line.items[0], self.line.items[-1]]
+        if sorted(run.item for run in runs) == sorted(ends):
+            good, bad = sorted(runs, key=lambda run: ends.index(run.item))
+            self.rounds.append((good, bad))
 
     def _runs_of(self, items: Sequence[str]) -> int:
         return sum(len(self.store.of(item)) for item in items)

@@ -153,7 +153,8 @@ class Search(Rises):
         side = "worse" if gap.step > 0 else "better"
         left = f" above {share(math.expm1(gap.largest))}" if gap.largest > 0 else ""
         return (
-            f"the ends do not differ: bad is {share(math.expm1(abs(gap.step)))} {side} than good by these runs, "
+            "the ends do not differ in a typical run: "
+            f"bad is {share(math.expm1(abs(gap.step)))} {side} than good by these runs, "
             f"and a slow-down{left} can be excluded"
         )
 

@@ -143,7 +143,7 @@ class Site:
             self._spent = (build, time.monotonic() - begun)
         found = [reading.value for reading in readings]
         sign = -1.0 if self._question.better == "higher" else 1.0
-        value = sign * statistics.fmean(math.log(one) for one in found)
+        value = sign * math.log(statistics.fmean(found))  # all work of the visit: a run that stalls is in it as it is
         keeps = not steps.build or bool(steps.artifacts)
         answer = Answer(value, "", build, self._spent[1], keeps)
         return Visited(answer, tuple(found), tuple(reading.trial for reading in readings if reading.trial))

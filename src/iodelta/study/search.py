@@ -9,6 +9,7 @@ import msgspec
 
 from iodelta.bisect.git import Commit
 from iodelta.bisect.question import Question
+from iodelta.study.ends import Ends
 from iodelta.study.posterior import Bar
 
 
@@ -221,6 +222,8 @@ class SearchAccount(msgspec.Struct, frozen=True):
     stalled: tuple[Stalled, ...] = ()
     """Items of which some runs stalled, in the order of the line. The search compares typical runs: an item that is bad
     only now and then counts as good."""
+    ends: Ends | None = None
+    """What the rounds of both ends say beyond their typical runs; None unless the search was refused after them."""
     schema: Literal["iodelta.bisect/2"] = "iodelta.bisect/2"
 
 

@@ -17,6 +17,7 @@ from iodelta.bisect.remainder import remainder
 from iodelta.figures import share
 from iodelta.path.judge import BLIND
 from iodelta.plural import plural
+from iodelta.study.ends import Ends, ends_of
 from iodelta.study.git_log import git_log
 from iodelta.study.posterior import drifts, posteriors
 from iodelta.study.search import (
@@ -42,11 +43,12 @@ def account(folder: SearchFolder, question: Question, at: Searched) -> SearchAcc
     places = {item: place for place, item in enumerate(search.line.items)}
     unordered = outcome.culprits if outcome else search.culprits
     culprits = tuple(sorted(unordered, key=lambda culprit: places[(*culprit.via, culprit.item)[0]]))
+    ends = ends_of(search, question) if outcome is not None and outcome.refused and not culprits else None
     return SearchAccount(
         folder=str(folder.path),
         question=question,
         state=state_of(events, over=at.ask is None),
-        exit_code=_exit_code(culprits, at),
+        exit_code=_exit_code(culprits, at, ends),
         items=len(search.line.items),
         good=kind.title(search.line.items[0]),
         bad=kind.title(search.line.items[-1]),
@@ -69,6 +71,7 @@ def account(folder: SearchFolder, question: Question, at: Searched) -> SearchAcc
         git_log=git_log(at) if isinstance(kind, CommitItems) else "",
         left=_left(at, question),
         stalled=_stalled(at, places),
+        ends=ends,
     )
 
 
@@ -132,9 +135,11 @@ def _words(question: Question, size: float) -> str:
     return share(abs(changed(question, size).value))
 
 
-def _exit_code(culprits: tuple[Culprit, ...], at: Searched) -> int:
+def _exit_code(culprits: tuple[Culprit, ...], at: Searched, ends: Ends | None) -> int:
     if culprits:
         return 1
+    if ends is not None and ends.open:
+        return 3
     gap = next(iter(at.search.gaps), None)
     excluded = gap is not None and gap.largest < at.search.rules.margin
     return 0 if at.ask is None and excluded and not at.search.suspects else 3

@@ -10,9 +10,10 @@ from iodelta.bisect.question import Question
 from iodelta.plural import plural
 from iodelta.report.stories.sources import system
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Section, Story, Table, section
+from iodelta.study.ends import beyond_typical
 from iodelta.study.posterior import Bar
 from iodelta.study.search import Changed, Found, Left, Level, Proof, SearchAccount
-from iodelta.study.words import duration, inert, interval, percent, quantity
+from iodelta.study.words import duration, inert, interval, measured, percent, quantity
 
 COLUMNS = 56
 ROWS = 7
@@ -68,7 +69,9 @@ def headline(account: SearchAccount) -> str:
         count = "One culprit" if len(account.culprits) == 1 else f"{len(account.culprits)} culprits"
         return f"{count} of {account.items - 1} candidates: {named}."
     if account.refused:
-        return f"No culprit: {inert(account.refused)}."
+        beyond = beyond_typical(account.ends) if account.ends else ""
+        more = f" {beyond[0].upper()}{beyond[1:]}." if beyond else ""
+        return f"No culprit: {inert(account.refused)}.{more}"
     if account.question.by_hand:
         return f"Not finished: {account.items - 1} candidates, {_answered(account)}."
     runs = plural(account.totals.runs, "run")
@@ -215,7 +218,7 @@ def _level(level: Level, unit: str) -> Row:
     change, bounds = "-", "-"
     if level.change:
         low, high = level.change.low, level.change.high
-        change = percent(level.change.value, None if low is None or high is None else (high - low) / 2)
+        change = measured(level.change.value, low, high)
         bounds = interval(low, high)
     if level.place == 0:
         bounds = "good"
@@ -322,8 +325,7 @@ def _change(change: Changed | None) -> str:
     if change is None:
         return "bad by the answers"
     low, high = change.low, change.high
-    half = None if low is None or high is None else (high - low) / 2
-    return f"{percent(change.value, half)} ({interval(low, high)})"
+    return f"{measured(change.value, low, high)} ({interval(low, high)})"
 
 
 def _between(first: str, last: str) -> str:

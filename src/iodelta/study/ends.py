@@ -1,0 +1,90 @@
+"""What the rounds of both ends say beyond their typical runs: who stalled, and the total change, by the rules of a run.
+
+A search follows typical runs. An end that is bad only now and then looks like the good one to it, so this is asked
+before anything is said of ends that do not differ.
+"""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from iodelta.bisect.model import Run
+from iodelta.bisect.question import Question
+from iodelta.bisect.rises import STALLS
+from iodelta.bisect.search import Search
+from iodelta.plural import plural
+from iodelta.stats.stalls import excluded, stalled_trials, trials_needed
+from iodelta.study.words import interval, percent
+from iodelta.verdict import Metric, Rules, Series, judge_series
+from iodelta.verdict.model import Change
+
+
+class Ends(msgspec.Struct, frozen=True):
+    """Both ends in rounds of one run each, in an order drawn for every round."""
+
+    rounds: int
+    good_stalled: int
+    """Runs of the good end that stalled."""
+    bad_stalled: int
+    """Runs of the bad end that stalled."""
+    not_excluded: float
+    """The share of stalls that the runs of the bad end do not exclude."""
+    total: Change | None
+    """The change of all work done, from good to bad."""
+    worse: bool
+    """Whether the total is shown to be worse."""
+
+    @property
+    def open(self) -> bool:
+        """Whether bad may still be worse in a way that typical runs do not show."""
+        return self.worse or self.not_excluded > STALLS + 1e-9
+
+
+def ends_of(search: Search, question: Question) -> Ends | None:
+    """Judge the rounds; None without one, and where a measure repeats exactly."""
+    rounds = search.rounds
+    if not rounds or search.rules.exact:
+        return None
+    stalled = [len(stalled_trials([run.value for run in end])) for end in zip(*rounds, strict=True)]
+    rules = Rules(
+        metrics=(Metric(question.metric, question.better, question.unit),),
+        margin=math.expm1(question.rules.margin),
+        alpha=question.rules.alpha,
+        reserve=0.0,
+        looks=(len(rounds),),
+        comparisons=1,
+    )
+    verdict = judge_series([_series(rounds, rules.metrics[0])], rules).verdicts[0]
+    bound = excluded(stalled[1], len(rounds))
+    return Ends(len(rounds), stalled[0], stalled[1], bound, verdict.total, verdict.word == "regression")
+
+
+def _series(rounds: list[tuple[Run, Run]], metric: Metric) -> Series:
+    sign = -1.0 if metric.better == "higher" else 1.0
+    good, bad = ([math.exp(sign * run.value) for run in end] for end in zip(*rounds, strict=True))
+    good_at, bad_at = (tuple(run.time for run in end) for end in zip(*rounds, strict=True))
+    first = tuple(one < other for one, other in zip(good_at, bad_at, strict=True))
+    blocks = tuple(range(len(rounds)))
+    return Series("ends", metric, "good", "bad", blocks, tuple(good), tuple(bad), first, good_at, bad_at)
+
+
+def beyond_typical(ends: Ends) -> str:
+    """What the rounds say beyond typical runs, and how to search for it, in sentences."""
+    said = []
+    if ends.bad_stalled or ends.good_stalled:
+        said.append(
+            f"{ends.bad_stalled} of {plural(ends.rounds, 'run')} of bad stalled, and {ends.good_stalled} of good's"
+        )
+    total = ends.total
+    if ends.worse and total is not None:
+        said.append(f"in total bad is worse: {percent(total.value)} ({interval(total.low, total.high)})")
+    if ends.not_excluded < 1.0:
+        said.append(f"stalls in up to {100 * ends.not_excluded:.0f} % of the runs of bad are not excluded")
+    if ends.open or ends.bad_stalled > ends.good_stalled:
+        share = max(STALLS, ends.bad_stalled / ends.rounds)
+        said.append(
+            f"a search that is to follow the total needs visits of several runs: `--repeat {trials_needed(share)}`"
+        )
+    return "; ".join(said)
