@@ -138,3 +138,20 @@ def bundle(tmp_path: Path, folder: Folder) -> Packed:
     place = tmp_path / "x.iodelta.tar.zst"
     place.write_bytes(pack(folder, machine={}).data)
     return Packed(place)
+
+
+def test_what_carry_over_may_have_made_on_a_side_is_not_called_reproduced() -> None:
+    """It makes the same change on both: an improvement of 2 % that is in truth a debt left to the next trial."""
+    clean = Effect("c", "new", "read.iops", 0.02, 0.018, 0.022, 80, "blocks", None, 80)
+    why = "improvement is withheld: what a trial of new leaves to the next trial could make it"
+    held = msgspec.structs.replace(clean, withheld=why)
+
+    def word(there: Effect, here: Effect) -> tuple[str, str]:
+        found = side_by_side(Side("there", "old", (there,)), Side("here", "old", (here,)), 0.01)
+        return found.matched[0].word, found.matched[0].found.says
+
+    assert word(clean, clean)[0] == "reproduced"
+    assert word(held, held) == ("inconclusive", f"there, {why}")
+    assert word(clean, held) == ("inconclusive", f"here, {why}")
+    gone = msgspec.structs.replace(held, value=0.0, low=-0.002, high=0.002)
+    assert word(clean, gone)[0] == "not seen here", "what is not there needs no excuse"

@@ -48,6 +48,8 @@ class Effect(msgspec.Struct, frozen=True):
     """Trials of the variant behind it, in all cells; 0: ``n``."""
     stalled: int = 0
     """How many of these trials stalled."""
+    withheld: str = ""
+    """Why its own verdict was withheld: carry-over could have made the change. Empty where it was not."""
 
     @property
     def shown(self) -> bool:
@@ -181,6 +183,7 @@ def _effect(verdict: Verdict) -> Effect | None:
         verdict.total if verdict.total is not None and verdict.total.value > -1.0 else None,
         verdict.stalls.trials if verdict.stalls is not None else verdict.blocks,
         verdict.stalls.stalled if verdict.stalls is not None else 0,
+        verdict.phrase if verdict.is_withheld else "",
     )
 
 
@@ -240,7 +243,7 @@ def side_by_side(
     """
     ours, theirs = _keyed(here, there), _keyed(there, here)
     matched = tuple(
-        Matched(effect, ours[key], reproduced(effect.measured, ours[key].measured, margin))
+        Matched(effect, ours[key], _unless_withheld(effect, ours[key], margin))
         for key, effect in theirs.items()
         if key in ours
     )
@@ -256,6 +259,16 @@ def side_by_side(
         differences(there.environment, here.environment) if there.environment and here.environment else (),
         tuple(again),
     )
+
+
+def _unless_withheld(there: Effect, here: Effect, margin: float) -> Reproduction:
+    """The word; none of the same change where carry-over could have made it on a side: it would make it on both."""
+    found = reproduced(there.measured, here.measured, margin)
+    why = there.withheld or here.withheld
+    if not why or found.held is not True:
+        return found
+    side = "there" if there.withheld else "here"
+    return msgspec.structs.replace(found, word="inconclusive", says=f"{side}, {why}")
 
 
 def planned_blocks(there: Side, margin: float) -> int:

@@ -12,6 +12,9 @@ from iodelta.stats.stalls import excluded, trials_needed
 from iodelta.trial import Finding
 from iodelta.verdict.model import Change, Look, Needed, Stalls, Word
 
+INSIDE = "inside the margin so far"
+"""How the reasons begin why an interval inside the margin is not yet ``equivalent``."""
+
 BEYOND = 1e4
 """No change of a storage device is this large: one side of it did no I/O."""
 
@@ -23,6 +26,8 @@ def percent(change: float | None) -> str:
     if change >= BEYOND:
         return f">+{100 * BEYOND:.0e} %".replace("e+0", "e")
     size = abs(100.0 * change)
+    if 0.0 < size < 0.0005:
+        return f"{100.0 * change:+.{math.ceil(-math.log10(size))}f} %"
     return f"{100.0 * change:+.{1 if size >= 10 else 2 if size >= 0.1 or size == 0 else 3}f} %"
 
 
@@ -64,13 +69,13 @@ def few_trials(stalled: int, trials: int, share: float) -> str:
     limit = f"{100.0 * share:.3g} %"
     if not stalled:
         excluding = f"{plural(needed, 'trial')} are needed to exclude stalls in {limit} of trials"
-        return f"inside the margin so far; {excluding}, {trials} were run"
+        return f"{INSIDE}; {excluding}, {trials} were run"
     seen = (
         f"{stalled} of {plural(trials, 'trial')} stalled: stalls in up to "
         f"{100.0 * excluded(stalled, trials):.0f} % of them"
     )
     more = f"about {plural(needed, 'trial')} in all, without another stall, would exclude {limit}"
-    return f"inside the margin so far; {seen} are not excluded; {more}"
+    return f"{INSIDE}; {seen} are not excluded; {more}"
 
 
 def stalls_reach(arm: str, stalled: int, trials: int) -> str:
@@ -80,7 +85,7 @@ def stalls_reach(arm: str, stalled: int, trials: int) -> str:
         f"{stalled} of {plural(trials, 'trial')} of {arm} stalled: stalls in up to {bound:.0f} % "
         "of them are not excluded"
     )
-    return f"inside the margin so far; {seen}, and so many would take the total out of it"
+    return f"{INSIDE}; {seen}, and so many would take the total out of it"
 
 
 def hosts(mean: Mean | None, count: int) -> str:
@@ -131,6 +136,11 @@ def rule_of(word: Word, change: Change, margin: float, look: Look, looks: int, u
     if word in ("regression", "improvement"):
         side = "worse" if word == "regression" else "better"
         return f"the interval {bounds} is entirely on the {side} side of 0 and reaches the margin of {limit}, {where}"
+    low, high = map(math.log1p, _finite_bounds(change))
+    if -math.log1p(margin) < low and high < math.log1p(margin):
+        return f"the interval {bounds} is inside the margin of {limit}, but that alone gives no verdict, {where}"
+    if low > 0.0 or high < 0.0:
+        return f"the interval {bounds} excludes 0, but that alone gives no verdict, {where}"
     return f"the interval {bounds} settles neither 0 nor the margin of {limit}, {where}"
 
 
@@ -158,6 +168,12 @@ def _bounds(change: Change | None) -> tuple[float, float]:
     low = None if change is None else change.low
     high = None if change is None else change.high
     return -math.inf if low is None else low, math.inf if high is None else high
+
+
+def _finite_bounds(change: Change) -> tuple[float, float]:
+    """The interval, an end that is not known as far as floats go."""
+    low, high = _bounds(change)
+    return max(low, -1.0 + 1e-15), high
 
 
 def _more_blocks(needed: Needed) -> str:

@@ -183,6 +183,11 @@ class Verdict(msgspec.Struct, frozen=True):
     """By block the numbers of its trials that did no I/O of this kind, so that its change is no size but the worst (or
     best) rank; empty where all did some."""
 
+    @property
+    def is_withheld(self) -> bool:
+        """Whether carry-over took a word back."""
+        return self.word == "inconclusive" and " is withheld: " in self.phrase
+
 
 class FamilySummary(msgspec.Struct, frozen=True):
     """How the family was handled: comparisons in it, those the screen kept (None without a screen or before its end),

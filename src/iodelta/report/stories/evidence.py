@@ -9,6 +9,7 @@ from iodelta.figures import share, two_digits
 from iodelta.plural import plural
 from iodelta.study.words import duration, inert, interval, percent
 from iodelta.verdict import Judgement, Verdict
+from iodelta.verdict.explain import INSIDE
 from iodelta.verdict.model import Carry, Change, Flags
 
 NAMED = 12
@@ -87,14 +88,16 @@ def least_change(verdict: Verdict) -> float | None:
 
 def note(verdict: Verdict) -> str:
     """What a reader of the word must know at once; empty where the row says it all."""
-    if verdict.word == "equivalent" or verdict.basis == "total" or is_withheld(verdict):
+    if verdict.word == "equivalent" or verdict.basis == "total" or verdict.is_withheld or _says_more(verdict):
         return inert(verdict.phrase)
     return at_least(verdict)
 
 
-def is_withheld(verdict: Verdict) -> bool:
-    """Whether carry-over took a word back."""
-    return verdict.word == "inconclusive" and " is withheld: " in verdict.phrase
+def _says_more(verdict: Verdict) -> bool:
+    """Whether the interval of an inconclusive row looks like a verdict: the phrase says what is missing."""
+    if verdict.word != "inconclusive" or verdict.change is None:
+        return False
+    return verdict.change.excludes_zero or verdict.phrase.startswith(INSIDE)
 
 
 def carried(carry: Carry, typical: Change | None) -> str:

@@ -13,7 +13,7 @@ from iodelta.figures import share, two_digits
 from iodelta.lab.plan import carry_over
 from iodelta.plural import plural
 from iodelta.report.stories.calibration import QUOTED, quoted
-from iodelta.report.stories.evidence import CANNOT_TELL, MORE, first_look, is_withheld, not_excluded, share_of
+from iodelta.report.stories.evidence import CANNOT_TELL, MORE, first_look, not_excluded, share_of
 from iodelta.report.stories.visible import Interval, visible
 from iodelta.stats.modes import Modes
 from iodelta.study.experiment import Account
@@ -88,7 +88,7 @@ def by_total(account: Account) -> Iterator[str]:
     """Words that a typical trial does not show, and words that carry-over took back."""
     names: dict[tuple[str, str], list[str]] = {}
     for verdict in account.judgement.verdicts:
-        if verdict.basis == "total" or is_withheld(verdict):
+        if verdict.basis == "total" or verdict.is_withheld:
             place = names.setdefault((verdict.cell, verdict.phrase), [])
             place.append(metric_name(verdict.metric, with_kind=False))
     for cell, phrase in list(names)[:MANY]:
@@ -132,7 +132,7 @@ def _false_equivalents(account: Account) -> Iterator[str]:
 
 def held_back(verdict: Verdict, account: Account) -> str:
     """Why an interval that excludes 0 is not a verdict: one of many comparisons, corrected for the family."""
-    if verdict.word == verdict.alone or is_withheld(verdict):
+    if verdict.word == verdict.alone or verdict.is_withheld:
         return ""
     count = account.judgement.family.comparisons
     return (
