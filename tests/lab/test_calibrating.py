@@ -190,10 +190,10 @@ def test_calibrations_add_up_and_say_what_stalls_and_writes_do() -> None:
     whole = markdown(of_calibrated(CalibrationAnswer(both, both.bound)))
     for said in (whole, quoted(both)):
         assert "0 of 300 trials stalled, 0 in a thousand, at most 9.9 (95 %)" in said
-        assert "a trial after one that writes more is 3.1 % worse (+1.2 .. +5.0 %)" in said
+        assert "a trial after one that writes more is worse: -3.0 % (-4.8 .. -1.2 %)" in said
     assert "1 of 2 calibrations raised an alarm" in whole
     often = msgspec.structs.replace(both, stalled=45, aftermath=(msgspec.structs.replace(left, value=1.02),))
     assert "45 of 300 trials stalled, 150 in a thousand, at most 188 (95 %)" in quoted(often)
-    assert "is 102 % worse" in quoted(often)
+    assert "is worse: -50.5 % (" in quoted(often)
     unsure = msgspec.structs.replace(left, low=-0.01)
     assert "not distinguishable from 0" in quoted(msgspec.structs.replace(both, aftermath=(unsure,)))

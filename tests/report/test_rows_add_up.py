@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import re
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_console import account, experiment, text
+from test_console import account, experiment, text, trial
 
+from iodelta.lab.plan import make_plan
 from iodelta.report.formats import sheet
+from iodelta.report.formats.html.result import html_of
 from iodelta.report.formats.mail import mail
 from iodelta.report.formats.markdown import markdown
 from iodelta.report.stories import experiment as telling
 from iodelta.report.stories.experiment import RATIOS
 from iodelta.study.experiment import Account
+from iodelta.study.words import interval, measured
+from iodelta.trial import Trial
+from iodelta.verdict import judge_all
 
 SCALES = {"": 1.0, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9, "KiB/s": 2.0**10, "MiB/s": 2.0**20, "GiB/s": 2.0**30}
 UNIT = " (?:[num]?s|[KMG]iB/s)"
@@ -95,3 +104,118 @@ def test_medians_whose_ratio_has_the_other_sign_are_explained_in_every_laid_out_
     story = telling.of_account(msgspec.structs.replace(shown, judgement=judgement))
     for laid_out in (mail(story), markdown(story)):
         assert RATIOS in " ".join(laid_out.split())
+
+
+# ---------------------------------------------------------------------------------- the word, the change, the interval
+
+
+def noisy(seed: int) -> Account:
+    """A sweep whose arms differ by anything, under noise of any kind and size."""
+    rng = np.random.default_rng(seed)
+    shown = account(
+        experiment((1, 4, 32)[: rng.integers(1, 4)], ("old", "new", "newer")[: rng.integers(2, 4)]), {}, blocks=2
+    )
+    plan, blocks = make_plan(shown.plan.experiment), int(rng.choice([5, 9, 12, 20, 20]))
+    sd, kind = float(rng.choice([0.0005, 0.005, 0.02, 0.3])), str(rng.choice(["normal", "t", "stall", "zero", "debt"]))
+    own = {name: float(rng.choice([0, 0, 0.002, -0.006, -0.03, 0.05, -0.3])) for name in ("new", "newer")}
+    made: list[Trial] = []
+    debt = 0.0
+    for slot in (slot for round_ in plan.schedule.rounds[:blocks] for slot in round_):
+        for place, name in enumerate(slot.order):
+            log = np.log1p(own.get(name, 0.0)) + debt + sd * (rng.standard_t(2) if kind == "t" else rng.normal())
+            rare = name == "new" and rng.random() < 0.12
+            log += {"stall": np.log(0.1), "zero": -30.0}.get(kind, 0.0) if rare else 0.0
+            debt = -0.03 if kind == "debt" and name == "new" else 0.0
+            made.append(trial(len(made) + 1, slot.cell, name, slot.block, place, float(10_000 * np.exp(log))))
+    judgement = judge_all(made, plan.rules, baseline="old")
+    return msgspec.structs.replace(shown, judgement=judgement, trials=len(made))
+
+
+PERCENT = re.compile(r"([+-]?[\d.]+) %")
+PERCENTS = re.compile(r"([+-]?[\d.]+) \.\. ([+-]?[\d.]+) %")
+TIMES = re.compile(r"x([\d.,]+) \.\. x([\d.,]+)")
+
+
+def against(change: str, bounds: str, word: str, better: str, margin: float) -> str:
+    """In what the columns of a row contradict each other; nothing where they do not. All in percent, as printed."""
+    one, two = PERCENT.fullmatch(change), PERCENTS.fullmatch(bounds)
+    if one is None or two is None:
+        no_word = word == "inconclusive" or TIMES.fullmatch(bounds)
+        return "" if no_word else "a word without numbers"
+    value, low, high = float(one[1]), float(two[1]), float(two[2])
+    digit = max(0.5 * 10.0 ** -len(number.partition(".")[2]) for number in (one[1], two[1], two[2]))
+    if not low - digit <= value <= high + digit:
+        return "the change lies outside of its interval"
+    if word in ("regression", "improvement"):
+        up = (word == "improvement") == (better == "higher")
+        return "" if (min(low, value) > 0 if up else max(high, value) < 0) else "a change whose interval holds 0"
+    if word == "equivalent":
+        return "" if max(-low, high) <= margin + digit else "equivalent beyond the margin"
+    return "the interval excludes 0" if low > 0 or high < 0 else "inside" if max(-low, high) < margin - digit else ""
+
+
+def table_rows(shown: Account) -> Iterator[tuple[str, str, str, str, str]]:
+    """Change, interval, word, which way is better, and the note of every row of the laid-out tables."""
+    for table in telling.of_account(shown).tables:
+        if table.heads[-3:] == ("change", "interval", "verdict"):
+            for row in table.rows:
+                change, bounds, word = (cell.text for cell in row.cells[-3:])
+                yield change, bounds, word, "higher" if "IOPS" in table.title else "lower", row.note
+
+
+def test_the_second_check_finds_rows_whose_word_and_interval_differ() -> None:
+    assert against("-1.9 %", "-3.8 .. 0.0 %", "regression", "higher", 1.0) == "a change whose interval holds 0"
+    assert against("0 %", "-88 .. -0.5 %", "regression", "higher", 1.0) == "a change whose interval holds 0"
+    assert against("+1.9 %", "+0.2 .. +3.8 %", "regression", "higher", 1.0)
+    assert against("+1.9 %", "+0.2 .. +3.8 %", "regression", "lower", 1.0) == ""
+    assert (
+        against("-5.0 %", "-3.8 .. 0.1 %", "inconclusive", "higher", 1.0) == "the change lies outside of its interval"
+    )
+    assert against("0.0 %", "-0.3 .. +0.4 %", "inconclusive", "higher", 1.0) == "inside"
+
+
+@pytest.mark.parametrize("seed", [*range(8), 13, 53])
+def test_no_word_contradicts_its_change_or_interval_in_any_format(seed: int) -> None:
+    """A row without a word, whose interval alone would give one, says why."""
+    shown = noisy(seed)
+    margin = 100 * shown.plan.rules.margin
+    story = telling.of_account(shown)
+    pages = (
+        mail(story),
+        markdown(story),
+        html.unescape(re.sub("<[^>]*>", " ", html_of(shown, ()).decode())),
+        text(shown),
+    )
+    plain = [" ".join(page.replace("\\", "").split()) for page in pages]
+    wrong: list[tuple[str, ...]] = []
+    for change, bounds, word, better, note in table_rows(shown):
+        said = against(change, bounds, word, better, margin)
+        if said and not (word == "inconclusive" and note and all(note in page for page in plain)):
+            wrong.append((change, bounds, word, said, note))
+        if bounds != "too few blocks":
+            wrong += [("not in a format", bounds)] * sum(bounds not in page for page in plain)
+    assert wrong == []
+    lines: list[dict[str, Any]] = list(csv.DictReader(io.StringIO(sheet.of_account(shown))))
+    for line in (*lines, *map(_flat, msgspec.to_builtins(shown.judgement)["verdicts"])):
+        if line["low"] in ("", None) or line["high"] in ("", None):
+            continue
+        value, low, high = (100 * float(line[key]) for key in ("change", "low", "high"))
+        assert low - 1e-9 <= value <= high + 1e-9
+        if line["verdict"] in ("regression", "improvement"):
+            assert low > 0 or high < 0
+            assert (value > 0) == ((line["verdict"] == "improvement") == (line["better"] == "higher"))
+
+
+def _flat(verdict: dict[str, Any]) -> dict[str, Any]:
+    """A verdict of the JSON with the names of the CSV."""
+    change = verdict["change"] or {"value": None, "low": None, "high": None}
+    names = {"change": change["value"], "low": change["low"], "high": change["high"]}
+    return {**names, "verdict": verdict["word"], "better": verdict["metric"]["better"]}
+
+
+def test_an_interval_that_excludes_0_is_never_rounded_to_one_that_ends_there() -> None:
+    assert interval(-0.0377, -0.00016) == "-3.8 .. -0.02 %"
+    assert interval(-0.24, -0.0000004) == "-24 .. -0.00004 %"
+    assert interval(-0.0377, 0.00016) == "-3.8 .. 0.0 %", "this one does hold 0"
+    assert measured(-0.0049, -0.88, -0.0049) == "-0.5 %"
+    assert measured(0.0, 0.0, 0.0) == "0.0 %"

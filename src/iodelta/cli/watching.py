@@ -22,7 +22,7 @@ from iodelta.lab.schedule import Slot
 from iodelta.plural import plural
 from iodelta.report.stories.evidence import blocks_to_look, first_look
 from iodelta.study.planned import at_most
-from iodelta.study.words import duration, inert, interval, metric_name, percent, wrap
+from iodelta.study.words import duration, inert, interval, measured, metric_name, percent, wrap
 from iodelta.trial import Trial
 from iodelta.verdict import Judgement, Verdict, next_step
 
@@ -288,7 +288,7 @@ def _so_far(verdict: Verdict) -> str:
         return "-"
     if change.low is None or change.high is None:
         return percent(change.value)
-    return f"{percent(change.value, (change.high - change.low) / 2)} ({interval(change.low, change.high)})"
+    return f"{measured(change.value, change.low, change.high)} ({interval(change.low, change.high)})"
 
 
 @contextlib.contextmanager

@@ -22,6 +22,7 @@ from iodelta.lab.folder import EXPERIMENT
 from iodelta.lab.session import read_plan
 from iodelta.plural import plural
 from iodelta.verdict import Verdict
+from iodelta.verdict.explain import percent
 
 GOOD, BAD = "good", "bad"
 WAYS = {True: "regression", False: "improvement"}
@@ -141,9 +142,9 @@ def verdict_of(verdicts: Sequence[Verdict], labels: Mapping[str, str]) -> Verdic
 def told(verdict: Verdict, labels: Mapping[str, str]) -> str:
     """A verdict in a line."""
     change = verdict.change
-    size = f", {100 * change.value:+.2f} %" if change else ""
+    size = f", {percent(change.value)}" if change else ""
     if change and change.low is not None and change.high is not None:
-        size += f" ({100 * change.low:+.2f} .. {100 * change.high:+.2f} %)"
+        size += f" ({percent(change.low)} .. {percent(change.high)})"
     cell = labels.get(verdict.cell, verdict.cell)
     return f"{cell}  {verdict.metric.name}: {verdict.word}{size}, {plural(verdict.blocks, 'block')}"
 

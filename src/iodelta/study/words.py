@@ -134,14 +134,38 @@ def percent(value: float | None, half_width: float | None = None) -> str:
     return f"{_signed(value, digits(half_width))} %"
 
 
+def measured(value: float | None, low: float | None, high: float | None) -> str:
+    """A change as ``percent``, with the digits that its interval allows; not rounded to 0 where that excludes 0."""
+    if value is None or low is None or high is None:
+        return percent(value)
+    half = (high - low) / 2
+    if low * high > 0 and value < MANIFOLD:
+        return f"{_signed(value, _places_to_see(value, digits(half)))} %"
+    return percent(value, half)
+
+
 def interval(low: float | None, high: float | None) -> str:
     """``-1.9 .. -0.4 %``, or why there is none; ``x0.5 .. x702`` where percentages would be absurd."""
     if low is None or high is None:
         return "too few blocks"
     if high >= MANIFOLD:
         return f"{_times(low)} .. {_times(high)}"
-    places = digits((high - low) / 2)
-    return f"{_signed(low, places)} .. {_signed(high, places)} %"
+    return f"{between(low, high)} %"
+
+
+def between(low: float, high: float) -> str:
+    """``-1.9 .. -0.4``, in percent. An interval that excludes 0 is not rounded to one that ends at it."""
+    places = [digits((high - low) / 2)] * 2
+    if low * high > 0:
+        places = [_places_to_see(end, enough) for end, enough in zip((low, high), places, strict=True)]
+    return f"{_signed(low, places[0])} .. {_signed(high, places[1])}"
+
+
+def _places_to_see(value: float, enough: int) -> int:
+    """Decimals of a percentage that is not 0: ``enough``, or as many more as its first digit needs."""
+    if value == 0 or round(100 * abs(value), enough) > 0:
+        return enough
+    return math.ceil(-math.log10(100 * abs(value)))
 
 
 def _times(change: float) -> str:

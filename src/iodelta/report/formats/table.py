@@ -12,7 +12,7 @@ from rich.text import Text
 
 from iodelta.report.formats.columns import columns, cut
 from iodelta.study.experiment import Account
-from iodelta.study.words import inert, interval, metric_name, percent, quantity
+from iodelta.study.words import inert, interval, measured, metric_name, quantity
 from iodelta.verdict import Verdict
 
 STYLES = {"regression": "bold red", "improvement": "bold green", "equivalent": "green", "inconclusive": "yellow"}
@@ -150,11 +150,11 @@ def _columns_of(rows: Sequence[Line]) -> tuple[list[str], list[int]]:
 
 def _values(verdict: Verdict) -> tuple[str, ...]:
     change = verdict.change
-    half = (change.high - change.low) / 2 if change and change.low is not None and change.high is not None else None
+    bounded = change is not None and change.low is not None and change.high is not None
     return (
         quantity(verdict.baseline_value, verdict.metric.unit),
         quantity(verdict.variant_value, verdict.metric.unit),
-        percent(change.value if change else None, half),
-        interval(change.low, change.high) if half is not None and change else "-",
+        measured(change.value, change.low, change.high) if change else "-",
+        interval(change.low, change.high) if bounded and change else "-",
         verdict.word,
     )

@@ -11,7 +11,7 @@ from iodelta.report.stories.sources import system
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Story, Table, section
 from iodelta.study.attribution import AttributionAccount, Switched
 from iodelta.study.search import Changed
-from iodelta.study.words import inert, interval, percent, quantity
+from iodelta.study.words import inert, interval, measured, quantity
 
 SHOWN = 16
 """Groups of patches listed."""
@@ -94,7 +94,7 @@ def _method(found: AttributionAccount) -> Iterator[str]:
 def _row(name: str, change: Changed, p: float | None, real: bool | None, group: str = "") -> Row:
     shown = {True: "yes", False: "no", None: "-"}[real]
     texts = (
-        percent(change.value, _half(change)),
+        measured(change.value, change.low, change.high),
         interval(change.low, change.high),
         "-" if p is None else f"{p:.2g}",
         shown,
@@ -103,8 +103,4 @@ def _row(name: str, change: Changed, p: float | None, real: bool | None, group: 
 
 
 def _change_and_interval(change: Changed) -> str:
-    return f"{percent(change.value, _half(change))} ({interval(change.low, change.high)})"
-
-
-def _half(change: Changed) -> float | None:
-    return None if change.low is None or change.high is None else (change.high - change.low) / 2
+    return f"{measured(change.value, change.low, change.high)} ({interval(change.low, change.high)})"

@@ -10,7 +10,7 @@ from iodelta.lab.calibration import Calibration, MetricNoise
 from iodelta.plural import plural
 from iodelta.report.answers import CalibrationAnswer
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Story, Table, section
-from iodelta.study.words import inert, interval, metric_name
+from iodelta.study.words import inert, interval, measured, metric_name
 
 QUOTED = 2
 """Calibrations that a plan or report quotes."""
@@ -110,10 +110,13 @@ def _stalls(calibration: Calibration) -> str:
 
 
 def _left(one: Aftermath) -> str:
-    """What a trial finds that follows one that writes more."""
-    size = f"{_two_digits(100 * abs(one.value))} % {'worse' if one.value > 0 else 'better'}"
-    seen = "" if one.low > 0 or one.high < 0 else ", not distinguishable from 0"
-    return f"a trial after one that writes more is {size} ({interval(one.low, one.high)}{seen})"
+    """What a trial finds that follows one that writes more, as a change of the metric itself."""
+    value, low, high = one.value, one.low, one.high
+    if one.metric.better == "higher":
+        value, low, high = (1 / (1 + cost) - 1 for cost in (value, high, low))
+    seen = "" if low > 0 or high < 0 else ", not distinguishable from 0"
+    size = f"{measured(value, low, high)} ({interval(low, high)})"
+    return f"a trial after one that writes more is {'worse' if one.value > 0 else 'better'}: {size}{seen}"
 
 
 def _two_digits(value: float) -> str:

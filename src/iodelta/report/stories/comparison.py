@@ -16,7 +16,7 @@ from iodelta.report.stories.visible import Interval, visible
 from iodelta.study.cell import Compared
 from iodelta.study.comparison import Comparison
 from iodelta.study.rows import Number
-from iodelta.study.words import inert, interval, metric_name, percent, quantity, scatter
+from iodelta.study.words import inert, interval, measured, metric_name, percent, quantity, scatter
 from iodelta.verdict.metrics import COMMAND, Metric
 
 ONE_SIDED = 12
@@ -177,7 +177,7 @@ def change_of(change: Number | None) -> tuple[str, str]:
         return "-", ""
     if not (math.isfinite(change.low) and math.isfinite(change.high)):
         return percent(change.value), ""
-    return percent(change.value, (change.high - change.low) / 2), interval(change.low, change.high)
+    return measured(change.value, change.low, change.high), interval(change.low, change.high)
 
 
 def method(found: Comparison) -> Iterator[str]:

@@ -26,7 +26,7 @@ from iodelta.report.stories.story import PLAIN, Cell, Detail, Row, Section, Stor
 from iodelta.study.again import Again, placed
 from iodelta.study.confounders import Differing
 from iodelta.study.experiment import Account, headline
-from iodelta.study.words import inert, interval, metric_name, percent, quantity
+from iodelta.study.words import inert, interval, measured, metric_name, quantity
 from iodelta.verdict import Metric, Verdict
 
 SHORT = 64
@@ -151,7 +151,6 @@ def _changes(
     rows = []
     for verdict in own:
         change = verdict.change
-        half = (change.high - change.low) / 2 if change and change.low is not None and change.high is not None else None
         if alone:
             marked, unit = best.get(verdict.cell, ()), verdict.metric.unit
             cells = [
@@ -162,7 +161,7 @@ def _changes(
         else:
             cells = [Cell(inert(verdict.variant)), Cell(str(verdict.blocks))]
         cells += [
-            Cell(percent(change.value if change else None, half)),
+            Cell(measured(change.value, change.low, change.high) if change else "-"),
             Cell(interval(change.low, change.high) if change else "-"),
             Cell(verdict.word),
         ]

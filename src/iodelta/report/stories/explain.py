@@ -10,7 +10,7 @@ from iodelta.plural import plural
 from iodelta.report.stories.evidence import evidence
 from iodelta.stats.shift import ShiftFunction
 from iodelta.study.experiment import Account
-from iodelta.study.words import inert, interval, metric_name, percent, quantity
+from iodelta.study.words import inert, interval, measured, metric_name, percent, quantity
 from iodelta.verdict import Verdict
 
 BAR = 21
@@ -42,11 +42,10 @@ def _shift(variant: str, shift: ShiftFunction) -> Iterator[str]:
     for one in shift.shifts:
         low, high = (None if end is None else math.expm1(end) for end in (one.low, one.high))
         pooled = "  pooled over blocks" if one.pooled else ""
-        half = (high - low) / 2 if low is not None and high is not None else None
         limit = percent(math.expm1(one.smallest)).lstrip("+")
         name = f"p{100 * one.p:g}"
         bounds = interval(low, high)
-        yield f"  {name:<6} {percent(math.expm1(one.change), half):>8}  {bounds:<18} seen from {limit} on{pooled}"
+        yield f"  {name:<6} {measured(math.expm1(one.change), low, high):>8}  {bounds:<18} seen from {limit} on{pooled}"
     for finding in shift.refused:
         yield f"  {inert(finding.explanation)}"
 

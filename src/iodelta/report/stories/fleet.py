@@ -12,7 +12,7 @@ from iodelta.stats.agreement import FEWEST
 from iodelta.study.confounders import said
 from iodelta.study.fleet import Cheaper, FleetAccount, FleetGroup, FleetRow, Together, counted
 from iodelta.study.fleet_host import FleetMember
-from iodelta.study.words import digits, duration, inert, interval, metric_name, percent
+from iodelta.study.words import between, duration, inert, interval, measured, metric_name, percent
 from iodelta.verdict import Change
 
 MOST = 12
@@ -108,7 +108,7 @@ def _hosts(found: FleetAccount, row: FleetRow) -> Iterator[Row]:
         change = one.change
         cells = (
             str(one.blocks),
-            percent(change.value, _half(change)) if change is not None else "-",
+            measured(change.value, change.low, change.high) if change is not None else "-",
             interval(change.low, change.high) if change is not None else "-",
             one.word or "-",
         )
@@ -116,17 +116,11 @@ def _hosts(found: FleetAccount, row: FleetRow) -> Iterator[Row]:
         yield Row(inert(one.host), tuple(map(Cell, cells)), note, group)
 
 
-def _half(change: Change) -> float | None:
-    return None if change.low is None or change.high is None else (change.high - change.low) / 2
-
-
 def _change(change: Change) -> str:
     """``-2.1 % (-2.9 .. -1.3)``."""
-    half = _half(change)
-    if half is None or change.low is None or change.high is None:
+    if change.low is None or change.high is None:
         return percent(change.value)
-    places = digits(half)
-    return f"{percent(change.value, half)} ({100 * change.low:+.{places}f} .. {100 * change.high:+.{places}f})"
+    return f"{measured(change.value, change.low, change.high)} ({between(change.low, change.high)})"
 
 
 def _bounds(change: Change) -> str:

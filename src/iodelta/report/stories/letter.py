@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from iodelta.plural import plural
 from iodelta.report.stories.search import by_words, proof, steps
 from iodelta.study.search import Found, SearchAccount
-from iodelta.study.words import inert, interval, percent, quantity
+from iodelta.study.words import inert, interval, measured, percent, quantity
 
 WIDTH = 72
 
@@ -26,8 +26,7 @@ def _lines(account: SearchAccount, found: Found) -> Iterator[str]:
     if change is None:
         yield from _by_words(account, found)
         return
-    half = None if change.low is None or change.high is None else (change.high - change.low) / 2
-    size = percent(change.value, half)
+    size = measured(change.value, change.low, change.high)
     yield from _greeting(account, found, size)
     yield ""
     for title in found.suspects:

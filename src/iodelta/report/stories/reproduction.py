@@ -9,7 +9,7 @@ from iodelta.report.stories.sources import system_of_sides
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Item, Row, Section, Story, Table, section
 from iodelta.study.confounders import said
 from iodelta.study.reproduction import Effect, Matched, Reproduced, Side, counted
-from iodelta.study.words import digits, inert, metric_name, percent
+from iodelta.study.words import between, inert, measured, metric_name, percent
 from iodelta.verdict import Metric, metric
 from iodelta.verdict.metrics import COMMAND
 from iodelta.verdict.reproduction import WORK, Estimand
@@ -84,9 +84,7 @@ def _change(effect: Effect, basis: Estimand) -> str:
     change = effect.total if basis == "total" and effect.total is not None else effect
     if change.low is None or change.high is None:
         return f"{percent(change.value)} (no interval)"
-    half = (change.high - change.low) / 2
-    places = digits(half)
-    return f"{percent(change.value, half)} ({100 * change.low:+.{places}f} .. {100 * change.high:+.{places}f})"
+    return f"{measured(change.value, change.low, change.high)} ({between(change.low, change.high)})"
 
 
 def _detail(one: Matched) -> str:

@@ -14,7 +14,7 @@ from iodelta.study.preparation import DiskAccount
 from iodelta.study.shares import Shares
 from iodelta.study.timelines import Timeline
 from iodelta.study.values import Values
-from iodelta.study.words import inert, percent
+from iodelta.study.words import inert, measured, percent
 from iodelta.trial import Trial
 from iodelta.verdict import Metric
 from iodelta.verdict.derived import KneeMove
@@ -51,7 +51,9 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """The change in words, with the digits that its interval, or those of single runs, make meaningful."""
-        return percent(self.change, self.resolution if self.half is None else self.half)
+        if self.half is None:
+            return percent(self.change, self.resolution)
+        return measured(self.change, self.low, self.high)
 
     @property
     def half(self) -> float | None:

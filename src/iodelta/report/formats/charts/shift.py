@@ -12,7 +12,7 @@ from iodelta.report.formats.charts.distribution import place
 from iodelta.report.formats.charts.forest import margins
 from iodelta.report.formats.charts.model import Figure, Source, frame, label, percent_of, some
 from iodelta.stats.shift import ShiftFunction
-from iodelta.study.words import interval, percent
+from iodelta.study.words import interval, measured
 
 if TYPE_CHECKING:
     import altair as alt
@@ -76,11 +76,10 @@ def _figure(source: Source, cell: str, own: list[tuple[str, ShiftFunction]], not
     for variant, shift in own:
         for one in shift.shifts:
             change, low, high = (None if v is None else math.expm1(v) for v in (one.change, one.low, one.high))
-            half = (high - low) / 2 if low is not None and high is not None else None
             name = f"p{100 * one.p:g}"
             if one.moved:
                 moved.append(f"{label(variant)} {name}")
-            said = f"{percent(change, half)} ({interval(low, high)})"
+            said = f"{measured(change, low, high)} ({interval(low, high)})"
             rows.append(
                 {
                     "variant": label(variant),
@@ -93,7 +92,7 @@ def _figure(source: Source, cell: str, own: list[tuple[str, ShiftFunction]], not
                 }
             )
             pooled = "all blocks together" if one.pooled else f"band over {plural(shift.blocks, 'block')}"
-            table.append((label(variant), name, percent(change, half), interval(low, high), pooled))
+            table.append((label(variant), name, measured(change, low, high), interval(low, high), pooled))
     said = f"moved beyond its interval: {', '.join(moved)}" if moved else "none moved beyond its interval"
     level = 100 * own[0][1].level
     points = list(chain.from_iterable(shift.shifts for _, shift in own))
