@@ -15,6 +15,7 @@ from iodelta.bisect.attribution import Attributing, subset_of
 from iodelta.bisect.model import Answer, Rules
 from iodelta.bisect.question import Patches, Question, Steps
 from iodelta.stats.attribution import Attribution, Subset
+from iodelta.study.attribution import exit_code
 from iodelta.study.patches import answer, inestimable, model
 
 Truth = Callable[[set[int]], float]
@@ -54,6 +55,15 @@ def replayed(
 
 def said(found: Attribution) -> str:
     return answer(found, question(len(found.alone), Rules()))
+
+
+@pytest.mark.parametrize(
+    ("cost", "noise", "code"), [(0.08, 0.005, 1), (0.0, 0.002, 0), (-0.08, 0.005, 0), (0.0, 0.3, 3), (0.02, 0.3, 3)]
+)
+def test_no_gate_opens_while_a_loss_is_not_excluded(cost: float, noise: float, code: int) -> None:
+    """Exit code 0 stood for ``not shown`` too: a noise of 30 % let every loss below pass."""
+    found, _ = replayed(3, lambda on: cost * (1 in on), noise=noise, seed=3)
+    assert exit_code(found, Rules().margin) == code
 
 
 def test_two_patches_of_five_that_cost_only_together_are_not_said_to_cost_anything_by_themselves() -> None:

@@ -60,6 +60,18 @@ def test_the_same_on_the_same_machine_is_reproduced(tmp_path: Path) -> None:
     assert {one.there.cell for one in found.matched} == {"iodepth=1", "iodepth=4", "*"}
 
 
+def test_a_change_without_a_counterpart_is_not_reproduced(tmp_path: Path) -> None:
+    """A run that was ended before it came to a cell said ``reproduced`` with exit code 0."""
+    there = own_side(bundle(tmp_path, carried(tmp_path / "there", -0.2)))
+    here = own_side(carried(tmp_path / "here", -0.2, seed=2))
+    kept = tuple(effect for effect in here.effects if effect.cell != "iodepth=4")
+    found = side_by_side(there, msgspec.structs.replace(here, effects=kept), 0.01)
+    assert {one.found.word for one in found.matched} == {"reproduced"}
+    missing = len(there.effects) - len(kept)
+    assert headline(found).endswith(f" Nothing here answers {missing} changes shown there.")
+    assert found.exit_code == 3
+
+
 def test_what_does_not_reproduce_comes_with_what_could_explain_it(tmp_path: Path) -> None:
     there = own_side(bundle(tmp_path, carried(tmp_path / "there", {"iodepth=1": -0.2, "iodepth=4": -0.2})))
     folder = carried(tmp_path / "here", {"iodepth=1": -0.05, "iodepth=4": -0.2}, seed=2)

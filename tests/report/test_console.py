@@ -95,6 +95,32 @@ def test_a_slower_cell_is_named_with_its_change_interval_and_word() -> None:
     assert row in text(shown, verbose=False)
 
 
+@pytest.mark.parametrize("given_up", [False, True])
+@pytest.mark.parametrize("change", [0.0, -0.05])
+def test_a_cell_without_a_block_is_named_and_no_success(change: float, given_up: bool) -> None:
+    """``equivalent in both cells`` and exit code 0 left the third cell out, whose turn never came."""
+    question = experiment((1, 2, 32))
+    whole = account(question, {(f"iodepth={depth}", "new"): change for depth in (1, 2)}, sd=0.002)
+    rates = [v for v in whole.judgement.verdicts if v.metric.unit == "IOPS"]
+    assert {v.word for v in rates if v.cell == "iodepth=32"} == {"equivalent"}
+    kept = tuple(v for v in rates if v.cell != "iodepth=32")
+    judgement = msgspec.structs.replace(whole.judgement, verdicts=kept)
+    why = {"iodepth=32": "fio ended with 1"} if given_up else {}
+    shown = msgspec.structs.replace(whole, judgement=judgement, abandoned=why)
+    word = "worse" if change else "equivalent within 1 %"
+    assert headline(shown) == f"new against old: {word} in 2 of 3 cells, not measured in 1 of 3 cells."
+    assert shown.exit_code == (1 if change else 3)
+    judgement = msgspec.structs.replace(whole.judgement, verdicts=tuple(rates))
+    assert msgspec.structs.replace(whole, judgement=judgement).exit_code == (1 if change else 0)
+    said = (
+        "Cell iodepth=32 could not be measured: fio ended"
+        if given_up
+        else "No block was finished of 1 cell: iodepth=32."
+    )
+    for verbose in (False, True):
+        assert said in " ".join(text(shown, verbose=verbose).split())
+
+
 @pytest.mark.parametrize("cells", [1, 2, 6])
 @pytest.mark.parametrize("arms", [("old", "new"), ("old", "new", "newer")])
 @pytest.mark.parametrize(("change", "sd"), [(0.0, 0.004), (-0.05, 0.01), (0.0, 0.3)])

@@ -146,7 +146,9 @@ class PathAccount(msgspec.Struct, frozen=True):
         words = [one.word for one in self.shifts]
         if self.self_check != "identical" or not self.counts:
             return 4
-        return 1 if "longer" in words else 3 if "no verdict" in words or not words else 0
+        if "longer" in words:
+            return 1
+        return 3 if "no verdict" in words or not words or self.problems else 0
 
 
 def judge(folder: Folder) -> PathAccount:

@@ -76,7 +76,7 @@ class AttributionAccount(msgspec.Struct, frozen=True):
     question: Question
     state: str
     exit_code: int
-    """1: all together are worse; 0: that is not shown; 3: not known."""
+    """1: all together are worse; 0: by the margin they are not; 3: neither is known."""
     answer: str
     """What each patch does, in a sentence."""
     patches: tuple[str, ...]
@@ -117,7 +117,7 @@ def account(folder: SearchFolder, question: Question, at: Attributed) -> Attribu
         folder=str(folder.path),
         question=question,
         state=state_of(folder.events(), over=at.ask is None),
-        exit_code=_exit_code(found),
+        exit_code=exit_code(found, question.rules.margin),
         answer=answer(found, question) if judged else "too few blocks for an answer",
         patches=subject.names,
         whole=_changed(question, found.whole),
@@ -134,10 +134,13 @@ def account(folder: SearchFolder, question: Question, at: Attributed) -> Attribu
     )
 
 
-def _exit_code(found: Attribution) -> int:
+def exit_code(found: Attribution, margin: float) -> int:
+    """Whether all patches together are worse; ``margin`` as a logarithm."""
     if found.whole is None:
         return 3
-    return 1 if found.whole.low > 0 else 0
+    if found.whole.low > 0:
+        return 1
+    return 0 if found.whole.high < margin else 3
 
 
 def _combinations(at: Attributed, folder: SearchFolder) -> tuple[Combination, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 
 import msgspec
 
@@ -71,6 +71,19 @@ class Account(msgspec.Struct, frozen=True):
         return [cell.name for cell in self.plan.experiment.cells if cell.name not in self.abandoned]
 
     @property
+    def blocks(self) -> dict[str, int]:
+        """How many blocks of every planned cell were finished."""
+        found = {cell.name: 0 for cell in self.plan.experiment.cells}
+        for verdict in self.judgement.verdicts:  # a percentile may have fewer than its cell
+            found[verdict.cell] = max(verdict.blocks, found.get(verdict.cell, 0))
+        return found
+
+    @property
+    def unmeasured(self) -> tuple[str, ...]:
+        """The planned cells of which no block was finished, those given up among them."""
+        return tuple(cell for cell, blocks in self.blocks.items() if not blocks)
+
+    @property
     def block_seconds(self) -> float:
         """Seconds of one block of one cell: as measured, with boots, repeats and all, once a trial was."""
         each = self.spent / self.trials if self.trials else self.plan.trial_seconds
@@ -87,7 +100,7 @@ class Account(msgspec.Struct, frozen=True):
         if not any(verdict.blocks for verdict in verdicts):
             return 4
         left_out = any(finding.rule == LEFT_OUT for finding in self.findings)
-        return 3 if left_out or any(open_ended(verdict) for verdict in verdicts) else 0
+        return 3 if left_out or self.unmeasured or any(open_ended(verdict) for verdict in verdicts) else 0
 
 
 def open_ended(verdict: Verdict) -> bool:
@@ -101,33 +114,37 @@ def headline(account: Account) -> str:
     verdicts = account.judgement.verdicts
     suspected = "suspected " if doubt(account.calibrations, account.judgement.rules.alpha) else ""
     sentences = [_not_as_measured(account.broken)] if account.broken else []
+    planned = {cell.name for cell in experiment.cells}
     for variant in [v.name for v in experiment.variants if v.name != experiment.baseline]:
-        own = [v for v in verdicts if v.variant == variant]
-        parts = list(_answers(own, experiment.margin, suspected)) if any(v.blocks for v in own) else ["not measured"]
+        own = [v for v in verdicts if v.variant == variant and v.cell not in account.unmeasured]
+        measured = any(v.blocks for v in own)
+        parts = list(_answers(own, planned, experiment.margin, suspected)) if measured else ["not measured"]
         sentences.append(f"{inert(variant)} against {inert(experiment.baseline)}: {', '.join(parts)}.")
     return " ".join(sentences)
 
 
-def _answers(own: Sequence[Verdict], margin: float, suspected: str) -> Iterator[str]:
-    """What is said of one variant, and in which cells."""
-    cells = {v.cell for v in own}
+def _answers(own: Sequence[Verdict], planned: Set[str], margin: float, suspected: str) -> Iterator[str]:
+    """What is said of one variant, and in which of the planned cells."""
+    cells, total = {v.cell for v in own}, len(planned)
     worse, better = _cells(own, "regression"), _cells(own, "improvement")
     unlike = [v for v in own if v.word != "equivalent"]
     same = cells - {v.cell for v in unlike}
     within = f"equivalent within {100 * margin:g} %"
     if worse:
-        yield f"{suspected}worse{_where(worse, own)}"
+        yield f"{suspected}worse{_where(worse, total)}"
     if better:
-        yield f"{suspected}better{_where(better, own)}"
+        yield f"{suspected}better{_where(better, total)}"
     if same:
-        yield f"{within}{_where(same, own)}"
+        yield f"{within}{_where(same, total)}"
     inconclusive = cells - worse - better - same
     partly = _cells(own, "equivalent") & inconclusive
     if partly:
         open_ = {metric_name(v.metric, with_kind=False) for v in unlike if v.cell in partly}
-        yield f"{within} except for {' and '.join(sorted(open_))}{_where(partly, own)}"
+        yield f"{within} except for {' and '.join(sorted(open_))}{_where(partly, total)}"
     if inconclusive - partly:
-        yield f"inconclusive{_where(inconclusive - partly, own)}"
+        yield f"inconclusive{_where(inconclusive - partly, total)}"
+    if planned - cells:
+        yield f"not measured{_where(planned - cells, total)}"
 
 
 def _not_as_measured(broken: Sequence[Finding]) -> str:
@@ -143,9 +160,8 @@ def _cells(verdicts: Iterable[Verdict], word: str) -> set[str]:
     return {verdict.cell for verdict in verdicts if verdict.word == word}
 
 
-def _where(cells: set[str], verdicts: Iterable[Verdict]) -> str:
+def _where(cells: Set[str], total: int) -> str:
     """`` in 1 of 2 cells``; empty where there is one cell only."""
-    total = len({verdict.cell for verdict in verdicts})
     if total == 1:
         return ""
     if len(cells) == total:

@@ -133,7 +133,15 @@ class Reproduced(msgspec.Struct, frozen=True):
         held = [one.found.held if one.scatter_known else None for one in self.matched if one.found.asked]
         if not held:
             return 3 if self.matched else 4
-        return 1 if False in held else 3 if None in held else 0
+        if False in held:
+            return 1
+        return 3 if None in held or self.unanswered else 0
+
+    @property
+    def unanswered(self) -> tuple[Effect, ...]:
+        """The changes shown there that nothing here answers."""
+        met = [one.there for one in self.matched]
+        return tuple(effect for effect in self.there.effects if effect.shown and effect not in met)
 
 
 class Origin(msgspec.Struct, frozen=True):

@@ -97,7 +97,7 @@ def _changes(account: Account) -> list[Change]:
 
 def _measured(account: Account) -> str:
     """What was measured and by which rules, in a line."""
-    counts = sorted({verdict.blocks for verdict in account.judgement.verdicts}) or [0]
+    counts = sorted(set(account.blocks.values()))
     blocks = (f"{counts[0]} to " if len(counts) > 1 else "") + plural(counts[-1], "block")
     of_a_cell = " of a cell" if len(account.plan.experiment.cells) > 1 else ""
     rules = account.plan.rules

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from iodelta.plural import plural
 from iodelta.report.stories.sources import system_of_sides
 from iodelta.report.stories.story import PLAIN, Cell, Detail, Item, Row, Section, Story, Table, section
 from iodelta.study.confounders import said
@@ -42,6 +43,15 @@ def headline(found: Reproduced) -> str:
     words = counted(found.matched)
     if not found.matched:
         return "The two sides have no measurement in common."
+    return _words(words) + _unanswered(found)
+
+
+def _unanswered(found: Reproduced) -> str:
+    count = len(found.unanswered)
+    return f" Nothing here answers {plural(count, 'change')} shown there." if count else ""
+
+
+def _words(words: dict[str, int]) -> str:
     if not words:
         return "The original does not show a change, so there is nothing to reproduce."
     total = sum(words.values())

@@ -37,9 +37,13 @@ MANY = 6
 
 
 def not_measured(account: Account) -> Iterator[str]:
-    """Cells that were given up, and why."""
+    """Cells that were given up, and why; cells that the run did not come to."""
     for cell, reason in account.abandoned.items():
         yield f"Cell {inert(cell)} could not be measured: {inert(reason)}"
+    missing = [inert(cell) for cell in account.unmeasured if cell not in account.abandoned]
+    if missing:
+        more = f" and {len(missing) - MANY} more" if len(missing) > MANY else ""
+        yield f"No block was finished of {plural(len(missing), 'cell')}: {', '.join(missing[:MANY])}{more}."
 
 
 def recommendation(account: Account) -> str:

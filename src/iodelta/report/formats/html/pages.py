@@ -108,10 +108,7 @@ def _sentences(text: str) -> tuple[str, ...]:
 
 def _facts(account: Account) -> list[tuple[str, str]]:
     rules, experiment = account.plan.rules, account.plan.experiment
-    most: dict[str, int] = {}
-    for verdict in account.judgement.verdicts:
-        most[verdict.cell] = max(most.get(verdict.cell, 0), verdict.blocks)
-    blocks = sorted(most.values()) or [0]
+    blocks = sorted(account.blocks.values())
     seen = [found.size for found in map(smallest, intervals(account)) if found is not None]
     found = [
         ("trials", f"{account.trials:,}"),
