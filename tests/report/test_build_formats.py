@@ -101,10 +101,25 @@ def test_junit_has_an_error_for_a_cell_that_was_given_up_and_for_a_variant_left_
 def test_nothing_measured_is_an_error_and_not_an_empty_success() -> None:
     shown = account(experiment(), {}, blocks=0)
     shown = msgspec.structs.replace(shown, judgement=msgspec.structs.replace(shown.judgement, verdicts=()))
-    (suite,) = suites_of(rendered(shown, "junit"))
-    assert suite.errors == 1
-    assert checks_of(shown)[0].word == "unmeasured"
+    suites = suites_of(rendered(shown, "junit"))
+    assert [(suite.name, suite.tests, suite.errors) for suite in suites] == [("iodepth=1", 1, 1), ("iodepth=32", 1, 1)]
     assert shown.exit_code == 4
+
+
+def test_a_cell_without_a_block_is_an_error_and_a_percentile_without_one_is_skipped() -> None:
+    """Trials of few I/Os have no p99, which made every build red."""
+    shown = account(experiment((1, 2)), {}, sd=0.002)
+    verdicts = []
+    for verdict in shown.judgement.verdicts:
+        if verdict.cell == "iodepth=1":
+            lacks = "p99" in verdict.metric.name
+            why = {"blocks": 0, "word": "inconclusive", "phrase": "20 I/Os leave 0 beyond p99", "change": None}
+            verdicts.append(msgspec.structs.replace(verdict, **why) if lacks else verdict)
+    judgement = msgspec.structs.replace(shown.judgement, verdicts=tuple(verdicts))
+    checks = checks_of(msgspec.structs.replace(shown, judgement=judgement, state="interrupted"))
+    said = {(check.group, check.name): (check.word, check.says) for check in checks}
+    assert said["iodepth=1", "new: read p99 latency"] == ("inconclusive", "20 I/Os leave 0 beyond p99")
+    assert said["iodepth=2", "not measured"] == ("unmeasured", "nothing was measured (interrupted)")
 
 
 # -------------------------------------------------------------------------------------------------------------- KTAP

@@ -120,6 +120,9 @@ def test_a_variant_that_is_never_much_worse_is_recommended_in_a_sentence_that_ho
     bound, loss, least = (float(number) for number in told.groups())
     assert bound < 3
     assert least <= 22 <= loss + 2
+    whole = recommend(matrix(cells), RULES, planned=3).sentence
+    part = recommend(matrix(cells), RULES, planned=4).sentence
+    assert (whole, part) == (found.sentence, found.sentence.replace("3 cells", "3 measured cells"))
 
 
 def test_the_numbers_of_the_sentence_are_those_of_the_regrets() -> None:

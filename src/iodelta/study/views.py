@@ -140,7 +140,8 @@ def _recommendation(
     if not groups or (len(cells) < 2 and len(ranked) < 2):
         return None
     weights = plan.experiment.design.weights
-    return recommend(groups, plan.rules, weights=weights, forbidden=_forbidden(judgement))
+    planned = len(plan.experiment.cells)
+    return recommend(groups, plan.rules, weights=weights, forbidden=_forbidden(judgement), planned=planned)
 
 
 def _forbidden(judgement: Judgement) -> list[Finding]:

@@ -65,6 +65,7 @@ def recommend(
     weights: Mapping[str, float] | None = None,
     forbidden: Sequence[Finding] = (),
     level: float | None = None,
+    planned: int = 0,
 ) -> Recommendation:
     """The variant with the smallest largest regret (minimax regret, Savage 1951) over ``cells``.
 
@@ -72,7 +73,8 @@ def recommend(
     (default 1) scale a cell's losses in the choice, not in the sentence. Any finding in ``forbidden``, an order trend
     or an A/A placebo that shows a change, forbids to name a winner. Losses claimed for the others hold for all cells
     at once (Bonferroni over cells, max-T within); the bound on the winner needs no such correction, because it fails
-    only if it fails in the one cell where the truth is worst (Berger 1982).
+    only if it fails in the one cell where the truth is worst (Berger 1982). ``planned`` is the number of cells that the
+    experiment was to measure.
     """
     level = sequential_level(rules) if level is None else level
     strict = 1.0 - (1.0 - level) / max(len(cells), 1)
@@ -82,7 +84,7 @@ def recommend(
     usable = [(one, claim) for one, claim in zip(rankings, claims, strict=True) if one.variants]
     tallies = _tally(usable, weights or {})
     regrets = tuple(tally.regret() for tally in tallies.values())
-    chosen, sentence = _choose(tallies, _where(usable), forbidden, rules.margin)
+    chosen, sentence = _choose(tallies, _where(usable, planned), forbidden, rules.margin)
     if weights:
         sentence += f" Weights: {', '.join(f'{weight:g} for {cell}' for cell, weight in weights.items())}; else 1."
     return Recommendation(chosen, sentence, regrets, rankings, level, bool(weights), (*forbidden, *findings))
@@ -136,9 +138,13 @@ def _tally(usable: Sequence[tuple[CellRanking, CellRanking]], weights: Mapping[s
     return tallies
 
 
-def _where(usable: Sequence[tuple[CellRanking, CellRanking]]) -> str:
+def _where(usable: Sequence[tuple[CellRanking, CellRanking]], planned: int) -> str:
+    """What the sentence is about; ``measured`` where more cells were planned than can be ranked."""
     several = len({ranking.metric.name for ranking, _ in usable}) > 1
-    return f"any of {len(usable)} {'comparisons' if several else 'cells'}" if len(usable) > 1 else "the one cell"
+    some = "measured " if len({ranking.cell for ranking, _ in usable}) < planned else ""
+    if len(usable) > 1:
+        return f"any of {len(usable)} {some}{'comparisons' if several else 'cells'}"
+    return f"the one {some}cell"
 
 
 def _choose(

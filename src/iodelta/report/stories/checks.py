@@ -66,17 +66,13 @@ def _of_account(account: Account) -> Iterator[Check]:
 
     suspected = doubt(account.calibrations, account.judgement.rules.alpha) is not None
     broken = f"this folder is not what was measured: {inert(account.broken[0].explanation)}" if account.broken else ""
-    judged = False
     for verdict in account.judgement.verdicts:
-        judged = judged or bool(verdict.blocks)
-        reason = broken or account.abandoned.get(verdict.cell, "") or ("" if verdict.blocks else NOT_MEASURED)
-        yield _of_verdict(verdict, inert(reason), suspected=suspected)
-    named = {verdict.cell for verdict in account.judgement.verdicts}
-    for cell, reason in account.abandoned.items():
-        if cell not in named:
-            yield Check(inert(cell), "not measured", "unmeasured", inert(broken or reason))
-    if not judged:
-        yield Check("experiment", "verdicts", "unmeasured", broken or f"{NOT_MEASURED} ({inert(account.state)})")
+        if verdict.cell not in account.unmeasured:
+            reason = broken or account.abandoned.get(verdict.cell, "")
+            yield _of_verdict(verdict, inert(reason), suspected=suspected)
+    for cell in account.unmeasured:
+        reason = broken or account.abandoned.get(cell, f"{NOT_MEASURED} ({account.state})")
+        yield Check(inert(cell), "not measured", "unmeasured", inert(reason))
     findings = all_findings(account)
     for finding in findings:
         if finding.rule == LEFT_OUT:
@@ -92,6 +88,8 @@ def _of_verdict(verdict: Verdict, reason: str, *, suspected: bool) -> Check:
     name = f"{inert(verdict.variant)}: {metric_name(verdict.metric, with_kind=True)}"
     if reason:
         return Check(inert(verdict.cell), name, "unmeasured", reason)
+    if not verdict.blocks:  # a percentile, say, for which the trials have too few I/Os
+        return Check(inert(verdict.cell), name, "inconclusive", inert(verdict.phrase))
     word: Word = "passed"
     if verdict.word in ("regression", "improvement"):
         word = verdict.word
