@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from iodelta import api
 from iodelta.audit import RULES
 from iodelta.cli.main import COMMANDS, cli
 from iodelta.knob.registry import FAMILIES
@@ -25,6 +26,7 @@ def main(place: Path) -> None:
         "knobs.md": knobs(),
         "audit-rules.md": audit_rules(),
         "json.md": documents(),
+        "python.md": python(),
     }.items():
         (place / name).write_text(text, encoding="utf-8")
     for name in PLACES:
@@ -45,6 +47,23 @@ def commands() -> str:
                 within, info_name=within.name, parent=context, max_content_width=100, terminal_width=100
             )
             parts.append(f"```text\n{within.get_help(inner)}\n```\n")
+    return "\n".join(parts)
+
+
+def python() -> str:
+    """The stable names of ``iodelta.api``, with their signatures."""
+    parts = ["# Python\n", "The stable names of `iodelta.api`. [How to use them](../from-python.md).\n"]
+    for name in api.__all__:
+        made = getattr(api, name)
+        parts.append(f"## {name}\n")
+        if not inspect.isclass(made):
+            parts.append(f"```python\n{name}{inspect.signature(made)}\n```\n")
+        parts.append(f"{prose(inspect.getdoc(made) or '')}\n")
+        if inspect.isclass(made) and not issubclass(made, Exception):
+            for member in (one for one in dir(made) if not one.startswith("_")):
+                said = prose(inspect.getdoc(getattr(made, member)) or "")
+                parts.append(f"- `{member}`: {said}" if said else f"- `{member}`")
+            parts.append("")
     return "\n".join(parts)
 
 

@@ -1,3 +1,20 @@
 """iodelta: did this change make my I/O slower or faster, by how much, how sure is that, where and why."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from iodelta.api import Comparison, Experiment, compare, open, open_history, read, run
+
 __version__ = "0.1.0"
+__all__ = ["Comparison", "Experiment", "__version__", "compare", "open", "open_history", "read", "run"]
+
+
+def __getattr__(name: str) -> object:
+    """Names of ``iodelta.api``, loaded when they are used. ``audit`` is not among them: it is a package of this one."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from iodelta import api
+
+    return getattr(api, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -66,16 +66,10 @@ def command(
     from iodelta.ingest.reading import single_threaded
 
     single_threaded()
+    from iodelta.api.foreign import compared, share_of
     from iodelta.bundle.packed import is_own
-    from iodelta.experiment.values import fraction
-    from iodelta.study.changed import refuse_changed
-    from iodelta.study.comparison import compare
-    from iodelta.study.paths import read_one
 
-    try:
-        share = fraction(margin)
-    except ValueError as error:
-        raise RequestError(str(error), place="--margin") from error
+    share = share_of(margin, "--margin")
     if len(paths) == 1 and is_own(paths[0]):
         raise RequestError(
             "this experiment already has verdicts",
@@ -83,10 +77,7 @@ def command(
             remedy=f"`iodelta report {pasted(paths[0])}` shows them",
         )
     with awaited(paths):
-        layouts = [read_one(path, stdin=sys.stdin.buffer, pattern=name_pattern) for path in paths]
-        for path, layout in zip(paths, layouts, strict=True):
-            refuse_changed(layout.findings, path)
-        found = compare(layouts, paths, baseline=baseline, margin=share, environments=_environments(paths))
+        found, layouts = compared(paths, share, baseline, stdin=sys.stdin.buffer, pattern=name_pattern)
     deliver(found, lambda: charts_of(found, layouts, paths, scale, baseline), format_, output, charts, force=force)
     if found.exit_code == MeasureError.exit_code and format_ == "console":
         _refuse_empty_sides(paths, layouts)
@@ -100,17 +91,3 @@ def _refuse_empty_sides(paths: Sequence[str], layouts: Sequence[Layout]) -> None
     if unread:
         refused = any(side.refusals for _, side in unread)
         refuse_unread((path for path, _ in unread), "`iodelta show` gives the reasons" if refused else "")
-
-
-def _environments(paths: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    """What was recorded of the machine, by the side's name, for those of our own making."""
-    from iodelta.bundle.packed import is_own
-    from iodelta.study.sides import short_names
-
-    own = {name: path for name, path in zip(short_names(paths), paths, strict=True) if is_own(path)}
-    if not own:
-        return {}  # what reads our own folders takes a while to load
-    from iodelta.study.judging import recorded
-
-    known = {name: recorded(Path(path)) for name, path in own.items()}
-    return {name: one for name, one in known.items() if one is not None}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from iodelta.api.histories import is_url, log_of, store_class, store_of
 from iodelta.cli.files import print_document
 from iodelta.errors import IodeltaError, RequestError
 from iodelta.plural import plural
@@ -45,25 +46,11 @@ def day(point: HistoryPoint) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.gmtime(point.t))
 
 
-def is_url(place: str) -> bool:
-    """Whether the history is on a server."""
-    return "://" in place
-
-
-def log_of(place: str, log: Path | None) -> Log:
-    """The log of a history. Raises RequestError where a server is named without one."""
-    from iodelta.history.log import Log
-
-    if log is None and is_url(place):
-        raise RequestError("a history on a server keeps its log in a file", place="--log", remedy="give --log FILE")
-    return Log(log or Path(place) / "decisions.jsonl")
-
-
 def opened(place: str, log: Path | None, *, write: bool = False) -> tuple[Store, Log]:
     """The history and its log. Raises RequestError where the extra is missing, or a newer iodelta made the history."""
     kind = store_class()
     written = log_of(place, log)
-    store = _store(place, kind)
+    store = store_of(place, kind)
     if not is_url(place) and write:
         readable(str(Path(place).absolute()), "--history")
         store.check_place()
@@ -77,29 +64,6 @@ def opened(place: str, log: Path | None, *, write: bool = False) -> tuple[Store,
     if write:
         store.prepare()
     return store, written
-
-
-def store_class() -> type[Store]:
-    """Raises RequestError where the extra is not installed."""
-    try:
-        from iodelta.history.store import Store
-    except ModuleNotFoundError as error:
-        raise RequestError(
-            f"a history needs {error.name}", remedy="install iodelta with it: pip install 'iodelta[history]'"
-        ) from error
-    return Store
-
-
-def _store(place: str, kind: type[Store]) -> Store:
-    if not is_url(place):
-        from iodelta.history.store import url_of
-
-        return kind(url_of(Path(place) / "history.db"))
-    scheme, _, rest = place.partition("://")
-    if scheme not in ("postgresql", "postgres", "postgresql+psycopg"):
-        raise RequestError(f"{scheme!r} is not a database that a history can use", place="--history",
-                           remedy="give a directory, or postgresql://USER@HOST/DATABASE")  # fmt: skip
-    return kind(f"postgresql+psycopg://{rest}")
 
 
 def add_each(paths: tuple[Path, ...], given: Given, place: str, log: Path | None, format_: str) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from iodelta.api.histories import is_url, log_of, store_class
 from iodelta.cli.files import print_document
 from iodelta.cli.groups import Group
 from iodelta.cli.histories import (
@@ -18,10 +19,7 @@ from iodelta.cli.histories import (
     add_each,
     given_of,
     inert,
-    is_url,
-    log_of,
     opened,
-    store_class,
 )
 from iodelta.cli.history_alerts import alert, annotate, decide, recorded, scan
 from iodelta.cli.history_confirm import confirm

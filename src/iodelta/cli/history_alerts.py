@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from iodelta.api.histories import store_class
 from iodelta.cli.files import print_document
 from iodelta.cli.histories import (
     FORMAT,
@@ -19,7 +20,6 @@ from iodelta.cli.histories import (
     night_said,
     opened,
     readable,
-    store_class,
 )
 from iodelta.errors import MeasureError, RequestError
 from iodelta.plural import plural

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -13,23 +14,20 @@ from typing import NoReturn
 
 import click
 
+from iodelta.api import planning
+from iodelta.api.planning import Looked
 from iodelta.cli.checkout import checked_out
 from iodelta.cli.contact import contacts
 from iodelta.cli.gate import WORSE, Words, exit_code
 from iodelta.cli.turn import expect_turn, in_turn
-from iodelta.errors import RefusedError, RequestError
-from iodelta.experiment import Experiment, overridden, parse, seconds, shorthand
+from iodelta.errors import RequestError
+from iodelta.experiment import overridden, parse, seconds, shorthand
 from iodelta.experiment.command import placed
 from iodelta.experiment.source import text_of
-from iodelta.lab.booting import look, refusal
-from iodelta.lab.folder import CALIBRATION, CountFolder, Folder
-from iodelta.lab.plan import Plan, make_plan
-from iodelta.lab.setup import Survey, target_of, unsettable
+from iodelta.lab.folder import CountFolder, Folder
+from iodelta.lab.plan import Plan
 from iodelta.lab.signals import stop_on_signals
-from iodelta.lab.undo import state_directory
 from iodelta.machine import Machine
-from iodelta.study.planned import PlanAnswer, plan_answer
-from iodelta.study.words import inert
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -208,53 +206,8 @@ def _show(folder: Folder, asked: Asked) -> NoReturn:
     sys.exit(exit_code(account, asked.fail_on))
 
 
-@dataclasses.dataclass(frozen=True)
-class Looked:
-    """A plan, and what a look at its machines found."""
-
-    plan: Plan
-    seen: Sequence[Survey]
-    """In the order of the machines."""
-    refused: RefusedError | None
-    """What the guard says of what it would write to."""
-    known: tuple[str, ...]
-    """What calibrations found of these workloads, a sentence each."""
-
-    @property
-    def answer(self) -> PlanAnswer:
-        """The plan as a document."""
-        return plan_answer(self.plan, self.seen, self.refused, calibrations=self.known)
-
-
-def looked(
-    machines: Sequence[Machine],
-    experiment: Experiment,
-    *,
-    leave_out: bool,
-    destroy: Sequence[str] = (),
-    commands: bool = False,
-) -> Looked:
-    """The plan for what can run on all the machines. Raises RequestError."""
-    if leave_out and not experiment.boots:
-        unset: dict[str, str] = {}
-        for machine in machines:
-            unset |= unsettable(machine, experiment, target_of(machine, experiment))
-        experiment = _left_out(experiment, unset)
-    seen = [look(machine, experiment) for machine in machines]
-    unavailable: dict[str, str] = {}
-    for found in seen:
-        unavailable |= found.unavailable
-    if unavailable and not leave_out:
-        reasons = "; ".join(f"{variant}: {reason}" for variant, reason in unavailable.items())
-        raise RequestError(f"not every variant can run here: {reasons}", remedy="--leave-out continues without these")
-    plan = make_plan(_left_out(experiment, unavailable))
-    refusals = (
-        refusal(machine, plan.experiment, found, destroy, commands=commands)
-        for machine, found in zip(machines, seen, strict=True)
-    )
-    refused = next(filter(None, refusals), None)
-    known = () if experiment.boots or refused else _calibrated(machines[0], seen[0], plan.experiment)
-    return Looked(plan, seen, refused, known)
+looked = functools.partial(planning.looked, say=lambda text: click.echo(text, err=True))
+"""Variants that are left out are named on standard error."""
 
 
 def planned(machines: Sequence[Machine], found: Looked, format_: str) -> Plan:
@@ -281,27 +234,6 @@ def rehearse(found: Looked, asked: Asked) -> None:
     deliver(found.answer, tuple, asked.format_, asked.output, force=asked.force)
     if found.refused is not None:
         raise found.refused
-
-
-def _calibrated(machine: Machine, found: Survey, experiment: Experiment) -> tuple[str, ...]:
-    """What calibrations of these workloads here found, a sentence each."""
-    if not (state_directory() / CALIBRATION).exists():
-        return ()
-    from iodelta.lab.calibration import calibrations_for  # with scipy
-    from iodelta.report.stories.calibration import QUOTED, quoted
-
-    return tuple(quoted(one) for one in calibrations_for(machine, found.target, experiment)[:QUOTED])
-
-
-def _left_out(experiment: Experiment, unavailable: dict[str, str]) -> Experiment:
-    """The experiment without the variants that cannot run here, each named on standard error."""
-    for variant, reason in unavailable.items():
-        click.echo(inert(f"left out: {variant}: {reason}"), err=True)
-    if not unavailable:
-        return experiment
-    from iodelta.lab.session import without
-
-    return without(experiment, unavailable)
 
 
 def _seconds(budget: str) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,8 @@ from iodelta.study.preparation import PrepareAnswer, prepared
 from iodelta.trial import Trial
 
 if TYPE_CHECKING:
+    import polars
+
     from iodelta.path.judge import PathAccount
 
 TRIALS = "trials.parquet"
@@ -135,6 +138,12 @@ def _charts(found: Judged, scale: Scale = "auto") -> Charts:
 
 
 def _parquet(trials: list[Trial]) -> bytes:
+    buffer = io.BytesIO()
+    frame_of(trials).write_parquet(buffer)
+    return buffer.getvalue()
+
+
+def frame_of(trials: Sequence[Trial]) -> polars.DataFrame:
     """One row per trial and direction, or per trial of a command; latencies in ns, sizes in bytes."""
     import polars
 
@@ -161,9 +170,7 @@ def _parquet(trials: list[Trial]) -> bytes:
                     **_beside(trial),
                 }
             )
-    buffer = io.BytesIO()
-    polars.DataFrame(rows, infer_schema_length=None).write_parquet(buffer)
-    return buffer.getvalue()
+    return polars.DataFrame(rows, infer_schema_length=None)
 
 
 def _row_of(trial: Trial) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from iodelta.report.stories.story import PLAIN, Detail, Story
 
@@ -25,12 +25,14 @@ if TYPE_CHECKING:  # a quick command loads the kind that it prints, and no other
     from iodelta.study.rows import Shown
     from iodelta.study.search import SearchAccount, SearchPlanAnswer
 
-    Searched = AttributionAccount | SearchAccount
-    Hosts = FleetAccount | Reproduced
-    Foreign = Audited | Comparison | RulesAnswer | Shown
-    Policies = Calibration | ExplainAnswer | MirrorAnswer | PolicyListAnswer | SimulationAnswer
-    Planned = DiskPlanAnswer | PathPlanAnswer | PlanAnswer | ScenarioPlanAnswer | SearchPlanAnswer
-    Result = Account | CalibrationAnswer | Foreign | Hosts | PathAccount | Planned | Policies | PrepareAnswer | Searched
+    Searched: TypeAlias = AttributionAccount | SearchAccount
+    Hosts: TypeAlias = FleetAccount | Reproduced
+    Foreign: TypeAlias = Audited | Comparison | RulesAnswer | Shown
+    Policies: TypeAlias = Calibration | ExplainAnswer | MirrorAnswer | PolicyListAnswer | SimulationAnswer
+    Planned: TypeAlias = DiskPlanAnswer | PathPlanAnswer | PlanAnswer | ScenarioPlanAnswer | SearchPlanAnswer
+    Result: TypeAlias = (
+        Account | CalibrationAnswer | Foreign | Hosts | PathAccount | Planned | Policies | PrepareAnswer | Searched
+    )
 
 STORIES = {
     "Account": ("experiment", "of_account"),

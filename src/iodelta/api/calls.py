@@ -1,0 +1,160 @@
+"""The functions of ``iodelta.api``, each the one that the command of its name calls."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from iodelta.api.results import Audit, Comparison, Experiment, frame_of
+from iodelta.errors import RequestError
+
+if TYPE_CHECKING:
+    import polars
+
+    from iodelta.api.histories import History
+    from iodelta.lab.progress import Watcher
+
+Path_ = str | os.PathLike[str]
+
+
+def open(path: Path_) -> Experiment:
+    """The folder that ``iodelta run`` made, or a bundle of one, judged again from its raw data.
+
+    Raises RequestError where there is none, MeasureError for a damaged one.
+    """
+    from iodelta.bundle.packed import is_own
+    from iodelta.lab.folder import CountFolder, DiskFolder, Folder
+
+    if not is_own(Path(path)):
+        raise RequestError(
+            "not an experiment folder, and not a bundle of one",
+            place=os.fspath(path),
+            remedy="`iodelta.read` reads results of other tools",
+        )
+    if Path(path).is_dir() and isinstance(Folder.open(Path(path)), CountFolder | DiskFolder):
+        raise RequestError(
+            "this folder has no trials: it counts instructions, or prepares a disk",
+            place=os.fspath(path),
+            remedy="`iodelta report` shows it",
+        )
+    return Experiment(Path(path))
+
+
+def compare(*paths: Path_, baseline: str | None = None, margin: str = "1%", pattern: str | None = None) -> Comparison:
+    """Results from any source: the first path with each other, or the variants in one, as ``iodelta compare``.
+
+    ``pattern`` says how file names are read: ``{variant}/{cell}-{replicate}.json``. Raises RequestError, MeasureError.
+    """
+    from iodelta.api.foreign import compared, share_of
+
+    if not paths:
+        raise RequestError("there is nothing to compare", remedy="name files or folders")
+    found, layouts = compared(
+        [os.fspath(path) for path in paths], share_of(margin, "margin"), baseline, pattern=pattern
+    )
+    return Comparison(found, layouts, baseline)
+
+
+def audit(*paths: Path_, claims: str = "", pattern: str | None = None) -> Audit:
+    """What is impossible, inconsistent or unsafe in results, as ``iodelta audit``. ``claims`` are sentences about them.
+
+    Raises RequestError, MeasureError.
+    """
+    from iodelta.api.foreign import audited
+
+    if not paths:
+        raise RequestError("there is nothing to audit", remedy="name files or folders")
+    return Audit(audited([os.fspath(path) for path in paths], claims, pattern=pattern))
+
+
+def read(*paths: Path_, pattern: str | None = None) -> polars.DataFrame:
+    """What ``iodelta show`` reads, a row for each run and direction, with the columns of ``show --format csv``.
+
+    Raises RequestError for a path that is not there, and where nothing could be read, with the reasons.
+    """
+    from iodelta.study.paths import read_all
+    from iodelta.study.runs import shown
+
+    if not paths:
+        raise RequestError("there is nothing to read", remedy="name files or folders")
+    names = [os.fspath(path) for path in paths]
+    layout, found = read_all(names, pattern=pattern)
+    runs = shown(layout, found, each=True, paths=names)
+    if not runs.rows:
+        reasons = "; ".join(f"{refusal.place}: {refusal.reason}" for refusal in runs.refusals)
+        raise RequestError(f"nothing here could be read{': ' if reasons else ''}{reasons}", place=", ".join(names))
+    return frame_of(runs)
+
+
+def open_history(place: Path_ = "iodelta-history", *, log: Path_ | None = None) -> History:
+    """A history: a directory, or ``postgresql://USER@HOST/DATABASE`` with its ``log``. It is made where there is none.
+
+    Raises RequestError where the extra ``history`` is missing, MeasureError where the database does not answer.
+    """
+    from iodelta.api.histories import opened
+
+    return opened(os.fspath(place), Path(log) if log is not None else None)
+
+
+def run(
+    path: Path_,
+    *,
+    folder: Path_ | None = None,
+    machine: str | Sequence[str] = (),
+    target: str = "",
+    size: str = "",
+    margin: str = "",
+    trial: str = "",
+    ramp: str = "",
+    budget: str = "",
+    blocks: int | None = None,
+    seed: int | None = None,
+    destroy: Sequence[str] = (),
+    allow_commands: bool = False,
+    leave_out: bool = False,
+    wait: bool = False,
+    watcher: Watcher | None = None,
+) -> Experiment:
+    """Run an experiment file, or continue the folder at ``path``, as ``iodelta run`` does. Ctrl-C ends it cleanly.
+
+    The options are those of the command; of a folder only ``budget``, ``destroy``, ``allow_commands`` and ``wait``.
+    ``watcher`` is told of each step. Raises RequestError, RefusedError for what may not be written to, BusyError,
+    MeasureError.
+    """
+    from iodelta.api.measuring import Asked, begin, go_on
+
+    asked = Asked(
+        machines=(machine,) if isinstance(machine, str) and machine else tuple(machine),
+        top={"margin": margin},
+        target={"path": target, "size": size},
+        design={"trial": trial, "ramp": ramp, "budget": budget, "blocks": blocks, "seed": seed},
+        destroy=tuple(destroy),
+        commands=allow_commands,
+        leave_out=leave_out,
+        wait=wait,
+        watcher=watcher,
+    )
+    with _stop() as stop:
+        if Path(path).is_dir():
+            if folder is not None:
+                raise RequestError("a folder is continued where it is", place=os.fspath(path), remedy="omit folder")
+            return Experiment(go_on(Path(path), asked, stop).path)
+        place = Path(folder) if folder is not None else Path(time.strftime("iodelta-%Y%m%d-%H%M%S"))
+        return Experiment(begin(Path(path), place, asked, stop).path)
+
+
+@contextlib.contextmanager
+def _stop() -> Iterator[Callable[[], bool]]:
+    """Signals end a run cleanly; only the main thread may listen to them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    from iodelta.lab.signals import stop_on_signals
+
+    with stop_on_signals() as stop:
+        yield stop

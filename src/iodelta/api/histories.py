@@ -1,0 +1,162 @@
+"""A history for Python programs: nights in, series and candidates out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from iodelta.errors import RequestError
+
+if TYPE_CHECKING:
+    import polars
+
+    from iodelta.history.answers import Candidate, NightAdded
+    from iodelta.history.log import Log
+    from iodelta.history.store import Line, Store
+
+FILE = "history.db"
+LOG = "decisions.jsonl"
+
+
+class Series:
+    """One metric of one cell and variant on one machine, over its nights."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    @property
+    def machine(self) -> str:
+        return self._line.key.machine
+
+    @property
+    def cell(self) -> str:
+        return self._line.cell
+
+    @property
+    def variant(self) -> str:
+        return self._line.variant
+
+    @property
+    def metric(self) -> str:
+        return self._line.key.metric
+
+    def points(self) -> polars.DataFrame:
+        """A row for each night, oldest first, with the columns of ``iodelta history export``."""
+        from iodelta.history.exchange import frame
+
+        found: polars.DataFrame = frame([self._line])
+        return found
+
+    def __repr__(self) -> str:
+        nights = len(self._line.points)
+        return f"<Series: {self.machine}, {self.cell}, {self.variant}, {self.metric}, {nights} nights>"
+
+
+class History(Protocol):
+    """What every history can do, whatever keeps it."""
+
+    def add(self, *paths: str | Path) -> tuple[NightAdded, ...]:
+        """Add experiment folders, each as one night; twice changes nothing. Raises RequestError, MeasureError."""
+        ...
+
+    def series(self, *, machine: str = "", cell: str = "", variant: str = "", metric: str = "") -> list[Series]:
+        """The series with these words; an empty word is any."""
+        ...
+
+    def scan(self) -> Sequence[Candidate]:
+        """Steps that stand out, the clearest first. They are candidates until they are confirmed."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the database."""
+        ...
+
+
+class StoredHistory:
+    """A history in SQLite or PostgreSQL."""
+
+    def __init__(self, store: Store, log: Log) -> None:
+        self._store, self._log = store, log
+
+    def add(self, *paths: str | Path) -> tuple[NightAdded, ...]:
+        from iodelta.history.adding import add
+        from iodelta.history.log import Given
+
+        self._store.prepare()
+        return tuple(add(Path(path), Given(), self._store, self._log) for path in paths)
+
+    def series(self, *, machine: str = "", cell: str = "", variant: str = "", metric: str = "") -> list[Series]:
+        asked = {"machine": machine, "cell": cell, "variant": variant, "metric": metric}
+        wanted = {name: word for name, word in asked.items() if word}
+        every = map(Series, self._lines())
+        return [one for one in every if all(getattr(one, name) == word for name, word in wanted.items())]
+
+    def scan(self) -> list[Candidate]:
+        from iodelta.history.scan import scan
+
+        return scan(self._lines())
+
+    def close(self) -> None:
+        self._store.close()
+
+    def __enter__(self) -> StoredHistory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _lines(self) -> list[Line]:
+        return self._store.lines() if self._store.exists else []
+
+
+def opened(place: str, log: Path | None = None) -> StoredHistory:
+    """The history at a place. Raises RequestError."""
+    kind = store_class()
+    written = log_of(place, log)
+    store = store_of(place, kind)
+    if not is_url(place):
+        store.check_place()
+        try:
+            Path(place).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RequestError(f"cannot make the history: {error.strerror}", place=place) from error
+    return StoredHistory(store, written)
+
+
+def is_url(place: str) -> bool:
+    """Whether the history is on a server."""
+    return "://" in place
+
+
+def log_of(place: str, log: Path | None) -> Log:
+    """The log of a history. Raises RequestError where a server is named without one."""
+    from iodelta.history.log import Log
+
+    if log is None and is_url(place):
+        raise RequestError("a history on a server keeps its log in a file", place="--log", remedy="give --log FILE")
+    return Log(log or Path(place) / LOG)
+
+
+def store_class() -> type[Store]:
+    """Raises RequestError where the extra is not installed."""
+    try:
+        from iodelta.history.store import Store
+    except ModuleNotFoundError as error:
+        raise RequestError(
+            f"a history needs {error.name}", remedy="install iodelta with it: pip install 'iodelta[history]'"
+        ) from error
+    return Store
+
+
+def store_of(place: str, kind: type[Store]) -> Store:
+    """The database at a place. Raises RequestError for a URL of another kind."""
+    if not is_url(place):
+        from iodelta.history.store import url_of
+
+        return kind(url_of(Path(place) / FILE))
+    scheme, _, rest = place.partition("://")
+    if scheme not in ("postgresql", "postgres", "postgresql+psycopg"):
+        raise RequestError(f"{scheme!r} is not a database that a history can use", place="--history",
+                           remedy="give a directory, or postgresql://USER@HOST/DATABASE")  # fmt: skip
+    return kind(f"postgresql+psycopg://{rest}")
