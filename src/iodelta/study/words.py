@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from iodelta.decoding import from_json
 from iodelta.figures import share
 
 if TYPE_CHECKING:  # quick commands need no statistics
@@ -35,7 +36,7 @@ def setting(knob: str, value: str) -> str:
     if knob != "command":
         return value
     try:
-        table = msgspec.json.decode(value, type=dict[str, list[str]])
+        table = from_json(value, dict[str, list[str]])
     except msgspec.MsgspecError:  # of a file from elsewhere
         return value
     return ", ".join(f"{when}: {shlex.join(words)}" for when, words in table.items() if words)

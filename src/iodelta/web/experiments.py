@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from iodelta.decoding import from_json
 from iodelta.lab.account import Account as Journal
 from iodelta.lab.folder import Started
 from iodelta.lab.record import RECORD, Record, read_trial
@@ -138,7 +139,7 @@ def output(request: Request) -> Response:
     """What fio, or the command, printed: byte for byte."""
     folder = folder_of(place_of(request))
     started = _started(request, Journal(folder.events()))
-    record = msgspec.json.decode(folder.read_raw(started.trial, RECORD), type=Record)
+    record = from_json(folder.read_raw(started.trial, RECORD), Record)
     kind = OUTPUTS[record.run.request.tool]
     data = folder.read_raw(started.trial, kind)
     return Response(data, media_type=JSON if kind.endswith(".json") else "text/plain; charset=utf-8")
