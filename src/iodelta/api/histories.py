@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from iodelta.errors import RequestError
+from iodelta.plural import plural
 
 if TYPE_CHECKING:
     import polars
@@ -49,8 +50,8 @@ class Series:
         return found
 
     def __repr__(self) -> str:
-        nights = len(self._line.points)
-        return f"<Series: {self.machine}, {self.cell}, {self.variant}, {self.metric}, {nights} nights>"
+        nights = plural(len(self._line.points), "night")
+        return f"<Series: {self.machine}, {self.cell}, {self.variant}, {self.metric}, {nights}>"
 
 
 class History(Protocol):
