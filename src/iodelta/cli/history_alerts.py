@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from iodelta.history.answers import Alert, Candidate
     from iodelta.history.log import Log
     from iodelta.history.store import Store
-    from iodelta.verdict import Verdict
 
 SHOWN = 8
 """Series and commits of an alert that a scan lists; ``history alert`` lists all."""
@@ -110,43 +109,13 @@ def alert(name: str, place: str, log: Path | None, format_: str) -> None:
 
 def _tell(found: Alert, store: Store, format_: str) -> None:
     """The alert as a mail, or as Markdown."""
+    from iodelta.report.alerts import told
     from iodelta.report.formats.mail import mail
     from iodelta.report.formats.markdown import markdown
     from iodelta.report.stories.alert import of_alert
 
-    story = of_alert(found, _bisect(found, store), _verdict(found))
+    story = of_alert(found, *told(found, store))
     click.echo(mail(story) if format_ == "mail" else markdown(story), nl=False)
-
-
-def _verdict(found: Alert) -> Verdict | None:
-    """What the last experiment of both builds found in the alert's cell and metric; none where its folder cannot be
-    read any more."""
-    from iodelta.history.confirm import verdict_of
-    from iodelta.lab.folder import Folder
-    from iodelta.report.derived import load
-
-    if not found.experiments:
-        return None
-    try:
-        account = load(Folder.open(Path(found.experiments[-1].folder)))
-    except (RequestError, MeasureError):
-        return None
-    return verdict_of(account.judgement.verdicts, account.plan.experiment.subject.labels)
-
-
-def _bisect(found: Alert, store: Store) -> str:
-    """The command that finds the commit; empty where the folders of the two nights cannot be read any more."""
-    from iodelta.history.confirm import bisect_line, measured_in
-
-    if not found.steps or found.last_good is None or found.first_bad is None:
-        return ""
-    folders = {row["id"]: row["folder"] for row in store.experiments()}
-    ends = (found.last_good, found.first_bad)
-    try:
-        good, bad = (measured_in(folders[one.experiment], found.steps[0].variant) for one in ends)
-    except (RequestError, MeasureError):
-        return ""
-    return bisect_line(found, good, bad)
 
 
 @click.command("decide", epilog='\b\nExamples:\n  iodelta history decide 3f2a91c4 expected --why "fixes data loss"\n')

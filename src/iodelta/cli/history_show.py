@@ -132,16 +132,10 @@ def _newest(course: Course) -> str:
     if not points:
         return text
     from iodelta.report.stories.course import day as night
+    from iodelta.report.stories.course import valued
     from iodelta.study.words import percent
 
     last = points[-1]
     log = course.log_ratio(last)
     against = f", {percent(math.expm1(log), last.r_se)} against the reference" if log is not None else ""
-    return f"{text}, {night(last.t)}: {_value(last.y, course.line.unit)}{against}"
-
-
-def _value(log: float, unit: str) -> str:
-    from iodelta.study.words import quantity
-
-    text = quantity(math.exp(log), unit)
-    return text if unit in ("ns", "B/s") else f"{text} {unit}"
+    return f"{text}, {night(last.t)}: {valued(last.y, course.line.unit)}{against}"

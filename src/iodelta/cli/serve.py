@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -13,8 +14,7 @@ from iodelta.cli.histories import FORMAT, LOG
 from iodelta.errors import RequestError
 
 if TYPE_CHECKING:
-    from iodelta.history.log import Log
-    from iodelta.history.store import Store
+    from iodelta.web.histories import Histories
     from iodelta.web.security import Rules
 
 EXAMPLES = """
@@ -97,7 +97,7 @@ def command(
 
 def _serve(
     roots: tuple[Path, ...],
-    history: tuple[Store, Log] | tuple[None, None],
+    history: Histories | None,
     rules: Rules,
     host: str,
     port: int,
@@ -109,7 +109,7 @@ def _serve(
     from iodelta.web.results import Results
     from iodelta.web.serving import bound, serve, url_of
 
-    app = make_app(Site(Folders(roots), Results(), rules, *history))
+    app = make_app(Site(Folders(roots), Results(), rules, history))
     listening = bound(host, port)
     url = url_of(listening, rules.prefix)
     if format_ == "json":
@@ -120,15 +120,19 @@ def _serve(
     serve(app, listening)
 
 
-def _history(place: str | None, log: Path | None) -> tuple[Store, Log] | tuple[None, None]:
+def _history(place: str | None, log: Path | None) -> Histories | None:
     if place is None:
-        return None, None
+        return None
     from iodelta.cli.histories import opened
 
     store, written = opened(place, log)
     if not store.exists:
         raise RequestError("there is no history", place=place, remedy="`iodelta history add FOLDER` makes one")
-    return store, written
+    from iodelta.web.histories import Histories
+
+    found = Histories(store, written)
+    threading.Thread(target=found.warm, daemon=True).start()
+    return found
 
 
 def _prefix(text: str) -> str:

@@ -170,6 +170,8 @@ class _Teller:
             range_word=word,
             steps=steps,
             experiments=experiments,
+            decided_by=decided.by if decided else "",
+            decided_at=decided.at if decided else None,
             false_alarms=self._false_alarms(entry, steps, experiments),
             notes=between(self._notes, good, bad, self._order) if good and bad else (),
             gone=() if steps else tuple([self._names[one] for one in entry.series if one in self._names]),

@@ -85,6 +85,8 @@ class Note(msgspec.Struct, frozen=True):
     none where no night did."""
     commit: str = ""
     """The commit at which it stands; empty where it stands at a time."""
+    by: str = ""
+    """Who noted it; empty where that is not known."""
 
 
 class HistoryShowAnswer(msgspec.Struct, frozen=True):
@@ -224,6 +226,10 @@ class Alert(msgspec.Struct, frozen=True):
     """What people noted between the two nights: it may explain the step."""
     gone: tuple[str, ...] = ()
     """Names of the series that it was opened with, where none of them steps any more."""
+    decided_by: str = ""
+    """Who said the last word; empty where that is not known."""
+    decided_at: float | None = None
+    """Unix seconds of the last word."""
     schema: str = "iodelta.history-alert/1"
 
 

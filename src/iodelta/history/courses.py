@@ -97,8 +97,19 @@ def courses(store: Store, words: Sequence[str] = (), entries: Sequence[Entry] = 
     """Every series whose machine, cell, variant and metric contain all ``words``; those with steps first.
     ``entries`` of the log say how commits follow each other and what was noted."""
     experiments = {row["id"]: row for row in store.experiments()}
-    whole, order = store.lines(), Order(entries)
-    lines = [line for line in whole if is_wanted(line, words)]
+    whole = store.lines()
+    return courses_of([line for line in whole if is_wanted(line, words)], whole, experiments, entries)
+
+
+def courses_of(
+    lines: Sequence[Line],
+    whole: Sequence[Line],
+    experiments: Mapping[str, Mapping[str, Any]],
+    entries: Sequence[Entry],
+) -> list[Course]:
+    """These series of a history, those with steps first. ``whole`` has those that say how nights of their machines
+    differ; ``experiments`` are rows by identifier."""
+    order = Order(entries)
     steps: dict[tuple[str, str, str, str], list[Candidate]] = {}
     for one in scan(lines, order, whole):
         steps.setdefault((one.machine, one.cell, one.variant, one.metric), []).append(one)

@@ -117,6 +117,8 @@ class Decided(msgspec.Struct, frozen=True, tag="decided"):
     alert: str
     word: str
     why: str = ""
+    by: str = ""
+    """Who, where it was said on a page."""
 
 
 class Annotated(msgspec.Struct, frozen=True, tag="annotated"):
@@ -126,6 +128,8 @@ class Annotated(msgspec.Struct, frozen=True, tag="annotated"):
     text: str
     t: float | None = None
     commit: str = ""
+    by: str = ""
+    """Who, where it was said on a page."""
 
 
 class NightBegun(msgspec.Struct, frozen=True, tag="night"):

@@ -15,7 +15,7 @@ def placed(entries: Iterable[Entry], points: Iterable[HistoryPoint], order: Orde
     nights = {point.experiment: point for point in points}
     by_time = sorted(nights.values(), key=lambda point: point.t)
     notes = [
-        Note(entry.text, _first(entry.commit, by_time, order) if entry.commit else entry.t, entry.commit)
+        Note(entry.text, _first(entry.commit, by_time, order) if entry.commit else entry.t, entry.commit, entry.by)
         for entry in entries
         if isinstance(entry, Annotated)
     ]

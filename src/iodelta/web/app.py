@@ -23,8 +23,7 @@ from iodelta.web.results import Results
 from iodelta.web.security import COOKIE, SESSION, DeniedError, Guard, Rules
 
 if TYPE_CHECKING:
-    from iodelta.history.log import Log
-    from iodelta.history.store import Store
+    from iodelta.web.histories import Histories
 
 
 class Site(msgspec.Struct, frozen=True):
@@ -33,8 +32,7 @@ class Site(msgspec.Struct, frozen=True):
     folders: Folders
     results: Results
     rules: Rules
-    store: Store | None = None
-    log: Log | None = None
+    history: Histories | None = None
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -63,12 +61,31 @@ def make_app(site: Site) -> ASGIApp:
         Route("/experiment/{id}/trial/{number:int}", experiments.trial),
         Route("/experiment/{id}/trial/{number:int}/output", experiments.output),
     ]
-    app = Starlette(routes=routes, exception_handlers={IodeltaError: _failed, HTTPException: _not_answered})
+    if site.history is not None:
+        routes += _of_history()
+    app = Starlette(
+        routes=routes, exception_handlers={IodeltaError: _failed, HTTPException: _not_answered, DeniedError: _denied}
+    )
     app.router.redirect_slashes = False
     app.state.site = site
     guard = Guard(app, site.rules, _denier(app))
     app.state.guard = guard
     return guard
+
+
+def _of_history() -> list[Route]:
+    from iodelta.web import comparing, series, triage
+
+    return [
+        Route("/matrix", series.matrix),
+        Route("/series/{number:int}", series.series),
+        Route("/series/{number:int}/chart.svg", series.picture),
+        Route("/compare", comparing.compare),
+        Route("/triage", triage.triage),
+        Route("/alert/{id}", triage.alert),
+        Route("/alert/{id}/decide", triage.decide, methods=["POST"]),
+        Route("/notes", triage.annotate, methods=["POST"]),
+    ]
 
 
 def static(request: Request) -> Response:
@@ -128,14 +145,19 @@ def _not_answered(request: Request, error: Exception) -> Response:
 def _denier(app: Starlette) -> Callable[[Request, DeniedError], Response]:
     def deny(request: Request, denied: DeniedError) -> Response:
         request.scope["app"] = app
-        if denied.status == 401 and request.method == "GET" and not prefers_json(request):
-            response = _to_login(request)
-        else:
-            response = _problem(request, Problem(denied.status, denied.why))
-        response.headers.update(denied.headers)
-        return response
+        return _denied(request, denied)
 
     return deny
+
+
+def _denied(request: Request, denied: Exception) -> Response:
+    assert isinstance(denied, DeniedError)
+    if denied.status == 401 and request.method == "GET" and not prefers_json(request):
+        response = _to_login(request)
+    else:
+        response = _problem(request, Problem(denied.status, denied.why))
+    response.headers.update(denied.headers)
+    return response
 
 
 def _to_login(request: Request) -> Response:

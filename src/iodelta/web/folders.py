@@ -74,6 +74,11 @@ class Folders:
         """The result with that identifier; none where there is none (any more)."""
         return next((place for place in self.all() if place.id == identifier), None)
 
+    def at(self, path: str) -> Place | None:
+        """The result in that directory or file; none where it is not served."""
+        identifier = _identifier(Path(path).absolute())
+        return self.get(identifier)
+
     def _below(self, root: Path) -> Iterator[Place]:
         waiting, seen = [(root, 0)], 0
         while waiting and seen < MOST:
@@ -119,4 +124,8 @@ def _kind(names: set[str]) -> Kind | None:
 
 def _place(path: Path, root: Path, kind: Kind) -> Place:
     name = str(path.relative_to(root)) if path != root else root.name
-    return Place(hashlib.sha256(os.fsencode(path)).hexdigest()[:12], name, str(path), kind)
+    return Place(_identifier(path), name, str(path), kind)
+
+
+def _identifier(path: Path) -> str:
+    return hashlib.sha256(os.fsencode(path)).hexdigest()[:12]

@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse, Response
 from iodelta import __version__
 from iodelta.report.formats.html.page import CLASSES, GLYPHS, Page
 from iodelta.report.formats.html.write import asset, environment, parts, scripts_of, style
-from iodelta.study.words import inert
+from iodelta.study.words import inert, percent
 
 HERE = Path(__file__).parent
 
@@ -28,7 +28,14 @@ def templates() -> Any:
     """Names and texts of others are made inert and escaped wherever they are filled in."""
     made = environment(HERE / "templates")
     made.finalize = lambda value: inert(value) if type(value) is str else value
-    made.globals |= {"version": __version__, "static": static_path, "glyphs": GLYPHS, "css": CLASSES, "when": when}
+    made.globals |= {
+        "version": __version__,
+        "static": static_path,
+        "glyphs": GLYPHS,
+        "css": CLASSES,
+        "when": when,
+        "percent": percent,
+    }
     return made
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.requests import Request
@@ -36,6 +36,8 @@ class Overview(msgspec.Struct, frozen=True):
     """The number of this page, 1 first."""
     pages: int
     """How many there are: ``/?page=2`` is the second."""
+    waiting: int | None = None
+    """Alerts of the history that wait for somebody; null without a history, and before it was read."""
     schema: str = "iodelta.web-overview/1"
 
 
@@ -47,12 +49,14 @@ def overview(request: Request) -> Response:
     asked = request.query_params.get("page", "1")
     number = min(max(int(asked), 1), pages) if asked.isdecimal() and len(asked) < 9 else 1
     own = places[(number - 1) * EACH : number * EACH]
+    board = site.history.known if site.history is not None else None
+    waiting = None if board is None else len(board.asking)
     if prefers_json(request):
         found = (site.results.summary(place) for place in own)
         results = tuple(summary for summary in found if summary is not None)
-        return document(Overview(results, len(places), number, pages))
-    rows = _rows(own, site.results)
-    return shown(request, "overview.html", rows=rows, total=len(places), number=number, pages=pages)
+        return document(Overview(results, len(places), number, pages, waiting))
+    context: dict[str, Any] = {"total": len(places), "number": number, "pages": pages, "waiting": waiting}
+    return shown(request, "overview.html", rows=_rows(own, site.results), **context)
 
 
 def _rows(places: Sequence[Place], results: Results) -> list[tuple[Place, Summary | None]]:

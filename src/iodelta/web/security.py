@@ -62,6 +62,9 @@ RATE, BURST = 50.0, 400.0
 TRIES = 10
 """Wrong tokens a minute of one address."""
 
+LONGEST = 1000
+"""Characters of an address."""
+
 CLIENTS = 10_000
 """Addresses that are remembered."""
 
@@ -233,6 +236,8 @@ class Guard:
         client = request.client.host if request.client else ""
         if not self._rates.take(client):
             raise DeniedError(429, "too many requests; wait a second", headers={"Retry-After": "1"})
+        if len(request.scope["path"]) > LONGEST:
+            raise DeniedError(414, "no address here is so long")
         check_host(request.headers.get("host", ""), self._rules)
         check_site(request)
         user = self._user(request, client)

@@ -117,6 +117,12 @@ def _method(courses: Sequence[Course]) -> Iterator[str]:
         yield f"Charts of the {MOST} series with the clearest steps are shown, of {len(courses)}."
 
 
+def valued(log: float, unit: str) -> str:
+    """The number of a point with its unit."""
+    text = quantity(math.exp(log), unit)
+    return text if unit in ("ns", "B/s") else f"{text} {unit}"
+
+
 def day(t: float) -> str:
     """A night in UTC, as tables and charts name it."""
     return time.strftime("%Y-%m-%d %H:%M", time.gmtime(t))

@@ -46,7 +46,7 @@ def parts(page: Page) -> dict[str, Any]:
         "version": __version__,
         "spec": _spec,
         "families": tuple(_families(page)),
-        "looks": _safe(_json(config(named()))) if _is_drawn(page) else "",
+        "looks": safe_json(config(named())) if _is_drawn(page) else "",
         "tabled": TABLED,
         "long": LONG,
         "shown": SHOWN,
@@ -116,13 +116,13 @@ def _families(page: Page) -> Iterator[tuple[str, Any]]:
     """The specification of every family that is drawn, once for all its charts: name and unfilled specification."""
     drawn = chain.from_iterable((*chapter.figures, *chapter.more) for chapter in page.chapters)
     for name in sorted({figure.spec for figure in drawn if figure.rows}):
-        yield name, _safe(_json(stored(name)))
+        yield name, safe_json(stored(name))
 
 
 def _spec(figure: Figure) -> Any:
     """What the page's script puts into the specification of the figure's family."""
     data = {name: _columns(rows) for name, rows in data_of(figure).items()}
-    return _safe(_json({"family": figure.spec, "texts": texts_of(figure), "data": data}))
+    return safe_json({"family": figure.spec, "texts": texts_of(figure), "data": data})
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> Any:
@@ -133,10 +133,10 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> Any:
     return {"names": names, "rows": [list(row.values()) for row in rows]}
 
 
-def _json(value: Any) -> str:
+def safe_json(value: Any) -> Any:
     """JSON that cannot end a script element or begin a comment, even if a name in it tries to."""
     text = msgspec.json.encode(value, order="deterministic").decode()
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return _safe(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
 def _safe(text: str) -> Any:

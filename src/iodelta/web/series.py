@@ -1,0 +1,201 @@
+"""A history in pages: the matrix of all series, and one series with every night."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from iodelta.history.answers import Candidate, HistorySeries, Note
+from iodelta.history.courses import Course
+from iodelta.report.formats.charts.course import charts_of
+from iodelta.report.formats.charts.model import Figure
+from iodelta.report.formats.html.write import safe_json
+from iodelta.report.stories.course import of_courses
+from iodelta.web.histories import Histories, SeriesLine
+from iodelta.web.layout import shown
+from iodelta.web.negotiation import document, prefers_json
+
+if TYPE_CHECKING:
+    from iodelta.web.app import Site
+
+NEWEST = 100
+"""Nights in the table of a series; ``?nights=all`` has all."""
+
+BIGGEST = 1 << 63
+"""Numbers of series are smaller."""
+
+PICTURED = 2000
+"""Points up to which the server draws a series itself."""
+
+
+class Epoch(msgspec.Struct, frozen=True):
+    """Another epoch of the machine."""
+
+    t: float
+    """Unix seconds of its first night."""
+    differs: tuple[str, ...]
+    """What differs from the one before."""
+
+
+class SeriesAnswer(msgspec.Struct, frozen=True):
+    """One series with what stands out in it."""
+
+    id: str
+    """Part of its address: ``/series/ID``."""
+    series: HistorySeries
+    by: str
+    """What steps are searched in: ``ratio`` to the reference, or ``level``."""
+    steps: tuple[Candidate, ...]
+    """Oldest first; none is a verdict."""
+    states: tuple[str, ...]
+    """What is known of each step: its alert's state, name and decision."""
+    epochs: tuple[Epoch, ...]
+    """All but the first."""
+    notes: tuple[Note, ...]
+    """What people noted."""
+    schema: str = "iodelta.web-series/1"
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A line of the matrix: a cell on a machine."""
+
+    machine: str
+    cell: str
+    series: dict[str, SeriesLine]
+    """By the name of their column."""
+
+
+def history_of(request: Request) -> Histories:
+    """The history that is served."""
+    site: Site = request.app.state.site
+    if site.history is None:
+        raise HTTPException(404)
+    return site.history
+
+
+def matrix(request: Request) -> Response:
+    """Cells by variants and metrics."""
+    board = history_of(request).board()
+    if prefers_json(request):
+        return document(board)
+    words = request.query_params.get("only", "")
+    wanted = [line for line in board.series if all(word in _name(line) for word in words.split())]
+    columns, rows = _rows(wanted)
+    return shown(request, "matrix.html", board=board, columns=columns, rows=rows, only=words, spark=spark)
+
+
+def _name(line: SeriesLine) -> str:
+    return " ".join((line.machine, line.cell, line.variant, line.metric))
+
+
+def _rows(lines: Iterable[SeriesLine]) -> tuple[list[str], list[Row]]:
+    """Names of columns, and rows; two series of one name differ in their options, the newer one stands."""
+    ordered = sorted(lines, key=lambda line: (line.machine, line.cell, line.newest))
+    columns = sorted({_column(line) for line in ordered})
+    rows = []
+    for (machine, cell), own in groupby(ordered, key=lambda line: (line.machine, line.cell)):
+        rows.append(Row(machine, cell, {_column(line): line for line in own}))
+    return columns, rows
+
+
+def _column(line: SeriesLine) -> str:
+    return f"{line.variant} {line.metric}"
+
+
+def spark(values: Sequence[float], width: float = 120.0, height: float = 24.0) -> str:
+    """The points of a line through ``values``, as the attribute of a drawing has them."""
+    if not values:
+        return ""
+    low, high = min(values), max(values)
+    room = (high - low) or 1.0
+    step = width / max(len(values) - 1, 1)
+    heights = [height - 2 - (height - 4) * (value - low) / room if high > low else height / 2 for value in values]
+    return " ".join(f"{at * step:.1f},{y:.1f}" for at, y in enumerate(heights))
+
+
+def course_of(request: Request) -> Course:
+    """The series that the address names."""
+    number = request.path_params["number"]
+    course = history_of(request).course(number) if number < BIGGEST else None
+    if course is None:
+        raise HTTPException(404)
+    return course
+
+
+def series(request: Request) -> Response:
+    """One series: drawn, in words, night by night."""
+    course = course_of(request)
+    if prefers_json(request):
+        return document(answer(course))
+    ((_, figures),) = charts_of([course])
+    folders = {one: row["folder"] for one, row in history_of(request).experiments().items()}
+    points = course.line.points[::-1]
+    own = points if request.query_params.get("nights") == "all" else points[:NEWEST]
+    table = dict(zip([point.experiment for point in points], _table(figures)[::-1], strict=True))
+    site: Site = request.app.state.site
+    places = {point.experiment: site.folders.at(folders[point.experiment]) for point in own}
+    story = of_courses([course], len(points))
+    return shown(
+        request,
+        "series.html",
+        course=course,
+        figures=figures,
+        data=safe_json([_drawn(figure, course) for figure in figures]),
+        story=story,
+        points=own,
+        more=len(points) - len(own),
+        table=table,
+        heads=figures[-1].head[1:],
+        places=places,
+        number=course.line.key.number,
+        pictured=len(points) <= PICTURED,
+    )
+
+
+def _table(figures: Sequence[Figure]) -> Sequence[Sequence[str]]:
+    return figures[-1].table
+
+
+def _drawn(figure: Figure, course: Course) -> dict[str, Any]:
+    """A figure for the script of the page."""
+    shown_points = [point for point in course.line.points if not figure.name.endswith("ratio") or point.r is not None]
+    columns = {
+        name: [row[name] for row in figure.rows] for name in ("t", "value", "low", "high", "night", "build", "said")
+    }
+    return {
+        "name": re.sub(r"^course-\d+-", "", figure.name),
+        "y": figure.texts["y"],
+        "points": {**columns, "experiment": [point.experiment for point in shown_points]},
+        **{name: figure.extra[name] for name in ("steps", "flats", "epochs", "notes")},
+    }
+
+
+def answer(course: Course) -> SeriesAnswer:
+    """The series as a document."""
+    line = course.line
+    own = HistorySeries(line.key.machine, line.cell, line.variant, line.key.metric, line.unit, line.better, line.points)
+    epochs = tuple(Epoch(epoch.t, epoch.differs) for epoch in course.epochs)
+    states = tuple(standing.said for standing in course.standings)
+    return SeriesAnswer(str(line.key.number), own, course.by, course.steps, states, epochs, course.notes)
+
+
+def picture(request: Request) -> Response:
+    """The chart as the server draws it, for readers without JavaScript."""
+    course = course_of(request)
+    if len(course.line.points) > PICTURED:
+        raise HTTPException(404)
+    import vl_convert
+
+    from iodelta.report.formats.charts.export import VEGA_LITE
+    from iodelta.report.formats.charts.specs import alone
+
+    ((_, figures),) = charts_of([course])
+    drawing = vl_convert.vegalite_to_svg(alone(figures[0]), vl_version=VEGA_LITE)
+    return Response(drawing, media_type="image/svg+xml")

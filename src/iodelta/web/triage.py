@@ -1,0 +1,114 @@
+"""Alerts: what waits for somebody, one alert in full, decisions and notes."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from iodelta.history.alerts import is_asking
+from iodelta.history.answers import Alert, HistoryScanAnswer
+from iodelta.history.log import Annotated, Decided
+from iodelta.report.alerts import told
+from iodelta.report.formats.html.page import page
+from iodelta.report.stories.alert import of_alert
+from iodelta.web.forms import posted
+from iodelta.web.layout import shown, shown_report
+from iodelta.web.negotiation import document, prefers_json
+from iodelta.web.security import DeniedError
+from iodelta.web.series import history_of
+
+WORDS = (
+    ("investigating", "i", "somebody looks into it"),
+    ("expected", "e", "the change is meant"),
+    ("fixed", "f", "it was repaired"),
+    ("wontfix", "w", "it stays"),
+    ("noise", "n", "nothing changed"),
+    ("ignored", "x", "not of interest"),
+    ("new", "u", "take the last word back"),
+)
+"""What can be decided, the key for it, and what it means."""
+
+
+def triage(request: Request) -> Response:
+    """Alerts that wait, then all others."""
+    board = history_of(request).board()
+    if prefers_json(request):
+        return document(HistoryScanAnswer((), board.alerts))
+    others = [alert for alert in board.alerts if not is_asking(alert)]
+    return shown(request, "triage.html", asking=board.asking, others=others, words=WORDS)
+
+
+def alert_of(request: Request) -> Alert:
+    """The alert that the address names."""
+    found = history_of(request).alert(request.path_params["id"])
+    if found is None:
+        raise HTTPException(404)
+    return found
+
+
+def alert(request: Request) -> Response:
+    """One alert in full."""
+    found = alert_of(request)
+    if prefers_json(request):
+        return document(found)
+    story = of_alert(found, *told(found, history_of(request).store))
+    return shown_report(request, "alert.html", page(story, None, ()), alert=found, words=WORDS)
+
+
+async def decide(request: Request) -> Response:
+    """Record what somebody decided."""
+    fields = await posted(request, "triage")
+    found = await run_in_threadpool(alert_of, request)
+    word = fields.get("word", "")
+    if word not in {one for one, _, _ in WORDS}:
+        raise DeniedError(400, "not a decision")
+    entry = Decided(time.time(), found.id, word, fields.get("why", "").strip(), request.scope["user"].name)
+    await run_in_threadpool(history_of(request).write, entry)
+    if prefers_json(request):
+        return document(await run_in_threadpool(alert_of, request))
+    return RedirectResponse(f"{request.app.state.site.rules.prefix}{_back(fields)}", 303)
+
+
+async def annotate(request: Request) -> Response:
+    """Record a note."""
+    fields = await posted(request, "triage")
+    entry = _note(fields, request.scope["user"].name)
+    await run_in_threadpool(history_of(request).write, entry)
+    return RedirectResponse(f"{request.app.state.site.rules.prefix}{_back(fields)}", 303)
+
+
+def _note(fields: Mapping[str, str], who: str) -> Annotated:
+    """Raises DeniedError."""
+    text, commit, at = (fields.get(name, "").strip() for name in ("text", "commit", "at"))
+    if not text:
+        raise DeniedError(400, "a note without text")
+    if commit and not re.fullmatch(r"[0-9a-f]{7,64}", commit):
+        raise DeniedError(400, "not the hash of a commit: 7 to 64 of 0-9 and a-f")
+    if commit and at:
+        raise DeniedError(400, "a note is at a time or at a commit")
+    return Annotated(time.time(), text, None if commit else _moment(at), commit, who)
+
+
+def _moment(text: str) -> float:
+    """Unix seconds of a time in UTC; now where none is given. Raises DeniedError."""
+    from datetime import UTC, datetime
+
+    if not text:
+        return time.time()
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise DeniedError(400, "not a time; write it as 2026-11-22T02:00") from None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+
+def _back(fields: Mapping[str, str]) -> str:
+    """Where the form was, as far as it is one of our pages."""
+    back = fields.get("back", "")
+    return back if re.fullmatch(r"/(triage|series/-?\d{1,20}|alert/[0-9a-f]{1,64})", back) else "/triage"
