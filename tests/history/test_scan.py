@@ -92,3 +92,18 @@ def test_a_drift_that_the_reference_shares_is_no_candidate(tmp_path: Path) -> No
         for one in drifting
     ]
     assert scanned(tmp_path / "bare", bare)
+
+
+def test_nights_whose_few_blocks_agree_by_luck_are_no_step_among_noisy_ones(tmp_path: Path) -> None:
+    """Ten real nights without a change, of four blocks on a machine without a free CPU: some had blocks alike to 1e-6,
+    and among them the others were seven sd off."""
+    values = [6.9296, 6.9273, 6.9379, 6.9755, 6.8838, 6.9762, 6.9691, 6.9031, 6.9717, 6.9649]
+    errors = [0.033958, 0.046048, 0.039194, 0.000914, 0.098375, 1e-6, 0.009143, 0.068798, 0.006688, 0.003031]
+    blocks = [4, 3, 4, 4, 4, 3, 4, 2, 4, 4]
+    nights = [
+        msgspec.structs.replace(
+            one, points=(msgspec.structs.replace(one.points[0], y=y, se=se, n=n, r=None, r_se=None),)
+        )
+        for one, y, se, n in zip(map(night, range(10)), values, errors, blocks, strict=True)
+    ]
+    assert scanned(tmp_path, nights) == []

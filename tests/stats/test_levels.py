@@ -144,3 +144,11 @@ def test_what_is_no_series_is_refused(values: object, given_errors: object) -> N
         levels.checked(np.asarray(values), np.asarray(given_errors))
     with pytest.raises(ValueError, match="a level needs"):
         levels.level([], [], 0.0)
+
+
+@given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=20), st.integers(1, 40))
+def test_steadied_errors_are_never_smaller_and_equal_ones_stay(errors: list[float], blocks: int) -> None:
+    steadied = levels.steadied(errors, [blocks] * len(errors))
+    assert np.all(steadied >= np.asarray(errors))
+    assert np.all(steadied >= np.median(errors) / np.sqrt(blocks) * (1 - 1e-9))
+    assert levels.steadied([0.25] * 5, [blocks] * 5).tolist() == pytest.approx([0.25] * 5)

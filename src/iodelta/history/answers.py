@@ -54,6 +54,8 @@ class HistoryPoint(msgspec.Struct, frozen=True):
     ``counted`` (instructions, which have no error)."""
     repo: str = ""
     """The repository of the commit."""
+    n: int = 0
+    """The blocks, or what else was repeated."""
 
 
 class HistorySeries(msgspec.Struct, frozen=True):

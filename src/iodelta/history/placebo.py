@@ -85,7 +85,8 @@ def _followed(line: Line, by: str) -> tuple[levels.Floats, levels.Floats, levels
     points = [point for point in line.points if by == "level" or point.r is not None]
     values = [point.y if by == "level" else point.r for point in points]
     errors = [point.se if by == "level" else point.r_se for point in points]
-    return np.asarray(values, dtype=float), np.asarray(errors, dtype=float), _numbered([one.epoch for one in points])
+    steadied = levels.steadied(np.asarray(errors, dtype=float), [point.n for point in points])
+    return np.asarray(values, dtype=float), steadied, _numbered([one.epoch for one in points])
 
 
 def _numbered(epochs: Sequence[str]) -> levels.Indices:

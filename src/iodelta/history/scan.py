@@ -150,10 +150,11 @@ class _Epoch:
 
 def followed(line: Line, points: Sequence[HistoryPoint]) -> tuple[levels.Floats, levels.Floats, str]:
     """Values that are higher where it is worse, with their errors, and whether they are ratios or levels."""
-    ratios = [(point.r, point.r_se) for point in points if point.r is not None and point.r_se is not None]
+    ratios = [(point.r, point.r_se, point.n) for point in points if point.r is not None and point.r_se is not None]
     if ratios and len(ratios) >= ENOUGH * len(points):
-        pairs, by = np.asarray(ratios, dtype=float), "ratio"
+        rows, by = np.asarray(ratios, dtype=float), "ratio"
     else:
         worse = -1.0 if line.better == "higher" else 1.0
-        pairs, by = np.asarray([(worse * point.y, point.se) for point in points], dtype=float).reshape(-1, 2), "level"
-    return pairs[:, 0], pairs[:, 1], by
+        rows = np.asarray([(worse * point.y, point.se, point.n) for point in points], dtype=float).reshape(-1, 3)
+        by = "level"
+    return rows[:, 0], levels.steadied(rows[:, 1], rows[:, 2]), by

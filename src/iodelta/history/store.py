@@ -149,7 +149,7 @@ class Store:
     def lines(self, series: Sequence[int] = (), *, machine: str = "", since: float = -math.inf) -> list[Line]:
         """Every series with its points; or those with these numbers, of one machine, with the nights ``since`` then."""
         joined = POINTS.join(EXPERIMENTS, POINTS.c.experiment == EXPERIMENTS.c.id)
-        columns = (POINTS.c[name] for name in ("series", "experiment", "y", "se", "r", "r_se", "flags"))
+        columns = (POINTS.c[name] for name in ("series", "experiment", "y", "se", "r", "r_se", "flags", "n"))
         found = sa.select(EXPERIMENTS.c.t, EXPERIMENTS.c.epoch, EXPERIMENTS.c.subject, *columns).select_from(joined)
         described = sa.select(SERIES).order_by(SERIES.c.cell, SERIES.c.variant, SERIES.c.key)
         if series:
@@ -160,9 +160,9 @@ class Store:
             found = found.where(EXPERIMENTS.c.t >= since)
         points: dict[int, list[HistoryPoint]] = {}
         with self._reading() as connection:
-            for t, epoch, subject, number, experiment, y, se, r, r_se, flags in connection.execute(found).all():
+            for t, epoch, subject, number, experiment, y, se, r, r_se, flags, n in connection.execute(found).all():
                 build = _build(subject)
-                one = HistoryPoint(t, experiment, epoch, *build[:2], y, se, r, r_se, _flags(flags), build[2])
+                one = HistoryPoint(t, experiment, epoch, *build[:2], y, se, r, r_se, _flags(flags), build[2], n)
                 points.setdefault(number, []).append(one)
             is_whole = not machine and not math.isfinite(since)
             if not is_whole and len(points) <= NAMED:

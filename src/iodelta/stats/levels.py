@@ -58,6 +58,17 @@ def weights(errors: Floats, tau: float, inflation: float = 1.0) -> Floats:
     return 1.0 / (np.maximum(errors**2 + tau**2, RESOLUTION**2) * inflation)
 
 
+def steadied(errors: ArrayLike, blocks: ArrayLike) -> Floats:
+    """Standard errors that few ``blocks`` gave, none of them small by luck alone: where the few blocks of a night
+    happen to agree, that night would outweigh all others. The variance of a night counts ``blocks - 1`` times and the
+    median of the series once; what is larger stays."""
+    se = np.asarray(errors, dtype=float)
+    if not len(se):
+        return se
+    n = np.maximum(np.asarray(blocks, dtype=float), 1.0)
+    return np.asarray(np.maximum(se, np.sqrt((float(np.median(se)) ** 2 + (n - 1.0) * se**2) / n)))
+
+
 def level(values: ArrayLike, errors: ArrayLike, tau: float, inflation: float = 1.0) -> Level:
     """The level of points that belong to one segment. Raises ValueError without points."""
     y, se = checked(values, errors)
