@@ -16,7 +16,7 @@ from prepared_disk import disk
 from test_course import NIGHTS, history, line, point
 from test_html import Watched, file, outward, told
 from test_html_everywhere import COLLIDING
-from test_values_in_browser import CUT_OFF, TWINS
+from test_values_in_browser import ALIKE, CUT_OFF, POWERS, TWINS
 
 from benchmarks.gallery.__main__ import unpacked
 from benchmarks.gallery.theirs import DISKS
@@ -112,6 +112,8 @@ def test_no_rule_of_accessibility_is_broken_and_nothing_is_cut_off(
     assert violations(page) == []
     assert page.evaluate(CUT_OFF) == []
     assert page.evaluate(TWINS) == []
+    assert kind == "folded" or page.evaluate(ALIKE) == []  # its charts are copies of one
+    assert page.evaluate(POWERS) == []
     assert page.evaluate(COLLIDING) == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert outward(page) == []

@@ -40,12 +40,14 @@ DEPTHS = (1, 2, 4, 8, 16, 32)
 
 
 @cache
-def source(change: float = 0.0, *, sd: float = 0.01, blocks: int = 10) -> Source:
+def source(
+    change: float = 0.0, *, sd: float = 0.01, blocks: int = 10, variants: tuple[str, ...] = ("old", "new")
+) -> Source:
     """A depth sweep of two variants whose trials carry latencies, counters, clocks and a background load; ``change`` is
     that of the deepest cell."""
-    question = experiment(DEPTHS)
-    rise = {(f"iodepth={depth}", v): min(depth, 8) - 1.0 for depth in DEPTHS for v in ("old", "new")}
-    rise["iodepth=32", "new"] = 8 * (1 + change) - 1
+    question = experiment(DEPTHS, variants)
+    rise = {(f"iodepth={depth}", v): min(depth, 8) - 1.0 for depth in DEPTHS for v in variants}
+    rise["iodepth=32", variants[-1]] = 8 * (1 + change) - 1
     told, plan = account(question, rise, sd=sd, blocks=blocks), make_plan(question)
     made = [dressed(trial) for trial in trials(plan, rise, blocks, sd)]
     told = msgspec.structs.replace(told, views=views(plan, told.judgement, made))

@@ -24,6 +24,7 @@ def coarse(path: Path, iops: float, **buckets: dict[str, float]) -> None:
     """A result whose I/Os took as long as ``buckets`` say."""
     made = document(iops)
     made["jobs"][0] |= buckets
+    path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(made, indent=1))
 
 

@@ -12,9 +12,11 @@ from browsers import PATIENCE
 from fio_files import write
 from playwright.sync_api import Browser
 from test_charts import source
+from test_console import account, experiment
 from test_html import Watched, file, html, told
 from test_html_everywhere import COLLIDING, NAMELESS
 from test_inert import hostile_account
+from test_shares import coarse
 
 from benchmarks.gallery.__main__ import unpacked
 from benchmarks.gallery.theirs import DISKS
@@ -70,6 +72,34 @@ POINTS = COLLIDING.replace(".plot svg .role-axis-label", "[id^=plot-knee] svg .m
 SEEN = """() => [...document.querySelectorAll(".plot")].filter((one) => one.checkVisibility()).length"""
 """How many charts can be seen."""
 
+POWERS = """
+() => [...document.querySelectorAll(".plot svg .role-axis-label text")].map((one) => one.textContent)
+  .filter((text) => /\\de\\+?\\d/.test(text))
+"""
+"""Numbers of an axis with a power of ten: ``3e+1`` is neither 25 nor 30 to a reader."""
+
+FRAMES = """
+() => [...document.querySelectorAll(".plot")].map((plot) => {
+  const frame = plot.querySelector("svg .mark-group.role-frame .background").getBoundingClientRect();
+  return [plot.id, frame.width / plot.getBoundingClientRect().width];
+})
+"""
+"""The share of each chart's width that is left to what it draws."""
+
+RAGGED = """
+() => [...document.querySelectorAll("table")].flatMap((table) => {
+  const at = [...table.querySelectorAll("thead th")].findIndex((one) => one.textContent === "variant");
+  const cells = [...table.rows].map((row) => row.cells[at]).filter((one) => one?.textContent);
+  const lefts = cells.map((cell) => {
+    const range = document.createRange();
+    range.selectNodeContents(cell);
+    return Math.round(range.getBoundingClientRect().left);
+  });
+  return new Set(lefts).size > 1 ? [[...new Set(lefts)]] : [];
+})
+"""
+"""Columns of names that do not begin below each other: next to a long name a short one is off a phone's screen."""
+
 TWINS = """
 () => [...document.querySelectorAll(".plot svg .role-axis-label")].flatMap((axis) => {
   const shown = [...axis.querySelectorAll("text")].map((one) => one.textContent).filter(Boolean);
@@ -115,7 +145,7 @@ def legible(browser: Browser, path: Path, width: int) -> None:
     watched = Watched(browser.new_page(viewport={"width": width, "height": 900}))
     page = watched.open(path)
     assert page.locator(".plot").count() == page.locator(".plot.drawn svg").count() >= 4
-    for script in (COLLIDING, NAMELESS, ALIKE, CUT_OFF, TWINS):
+    for script in (COLLIDING, NAMELESS, ALIKE, CUT_OFF, TWINS, POWERS, RAGGED):
         assert page.evaluate(script) == [], width
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert watched.wrong == []
@@ -191,7 +221,7 @@ def test_a_page_of_hundreds_of_cells_is_folded_and_opens_by_keyboard(browser: Br
     assert page.evaluate(SEEN) > before
     page.locator("details.more").evaluate_all("all => all.forEach(one => { one.open = true; })")
     assert 3 * folded < 2 * page.evaluate(height)
-    for script in (COLLIDING, NAMELESS, ALIKE, CUT_OFF, TWINS):
+    for script in (COLLIDING, NAMELESS, ALIKE, CUT_OFF, TWINS, POWERS, RAGGED):
         assert page.evaluate(script) == []
     page.close()
 
@@ -276,6 +306,34 @@ def test_an_interval_that_runs_off_the_chart_ends_in_an_arrowhead(browser: Brows
     marks = page.locator(".mark-symbol.role-mark path").count()
     assert marks == len(figure.rows) + 2
     page.close()
+
+
+def test_long_names_of_variants_leave_room_for_charts_and_numbers(browser: Browser, tmp_path: Path) -> None:
+    names = ("libaio-as-the-distribution-ships-it", "uring", "psync-of-a-build-with-a-rather-long-name")
+    found = source(-0.05, variants=names)
+    path = tmp_path / "page.html"
+    path.write_bytes(html(account(experiment((1, 32), names), {}), tuple(figures(found))))
+    for width in (320, 390):
+        legible(browser, path, width)
+        page = Watched(browser.new_page(viewport={"width": width, "height": 900})).open(path)
+        page.locator("details").evaluate_all("all => all.forEach((one) => { one.open = true; })")
+        assert page.locator("#numbers th", has_text="variant").count() >= 1
+        assert page.evaluate(RAGGED) == [], width
+        frames = page.evaluate(FRAMES)
+        assert len(frames) > 10
+        assert [one for one in frames if one[1] < 0.3] == [], width
+        page.close()
+
+
+def test_shares_of_ios_are_read_without_powers_of_ten(browser: Browser, tmp_path: Path) -> None:
+    coarse(tmp_path / "results" / "a.json", 1000, latency_us={"4": 1.6, "10": 54.8, "20": 30.0, "50": 13.6})
+    path = page_of(read_layout(tmp_path / "results"), tmp_path / "page.html")
+    for width in (320, 1280):
+        legible(browser, path, width)
+        page = Watched(browser.new_page(viewport={"width": width, "height": 900})).open(path)
+        axis = page.locator("[id^=plot-shares] svg .role-axis-label").first.locator("text")
+        assert {"10", "50"} <= set(axis.all_text_contents())
+        page.close()
 
 
 def test_commands_are_copied_by_a_button(browser: Browser, tmp_path: Path) -> None:

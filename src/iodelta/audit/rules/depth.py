@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from iodelta.audit.model import Evidence, Mark, Repair, rule
 from iodelta.audit.numbers import count, known, latency, parts, span
+from iodelta.figures import two_digits
 from iodelta.ingest import Run
 from iodelta.ingest.table_headings import column
 from iodelta.trial import Quantity
@@ -134,7 +135,8 @@ def mismatch(evidence: Evidence) -> Iterator[Mark]:
             why = "this is probably fio's submission latency, not the total latency"
         yield Mark(
             (index,),
-            f"IOPS x mean latency makes {found.value:.2g} I/Os in flight of {count(most)} ({share:.2g} of it): {why}",
+            f"IOPS x mean latency makes {two_digits(found.value)} I/Os in flight of {count(most)} "
+            f"({two_digits(share)} of it): {why}",
             _mended(index, run, most) if share < LOST else (),
         )
 

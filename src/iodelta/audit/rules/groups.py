@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
 from iodelta.audit.model import Evidence, Mark, rule
-from iodelta.audit.numbers import known, latency, number, parts
+from iodelta.audit.numbers import count, known, latency, number, parts
 from iodelta.audit.tables import context, groups, load, rate, variant, without_load, workload
 from iodelta.ingest import Run
 from iodelta.ingest.table_headings import column
@@ -37,7 +37,7 @@ def trend(evidence: Evidence) -> Iterator[Mark]:
             continue
         if _rises(rates) or _rises(rates[::-1]):
             way = "rise" if rates[0] < rates[-1] else "fall"
-            listed = ", ".join(f"{value:g}" for value in rates)
+            listed = ", ".join(count(value) for value in rates)
             yield Mark(rows, f"IOPS {way} from row to row: {listed}; were the rows run in this order?")
 
 
@@ -69,7 +69,8 @@ def faster(evidence: Evidence) -> Iterator[Mark]:
         before, after = (None, None) if other is None else (rate(evidence.runs[other]), rate(run))
         if other is not None and before and after and after > before * (1 + FASTER):
             yield Mark(
-                (other, index), f"{after:g} IOPS under load against {before:g} without ({after / before - 1:+.0%})"
+                (other, index),
+                f"{count(after)} IOPS under load against {count(before)} without ({after / before - 1:+.0%})",
             )
 
 

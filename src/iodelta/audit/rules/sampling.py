@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from iodelta.audit.model import Evidence, Mark, rule
-from iodelta.audit.numbers import known, parts
+from iodelta.audit.numbers import count, known, parts
 from iodelta.ingest import Run
 from iodelta.trial import Direction
 
@@ -53,7 +53,7 @@ def stalls(evidence: Evidence) -> Iterator[Mark]:
                 yield Mark((index,), text, severity="note")
             elif sampler.mean.low > iops.high * (1 + APART) and not _is_short(direction):
                 ratio = sampler.mean.value / iops.value
-                text = f"{direction.kind}: samples average {ratio:.3g} times the run's {iops.value:.6g} IOPS"
+                text = f"{direction.kind}: samples average {ratio:.3g} times the run's {count(iops.value)} IOPS"
                 yield Mark((index,), f"{text}: stalls, or jobs that ended early")
 
 

@@ -113,7 +113,7 @@ def unit(evidence: Evidence) -> Iterator[Mark]:
         below = _tail_below(direction, mean / 2)
         if below:
             percent, value = below[0]
-            text = f"p{percent:g} is {span(value.value)}, but {iops.value:g} IOPS at depth {count(most)} make"
+            text = f"p{percent:g} is {span(value.value)}, but {count(iops.value)} IOPS at depth {count(most)} make"
             repairs = _scaled(index, run, [percent for percent, _ in below])
             yield Mark((index,), f"{text} the mean {span(mean)}: a thousandfold", repairs)
 

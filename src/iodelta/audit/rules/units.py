@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import starmap
 
 from iodelta.audit.model import Evidence, Mark, Repair, rule
-from iodelta.audit.numbers import blank, known, number, parts
+from iodelta.audit.numbers import blank, count, known, number, parts
 from iodelta.ingest import Run
 from iodelta.ingest.table_headings import Column, column
 from iodelta.trial import Direction
@@ -44,7 +44,7 @@ def mismatch(evidence: Evidence) -> Iterator[Mark]:
                 continue
             if bandwidth.high < iops.low * size * (1 - OFF) or bandwidth.low > iops.high * size * (1 + OFF):
                 ratio = bandwidth.value / (iops.value * size)
-                text = f"the bandwidth is {ratio:.4g} times {iops.value:g} IOPS of {size} bytes"
+                text = f"the bandwidth is {ratio:.4g} times {count(iops.value)} IOPS of {size} bytes"
                 yield Mark((index,), text + _cause(ratio), _mended(index, run, direction))
 
 

@@ -32,6 +32,11 @@ class Row(msgspec.Struct, frozen=True):
         """The name with its group."""
         return f"{self.group}: {self.name}" if self.group else self.name
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What the cells say."""
+        return tuple(cell.text for cell in self.cells)
+
 
 class Table(msgspec.Struct, frozen=True):
     """``first`` heads the names, ``heads`` the cells. The last column is words, all others are numbers."""

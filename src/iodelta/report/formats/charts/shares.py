@@ -56,7 +56,7 @@ def _figure(source: Source, held: Sequence[Shares], note: str) -> Figure:
             "name": "share",
             "frame": frame([most], [0.0], log=False),
             "room": room([row["text"] for row in rows]),
-            "format": "~g",
+            "format": "~f",
             "variants": colored(names),
             "legend": names,
         },

@@ -106,7 +106,7 @@ def figure(source: Source, timeline: Timeline, place: int, note: str = "") -> Fi
         spec="timeline-log" if log else "timeline",
         title=f"{timeline.kind.capitalize()} {name} {over}{f': {label(timeline.part)}' if timeline.part else ''}",
         alt=_seen(timeline),
-        about=f"{ABOUT} {TOTAL}" if timeline.kind == "total" else ABOUT,
+        about=ABOUT,
         rows=rows,
         texts={
             "x": x,
@@ -116,7 +116,7 @@ def figure(source: Source, timeline: Timeline, place: int, note: str = "") -> Fi
         extra={"dots": [row for row in rows if row["name"] in few]},
         head=("log", x, "mean", "least", "greatest"),
         table=list(chain.from_iterable(_table(track, timeline, step) for track in timeline.tracks)),
-        note=note,
+        note=" ".join(filter(None, (TOTAL if timeline.kind == "total" else "", note))),
         wide=True,
     )
 

@@ -40,20 +40,33 @@
     }
   };
 
-  // What the names of rows, or the numbers of an axis, take from the width of a chart.
-  const nameWidth = (spec, width) => {
-    const names = spec.datasets.rows.map((row) => String(row.row ?? row.cell ?? ""));
-    return Math.max(60, Math.min(0.46 * width, 6.2 * Math.max(0, ...names.map((name) => name.length)) + 10));
+  // The field that names the rows of a chart: that of its first y channel of names.
+  const rowField = (part) => {
+    if (part === null || typeof part !== "object") return undefined;
+    if (part.y?.type === "nominal") return part.y.field;
+    const inside = Object.entries(part).filter(([key]) => key !== "data" && key !== "datasets");
+    return inside.map(([, value]) => rowField(value)).find((field) => field);
   };
 
-  // Letters of a row's name: a long name loses its beginning, but no more than leaves all names different.
-  const letters = (spec, width) => {
-    const names = [...new Set(spec.datasets.rows.map((row) => String(row.row ?? row.cell ?? "")))];
-    const cut = (name, most) => (name.length > most ? name.slice(1 - most) : name);
-    let most = Math.max(8, Math.floor((width * 0.46) / 6.4));
-    while (new Set(names.map((name) => cut(name, most))).size < names.length) most += 1;
-    return most;
+  // The names of the rows of a chart; none where its y axis has numbers.
+  const rowNames = (spec) => {
+    const field = rowField(spec);
+    return field ? [...new Set(spec.datasets.rows.map((row) => String(row[field] ?? "")))] : [];
   };
+
+  // A long name loses its beginning, or its middle: the shorter cut that leaves all names different.
+  const cutOf = (names, width) => {
+    const cut = (name, most, head) => (
+      name.length > most ? `${name.slice(0, head)}…${name.slice(1 - most + head)}` : name);
+    const different = (most, head) => new Set(names.map((name) => cut(name, most, head))).size === names.length;
+    for (let most = Math.max(8, Math.floor((width * 0.46) / 6.4)); ; most += 1) {
+      const head = [0, Math.floor(most / 2)].find((letters) => different(most, letters));
+      if (head !== undefined) return { most, head };
+    }
+  };
+
+  // What the names of rows, or the numbers of an axis, take from the width of a chart.
+  const nameWidth = (names, most) => Math.max(60, 6.2 * Math.min(most, Math.max(0, ...names.map((name) => name.length))) + 10);
 
   const read = (id) => JSON.parse(document.getElementById(id).textContent);
   const families = new Map();
@@ -88,13 +101,15 @@
 
   const draw = (plot) => {
     const spec = specOf(plot.id.replace(/^plot-/, "spec-"));
-    const most = letters(spec, plot.clientWidth);
-    const labelExpr = `length(datum.label) > ${most} ? '…' + slice(datum.label, ${1 - most}) : datum.label`;
+    const names = rowNames(spec);
+    const { most, head } = cutOf(names, plot.clientWidth);
+    const shortened = `slice(datum.label, 0, ${head}) + '…' + slice(datum.label, ${1 - most + head})`;
+    const labelExpr = `length(datum.label) > ${most} ? ${shortened} : datum.label`;
     const axisY = { ...looks.axisY, labelLimit: Math.round(Math.max(plot.clientWidth * 0.48, 6.8 * most)) };
     // In the middle of a narrow plot a long title would run off its right edge.
     const axisX = plot.clientWidth < 480 ? { ...looks.axisX, titleAnchor: "end" } : looks.axisX;
     spec.config = { ...looks, axisX, axisY, axisYDiscrete: { ...looks.axisYDiscrete, labelExpr } };
-    foldLegends(spec, plot.clientWidth * 0.96 - nameWidth(spec, plot.clientWidth));
+    foldLegends(spec, plot.clientWidth * 0.96 - nameWidth(names, most));
     spec.autosize = { type: "fit-x", contains: "padding" };
     const options = { ast: true, logLevel: 1, renderer: "svg", actions: false, defaultStyle: false, tooltip: show };
     return vegaEmbed(plot, spec, options).then(

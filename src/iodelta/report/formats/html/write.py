@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -65,6 +65,7 @@ def environment(*places: Path) -> Any:
     made = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
     made.undefined = jinja2.StrictUndefined
     made.filters["tied"] = _tied
+    made.filters["named"] = _named
     return made
 
 
@@ -99,6 +100,13 @@ def _colors(colors: dict[str, Any]) -> list[tuple[str, str]]:
         else:
             found.append((name, value))
     return found
+
+
+def _named(rows: Iterable[Sequence[str]], heads: Sequence[str]) -> set[int]:
+    """The columns that hold names, not numbers: those of variants, and those whose every text begins with a letter."""
+    columns = enumerate(zip(*rows, strict=False))
+    worded = {at for at, texts in columns if all(re.match(r"(?!x\d)[^\W\d_]|$", text) for text in texts)}
+    return worded | {at for at, head in enumerate(heads) if head == "variant"}
 
 
 def _tied(text: str) -> str:
