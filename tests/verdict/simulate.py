@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.noise import Noise, experiments
 from iodelta.trial import Direction, Latency, Quantity, Trial
-from iodelta.verdict import Judgement, Rules, Series, judge_series, metric, next_step
+from iodelta.verdict import Judgement, Rules, Series, account, judge_series, metric, next_step
+from iodelta.verdict.outlook import Outlook
 
 Floats = NDArray[np.float64]
 
@@ -122,7 +124,8 @@ def live_matrix(
     seed: int,
 ) -> Judgement:
     """A matrix as the runner makes it: rounds over the open cells, judged at every look, until ``budget`` blocks are
-    spent or no cell is open. The first ``changed`` cells carry ``change``; one run's noise has ``sd``."""
+    spent or no cell is open. The first ``changed`` cells carry ``change``; one run's noise has ``sd``. The blocks that
+    open comparisons need are not projected: that takes half of the time, and no word rests on it."""
     rng = np.random.default_rng(seed)
     a, b, first = experiments(model, blocks=rules.max_blocks, series=cells, change=0.0, sd=sd, rng=rng)
     b[:changed] *= 1.0 + change
@@ -130,14 +133,11 @@ def live_matrix(
     still_open, spent = list(range(cells)), 0
 
     def judged(*ended: int) -> Judgement:
-        return judge_series(
-            [
-                series(a[c, : len(at)], b[c, : len(at)], first[c], cell=f"cell {c}", at=at)
-                for c, at in enumerate(run_at)
-            ],
-            rules,
-            ended=ended,
-        )
+        made = [
+            series(a[c, : len(at)], b[c, : len(at)], first[c], cell=f"cell {c}", at=at) for c, at in enumerate(run_at)
+        ]
+        with mock.patch.object(account, "outlook_of", return_value=Outlook()):
+            return judge_series(made, rules, ended=ended)
 
     due = {n + (rules.screen.blocks if rules.family == "screen" else 0) for n in rules.looks} | {rules.screen.blocks}
     while still_open and spent < budget:
