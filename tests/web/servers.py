@@ -59,6 +59,10 @@ class Server:
         finally:
             connection.close()
 
+    def address(self, name: str) -> str:
+        """The path of the result with this name."""
+        return next(f"/experiment/{one['id']}" for one in self.json("/")["results"] if one["name"] == name)
+
     def json(self, path: str, **headers: str) -> Any:
         """The document at an address."""
         answer = self.ask(path, "GET", None, Accept="application/json", **headers)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Self
 
-from iodelta.study.words import duration
+from iodelta.study.words import expected
 
 TELLING_SHARE = 0.1
 TELLING_SECONDS = 5.0
@@ -34,11 +34,6 @@ def time_left(share: float | None, seconds: float) -> str:
     if share is None or not TELLING_SHARE <= share < 1 or seconds < TELLING_SECONDS:
         return ""
     return f", {expected(seconds * (1 - share) / share)}"
-
-
-def expected(seconds: float) -> str:
-    """How long something still takes, in words."""
-    return f"about {duration(seconds)} left"
 
 
 class Pace:

@@ -109,7 +109,7 @@ def _serve(
     from iodelta.web.results import Results
     from iodelta.web.serving import bound, serve, url_of
 
-    app = make_app(Site(Folders(roots), Results(), rules, history))
+    made = make_app(Site(Folders(roots), Results(), rules, history))
     listening = bound(host, port)
     url = url_of(listening, rules.prefix)
     if format_ == "json":
@@ -117,7 +117,7 @@ def _serve(
     else:
         click.echo(f"{url}  (Ctrl-C ends it)")
     sys.stdout.flush()
-    serve(app, listening)
+    serve(made.app, listening, made.end)
 
 
 def _history(place: str | None, log: Path | None) -> Histories | None:

@@ -14,17 +14,17 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from iodelta.cli.progress import Pace, Progress, expected, redrawable
+from iodelta.cli.progress import Pace, Progress, redrawable
 from iodelta.errors import pasted
 from iodelta.lab.plan import Plan
 from iodelta.lab.progress import Watcher
 from iodelta.lab.schedule import Slot
 from iodelta.plural import plural
-from iodelta.report.stories.evidence import blocks_to_look, first_look
+from iodelta.report.stories.underway import SETTLED, ahead, beyond_budget, so_far, state
 from iodelta.study.planned import at_most
-from iodelta.study.words import duration, inert, interval, measured, metric_name, percent, wrap
+from iodelta.study.words import duration, inert, metric_name, wrap
 from iodelta.trial import Trial
-from iodelta.verdict import Judgement, Verdict, next_step
+from iodelta.verdict import Judgement, next_step
 
 
 class Unheard:
@@ -61,10 +61,6 @@ SHOWN_CELLS = 20
 
 EVERY = 15.0
 """Seconds of measuring between two lines of a log; a cell that is decided gets its line at once."""
-
-
-SETTLED = ("decided", "exhausted")
-"""Steps after which no more blocks of a cell are run."""
 
 
 class PlainWatcher:
@@ -110,62 +106,16 @@ class PlainWatcher:
         self._round += 1
         if self._said is not None and decided == self._said[0] and spent - self._said[1] < EVERY:
             return
-        if self._said is None and (beyond := _beyond_budget(self._plan, judgement, spent)):
+        if self._said is None and (beyond := beyond_budget(self._plan, judgement, spent)):
             self.note(beyond)
         self._said = (decided, spent)
         self._say(
             f"round {self._round} done: {decided} of {_cells(len(steps))} decided{ended}, {duration(spent)} spent, "
-            f"{_ahead(self._plan, judgement, spent, left)}"
+            f"{ahead(self._plan, judgement, spent, left)}"
         )
 
     def preparing(self, what: str, share: float) -> None:
         self._progress.step(f"{inert(what)}:", share)
-
-
-def _ahead(plan: Plan, judgement: Judgement, spent: float, left: float) -> str:
-    """What is to come: before the first look of any cell nothing is known but when that look will be, at the pace that
-    was measured."""
-    nearest = _before_first_look(judgement)
-    if nearest is None:
-        return expected(left)
-    return first_look(nearest, judgement, _names(plan), _block_seconds(plan, judgement, spent))
-
-
-def _beyond_budget(plan: Plan, judgement: Judgement, spent: float) -> str:
-    """That the budget ends before the first look at the pace that was measured; empty where it does not."""
-    nearest, budget = _before_first_look(judgement), plan.experiment.design.budget
-    if nearest is None or nearest.next_look is None or spent > budget:  # one that was extended
-        return ""
-    each = _block_seconds(plan, judgement, spent)
-    needed = spent + each * sum(blocks_to_look(nearest.next_look, judgement, _names(plan)))
-    if needed <= budget:
-        return ""
-    return (
-        f"A trial takes {duration(each / plan.per_block)} ({duration(plan.trial_seconds)} in the plan): the budget of "
-        f"{duration(budget)} ends before the first look, which takes {duration(needed)} in all. "
-        "Give a larger budget, shorter trials or fewer cells."
-    )
-
-
-def _before_first_look(judgement: Judgement) -> Verdict | None:
-    """The comparison that is nearest to its first look; None once any cell was looked at, or where none will be."""
-    waiting = [verdict for verdict in judgement.verdicts if verdict.next_look is not None]
-    if not waiting or any(verdict.look is not None for verdict in judgement.verdicts):
-        return None
-    return min(waiting, key=lambda verdict: (verdict.next_look or 0) - verdict.blocks)
-
-
-def _names(plan: Plan) -> list[str]:
-    return [cell.name for cell in plan.experiment.cells]
-
-
-def _block_seconds(plan: Plan, judgement: Judgement, spent: float) -> float:
-    """Seconds of a block of one cell: as measured, once one was."""
-    blocks: dict[str, int] = {}
-    for verdict in judgement.verdicts:  # a metric may lack values that another one of the cell has
-        blocks[verdict.cell] = max(verdict.blocks, blocks.get(verdict.cell, 0))
-    done = sum(blocks.values())
-    return spent / done if done else plan.trial_seconds * plan.per_block
 
 
 def _cells(count: int) -> str:
@@ -217,7 +167,7 @@ class LiveWatcher:
 
     def judged(self, judgement: Judgement, spent: float, left: float) -> None:
         first = self._judgement is None
-        if first and self._plan is not None and (beyond := _beyond_budget(self._plan, judgement, spent)):
+        if first and self._plan is not None and (beyond := beyond_budget(self._plan, judgement, spent)):
             self.note(beyond)
         self._judgement, self._spent, self._left = judgement, spent, left
         self._draw()
@@ -250,7 +200,7 @@ class LiveWatcher:
         bar = "#" * round(10 * min(1.0, self._seconds / whole))
         left = ""
         if self._left is not None and self._judgement is not None:
-            left = f", {_ahead(self._plan, self._judgement, self._spent, self._left)}"
+            left = f", {ahead(self._plan, self._judgement, self._spent, self._left)}"
         lines = [
             Text(f"{self._head}: block {self._block} of {self._plan.rules.max_blocks} at most", style="bold"),
             Text(f"{duration(self._spent)} of {duration(design.budget)}{left}"),
@@ -272,23 +222,12 @@ def _table(plan: Plan, judgement: Judgement, width: int) -> Table:
         verdicts = judgement.of(cell.name)
         for variant in {verdict.variant: None for verdict in verdicts}:
             own = [verdict for verdict in verdicts if verdict.variant == variant]
-            rows.append((next_step(own), own))
-    for step, own in sorted(rows, key=lambda row: row[0] in SETTLED)[:SHOWN_CELLS]:
+            rows.append(own)
+    for own in sorted(rows, key=lambda own: next_step(own) in SETTLED)[:SHOWN_CELLS]:
         first = own[0]
-        words = " ".join(dict.fromkeys(v.word for v in own))
-        state = words if step in SETTLED else "waiting for others" if step == "waiting" else "deciding"
         name = metric_name(first.metric, with_kind=False)
-        table.add_row(inert(first.cell), first.variant, str(first.blocks), name, _so_far(first), state)
+        table.add_row(inert(first.cell), first.variant, str(first.blocks), name, so_far(first), state(own))
     return table
-
-
-def _so_far(verdict: Verdict) -> str:
-    change = verdict.change
-    if change is None:
-        return "-"
-    if change.low is None or change.high is None:
-        return percent(change.value)
-    return f"{measured(change.value, change.low, change.high)} ({interval(change.low, change.high)})"
 
 
 @contextlib.contextmanager

@@ -180,12 +180,8 @@ class Runner:
         waiting = set(self._open_cells())
         return [slot for slot in round_ if slot.cell in waiting and not self._is_complete(slot)]
 
-    def _open_cells(self) -> Iterator[str]:
-        """The cells that are neither decided nor abandoned."""
-        for cell in self._cells:
-            verdicts = self._judgement.of(cell)
-            if cell not in self._state.abandoned and (not verdicts or next_step(verdicts) == "continue"):
-                yield cell
+    def _open_cells(self) -> list[str]:
+        return open_cells(self._plan, self._state, self._judgement)
 
     def _block(self, slot: Slot, background: BackgroundLoad | None, attempt: int) -> None:
         """One block; after a spoilt trial all of it again, so that no arm is ever dropped alone.
@@ -332,16 +328,28 @@ class Runner:
         return self._state.trial_seconds(self._plan.trial_seconds)
 
     def _seconds_left(self) -> float:
-        """Expected seconds until the end: what open cells need by their own estimate, but no less than to their next
-        look, within plan and budget."""
-        blocks, most = 0, self._rules.max_blocks
-        for cell in self._open_cells():
-            verdicts = self._judgement.of(cell)
-            needed = max((v.needed.blocks or most for v in verdicts if v.needed), default=most)
-            needed = max([needed, *(v.next_look or 0 for v in verdicts)])
-            blocks += max(0, min(needed, most) - self._done[cell])
-        left = blocks * self._plan.per_block * self._trial_seconds()
-        return min(left, max(0.0, self._budget - self._state.spent))
+        return seconds_left(self._plan, self._rules, self._state, self._judgement, self._budget)
+
+
+def open_cells(plan: Plan, state: Account, judgement: Judgement) -> list[str]:
+    """The cells that are neither decided nor abandoned."""
+    kept = [cell.name for cell in plan.experiment.cells if cell.name not in state.abandoned]
+    verdicts = {name: judgement.of(name) for name in kept}
+    return [name for name, own in verdicts.items() if not own or next_step(own) == "continue"]
+
+
+def seconds_left(plan: Plan, rules: Rules, state: Account, judgement: Judgement, budget: float) -> float:
+    """Expected seconds until the end: what open cells need by their own estimate, but no less than to their next
+    look, within plan and budget."""
+    blocks, most = 0, rules.max_blocks
+    done = Counter(cell for cell, _ in state.complete([variant.name for variant in plan.experiment.variants]))
+    for cell in open_cells(plan, state, judgement):
+        verdicts = judgement.of(cell)
+        needed = max((v.needed.blocks or most for v in verdicts if v.needed), default=most)
+        needed = max([needed, *(v.next_look or 0 for v in verdicts)])
+        blocks += max(0, min(needed, most) - done[cell])
+    left = blocks * plan.per_block * state.trial_seconds(plan.trial_seconds)
+    return min(left, max(0.0, budget - state.spent))
 
 
 def judge_folder(plan: Plan, rules: Rules, state: Account, trials: dict[int, Trial]) -> Judgement:

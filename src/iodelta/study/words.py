@@ -207,6 +207,11 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min" if minutes % 60 else f"{minutes // 60} h"
 
 
+def expected(seconds: float) -> str:
+    """How long something still takes."""
+    return f"about {duration(seconds)} left"
+
+
 def size(count: float) -> str:
     """``4 KiB``, ``1.5 GiB``."""
     return _scaled(count, (("B", 1.0), ("KiB", 2.0**10), ("MiB", 2.0**20), ("GiB", 2.0**30), ("TiB", 2.0**40)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from starlette.applications import Starlette
@@ -15,12 +15,13 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from iodelta.errors import IodeltaError, RequestError
-from iodelta.web import experiments, pages
+from iodelta.web import experiments, pages, watching
 from iodelta.web.folders import Folders
 from iodelta.web.layout import shown, static_file
 from iodelta.web.negotiation import document, prefers_json
 from iodelta.web.results import Results
 from iodelta.web.security import COOKIE, SESSION, DeniedError, Guard, Rules
+from iodelta.web.streams import Streams
 
 if TYPE_CHECKING:
     from iodelta.web.histories import Histories
@@ -47,7 +48,14 @@ class Problem(msgspec.Struct, frozen=True):
     schema: str = "iodelta.web-problem/1"
 
 
-def make_app(site: Site) -> ASGIApp:
+class Application(NamedTuple):
+    """What answers, and what is to be called when no more is asked."""
+
+    app: ASGIApp
+    end: Callable[[], None]
+
+
+def make_app(site: Site) -> Application:
     """The whole application with its guard."""
     routes = [
         Route("/", pages.overview),
@@ -56,6 +64,8 @@ def make_app(site: Site) -> ASGIApp:
         Route("/favicon.ico", icon),
         Route("/experiment/{id}", experiments.report),
         Route("/experiment/{id}/row", experiments.row),
+        Route("/experiment/{id}/now", watching.now),
+        Route("/experiment/{id}/events", watching.events),
         Route("/experiment/{id}/cell/{number:int}", experiments.cell),
         Route("/experiment/{id}/trials", experiments.trials),
         Route("/experiment/{id}/trial/{number:int}", experiments.trial),
@@ -68,9 +78,15 @@ def make_app(site: Site) -> ASGIApp:
     )
     app.router.redirect_slashes = False
     app.state.site = site
+    app.state.streams = Streams()
     guard = Guard(app, site.rules, _denier(app))
     app.state.guard = guard
-    return guard
+
+    def end() -> None:
+        app.state.streams.ending = True
+        site.results.live.close()
+
+    return Application(guard, end)
 
 
 def _of_history() -> list[Route]:

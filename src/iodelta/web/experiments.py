@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -20,14 +19,12 @@ from iodelta.report.stories.explain import explain
 from iodelta.study.experiment import Account
 from iodelta.study.words import quantity
 from iodelta.trial import Direction, Trial
-from iodelta.web.folders import Place
+from iodelta.web import watching
+from iodelta.web.folders import place_of
 from iodelta.web.layout import shown, shown_report
 from iodelta.web.negotiation import JSON, document, prefers_json
 from iodelta.web.results import experiment_of, folder_of
 from iodelta.workload.model import OUTPUTS
-
-if TYPE_CHECKING:
-    from iodelta.web.app import Site
 
 TrialTable = tuple[str, str, tuple[str, ...], Sequence[tuple[str, Sequence[str]]]]
 """What a page shows of a trial: title, what the rows are, columns, rows."""
@@ -70,18 +67,11 @@ class TrialAnswer(msgspec.Struct, frozen=True):
     schema: str = "iodelta.web-trial/1"
 
 
-def place_of(request: Request) -> Place:
-    """The result that the address names."""
-    site: Site = request.app.state.site
-    found = site.folders.get(request.path_params["id"])
-    if found is None:
-        raise HTTPException(404)
-    return found
-
-
 def report(request: Request) -> Response:
     """The report, judged again from raw data."""
     place = place_of(request)
+    if watching.is_wanted(request, place):
+        return watching.page(request, place)
     seen = request.app.state.site.results.of(place)
     if prefers_json(request):
         return Response(rendered(seen.result, "json", seen.detail), media_type=JSON, headers={"Vary": "Accept"})

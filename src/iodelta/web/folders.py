@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from iodelta.bisect.log import LOG, QUESTION
 from iodelta.bundle.archive import SUFFIX
@@ -129,3 +131,11 @@ def _place(path: Path, root: Path, kind: Kind) -> Place:
 
 def _identifier(path: Path) -> str:
     return hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
+
+
+def place_of(request: Request) -> Place:
+    """The result that the address names."""
+    found: Place | None = request.app.state.site.folders.get(request.path_params["id"])
+    if found is None:
+        raise HTTPException(404)
+    return found

@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse, Response
 from iodelta import __version__
 from iodelta.report.formats.html.page import CLASSES, GLYPHS, Page
 from iodelta.report.formats.html.write import asset, environment, parts, scripts_of, style
-from iodelta.study.words import inert, percent
+from iodelta.study.words import duration, inert, interval, percent
 
 HERE = Path(__file__).parent
 
@@ -35,7 +35,9 @@ def templates() -> Any:
         "css": CLASSES,
         "when": when,
         "percent": percent,
+        "interval": interval,
     }
+    made.filters |= {"percent": percent, "duration": duration}
     return made
 
 

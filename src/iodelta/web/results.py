@@ -19,6 +19,7 @@ from iodelta.report.stories.kinds import story_of
 from iodelta.report.stories.story import Detail
 from iodelta.study.experiment import Account
 from iodelta.web.folders import Kind, Place
+from iodelta.web.live import Live, progress
 
 if TYPE_CHECKING:
     from iodelta.report.stories.kinds import Result
@@ -27,6 +28,9 @@ KEPT = 24
 """Results that are kept in memory with their charts."""
 
 SUMMARIES = 20_000
+
+FIRST = 0.5
+"""Seconds that a list waits for the first judgement of an experiment that goes on."""
 
 LARGEST_BUNDLE = 64 << 20
 """Bytes of a bundle that is opened: it is unpacked in memory."""
@@ -71,6 +75,7 @@ class Results:
         self._seen: OrderedDict[str, tuple[_Stamp, Seen]] = OrderedDict()
         self._summaries: OrderedDict[str, tuple[_Stamp, Summary]] = OrderedDict()
         self._judging = threading.Lock()
+        self.live = Live()
 
     def of(self, place: Place) -> Seen:
         """What was found there. Raises RequestError, MeasureError where it cannot be read."""
@@ -90,6 +95,8 @@ class Results:
 
     def summary(self, place: Place, *, wait: bool = True) -> Summary | None:
         """A line about it; none where it would have to be judged first and ``wait`` is not set."""
+        if self.live.goes_on(place):
+            return self._underway(place)
         stamp = stamp_of(place)
         kept = self._summaries.get(place.id)
         if kept is not None and kept[0] == stamp:
@@ -108,6 +115,18 @@ class Results:
             return None
         self._seen.move_to_end(place.id)
         return kept[1]
+
+    def _underway(self, place: Place) -> Summary:
+        """What is known of one that goes on: it is judged beside this, and seldom."""
+        plain = Summary(place.id, place.name, place.kind, place.changed, state="running")
+        try:
+            known = self.live.underway(place, folder_of(place), wait=FIRST)
+        except IodeltaError as error:
+            return msgspec.structs.replace(plain, problem=error.what)
+        if known is None:
+            return plain
+        words = Counter(word for one in known.comparisons for _, word in one.words)
+        return msgspec.structs.replace(plain, question=known.question, answer=progress(known), words=dict(words))
 
     def _made(self, place: Place) -> Summary:
         plain = Summary(place.id, place.name, place.kind, place.changed)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import socket
+from collections.abc import Callable
+from types import FrameType
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -45,8 +47,20 @@ def url_of(listening: socket.socket, prefix: str) -> str:
     return f"http://{name}:{port}{prefix}/"
 
 
-def serve(app: ASGIApp, listening: socket.socket) -> None:
-    """Answer until a signal ends it."""
+class _Server(uvicorn.Server):
+    """Answers that have no end of their own are ended with it."""
+
+    def __init__(self, config: uvicorn.Config, end: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._end = end
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._end()
+        super().handle_exit(sig, frame)
+
+
+def serve(app: ASGIApp, listening: socket.socket, end: Callable[[], None]) -> None:
+    """Answer until a signal ends it; ``end`` is called then."""
     config = uvicorn.Config(
         app,
         http="h11",
@@ -62,4 +76,4 @@ def serve(app: ASGIApp, listening: socket.socket) -> None:
         timeout_graceful_shutdown=FAREWELL,
         h11_max_incomplete_event_size=32 << 10,
     )
-    uvicorn.Server(config).run(sockets=[listening])
+    _Server(config, end).run(sockets=[listening])

@@ -1,0 +1,77 @@
+"""A run while it goes on, in words: how far it is, what is to come, what is known so far. No word before its look."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iodelta.lab.plan import Plan
+from iodelta.report.stories.evidence import blocks_to_look, first_look
+from iodelta.study.words import duration, expected, interval, measured, percent
+from iodelta.verdict import Judgement, Verdict, next_step
+
+SETTLED = ("decided", "exhausted")
+"""Steps after which no more blocks of a cell are run."""
+
+
+def ahead(plan: Plan, judgement: Judgement, spent: float, left: float) -> str:
+    """What is to come: before the first look of any cell nothing is known but when that look will be, at the pace that
+    was measured."""
+    nearest = _before_first_look(judgement)
+    if nearest is None:
+        return expected(left)
+    return first_look(nearest, judgement, _names(plan), _block_seconds(plan, judgement, spent))
+
+
+def beyond_budget(plan: Plan, judgement: Judgement, spent: float) -> str:
+    """That the budget ends before the first look at the pace that was measured; empty where it does not."""
+    nearest, budget = _before_first_look(judgement), plan.experiment.design.budget
+    if nearest is None or nearest.next_look is None or spent > budget:  # one that was extended
+        return ""
+    each = _block_seconds(plan, judgement, spent)
+    needed = spent + each * sum(blocks_to_look(nearest.next_look, judgement, _names(plan)))
+    if needed <= budget:
+        return ""
+    return (
+        f"A trial takes {duration(each / plan.per_block)} ({duration(plan.trial_seconds)} in the plan): the budget of "
+        f"{duration(budget)} ends before the first look, which takes {duration(needed)} in all. "
+        "Give a larger budget, shorter trials or fewer cells."
+    )
+
+
+def _before_first_look(judgement: Judgement) -> Verdict | None:
+    """The comparison that is nearest to its first look; None once any cell was looked at, or where none will be."""
+    waiting = [verdict for verdict in judgement.verdicts if verdict.next_look is not None]
+    if not waiting or any(verdict.look is not None for verdict in judgement.verdicts):
+        return None
+    return min(waiting, key=lambda verdict: (verdict.next_look or 0) - verdict.blocks)
+
+
+def _names(plan: Plan) -> list[str]:
+    return [cell.name for cell in plan.experiment.cells]
+
+
+def _block_seconds(plan: Plan, judgement: Judgement, spent: float) -> float:
+    """Seconds of a block of one cell: as measured, once one was."""
+    blocks: dict[str, int] = {}
+    for verdict in judgement.verdicts:  # a metric may lack values that another one of the cell has
+        blocks[verdict.cell] = max(verdict.blocks, blocks.get(verdict.cell, 0))
+    done = sum(blocks.values())
+    return spent / done if done else plan.trial_seconds * plan.per_block
+
+
+def state(own: Sequence[Verdict]) -> str:
+    """Where one cell's comparison with one variant stands, by its verdicts: the words once all are settled."""
+    step = next_step(own)
+    if step in SETTLED:
+        return " ".join(dict.fromkeys(verdict.word for verdict in own))
+    return "waiting for others" if step == "waiting" else "deciding"
+
+
+def so_far(verdict: Verdict) -> str:
+    """The change with its interval; a dash before there is one."""
+    change = verdict.change
+    if change is None:
+        return "-"
+    if change.low is None or change.high is None:
+        return percent(change.value)
+    return f"{measured(change.value, change.low, change.high)} ({interval(change.low, change.high)})"

@@ -1,0 +1,63 @@
+"""The page of an experiment that goes on: what is known so far, again and again, until it turns into the report."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from iodelta.web.folders import Place, place_of
+from iodelta.web.layout import shown
+from iodelta.web.live import Live, Underway, course_of, progress
+from iodelta.web.negotiation import document, prefers_json
+from iodelta.web.results import folder_of
+from iodelta.web.streams import Stream
+
+FIRST = 2.0
+"""Seconds that the page waits for the first judgement."""
+
+SHOWN = 20
+"""Comparisons that are drawn; of more those still open come first."""
+
+
+def is_wanted(request: Request, place: Place) -> bool:
+    """Whether this page answers for the report: the experiment goes on, and a person did not ask for the report."""
+    asks = "report" in request.query_params or prefers_json(request)
+    return not asks and _live(request).goes_on(place)
+
+
+def page(request: Request, place: Place) -> Response:
+    """The whole page."""
+    return _shown(request, "live.html", place, _live(request).underway(place, folder_of(place), wait=FIRST))
+
+
+def now(request: Request) -> Response:
+    """The part of the page that changes."""
+    place = place_of(request)
+    known = _live(request).underway(place, folder_of(place), wait=FIRST)
+    if prefers_json(request) and known is not None:
+        return document(known)
+    return _shown(request, "now.html", place, known)
+
+
+async def events(request: Request) -> Response:
+    """The lines of the journal, each as it is written."""
+    site = request.app.state.site
+    place = place_of(request)
+    folder_of(place)  # which refuses what must not be read
+    live = site.results.live
+    after = request.headers.get("last-event-id", request.query_params.get("after", "0"))
+    line = int(after) if after.isdecimal() and len(after) < 12 else 0
+    return Stream(request.app.state.streams, live.following(place), line)
+
+
+def _shown(request: Request, template: str, place: Place, known: Underway | None) -> Response:
+    drawn = known.comparisons[:SHOWN] if known is not None else ()
+    rows = [(one, course_of(one, known.most, known.margin)) for one in drawn] if known is not None else []
+    following = _live(request).following(place)
+    said = "" if known is None else progress(known)
+    return shown(request, template, place=place, known=known, rows=rows, said=said, following=following)
+
+
+def _live(request: Request) -> Live:
+    found: Live = request.app.state.site.results.live
+    return found

@@ -1,0 +1,251 @@
+"""A run that is watched while it goes on: every line once, no word before its look, and a report at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from carried import QUESTION, carried
+from playwright.sync_api import Browser, Page
+
+from iodelta.lab.folder import Abandoned, Failed, Folder, Started
+from iodelta.web.folders import Folders
+from iodelta.web.live import Following, Tail, round_ends
+
+from .servers import Server, Visit, serving, violations
+
+pytestmark = pytest.mark.xdist_group("web")
+
+ASKED = """
+question = "Is it <img src=x onerror=alert(1)> slower?"
+baseline = "fast"
+[target]
+path = "{path}"
+[workload]
+rw = "randread"
+bs = "4k"
+size = "8m"
+ioengine = "psync"
+[variant.fast]
+"fio.rate_iops" = 2000
+[variant.slow]
+"fio.rate_iops" = 1000
+[design]
+trial = "250ms"
+ramp = 0
+blocks = 8
+seed = 3
+metrics = ["read.iops"]
+carry-over = "tested"
+"""
+
+CHANGES = {"iodepth=1": -0.2, "iodepth=4": 0.0}
+"""The first is seen at once and must not be said; the second takes long."""
+
+HEAR = """
+window.heard = [];
+const Plain = window.EventSource;
+window.EventSource = class extends Plain {
+  constructor(...given) {
+    super(...given);
+    this.addEventListener("message", (event) => window.heard.push([Number(event.lastEventId), event.data]));
+  }
+};
+"""
+
+
+def written(journal: Path) -> list[Any]:
+    """What the whole lines of a journal say, without their seals."""
+    lines = [json.loads(line) for line in journal.read_bytes().split(b"\n")[:-1]]
+    return [{name: value for name, value in line.items() if name not in ("files", "chain")} for line in lines]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    text = QUESTION.replace("{path}", "/dev/nvme0n1").replace("{blocks}", "20")
+    return carried(tmp_path_factory.mktemp("live") / "x", CHANGES, text=text, blocks=20, secret=False)
+
+
+def test_lines_are_read_once_wherever_a_write_was_cut(whole: Folder, tmp_path: Path) -> None:
+    data = (whole.path / "journal.jsonl").read_bytes()
+    growing = tmp_path / "journal.jsonl"
+    tail, seen = Tail(growing), 0
+    for end in itertools.chain(range(0, len(data), 997), [len(data)]):
+        growing.write_bytes(data[:end])
+        tail.read()
+        assert len(tail.lines) == data[:end].count(b"\n") >= seen
+        seen = len(tail.lines)
+    assert [json.loads(line) for line in tail.lines] == written(whole.path / "journal.jsonl")
+    assert (tail.state, tail.broken) == ("complete", "")
+
+
+def test_a_line_that_is_not_what_was_written_is_not_passed_on(whole: Folder, tmp_path: Path) -> None:
+    lines = (whole.path / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    lines[5] = lines[5].replace(b'"trial":', b'"trial":1')
+    forged = tmp_path / "journal.jsonl"
+    forged.write_bytes(b"".join(lines))
+    tail = Tail(forged)
+    for _ in range(5):
+        tail.read()
+    assert (tail.lines, "line 6" in tail.broken) == ([], True)
+
+
+def test_a_torn_line_that_the_next_run_cuts_is_forgotten(whole: Folder, tmp_path: Path) -> None:
+    lines = (whole.path / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    torn = tmp_path / "journal.jsonl"
+    torn.write_bytes(b"".join(lines[:8]) + lines[8][:40])
+    tail = Tail(torn)
+    tail.read()
+    torn.write_bytes(b"".join(lines[:9]))
+    tail.read()
+    assert len(tail.lines) == 9
+    assert tail.broken == ""
+
+
+def test_there_is_no_word_before_a_look_and_none_that_the_run_would_not_say(whole: Folder, tmp_path: Path) -> None:
+    import shutil
+
+    copy = tmp_path / "x"
+    shutil.copytree(whole.path, copy)
+    journal, data = copy / "journal.jsonl", (whole.path / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    (place,) = Folders((tmp_path,)).all()
+    first = json.loads((copy / "plan.json").read_bytes())["rules"]["looks"][0]
+    found = Following(place)
+    widths: list[float] = []
+    for end in range(4, len(data), 23):
+        journal.write_bytes(b"".join(data[:end]))
+        found.tail.read()
+        found.judge(Folder.open(copy))
+        known = found.underway(writing=True)
+        assert known is not None
+        assert known.line == end
+        for one in known.comparisons:
+            assert one.blocks <= known.block
+            assert not one.words or one.blocks >= first
+            assert bool(one.looks) == (one.blocks >= first)
+            assert len(one.each) >= one.blocks
+        own = [one for one in known.comparisons if one.cell == "iodepth=4"]
+        widths += [one.high - one.low for one in own if one.low is not None and one.high is not None]
+    assert known is not None
+    (early,) = (one for one in known.comparisons if one.cell == "iodepth=1")
+    assert dict(early.words).keys() == {"IOPS", "mean latency"}
+    assert set(dict(early.words).values()) == {"regression"}
+    assert widths[-1] < widths[0]
+
+
+def test_a_round_that_is_not_over_is_not_judged(whole: Folder) -> None:
+    events = whole.events()
+    ends = round_ends(events)
+    blocks = [{one.block for one in events[a:b] if hasattr(one, "block")} for a, b in itertools.pairwise(ends)]
+    assert [len(block) for block in blocks[:-1]] == [1] * (len(blocks) - 1)
+    assert round_ends(events[: ends[3] - 2]) == ends[:3]
+
+
+def test_what_a_journal_says_is_text_and_nothing_else(browser: Browser, tmp_path: Path) -> None:
+    folder = carried(
+        tmp_path / "runs" / "x", 0.0, text=ASKED.replace("{path}", "/dev/x"), end=None, secret=False, blocks=2
+    )
+    bad = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e"
+    with serving("--folders", "runs", cwd=tmp_path) as server, folder.writing():
+        folder.append(Abandoned(9.0, bad, bad))
+        folder.append(Started(9.0, 99, bad, 9, 0, 0, bad, 1))
+        visit = opened(browser, server, server.address("x"), 390, "light")
+        visit.page.get_by_text("<script>alert(1)</script>").first.wait_for()
+        folder.append(Failed(9.0, 99, bad))
+        until(lambda: heard(visit.page))
+        visit.page.wait_for_timeout(1500)
+        assert visit.page.locator("main script, main img").count() == 0
+        assert "\u202e" not in visit.page.locator("main").inner_text()
+        assert visit.wrong == []
+        assert server.ask(f"{server.address('x')}/now", Accept="text/html").status == 200
+        visit.page.close()
+
+
+@contextlib.contextmanager
+def running(place: Path, name: str) -> Iterator[subprocess.Popen[str]]:
+    """A real ``iodelta run`` on a scratch file."""
+    (place / "disk.img").write_bytes(os.urandom(8 << 20))
+    (place / "asked.toml").write_text(ASKED.replace("{path}", str(place / "disk.img")))
+    code = "from iodelta.cli.main import main; main()"
+    command = [sys.executable, "-c", code, "run", "asked.toml", "--folder", f"runs/{name}"]
+    env = {**os.environ, "IODELTA_STATE": str(place / "state")}
+    process = subprocess.Popen(command, cwd=place, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+
+
+def until(condition: Any, seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def opened(browser: Browser, server: Server, path: str, width: int, scheme: Any) -> Visit:
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page.add_init_script(HEAR)
+    visit = Visit(page, server.url)
+    page.goto(server.url.rstrip("/") + path)
+    return visit
+
+
+def heard(page: Page) -> list[tuple[int, Any]]:
+    return [(number, json.loads(data)) for number, data in page.evaluate("window.heard")]
+
+
+@pytest.mark.fio
+def test_a_run_is_watched_from_its_start_to_its_verdict_though_the_server_is_killed(
+    browser: Browser, tmp_path: Path
+) -> None:
+    (tmp_path / "runs").mkdir()
+    journal = tmp_path / "runs" / "x" / "journal.jsonl"
+    with contextlib.ExitStack() as stack:
+        run = stack.enter_context(running(tmp_path, "x"))
+        server = stack.enter_context(serving("--folders", "runs", cwd=tmp_path))
+        until(lambda: journal.exists() and b'"started"' in journal.read_bytes())
+        visits = [opened(browser, server, "/", 1280, "light"), opened(browser, server, "/", 390, "dark")]
+        for visit in visits:
+            visit.page.locator(".running a").click()
+            visit.page.get_by_text("not yet looked").wait_for()
+            assert visit.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert violations(visits[0].page) == []
+        plain = browser.new_page(java_script_enabled=False)
+        plain.goto(visits[0].page.url)
+        assert "not yet looked" in plain.locator("main").inner_text()
+        plain.close()
+        until(lambda: len(heard(visits[1].page)) >= 3)
+        server.process.kill()
+        server.process.wait()
+        lines = len(written(journal))
+        until(lambda: len(written(journal)) > lines + 2)
+        again = stack.enter_context(serving("--folders", "runs", "--port", str(server.port), cwd=tmp_path))
+        for visit in visits:
+            visit.page.wait_for_selector("html[data-charts=drawn]")  # the report, at the same address
+            assert "slow against fast: worse" in visit.page.locator("main").inner_text().replace("\u00a0", " ")
+            assert visit.page.evaluate("performance.getEntriesByType('navigation').length") == 1
+            numbers = [number for number, _ in heard(visit.page)]
+            assert numbers == list(range(numbers[0], numbers[-1] + 1))  # none missing, none twice
+            said = written(journal)
+            assert [one for _, one in heard(visit.page)] == said[numbers[0] - 1 : numbers[-1]]
+            assert said[numbers[-1] - 1]["type"] == "ended"
+            outside = [one for one in visit.wrong if "ERR_CONNECTION_REFUSED" not in one]
+            assert [one for one in outside if "ERR_" not in one] == []
+            visit.page.close()
+        assert run.wait(60) == 1
+        stream = again.ask(f"{again.address('x')}/events", Last_Event_ID="3").text
+        assert re.findall(r"^id: (\d+)$", stream, re.MULTILINE) == [str(n) for n in range(4, len(written(journal)) + 1)]
+        assert stream.rstrip().splitlines()[-2] == "event: end"
