@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 from test_foreign import result
 
+from iodelta.cli.histories import tell
 from iodelta.cli.main import cli
 from iodelta.errors import RequestError
 from iodelta.history.answers import NightAdded
@@ -240,7 +241,7 @@ def test_a_night_says_why_a_series_has_no_point(tmp_path: Path, monkeypatch: pyt
     variants = "[variant.reference]\nrole = 'reference'\n[variant.tonight]\n'fio.iodepth' = '2'\n"
     (tmp_path / "nightly.toml").write_text(f"[workload]\nrw = 'randread'\n{variants}")
     why = {"randread 4k, tonight, read.iops": "fewer than two blocks"}
-    monkeypatch.setattr("iodelta.cli.history_night.measure", lambda *words: None)
+    monkeypatch.setattr("iodelta.cli.history_night.measure", lambda *words, **options: None)
     monkeypatch.setattr("iodelta.history.adding.add", lambda *words: NightAdded("runs/1", "added", 0, why))
     done = CliRunner().invoke(cli, ["history", "night", "nightly.toml"])
     assert done.exit_code == 0, done.exc_info
@@ -257,3 +258,19 @@ def test_a_mistake_in_the_file_is_named_there_and_begins_no_night(
     assert isinstance(done.exception, RequestError)
     assert str(done.exception).startswith("nightly.toml:3: the experiment file has no key 'bild'")
     assert not (tmp_path / "iodelta-history").exists()
+
+
+def test_a_long_line_is_wrapped_between_words_in_a_terminal_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = "  stor3  randread 4k: " + "between v6.12-rc1 and v6.12-rc2 " * 4 + "(/runs/" + "x" * 60 + ")"
+    tell(line)
+    assert capsys.readouterr().out == line + "\n"
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    tell(line)
+    first, *others = capsys.readouterr().out.splitlines()
+    assert first.startswith("  stor3  randread 4k: between")
+    assert all(one.startswith("      ") and not one[6].isspace() for one in others)
+    assert max(map(len, (first, *others))) <= 80
+    assert " ".join([first, *(one.strip() for one in others)]) == line

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -95,6 +97,18 @@ def print_added(night: NightAdded, *, err: bool = False) -> None:
     click.echo(f"{night.outcome}: {inert(night.folder)}, {plural(night.points, 'point')}", err=err)
     for series, reason in night.left_out.items():
         click.echo(f"  left out: {inert(series)}: {inert(reason)}", err=err)
+
+
+def tell(line: str) -> None:
+    """Print a line of an answer: wrapped below its indent in a terminal, whole in a pipe."""
+    from iodelta.study.words import wrap
+
+    parts = [line]
+    if sys.stdout.isatty():
+        indent = len(line) - len(line.lstrip()) + 4
+        parts = wrap(line, shutil.get_terminal_size().columns, " " * indent, whole=True)
+    for part in parts:
+        click.echo(part)
 
 
 def inert(text: object) -> str:

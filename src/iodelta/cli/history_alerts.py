@@ -20,6 +20,7 @@ from iodelta.cli.histories import (
     night_said,
     opened,
     readable,
+    tell,
 )
 from iodelta.errors import MeasureError, RequestError
 from iodelta.plural import plural
@@ -102,7 +103,7 @@ def alert(name: str, place: str, log: Path | None, format_: str) -> None:
         print_document(found)
     elif format_ == "console":
         for line in alert_lines(found, shown=None):
-            click.echo(line)
+            tell(line)
     else:
         _tell(found, store, format_)
 
@@ -233,7 +234,7 @@ def _show(found: History) -> None:
     asking = [one for one in found.alerts if is_asking(one)]
     for one in asking:
         for line in alert_lines(one, shown=SHOWN):
-            click.echo(line)
+            tell(line)
     if not asking:
         click.echo("no candidate")
     others = len(found.alerts) - len(asking)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from iodelta.cli.files import print_document
-from iodelta.cli.histories import FORMAT, HISTORY, LOG, inert, opened
+from iodelta.cli.histories import FORMAT, HISTORY, LOG, inert, opened, tell
 from iodelta.cli.history_alerts import alert_lines, chosen, recorded
 from iodelta.cli.own_command import allow_commands
 from iodelta.cli.turn import waits
@@ -86,7 +86,7 @@ def confirm(
         print_document(now)
     else:
         for text in alert_lines(now, shown=None):
-            click.echo(text)
+            tell(text)
         if line and now.state == "confirmed":
             click.echo(f"to find the commit:\n  {inert(line)}")
     sys.exit({"confirmed": int(now.experiments[-1].word == "regression"), "closed": 0}.get(now.state, 3))

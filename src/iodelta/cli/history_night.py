@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from iodelta.cli.files import print_document
-from iodelta.cli.histories import FORMAT, HISTORY, LOG, inert, opened, print_added
+from iodelta.cli.histories import FORMAT, HISTORY, LOG, inert, opened, print_added, tell
 from iodelta.cli.history_alerts import alert_lines, code_of, ordered, recorded, state_said
 from iodelta.cli.history_confirm import DESTROY, PUT, Allowed, confirmed, measure, quiet, write
 from iodelta.cli.own_command import allow_commands
@@ -131,7 +131,7 @@ def _show(alerts: Sequence[Alert], since: float, waiting: Sequence[str], failed:
     for alert in asking:
         is_new = max(alert.opened, *(one.at for one in alert.experiments), 0.0) >= since
         for line in alert_lines(alert, shown=8) if is_new else [_short(alert)]:
-            click.echo(line)
+            tell(line)
     for line in waiting:
         click.echo(f"waits for a confirmation: {inert(line)}")
         click.echo(

@@ -12,7 +12,7 @@ import click
 from iodelta.cli.delivery import format_of
 from iodelta.cli.files import check_free, write_or_print
 from iodelta.cli.files import force as force_option
-from iodelta.cli.histories import HISTORY, LOG, inert, opened
+from iodelta.cli.histories import HISTORY, LOG, inert, opened, tell
 from iodelta.plural import plural
 
 if TYPE_CHECKING:
@@ -112,18 +112,18 @@ def _print(found: list[Course], experiments: int) -> None:
     bars = BARS if draws(sys.stdout) else PLAIN
     click.echo(f"{plural(experiments, 'experiment')}, {len(found)} series")
     for course in found:
-        click.echo(f"  {inert(course.name)}: {inert(_newest(course))}")
+        tell(f"  {inert(course.name)}: {inert(_newest(course))}")
         for line in spark(course, bars) if sys.stdout.isatty() else ():
             if line.strip():
                 click.echo(f"    {line}")
         for epoch in course.epochs:
-            click.echo(f"    another epoch from {day(epoch.t)}: {inert('; '.join(epoch.differs))}")
+            tell(f"    another epoch from {day(epoch.t)}: {inert('; '.join(epoch.differs))}")
         for step, notes, standing in zip(course.steps, course.noted, course.standings, strict=True):
-            click.echo(f"    {inert(f'{standing.said}: {said(step, standing)}')}")
+            tell(f"    {inert(f'{standing.said}: {said(step, standing)}')}")
             for note in notes:
-                click.echo(f"      noted there: {inert(noted_said(note))}")
+                tell(f"      noted there: {inert(noted_said(note))}")
     for line in noted(found):
-        click.echo(f"  {line}")
+        tell(f"  {line}")
 
 
 def _newest(course: Course) -> str:
