@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from iodelta import api
-from iodelta.audit import RULES
+from iodelta.audit import rules
 from iodelta.cli.main import COMMANDS, cli
 from iodelta.knob.registry import FAMILIES
 from iodelta.report.documents import PLACES, schema
@@ -86,7 +86,7 @@ def audit_rules() -> str:
     """Every rule of ``iodelta audit``."""
     parts = ["# Audit rules\n", "`iodelta audit --rules` prints the same.\n"]
     parts += ["| rule | severity | says | needs | what to do |", "|---|---|---|---|---|"]
-    for rule in sorted(RULES, key=lambda rule: rule.id):
+    for rule in sorted(rules(), key=lambda rule: rule.id):
         cells = (f"`{rule.id}`", rule.severity, rule.says, rule.needs, rule.remedy)
         parts.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return "\n".join([*parts, ""])

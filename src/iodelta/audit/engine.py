@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+from iodelta import plugins
 from iodelta.audit.model import Audit, Evidence, Hit, Rule
 from iodelta.audit.rules import depth, device, ending, groups, host, order, sampling, shape, steady, units
+from iodelta.errors import RequestError
 from iodelta.ingest import Run
 from iodelta.trial import Finding
 
@@ -24,10 +26,47 @@ RULES: tuple[Rule, ...] = (
 """In the order in which findings are listed."""
 
 
-def audit(runs: Iterable[Run], *, rules: Sequence[Rule] = RULES) -> Audit:
-    """What ``rules`` find in runs and table rows from anywhere. Never raises for what is in them."""
+FAILED = Rule(
+    "plugin.failed",
+    "warning",
+    "a rule of a plugin cannot be used, or failed",
+    "an installed plugin",
+    "tell its author, or uninstall the package",
+    lambda evidence: (),
+)
+
+
+def rules() -> tuple[Rule, ...]:
+    """All rules, those of plugins last."""
+    return (*RULES, FAILED, *(plugin.made for plugin in plugins.sound("rule", unusable)))
+
+
+def audit(runs: Iterable[Run], *, rules: Sequence[Rule] | None = None) -> Audit:
+    """What ``rules`` find in runs and table rows from anywhere; without any, all of them, those of plugins too. Never
+    raises for what is in them."""
     evidence = Evidence(tuple(runs))
-    return Audit(evidence.runs, tuple(judge(evidence, rules)))
+    if rules is not None:
+        return Audit(evidence.runs, tuple(judge(evidence, rules)))
+    return Audit(evidence.runs, (*judge(evidence, RULES), *_of_plugins(evidence)))
+
+
+def unusable(name: str, made: object) -> str:
+    """Why a plugin's rule cannot be used; empty where it can."""
+    if not isinstance(made, Rule):
+        return "it is not made by iodelta.audit.model.rule"
+    return f"{made.id} is a rule of iodelta" if made.id in {own.id for own in RULES} else ""
+
+
+def _of_plugins(evidence: Evidence) -> Iterator[Hit]:
+    """What rules of plugins find; one that fails is a finding itself, and the others go on."""
+    for plugin in plugins.plugins("rule", unusable) if evidence.runs else ():
+        find = plugins.guarded(plugin.title, lambda one: list(judge(evidence, (one,))))
+        try:
+            if plugin.trouble:
+                raise RequestError(plugin.trouble)
+            yield from find(plugin.made)
+        except RequestError as error:
+            yield Hit(Finding(FAILED.id, FAILED.severity, plugin.package, error.what, FAILED.remedy), (0,))
 
 
 def judge(evidence: Evidence, rules: Sequence[Rule]) -> Iterable[Hit]:

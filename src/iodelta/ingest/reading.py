@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
+from iodelta import plugins
+from iodelta.errors import IodeltaError
 from iodelta.ingest import json_report, own_reports
 from iodelta.ingest.cleaning import looks_binary
 from iodelta.ingest.model import DeviceStats, Imported, Refusal, Run
@@ -143,7 +145,34 @@ def _report(data: bytes, name: str) -> Iterable[Found]:
         return whole
     from iodelta.ingest.report import read_text  # all the other readers take a while to load
 
-    return read_text(data, name)
+    by_plugin = _by_plugins(data, name)
+    if any(isinstance(one, Run) for one in by_plugin):
+        return by_plugin
+    found = read_text(data, name)
+    broken = () if any(isinstance(one, Run) for one in found) else plugins.troubles("reader", unusable)
+    return [*found, *by_plugin, *([Refusal(Place(name), broken)] if broken else [])]
+
+
+def unusable(name: str, made: object) -> str:
+    """Why a plugin's reader cannot be used; empty where it can."""
+    return "" if callable(made) else "it is not a function of bytes and a name"
+
+
+def _by_plugins(data: bytes, name: str) -> list[Found]:
+    """What the first reader of a plugin finds that knows this file, and a refusal for each that fails."""
+    refused: list[Found] = []
+    for plugin in plugins.sound("reader", unusable):
+        try:
+            found: list[Found] = plugins.guarded(plugin.title, lambda one: [*one(data, name)])(plugin.made)
+        except IodeltaError as error:
+            refused.append(Refusal(Place(name), error.what))
+            continue
+        wrong = [type(one).__name__ for one in found if not isinstance(one, Run | DeviceStats | Refusal)]
+        if wrong:
+            refused.append(Refusal(Place(name), f"{plugin.title} returned a {wrong[0]}, not a Run"))
+        elif found:
+            return found
+    return refused
 
 
 def _log(source: Source) -> Run | Refusal | Summary | None:

@@ -83,7 +83,7 @@ class Knob(ABC):
             if reason := self.available():
                 return KnobInfo(self.name, "", "", reason)
             return KnobInfo(self.name, self.read(), describe(self.allowed()))
-        except (KnobError, MachineError) as error:  # one file that cannot be read must not hide the other knobs
+        except (KnobError, MachineError, RequestError) as error:  # one that cannot be read must not hide the others
             return KnobInfo(self.name, "", "", error.sentence)
 
     @classmethod

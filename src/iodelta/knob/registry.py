@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import functools
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
 import msgspec
 
+from iodelta import plugins
 from iodelta.errors import IodeltaError, KnobError, RequestError
 from iodelta.knob.affinity import Cpus, Numa
 from iodelta.knob.base import Knob, KnobInfo, Saved
@@ -54,6 +56,37 @@ FAMILIES: tuple[type[Knob], ...] = (
 )
 """In the order in which they must be applied, and restored: what may reset others comes before them."""
 
+GUARDED = ("available", "allowed", "read", "save", "check", "findings", "apply", "verify", "release", "launcher")
+"""Methods of a plugin's knob whose exceptions are named after it."""
+
+
+def families() -> tuple[type[Knob], ...]:
+    """All of them, those of plugins last."""
+    return (*FAMILIES, *_of_plugins())
+
+
+@functools.cache
+def _of_plugins() -> tuple[type[Knob], ...]:
+    return tuple(_guarded(one) for one in plugins.sound("knob", unusable))
+
+
+def unusable(name: str, made: object) -> str:
+    """Why a plugin's knob cannot be used; empty where it can."""
+    if not (isinstance(made, type) and issubclass(made, Knob)):
+        return "it is not a class that derives from iodelta.knob.base.Knob"
+    if made.__abstractmethods__:
+        return f"it lacks {', '.join(sorted(made.__abstractmethods__))}"
+    taken = [own for own in made.names if any(kind.matches(own) for kind in FAMILIES)]
+    return f"{taken[0]} is a knob of iodelta" if taken else ""
+
+
+def _guarded(plugin: plugins.Plugin) -> type[Knob]:
+    """The plugin's class with methods that name it where they fail."""
+    own = {name: plugins.guarded(plugin.title, getattr(plugin.made, name)) for name in GUARDED}
+    restoring = plugins.guarded(plugin.title, plugin.made.restore)  # bound to the plugin's class
+    made: type[Knob] = type(plugin.made.__name__, (plugin.made,), {**own, "restore": staticmethod(restoring)})
+    return made
+
 
 class Restored(msgspec.Struct, frozen=True):
     """What became of one record: ``account`` when it is done, else ``error``."""
@@ -75,7 +108,7 @@ def order(names: Iterable[str]) -> tuple[str, ...]:
 
 def catalogue(machine: Machine, target: Target) -> tuple[KnobInfo, ...]:
     """What can be set on this machine for this target, and where not, why."""
-    return tuple(chain.from_iterable(kind.catalogue(machine, target) for kind in FAMILIES))
+    return tuple(chain.from_iterable(kind.catalogue(machine, target) for kind in families()))
 
 
 def check(knobs: Mapping[str, Knob], settings: Mapping[str, str]) -> None:
@@ -134,24 +167,27 @@ def restore_all(machine: Machine, records: Iterable[Saved]) -> Iterator[Restored
 def latest_first(records: Iterable[Saved]) -> list[Saved]:
     """``records``, as they were saved, in the order in which they must be restored."""
     found = list(records)[::-1]
-    found.sort(key=lambda one: _rank(one.knob) if known(one.knob) else len(FAMILIES))
+    found.sort(key=lambda one: _rank(one.knob) if known(one.knob) else len(families()))
     return found
 
 
 def known(name: str) -> bool:
     """Whether there is a knob of that name."""
-    return any(kind.matches(name) for kind in FAMILIES)
+    return any(kind.matches(name) for kind in FAMILIES) or any(kind.matches(name) for kind in _of_plugins())
 
 
 def family(name: str) -> type[Knob]:
     """The class of the knob of that name. Raises RequestError with near matches for an unknown one."""
     found = next((kind for kind in FAMILIES if kind.matches(name)), None)
+    found = found or next((kind for kind in _of_plugins() if kind.matches(name)), None)
     if found is None:
-        names = list(chain.from_iterable(kind.names for kind in FAMILIES))
+        names = list(chain.from_iterable(kind.names for kind in families()))
         near = difflib.get_close_matches(name, names, n=3, cutoff=0.5) or names
-        raise RequestError("there is no such knob", place=name, remedy=f"did you mean {', '.join(near)}?")
+        broken = plugins.troubles("knob", unusable)
+        remedy = f"did you mean {', '.join(near)}?"
+        raise RequestError("there is no such knob", place=name, remedy=f"{broken}; {remedy}" if broken else remedy)
     return found
 
 
 def _rank(name: str) -> int:
-    return FAMILIES.index(family(name))
+    return families().index(family(name))

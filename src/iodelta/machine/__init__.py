@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 
+from iodelta import plugins
 from iodelta.errors import RequestError
 from iodelta.machine.base import Completed, Lock, Machine, Process, literal
 from iodelta.machine.local import LocalMachine
@@ -33,4 +34,19 @@ def reach(name: str = "") -> AbstractContextManager[Machine]:
         from iodelta.machine.vm import VmMachine
 
         return VmMachine(place)
-    raise RequestError(f"{name!r} is not a valid machine", place="machine", remedy="local, ssh:HOST, or vm:KERNEL")
+    for plugin in plugins.sound("machine", unusable):
+        if plugin.name == kind:
+            made: AbstractContextManager[Machine] = plugins.guarded(plugin.title, plugin.made)(place)
+            return made
+    known = "local, ssh:HOST, or vm:KERNEL"
+    broken = plugins.troubles("machine", unusable)
+    raise RequestError(
+        f"{name!r} is not a valid machine", place="machine", remedy=f"{broken}; {known}" if broken else known
+    )
+
+
+def unusable(name: str, made: object) -> str:
+    """Why a plugin's machine cannot be used; empty where it can."""
+    if name in ("local", "ssh", "vm"):
+        return f"{name} is a machine of iodelta"
+    return "" if callable(made) else "it is not a function of the part behind the colon"

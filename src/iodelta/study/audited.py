@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from iodelta.audit import RULES, Audit, Repair
+from iodelta.audit import Audit, Repair, rules
 from iodelta.audit.claims import Checked
 from iodelta.audit.model import Hit, Rule
 from iodelta.ingest import Refusal, Run
@@ -22,7 +22,7 @@ RANK = ("hard", "warning", "note")
 
 def rule_named(name: str) -> Rule:
     """The rule that a finding refers to."""
-    return next(rule for rule in RULES if rule.id == name)
+    return next(rule for rule in rules() if rule.id == name)
 
 
 class Audited(msgspec.Struct, frozen=True):
@@ -140,4 +140,4 @@ class RulesAnswer(msgspec.Struct, frozen=True):
 
 def rules_answer() -> RulesAnswer:
     """Every rule, as data."""
-    return RulesAnswer(tuple(AuditRule(one.id, one.severity, one.says, one.needs, one.remedy) for one in RULES))
+    return RulesAnswer(tuple(AuditRule(one.id, one.severity, one.says, one.needs, one.remedy) for one in rules()))

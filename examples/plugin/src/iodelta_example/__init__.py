@@ -1,0 +1,1 @@
+"""A knob, a rule, a reader and a machine for iodelta."""
