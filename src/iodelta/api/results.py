@@ -66,10 +66,10 @@ class _Told:
         """
         if format == "html":
             return self._page()
-        from iodelta.report.formats.render import TEXTS, rendered
+        from iodelta.report.formats.render import BUILDS, TEXTS, rendered
 
-        if format not in TEXTS:
-            raise RequestError(f"not a format: {format!r}", remedy=f"use html, {', '.join(TEXTS)}")
+        if format not in TEXTS | BUILDS:
+            raise RequestError(f"not a format: {format!r}", remedy=f"use html, {', '.join(TEXTS | BUILDS)}")
         return rendered(self._result, format, self._detail()).decode("utf-8", "replace")
 
     def _detail(self) -> Detail:

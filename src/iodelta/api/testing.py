@@ -11,6 +11,7 @@ import msgspec
 
 from iodelta.audit import engine
 from iodelta.audit.model import Evidence, Rule
+from iodelta.decoding import from_json
 from iodelta.errors import IodeltaError, RequestError
 from iodelta.ingest import Refusal, Run, reading
 from iodelta.knob import registry
@@ -47,7 +48,7 @@ def _check_settable(knob: Knob) -> None:
     else:
         raise AssertionError("check() takes a value that it cannot know")
     saved = knob.save()
-    again = msgspec.json.decode(msgspec.json.encode(saved), type=Saved)
+    again = from_json(msgspec.json.encode(saved), Saved)
     assert again == saved, "the record of save() does not survive a file"
     assert saved.knob == knob.name, "the record names another knob"
     lines = list(knob.undo_lines(saved))

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def rendered(result: Result, format_: str, detail: Detail = PLAIN) -> bytes:
-    """``result`` in one of ``TEXTS``. Raises KeyError for another name."""
-    return TEXTS[format_](result, detail)
+    """``result`` in one of ``TEXTS`` or ``BUILDS``; of those it may have none, which raises RequestError."""
+    return (TEXTS | BUILDS)[format_](result, detail)
 
 
 def _mail(result: Result, detail: Detail) -> bytes:
@@ -77,14 +77,8 @@ def _bmf(result: Result, detail: Detail) -> bytes:
     return bmf(result)
 
 
-TEXTS = {
-    "mail": _mail,
-    "markdown": _markdown,
-    "csv": _csv,
-    "json": _json,
-    "junit": _junit,
-    "ktap": _ktap,
-    "github": _github,
-    "bmf": _bmf,
-}
-"""Forms that are the same text wherever they are printed; ``console`` is what a terminal gets, ``html`` has charts."""
+BUILDS = {"junit": _junit, "ktap": _ktap, "github": _github, "bmf": _bmf}
+"""Forms for builds, of results that have verdicts, or values."""
+
+TEXTS = {"mail": _mail, "markdown": _markdown, "csv": _csv, "json": _json}
+"""Forms of any result, the same text wherever they are printed; terminals get ``console``, and ``html`` has charts."""
