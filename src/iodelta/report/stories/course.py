@@ -50,11 +50,10 @@ def _table(courses: Sequence[Course]) -> Table:
 def _row(course: Course) -> Row:
     points = course.line.points
     newest = points[-1] if points else None
-    value = quantity(math.exp(newest.y), course.line.unit) if newest else "-"
+    value = valued(newest.y, course.line.unit) if newest else "-"
     log = course.log_ratio(newest) if newest else None
     against = percent(math.expm1(log), newest.r_se) if newest and log is not None else "-"
-    steps = "none" if not course.steps else str(len(course.steps))
-    cells = (str(len(points)), str(len(course.epochs) + 1), value, against, steps)
+    cells = (str(len(points)), str(len(course.epochs) + 1), value, against, str(len(course.steps)))
     return Row(inert(course.name), tuple(map(Cell, cells)))
 
 
@@ -120,7 +119,7 @@ def _method(courses: Sequence[Course]) -> Iterator[str]:
 def valued(log: float, unit: str) -> str:
     """The number of a point with its unit."""
     text = quantity(math.exp(log), unit)
-    return text if unit in ("ns", "B/s") else f"{text} {unit}"
+    return text if unit in ("ns", "B/s") else f"{text} {unit}".rstrip()
 
 
 def day(t: float) -> str:
