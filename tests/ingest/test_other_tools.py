@@ -66,8 +66,14 @@ READ        Elapsed ms       :         846         905
 """
 
 
-def test_elbencho_text_gives_the_column_of_the_last_thread() -> None:
-    runs = read_bytes(ELBENCHO.encode(), "out.txt").runs
+NEWER = ELBENCHO.replace("Elapsed ms  ", "Elapsed time").replace("   2134        2784", " 2.134s      2.784s")
+NEWER = NEWER.replace("    846         905", "14m0.846s 14m0.905s")
+
+
+@pytest.mark.parametrize("text", [ELBENCHO, NEWER], ids=["milliseconds", "as since 3.0"])
+def test_elbencho_text_gives_the_column_of_the_last_thread(text: str) -> None:
+    runs = read_bytes(text.encode(), "out.txt").runs
+    assert [run.directions[0].runtime_ms for run in runs] == [2784, 905 if text == ELBENCHO else 840_905]
     expected = [
         (name.lower(), int(iops), int(rate))
         for name, iops, rate in re.findall(r"([A-Z]+) +Elapsed.*\n.*IOPS.* (\d+)\n.*MiB/s .* (\d+)\n", ELBENCHO)
@@ -117,6 +123,11 @@ FOREIGN = {
     "CrystalDiskMark": "CrystalDiskMark 8.0.4 x64 (C) 2007-2021\n[Read]\n"
     "  SEQ    1MiB (Q=  8, T= 1):  3560.123 MB/s [   3395.2 IOPS] <  2354.13 us>\n"
     "  RND    4KiB (Q= 32, T= 1):   560.123 MB/s [ 136748.8 IOPS] <   233.13 us>\n",
+    "AS SSD": "AS SSD Benchmark 2.0.7316.34247\n------------------------------\nName: A Disk\n"
+    "------------------------------\nSequential:\n------------------------------\nRead: 2,786.11 MB/s\n"
+    "Write: 2,301.45 MB/s\n------------------------------\n4K:\n------------------------------\nRead: 51.70 MB/s\n",
+    "hdparm": "/dev/sda:\n Timing cached reads:   21038 MB in  1.99 seconds = 10567.89 MB/sec\n"
+    " Timing buffered disk reads: 1558 MB in  3.00 seconds = 519.19 MB/sec\n",
     "iostat": "Device            r/s     rkB/s   r_await     w/s     wkB/s   w_await  aqu-sz  %util\n"
     "sda            1200.00   4800.00     0.81    3.00     12.00      1.00    0.97  99.00\n"
     "sdb            1300.00   5200.00     0.71    4.00     16.00      1.10    0.92  98.00\n",

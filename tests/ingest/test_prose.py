@@ -76,3 +76,24 @@ def test_rates_in_sentences_that_are_not_understood_are_said_beside_those_that_a
     assert len(found.runs) == 2
     (refusal,) = found.refusals
     assert refusal.place.line == 3
+
+
+@pytest.mark.parametrize("ruler", ["", "------\n"])
+@pytest.mark.parametrize("gap", ["", "\n", "======\n"])
+def test_every_line_of_rates_below_a_heading_is_read(ruler: str, gap: str) -> None:
+    """The writes below the reads were lost without a word."""
+    first = f"Sequential:\n{ruler}Read: 2786 MB/s\nWrite: 2,301.45 MB/s\n{gap}"
+    runs = read_bytes(f"{first}4K:\n{ruler}Read: 51.7 MB/s\nWrite: 131 MB/s\n".encode(), "x.txt").runs
+    found = [(run.labels["setting"], d.kind, d.bandwidth.value / 1e6) for run in runs for d in run.directions]
+    assert found == [
+        ("Sequential", "read", 2786),
+        ("Sequential", "write", pytest.approx(2301.45)),
+        ("4K", "read", pytest.approx(51.7)),
+        ("4K", "write", 131),
+    ]
+
+
+def test_a_line_of_rates_after_one_that_is_read_is_not_lost_in_silence() -> None:
+    found = read_bytes(b"Sequential:\nRead: 2786 MB/s\nthe writes reached 2301 MB/s\n", "x.txt")
+    assert [d.bandwidth.value for run in found.runs for d in run.directions] == [2786e6]
+    assert [refusal.place.line for refusal in found.refusals] == [3]

@@ -25,6 +25,9 @@ _HINTS = (
     "maximum_iops",
     "DiskMark",
     "(Q=",
+    "AS SSD Benchmark",
+    "Timing buffered disk reads",
+    "Timing O_DIRECT disk reads",
     "%util",
     "await",
     "Iozone: ",
@@ -56,6 +59,8 @@ _REFUSED: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ),
     ("CBT", re.compile(r"Comparati?ve Performance Report|IOps@\d|\"(?:latency_at_max_iops|maximum_iops)\""), _CBT),
     ("CrystalDiskMark", re.compile(r"(?:Crystal|K)DiskMark \d|\(Q= {0,3}\d{1,4}, ?T= {0,3}\d{1,4}\) ?: "), _SHORT),
+    ("AS SSD", re.compile(r"^AS SSD Benchmark \d"), _SHORT),
+    ("hdparm", re.compile(r"^\s{0,9}Timing (?:buffered|O_DIRECT) disk reads: "), _SHORT),
     ("iostat", re.compile(r"Device:? {1,30}(?:\S{1,12} {1,12}){0,6}r/s .{0,200}(?:%util|await)"), _DEVICE),
     ("IOzone", re.compile(r"Iozone: Performance Test of File I/O"), _OWN_TABLE),
     (
@@ -75,7 +80,12 @@ _REFUSED: tuple[tuple[str, re.Pattern[str], str], ...] = (
 )
 """Name, what tells it, and what to do instead."""
 _ELBENCHO = "ISO date,"
-_PHASE = re.compile(r"([A-Z][A-Z\d]{2,20}) {1,20}Elapsed ms {1,20}: {1,20}(\d{1,18}) {1,20}(\d{1,18})$")
+_PHASE = re.compile(
+    r"([A-Z][A-Z\d]{2,20}) {1,20}Elapsed (?:ms {1,20}: {1,20}\d{1,18} {1,20}(?P<ms>\d{1,18})"
+    r"|time {1,20}: {1,20}[\d.dhms]{2,30} {1,20}(?P<time>[\d.dhms]{2,30}))$"
+)
+"""Before its release 3 elbencho printed milliseconds, since then ``30m0.279s``."""
+_ELAPSED = re.compile(r"(?:(\d{1,6})d)?(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,9}(?:\.\d{1,9})?)s)?(?:(\d{1,9})ms)?")
 _ROW = re.compile(r"(IOPS|Throughput MiB/s|MiB/s)(?: (write|read))? {1,20}: {1,20}(\d{1,18}) {1,20}(\d{1,18})$")
 _IO_LATENCY = re.compile(
     r"IO(?: (wr|rd))? lat(?:ency)?(?: us)? {1,20}: \[ min=(\S{1,20}) avg=(\S{1,20}) max=(\S{1,20}) \]"
@@ -223,7 +233,7 @@ def _elbencho_text(
     lines: Sequence[Line], index: int, end: int, phase: re.Match[str], file: str
 ) -> Iterator[Run | Refusal]:
     """What elbencho prints of one phase, in the column of the last thread."""
-    row: dict[str, str] = {"operation": phase[1], "time ms [last]": phase[3]}
+    row: dict[str, str] = {"operation": phase[1], "time ms [last]": phase["ms"] or _milliseconds(phase["time"])}
     for line in lines[index + 1 : end]:
         text = line.text.strip()
         if match := _ROW.match(text):
@@ -234,6 +244,15 @@ def _elbencho_text(
             for name, value in zip(("min", "avg", "max"), match.groups()[1:], strict=True):
                 row[f"{of}IO lat us [{name}]"] = _microseconds(value)
     yield _elbencho_row(row, Place(file, lines[index].number))
+
+
+def _milliseconds(text: str) -> str:
+    """Of ``11.559s``, ``30m0.279s``, ``1h2m3.400s``; nothing of another text."""
+    found = _ELAPSED.fullmatch(text)
+    if found is None:
+        return ""
+    units = zip(found.groups(), (86_400_000, 3_600_000, 60_000, 1000, 1), strict=True)
+    return str(round(sum(float(part) * unit for part, unit in units if part)))
 
 
 def _microseconds(text: str) -> str:

@@ -213,11 +213,11 @@ def rows(text: str, file: str) -> tuple[Run, ...]:
 def unread(text: str, found: Sequence[Run]) -> list[int]:
     """The numbers of lines with a rate that is in nothing that was ``found``."""
     lines = text[:LONGEST].split("\n")
-    said = {(run.place.line - 1, run.labels.get("cell", "")) for run in found}
-    for at, words in sorted(said):
+    said = {(run.place.line - 1, run.labels.get("cell", ""), "setting" in run.labels) for run in found}
+    for at, words, is_listed in sorted(said):
         whole = words and words in lines[at]
         lines[at] = lines[at].replace(words, "") if whole else ""
-        if not whole and at + 1 < len(lines):
+        if not whole and not is_listed and at + 1 < len(lines):
             lines[at + 1] = ""  # where the words may go on
     return [number for number, line in enumerate(lines, 1) if _RATE.search(line)]
 
@@ -253,6 +253,7 @@ def _listed_rates(words: str) -> Iterator[tuple[Kind, Quantity]]:
 def listed(text: str, file: str) -> Iterator[Run]:
     """Rows of a table that was written as a list of a heading and a line of rates for each."""
     case = heading = ""
+    is_read = False  # of the heading's own lines at least one
     for number, line in enumerate(text[:LONGEST].split("\n"), 1):
         words = " ".join(line.split())
         pair = _PAIRED.search(words)
@@ -270,9 +271,12 @@ def listed(text: str, file: str) -> Iterator[Run]:
                 labels={"setting": clean(heading)} | {f"{kind} MB/s": f"{rate.value / 1e6:g}" for kind, rate in own},
                 directions=tuple(_direction(kind, None, rate) for kind, rate in own),
             )
-            heading = ""
+            is_read = True
         elif words.endswith(":") and len(words) < 120:
-            case, heading = heading or case, words.rstrip(": ")
+            case = case if is_read else heading or case
+            heading, is_read = words.rstrip(": "), False
+        elif is_read:
+            heading, is_read = "", False
 
 
 def _of_both(
