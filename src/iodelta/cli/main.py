@@ -29,6 +29,7 @@ COMMANDS = {
     "kernel": "Kernels for virtual machines: list, fetch, follow an I/O path through several.",
     "knobs": "List what can be set on this machine, and why other settings cannot.",
     "restore": "Restore the settings that a crashed run left changed.",
+    "doctor": "List what is missing on this machine, for what, and what installs it.",
     "env": "Show this machine's hardware, kernel and settings.",
     "pack": "Pack an experiment folder into one file, without names that identify your machine.",
     "reproduce": "Measure someone's bundle here: do its changes appear on this machine too?",
@@ -43,8 +44,18 @@ COMMANDS = {
 """Name -> one-line help, in the order ``--help`` shows; ``iodelta.cli.NAME`` holds the command ``command``."""
 
 
+VERBOSE = "iodelta.verbose"
+
+
 class LazyGroup(Group):
     """A group that imports a command's module only when that command is used."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """``--verbose`` goes with ``--version`` alone: every command has its own."""
+        if set(args) == {"--version", "--verbose"}:
+            ctx.meta[VERBOSE] = True
+            args = ["--version"]
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -94,8 +105,27 @@ def _with_fio_in_mind(error: click.NoSuchOption) -> click.UsageError:
     return click.UsageError(f"{error.message} Options of fio itself come after --, as in: {words}", context)
 
 
+def _print_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if not value or context.resilient_parsing:
+        return
+    click.echo(f"iodelta, version {__version__}")
+    if context.meta.get(VERBOSE):
+        from iodelta.api.doctor import components
+
+        for one in components()[1:]:
+            click.echo(f"{one.name} {one.version}")
+    context.exit()
+
+
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, prog_name="iodelta")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version and exit; with --verbose also the versions of what iodelta uses.",
+)
 def cli() -> None:
     """Did this change make my I/O slower or faster, by how much, and how sure is that?
 

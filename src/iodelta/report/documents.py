@@ -49,6 +49,7 @@ PLACES = {
     "iodelta.fleet/1": ("iodelta.study.fleet", "FleetAccount", "iodelta fleet report"),
     "iodelta.pack/1": ("iodelta.report.answers", "PackAnswer", "iodelta pack"),
     "iodelta.path/1": ("iodelta.path.judge", "PathAccount", "iodelta run, iodelta report with the instruction clock"),
+    "iodelta.doctor/1": ("iodelta.api.doctor", "DoctorAnswer", "iodelta doctor"),
     "iodelta.kernels/1": ("iodelta.report.answers", "KernelsAnswer", "iodelta kernel list, fetch and build"),
     "iodelta.rebuild/1": ("iodelta.report.answers", "RebuildAnswer", "iodelta rebuild"),
     "iodelta.serve/1": ("iodelta.report.answers", "ServeAnswer", "iodelta serve --format json"),

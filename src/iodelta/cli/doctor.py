@@ -1,0 +1,50 @@
+"""``iodelta doctor``: what is missing here, for what, and what installs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from iodelta.cli.files import print_document
+from iodelta.study.words import inert, wrap
+
+if TYPE_CHECKING:
+    from iodelta.api.doctor import DoctorAnswer
+
+WIDTH = 80
+
+
+@click.command("doctor", epilog="\b\nExamples:\n  iodelta doctor\n  iodelta doctor --format json\n")
+@click.option("--format", "format_", type=click.Choice(["console", "json"]), default="console", show_default=True)
+def command(format_: str) -> None:
+    """List what is missing on this machine, for what, and the packages that bring it. Nothing is changed.
+
+    Exit codes: 0 always. No part of the list is needed by every command.
+    """
+    from iodelta.api.doctor import doctor
+
+    found = doctor()
+    if format_ == "json":
+        print_document(found)
+        return
+    for line in lines(found):
+        click.echo(line)
+
+
+def lines(found: DoctorAnswer) -> Iterator[str]:
+    """80 columns: what is here, then what is not, and at the end the commands that install it."""
+    here = ", ".join(f"{one.name} {one.version}" for one in found.here)
+    yield from wrap(inert(f"Here: {here}"), WIDTH, "  ")
+    if not found.missing:
+        yield "Nothing is missing."
+        return
+    yield ""
+    yield "Missing, and what needs it:"
+    for one in found.missing:
+        yield from wrap(inert(f"  {one.what}: {one.needed_for} ({one.remedy})"), WIDTH, "    ")
+    if found.install:
+        yield ""
+        yield "To install all of it:"
+        yield from (f"  {inert(line)}" for line in found.install)
