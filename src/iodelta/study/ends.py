@@ -16,7 +16,7 @@ from iodelta.bisect.rises import STALLS
 from iodelta.bisect.search import Search
 from iodelta.plural import plural
 from iodelta.stats.stalls import excluded, stalled_trials, trials_needed
-from iodelta.study.words import interval, percent
+from iodelta.study.words import interval, measured
 from iodelta.verdict import Metric, Rules, Series, judge_series
 from iodelta.verdict.model import Change
 
@@ -79,7 +79,8 @@ def beyond_typical(ends: Ends) -> str:
         )
     total = ends.total
     if ends.worse and total is not None:
-        said.append(f"in total bad is worse: {percent(total.value)} ({interval(total.low, total.high)})")
+        size = measured(total.value, total.low, total.high)
+        said.append(f"in total bad is worse: {size} ({interval(total.low, total.high)})")
     if ends.not_excluded < 1.0:
         said.append(f"stalls in up to {100 * ends.not_excluded:.0f} % of the runs of bad are not excluded")
     if ends.open or ends.bad_stalled > ends.good_stalled:
