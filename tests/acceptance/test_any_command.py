@@ -34,6 +34,7 @@ EXAMPLES = {
     "sysbench": "command.reads",
     "dbench": "command.throughput",
     "db_bench": "command.fills",
+    "fs_mark": "command.files",
 }
 """What marks an example of the page -> its metric. The example of pgbench is tried where a server is."""
 
