@@ -19,11 +19,12 @@ from jsonschema import Draft202012Validator
 from markdown_it import MarkdownIt
 
 from iodelta.bundle.packing import pack
-from iodelta.cli.fleet_report import command, hosts_in
+from iodelta.cli.fleet_report import command
 from iodelta.errors import RequestError
 from iodelta.fleet.events import Moved
 from iodelta.fleet.folder import FleetFolder
 from iodelta.fleet.host import FleetHost
+from iodelta.fleet.measured import hosts_in
 from iodelta.lab.calibration import Calibration
 from iodelta.lab.folder import Abandoned, Ended, Folder
 from iodelta.report.documents import schema

@@ -15,7 +15,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from iodelta.errors import IodeltaError, RequestError
-from iodelta.web import experiments, pages, watching
+from iodelta.web import experiments, fleets, openapi, pages, watching
 from iodelta.web.folders import Folders
 from iodelta.web.layout import shown, static_file
 from iodelta.web.negotiation import document, prefers_json
@@ -70,6 +70,9 @@ def make_app(site: Site) -> Application:
         Route("/experiment/{id}/trials", experiments.trials),
         Route("/experiment/{id}/trial/{number:int}", experiments.trial),
         Route("/experiment/{id}/trial/{number:int}/output", experiments.output),
+        Route("/fleet/{id}", fleets.fleet),
+        Route("/fleet/{id}/hosts", fleets.hosts),
+        Route("/openapi.json", openapi.document_of),
     ]
     if site.history is not None:
         routes += _of_history()

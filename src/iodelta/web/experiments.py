@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from iodelta.decoding import from_json
 from iodelta.lab.account import Account as Journal
@@ -70,6 +70,8 @@ class TrialAnswer(msgspec.Struct, frozen=True):
 def report(request: Request) -> Response:
     """The report, judged again from raw data."""
     place = place_of(request)
+    if place.kind == "fleet":
+        return RedirectResponse(f"{request.app.state.site.rules.prefix}/fleet/{place.id}", 307)
     if watching.is_wanted(request, place):
         return watching.page(request, place)
     seen = request.app.state.site.results.of(place)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from iodelta.bisect.log import LOG
 from iodelta.bundle.packed import is_bundle, opened
 from iodelta.errors import IodeltaError, MeasureError, RequestError, pasted
-from iodelta.lab.folder import RAW, CountFolder, DiskFolder, Folder
+from iodelta.lab.folder import JOURNAL, RAW, CountFolder, DiskFolder, Folder
 from iodelta.report.cache import Charts
 from iodelta.report.derived import charted, charts_of_preparation
 from iodelta.report.stories.kinds import story_of
@@ -145,7 +146,9 @@ class Results:
 def stamp_of(place: Place) -> _Stamp:
     """Sizes and times that differ once anything was added to a result."""
     path = Path(place.path)
-    files = (path,) if place.kind == "bundle" else (path, path / "journal.jsonl", path / "log.jsonl", path / RAW)
+    files = [path] if place.kind == "bundle" else [path, path / JOURNAL, path / LOG, path / RAW]
+    if place.kind == "fleet":
+        files += sorted(path.glob(f"hosts/*/{JOURNAL}"))
     found: list[int] = []
     for file in files:
         try:
@@ -182,6 +185,8 @@ def refuse_links(path: Path) -> None:
 
 
 def _read(place: Place) -> Seen:
+    if place.kind in ("search", "fleet"):
+        return _read_several(place)
     folder = folder_of(place)
     plain = Detail(folder=pasted(place.path), whole=True)
     if isinstance(folder, CountFolder):
@@ -203,3 +208,14 @@ def experiment_of(seen: Seen) -> Account:
     if not isinstance(seen.result, Account):
         raise MeasureError("this folder has no trials")
     return seen.result
+
+
+def _read_several(place: Place) -> Seen:
+    from iodelta.web.kinds import fleet_in, search_in
+
+    path = Path(place.path)
+    refuse_links(path)
+    if place.kind == "search":
+        return Seen(search_in(path), (), Detail(folder=pasted(place.path)))
+    found, charts = fleet_in(path, f"iodelta fleet report {pasted(place.path)}")
+    return Seen(found, charts, Detail(folder=pasted(place.path)))

@@ -139,11 +139,11 @@
       ],
       hooks: {
         drawAxes: [(plot) => behind(plot, course)],
+        draw: [() => { place.dataset.drawn ??= String(Math.round(10 * (performance.now() - began)) / 10); }],
         setCursor: [(plot) => show(plot, course, plot.cursor.left >= 0 ? plot.cursor.idx : null)],
       },
     };
     const plot = new uPlot(options, [points.t.map((one) => one / 1000), points.value], place);
-    place.dataset.drawn = String(Math.round(10 * (performance.now() - began)) / 10);
     plot.over.addEventListener("click", () => { if (plot.cursor.idx !== null) open(course, plot.cursor.idx); });
     plot.over.addEventListener("mouseleave", () => { tip.hidden = true; });
     keys(place, plot, course);

@@ -1,0 +1,47 @@
+"""What the hosts of a fleet measured: their folders, and how the fleet left each of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from iodelta.bundle.packed import is_own, opened
+from iodelta.errors import RequestError, pasted
+from iodelta.fleet.folder import FleetFolder
+from iodelta.fleet.status import status_of
+from iodelta.lab.folder import Folder
+from iodelta.study.fleet_host import Left
+from iodelta.study.sides import short_names
+
+HOSTS = "hosts"
+"""The directory of a fleet folder that holds a folder for each host."""
+
+
+def hosts_in(paths: tuple[str, ...]) -> tuple[dict[str, Folder], dict[str, Left]]:
+    """The folder of each host, and how its fleet left it, by the host's name. Raises RequestError."""
+    states: dict[str, Left] = {}
+    found: list[str] = []
+    for path in paths:
+        own = _left_in(path)
+        states.update(own)
+        is_fleet = Path(path, HOSTS).is_dir()
+        inside = sorted(map(str, Path(path, HOSTS).iterdir())) if is_fleet else []
+        below = [one for one in inside if is_own(one)]
+        if is_fleet and not below:
+            raise RequestError(
+                "no host of this fleet has been measured yet",
+                place=path,
+                remedy=f"`iodelta fleet status {pasted(path)}` says why" if own else "run the fleet first",
+            )
+        found += [*below, *(one for one in own if one not in below)] or [path]
+    names = dict(zip(found, short_names(found), strict=True))
+    folders = {names[path]: opened(path) for path in found if path not in states or is_own(path)}
+    return folders, {names[path]: one for path, one in states.items()}
+
+
+def _left_in(path: str) -> dict[str, Left]:
+    """How a fleet left its hosts, by the places of their folders; nothing where ``path`` is not a fleet folder."""
+    fleet = FleetFolder(Path(path))
+    if not Path(path, HOSTS).is_dir() or fleet.begun() is None:
+        return {}
+    found = (Left(str(fleet.place(one.name)), one.state, one.reason) for one in status_of(fleet).hosts)
+    return {one.place: one for one in found}

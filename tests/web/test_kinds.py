@@ -1,0 +1,206 @@
+"""Fleets and searches as pages; the description of all documents; names, folders and series that mean harm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from bisection.toy import READ, Toy, bisect
+from carried import BY_ID, ENVIRONMENT, QUESTION, carried
+from jsonschema import Draft202012Validator
+from nights import night
+from playwright.sync_api import Browser
+
+from iodelta.fleet.events import Joined
+from iodelta.fleet.folder import FleetFolder, question
+from iodelta.fleet.host import FleetHost
+from iodelta.history.schema import EXPERIMENTS, POINTS
+from iodelta.history.store import Store, _experiment, _point, url_of
+from iodelta.lab.folder import now
+
+from .servers import Server, Visit, serving, violations
+
+pytestmark = pytest.mark.xdist_group("web")
+
+HOSTS = ("stor1", "stor2", "stor3")
+ATTACK = "<img src=x onerror=alert(1)>\u202e'\"</script><script>alert(2)</script>{{7*7}}"
+
+
+def asked(name: str = "Is slow slower?") -> str:
+    text = QUESTION.format(path=BY_ID, blocks=12).replace("iodepth = [1, 4]", "iodepth = 1")
+    return text.replace("Is slow slower?", name)
+
+
+def fleet_at(path: Path, *names: str) -> FleetFolder:
+    """A fleet of which the first hosts were measured."""
+    (path.parent / "question.toml").write_text(asked().replace(BY_ID, "class:nvme"))
+    folder = FleetFolder(path)
+    folder.make()
+    with folder.journal.held():
+        folder.fix(question(path.parent / "question.toml"))
+        for name in (*HOSTS, "lost"):
+            folder.journal.append(Joined(now(), FleetHost(name, f"root@{name}", (), {"nvme": BY_ID})))
+    for seed, name in enumerate(names, 1):
+        host = {**ENVIRONMENT, "host": {"name": name, "machine_id": f"id of {name}"}}
+        carried(path / "hosts" / name, -0.2, text=asked(), seed=seed, environment=host, secret=False)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("kinds")
+    (place / "runs").mkdir()
+    fleet_at(place / "runs" / "rack", *HOSTS)
+    fleet_at(place / "runs" / "new-rack")
+    toy = Toy(place / "toy")
+    commits = toy.commits(100, 100, 90, 90)
+    done = bisect(
+        "--repo", toy.path, "--good", commits[0], "--bad", commits[-1], *READ, "--folder", place / "runs/hunt"
+    )
+    assert done.code in (0, 1), done.err
+    hostile = asked("x").replace('question = "x"', f"question = {msgspec.json.encode(ATTACK).decode()}")
+    carried(place / "runs" / "a<b>&'\"", -0.2, text=hostile, secret=False)
+    linked = carried(place / "runs" / "linked", -0.2, text=asked(), secret=False)
+    secret = place / "secret"
+    secret.write_text("a secret of the server's")
+    (linked.path / "verdict.json").unlink(missing_ok=True)
+    (linked.path / "notes.json").symlink_to(secret)
+    (place / "runs" / "outside").symlink_to(place / "toy")
+    (place / "runs" / "torn").mkdir()
+    (place / "runs" / "torn" / "experiment.toml").write_text("not toml [")
+    (place / "runs" / "torn" / "journal.jsonl").write_bytes(b"\xff\x00{")
+    (place / "runs" / "bad.iodelta.tar.zst").write_bytes(b"(\xb5/\xfd" + b"\x00" * 100)
+    (place / "history").mkdir()
+    store = Store(url_of(place / "history" / "history.db"))
+    store.prepare()
+    named = night(0)
+    point = msgspec.structs.replace(named.points[0], cell=ATTACK, variant=ATTACK)
+    store.add_all([msgspec.structs.replace(named, points=(point,)), *(night(number) for number in range(1, 5))])
+    store.close()
+    return place
+
+
+@pytest.fixture(scope="module")
+def server(place: Path) -> Iterator[Server]:
+    with serving("--folders", "runs", "--history", "history", "--write", cwd=place) as running:
+        yield running
+
+
+@pytest.fixture
+def visit(browser: Browser, server: Server) -> Iterator[Visit]:
+    visit = Visit(browser.new_page(viewport={"width": 390, "height": 900}, color_scheme="dark"), server.url)
+    yield visit
+    assert visit.wrong == []
+    visit.page.close()
+
+
+def found(server: Server) -> dict[str, Any]:
+    return {one["name"]: one for one in server.json("/")["results"]}
+
+
+def test_a_fleet_shows_every_host_and_what_they_say_together(visit: Visit, server: Server) -> None:
+    own = found(server)["rack"]
+    assert own["kind"] == "fleet"
+    page = visit.open(f"/experiment/{own['id']}")
+    text = page.locator("main").inner_text()
+    assert "everywhere" in text
+    assert all(name in page.locator("#hosts").inner_text() for name in (*HOSTS, "lost"))
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.get_by_role("link", name="stor2").first.click()
+    page.wait_for_selector("html[data-charts=drawn]")
+    assert page.locator(".path").inner_text() == "rack/hosts/stor2"
+
+
+def test_a_fleet_before_its_first_host_was_measured(visit: Visit, server: Server) -> None:
+    page = visit.open(f"/fleet/{found(server)['new-rack']['id']}")
+    assert "no host of this fleet has been measured yet" in page.locator("main").inner_text()
+    assert "waiting" in page.locator("#hosts").inner_text()
+    assert violations(page) == []
+
+
+def test_a_search_names_its_culprit(visit: Visit, server: Server) -> None:
+    own = found(server)["hunt"]
+    assert own["kind"] == "search"
+    page = visit.open(f"/experiment/{own['id']}")
+    assert "change 2: speed 90" in page.locator("main").inner_text()
+    assert server.json(f"/experiment/{own['id']}")["schema"] == "iodelta.bisect/2"
+
+
+def test_every_document_is_as_described(server: Server) -> None:
+    described = server.json("/openapi.json")
+    assert described["openapi"] == "3.1.0"
+    listed, board = found(server), server.json("/matrix")
+    rack, experiment = listed["rack"]["id"], listed["a<b>&'\""]["id"]
+    series = board["series"][0]["id"]
+    two = f"a={series}-experiment-1&b={series}-experiment-2"
+    asked = {
+        "/": "/",
+        "/experiment/{id}": f"/experiment/{experiment}",
+        "/experiment/{id}/trials": f"/experiment/{experiment}/trials",
+        "/experiment/{id}/trial/{number}": f"/experiment/{experiment}/trial/1",
+        "/fleet/{id}": f"/fleet/{rack}",
+        "/matrix": "/matrix",
+        "/series/{number}": f"/series/{series}",
+        "/compare": f"/compare?{two}",
+        "/triage": "/triage",
+    }
+    assert set(described["paths"]) - set(asked) <= {"/alert/{id}", "/experiment/{id}/now"}  # not here
+    for path, address in asked.items():
+        answers = described["paths"][path]["get"]["responses"]
+        schema = {**answers["200"]["content"]["application/json"]["schema"], "components": described["components"]}
+        Draft202012Validator(schema).validate(server.json(address))
+    problem = server.ask("/nowhere", Accept="application/json")
+    assert (problem.status, problem.json["schema"]) == (404, "iodelta.web-problem/1")
+
+
+def test_hostile_names_are_text_everywhere(visit: Visit, server: Server) -> None:
+    own = found(server)["a<b>&'\""]["id"]
+    series = [one["id"] for one in server.json("/matrix")["series"]]
+    addresses = ["/", "/matrix", "/triage", *(f"/series/{one}" for one in series)]
+    for path in (*addresses, *(f"/experiment/{own}{rest}" for rest in ("", "/cell/1", "/trials", "/trial/1"))):
+        page = visit.open(path)
+        page.wait_for_load_state("networkidle")
+        assert page.locator("img:not(.drawing)").count() == 0, path
+        assert "49" not in page.title()
+        assert visit.wrong == [], path
+    assert ATTACK[:20] in visit.open(f"/experiment/{own}").locator("h1").inner_text()
+
+
+def test_what_cannot_be_read_is_said_and_shows_nothing_of_other_files(server: Server) -> None:
+    listed = found(server)
+    assert "outside" not in {name.split("/")[0] for name in listed}
+    for name, said in (("linked", "symbolic link"), ("torn", ""), ("bad.iodelta.tar.zst", "")):
+        assert listed[name]["problem"], name
+        assert said in listed[name]["problem"]
+        answer = server.ask(f"/experiment/{listed[name]['id']}")
+        assert answer.status in (404, 422)
+        assert "Traceback" not in answer.text
+        assert "a secret" not in answer.text
+
+
+def test_ten_thousand_points_are_drawn(browser: Browser, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "many").mkdir()
+    store = Store(url_of(place / "many" / "history.db"))
+    store.prepare()
+    first = night(0)
+    store.add(first)
+    nights = [night(number, epoch=f"e{number // 500}") for number in range(1, 10_000)]
+    with store.writing() as connection:  # at once: it is the page that is to be seen
+        connection.execute(EXPERIMENTS.insert(), list(map(_experiment, nights)))
+        number = first.points[0].key.number
+        connection.execute(POINTS.insert(), [_point(number, one.points[0], one) for one in nights])
+    store.close()
+    with serving("--history", "many", cwd=place) as many:
+        visit = Visit(browser.new_page(viewport={"width": 1280, "height": 900}), many.url)
+        page = visit.open(f"/series/{number}")
+        page.wait_for_selector("html:not(:has(.course:not([data-drawn])))")
+        drawn = page.locator(".course").evaluate_all("all => all.map((one) => Number(one.dataset.drawn))")
+        assert len(drawn) == 2
+        assert page.get_by_role("row").count() == 101
+        assert visit.wrong == []
+        visit.page.close()
+    with capsys.disabled():
+        print(f"\n10,000 points drawn in {' and '.join(map(str, drawn))} ms")  # noqa: T201
