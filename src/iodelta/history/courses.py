@@ -178,10 +178,12 @@ def _flats(course: Course) -> Iterable[Flat]:
     for low, high in zip([-math.inf, *cuts], [*cuts, math.inf], strict=True):
         part = [one for one in course.line.points if low <= one.t < high]
         errors = [one.r_se if course.by == "ratio" else one.se for one in part]
-        pairs = [(value, se) for value, se in zip(map(course.shown, part), errors, strict=True) if value is not None]
-        if not pairs:
+        seen = zip(map(course.shown, part), errors, (one.n for one in part), strict=True)
+        rows = [row for row in seen if row[0] is not None]
+        if not rows:
             continue
-        values, known = np.asarray(pairs, dtype=float).T
+        values, known, blocks = np.asarray(rows, dtype=float).T
+        known = levels.steadied(known, blocks)
         one = np.zeros(len(values), dtype=np.intp)
         values = np.asarray(levels.clipped(values, known, levels.robust_between(values, known), one).values)
         tau = levels.between(values, known, one)
