@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 from nights import night
@@ -87,7 +88,8 @@ def test_the_terminal_and_the_page_show_notes_with_the_steps_that_they_may_expla
     step = shown[shown.index("candidate: ") : shown.index("note 1")]
     assert "noted there: 2023-12-04 10:00: new" in step
     assert "another disk" not in step
-    marks = shown.splitlines()[3]
+    lines = shown.splitlines()
+    marks = next(below for bars, below in pairwise(lines) if set(BARS) & set(bars))
     assert not set(BARS) & set(iodelta(tmp_path, "history", "show").stdout), "none in a pipe"
     assert (marks.count("*"), marks.count("^")) == (1, 1)  # the other note stands at the night of the step
     listed = shown[shown.index("note 1") :]
