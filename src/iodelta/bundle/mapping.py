@@ -12,6 +12,7 @@ import msgspec
 
 from iodelta.errors import RequestError
 from iodelta.experiment import Cell, Condition, Experiment, Option, Prepare, Target, parse, toml_text
+from iodelta.experiment.model import PLACEBO
 from iodelta.jobfile import canonical
 from iodelta.knob.affinity import DEVICE_QUEUES
 from iodelta.probe.queues import numbers
@@ -173,7 +174,7 @@ def _variants(experiment: Experiment) -> dict[str, dict[str, str]]:
     """The variants, without the placebo that a design adds by itself."""
     tables: dict[str, dict[str, str]] = {}
     for variant in experiment.variants:
-        if variant.name != "placebo" or not experiment.design.placebo:
+        if variant.name != PLACEBO or not experiment.design.placebo:
             tables[variant.name] = {**variant.knobs, **_options(variant.options, experiment.option_prefix)}
     return tables
 

@@ -19,6 +19,7 @@ import click
 import msgspec
 
 from iodelta.errors import IodeltaError, LostError, MeasureError, RequestError, UnreachableError
+from iodelta.experiment.model import PLACEBO
 from iodelta.fleet.folder import FleetFolder, is_held
 from iodelta.fleet.measuring import End
 from iodelta.fleet.sight import said
@@ -26,7 +27,6 @@ from iodelta.lab.account import OVER, Account
 from iodelta.lab.folder import EXPERIMENT, JOURNAL, Folder
 from iodelta.lab.runner import load_trials
 from iodelta.lab.session import read_plan
-from iodelta.study.views import PLACEBO
 
 if TYPE_CHECKING:
     from iodelta.study.experiment import Account as ExperimentAccount

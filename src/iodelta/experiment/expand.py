@@ -11,7 +11,18 @@ import msgspec
 
 from iodelta.experiment import io_uring
 from iodelta.experiment.command import called, check_parameters
-from iodelta.experiment.model import Cell, Command, Condition, Design, Experiment, Measure, Option, Target, Variant
+from iodelta.experiment.model import (
+    PLACEBO,
+    Cell,
+    Command,
+    Condition,
+    Design,
+    Experiment,
+    Measure,
+    Option,
+    Target,
+    Variant,
+)
 from iodelta.experiment.order import place_of
 from iodelta.experiment.values import seconds, size_bytes
 from iodelta.experiment.work import kind_and_size
@@ -98,7 +109,7 @@ def _with_placebo(variants: tuple[Variant, ...], baseline: str, design: Design, 
     named = {variant.name: variant for variant in variants}
     if design.placebo and variants:
         base = named.get(baseline, variants[0])
-        variants = (*variants, Variant("placebo", base.knobs, base.options))
+        variants = (*variants, Variant(PLACEBO, base.knobs, base.options))
     if len(variants) < 2:
         refuse(
             "there is nothing to compare: an experiment needs two variants at least",

@@ -87,6 +87,10 @@ class Measure(msgspec.Struct, frozen=True):
     """Only the last line that is not empty is looked at."""
 
 
+PLACEBO = "placebo"
+"""Name of the variant that is the baseline once more."""
+
+
 class Variant(msgspec.Struct, frozen=True):
     """A named set of knob settings, and of fio options that this variant alone uses."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import numpy as np
 
-from iodelta.history.points import PLACEBO
+from iodelta.experiment.model import PLACEBO
 from iodelta.history.store import Line
 from iodelta.stats import changepoints, levels
 

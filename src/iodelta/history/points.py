@@ -16,6 +16,7 @@ from iodelta.bundle.packed import is_nameless, opened
 from iodelta.errors import RequestError
 from iodelta.experiment import Cell, Experiment, Subject, Variant
 from iodelta.experiment.io_uring import TOOL
+from iodelta.experiment.model import PLACEBO
 from iodelta.jobfile import canonical
 from iodelta.lab.account import Account
 from iodelta.lab.folder import JOURNAL
@@ -29,9 +30,6 @@ from iodelta.stats.guards import merge_until_clean
 from iodelta.trial import Trial
 from iodelta.verdict import Metric
 from iodelta.verdict.series import Block, blocks_of, pairs_of
-
-PLACEBO = "placebo"
-"""Name of the variant that is the baseline once more."""
 
 BUILT = "built"
 """Label of a subject: where what was built of its commit is kept, as it stands in the settings of variants."""

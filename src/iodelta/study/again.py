@@ -10,6 +10,7 @@ import msgspec
 
 from iodelta.errors import IodeltaError, pasted
 from iodelta.experiment import Cell, Experiment, Variant, parse, shorthand, size_bytes
+from iodelta.experiment.model import PLACEBO
 from iodelta.lab.bench import Requests
 from iodelta.lab.plan import Plan
 from iodelta.lab.scratch import SCRATCH_SIZE
@@ -138,7 +139,7 @@ def _shorthand(experiment: Experiment, seed: int) -> list[str] | None:
     if experiment.of_command:
         return None
     design, default = experiment.design, type(experiment.design)()
-    variants = [_setting(one) for one in experiment.variants if not (design.placebo and one.name == "placebo")]
+    variants = [_setting(one) for one in experiment.variants if not (design.placebo and one.name == PLACEBO)]
     conditions = _conditions(experiment)
     top = {"question": experiment.question, "baseline": experiment.baseline, "margin": f"{100 * experiment.margin:g}%"}
     target = {"path": experiment.target.path, "size": experiment.target.size}

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from iodelta.experiment.model import PLACEBO
 from iodelta.lab.plan import Plan
 from iodelta.trial import Trial
 from iodelta.verdict import Judgement, Verdict
 from iodelta.verdict.ranking import rank, sequential_level
 from iodelta.verdict.series import blocks_of, finished_of, series_from
-
-PLACEBO = "placebo"
 
 
 class Best(msgspec.Struct, frozen=True):

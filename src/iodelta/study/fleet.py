@@ -9,11 +9,11 @@ from typing import Literal
 import msgspec
 import numpy as np
 
+from iodelta.experiment.model import PLACEBO
 from iodelta.lab.folder import Folder
 from iodelta.plural import plural
 from iodelta.stats.agreement import FEWEST, Agreement, settling
 from iodelta.stats.effect import Estimate
-from iodelta.study.best import PLACEBO
 from iodelta.study.confounders import Differing, differences
 from iodelta.study.fleet_host import (
     FleetMember,

@@ -12,6 +12,7 @@ from scipy.special import stdtr
 
 from iodelta.bundle.pseudonyms import is_nameless
 from iodelta.errors import MeasureError, RequestError
+from iodelta.experiment.model import PLACEBO
 from iodelta.lab.account import OVER
 from iodelta.lab.account import Account as Journal
 from iodelta.lab.folder import JOURNAL, Folder
@@ -22,7 +23,6 @@ from iodelta.plural import plural
 from iodelta.stats.hosts import FEWEST_BLOCKS
 from iodelta.stats.stalls import excluded
 from iodelta.stats.total import Arms
-from iodelta.study.best import PLACEBO
 from iodelta.study.judging import Judged, judged, target_of
 from iodelta.study.system import system
 from iodelta.verdict import Rules, Verdict

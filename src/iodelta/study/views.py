@@ -14,6 +14,7 @@ from statistics import median, quantiles
 import msgspec
 
 from iodelta.experiment import Cell, Experiment
+from iodelta.experiment.model import PLACEBO
 from iodelta.lab.plan import Plan
 from iodelta.stats.cost import is_resolved, switches_per_io, system_ns_per_io
 from iodelta.stats.little import Together
@@ -24,8 +25,6 @@ from iodelta.verdict.derived import KneeMove, knee_move, latency_shift, told_apa
 from iodelta.verdict.modes import ModeChange, mode_change
 from iodelta.verdict.recommend import Recommendation, recommend
 from iodelta.verdict.spread import SpreadVerdict, judge_spread
-
-PLACEBO = "placebo"
 
 SHIFTS = 24
 """Shift functions that are computed: each resamples blocks."""
