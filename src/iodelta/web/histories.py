@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from iodelta.errors import IodeltaError, pasted
+from iodelta.experiment.model import PLACEBO
 from iodelta.history.alerts import history, is_asking
 from iodelta.history.answers import Alert
 from iodelta.history.courses import Course, courses_of
@@ -77,6 +78,7 @@ class Histories:
         self._board: tuple[_Stamp, Board] | None = None
         self._courses: dict[int, tuple[_Stamp, Course]] = {}
         self._scanning = threading.Lock()
+        self._following = threading.Lock()
 
     def board(self) -> Board:
         """The whole history at a glance."""
@@ -95,6 +97,13 @@ class Histories:
 
     def course(self, number: int) -> Course | None:
         """One series; none where there is no such number."""
+        known = self._courses.get(number)
+        if known is not None and known[0] == self._stamp():
+            return known[1]
+        with self._following:  # one at a time: readers of one series wait for the first of them
+            return self._followed(number)
+
+    def _followed(self, number: int) -> Course | None:
         stamp = self._stamp()
         known = self._courses.get(number)
         if known is not None and known[0] == stamp:
@@ -103,7 +112,10 @@ class Histories:
         if not lines or not lines[0].points:
             return None
         # The machine's own unchanged series say how much its nights differ.
-        whole = self.store.lines(machine=lines[0].key.machine)
+        own = [line for line in self.board().series if line.machine == lines[0].key.machine]
+        unchanged = [line for line in own if line.variant == PLACEBO or line.role == "reference"]
+        quiet = [int(line.id) for line in unchanged if line.id != str(number)]
+        whole = [*lines, *(self.store.lines(quiet) if quiet else ())]
         (course,) = courses_of(lines, whole, self.experiments(), self.log.entries()[0])
         if len(self._courses) > NIGHTS:
             self._courses.clear()

@@ -1,0 +1,1 @@
+"""How quickly ``iodelta serve`` answers many people at once."""

@@ -1,0 +1,175 @@
+"""``python -m benchmarks.web``: 50 clients look at a history of 500 nights and at a run that goes on.
+
+Every client opens a page, reads for a second, and opens the next. Printed are the times of answers by kind of page, and
+the memory of the server at the beginning and at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from iodelta.experiment import Subject
+from iodelta.history.points import Key, Night, Point
+from iodelta.history.store import Store, url_of
+
+NIGHTS, SERIES = 500, 96
+IODELTA = (sys.executable, "-c", "from iodelta.cli.main import main; main()")
+
+
+def night(number: int, rng: np.random.Generator) -> Night:
+    """Every series once; the first one loses 2 % after 400 nights."""
+    points = []
+    for at in range(SERIES):
+        key = Key("stor1", (("bs", str(at)), ("rw", "randread")), (), (), "read.iops", "block", "", "")
+        step = 0.02 if at == 0 and number >= 400 else 0.0
+        y, r = 11.0 + 0.01 * rng.standard_normal(), step + 0.004 * rng.standard_normal()
+        points.append(Point(key, f"cell {at}", "new", "higher", "IOPS", y, 0.003, 12, 0.0, r, 0.004))
+    begun = 1.7e9 + 86400.0 * number
+    subject = Subject("linux", f"{number:040x}", f"v{number}")
+    return Night(
+        f"e{number}", f"s{number}", begun, "stor1", "e", {}, subject, f"/n/{number}", "complete", tuple(points)
+    )
+
+
+def make_history(place: Path) -> None:
+    """A history that nobody measured."""
+    place.mkdir()
+    store, rng = Store(url_of(place / "history.db")), np.random.default_rng(1)
+    store.prepare()
+    store.add_all([night(number, rng) for number in range(NIGHTS)])
+    store.close()
+
+
+@contextmanager
+def started(*words: str, cwd: Path) -> Iterator[subprocess.Popen[str]]:
+    """A command of iodelta, ended afterwards."""
+    process = subprocess.Popen(
+        [*IODELTA, *words], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+def resident(pid: int) -> float:
+    """MiB of memory that a process has."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
+
+
+class Client:
+    """One person."""
+
+    def __init__(self, address: str, pages: dict[str, str], until: float, seed: int) -> None:
+        self._address, self._pages, self._until = address, pages, until
+        self._rng = random.Random(seed)
+        self.times: list[tuple[str, float]] = []
+        self.errors: list[str] = []
+
+    def look(self) -> None:
+        """Open page after page."""
+        connection = http.client.HTTPConnection(self._address, timeout=60)
+        while time.monotonic() < self._until:
+            kind = self._rng.choice(sorted(self._pages))
+            begun = time.monotonic()
+            try:
+                connection.request("GET", self._pages[kind], headers={"Accept": "text/html"})
+                answer = connection.getresponse()
+                answer.read()
+            except (OSError, http.client.HTTPException) as error:
+                self.errors.append(f"{kind}: {error!r}")
+                connection.close()
+                continue
+            if answer.status != 200:
+                self.errors.append(f"{kind}: {answer.status}")
+            self.times.append((kind, time.monotonic() - begun))
+            time.sleep(self._rng.uniform(0.5, 1.5))
+
+
+def asked(address: str, path: str) -> dict[str, object]:
+    """The document of a page."""
+    connection = http.client.HTTPConnection(address, timeout=300)
+    connection.request("GET", path, headers={"Accept": "application/json"})
+    found: dict[str, object] = json.loads(connection.getresponse().read())
+    return found
+
+
+def pages_of(address: str) -> dict[str, str]:
+    """What the clients open, by kind."""
+    board, listed = asked(address, "/matrix"), asked(address, "/")
+    series = board["series"][0]["id"]  # type: ignore[index]
+    found = {"results": "/", "matrix": "/matrix", "series": f"/series/{series}", "alerts": "/triage"}
+    for one in listed["results"]:  # type: ignore[attr-defined]
+        found["run"], found["trials"] = f"/experiment/{one['id']}", f"/experiment/{one['id']}/trials"
+    return found
+
+
+def measure(place: Path, clients: int, seconds: float) -> None:
+    """Print what was seen."""
+    (place / "runs").mkdir()
+    make_history(place / "history")
+    variants = ("--variant", "a:fio.iodepth=1", "--variant", "b:fio.iodepth=2")
+    load = ("--rw=randread", "--bs=4k", "--ioengine=null")
+    run = ("run", "--folder", "runs/live", "--size", "1m", "--trial", "500ms", "--ramp", "0", *variants)
+    with (
+        started(*run, "--budget", f"{int(seconds) + 120}s", "--", *load, cwd=place),
+        started("serve", "--port", "0", "--folders", "runs", "--history", "history", cwd=place) as server,
+    ):
+        assert server.stdout is not None
+        address = urlsplit(server.stdout.readline().split()[0]).netloc
+        until = time.monotonic() + 60
+        while not (place / "runs/live/journal.jsonl").exists() and time.monotonic() < until:
+            time.sleep(0.2)
+        pages = pages_of(address)
+        before = resident(server.pid)
+        people = [Client(address, pages, time.monotonic() + seconds, seed) for seed in range(clients)]
+        threads = [threading.Thread(target=person.look) for person in people]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        show(people, before, resident(server.pid))
+
+
+def show(people: list[Client], before: float, after: float) -> None:
+    """A line for each kind of page, and the memory."""
+    times = [one for person in people for one in person.times]
+    errors = [one for person in people for one in person.errors]
+    for kind in (*sorted({kind for kind, _ in times}), "all"):
+        own = [1000 * taken for name, taken in times if kind in (name, "all")]
+        middle, late = np.quantile(own, (0.5, 0.95))
+        print(
+            f"{kind:<8} {len(own):>6} answers  median {middle:6.0f} ms  p95 {late:6.0f} ms  slowest {max(own):6.0f} ms"
+        )
+    print(f"errors: {len(errors)} {sorted(set(errors))[:3]}")
+    print(f"memory of the server: {before:.0f} MiB, at the end {after:.0f} MiB")
+
+
+def main() -> None:
+    """Parse and measure."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--clients", type=int, default=50)
+    parser.add_argument("--seconds", type=float, default=600.0)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        measure(Path(place), given.clients, given.seconds)
+
+
+if __name__ == "__main__":
+    main()
