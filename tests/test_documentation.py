@@ -128,6 +128,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]
             for copy in (OTHER, "sweep"):
                 shutil.copytree(place / FOLDER, place / copy)
             assert run(f"iodelta pack {FOLDER} -o {THEIRS}", place, disk) == 0
+            assert run(f"iodelta history add {FOLDER}", place, disk) == 0  # its examples may run alone
             yield place, disk
         finally:
             workshop.close()
