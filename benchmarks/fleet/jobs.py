@@ -1,13 +1,14 @@
-"""``python -m benchmarks.fleet.jobs PLACE``: 10 hosts, 50 jobs, coordinators that are killed three times.
+"""``python -m benchmarks.fleet.jobs PLACE``: 10 hosts, 50 jobs, a coordinator that is killed three times.
 
-Five questions are asked of the same ten hosts at the same time, each by a coordinator of its own, so that all of them
-want every device. Three times all coordinators get SIGKILL in the middle of their work, and are called again. A witness
-looks at the hosts five times a second: how many fio work on a device. Needs root, sshd and iproute2. Prints a table;
-exit code 1 when something of it did not happen.
+Every host has five disks, each a job of its own, and a host is to be used once at a time. Three times the coordinator
+gets SIGKILL in the middle of its work, and is called again. A witness looks at the hosts five times a second: how many
+fio work on a host's devices. Needs root, sshd and iproute2. Prints a table; exit code 1 when something of it did not
+happen.
 """
 
 from __future__ import annotations
 
+import itertools
 import signal
 import sys
 import time
@@ -16,66 +17,78 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
-import itertools
-
 from acceptance.stand import Running, Stand, finished, kinds, queue, set_queue
 from fleet.stand import Fleet, Witness, measured
 
 HOSTS = " ".join(f"stor{number}" for number in range(10))
-QUESTIONS = 5
+DISKS = 5
 BLOCKS = 2
 KILLS = (0.15, 0.4, 0.7)
-"""Shares of all trials after which the coordinators are killed."""
+"""Shares of all trials after which the coordinator is killed."""
+
+BEFORE = "kyber"
+"""The scheduler of every device before the fleet; the variants set others."""
 
 
-class Killed:
-    """All questions, and how many trials are finished."""
+class Jobs:
+    """Ten hosts with five disks each, as fifty names of an inventory."""
 
-    def __init__(self, stand: Stand, fleet: Fleet) -> None:
-        self.stand, self.fleet = stand, fleet
-        self.places = [
-            stand.place / f"fleet{number}/hosts/{name}" for number in range(QUESTIONS) for name in fleet.members
+    def __init__(self, stand: Stand) -> None:
+        self.stand, self.fleet = stand, Fleet(stand, HOSTS)
+        self.nodes: dict[str, str] = {}
+        """Name of a job -> its device."""
+        for name, member in self.fleet.members.items():
+            disks = [member.node, *(stand.loop() for _ in range(DISKS - 1))]
+            self.nodes |= {f"{name}-disk{number}": node for number, node in enumerate(disks)}
+        tables = [
+            f'[host.{job}]\nssh = "{host_of(job)}"\ntargets = {{ disk = "{node}" }}\n'
+            for job, node in self.nodes.items()
         ]
-        self.running: list[Running] = []
+        (stand.place / "fleet.toml").write_text("".join(tables))
+        self.fleet.ask(trial="300ms", blocks=BLOCKS)
+        for node in self.nodes.values():
+            set_queue(node, "scheduler", BEFORE)
 
-    def start(self) -> None:
-        words = ("fleet", "run", "question.toml", "--in-use", "wait", "--patience", "10m", "--at-once", "2")
-        self.running = [self.stand.start(*words, "--folder", f"fleet{number}") for number in range(QUESTIONS)]
+    @property
+    def places(self) -> list[Path]:
+        return [self.fleet.place(job) for job in self.nodes]
+
+    def start(self) -> Running:
+        return self.fleet.start("--patience", "30m", "--at-once", "6")
 
     def trials(self) -> int:
         return sum(len(kinds(place, "finished")) for place in self.places)
 
-    def kill_after(self, trials: int) -> str:
-        """Kill every coordinator once so many trials are finished; what ran then, and for how long."""
-        while self.trials() < trials:
-            time.sleep(0.5)
+    def kill_after(self, running: Running, trials: int) -> str:
+        """Kill the coordinator once so many trials are finished; what ran then, and how soon it was gone."""
+        while self.trials() < trials and running.alive():
+            time.sleep(1)
         in_flight = sum(len(kinds(one, "started")) > len(kinds(one, "finished")) for one in self.places)
-        for one in self.running:
-            one.signal(signal.SIGKILL)
+        running.signal(signal.SIGKILL)
         begun = time.monotonic()
-        for one in self.running:
-            one.wait()
+        running.wait()
         while self.stand.processes():
             time.sleep(0.1)
-        left = Counter(queue(member.node, "scheduler") for member in self.fleet.members.values())
+        left = sum(queue(node, "scheduler") != BEFORE for node in self.nodes.values())
         return (
-            f"{self.trials()} trials finished, {in_flight} in flight; all processes gone after "
-            f"{time.monotonic() - begun:.1f} s; schedulers then: {dict(left)}"
+            f"{self.trials()} trials finished, {in_flight} jobs in a trial; all processes gone after "
+            f"{time.monotonic() - begun:.1f} s, {left} devices with a scheduler that is not that of before"
         )
+
+
+def host_of(job: str) -> str:
+    return job.partition("-")[0]
 
 
 def overlaps(places: list[Path]) -> int:
     """Trials that the journals of one host say ran at the same time."""
-    found = 0
-    for name in {place.name for place in places}:
-        spans = sorted(span for place in places if place.name == name for span in _spans(place))
-        found += sum(later[0] < earlier[1] for earlier, later in itertools.pairwise(spans))
-    return found
-
-
-def _spans(place: Path) -> list[tuple[float, float]]:
-    ends = {one["trial"]: one["at"] for one in kinds(place, "finished")}
-    return [(one["at"], ends[one["trial"]]) for one in kinds(place, "started") if one["trial"] in ends]
+    spans: dict[str, list[tuple[float, float]]] = {}
+    for place in places:
+        ends = {one["trial"]: one["at"] for one in kinds(place, "finished")}
+        own = [(one["at"], ends[one["trial"]]) for one in kinds(place, "started") if one["trial"] in ends]
+        spans.setdefault(host_of(place.name), []).extend(own)
+    pairs = itertools.chain.from_iterable(itertools.pairwise(sorted(own)) for own in spans.values())
+    return sum(later[0] < earlier[1] for earlier, later in pairs)
 
 
 def once(place: Path) -> bool:
@@ -91,36 +104,30 @@ def main() -> int:
     place.mkdir(parents=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the stand is taken down
     with Stand(place) as stand:
-        fleet = Fleet(stand, HOSTS)
-        fleet.ask(trial="300ms", blocks=BLOCKS)
-        for member in fleet.members.values():
-            set_queue(member.node, "scheduler", "kyber")
-        nodes = [member.node for member in fleet.members.values()]
-        jobs, begun = Killed(stand, fleet), time.monotonic()
-        wanted = 2 * BLOCKS * len(jobs.places)
-        lines = []
-        with Witness(nodes, pause=0.2) as witness:
-            for share in KILLS:
-                jobs.start()
-                lines.append(jobs.kill_after(round(share * wanted)))
-                print(lines[-1], flush=True)
-            jobs.start()
-            codes = [one.wait(3600).code for one in jobs.running]
+        jobs, begun = Jobs(stand), time.monotonic()
+        wanted = 2 * BLOCKS * len(jobs.nodes)
+        with Witness({node: host_of(job) for job, node in jobs.nodes.items()}, pause=0.2) as witness:
+            for number, share in enumerate(KILLS, 1):
+                print(f"Kill {number}: {jobs.kill_after(jobs.start(), round(share * wanted))}.", flush=True)
+            done = jobs.start().wait(7200)
         seconds = time.monotonic() - begun
+        states = Counter(jobs.fleet.states().values())
         sessions = Counter(len(kinds(one, "session")) for one in jobs.places)
         tried = sum(len(kinds(one, "started")) for one in jobs.places)
         held = {
-            "every coordinator ends with exit code 0": codes == [0] * QUESTIONS,
-            f"{len(jobs.places)} jobs, each with all its blocks, each variant of a block once": all(
-                map(once, jobs.places)
-            ),
-            "never more than one fio on a device": set(witness.most.values()) == {1},
+            "the last call ends with exit code 0, every job done": done.code == 0
+            and states == {"done": len(jobs.nodes)},
+            "every job has all its blocks, each variant of a block once": all(map(once, jobs.places)),
+            "never more than one fio on a host, nor on a device": set(witness.most.values()) == {1},
             "no two trials of a host overlap by the journals": overlaps(jobs.places) == 0,
-            "every device has the scheduler of before": all(queue(node, "scheduler") == "kyber" for node in nodes),
+            "every device has the scheduler of before": all(
+                queue(node, "scheduler") == BEFORE for node in jobs.nodes.values()
+            ),
             "nothing is left running or to be undone": not stand.processes() and not stand.pending(),
         }
-        print(f"\n| | |\n|---|---|\n| wall time | {seconds:.0f} s |\n| looks of the witness | {witness.looks} |")
-        print(f"| most fio at once, by device | {sorted(witness.most.values())} |")
+        print(f"\n| | |\n|---|---|\n| jobs, hosts | {len(jobs.nodes)}, {len(jobs.fleet.members)} |")
+        print(f"| wall time | {seconds:.0f} s |\n| looks of the witness | {witness.looks} |")
+        print(f"| most fio at once, by host | {sorted(witness.most.values())} |")
         print(f"| trials: of the plans, begun in all | {wanted}, {tried} |")
         print(f"| sessions of a job: how many jobs | {dict(sorted(sessions.items()))} |")
         for what, so in held.items():

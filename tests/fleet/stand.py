@@ -10,6 +10,7 @@ import tempfile
 import threading
 import uuid
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -151,10 +152,12 @@ def with_own_clock(member: Member, alias: str) -> Path:
 
 
 class Witness:
-    """Looks at the host itself, time and again: how many fio work on one device at once, at most."""
+    """Looks at the hosts themselves, time and again: how many fio work on one device at once, at most. Devices of one
+    host may be counted together: ``nodes`` are devices and what they are counted as."""
 
-    def __init__(self, nodes: list[str], pause: float = 0.1) -> None:
-        self.most = dict.fromkeys(nodes, 0)
+    def __init__(self, nodes: Mapping[str, str], pause: float = 0.1) -> None:
+        self.most = dict.fromkeys(nodes.values(), 0)
+        self._nodes = nodes
         self.looks, self._pause = 0, pause
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
@@ -175,9 +178,10 @@ class Witness:
                 with contextlib.suppress(OSError):
                     words = path.read_text(errors="replace").split("\0")
                     if words[0].endswith("fio") and not _is_job_of_fio(path.parent):
-                        working.update(word.removeprefix("--filename=") for word in words if "--filename=" in word)
-            for node in self.most:
-                self.most[node] = max(self.most[node], working[node])
+                        named = [word.removeprefix("--filename=") for word in words if "--filename=" in word]
+                        working.update(self._nodes[node] for node in named if node in self._nodes)
+            for label in self.most:
+                self.most[label] = max(self.most[label], working[label])
 
 
 def _is_job_of_fio(process: Path) -> bool:

@@ -373,7 +373,7 @@ def test_questions_use_no_device_together_and_go_on_with_each_trial_made_once_af
     def start(number: int) -> Running:
         return stand.start("fleet", "run", "question.toml", "--folder", f"fleet{number}", "--in-use", "wait")
 
-    with Witness([node]) as witness:
+    with Witness({node: node}) as witness:
         running = [start(number) for number in range(2)]
         until(lambda: any(len(kinds(place, "started")) > 1 for place in places))
         for one in running:

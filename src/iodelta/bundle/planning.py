@@ -106,7 +106,7 @@ def _no_target(bundle: Packed, experiment: Experiment) -> RequestError:
     return RequestError(
         f"it was measured on {_described(bundle, experiment)}; only you know which device matches it here",
         place=str(bundle.path),
-        remedy="name a block device, file or directory with --target",
+        remedy="name a block device, file or directory with --target, or with --hosts a class: --target class:NAME",
     )
 
 

@@ -22,6 +22,7 @@ from iodelta.errors import IodeltaError, LostError, MeasureError, RequestError, 
 from iodelta.experiment.model import PLACEBO
 from iodelta.fleet.folder import FleetFolder, is_held
 from iodelta.fleet.measuring import End
+from iodelta.fleet.reproducing import wishes_of
 from iodelta.fleet.sight import said
 from iodelta.lab.account import OVER, Account
 from iodelta.lab.folder import EXPERIMENT, JOURNAL, Folder
@@ -66,11 +67,18 @@ def _measured(fleet: FleetFolder, name: str, destroy: tuple[str, ...]) -> End:
     from iodelta.cli.running import Asked, measure
 
     place, host, experiment = fleet.place(name), fleet.hosts()[name], fleet.experiment()
+    wishes = wishes_of(fleet)
     place.parent.mkdir(exist_ok=True)
     if place.exists():
-        file, asked = place, Asked(destroy=destroy)
+        file, asked = place, Asked(destroy=destroy, allow_commands=wishes is not None and wishes.allow_commands)
         if read_plan(Folder.open(place)).experiment.machines != (host.machine,):
             raise RequestError(f"its experiment folder is not one of {host.machine}", place=str(place))
+    elif wishes is not None:
+        from iodelta.cli.reproduce_fleet import measure_one
+
+        with click.Context(click.Command("reproduce")):
+            measure_one(fleet, host, wishes, destroy)
+        return _outcome(place)
     else:
         file = fleet.path / EXPERIMENT
         path = host.target(experiment.target.path)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from iodelta.errors import RequestError
 
@@ -27,6 +29,12 @@ HOSTS = click.option(
     "expression",
     metavar="EXPR",
     help="Which hosts: names, patterns such as 'stor*', tags; !NAME leaves out, &TAG keeps (default: all).",
+)
+ON_HOSTS = click.option(
+    "--hosts",
+    "expression",
+    metavar="EXPR",
+    help="Measure on these hosts of the inventory: names, patterns, tags; !NAME leaves out, &TAG keeps.",
 )
 DESTROY = click.option(
     "--destroy", multiple=True, metavar="HOST:DEVICE", help="Allow this device of this host to be overwritten."
@@ -68,12 +76,54 @@ class How:
     in_use: str = "wait"
     patience: str = "15m"
 
+    @property
+    def waits(self) -> float:
+        """Seconds of patience. Raises RequestError."""
+        from iodelta.experiment import seconds
+
+        try:
+            return seconds(self.patience)
+        except ValueError as error:
+            raise RequestError(str(error), place="--patience") from error
+
 
 def scheduling(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options of how hosts are scheduled."""
     for option in (AT_ONCE, SCHEDULER, PATIENCE, IN_USE):
         command = option(command)
     return command
+
+
+@dataclasses.dataclass(frozen=True)
+class OnFleet:
+    """``--hosts`` of a command that can do without, and how these are scheduled."""
+
+    hosts: tuple[FleetHost, ...]
+    how: How
+
+
+def on_fleet(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--hosts, and the options of how hosts are scheduled, as one argument ``fleet``, which is None without --hosts."""
+
+    @functools.wraps(command)
+    def checked(*, expression: str | None, inventory: Path, **others: Any) -> Any:
+        how = {name: others.pop(name) for name in ("in_use", "patience", "scheduler", "at_once")}
+        if expression is None:
+            _refuse_given("inventory", *how)
+            return command(fleet=None, **others)
+        asked = How(**how)
+        _ = asked.waits  # refused before anything else happens
+        return command(fleet=OnFleet(chosen_of(inventory, expression), asked), **others)
+
+    return ON_HOSTS(INVENTORY(scheduling(checked)))
+
+
+def _refuse_given(*names: str) -> None:
+    """Raises RequestError for an option that says something about hosts where there are none."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        if option.name in names and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE:
+            raise RequestError("this is about the hosts of a fleet", place=option.opts[0], remedy="name them: --hosts")
 
 
 def chosen_of(inventory: Path, expression: str | None) -> tuple[FleetHost, ...]:
@@ -95,7 +145,6 @@ def among(folder: FleetFolder, expression: str | None) -> tuple[FleetHost, ...]:
 
 def scheduled(path: Path, hosts: tuple[FleetHost, ...], files: Mapping[str, bytes] | None, how: How) -> FleetFolder:
     """Schedule a fleet to its end. ``files`` are those of the question; None: the one that is there."""
-    from iodelta.experiment import seconds
     from iodelta.fleet.checking import destroyed
     from iodelta.fleet.cluster import workers
     from iodelta.fleet.coordinator import Coordinator, Policy
@@ -106,11 +155,7 @@ def scheduled(path: Path, hosts: tuple[FleetHost, ...], files: Mapping[str, byte
     def say(text: str) -> None:
         click.echo(inert(text), err=True)
 
-    try:
-        waits = seconds(how.patience)
-    except ValueError as error:
-        raise RequestError(str(error), place="--patience") from error
-    policy = Policy("skip" if how.in_use == "skip" else "wait", waits, destroyed(how.destroy, hosts))
+    policy = Policy("skip" if how.in_use == "skip" else "wait", how.waits, destroyed(how.destroy, hosts))
     folder = FleetFolder(path)
     folder.make()
     with (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,6 +91,30 @@ def add_each(paths: tuple[Path, ...], given: Given, place: str, log: Path | None
     finally:
         if format_ == "json" and added:
             print_document(HistoryAddAnswer(tuple(added)))
+
+
+def keeper(place: str, log: Path | None, *, dry_run: bool = False) -> Callable[[Iterable[Path]], None]:
+    """What adds measured folders to the history at ``place``, opened now so that a wrong one is refused before anything
+    is measured; without a place nothing is added. Raises RequestError."""
+    if log is not None and not place:
+        raise RequestError("a log without a history", place="--log", remedy="give --history DIRECTORY|URL, too")
+    if not place or dry_run:
+        return lambda folders: None
+    store, written = opened(place, log, write=True)
+    from iodelta.history.adding import add
+    from iodelta.history.log import Given
+
+    def keep(folders: Iterable[Path]) -> None:
+        failed: list[IodeltaError] = []
+        for folder in folders:
+            try:
+                print_added(add(folder, Given(), store, written), err=True)
+            except IodeltaError as error:
+                failed.append(error)
+        if failed:
+            raise failed[0]
+
+    return keep
 
 
 def print_added(night: NightAdded, *, err: bool = False) -> None:

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import shlex
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from iodelta.cli.contact import contact, on_machine
 from iodelta.cli.delivery import FORMATS, deliver, printed
-from iodelta.cli.turn import in_turn, waits
-from iodelta.errors import RefusedError, RequestError, pasted
-from iodelta.plural import plural
-
-if TYPE_CHECKING:
-    from iodelta.bundle.packed import Packed
-    from iodelta.bundle.planning import Prepared
-    from iodelta.lab.folder import Folder
-    from iodelta.machine import Machine
-    from iodelta.study.planned import PlanAnswer
-    from iodelta.study.reproduction import Side
+from iodelta.cli.fleet_options import OnFleet, on_fleet
+from iodelta.cli.histories import LOG, keeper
+from iodelta.cli.reproducing import accept, bundle_at, measured, plan_of, prepared_for, refuse_existing, show_plan
+from iodelta.cli.turn import waits
+from iodelta.errors import RequestError, pasted
 
 EXAMPLES = """
 \b
@@ -31,13 +26,25 @@ Examples:
   iodelta reproduce theirs.iodelta.tar.zst --target /dev/nvme1n1
   iodelta reproduce theirs.iodelta.tar.zst --machine ssh:storage1 --target /dev/nvme1n1
   iodelta reproduce theirs.iodelta.tar.zst --target /dev/ublkb0 --map cpus=0-31:0,12,24,36
+  iodelta reproduce theirs.iodelta.tar.zst --hosts 'nvme,!stor3' --target class:nvme    # on a fleet
   iodelta reproduce theirs.iodelta.tar.zst --against my-folder    # measured already: side by side
   iodelta reproduce their-table.md --against my-table.md
   iodelta reproduce their-table.md --against my-table.md --format markdown
 """
 
-REPEATED = {"machine", "target", "size", "given", "leave_out", "budget", "destroy", "allow_commands"}
+REPEATED = {
+    *("machine", "expression", "inventory", "target", "size", "given", "leave_out", "budget", "destroy"),
+    "allow_commands",
+}
 """Options that decide what is measured."""
+
+WHY_NOT = {
+    "--hosts": "measure first: --hosts without --against",
+    "--history": "nothing is measured with --against; `iodelta history add` adds a folder",
+    "--machine": "the hosts come from the inventory",
+    "--leave-out": "a host that lacks a variant is left out whole, so that all hosts measure the same",
+}
+"""An option -> what to do where it cannot be given."""
 
 
 @click.command("reproduce", epilog=EXAMPLES)
@@ -46,7 +53,8 @@ REPEATED = {"machine", "target", "size", "given", "leave_out", "budget", "destro
 @click.option(
     "--target",
     default="",
-    help="What to measure here in place of the bundle's target: block device, file or directory.",
+    help="What to measure here in place of the bundle's target: block device, file or directory; with --hosts also "
+    "class:NAME of the inventory.",
 )
 @click.option("--size", default="", help="How much of the target to use, in fio's units: 512m, 100g.")
 @click.option(
@@ -59,9 +67,22 @@ REPEATED = {"machine", "target", "size", "given", "leave_out", "budget", "destro
 @click.option("--leave-out", is_flag=True, help="Continue without the variants that cannot be set here.")
 @click.option("--budget", default="", help="Total time, such as 30m (default: the bundle's own).")
 @click.option("--against", default="", help="Compare with this folder, bundle or table; do not measure.")
-@click.option("--folder", "folder", type=click.Path(path_type=Path), help="Name of the experiment folder to create.")
-@click.option("--destroy", multiple=True, metavar="DEVICE", help="Allow this device or file to be overwritten.")
+@click.option(
+    "--folder",
+    "folder",
+    type=click.Path(path_type=Path),
+    help="Name of the experiment folder to create, or of the fleet folder.",
+)
+@click.option(
+    "--destroy",
+    multiple=True,
+    metavar="[HOST:]DEVICE",
+    help="Allow this device or file to be overwritten; with --hosts, of this host.",
+)
 @waits
+@on_fleet
+@click.option("--history", default="", metavar="DIRECTORY|URL", help="Add what was measured to this history.")
+@LOG
 @click.option("--yes", is_flag=True, help="Accept the plan without being asked.")
 @click.option(
     "--allow-commands",
@@ -82,6 +103,9 @@ def command(
     against: str,
     folder: Path | None,
     destroy: tuple[str, ...],
+    fleet: OnFleet | None,
+    history: str,
+    log: Path | None,
     yes: bool,
     allow_commands: bool,
     dry_run: bool,
@@ -89,19 +113,23 @@ def command(
     output: Path | None,
     force: bool,
 ) -> None:
-    """Measure the experiment of BUNDLE on this machine (or --machine) and say whether its changes appear here too, in
-    direction and in size.
+    """Measure the experiment of BUNDLE on this machine (or --machine, or --hosts) and say whether its changes appear
+    here too, in direction and in size.
 
     First it shows what it would run and set here, and asks. Before you accept, nothing is run, set or written; fio only
     checks the options. Options and commands of the bundle that could do more than I/O also need --allow-commands.
 
+    With --hosts it asks once, then every host of the inventory that matches measures it, as in `iodelta fleet run`; the
+    same command again continues.
+
     Exit codes: 0 reproduced, 1 not reproduced (another size or direction, or no change), 2 the request is wrong, 3
-    inconclusive, 4 could not measure.
+    inconclusive, 4 could not measure. With --hosts: 1 not reproduced on some host, 4 some host could not be measured.
     """
     from iodelta.lab.booting import refusal
     from iodelta.study.reproduction import origin_of, own_side, side_at, side_by_side
 
     if against:
+        _refuse_beside("--against", {"--hosts": fleet, "--history": history})
         there, here, origin = side_at(bundle), side_at(against), origin_of(against)
         notes = origin.notes if origin else ()
         if origin and origin.there.digest != there.digest:
@@ -109,35 +137,54 @@ def command(
         found = side_by_side(there, here, _margin(bundle), notes, [_compared_again(bundle, against)])
         deliver(found, tuple, format_, output, force=force)
         sys.exit(found.exit_code)
-    there_folder = _experiment(bundle)
+    there_folder = bundle_at(bundle)
     there = own_side(there_folder)
+    keep = keeper(history, log, dry_run=dry_run)
+    if fleet is not None:
+        from iodelta.cli.reproduce_fleet import Request, reproduce_on
+        from iodelta.fleet.reproducing import Wishes
+
+        _refuse_beside("--hosts", {"--machine": machine, "--leave-out": leave_out})
+        wishes = Wishes(target, size, given, budget, allow_commands)
+        output_to = functools.partial(deliver, format_=format_, output=output, force=force)
+        asked = Request(there_folder, there, wishes, fleet, destroy, folder, measured_again(), yes=yes, dry_run=dry_run)
+        reproduce_on(asked, output_to, keep, error=format_ != "console")
     place = folder or Path(time.strftime("reproduction-%Y%m%d-%H%M%S"))
     with contact(machine) as where:
-        prepared = _prepared(there_folder, there, where, target, size, given, budget, leave_out)
+        prepared = prepared_for(there_folder, there, where, target, size, given, budget, leave_out=leave_out)
         # What it runs is among the dangers, which have a question of their own.
         refused = refusal(where, prepared.experiment, prepared.found, destroy, commands=True)
-        plan = _plan(prepared, there, there_folder, place, refused)
+        plan = plan_of(prepared, there, there_folder, place, refused)
         if dry_run:
             deliver(plan, tuple, format_, output, force=force)
         else:
-            _show(plan, error=format_ != "console")
+            show_plan(plan, error=format_ != "console")
         if refused is not None:
             raise refused
         if dry_run:
             return
-        _accepted(prepared, there_folder, place, yes=yes, allow_commands=allow_commands)
-        made = _measure(there_folder, there, prepared, where, place, destroy, format_, allow_commands)
-    again = [_measured_again(), _compared_again(bundle, str(place))]
+        refuse_existing(place)
+        accept(prepared, there_folder, yes=yes, allow_commands=allow_commands)
+        made = measured(there_folder, there, prepared, where, place, destroy, format_, allow_commands)
+    again = [measured_again(), _compared_again(bundle, str(place))]
     found = side_by_side(there, made, prepared.plan.rules.margin, prepared.notes, again)
     deliver(found, tuple, format_, output, force=force)
+    keep((place,))
     sys.exit(found.exit_code)
+
+
+def _refuse_beside(option: str, others: Mapping[str, object]) -> None:
+    """Raises RequestError for an option that cannot stand beside ``option``."""
+    given = next((name for name, value in others.items() if value), "")
+    if given:
+        raise RequestError(f"{given} cannot be given with {option}", place=given, remedy=WHY_NOT[given])
 
 
 def _compared_again(bundle: str, against: str) -> str:
     return f"iodelta reproduce {pasted(bundle)} --against {pasted(against)}"
 
 
-def _measured_again() -> str:
+def measured_again() -> str:
     """This command with all options that decide what is measured, as they were given."""
     context = click.get_current_context()
     words = ["iodelta", "reproduce", str(context.params["bundle"])]
@@ -155,156 +202,8 @@ def _measured_again() -> str:
     return shlex.join(words)
 
 
-def _experiment(bundle: str) -> Packed:
-    from iodelta.bundle.packed import Packed, is_bundle
-
-    path = Path(bundle)
-    if path.is_file() and not is_bundle(path):
-        raise RequestError(
-            "it does not contain an experiment to run here",
-            place=bundle,
-            remedy="`iodelta pack FOLDER` makes a bundle; --against puts results of any kind side by side",
-        )
-    if path.is_dir():
-        raise RequestError(
-            "this is a folder, not a bundle",
-            place=bundle,
-            remedy=f"`iodelta pack {pasted(bundle)}` makes a bundle of it",
-        )
-    if not path.exists():
-        raise RequestError("there is nothing at this path", place=bundle, remedy="name a bundle")
-    return Packed(path)
-
-
 def _margin(path: str) -> float:
     from iodelta.bundle.packed import is_own, opened
     from iodelta.lab.session import read_plan
 
     return read_plan(opened(path)).experiment.margin if is_own(path) else 0.01
-
-
-def _prepared(
-    bundle: Packed,
-    there: Side,
-    machine: Machine,
-    target: str,
-    size: str,
-    given: tuple[str, ...],
-    budget: str,
-    leave_out: bool,
-) -> Prepared:
-    from iodelta.bundle.planning import prepare, whole
-    from iodelta.study.reproduction import planned_blocks
-
-    blocks = planned_blocks(there, whole(bundle).experiment.margin)
-    return prepare(
-        bundle,
-        machine,
-        target=target,
-        size=size,
-        given=given,
-        budget=budget,
-        leave_out=leave_out,
-        blocks=blocks,
-    )
-
-
-def _plan(prepared: Prepared, there: Side, bundle: Packed, place: Path, refused: RefusedError | None) -> PlanAnswer:
-    """What would be run and set here."""
-    from iodelta.bundle.planning import commands
-    from iodelta.study.planned import FromBundle, plan_answer
-
-    shown = any(effect.shown for effect in there.effects)
-    origin = FromBundle(
-        *(there.name, there.digest, bundle.manifest.made_by, there.question, shown),
-        commands=commands(prepared),
-        folder=str(place),
-    )
-    dangers = [f"{one.place}: {one.what}: {one.why}" for one in prepared.dangers]
-    return plan_answer(prepared.plan, [prepared.found], refused, prepared.notes, dangers, bundle=origin)
-
-
-def _show(plan: PlanAnswer, *, error: bool) -> None:
-    """The plan, before the question whether to run it."""
-    from iodelta.report.formats.terminal import lines
-    from iodelta.report.stories.plan import of_plan
-
-    for line in lines(of_plan(plan)):
-        click.echo(line.plain, err=error)
-
-
-def _accepted(prepared: Prepared, bundle: Packed, place: Path, *, yes: bool, allow_commands: bool) -> None:
-    """Raises RequestError unless everything shown was accepted."""
-    if place.exists() or place.is_symlink():
-        raise RequestError("this path exists already", place=str(place), remedy="name a new folder with --folder")
-    if prepared.dangers and not allow_commands:
-        raise RequestError(
-            f"{plural(len(prepared.dangers), 'part')} of it could do more than I/O on the target (DANGER above)",
-            place=str(bundle.path),
-            remedy="if you trust its author with this machine, add --allow-commands",
-        )
-    if yes:
-        return
-    nothing = "nothing was run, set or written"
-    if not sys.stdin.isatty():
-        raise RequestError(
-            f"not accepted, {nothing}", place=str(bundle.path), remedy="use --yes if you cannot answer questions"
-        )
-    try:
-        agreed = click.confirm("Run this here?", default=False, err=True)
-    except click.Abort:
-        click.echo("", err=True)
-        agreed = False
-    if not agreed:
-        raise RequestError(f"not accepted, {nothing}", place=str(bundle.path), remedy="--dry-run shows it again")
-
-
-def _measure(
-    bundle: Packed,
-    there: Side,
-    prepared: Prepared,
-    machine: Machine,
-    place: Path,
-    destroy: tuple[str, ...],
-    format_: str,
-    allow_commands: bool,
-) -> Side:
-    """Measure it, and show the experiment; the side that it makes."""
-    import msgspec
-    from rich.console import Console
-
-    from iodelta.cli.watching import watcher
-    from iodelta.lab.progress import Control
-    from iodelta.lab.session import start
-    from iodelta.lab.setup import survey
-    from iodelta.lab.signals import stop_on_signals
-    from iodelta.report.derived import derive
-    from iodelta.report.formats.console import show
-    from iodelta.study.reproduction import FILE, Origin, own_side
-
-    unavailable = survey(machine, prepared.experiment).unavailable
-    if unavailable:
-        reasons = "; ".join(f"{variant}: {reason}" for variant, reason in unavailable.items())
-        raise RequestError(f"not every variant can run here: {reasons}", place=str(bundle.path))
-    margin = prepared.plan.rules.margin
-    origin = Origin(there, margin, prepared.notes, bundle.manifest.plan_sha256, allow_commands)
-    beside = {FILE: msgspec.json.format(msgspec.json.encode(origin), indent=1) + b"\n"}
-    with stop_on_signals() as stop, watcher(format_) as watching:
-
-        def starting() -> Folder:
-            plan = prepared.plan
-            return start(
-                place, prepared.text, plan, machine, Control(watching, stop, destroy, allow_commands), beside=beside
-            )
-
-        folder = in_turn(starting, stop, watching.note)
-    account = derive(folder)
-    if format_ == "console":
-        show(Console(), account)
-        click.echo("")
-        if account.state not in ("complete", "budget"):
-            click.echo(
-                f"It is not complete. To continue, then to compare:\n  iodelta run {pasted(place)}\n"
-                f"  iodelta reproduce {pasted(bundle.path)} --against {pasted(place)}\n"
-            )
-    return own_side(folder, account)

@@ -1,6 +1,7 @@
 """The folder of a fleet: the question, a small journal, and an ordinary experiment folder for every host.
 
 experiment.toml     the question, as it was given
+bundle.iodelta.tar.zst, reproduce.json     of `iodelta reproduce --hosts`: whose question it is, and what was asked
 journal.jsonl       hosts, and what became of them
 hosts/NAME/         an experiment folder, as `iodelta run --machine ssh:HOST` makes it
 logs/NAME.log       what the run on that host printed
@@ -34,7 +35,10 @@ from iodelta.lab.seal import sha256
 JOB_FILE = "workload.fio"
 """The copy of the fio job file that the question names."""
 
-_OWN = (EXPERIMENT, JOB_FILE, JOURNAL, "hosts", "logs", "stop")
+BUNDLE, WISHES = "bundle.iodelta.tar.zst", "reproduce.json"
+"""Of a fleet that reproduces: the bundle, and what was asked of it."""
+
+_OWN = (EXPERIMENT, JOB_FILE, BUNDLE, WISHES, JOURNAL, "hosts", "logs", "stop")
 
 _decoder: msgspec.json.Decoder[FleetEvent] = decoder(FleetEvent)
 

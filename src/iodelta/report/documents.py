@@ -47,6 +47,11 @@ PLACES = {
     "iodelta.restore/1": ("iodelta.report.answers", "RestoreAnswer", "iodelta restore"),
     "iodelta.reproduction/1": ("iodelta.study.reproduction", "Reproduced", "iodelta reproduce"),
     "iodelta.fleet/1": ("iodelta.study.fleet", "FleetAccount", "iodelta fleet report"),
+    "iodelta.fleet-reproduction/1": (
+        "iodelta.study.fleet_reproduction",
+        "FleetReproduced",
+        "iodelta reproduce --hosts",
+    ),
     "iodelta.pack/1": ("iodelta.report.answers", "PackAnswer", "iodelta pack"),
     "iodelta.path/1": ("iodelta.path.judge", "PathAccount", "iodelta run, iodelta report with the instruction clock"),
     "iodelta.doctor/1": ("iodelta.api.doctor", "DoctorAnswer", "iodelta doctor"),

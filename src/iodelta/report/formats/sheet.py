@@ -34,11 +34,13 @@ if TYPE_CHECKING:
     from iodelta.study.audited import Audited, RulesAnswer
     from iodelta.study.comparison import Comparison
     from iodelta.study.experiment import Account
+    from iodelta.study.fleet import FleetRow
+    from iodelta.study.fleet_reproduction import FleetReproduced, ReproducedHost
     from iodelta.study.reproduction import Effect, Reproduced
     from iodelta.study.rows import Row, Shown
     from iodelta.study.search import Changed, SearchAccount
     from iodelta.trial import Finding
-    from iodelta.verdict import Verdict
+    from iodelta.verdict import Change, Verdict
     from iodelta.verdict.reproduction import Estimand
 
 
@@ -299,29 +301,53 @@ REPRODUCED = (
 """Of a reproduction. Changes are fractions; a ratio is here over there, and the same size up to that factor."""
 
 
+_UNKNOWN = (None,) * (len(REPRODUCED) - 9)
+"""The columns of a row that has no numbers, behind those that say what it is about."""
+
+
 def of_reproduction(found: Reproduced) -> str:
     """One row per change that both sides have; then those of one side only."""
     constant = (found.margin, "; ".join(found.again), "iodelta.reproduction.csv/1")
-    return csv_text(REPRODUCED, ((*row, *constant) for row in _reproduced(found)))
+    return csv_text(REPRODUCED, ((*row, *constant) for row in _reproduced(found, found.there.baseline)))
 
 
-def _reproduced(found: Reproduced) -> Iterator[tuple[object, ...]]:
+def _reproduced(found: Reproduced | ReproducedHost, baseline: str) -> Iterator[tuple[object, ...]]:
     for one in found.matched:
         there, here, ratio = one.there, one.here, one.found.difference
         factors = [math.exp(value) for value in (ratio.value, ratio.low, ratio.high, one.found.tolerance)]
         yield (
-            *(there.cell, there.variant, there.metric, found.there.baseline, one.word, one.found.basis),
+            *(there.cell, there.variant, there.metric, baseline, one.word, one.found.basis),
             *(*_bounds(there, one.found.basis), there.basis, *_bounds(here, one.found.basis), here.basis),
             *(*factors, one.found.says),
         )
     for side, changes in (("there", found.only_there), ("here", found.only_here)):
         for name in changes:
-            unknown = (None,) * (len(REPRODUCED) - 9)
-            yield (name, "", "", "", f"measured {side} only", "", *unknown)
+            yield (name, "", "", "", f"measured {side} only", "", *_UNKNOWN)
+
+
+def of_fleet_reproduction(found: FleetReproduced) -> str:
+    """The rows of every host; a host without any has one that says why. Then what the hosts say together."""
+    constant = (found.margin, "; ".join(found.again), "iodelta.fleet-reproduction.csv/1")
+    rows: list[tuple[object, ...]] = []
+    for host in found.hosts:
+        own = list(_reproduced(host, found.there.baseline)) or [("", "", "", "", "", "", *_UNKNOWN[:-1], host.why)]
+        rows += [(host.host, host.word, *row) for row in own]
+    rows += map(_joint, found.fleet.rows)
+    return csv_text(("host", "host_word", *REPRODUCED), ((*row, *constant) for row in rows))
+
+
+def _joint(row: FleetRow) -> tuple[object, ...]:
+    """What the hosts say together of one comparison: the mean over hosts stands below ``here``."""
+    mean = (None, None, None) if row.together is None else _limits(row.together.mean)
+    about = ("", "", row.cell, row.variant, row.metric.name, row.baseline, row.word or "", row.basis)
+    return (*about, *(None,) * 4, *mean, "hosts", *(None,) * 4, row.says)
 
 
 def _bounds(effect: Effect, basis: Estimand) -> tuple[float | None, ...]:
-    change = effect.total if basis == "total" and effect.total is not None else effect
+    return _limits(effect.total if basis == "total" and effect.total is not None else effect)
+
+
+def _limits(change: Effect | Change) -> tuple[float | None, ...]:
     return change.value, change.low, change.high
 
 
@@ -344,6 +370,7 @@ SHEETS: dict[str, Callable[[Any], str]] = {
     "Comparison": of_comparison,
     "DiskPlanAnswer": of_disk_plan,
     "FleetAccount": of_fleet,
+    "FleetReproduced": of_fleet_reproduction,
     "ExplainAnswer": of_explanations,
     "MirrorAnswer": of_mirror,
     "PathAccount": of_path,

@@ -19,6 +19,10 @@ MOST = 12
 """Comparisons of which groups and differences are shown before the rest is counted."""
 
 
+EACH = "Each host"
+"""The table of what each host says."""
+
+
 def of_fleet(found: FleetAccount, detail: Detail = PLAIN) -> Story:
     """What hosts of one plan say, each and together."""
     return Story(
@@ -76,7 +80,7 @@ def _tables(found: FleetAccount) -> Iterator[Table]:
         yield Table("All hosts together", "metric", ("hosts", "mean", "next host", "together"), joint)
     each = tuple(line for row in found.rows for line in _hosts(found, row))
     if each:
-        yield Table("Each host", "host", ("blocks", "change", "interval", "word"), each)
+        yield Table(EACH, "host", ("blocks", "change", "interval", "word"), each)
 
 
 def _joint(row: FleetRow, together: Together) -> Row:

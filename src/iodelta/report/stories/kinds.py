@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # a quick command loads the kind that it prints, and no other
     from iodelta.study.comparison import Comparison
     from iodelta.study.experiment import Account
     from iodelta.study.fleet import FleetAccount
+    from iodelta.study.fleet_reproduction import FleetReproduced
     from iodelta.study.planned import PlanAnswer
     from iodelta.study.preparation import DiskPlanAnswer, PrepareAnswer
     from iodelta.study.rehearsed import ScenarioPlanAnswer
@@ -26,7 +27,7 @@ if TYPE_CHECKING:  # a quick command loads the kind that it prints, and no other
     from iodelta.study.search import SearchAccount, SearchPlanAnswer
 
     Searched: TypeAlias = AttributionAccount | SearchAccount
-    Hosts: TypeAlias = FleetAccount | Reproduced
+    Hosts: TypeAlias = FleetAccount | FleetReproduced | Reproduced
     Foreign: TypeAlias = Audited | Comparison | RulesAnswer | Shown
     Policies: TypeAlias = Calibration | ExplainAnswer | MirrorAnswer | PolicyListAnswer | SimulationAnswer
     Planned: TypeAlias = DiskPlanAnswer | PathPlanAnswer | PlanAnswer | ScenarioPlanAnswer | SearchPlanAnswer
@@ -43,6 +44,7 @@ STORIES = {
     "Comparison": ("comparison", "of_comparison"),
     "DiskPlanAnswer": ("disk_plan", "of_disk_plan"),
     "FleetAccount": ("fleet", "of_fleet"),
+    "FleetReproduced": ("fleet_reproduction", "of_fleet_reproduction"),
     "ExplainAnswer": ("policy", "of_explanations"),
     "MirrorAnswer": ("policy", "of_mirror"),
     "PathAccount": ("path", "of_path"),

@@ -21,7 +21,7 @@ ONE_SIDED = 6
 
 def of_reproduction(found: Reproduced, detail: Detail = PLAIN) -> Story:
     """Both sides of one question, side by side."""
-    sides = (f"There: {_side(found.there)}", f"Here: {_side(found.here)}")
+    sides = (f"There: {side_line(found.there)}", f"Here: {side_line(found.here)}")
     return Story(
         question=inert(found.here.question),
         answer=headline(found),
@@ -31,7 +31,7 @@ def of_reproduction(found: Reproduced, detail: Detail = PLAIN) -> Story:
             *section("Measured on one side only", _one_sided(found)),
             *_differences(found),
             *section("Different from the original", map(inert, found.notes)),
-            *section("Method", (_method(found),)),
+            *section("Method", (method(sum(one.found.asked for one in found.matched)),)),
             *system_of_sides({"There": found.there.system, "Here": found.here.system}),
             *section("To do it again", map(inert, found.again), commands=True),
         ),
@@ -62,18 +62,20 @@ def _words(words: dict[str, int]) -> str:
     return f"{parts}, of {total} comparisons.".capitalize()
 
 
-def _side(side: Side) -> str:
+def side_line(side: Side) -> str:
+    """Its name, digest and question."""
     digest = f", SHA-256 {inert(side.digest[:16])}.." if side.digest else ""
     question = f": {inert(side.question)}" if side.question else ""
     return f"{inert(side.name)}{digest}{question}"
 
 
 def _tables(found: Reproduced) -> tuple[Table, ...]:
-    rows = tuple(_row(one, found.there.baseline) for one in found.matched)
+    rows = tuple(row_of(one, found.there.baseline) for one in found.matched)
     return (Table("Changes", "metric", ("there", "here", "reproduced?"), rows),) if rows else ()
 
 
-def _row(one: Matched, baseline: str) -> Row:
+def row_of(one: Matched, baseline: str) -> Row:
+    """Both sides of one change, and its word."""
     cell, variant = one.there.cell, one.there.variant
     place = "all cells together" if cell == "*" else inert(cell)
     name = metric_name(_metric(one.there.metric), with_kind=False)
@@ -118,19 +120,20 @@ def _detail(one: Matched) -> str:
 
 def _one_sided(found: Reproduced) -> Iterator[str]:
     if found.only_there:
-        yield f"There: {_named(found.only_there)}"
+        yield f"There: {named(found.only_there)}"
     if found.only_here:
-        yield f"Here: {_named(found.only_here)}"
+        yield f"Here: {named(found.only_here)}"
 
 
-def _named(changes: Sequence[str]) -> str:
+def named(changes: Sequence[str]) -> str:
+    """The first few of them."""
     left = len(changes) - ONE_SIDED
     more = f" and {left} more" if left > 0 else ""
     return f"{'; '.join(map(inert, changes[:ONE_SIDED]))}{more}."
 
 
-def _method(found: Reproduced) -> str:
-    count = sum(one.found.asked for one in found.matched)
+def method(count: int) -> str:
+    """What the words rest on; ``count`` is how many changes of the original are compared."""
     by_chance = f" Of {count} comparisons one in twenty may be called not reproduced by chance." if count > 1 else ""
     return (
         "here/there is the ratio of both relative changes, with the interval (95 %) of the difference of their "
