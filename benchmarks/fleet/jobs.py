@@ -22,7 +22,7 @@ from fleet.stand import Fleet, Witness, measured
 
 HOSTS = " ".join(f"stor{number}" for number in range(10))
 DISKS = 5
-BLOCKS = 2
+BLOCKS = 1
 KILLS = (0.15, 0.4, 0.7)
 """Shares of all trials after which the coordinator is killed."""
 
@@ -37,8 +37,8 @@ class Jobs:
         self.stand, self.fleet = stand, Fleet(stand, HOSTS)
         self.nodes: dict[str, str] = {}
         """Name of a job -> its device."""
-        for name, member in self.fleet.members.items():
-            disks = [member.node, *(stand.loop() for _ in range(DISKS - 1))]
+        for name in self.fleet.members:
+            disks = [self.fleet.apart() for _ in range(DISKS)]  # files on one disk would share that disk
             self.nodes |= {f"{name}-disk{number}": node for number, node in enumerate(disks)}
         tables = [
             f'[host.{job}]\nssh = "{host_of(job)}"\ntargets = {{ disk = "{node}" }}\n'
@@ -54,7 +54,7 @@ class Jobs:
         return [self.fleet.place(job) for job in self.nodes]
 
     def start(self) -> Running:
-        return self.fleet.start("--patience", "30m", "--at-once", "6")
+        return self.fleet.start("--patience", "30m", "--at-once", "10")
 
     def trials(self) -> int:
         return sum(len(kinds(place, "finished")) for place in self.places)

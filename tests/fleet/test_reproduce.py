@@ -130,7 +130,7 @@ def test_a_command_as_the_workload_is_measured_on_hosts_once_it_is_allowed(stand
     fleet = Fleet(stand, "a")
     (stand.place / "theirs.toml").write_text(
         '[target]\n[workload]\ncommand = ["sh", "-c", "sleep 0.0{size}"]\nsize = 1\n'
-        '[variant.fast]\n"fio.size" = 1\n[variant.slow]\n"fio.size" = 9\n[design]\nblocks = 6\nseed = 1\n'
+        '[variant.fast]\n"workload.size" = 1\n[variant.slow]\n"workload.size" = 9\n[design]\nblocks = 6\nseed = 1\n'
     )
     done = stand.run("run", "theirs.toml", "--folder", "theirs", "--allow-commands")
     assert done.code in GOOD, done

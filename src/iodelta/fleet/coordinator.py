@@ -29,6 +29,9 @@ PAUSES = (2.0, 5.0, 15.0, 30.0)
 POLL = 1.0
 """Seconds between looks at windows, at requests to stop, and at what has ended."""
 
+LOOKS = 3
+"""Looks at the clock of a host whose experiment has ended, until it answers."""
+
 JUMP = 5.0
 """Seconds by which a clock may move against ours in one run before it is said."""
 
@@ -129,7 +132,7 @@ class Coordinator:
             if not post.is_fresh:
                 self._look(post)
                 busy += 1
-            elif not self._is_double(post) and not self._has_to_wait(post):
+            elif not self._may_be_double(post) and not self._is_double(post) and not self._has_to_wait(post):
                 self._begin(post)
                 busy += 1
 
@@ -150,6 +153,16 @@ class Coordinator:
             return None
         found: dict[str, Any] = Folder(place).read_struct(ENVIRONMENT, dict)
         return found
+
+    def _may_be_double(self, post: _Post) -> bool:
+        """Whether a name before this one is looked at for the first time: of two names for one device the first is
+        measured, however long a look at it takes."""
+        for other in self._posts.values():
+            if other is post:
+                return False
+            if other.task is not None and other.sight is None and not other.tries:
+                return True
+        return False
 
     def _is_double(self, post: _Post) -> bool:
         """Whether its host and device were, or are, measured under another name: counted twice, they would pass for two
@@ -228,8 +241,9 @@ class Coordinator:
 
     def _seen(self, post: _Post, answer: Looked) -> None:
         if answer.sight is None:
-            if post.over:
-                return  # the look at its clock after its end
+            if post.over:  # the look at its clock after its end
+                self._look_again(post, answer)
+                return
             if answer.trouble == "away":
                 self._away(post, answer.reason, answer.remedy)
             else:
@@ -249,6 +263,12 @@ class Coordinator:
             )
             self._over(post, "drained", what, "bring it back to what it was, or begin a new fleet folder")
 
+    def _look_again(self, post: _Post, answer: Looked) -> None:
+        """A few times, as a busy host may be slow to answer."""
+        post.tries += 1
+        if answer.trouble == "away" and post.tries < LOOKS and not self._stop():
+            self._look(post)
+
     def _ended(self, post: _Post, end: End) -> None:
         post.is_fresh = False
         if self._asked(post) == CLOSED:
@@ -256,6 +276,7 @@ class Coordinator:
         match end.kind:
             case "done" | "drained":
                 self._over(post, end.kind, end.reason, end.remedy, end.rate)
+                post.tries = 0
                 if not self._stop():
                     self._look(post)  # at its clock
             case "failed":

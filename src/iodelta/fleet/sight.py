@@ -23,6 +23,9 @@ MATTERS = ("fio", "kernel", "mitigations", "firmware", "device", "topology", "vi
 """Groups of differences that make a host another machine for an experiment that is half done. What knobs set is not
 among them."""
 
+MOVES = (".link_", ".memory")
+"""Parts of the names of values that move by themselves: a link slows down to save power, a balloon takes memory."""
+
 EMULATED = ("QEMU", "QM0000", "VBOX", "drive-scsi")
 """Parts of serial numbers that many guests have alike."""
 
@@ -90,4 +93,4 @@ def _differs(machine: Machine, target: Target, experiment: Experiment, recorded:
     now: dict[str, Any] = msgspec.to_builtins(environment(machine, target))
     groups = [group for group in MATTERS if not (experiment.boots and group in ("kernel", "mitigations"))]
     found = [one for one in differences(recorded, now) if one.group in groups]
-    return tuple(line_of(one) for one in found if ".link_" not in one.what)  # a link may slow down to save power
+    return tuple(line_of(one) for one in found if not any(part in one.what for part in MOVES))

@@ -344,9 +344,18 @@ def notes_of(hosts: Sequence[MeasuredHost]) -> Iterator[str]:
         if host.judged is not None:
             for cell, reason in host.judged.account.abandoned.items():
                 yield f"{host.member.name} could not measure {cell}: {reason}"
+            empty = _empty_cells(host.judged)
+            if empty:
+                yield f"{host.member.name} has no complete block of {', '.join(empty)}."
     for names in _same_machine(counting):
         listed = f"{', '.join(names[:-1])} and {names[-1]}"
         yield f"{listed} are one machine with different disks: they differ less than machines do."
+
+
+def _empty_cells(found: Judged) -> list[str]:
+    """Cells of the plan that have no complete block, and were not given up."""
+    measured = {trial.cell for trial in found.counted} | set(found.account.abandoned)
+    return [cell.name for cell in found.account.plan.experiment.cells if cell.name not in measured]
 
 
 def _unended(member: FleetMember) -> str:

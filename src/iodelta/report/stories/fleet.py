@@ -37,10 +37,19 @@ def of_fleet(found: FleetAccount, detail: Detail = PLAIN) -> Story:
             *section("Hosts", map(_member, found.hosts)),
             *section("Notes", map(inert, found.notes)),
             *section("Method", _method(found)),
-            *system_of_sides({one.name: one.system for one in found.hosts if one.system}),
+            *system_of_sides(_systems(found)),
             *section("To do it again", map(inert, found.again), commands=True),
         ),
     )
+
+
+def _systems(found: FleetAccount) -> dict[str, tuple[tuple[str, str], ...]]:
+    """Names of the hosts that are alike, and what they are."""
+    alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for one in found.hosts:
+        if one.system:
+            alike.setdefault(one.system, []).append(one.name)
+    return {", ".join(names): system for system, names in alike.items()}
 
 
 def headline(found: FleetAccount) -> str:
