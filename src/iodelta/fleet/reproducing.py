@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from iodelta.bundle.packed import Packed
+from iodelta.decoding import from_json
 from iodelta.errors import MeasureError, RequestError
 from iodelta.experiment import toml_text
 from iodelta.experiment.source import toml_data
@@ -51,7 +52,7 @@ def wishes_of(folder: FleetFolder) -> Wishes | None:
     if begun is None or WISHES not in begun.files:
         return None
     try:
-        return msgspec.json.decode((folder.path / WISHES).read_bytes(), type=Wishes)
+        return from_json((folder.path / WISHES).read_bytes(), Wishes)
     except (OSError, msgspec.MsgspecError) as error:
         raise MeasureError(f"cannot read: {error}", place=str(folder.path / WISHES)) from error
 
