@@ -15,12 +15,13 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from iodelta.errors import IodeltaError, RequestError
-from iodelta.web import experiments, fleets, openapi, pages, watching
+from iodelta.web import experiments, fleets, openapi, pages, uploads, watching
 from iodelta.web.folders import Folders
 from iodelta.web.layout import shown, static_file
 from iodelta.web.negotiation import document, prefers_json
 from iodelta.web.results import Results
 from iodelta.web.security import COOKIE, SESSION, DeniedError, Guard, Rules
+from iodelta.web.shelf import Shelf
 from iodelta.web.streams import Streams
 
 if TYPE_CHECKING:
@@ -74,6 +75,11 @@ def make_app(site: Site) -> Application:
         Route("/fleet/{id}/hosts", fleets.hosts),
         Route("/openapi.json", openapi.document_of),
     ]
+    routes += [
+        Route("/upload", uploads.take, methods=["POST"]),
+        Route("/upload/{id}", uploads.first),
+        Route("/upload/{id}/{what}", uploads.page),
+    ]
     if site.history is not None:
         routes += _of_history()
     app = Starlette(
@@ -82,12 +88,14 @@ def make_app(site: Site) -> Application:
     app.router.redirect_slashes = False
     app.state.site = site
     app.state.streams = Streams()
+    app.state.shelf = shelf = Shelf()
     guard = Guard(app, site.rules, _denier(app))
     app.state.guard = guard
 
     def end() -> None:
         app.state.streams.ending = True
         site.results.live.close()
+        shelf.close()
 
     return Application(guard, end)
 

@@ -50,7 +50,7 @@ SESSION = 30 * 86400
 SHORTEST = 20
 """Characters of a token: 20 of base64 are 120 bits."""
 
-SMALL, LARGE = 64 << 10, 256 << 20
+SMALL, LARGE = 64 << 10, 64 << 20
 """Bytes of a form, and of an upload."""
 
 PATIENCE = 30.0

@@ -1,0 +1,150 @@
+"""What ``show``, ``audit``, ``compare`` and ``report`` say of results that somebody sent, as pages."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from iodelta.api.foreign import audited, compared
+from iodelta.bundle.packed import is_own, opened
+from iodelta.lab.folder import CountFolder, DiskFolder
+from iodelta.report.cache import Charts
+from iodelta.report.derived import charted
+from iodelta.report.formats.html.result import charts_of, charts_of_runs, page_of
+from iodelta.report.formats.render import rendered
+from iodelta.report.stories.story import Detail
+from iodelta.study.paths import own_systems, read_all
+from iodelta.study.runs import shown as shown_runs
+from iodelta.web.layout import shown_report
+from iodelta.web.negotiation import JSON, prefers_json
+from iodelta.web.security import DeniedError, User, check_form
+from iodelta.web.shelf import Sent, Shelf, Upload
+
+if TYPE_CHECKING:
+    from iodelta.report.stories.kinds import Result
+
+FILES = 5000
+"""In one upload."""
+
+AT_ONCE = 2
+"""Uploads that arrive at the same time."""
+
+MARGIN = 0.01
+
+KEPT = 12
+"""Pages whose results are kept in memory."""
+
+_Answer = tuple["Result", Charts, Detail]
+
+_reading = threading.Lock()
+_known: OrderedDict[tuple[str, str], _Answer] = OrderedDict()
+
+
+async def take(request: Request) -> Response:
+    """Keep what was sent, and lead to its first page. It changes nothing but a private directory of the server's."""
+    user: User = request.scope["user"]
+    shelf: Shelf = request.app.state.shelf
+    if shelf.arriving >= AT_ONCE:
+        raise DeniedError(503, "others send results now; try again", headers={"Retry-After": "5"})
+    shelf.arriving += 1
+    try:
+        async with request.form(max_files=FILES, max_fields=5) as form:
+            check_form(user, request.headers, str(form.get("csrf", "")))
+            sent = [one for one in form.getlist("files") if isinstance(one, UploadFile) and one.filename]
+            files = [Sent(one.filename or "", one.size or 0, one.file) for one in sent]
+            earlier = shelf.get(str(form.get("with", "")), user.name)
+            made = await run_in_threadpool(shelf.keep, files, user.name, earlier)
+    finally:
+        shelf.arriving -= 1
+    return RedirectResponse(f"{request.app.state.site.rules.prefix}/upload/{made.id}", 303)
+
+
+def first(request: Request) -> Response:
+    """The page that says most."""
+    upload = _upload(request)
+    prefix = request.app.state.site.rules.prefix
+    return RedirectResponse(f"{prefix}/upload/{upload.id}/{_views(upload)[0]}", 303)
+
+
+def page(request: Request) -> Response:
+    """One of its pages."""
+    upload, what = _upload(request), request.path_params["what"]
+    views = _views(upload)
+    if what not in views:
+        raise HTTPException(404)
+    result, charts, detail = _answer(upload, what)
+    if prefers_json(request):
+        response = Response(rendered(result, "json", detail), media_type=JSON, headers={"Vary": "Accept"})
+    else:
+        made = page_of(result, charts, detail)
+        response = shown_report(
+            request, "upload.html", made, upload=upload.id, names=upload.names, what=what, views=views
+        )
+    return _without_directory(response, upload)
+
+
+def _without_directory(response: Response, upload: Upload) -> Response:
+    """Where the server keeps it is nobody's business, and no name that the sender knows."""
+    body = bytes(response.body)
+    for number in range(len(upload.paths)):
+        body = body.replace(f"{upload.directory}/{number}/".encode(), b"")
+    response.body = body
+    response.headers["content-length"] = str(len(body))
+    return response
+
+
+def _upload(request: Request) -> Upload:
+    found: Upload | None = request.app.state.shelf.get(request.path_params["id"], request.scope["user"].name)
+    if found is None:
+        raise HTTPException(404)
+    return found
+
+
+def _views(upload: Upload) -> tuple[str, ...]:
+    if len(upload.paths) > 1:
+        return ("compare", "show", "audit")
+    return ("report", "show", "audit") if is_own(upload.paths[0]) else ("show", "audit", "compare")
+
+
+def _answer(upload: Upload, what: str) -> _Answer:
+    """One is read at a time: it takes a processor."""
+    key = upload.id, what
+    with _reading:
+        if key not in _known:
+            _known[key] = _MAKERS[what](upload.paths)
+            while len(_known) > KEPT:
+                _known.popitem(last=False)
+        return _known[key]
+
+
+def _reported(paths: tuple[str, ...]) -> _Answer:
+    folder = opened(paths[0])
+    if isinstance(folder, CountFolder | DiskFolder):
+        return _shown(paths)
+    account, charts = charted(folder)
+    return account, charts, Detail(whole=True)
+
+
+def _shown(paths: tuple[str, ...]) -> _Answer:
+    layout, checked = read_all(paths)
+    found = shown_runs(layout, checked, each=True, paths=paths, systems=own_systems(paths))
+    return found, charts_of_runs(layout), Detail()
+
+
+def _audited(paths: tuple[str, ...]) -> _Answer:
+    return audited(paths), (), Detail(whole=True)
+
+
+def _compared(paths: tuple[str, ...]) -> _Answer:
+    found, layouts = compared(paths, MARGIN)
+    return found, charts_of(found, layouts, paths), Detail()
+
+
+_MAKERS = {"report": _reported, "show": _shown, "audit": _audited, "compare": _compared}
