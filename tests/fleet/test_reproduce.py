@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from acceptance.stand import GOOD, Stand, finished, set_queue
+from acceptance.stand import GOOD, Stand, finished, kinds, queue, set_queue
 
 from .stand import Fleet
 
@@ -71,7 +71,7 @@ def bundled(stand: Stand, more: str = "") -> None:
         (stand.place / name).unlink()
 
 
-def test_a_bundle_is_reproduced_on_every_host_that_answers(stand: Stand) -> None:
+def test_a_bundle_is_reproduced_on_every_host_that_answers_and_put_into_a_history(stand: Stand) -> None:
     """Two hosts, and one that never answers; the bundle has a load beside it, which is a command of its author's."""
     fleet = Fleet(stand, "a b")
     fleet.members["a"].host.alias("gone", port=2399)
@@ -101,5 +101,45 @@ def test_a_bundle_is_reproduced_on_every_host_that_answers(stand: Stand) -> None
     words = {one["host"]: one["word"] for one in answer["hosts"]}
     assert words == {"a": "reproduced", "b": "reproduced", "gone": "not measured"}
     assert fleet.states() == {"a": "done", "b": "done", "gone": "lost"}
-    for name in fleet.members:
-        assert len(finished(fleet.place(name))) == 12, "six blocks, as the original may have"
+    for name, member in fleet.members.items():
+        place = fleet.place(name)
+        assert len(finished(place)) == 12, "six blocks, as the original may have"
+        assert json.loads((place / "reproduction.json").read_text())["there"]["digest"] == answer["there"]["digest"]
+        assert kinds(place, "session")[0]["target"]["path"] == member.node
+        assert queue(member.node, "scheduler") == "kyber"
+    assert done.err.count("added: ") == 2
+    _called_again(stand, fleet, ask)
+
+
+def _called_again(stand: Stand, fleet: Fleet, ask: tuple[str, ...]) -> None:
+    """Nothing is asked or measured again; the commands of a fleet work on the folder."""
+    journals = {name: (fleet.place(name) / "journal.jsonl").read_bytes() for name in "ab"}
+    again = stand.run(*ask, "--allow-commands")
+    assert again.code == 4, again
+    assert "Reproduced on 2 of 3 hosts; not measured on gone." in " ".join(again.out.split())
+    assert journals == {name: (fleet.place(name) / "journal.jsonl").read_bytes() for name in "ab"}
+    other = stand.run(*ask, "--allow-commands", "--budget", "5m", "--yes")
+    assert other.code == 2
+    assert "about another question" in other.err
+    assert "no joint word" in stand.run("fleet", "report", "fleet").out
+    assert "nothing to cancel" in stand.run("fleet", "cancel", "fleet").err
+    assert stand.run("fleet", "run", "fleet", "--hosts", "a").code == 0
+
+
+def test_a_command_as_the_workload_is_measured_on_hosts_once_it_is_allowed(stand: Stand) -> None:
+    fleet = Fleet(stand, "a")
+    (stand.place / "theirs.toml").write_text(
+        '[target]\n[workload]\ncommand = ["sh", "-c", "sleep 0.0{length}"]\nlength = 1\n'
+        '[variant.fast]\n"workload.length" = 1\n[variant.slow]\n"workload.length" = 9\n[design]\nblocks = 6\nseed = 1\n'
+    )
+    done = stand.run("run", "theirs.toml", "--folder", "theirs", "--allow-commands")
+    assert done.code in GOOD, done
+    assert stand.run("pack", "theirs", "-o", BUNDLE).code == 0
+    ask = ("reproduce", BUNDLE, "--hosts", "a", "--yes")
+    refused = stand.run(*ask)
+    assert refused.code == 2
+    assert "DANGER" in refused.out
+    done = stand.run(*ask, "--allow-commands")
+    assert done.code in GOOD, done
+    assert (stand.place / "iodelta-fleet-theirs/hosts/a/verdict.json").exists()
+    assert fleet.members["a"].place.exists()
