@@ -23,6 +23,9 @@ settings.register_profile("same", deadline=None, derandomize=True, suppress_heal
 settings.register_profile("explore", parent=settings.get_profile("same"), derandomize=False, max_examples=1000)
 settings.load_profile("same")
 
+LONGEST_NAME = 1000
+"""Characters of a test with its parameters."""
+
 STATES: dict[str, Any] = {}
 """By module the state of its ``RNG`` before its first test."""
 
@@ -40,6 +43,9 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # The name of a test stands in the environment, which the kernel limits: with a name of a megabyte nothing starts.
+    long = [item.nodeid[:80] for item in items if len(item.nodeid) > LONGEST_NAME]
+    assert not long, f"give these parameters ids: {long}"
     # Emulated guests take one CPU for minutes: they begin first, or at the end the other workers wait for them.
     items.sort(key=lambda item: item.path.name != "test_path_mode.py")
     if os.geteuid() != 0:

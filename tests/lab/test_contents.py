@@ -70,6 +70,7 @@ def test_an_empty_file_is_written_only_by_name(tmp_path: Path) -> None:
         (bytes(range(256)) * 16, "random bytes, as encrypted or compressed data are"),
         (b"\xff" * MIB, "data"),
     ],
+    ids=["zeros", "text", "three-bytes", "letters", "every-byte", "ones"],
 )
 def test_how_bytes_look(sample: bytes, looks: str) -> None:
     assert looks_of(sample) == looks
