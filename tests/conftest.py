@@ -23,8 +23,8 @@ settings.register_profile("same", deadline=None, derandomize=True, suppress_heal
 settings.register_profile("explore", parent=settings.get_profile("same"), derandomize=False, max_examples=1000)
 settings.load_profile("same")
 
-LONGEST_NAME = 1000
-"""Characters of a test with its parameters."""
+LONGEST_NAME = 100_000
+"""Characters of a test with its parameters: Linux takes 131,072 bytes for one variable (MAX_ARG_STRLEN)."""
 
 STATES: dict[str, Any] = {}
 """By module the state of its ``RNG`` before its first test."""
