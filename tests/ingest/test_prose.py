@@ -93,6 +93,16 @@ def test_every_line_of_rates_below_a_heading_is_read(ruler: str, gap: str) -> No
     ]
 
 
+@pytest.mark.parametrize(
+    "line", ["Read: 2786 MB/s, 12.5k IOPS", "Read: 12.5k IOPS / 2786 MB/s", "Read: 2786 MB/s (12.5k IOPS)"]
+)
+def test_the_iops_beside_a_bandwidth_are_read(line: str) -> None:
+    """They were dropped without a word."""
+    (run,) = read_bytes(f"Sequential:\n{line}\n".encode(), "x.txt").runs
+    (read,) = run.directions
+    assert (read.bandwidth.value, read.iops.value) == (2786e6, 12_500)
+
+
 def test_a_line_of_rates_after_one_that_is_read_is_not_lost_in_silence() -> None:
     found = read_bytes(b"Sequential:\nRead: 2786 MB/s\nthe writes reached 2301 MB/s\n", "x.txt")
     assert [d.bandwidth.value for run in found.runs for d in run.directions] == [2786e6]

@@ -52,6 +52,7 @@ _NO_MEAN = re.compile(
 """What makes a time another's than the mean of I/O."""
 _CELL = re.compile(r"\b(?:iodepth|qd|depth) ?=? ?\d+", re.IGNORECASE)
 _LISTED = re.compile(rf"(?<!/)\b([A-Za-z]\w{{0,19}}): {_VALUE}")
+_BESIDE = re.compile(rf" ?[,;/|(] ?{_VALUE}")
 _PAIRED = re.compile(
     rf"(?P<names>(?:\w{{1,20}} ){{0,3}}(?P<first>read|write|r|w) ?/ ?(?P<second>read|write|r|w)\b[^:=\d]{{0,30}})[:=] ?"
     rf"{_VALUE} ?/ ?{_VALUE}",
@@ -237,17 +238,20 @@ def _in(quantity: Quantity, unit: str) -> Quantity:
     return Quantity(quantity.value, quantity.low, quantity.high, unit)
 
 
-def _listed_rates(words: str) -> Iterator[tuple[Kind, Quantity]]:
-    """The bandwidths that a line lists by direction; the last of those with one name."""
+def _listed_rates(words: str) -> Iterator[tuple[Kind, Quantity, Quantity | None]]:
+    """The bandwidths that a line lists by direction, with the IOPS beside them; the last of those with one name."""
     rates = {}
-    for name, *parts in _LISTED.findall(words):
-        quantity = _quantity(*parts)
-        if quantity:
-            rates[name] = quantity
-    for name, rate in rates.items():
+    for found in _LISTED.finditer(words):
+        name, *first = found.groups()
+        beside = _BESIDE.match(words, found.end())
+        both = (_quantity(*first), _quantity(*beside.groups()) if beside else None)
+        by_unit = {one.unit: one for one in both if one is not None}
+        if both[0] is not None:
+            rates[name] = by_unit
+    for name, by_unit in rates.items():
         kind = _kind(name)
-        if kind and rate.unit == "B/s":
-            yield kind, rate
+        if kind and "B/s" in by_unit:
+            yield kind, by_unit["B/s"], by_unit.get("IOPS")
 
 
 def listed(text: str, file: str) -> Iterator[Run]:
@@ -268,8 +272,8 @@ def listed(text: str, file: str) -> Iterator[Run]:
                 place=Place(file, number),
                 format="table",
                 table=clean(case),
-                labels={"setting": clean(heading)} | {f"{kind} MB/s": f"{rate.value / 1e6:g}" for kind, rate in own},
-                directions=tuple(_direction(kind, None, rate) for kind, rate in own),
+                labels={"setting": clean(heading)} | {f"{kind} MB/s": f"{rate.value / 1e6:g}" for kind, rate, _ in own},
+                directions=tuple(_direction(kind, iops, rate) for kind, rate, iops in own),
             )
             is_read = True
         elif words.endswith(":") and len(words) < 120:
