@@ -192,6 +192,20 @@ def test_flags_and_sizes_of_single_cells_are_said_by_job_files_and_lists() -> No
     assert checked(msgspec.structs.replace(sound, cells=both), "x").cells == both
 
 
+def test_a_parameter_of_a_command_may_be_called_size() -> None:
+    """It was left out as a size of fio: ``{size} has no value``."""
+    text = """
+    [workload]
+    command = ["dd", "if=/dev/zero", "of=/dev/null", "bs={size}", "count=100"]
+    size = ["4k", "64k"]
+    [variant.a]
+    [variant.b]
+    param.size = "8k"
+    """
+    sound = parse(text)
+    assert checked(sound, "x") == sound
+
+
 def test_instruments_of_a_stranger_are_commands_like_any_other() -> None:
     text = TEXT.format(
         workload="", variant='"block.scheduler" = "mq-deadline"', condition="[instrument]\nperf = true\nblock = true"

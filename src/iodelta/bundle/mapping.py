@@ -70,6 +70,8 @@ def checked(experiment: Experiment, place: str) -> Experiment:
 
 
 def _has_plain_sizes(cell: Cell) -> bool:
+    if cell.command is not None:
+        return True
     sizes = [value or "" for name, value in cell.options if name == "size"]
     return all(re.fullmatch(r"\d{1,15}[kmgtpKMGTP%]?", size) for size in sizes)
 
@@ -96,12 +98,14 @@ def _says(one: Experiment) -> tuple[object, ...]:
 
 
 def _plain(experiment: Experiment) -> Experiment:
-    """As a file says it: flags have values, and sizes of single cells (which a file gives as a list) are left out."""
+    """As a file says it: flags have values, and sizes of single cells (which a file gives as a list) are left out. A
+    parameter of a command may be called ``size`` and is none."""
     replace, prepare = msgspec.structs.replace, experiment.prepare
+    said = _sizeless if experiment.cells[0].command is None else _filled
     return replace(
         experiment,
-        cells=tuple(replace(cell, options=_sizeless(cell.options)) for cell in experiment.cells),
-        variants=tuple(replace(variant, options=_sizeless(variant.options)) for variant in experiment.variants),
+        cells=tuple(replace(cell, options=said(cell.options)) for cell in experiment.cells),
+        variants=tuple(replace(variant, options=said(variant.options)) for variant in experiment.variants),
         conditions=tuple(
             replace(condition, background_fio=_filled(condition.background_fio)) for condition in experiment.conditions
         ),
