@@ -6,7 +6,6 @@ import http.client
 import io
 import json
 import re
-import subprocess
 import tarfile
 import tempfile
 from collections.abc import Sequence
@@ -129,8 +128,24 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
         sent(own, ("a.json", result(5000)))
         (root,) = kept() - before
         assert root.stat().st_mode & 0o077 == 0
-    assert kept() == before
-    assert subprocess.run(["ls", root], capture_output=True, check=False).returncode != 0
+    assert not root.exists()
+
+
+def test_a_server_removes_what_a_killed_one_left_and_nothing_of_one_that_runs(tmp_path: Path) -> None:
+    before = kept()
+    with serving(cwd=tmp_path) as killed:
+        place = sent(killed, ("a.json", result(5000)))
+        (left,) = kept() - before
+        with serving(cwd=tmp_path) as other:
+            sent(other, ("b.json", result(5000)))
+            assert left.exists()
+            assert killed.ask(f"{place}/show").status == 200
+        killed.process.kill()
+        killed.process.wait()
+    assert left.exists()
+    with serving(cwd=tmp_path) as later:
+        sent(later, ("c.json", result(5000)))
+        assert not left.exists()
 
 
 def test_a_person_chooses_files_with_and_without_scripts_and_drops_them(

@@ -24,7 +24,7 @@ def _place(machine: Machine) -> str:
 @contextlib.contextmanager
 def workdir(machine: Machine) -> Iterator[str]:
     """A new empty directory on the machine, gone afterwards. Raises MeasureError when it cannot be made."""
-    path, held = _make(machine)
+    path, held = take(machine, _place(machine), PREFIX)
     try:
         yield path
     finally:
@@ -33,10 +33,9 @@ def workdir(machine: Machine) -> Iterator[str]:
         held.release()
 
 
-def sweep(machine: Machine) -> None:
+def sweep(machine: Machine, place: str = "", prefix: str = PREFIX) -> None:
     """Remove the directories of this user that nobody holds: what killed runs left behind."""
-    found = machine.glob(f"{_place(machine)}/{PREFIX}*")
-    for path in found:
+    for path in machine.glob(f"{place or _place(machine)}/{prefix}*"):
         if machine.run(["test", "-O", path]).returncode != 0:
             continue  # another user's
         with contextlib.suppress(MachineError):
@@ -46,16 +45,14 @@ def sweep(machine: Machine) -> None:
                 held.release()
 
 
-def _make(machine: Machine) -> tuple[str, Lock]:
-    place = _place(machine)
+def take(machine: Machine, place: str, prefix: str) -> tuple[str, Lock]:
+    """A new directory that only this user can enter, and the lock on it. Raises MeasureError when it cannot be made."""
     while True:
-        done = machine.run(["mktemp", "-d", "-p", place, f"{PREFIX}XXXXXXXX"])
+        done = machine.run(["mktemp", "-d", "-p", place, f"{prefix}XXXXXXXX"])
         path = done.text.rstrip("\n")
         if done.returncode != 0:
             said = done.stderr.decode(errors="replace").strip()
-            raise MeasureError(
-                f"cannot make a directory for fio's output: {said}", place=place, remedy="free some space there"
-            )
+            raise MeasureError(f"cannot make a directory: {said}", place=place, remedy="free some space there")
         held = machine.lock(path)
         if held is not None:  # else somebody swept it between its making and our lock
             return path, held

@@ -17,7 +17,11 @@ import msgspec
 
 from iodelta.errors import RequestError
 from iodelta.lab.folder import EXPERIMENT, JOURNAL, RAW
+from iodelta.lab.workdir import sweep, take
+from iodelta.machine import LocalMachine, Lock
 from iodelta.plural import plural
+
+PREFIX = "iodelta-uploads-"
 
 KEPT = 3600.0
 """Seconds that something stays."""
@@ -61,14 +65,18 @@ class Shelf:
         self.arriving = 0
         """Uploads that are on their way."""
         self._root: Path | None = None
+        self._held: Lock | None = None
         self._uploads: dict[str, Upload] = {}
         self._lock = threading.Lock()
 
     @property
     def root(self) -> Path:
-        """Made when first asked for; no other user can look into it."""
+        """Made when first asked for; no other user can look into it. What killed servers left behind goes then."""
         if self._root is None:
-            self._root = Path(tempfile.mkdtemp(prefix="iodelta-uploads-"))
+            machine, place = LocalMachine(), tempfile.gettempdir()
+            sweep(machine, place, PREFIX)
+            path, self._held = take(machine, place, PREFIX)
+            self._root = Path(path)
         return self._root
 
     def get(self, identifier: str, owner: str) -> Upload | None:
@@ -116,6 +124,8 @@ class Shelf:
             self._uploads.clear()
             if self._root is not None:
                 shutil.rmtree(self._root, ignore_errors=True)
+            if self._held is not None:
+                self._held.release()
 
     def _purge(self, room_for: int = 0) -> None:
         oldest = sorted(self._uploads.values(), key=lambda one: one.at)
