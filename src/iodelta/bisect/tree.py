@@ -43,7 +43,8 @@ class Worktree:
         words = ["apply", "--index", "--3way", *(["--reverse"] if reverse else []), "-"]
         done = self._repository.git(*words, cwd=str(self.path), stdin=patch)
         if done.returncode:
-            raise Unbuildable(f"does not apply: {said(done)}")
+            unmerged = [line[2:] for line in done.stderr.decode(errors="replace").splitlines() if line.startswith("U ")]
+            raise Unbuildable(f"does not apply: {f'conflicts in {unmerged[0]}' if unmerged else said(done)}")
 
     def remove(self) -> None:
         """Take the worktree away, and the repository's note of it."""
