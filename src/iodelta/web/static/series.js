@@ -128,8 +128,8 @@
           label: course.y,
           labelFont: "11px system-ui, sans-serif",
           labelSize: 18,
-          // The widest label decides: uPlot would cut it off.
-          size: (_, values) => 14 + 6.6 * Math.max(1, ...(values ?? []).map((one) => one.length)),
+          // The widest label decides: uPlot would cut it off. Seven characters at least keep two charts aligned.
+          size: (_, values) => 14 + 6.6 * Math.max(7, ...(values ?? []).map((one) => one.length)),
         },
       ],
       tzDate: (seconds) => uPlot.tzDate(new Date(1000 * seconds), "Etc/UTC"),
