@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+import nights
 import pytest
 import sqlalchemy as sa
 from nights import NOBODY, key, night
@@ -104,7 +105,7 @@ def store(url: str) -> Iterator[Store]:
 
 def writer(url: str, first: int, last: int) -> subprocess.Popen[str]:
     """Another process that adds these nights, and prints each when it is in."""
-    words = [sys.executable, "-c", WRITER, str(Path(__file__).parent), url, str(first), str(last)]
+    words = [sys.executable, "-c", WRITER, str(Path(nights.__file__).parent), url, str(first), str(last)]
     return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
 
 
