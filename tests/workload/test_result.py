@@ -192,6 +192,11 @@ def test_jobs_add_up_and_a_last_second_that_one_of_them_missed_is_left_out() -> 
     assert per_second(log, directions_of(3001, "read").directions) == {"read.iops": (30, 32)}
 
 
+def test_a_single_second_that_one_of_two_jobs_may_have_missed_is_no_series() -> None:
+    """Half of the I/Os of two jobs stood as those of the whole second."""
+    assert per_second("1000, 754, 0, 0, 0\n", directions_of(1001, "read").directions) == {}
+
+
 def test_directions_have_a_series_each() -> None:
     log = "1000, 10, 0, 0, 0\n1000, 7, 1, 0, 0\n2000, 11, 0, 0, 0\n2000, 8, 1, 0, 0\n"
     series = per_second(log, directions_of(2001, "read", "write").directions)

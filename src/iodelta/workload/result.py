@@ -75,7 +75,8 @@ def per_second(log: str, directions: tuple[Direction, ...]) -> dict[str, tuple[f
     """``read.iops`` and so on: I/Os per second in each whole second, summed over the jobs.
 
     fio writes a row per job, direction and second (milliseconds, value, direction 0 1 2), none for a second without
-    I/O, and often none for the last second: that is left out unless every job has written it.
+    I/O, and often none for the last second: that is left out unless every job has written it. Of a run of one second
+    nothing is returned: no earlier second says how many jobs there are.
     """
     rows: dict[int, dict[int, list[float]]] = {}
     for line in log.splitlines():
@@ -94,11 +95,11 @@ def per_second(log: str, directions: tuple[Direction, ...]) -> dict[str, tuple[f
 
 def _whole_seconds(rows: Mapping[int, Sequence[float]], length: int) -> tuple[float, ...]:
     """I/Os of each of ``length`` seconds, by the rows of all jobs; without the last one unless every job wrote it."""
-    jobs = max((len(values) for values in rows.values()), default=0)
-    if length and len(rows.get(length, ())) < jobs:
-        length -= 1
-    if not rows:
+    if not rows or length < 2:
         return ()
+    jobs = max(map(len, rows.values()))
+    if len(rows.get(length, ())) < jobs:
+        length -= 1
     return tuple(sum(rows.get(second, ())) for second in range(1, length + 1))
 
 
