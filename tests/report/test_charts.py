@@ -158,6 +158,19 @@ def test_a_wide_interval_does_not_squeeze_the_others_and_stays_whole_in_the_tabl
     assert "+4000 %" in str(figure.table[0])
 
 
+@pytest.mark.parametrize("change", [-0.8, -0.05])
+def test_no_value_lies_beyond_the_axis_it_is_drawn_on(change: float) -> None:
+    for figure in (figure for _, own in figures(source(change)) for figure in own):
+        if "frame" not in figure.texts:
+            continue
+        low, high = figure.texts["frame"]
+        measure = "change" if "change" in figure.rows[0] else "value"
+        drawn = [row[measure] for row in figure.rows if row[measure] is not None]
+        if figure.spec == "knee":  # the frame is that of the rate
+            drawn = [row["rate"] for row in figure.rows]
+        assert low <= min(drawn) <= max(drawn) <= high, figure.name
+
+
 def test_the_knee_of_a_sweep_is_marked_on_its_curve() -> None:
     (rate, latency) = [f for f in sweep.figures(source(sd=0.002)) if "p99" not in f.name]
     knee = next(row for row in rate.extra["knees"] if row["variant"] == "old")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from iodelta.plural import plural
@@ -73,9 +72,12 @@ def figures(source: Source) -> Iterator[Figure]:
 
 def _figure(source: Source, cell: str, own: list[tuple[str, ShiftFunction]], note: str) -> Figure:
     rows, table, moved = [], [], []
+    changes, bounds = [], []
     for variant, shift in own:
         for one in shift.shifts:
             change, low, high = (None if v is None else math.expm1(v) for v in (one.change, one.low, one.high))
+            changes.append(change)
+            bounds += [low, high]
             name = f"p{100 * one.p:g}"
             if one.moved:
                 moved.append(f"{label(variant)} {name}")
@@ -95,8 +97,6 @@ def _figure(source: Source, cell: str, own: list[tuple[str, ShiftFunction]], not
             table.append((label(variant), name, measured(change, low, high), interval(low, high), pooled))
     said = f"moved beyond its interval: {', '.join(moved)}" if moved else "none moved beyond its interval"
     level = 100 * own[0][1].level
-    points = list(chain.from_iterable(shift.shifts for _, shift in own))
-    bounds = list(chain.from_iterable((point.low, point.high) for point in points))
     return Figure(
         name=f"shift-{place(source, cell)}",
         spec="shift",
@@ -109,7 +109,7 @@ def _figure(source: Source, cell: str, own: list[tuple[str, ShiftFunction]], not
         texts={
             "variants": [label(name) for name in source.variants],
             "others": [label(name) for name in source.others],
-            "frame": frame([point.change for point in points], bounds, source.margin),
+            "frame": frame(changes, bounds, source.margin),
             **margins(source),
         },
         head=("variant", "percentile", "change", "interval", "from"),
