@@ -186,15 +186,17 @@ def _counts(effects: Sequence[Effect]) -> Iterator[tuple[Mark, int]]:
 
 
 def _mark(effect: Effect) -> Mark:
-    unit = effect.metric.unit
-    values = " \u2192 ".join(quantity(value, unit) for value in effect.values)
-    bounds = interval(effect.low, effect.high) if effect.low is not None else "no interval"
+    known = any(value is not None for value in effect.values)
+    values = " \u2192 ".join(quantity(value, effect.metric.unit) for value in effect.values) if known else "no value"
+    bounds = "no interval" if known else ""
+    if effect.low is not None:
+        bounds = interval(effect.low, effect.high)
     return Mark(
         GLYPHS[effect.word],
         effect.word,
         CLASSES[effect.word],
         effect.text,
-        f"{effect.name} {values}; {bounds}; {inert(effect.counted)}; {inert(effect.says)}",
+        "; ".join(filter(None, (f"{effect.name} {values}", bounds, inert(effect.counted), inert(effect.says)))),
         bounds,
         values,
     )
