@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -66,7 +67,7 @@ def merged(samples: Sequence[Run], title: str) -> Run:
     directions = tuple(_direction(list(parts), len(samples)) for parts in _by_kind(samples).values())
     where = f"{first.place.file}:{first.place.line}"
     finding = Finding("read.samples", "note", where, _explanation(samples, title))
-    findings = tuple(found for run in samples for found in run.findings)
+    findings = chain.from_iterable(run.findings for run in samples)
     return msgspec.structs.replace(first, directions=directions, labels=labels, findings=(finding, *findings))
 
 
@@ -74,15 +75,13 @@ def _explanation(samples: Sequence[Run], title: str) -> str:
     words = (
         f"{plural(len(samples), 'row')} over {plain(title)!r} are taken as samples of one run: rates are their means"
     )
-    latencies = [lat for run in samples for d in run.directions for lat in _latencies(d)]
-    lost = [
-        word
-        for word, some in (
-            ("percentiles", any(lat.percentiles for lat in latencies)),
-            ("standard deviations", any(not math.isnan(lat.stddev.value) for lat in latencies)),
-        )
-        if some
-    ]
+    directions = chain.from_iterable(run.directions for run in samples)
+    latencies = list(chain.from_iterable(map(_latencies, directions)))
+    lost = []
+    if any(latency.percentiles for latency in latencies):
+        lost.append("percentiles")
+    if any(not math.isnan(latency.stddev.value) for latency in latencies):
+        lost.append("standard deviations")
     return f"{words}; the {' and '.join(lost)} of samples do not make those of the run: not read" if lost else words
 
 

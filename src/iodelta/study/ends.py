@@ -47,7 +47,7 @@ def ends_of(search: Search, question: Question) -> Ends | None:
     rounds = search.rounds
     if not rounds or search.rules.exact:
         return None
-    stalled = [len(stalled_trials([run.value for run in end])) for end in zip(*rounds, strict=True)]
+    good, bad = (len(stalled_trials(values)) for values in _values(rounds))
     rules = Rules(
         metrics=(Metric(question.metric, question.better, question.unit),),
         margin=math.expm1(question.rules.margin),
@@ -57,17 +57,23 @@ def ends_of(search: Search, question: Question) -> Ends | None:
         comparisons=1,
     )
     verdict = judge_series([_series(rounds, rules.metrics[0])], rules).verdicts[0]
-    bound = excluded(stalled[1], len(rounds))
-    return Ends(len(rounds), stalled[0], stalled[1], bound, verdict.total, verdict.word == "regression")
+    bound = excluded(bad, len(rounds))
+    return Ends(len(rounds), good, bad, bound, verdict.total, verdict.word == "regression")
+
+
+def _values(rounds: list[tuple[Run, Run]], sign: float = 1.0) -> tuple[list[float], list[float]]:
+    """What the runs of the good end measured, and those of the bad one; logarithms, times ``sign``."""
+    return [sign * run.value for run, _ in rounds], [sign * run.value for _, run in rounds]
 
 
 def _series(rounds: list[tuple[Run, Run]], metric: Metric) -> Series:
     sign = -1.0 if metric.better == "higher" else 1.0
-    good, bad = ([math.exp(sign * run.value) for run in end] for end in zip(*rounds, strict=True))
-    good_at, bad_at = (tuple(run.time for run in end) for end in zip(*rounds, strict=True))
+    good, bad = (tuple(map(math.exp, values)) for values in _values(rounds, sign))
+    good_at = tuple(run.time for run, _ in rounds)
+    bad_at = tuple(run.time for _, run in rounds)
     first = tuple(one < other for one, other in zip(good_at, bad_at, strict=True))
     blocks = tuple(range(len(rounds)))
-    return Series("ends", metric, "good", "bad", blocks, tuple(good), tuple(bad), first, good_at, bad_at)
+    return Series("ends", metric, "good", "bad", blocks, good, bad, first, good_at, bad_at)
 
 
 def beyond_typical(ends: Ends) -> str:

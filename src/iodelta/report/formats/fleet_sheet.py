@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from iodelta.report.formats.spreadsheet import csv_text
@@ -22,8 +23,11 @@ COLUMNS = (
 def of_fleet(found: FleetAccount) -> str:
     """The rows of every comparison; then the hosts that have none."""
     constant = (found.margin, "; ".join(found.again), "iodelta.fleet.csv/1")
-    rows = [own for row in found.rows for own in (*_hosts(found, row), _joint(row))]
-    return csv_text(COLUMNS, [(*row, *constant) for row in (*rows, *_without(found))])
+    rows: list[tuple[object, ...]] = []
+    for row in found.rows:
+        rows += (*_hosts(found, row), _joint(row))
+    rows += _without(found)
+    return csv_text(COLUMNS, [(*row, *constant) for row in rows])
 
 
 def _hosts(found: FleetAccount, row: FleetRow) -> Iterator[tuple[object, ...]]:
@@ -50,7 +54,7 @@ def _joint(row: FleetRow) -> tuple[object, ...]:
 
 def _without(found: FleetAccount) -> Iterator[tuple[object, ...]]:
     """Hosts that no comparison has."""
-    seen = {one.host for row in found.rows for one in row.hosts}
+    seen = {one.host for one in chain.from_iterable(row.hosts for row in found.rows)}
     for member in found.hosts:
         if member.name not in seen:
             unknown = ("", "", "", "", "", "", member.name, "", "", member.blocks, 0, *(None,) * 9, "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import groupby
+from itertools import chain, groupby
 from xml.sax.saxutils import quoteattr
 
 from iodelta.report.stories.checks import Check
@@ -21,11 +21,11 @@ ELEMENTS = {
 def junit(question: str, checks: Iterable[Check]) -> str:
     """A suite for each cell, a case for each statement. No time is given: it would be that of the whole experiment."""
     suites = [(group, tuple(own)) for group, own in groupby(checks, key=lambda check: check.group)]
-    every = [check for _, own in suites for check in own]
+    every = list(chain.from_iterable(own for _, own in suites))
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuites{_counts(question or 'iodelta', every)}>"]
     for group, own in suites:
         lines.append(f"  <testsuite{_counts(group, own)}>")
-        lines += [line for check in own for line in _case(check)]
+        lines += chain.from_iterable(map(_case, own))
         lines.append("  </testsuite>")
     return "\n".join([*lines, "</testsuites>"]) + "\n"
 

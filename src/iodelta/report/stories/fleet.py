@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from iodelta.figures import share, two_digits
 from iodelta.plural import plural
@@ -54,7 +55,8 @@ def _systems(found: FleetAccount) -> dict[str, tuple[tuple[str, str], ...]]:
 
 def headline(found: FleetAccount) -> str:
     """The answer in a sentence for each variant, no stronger than the rows below it."""
-    sentences = [_sentence(found, variant) for variant in dict.fromkeys(row.variant for row in found.rows)]
+    variants = dict.fromkeys(row.variant for row in found.rows)
+    sentences = [_sentence(found, variant) for variant in variants]
     if found.alarms:
         sentences.insert(0, "The hosts call the placebo, the baseline against itself, a change: trust no other word.")
     if found.drained:
@@ -70,7 +72,7 @@ def _sentence(found: FleetAccount, variant: str) -> str:
     parts = [f"{word}{_share(count, len(rows))}" for word, count in words.items()]
     if alone:
         parts.append(f"no joint word{_share(alone, len(rows))}, for lack of {FEWEST} hosts")
-    worse = dict.fromkeys(name for row in rows for name in row.surely_worse if not _worse(row))
+    worse = dict.fromkeys(chain.from_iterable(row.surely_worse for row in rows if not _worse(row)))
     on = f"; a regression for sure on {', '.join(map(inert, worse))}" if worse else ""
     return f"{against}: {', '.join(parts)}{on}."
 
@@ -87,7 +89,7 @@ def _tables(found: FleetAccount) -> Iterator[Table]:
     joint = tuple(_joint(row, row.together) for row in found.rows if row.together is not None)
     if joint:
         yield Table("All hosts together", "metric", ("hosts", "mean", "next host", "together"), joint)
-    each = tuple(line for row in found.rows for line in _hosts(found, row))
+    each = tuple(chain.from_iterable(_hosts(found, row) for row in found.rows))
     if each:
         yield Table(EACH, "host", ("blocks", "change", "interval", "word"), each)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from iodelta.plural import plural
 from iodelta.report.stories import fleet as hosts_story
@@ -52,7 +53,7 @@ def _tables(found: FleetReproduced) -> tuple[Table, ...]:
         for matched in one.matched:
             row = reproduction.row_of(matched, found.there.baseline)
             groups.setdefault(row.label, []).append(Row(inert(one.host), row.cells, row.note, row.label))
-    rows = tuple(row for own in groups.values() for row in own)
+    rows = tuple(chain.from_iterable(groups.values()))
     return (Table("Each host against the original", "host", ("there", "here", "reproduced?"), rows),) if rows else ()
 
 
@@ -73,5 +74,6 @@ def _with_method(one: Section, found: FleetReproduced) -> Section:
     """The section on the method also says how hosts are compared with the original."""
     if one.title != METHOD:
         return one
-    asked = sum(matched.found.asked for host in found.hosts for matched in host.matched)
+    every = chain.from_iterable(host.matched for host in found.hosts)
+    asked = sum(matched.found.asked for matched in every)
     return Section(METHOD, (Item(reproduction.method(asked)), *one.items))
