@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,16 +36,31 @@ def output(median: int | str, kind: int = 0) -> bytes:
     return whole.encode()
 
 
+SYMBOLS = "ffffffff81000000 _stext\nffffffff81000100 submit\n"
+
+
+def with_symbols(ios: int) -> bytes:
+    """What a guest writes whose functions are counted: ``ios`` in its second run, and where its kernel's code lies."""
+    symbols = base64.b64encode(gzip.compress(SYMBOLS.encode())).decode()
+    report = json.dumps({"jobs": [{"read": {"total_ios": ios}}]})
+    return f"@boot 6.x\n@cell 000\n@json\n{report}\n@members\n@symbols\n{symbols}\n@end\niodelta-end\n".encode()
+
+
 Says = Callable[[str, Purpose, int], bytes | None]
 
 
-def folder(place: Path, says: Says, *, row: tuple[str, ...] = ("old", "new")) -> Folder:
-    """A folder whose guests wrote what ``says`` gives for variant, purpose and seed; None: it panicked."""
+def folder(
+    place: Path, says: Says, *, row: tuple[str, ...] = ("old", "new"), counts: Callable[[str], str] | None = None
+) -> Folder:
+    """A folder whose guests wrote what ``says`` gives for variant, purpose and seed; None: it panicked. ``counts`` is
+    what the plugin wrote of a variant with 4000 and 8000 I/Os."""
     kernels = [Kernel(name, f"{name}.0", "bzImage", package=f"linux-image {name}.0-1") for name in row]
     arms = tuple(Arm(kernel.name, kernel, "", "quiet", 224) for kernel in kernels)
     wanted: list[tuple[str, Purpose, int]] = [(row[0], "exact", 0), (row[0], "again", 0)]
     wanted += [(name, "exact", 0) for name in row[1:]]
     wanted += [(name, "layout", seed) for seed in SEEDS for name in row]
+    if counts:
+        wanted += [(name, "functions", 0) for name in row]
     boots = tuple(BootPlan(number, *one) for number, one in enumerate(wanted))
     text = (
         QUESTION
@@ -50,12 +68,16 @@ def folder(place: Path, says: Says, *, row: tuple[str, ...] = ("old", "new")) ->
         else QUESTION.partition("[variant")[0]
         + "".join(f"[variant.{name.replace('.', '-')}]\nkernel = '{name}'\n" for name in row)
     )
-    plan = PathPlan(parse(text), arms, boots, "QEMU 7", "", "no gcc", "0" * 16, row=len(row) > 2)
+    plan = PathPlan(parse(text), arms, boots, "QEMU 7", "", "" if counts else "no gcc", "0" * 16, row=len(row) > 2)
     made = Folder.begin(place, text, plan)
     with made.writing():
         for one in boots:
             wrote = says(one.variant, one.purpose, one.seed)
-            made.write_raw(one.number, {"out": wrote or b"", "console": b""})
+            raw = {"out": wrote or b"", "console": b""}
+            if counts and one.purpose == "functions":
+                wrote = with_symbols(8000)
+                raw |= {"out": wrote, "counts": counts(one.variant).encode()}
+            made.write_raw(one.number, raw)
             problem = "" if wrote else "the guest's kernel panicked: Kernel panic - not syncing: no init"
             made.append(Booted(float(one.number), one.number, 9.0, problem, ("last line",) if problem else ()))
         made.append(Ended(99.0, run.COMPLETE))

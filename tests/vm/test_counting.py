@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,8 @@ from iodelta.errors import MeasureError, RequestError
 from iodelta.experiment import parse
 from iodelta.lab.folder import Folder
 from iodelta.lab.session import read_plan
-from iodelta.path.functions import Symbols, per_io
+from iodelta.path.bill import Charge, bill
+from iodelta.path.functions import Cost, Symbols, per_io
 from iodelta.path.judge import BLIND, PathAccount, judge
 from iodelta.path.output import CellOutput, Counts, read
 from iodelta.path.plan import PathPlan, Purpose
@@ -29,7 +32,13 @@ from iodelta.study.counted import counted
 
 
 def account(place: Path, says: Says, **options: tuple[str, ...]) -> PathAccount:
-    return counted(folder(place, says, **options))
+    return counted(folder(place, says, row=options.get("row", ("old", "new"))))
+
+
+def account_with_counts(place: Path, counts: Callable[[str], str]) -> PathAccount:
+    """Of boots that the plugin counted too, as ``counts`` gives for each variant."""
+    made = folder(place, shifted(0), counts=counts)
+    return counted(made)
 
 
 def shifted(by: int, *, sweep: int = 0) -> Says:
@@ -176,8 +185,69 @@ def test_what_starting_fio_costs_cancels_out_of_the_functions() -> None:
     once = "1 ffffffff81000104 10 1000\n1 ffffffff81000204 5 1000\n1 400000 7 500\n1 ffffffff81000110 3 90\n"
     twice = "2 ffffffff81000104 10 2000\n2 ffffffff81000204 5 3000\n2 400000 7 1500\n2 ffffffff81000110 3 90\n"
     assert per_io((once + twice).encode(), symbols, {0: 1000}) == {
-        0: {"submit": 10.0, "complete": 10.0, "user space": 7.0}
+        0: Cost({"submit": 10.0, "complete": 10.0, "user space": 7.0}, {}, 1000)
     }
+
+
+def counted_lines(phase: int, executions: int, held: str) -> str:
+    return f"{phase} ffffffff81000104 10 {executions} {held}\n{phase} 400000 7 {executions} 3 0 0 0 0\n"
+
+
+def test_a_block_counts_the_classes_that_it_holds_as_often_as_it_was_executed() -> None:
+    symbols = Symbols("ffffffff81000000 _stext\nffffffff81000100 submit")
+    text = counted_lines(1, 1000, "2 1 0 4 0") + counted_lines(2, 2000, "2 1 0 4 0")
+    (cost,) = per_io(text.encode(), symbols, {0: 1000}).values()
+    assert cost.classes == {
+        "locked": {"submit": 2.0, "user space": 3.0},
+        "fence": {"submit": 1.0},
+        "clock": {},
+        "indirect": {"submit": 4.0},
+        "string": {},
+    }
+    with pytest.raises(ValueError, match="columns"):
+        per_io(b"1 ffffffff81000104 10 1000 2", symbols, {0: 1000})
+
+
+def test_a_bill_says_more_from_half_of_all_ios_on_and_leaves_user_space_out() -> None:
+    old = {"locked": {"submit": 2.0, "user space": 9.0}, "indirect": {"submit": 1.0, "complete": 1.0}}
+    new = {"locked": {"submit": 2.4, "complete": 0.09}, "indirect": {"submit": 1.0, "complete": 0.4, "other": 0.04}}
+    charges = {one.kind: one for one in bill("cell", "new", (Cost({}, old, 4000), Cost({}, new, 4000))).charges}
+    assert (charges["locked"].word, charges["indirect"].word, charges["fence"].word) == ("", "fewer", "same")
+    assert charges["locked"].baseline == 2.0
+    assert charges["indirect"].value == pytest.approx(1.44)
+    assert [row.name for row in charges["indirect"].functions] == ["complete"]
+    assert billed("locked", 0.5, ios=4000).word == "more"
+
+
+def billed(kind: str, change: float, *, ios: int) -> Charge:
+    costs = Cost({}, {kind: {"submit": 7.0}}, ios), Cost({}, {kind: {"submit": 7.0 + change}}, ios)
+    return next(one for one in bill("cell", "new", costs).charges if one.kind == kind)
+
+
+@pytest.mark.parametrize(("kind", "each"), [("locked", 12), ("string", 513)])
+@pytest.mark.parametrize("ios", [10, 300, 2000, 100_000])
+def test_three_pages_that_one_run_cleared_more_are_of_no_ios_path(kind: str, each: int, ios: int) -> None:
+    assert billed(kind, 3 * each / ios, ios=ios).word in ("", "same")
+    assert billed(kind, -4000, ios=ios).word == "fewer"
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["classes", "an older plugin"])
+def test_a_report_has_the_bill_of_an_io_or_says_why_not(tmp_path: Path, kept: bool) -> None:
+    held = {"old": "2 1 0 4 0", "new": "3 1 0 4 0"}
+
+    def counts(variant: str) -> str:
+        text = counted_lines(1, 4000, held[variant]) + counted_lines(2, 8000, held[variant])
+        return text if kept else "".join(f"{line.rsplit(' ', 5)[0]}\n" for line in text.splitlines())
+
+    found = account_with_counts(tmp_path / "bill", counts)
+    detail = Detail(bill=True)
+    for name in ("mail", "markdown"):
+        text = rendered(found, name, detail).decode()
+        assert ("locked instructions" in text and "submit +1.00" in text) is kept, text
+        assert ("No bill: an iodelta that knew no classes" in text) is not kept
+    assert ("locked instructions" in html_of(found, (), detail).decode()) is kept
+    assert bool(json.loads(rendered(found, "json"))["bills"]) is kept
+    assert "locked" not in "\n".join(line.plain for line in lines(of_path(found)))
 
 
 def told(timed: tuple[Timed, Timed] | None, old: dict[str, float], new: dict[str, float]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -88,12 +89,46 @@ def test_a_setting_that_shortens_the_path_is_found_to_the_function_and_a_run_goe
         assert min(min(row.baseline, row.value) for row in table.rows) > -10
         assert rows["blk_account_io_done"].change < -20
         assert abs(rows["ktime_get"].change) < 100
+        (bill,) = found.bills
+        charges = {one.kind: one for one in bill.charges}
+        assert charges["locked"].baseline > 10, "the kernel took its LOCK prefixes away"
+        assert charges["locked"].word == "same"
+        assert charges["indirect"].baseline > 5
 
     verdict = (made.path / "verdict.json").read_bytes()
     assert json.loads(verdict)["schema"] == "iodelta.path/1"
     derive_counts(Folder(made.path))
     assert (made.path / "verdict.json").read_bytes() == verdict
     assert judge(made).exit_code == 0
+
+
+KNOWN = {"locked": 103, "fence": 14, "clock": 10, "indirect": 3, "string": 513 + 65}
+"""What tests/vm/known.c executes each time over; of a string instruction qemu counts its end as one more unit."""
+
+
+@pytest.mark.skipif(bool(functions.why_not()), reason="gcc is not here")
+def test_the_bill_of_a_program_of_known_content_is_exact(kernel: kernels.Kernel, tmp_path: Path) -> None:
+    known = tmp_path / "known"
+    source = Path(__file__).parent / "known.c"
+    subprocess.run(["gcc", "-nostdlib", "-static", "-o", str(known), str(source)], check=True)
+    built = functions.build()
+    script = "for n in 1 2; do mark $n; /bin/known ${n}000; mark 0; done; echo @end\n"
+    entries = {"job/run": program(script.encode()), "bin/mark": program(Path(built.mark).read_bytes())}
+    entries["bin/known"] = program(known.read_bytes())
+    (tmp_path / "initrd").write_bytes(Path(guest.base().path).read_bytes() + guest.job(entries))
+    asked = boot.Boot(
+        kernel.image,
+        str(tmp_path / "initrd"),
+        boot.QUIET,
+        clock="instructions",
+        devices=("-plugin", f"{built.plugin},out=counts"),
+    )
+    with boot.Guest(asked, str(tmp_path)) as running:
+        assert running.wait().problem == ""
+    counts = (tmp_path / "counts").read_bytes()
+    (cost,) = functions.per_io(counts, functions.Symbols(""), {0: 1000}).values()
+    executed = {kind: own.get(functions.USER, 0) for kind, own in cost.classes.items()}
+    assert executed == pytest.approx(KNOWN, abs=0.005)
 
 
 def test_inputs_that_should_not_matter_move_no_median(kernel: kernels.Kernel, tmp_path: Path) -> None:

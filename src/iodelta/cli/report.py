@@ -49,6 +49,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     format_: str
     cell: str
     functions: bool
+    bill: bool
     reproducer: bool
     output: Path | None
     charts: Path | None
@@ -65,6 +66,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 @delivered
 @scaled
 @click.option("--functions", is_flag=True, help="For counted instructions: show which kernel functions got longer.")
+@click.option(
+    "--bill", is_flag=True, help="For counted instructions: show locked instructions, fences, indirect calls."
+)
 @click.option("--reproducer", is_flag=True, help="Print a shell script with the same trials that needs only fio.")
 @click.option("--verbose", is_flag=True, help="Show every statement and finding, not one screen.")
 @gated
@@ -73,6 +77,7 @@ def command(
     format_: str,
     cell: str,
     functions: bool,
+    bill: bool,
     reproducer: bool,
     output: Path | None,
     charts: Path | None,
@@ -94,6 +99,7 @@ def command(
         format_=format_,
         cell=cell,
         functions=functions,
+        bill=bill,
         reproducer=reproducer,
         output=output,
         charts=charts,
@@ -150,10 +156,11 @@ def _report_counted_path(request: Request) -> int:
             "this folder contains instruction counts: "
             "--explain, --reproducer, --charts and --scale need measured times",
             place=request.path,
-            remedy="use --functions to see which kernel functions changed",
+            remedy="use --functions and --bill to see what changed",
         )
     account = counted(Folder.open(Path(request.path)))
-    _deliver(request, account, tuple, Detail(functions=request.functions))
+    page = request.format_ == "html"  # which has room for both
+    _deliver(request, account, tuple, Detail(functions=page or request.functions, bill=page or request.bill))
     return _code(request, account)
 
 
@@ -162,11 +169,11 @@ def _report_preparation(request: Request) -> int:
     from iodelta.report.derived import charts_of_preparation
     from iodelta.study.preparation import prepared
 
-    if request.cell or request.reproducer or request.functions:
+    if request.cell or request.reproducer or request.functions or request.bill:
         raise RequestError(
             "this folder contains the preparation of a disk, which has no trials",
             place=request.path,
-            remedy="omit --explain, --reproducer and --functions",
+            remedy="omit --explain, --reproducer, --functions and --bill",
         )
     disk = prepared(Folder.open(Path(request.path)))
     detail = Detail(folder=inert(pasted(request.path)), whole=request.verbose)
@@ -175,7 +182,7 @@ def _report_preparation(request: Request) -> int:
 
 
 def _report_experiment(request: Request) -> int:
-    _refuse_functions(request)
+    _refuse_counts(request)
     _refuse_other_formats(request)
     if request.reproducer:
         return _write_reproducer(request)
@@ -218,7 +225,7 @@ def _write_reproducer(request: Request) -> int:
 def _report_foreign_results(request: Request) -> int:
     """A comparison where the results hold several variants, else a table of what they contain."""
     _refuse_explanation_and_script(request)
-    _refuse_functions(request)
+    _refuse_counts(request)
     layout = _read(request.path)
     detail = Detail(whole=request.verbose)
     if len(layout.variants()) > 1:
@@ -272,10 +279,10 @@ def _refuse_explanation_and_script(request: Request) -> None:
         )
 
 
-def _refuse_functions(request: Request) -> None:
-    if request.functions:
+def _refuse_counts(request: Request) -> None:
+    if request.functions or request.bill:
         raise RequestError(
-            "functions are counted with the instruction clock only",
+            "functions and bills are counted with the instruction clock only",
             place=request.path,
             remedy="run `iodelta run --machine vm --clock instructions`, and report its folder",
         )

@@ -1,4 +1,5 @@
-"""Which function got longer: instructions per I/O by kernel symbol, counted by a plugin of qemu's TCG.
+"""What an I/O executes, by kernel symbol: instructions, and those that cost more than others, counted by a plugin of
+qemu's TCG.
 
 A cell runs twice in one boot, with N and with 2 N I/Os; the difference of the two counts over N is the cost of one I/O
 without anything that the start of fio costs.
@@ -26,8 +27,13 @@ APIS = ("1", "4", "2")
 
 USER = "user space"
 USER_END = 1 << 47
-STRAY = 1.0
-"""Instructions per I/O below which a function is left out: start-up work that the difference did not cancel."""
+STRAY, STRAY_CLASS = 1.0, 0.01
+"""Instructions per I/O, of all and of one class, below which a function is left out: start-up work that the difference
+did not cancel."""
+
+CLASSES = ("locked", "fence", "clock", "indirect", "string")
+"""Classes of instructions in the order of plugin.c: LOCK prefixes and exchanges with memory; lfence, mfence, sfence;
+rdtsc and rdtscp; calls through a register or memory; iterations of repeated string instructions."""
 
 
 class Built(msgspec.Struct, frozen=True):
@@ -104,19 +110,56 @@ class Symbols:
         return re.sub(r"\.(isra|constprop|part|cold)\.?\d*.*$", "", self._names[at]) if at >= 0 else "unknown"
 
 
-def per_io(counts: bytes, symbols: Symbols, ios: Mapping[int, int]) -> dict[int, dict[str, float]]:
-    """Cell -> function -> instructions per I/O, from what the plugin wrote; ``ios`` is N of each cell."""
-    totals: dict[int, dict[str, int]] = {}
-    names: dict[int, str] = {}
-    for line in counts.decode("ascii", "replace").splitlines():
-        phase, pc, instructions, executions = line.split()
-        address = int(pc, 16)
-        name = names.get(address) or names.setdefault(address, symbols.name(address))
-        own = totals.setdefault(int(phase), {})
-        own[name] = own.get(name, 0) + int(instructions) * int(executions)
+class Cost(msgspec.Struct, frozen=True):
+    """One I/O of a cell, by function: what the guest executes for it."""
+
+    instructions: dict[str, float]
+    """Of every function that takes at least one."""
+    classes: dict[str, dict[str, float]]
+    """Class of instructions -> function -> how many; empty for counts of a plugin that knew no classes."""
+    ios: int
+    """I/Os by which the two runs differ."""
+
+
+def per_io(counts: bytes, symbols: Symbols, ios: Mapping[int, int]) -> dict[int, Cost]:
+    """The cost of one I/O of each cell, from what the plugin wrote; ``ios`` is N of each cell. Raises ValueError."""
+    totals = _totals(counts, symbols)
     found = {}
     for cell, count in ios.items():
         once, twice = totals.get(2 * cell + 1, {}), totals.get(2 * cell + 2, {})
-        costs = {name: (twice.get(name, 0) - once.get(name, 0)) / count for name in once.keys() | twice.keys()}
-        found[cell] = {name: cost for name, cost in costs.items() if abs(cost) >= STRAY}
+        columns = {}
+        for column in ("", *CLASSES):
+            costs = _slope(once.get(column, {}), twice.get(column, {}), count)
+            least = STRAY_CLASS if column else STRAY
+            columns[column] = {name: cost for name, cost in costs.items() if abs(cost) >= least}
+        instructions = columns.pop("")
+        found[cell] = Cost(instructions, columns if any(columns.values()) else {}, count)
     return found
+
+
+Executed = dict[str, dict[str, int]]
+"""Class of instructions, all of them under no name -> function -> executions in a phase."""
+
+
+def _totals(counts: bytes, symbols: Symbols) -> dict[int, Executed]:
+    """Phase -> what it executed."""
+    totals: dict[int, Executed] = {}
+    names: dict[int, str] = {}
+    for line in counts.decode("ascii", "replace").splitlines():
+        phase, pc, *words = line.split()
+        instructions, executions, *held = map(int, words)
+        if len(held) not in (0, len(CLASSES)):
+            raise ValueError(f"{2 + len(words)} columns in {line!r}")
+        address = int(pc, 16)
+        name = names.get(address) or names.setdefault(address, symbols.name(address))
+        own = totals.setdefault(int(phase), {})
+        for column, number in zip(("", *CLASSES), (instructions, *held), strict=False):
+            if number:
+                by_function = own.setdefault(column, {})
+                by_function[name] = by_function.get(name, 0) + number * executions
+    return totals
+
+
+def _slope(once: Mapping[str, int], twice: Mapping[str, int], count: int) -> dict[str, float]:
+    """By function: what ``count`` I/Os more executed, for each of them."""
+    return {name: (twice.get(name, 0) - once.get(name, 0)) / count for name in once.keys() | twice.keys()}

@@ -3,7 +3,7 @@ how much a kernel's address layout moves them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise, product
 from typing import Literal
 
@@ -12,11 +12,12 @@ import msgspec
 from iodelta.errors import MeasureError
 from iodelta.experiment import Cell
 from iodelta.lab.folder import Booted, Ended, Folder
-from iodelta.path.functions import Symbols, per_io
+from iodelta.path.bill import Bill, bill
+from iodelta.path.functions import Cost, Symbols, per_io
 from iodelta.path.output import CellOutput, Counts, Output, read
 from iodelta.path.plan import CERTAIN, Arm, BootPlan, PathPlan
 from iodelta.path.run import REFUSED, alike, booted
-from iodelta.path.tables import Costs, FunctionTable, Timed, in_flight, table
+from iodelta.path.tables import FunctionTable, Timed, in_flight, table
 from iodelta.trial import Kind
 
 BLIND = (
@@ -139,6 +140,8 @@ class PathAccount(msgspec.Struct, frozen=True):
     """Whether some cell has several I/Os in flight: a latency then holds the path of those before it too."""
     again: tuple[str, ...] = ()
     """Commands that count it again."""
+    bills: tuple[Bill, ...] = ()
+    """What an I/O executes of the instructions that cost more than others."""
 
     @property
     def exit_code(self) -> int:
@@ -163,10 +166,13 @@ def judge(folder: Folder) -> PathAccount:
     problems = tuple(_problems(plan, done, outputs))
     counts: tuple[Count, ...] = ()
     functions: tuple[FunctionTable, ...] = ()
+    bills: tuple[Bill, ...] = ()
     shifts: tuple[Shift, ...] = ()
     if same:
         counts = tuple(_counts(plan, outputs))
-        functions = tuple(_functions(folder, plan, outputs))
+        costed = list(_costed(folder, plan, outputs))
+        functions = tuple(_functions(plan, outputs, costed))
+        bills = tuple(_bills(costed))
         shifts = tuple(_shifts(plan, counts, outputs))
     for name, why in folder.altered().items():  # files that nothing has read so far, such as consoles
         raise MeasureError(why, place=f"{folder.path}/{name}", remedy="restore a copy of the folder, if you have one")
@@ -193,6 +199,7 @@ def judge(folder: Folder) -> PathAccount:
         state=REFUSED if same is False else state,
         row=plan.row,
         deep=any(map(_is_deep, plan.experiment.cells)),
+        bills=bills,
     )
 
 
@@ -316,21 +323,41 @@ def _word(change: float, bar: float) -> Word:
     return "longer" if change > 0 else "shorter"
 
 
-def _functions(folder: Folder, plan: PathPlan, outputs: Mapping[int, Output]) -> list[FunctionTable]:
-    """The tables, each held against the medians of the boots that are judged."""
-    costs: dict[str, Mapping[int, Costs]] = {}
+class _Costed(msgspec.Struct, frozen=True):
+    """A cell under baseline and variant, in the boots that the plugin counted."""
+
+    number: int
+    cell: str
+    variant: str
+    costs: tuple[Cost, Cost]
+
+
+def _costed(folder: Folder, plan: PathPlan, outputs: Mapping[int, Output]) -> Iterator[_Costed]:
+    costs: dict[str, Mapping[int, Cost]] = {}
     for one in plan.boots:
         if one.purpose == "functions" and one.number in outputs:
             costs[one.variant] = _costs(folder, one, outputs[one.number])
-    tables = []
     for number, cell in enumerate(plan.experiment.cells):
         for variant in plan.others:
-            pair = (plan.experiment.baseline, variant)
-            before, after = (costs.get(name, {}).get(number) for name in pair)
+            before, after = (costs.get(name, {}).get(number) for name in (plan.experiment.baseline, variant))
             if before is not None and after is not None:
-                timed = _both_timed(plan, outputs, pair, number)
-                tables.append(table(cell.name, variant, (before, after), timed))
-    return tables
+                yield _Costed(number, cell.name, variant, (before, after))
+
+
+def _functions(plan: PathPlan, outputs: Mapping[int, Output], costed: Sequence[_Costed]) -> Iterator[FunctionTable]:
+    """The tables, each held against the medians of the boots that are judged."""
+    for one in costed:
+        before, after = one.costs
+        timed = _both_timed(plan, outputs, (plan.experiment.baseline, one.variant), one.number)
+        yield table(one.cell, one.variant, (before.instructions, after.instructions), timed)
+
+
+def _bills(costed: Sequence[_Costed]) -> Iterator[Bill]:
+    """Those of both sides, where the plugin knew the classes of both."""
+    for one in costed:
+        before, after = one.costs
+        if before.classes and after.classes:
+            yield bill(one.cell, one.variant, (before, after))
 
 
 def _both_timed(
@@ -340,8 +367,8 @@ def _both_timed(
     return (before, after) if before and after else None
 
 
-def _costs(folder: Folder, one: BootPlan, output: Output) -> Mapping[int, Costs]:
-    """The functions of a boot by cell. Raises MeasureError."""
+def _costs(folder: Folder, one: BootPlan, output: Output) -> Mapping[int, Cost]:
+    """What an I/O of each cell of a boot costs. Raises MeasureError."""
     place = f"{folder.path}, boot {one.number}"
     ios = {number: cell.ios(place) // 2 for number, cell in output.cells.items() if not cell.reason}
     try:

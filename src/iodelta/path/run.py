@@ -25,6 +25,9 @@ SECONDS, CELL_SECONDS = 180.0, 30.0
 WORK = ".guests"
 """In the folder, while guests run."""
 
+LOCKS = "noreplace-smp"
+"""Boot parameter: on one CPU Linux patches its LOCK prefixes away (arch/x86/kernel/alternative.c)."""
+
 COMPLETE, INTERRUPTED, REFUSED = "complete", "interrupted", "refused"
 
 
@@ -78,12 +81,14 @@ def started(plan: PathPlan, one: BootPlan, place: Path) -> boot.Guest:
     arm = plan.arm(one.variant)
     initrd(plan, arm, place / "initrd", functions=one.purpose == "functions")
     devices: tuple[str, ...] = ()
+    cmdline = arm.cmdline
     if one.purpose == "functions":
         devices = ("-plugin", f"{build().plugin},out=counts")
+        cmdline = f"{cmdline} {LOCKS}"
     asked = boot.Boot(
         image=arm.kernel.image,
         initrd=str(place / "initrd"),
-        cmdline=arm.cmdline,
+        cmdline=cmdline,
         memory=arm.memory,
         clock="instructions",
         seed=one.seed,

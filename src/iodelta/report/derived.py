@@ -105,7 +105,7 @@ def derive_counts(folder: Folder) -> PathAccount:
 
     account = counted(folder)
     folder.write(VERDICT, written(account))
-    folder.write(PAGE, html_of(account, (), Detail(functions=True)))
+    folder.write(PAGE, html_of(account, (), Detail(functions=True, bill=True)))
     return account
 
 

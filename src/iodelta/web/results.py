@@ -192,7 +192,7 @@ def _read(place: Place) -> Seen:
     if isinstance(folder, CountFolder):
         from iodelta.study.counted import counted
 
-        return Seen(counted(folder), (), msgspec.structs.replace(plain, functions=True))
+        return Seen(counted(folder), (), msgspec.structs.replace(plain, functions=True, bill=True))
     if isinstance(folder, DiskFolder):
         from iodelta.study.preparation import prepared
 

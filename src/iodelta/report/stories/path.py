@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from iodelta.path.bill import Bill, Charge
 from iodelta.path.judge import PathAccount, Shift
 from iodelta.path.tables import FunctionTable
 from iodelta.plural import plural
@@ -87,9 +88,10 @@ def _rows(table: FunctionTable) -> Iterator[tuple[str, str, str, str]]:
 
 def of_path(account: PathAccount, detail: Detail = PLAIN) -> Story:
     """Counts of instructions: what got longer, what this cannot see, what it rests on."""
-    functions = detail.functions
     tables = [_shifts(account)] if account.shifts else []
-    if functions:
+    if detail.bill:
+        tables += [_bill(one, account) for one in account.bills]
+    if detail.functions:
         tables += [_costs(table, account) for table in account.functions]
     sections = (
         *section("Steps", steps(account) if account.row else (), drawing=True),
@@ -98,7 +100,8 @@ def of_path(account: PathAccount, detail: Detail = PLAIN) -> Story:
         *system_lines(_system(account)),
         *section("Reads served by each member", _reads(account)),
         *section("Could not be measured", map(inert, account.problems)),
-        *section("Functions", _about_functions(account) if functions else []),
+        *section("Bill", _about_bills(account) if detail.bill else []),
+        *section("Functions", _about_functions(account) if detail.functions else []),
         *section("To do it again", (inert(placed(line, account.folder)) for line in account.again), commands=True),
     )
     return Story(inert(account.question), headline(account), tuple(tables), sections)
@@ -119,6 +122,47 @@ def _costs(table: FunctionTable, account: PathAccount) -> Table:
     heads = (inert(account.baseline), inert(table.variant), "change")
     rows = tuple(Row(name, tuple(map(Cell, values))) for name, *values in _rows(table))
     return Table(_heading(table, account), "function", heads, rows, words=False)
+
+
+KINDS = {
+    "locked": "locked instructions",
+    "fence": "fences",
+    "clock": "rdtsc",
+    "indirect": "indirect calls",
+    "string": "string iterations",
+}
+"""How the report names a class of instructions."""
+
+
+def _bill(one: Bill, account: PathAccount) -> Table:
+    heads = (inert(account.baseline), inert(one.variant), "change", "an I/O has")
+    title = f"{inert(one.cell)}: bill of an I/O in the kernel, {inert(one.variant)} against {inert(account.baseline)}"
+    return Table(title, "executed per I/O", heads, tuple(map(_charge, one.charges)), words=False)
+
+
+def _charge(one: Charge) -> Row:
+    functions = ", ".join(f"{inert(row.name)} {row.change:+,.2f}" for row in one.functions)
+    texts = (f"{one.baseline:,.2f}", f"{one.value:,.2f}", f"{one.change:+,.2f}", WORDS[one.word])
+    return Row(KINDS[one.kind], tuple(map(Cell, texts)), functions)
+
+
+WORDS = {"more": "more", "fewer": "fewer", "same": "as many", "": "-"}
+"""How the report says it."""
+
+
+def _about_bills(account: PathAccount) -> list[str]:
+    if not account.functions:
+        return [f"No bill: {account.no_functions or 'its boots were not made'}."]
+    if not account.bills:
+        return ["No bill: an iodelta that knew no classes of instructions counted this folder."]
+    return [
+        "Executed instructions, not time: means over I/Os, to which ticks of the timer add some hundredths. More or "
+        "fewer: at least half of all I/Os have one more, or one less (ten string iterations); as many: they differ by "
+        "less than 0.1; between them there is no word. The functions named are those that changed most.",
+        "Locked: a LOCK prefix, or an exchange with memory; these boots keep the prefixes that Linux removes on one "
+        "CPU (noreplace-smp). Fences: lfence, mfence, sfence. Indirect: calls through a register or memory. A string "
+        "instruction counts once for each unit that it copies or fills.",
+    ]
 
 
 def _reads(account: PathAccount) -> Iterator[str]:

@@ -108,6 +108,8 @@ class Detail(msgspec.Struct, frozen=True):
     """Everything, in place of examples."""
     functions: bool = False
     """Of counted instructions: the kernel's functions too."""
+    bill: bool = False
+    """Of counted instructions: those that cost more than others too."""
 
 
 PLAIN = Detail()
