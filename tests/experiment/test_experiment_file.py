@@ -187,3 +187,41 @@ def test_options_without_effect_are_named_with_the_reason_wherever_they_stand() 
     assert "no effect here: loops (every trial is time_based already)" in said
     assert "no effect here: section (iodelta orders the trials" in said
     assert "condition busy: no effect here: write_lat_log" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ('rw = "randread"\nbs = "4k,64k"', "4k for reads, 64k for writes, and rw=randread makes only reads"),
+        ('rw = "randwrite"\nblocksize = "4k,64k"', "rw=randwrite makes only writes"),
+        ('rw = "randread"\nbs = "4k,8k,16k,32k"', "one for trims, and ignores what follows"),
+        ('rw = "randrw"\nrate_iops = "1,2,3,4"', "ignores what follows"),
+        ('bs = "4k,64k"', "rw=read makes only reads"),
+        ('rw = ["randrw", "randread"]\nbs = "4k,64k"', "rw=randread makes only reads"),
+    ],
+)
+def test_a_list_that_fio_takes_apart_by_direction_is_refused_where_it_would_measure_one(
+    options: str, said: str
+) -> None:
+    message = refusal(f"[workload]\n{options}" + VARIANTS)
+    assert said in message
+    assert "for a cell each: --" in message
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        'rw = "randrw"\nbs = "4k,64k"',
+        'rw = "randread"\nbs = ["4k", "64k"]',
+        'rw = "randread"\nbs = "4k,4k"',
+        'rw = "randread"\nbs = "4k,"',
+        'rw = "randwrite"\nrate_iops = ",500"',
+    ],
+)
+def test_values_for_each_direction_stay_where_a_workload_has_them(options: str) -> None:
+    assert experiment(f"[workload]\n{options}", VARIANTS).cells
+
+
+def test_a_variants_list_for_directions_that_its_cells_lack_is_refused() -> None:
+    variants = '\n[variant.a]\n"fio.bs" = "4k,64k"\n[variant.b]\n"fio.bs" = "8k"\n'
+    assert "give one value" in refusal('[workload]\nrw = "randread"' + variants)

@@ -11,6 +11,7 @@ import msgspec
 
 from iodelta.experiment import io_uring
 from iodelta.experiment.command import called, check_parameters
+from iodelta.experiment.directions import unused
 from iodelta.experiment.model import (
     PLACEBO,
     Cell,
@@ -97,11 +98,27 @@ def assemble(
         refuse(f"two cells are both called {name!r}", "workload", remedy="a value is listed twice")
     place = place_of(cell.name for cell in cells)
     cells.sort(key=lambda cell: place(cell.name))
+    if workloads[0].command is None:
+        _check_directions(cells, variants, refuse)
     notes = _notes(workloads, conditions)
     experiment = Experiment(question, baseline, margin, target, tuple(cells), variants, conditions, design, notes)
     if experiment.of_command:
         check_parameters(experiment, refuse)
     return msgspec.structs.replace(experiment, measures=measures)
+
+
+def _check_directions(cells: Sequence[Cell], variants: Sequence[Variant], refuse: Refuse) -> None:
+    """Refuse a list of values that fio reads as one for each direction, where all but one would be ignored."""
+    for cell, variant in itertools.product(cells, variants):
+        own = {name for name, _ in variant.options}
+        for name, value, why in unused(cell, variant):
+            if name in own:
+                refuse(f"{name}={value}: {why}", "variant", variant.name, f"fio.{name}", remedy="give one value")
+            each = [part for part in value.split(",") if part]
+            words = " ".join(f"--{name}={part}" for part in each)
+            listed = ", ".join(f'"{part}"' for part in each)
+            remedy = f"for a cell each: {words}, in a file {name} = [{listed}]"
+            refuse(f"{name}={value}: {why}", "workload", name, remedy=remedy)
 
 
 def _with_placebo(variants: tuple[Variant, ...], baseline: str, design: Design, refuse: Refuse) -> tuple[Variant, ...]:
